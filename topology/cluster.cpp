@@ -1,0 +1,76 @@
+#include "topology/cluster.hpp"
+
+#include <cassert>
+#include <cmath>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+void validate_fabric(const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  if (fabric.hosts_per_leaf < 0) {
+    usage_error("cluster '{}': {} hosts per leaf switch; give 0 (one switch) or more", cluster.name,
+                fabric.hosts_per_leaf);
+  }
+  if (!std::isfinite(fabric.leaf_uplink.value) || fabric.leaf_uplink.value < 0) {
+    usage_error("cluster '{}': the leaf uplink is {} B/s; give a finite number of 0 (never blocks) or above",
+                cluster.name, fabric.leaf_uplink.value);
+  }
+  for (const Seconds latency : {fabric.latency, fabric.spine_latency}) {
+    if (!std::isfinite(latency.value) || latency.value < 0) {
+      usage_error("cluster '{}': a fabric latency is {} s; give a finite number of 0 or above", cluster.name,
+                  latency.value);
+    }
+  }
+}
+
+}  // namespace
+
+int Cluster::host_count() const {
+  int hosts = 0;
+  for (const HostGroup& group : groups) hosts += group.count;
+  return hosts;
+}
+
+const Machine& Cluster::host(int index) const {
+  assert(index >= 0 && index < host_count());
+  auto group = groups.begin();
+  while (index >= group->count) {
+    index -= group->count;
+    ++group;
+  }
+  return group->machine;
+}
+
+int Cluster::ranks() const {
+  int ranks = 0;
+  for (const HostGroup& group : groups) ranks += group.count * group.machine.ranks();
+  return ranks;
+}
+
+Place Cluster::place(int rank) const {
+  assert(rank >= 0 && rank < ranks());
+  int first_host = 0;
+  for (const HostGroup& group : groups) {
+    const int per_host = group.machine.ranks();
+    if (rank < group.count * per_host) return {first_host + rank / per_host, rank % per_host};
+    rank -= group.count * per_host;
+    first_host += group.count;
+  }
+  return {};
+}
+
+void Cluster::validate() const {
+  if (groups.empty()) usage_error("cluster '{}' has no hosts; add one", name);
+  for (const HostGroup& group : groups) {
+    if (group.count < 1) {
+      usage_error("cluster '{}': {} hosts like '{}'; give 1 or more", name, group.count, group.machine.name);
+    }
+    group.machine.validate();
+  }
+  validate_fabric(*this);
+}
+
+}  // namespace polyring

@@ -1,0 +1,126 @@
+#include "topology/path.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace polyring {
+namespace {
+
+bool is_gpu_fabric(LinkKind kind) { return kind == LinkKind::nvlink || kind == LinkKind::xgmi; }
+
+/// Whether a transfer that starts and ends elsewhere may cross this device.
+bool passes(DeviceKind kind, bool gpu_fabric_only) {
+  if (gpu_fabric_only) return kind == DeviceKind::nvswitch;
+  return kind != DeviceKind::gpu && kind != DeviceKind::nic;
+}
+
+/// How a device was reached first: over which hop, and the narrowest hop so far.
+struct Reached {
+  int distance = 0;
+  double width = 0;
+  Hop hop;
+};
+
+/// Breadth first, and among the ways with equally many hops the widest: of two layers, the bottleneck of the
+/// longer way never grows, so the best of each layer suffices.
+std::map<DeviceId, Reached> search(const Machine& machine, DeviceId from, bool gpu_fabric_only) {
+  std::map<DeviceId, Reached> reached{{from, {0, 1e300, {}}}};
+  std::vector<DeviceId> layer{from};
+  for (int distance = 1; !layer.empty(); ++distance) {
+    std::vector<DeviceId> next;
+    const auto cross = [&](DeviceId a, DeviceId b, int index, bool forward) {
+      if (std::ranges::find(layer, a) == layer.end()) return;
+      const double width =
+          std::min(reached[a].width, machine.links[static_cast<std::size_t>(index)].bandwidth.value);
+      const auto [entry, first] = reached.try_emplace(b, Reached{distance, width, {index, forward}});
+      if (first) {
+        if (passes(b.kind, gpu_fabric_only)) next.push_back(b);
+      } else if (entry->second.distance == distance && width > entry->second.width) {
+        entry->second = {distance, width, {index, forward}};
+      }
+    };
+    for (int i = 0; i < static_cast<int>(machine.links.size()); ++i) {
+      const Link& link = machine.links[static_cast<std::size_t>(i)];
+      if (gpu_fabric_only && !is_gpu_fabric(link.kind)) continue;
+      cross(link.from, link.to, i, true);
+      cross(link.to, link.from, i, false);
+    }
+    layer = std::move(next);
+  }
+  return reached;
+}
+
+struct Locality {
+  int numa = -1;
+  int host_bridge = -1;
+};
+
+Locality locality(const Machine& machine, DeviceId id) {
+  const auto index = static_cast<std::size_t>(id.index);
+  if (id.kind == DeviceKind::gpu) return {machine.gpus[index].numa, machine.gpus[index].host_bridge};
+  if (id.kind == DeviceKind::nic) return {machine.nics[index].numa, machine.nics[index].host_bridge};
+  return {};
+}
+
+/// `devices`: all that the path touches, in order, both ends included.
+PathType classify(const Machine& machine, const std::vector<DeviceId>& devices) {
+  const auto packages = std::ranges::count(devices, DeviceKind::package, &DeviceId::kind);
+  const auto switches = std::ranges::count(devices, DeviceKind::pci_switch, &DeviceId::kind);
+  if (packages == 0) return switches <= 1 ? PathType::pix : PathType::pxb;
+  const DeviceId from = devices.front();
+  const DeviceId to = devices.back();
+  const Locality a = locality(machine, from);
+  const Locality b = locality(machine, to);
+  if (packages > 1 || (a.numa >= 0 && b.numa >= 0 && a.numa != b.numa)) return PathType::sys;
+  if (from.kind == DeviceKind::package || to.kind == DeviceKind::package) return PathType::phb;
+  return a.host_bridge >= 0 && a.host_bridge == b.host_bridge ? PathType::phb : PathType::node;
+}
+
+}  // namespace
+
+std::string_view to_text(PathType type) {
+  switch (type) {
+    case PathType::self:
+      return "X";
+    case PathType::nvl:
+      return "NV";
+    case PathType::pix:
+      return "PIX";
+    case PathType::pxb:
+      return "PXB";
+    case PathType::phb:
+      return "PHB";
+    case PathType::node:
+      return "NODE";
+    case PathType::sys:
+      return "SYS";
+  }
+  return "?";
+}
+
+std::optional<Path> find_path(const Machine& machine, DeviceId from, DeviceId to) {
+  if (from == to) return Path{};
+  bool gpu_fabric = true;
+  auto reached = search(machine, from, gpu_fabric);
+  if (!reached.contains(to)) {
+    gpu_fabric = false;
+    reached = search(machine, from, gpu_fabric);
+    if (!reached.contains(to)) return std::nullopt;
+  }
+  Path path;
+  path.bandwidth = {reached[to].width};
+  std::vector<DeviceId> devices{to};
+  while (devices.back() != from) {
+    const Hop hop = reached[devices.back()].hop;
+    const Link& link = machine.links[static_cast<std::size_t>(hop.link)];
+    path.hops.push_back(hop);
+    path.latency = path.latency + link.latency;
+    devices.push_back(hop.forward ? link.from : link.to);
+  }
+  std::ranges::reverse(path.hops);
+  std::ranges::reverse(devices);
+  path.type = gpu_fabric ? PathType::nvl : classify(machine, devices);
+  return path;
+}
+
+}  // namespace polyring

@@ -1,0 +1,25 @@
+// Reports: a folder with tables, charts and the results they were made from.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace polyring {
+
+struct Report {
+  std::filesystem::path folder;
+  std::vector<std::string> warnings;  // one sentence each: why there are no charts
+};
+
+/// Writes a folder with report.md, and for each result its JSON, a CSV and its charts (PNG and SVG). All
+/// results are read first: when one is bad, the usage Error of read_result() is thrown and nothing is
+/// written. The folder appears whole or not at all. An existing folder that is not empty is left alone: .1,
+/// .2, … is appended to the name.
+///
+/// The charts are drawn by reports/plot.py with the Python that CMake found, or the one that the environment
+/// variable POLYRING_PYTHON names. Without matplotlib the report has no charts, and a warning says so.
+Report write_report(std::span<const std::filesystem::path> results, const std::filesystem::path& folder);
+
+}  // namespace polyring

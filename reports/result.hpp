@@ -1,0 +1,195 @@
+// Result files: what a run of `polyring allreduce`, `train` or `scale` leaves behind, and how it is read and
+// written.
+//
+// One file holds rows of one kind, and everything needed to know how they came about. The JSON keys are the
+// names of the members here; reports/result.schema.json describes them for other programs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "topology/units.hpp"
+
+namespace polyring {
+
+/// Where a number comes from. `emulated`: real code over shaped links on one box.
+enum class Source { measured, emulated, modelled, published };
+
+std::string_view to_text(Source source);
+
+/// A series of timings and its summary (see statistics.hpp); the unit is in the name of the member that holds
+/// it.
+struct Timing {
+  double median = 0;
+  double ci_low = 0;
+  double ci_high = 0;
+  double min = 0;
+  double p99 = 0;
+  std::vector<double> samples;  // in the order in which they were taken; empty where `source` is modelled
+
+  bool operator==(const Timing&) const = default;
+};
+
+/// Summarizes measured samples. They must not be empty.
+Timing timing(std::vector<double> samples);
+/// A modelled or published time: exact, without samples.
+Timing exact_timing(double value);
+
+struct AllreduceRow {
+  std::string algorithm;       // "multi-ring", "ring", "mpi", …
+  std::string implementation;  // what ran it: "threads", "mpi", "MPI_Allreduce", "ncclAllReduce", …
+  std::string dims;            // "2x2"; empty for a vendor's call
+  int lanes = 0;               // 0 for a vendor's call
+  std::uint64_t chunk_bytes = 0;
+  int ranks = 0;
+  int nodes = 0;
+  int ranks_per_node = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t count = 0;  // elements
+  std::string dtype;
+  std::string op;
+  bool in_place = false;
+  Timing time_us;
+  double algbw_GBps = 0;
+  double busbw_GBps = 0;
+  std::optional<double> bound_us;        // the least time that the topology allows
+  std::optional<double> bound_fraction;  // bound_us / median
+  std::optional<std::uint64_t> wrong;    // wrong elements; nothing when they were not checked
+  Source source = Source::measured;
+
+  bool operator==(const AllreduceRow&) const = default;
+};
+
+/// Sets time_us, and from it, size_bytes, ranks and bound_us also algbw_GBps, busbw_GBps and bound_fraction:
+/// as in NVIDIA's nccl-tests (doc/PERFORMANCE.md) algbw = S / t and busbw = algbw * 2 (n - 1) / n, 1 GB/s =
+/// 1e9 B/s, with the median for t. All are 0 where the time is 0.
+void set_time(AllreduceRow& row, Timing time_us);
+
+enum class TimelineLane { compute, communication };
+
+std::string_view to_text(TimelineLane lane);
+
+/// One bar of a training step's timeline, in ms since the step's begin.
+struct TimelineSpan {
+  TimelineLane lane = TimelineLane::compute;
+  std::string label;  // "forward", "backward", "bucket 3", …
+  double begin_ms = 0;
+  double end_ms = 0;
+
+  bool operator==(const TimelineSpan&) const = default;
+};
+
+struct TrainRow {
+  std::string machine;
+  std::string model;
+  std::string algorithm;
+  std::string dims;
+  int lanes = 0;
+  std::uint64_t chunk_bytes = 0;
+  int gpus = 0;  // ranks
+  int nodes = 0;
+  int batch = 0;       // per rank
+  std::string bucket;  // the policy's text: "none", "fused:64MiB", "per-tensor"
+  bool overlap = false;
+  Timing iteration_ms;
+  double images_per_second = 0;  // of all ranks together
+  double efficiency = 0;         // images_per_second / (gpus * that of one rank alone), 1 is ideal
+  double exposed_comm_ms = 0;    // communication that no computation hides, per iteration
+  double compute_ms = 0;         // per iteration
+  std::optional<std::uint64_t> wrong;
+  std::vector<TimelineSpan> timeline;  // of one iteration; may be empty
+  Source source = Source::measured;
+
+  bool operator==(const TrainRow&) const = default;
+};
+
+struct ScaleRow {
+  std::string machine;
+  std::string model;
+  std::string algorithm;
+  std::string dims;
+  int lanes = 0;
+  std::uint64_t chunk_bytes = 0;
+  int gpus = 0;
+  int nodes = 0;
+  int batch = 0;  // per GPU
+  std::string bucket;
+  bool overlap = false;
+  double iteration_ms = 0;
+  double images_per_second = 0;
+  double speedup = 0;     // over the table's baseline, which may be one whole node
+  double efficiency = 0;  // 1 is ideal
+  double exposed_comm_ms = 0;
+  std::optional<double> published_speedup;
+  std::optional<double> published_efficiency;
+  Source source = Source::modelled;
+
+  bool operator==(const ScaleRow&) const = default;
+};
+
+/// Which host a rank ran on.
+struct RankHost {
+  int rank = 0;
+  std::string host;
+
+  bool operator==(const RankHost&) const = default;
+};
+
+/// An input of a model, and where it was read.
+struct Input {
+  std::string name;
+  std::string value;  // with its unit
+  std::string source;
+
+  bool operator==(const Input&) const = default;
+};
+
+/// The one kind of rows that a file holds. The order is that of kKinds in result.cpp.
+using Rows = std::variant<std::vector<AllreduceRow>, std::vector<TrainRow>, std::vector<ScaleRow>>;
+
+struct ResultFile {
+  std::string created;  // ISO 8601, UTC: see iso_time_now()
+  std::string command;  // the command line
+  std::string polyring_version;
+  std::string commit;
+  std::vector<RankHost> placement;
+  std::map<std::string, std::string> environment;  // see recorded_environment()
+  std::map<std::string, std::string> versions;     // of the MPI, the compiler, hwloc, …
+  std::string machine = "null";                    // JSON text, kept as it is
+  std::vector<std::string> notes;
+  std::vector<Input> inputs;
+  Rows rows;
+
+  std::string_view kind() const;  // "allreduce", "train" or "scale"
+
+  bool operator==(const ResultFile&) const = default;
+};
+
+/// Now, as in "2025-03-01T12:34:56Z".
+std::string iso_time_now();
+
+/// Those variables of this process' environment that steer MPI, NCCL, UCX, OpenMP and GPU visibility. An
+/// allow-list, so that no secret ever gets into a file that people pass around.
+std::map<std::string, std::string> recorded_environment();
+
+/// Throws a usage Error, one sentence that names the file and the key, when the file is missing, truncated,
+/// not JSON, not a result file, of a newer version, or when a key is missing, of a wrong type or out of
+/// range.
+ResultFile read_result(const std::filesystem::path& path);
+
+/// Writes `file` and returns the path written: `path`, or with .1, .2, … appended where that exists already.
+/// Appears whole or not at all. Throws as check_writable() does; names of the environment that
+/// recorded_environment() would not give are left out. Numbers must be finite and `machine` must be JSON.
+std::filesystem::path write_result(const std::filesystem::path& path, const ResultFile& file);
+
+/// Throws a usage Error when no file can be created at `path`. To be called before a long measurement.
+void check_writable(const std::filesystem::path& path);
+
+}  // namespace polyring

@@ -1,0 +1,54 @@
+// Statistics of repeated timings that assume no distribution: medians, with confidence intervals made of
+// order statistics. Timings are skewed and have outliers, so means and normal intervals would mislead.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace polyring {
+
+/// Which of n sorted samples bound the confidence interval of the median.
+struct MedianRanks {
+  std::size_t low = 0;   // 1-based: the low-th smallest sample
+  std::size_t high = 0;  // 1-based, n + 1 - low
+  double coverage = 0;   // the probability that the median lies within, below 0.95 for n < 6
+};
+
+/// The narrowest symmetric pair of ranks that covers the median with probability 0.95 or more. How many of n
+/// samples fall below the median is binomial(n, 1/2), so coverage = P(low <= B < high); see David and
+/// Nagaraja, "Order Statistics", 3rd edition, section 7.1. For n < 6 no pair reaches 0.95: then it is the
+/// smallest and the largest sample, and `coverage` says how little that is worth. `samples` must be at
+/// least 1.
+MedianRanks median_ranks(std::size_t samples);
+
+/// All in the unit of the samples, but for `coverage`.
+struct Summary {
+  std::size_t samples = 0;
+  double median = 0;
+  double ci_low = 0;    // the interval is [min, max] for fewer than 6 samples,
+  double ci_high = 0;   // and then covers less than 95 %:
+  double coverage = 0;  // its actual probability of containing the median
+  double min = 0;
+  double p99 =
+      0;  // nearest rank: the smallest sample that at least 99 % do not exceed (the largest, below 100)
+  double max = 0;
+  double mean = 0;
+  double spread = 0;  // interquartile range, nearest ranks
+};
+
+/// `samples` must not be empty, and all of them finite; their order does not matter.
+Summary summarize(std::span<const double> samples);
+
+struct Ratio {
+  double median = 0;
+  double ci_low = 0;
+  double ci_high = 0;
+  double coverage = 0;
+};
+
+/// The median of a[i] / b[i], with its confidence interval as in Summary. For two rivals timed in turns (A B
+/// A B …), where drift of the machine hits both samples of a pair alike. `a` and `b` must be of one length,
+/// not empty, and every b[i] above 0.
+Ratio pairwise_ratio(std::span<const double> a, std::span<const double> b);
+
+}  // namespace polyring

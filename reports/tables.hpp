@@ -1,0 +1,74 @@
+// Tables of results: for a terminal, for Markdown and for a spreadsheet.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/result.hpp"
+
+namespace polyring {
+
+enum class Align { left, right };
+
+struct Column {
+  std::string group;  // a heading over neighbours that share it; may be empty
+  std::string header;
+  std::string unit;  // may be empty
+  Align align = Align::right;
+};
+
+/// Columns, and rows of text: cells have no units, so that CSV readers see plain numbers.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// What all rows have in common, one line; may be empty. Not part of the CSV.
+  std::string caption;
+
+  /// `cells` must be one for each column.
+  void add_row(std::vector<std::string> cells);
+  /// A gap before the next row, in plain text only. No effect before the first row.
+  void add_gap();
+
+  bool empty() const { return rows_.empty(); }
+
+  std::string text() const;
+  std::string markdown() const;
+  std::string csv() const;  // RFC 4180, one header line
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    bool gap_before = false;
+  };
+  std::vector<std::size_t> widths() const;
+  std::string group_line(const std::vector<std::size_t>& widths) const;
+
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+  bool gap_ = false;
+};
+
+/// nccl-tests' columns (its doc: size, count, type, redop, root, then time, algbw, busbw and #wrong out of
+/// place and in place), then algorithm, the 95 % interval of the median, the fraction of the bound, and the
+/// source. `time` is the median. Rows of one size stand together, so that algorithms can be compared.
+Table allreduce_table(std::span<const AllreduceRow> rows);
+
+/// How much faster each algorithm is than `baseline`, per size and placement: the median over pairs of
+/// samples of baseline time / time, its 95 % interval, and a verdict. The samples must have been taken in
+/// turns; a pair with unequal numbers of samples, or none, gets no ratio. Throws a usage Error when no row
+/// has the algorithm `baseline`.
+Table comparison_table(std::span<const AllreduceRow> rows, const std::string& baseline);
+
+Table train_table(std::span<const TrainRow> rows);
+
+/// With the published columns, and by how much ours differs from them, empty where nothing is published.
+Table scale_table(std::span<const ScaleRow> rows);
+
+/// The table for the kind of rows that they are.
+Table table(const Rows& rows);
+
+}  // namespace polyring

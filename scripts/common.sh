@@ -1,0 +1,38 @@
+# shellcheck shell=bash
+# What the scripts share: messages, exit codes, the MPI environment. Sourced, never run.
+
+readonly EXIT_NOT_AVAILABLE=5  # the program's own codes, see topology/error.hpp
+readonly EXIT_USAGE=6
+
+readonly CALLED_FROM=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly REPOSITORY=$PWD
+
+say() { printf '%s\n' "$*"; }
+
+# fail CODE SENTENCE…: the sentence says what is wrong and what to do.
+fail() {
+  local code=$1
+  shift
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit "$code"
+}
+
+# The comment at the top of a script is its --help.
+print_help() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$REPOSITORY/scripts/${0##*/}"; }
+
+# build_folder PRESET: where CMakePresets.json puts it.
+build_folder() {
+  case $1 in
+    release) say "$REPOSITORY/build" ;;
+    *) say "$REPOSITORY/build-$1" ;;
+  esac
+}
+
+# Lets mpirun start as root and with more ranks than cores; MPICH needs no such leave.
+allow_mpi() {
+  set -a
+  # shellcheck source=scripts/mpi.env
+  . "$REPOSITORY/scripts/mpi.env"
+  set +a
+}

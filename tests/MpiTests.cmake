@@ -1,0 +1,27 @@
+# polyring_mpi_test(NAME TARGET RANKS… [ARGUMENTS…]): for each rank count N a CTest NAME.N that runs the program TARGET
+# under `mpiexec -n N`, with either MPI. The tests carry the label `mpi`; the target `polyring_mpi_tests` builds them.
+
+set(POLYRING_MPI_TIMEOUT 300 CACHE STRING "Seconds after which a test under mpiexec has failed")
+
+# Leave to start as root and with more ranks than cores, as the scripts have it.
+file(STRINGS ${PROJECT_SOURCE_DIR}/scripts/mpi.env POLYRING_MPI_ENVIRONMENT REGEX "^[A-Z]")
+# Tests run beside each other: ranks that are pinned to the first cores, or that never yield, would starve.
+list(APPEND POLYRING_MPI_ENVIRONMENT
+     OMPI_MCA_hwloc_base_binding_policy=none
+     PRTE_MCA_hwloc_default_binding_policy=none
+     OMPI_MCA_mpi_yield_when_idle=1)
+
+add_custom_target(polyring_mpi_tests)
+
+function(polyring_mpi_test name target)
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "ARGUMENTS")
+  add_dependencies(polyring_tests ${target})
+  add_dependencies(polyring_mpi_tests ${target})
+  foreach(ranks IN LISTS ARG_UNPARSED_ARGUMENTS)
+    add_test(NAME ${name}.${ranks}
+             COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}> ${ARG_ARGUMENTS})
+    set_tests_properties(${name}.${ranks} PROPERTIES
+                         LABELS mpi PROCESSORS ${ranks} TIMEOUT ${POLYRING_MPI_TIMEOUT}
+                         ENVIRONMENT "${POLYRING_MPI_ENVIRONMENT}")
+  endforeach()
+endfunction()

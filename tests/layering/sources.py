@@ -1,0 +1,110 @@
+"""Checks of the source tree that no compiler makes: layers, confined headers, file lengths.
+
+Run by CTest with the repository's root; prints one line for each fault and exits 1 when there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+# Which folders a folder may include, beside itself. `tests` may include everything.
+ALLOWED = {
+    "topology": set(),
+    "collectives": {"topology"},
+    "simulation": {"topology", "collectives"},
+    "models": {"topology"},
+    "reports": set(),
+    "bench": {"topology", "collectives", "simulation", "models", "reports"},
+}
+
+# Single headers that a folder may include although it may not include their folder.
+ALLOWED_HEADERS = {"reports": {"topology/units.hpp", "topology/error.hpp"}}
+
+# Where the headers of a library may be included: files, or folders that end in a slash.
+CONFINED = {
+    r"hwloc(/.*)?\.h": {"topology/hwloc_probe.cpp"},
+    r"mpi\.h": {"collectives/transports/mpi.cpp", "collectives/baselines/mpi.cpp"},
+    r"nccl\.h": set(),
+    r"nvml\.h": set(),
+}
+
+MAX_LINES = 500
+LONGER = set()  # files that may have more lines
+
+CPP = {".cpp", ".hpp"}
+COUNTED = CPP | {".py", ".cmake", ".sh"}
+FOLDERS = [*ALLOWED, "tests", "scripts"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    """The (line number, quote, header) of each #include of a file."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if found := INCLUDE.match(line):
+            yield number, found[1], found[2]
+
+
+def layer_fault(folder, header):
+    """What is wrong with including a header of the project from a folder, or None."""
+    target = header.split("/")[0]
+    if folder == "tests" or target == folder:
+        return None
+    if target not in ALLOWED:
+        return f'"{header}" is not given from the repository\'s root'
+    if target in ALLOWED[folder] or header in ALLOWED_HEADERS.get(folder, ()):
+        return None
+    return f'{folder}/ must not know "{header}"'
+
+
+def confinement_fault(relative, header):
+    """What is wrong with including a library's header in a file, or None."""
+    for pattern, places in CONFINED.items():
+        if not re.fullmatch(pattern, header):
+            continue
+        if not any(relative == place or place.endswith("/") and relative.startswith(place) for place in places):
+            return f"<{header}> belongs only into {', '.join(sorted(places)) or 'no file yet'}"
+    return None
+
+
+def include_faults(root, path):
+    relative = path.relative_to(root).as_posix()
+    folder = relative.split("/")[0]
+    for number, quote, header in includes(path):
+        fault = layer_fault(folder, header) if quote == '"' else None
+        if folder != "tests":
+            fault = fault or confinement_fault(relative, header)
+        if fault:
+            yield f"{relative}:{number}: {fault}"
+
+
+def length_fault(root, path):
+    relative = path.relative_to(root).as_posix()
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    if lines > MAX_LINES and relative not in LONGER:
+        return f"{relative}: {lines} lines, more than {MAX_LINES}: split it"
+    return None
+
+
+def faults(root):
+    """All faults of the tree under `root`, as lines of text."""
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in CPP:
+                found.extend(include_faults(root, path))
+            if path.suffix in COUNTED:
+                found.append(length_fault(root, path))
+    return [fault for fault in found if fault]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    found = faults(root)
+    print(*found, sep="\n")
+    print(f"{len(found)} faults")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Shows that sources.py catches what it is there for, on small trees made for it."""
+
+import pathlib
+import tempfile
+import unittest
+
+import sources
+
+
+def faults_of(files):
+    """The faults of a tree with these files: path to text."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return sources.faults(root)
+
+
+class Layers(unittest.TestCase):
+    def test_downwards_is_allowed(self):
+        self.assertEqual(
+            faults_of(
+                {
+                    "collectives/plan.hpp": '#include "topology/cluster.hpp"\n#include <vector>\n',
+                    "simulation/price.cpp": '#include "collectives/schedule.hpp"\n#include "simulation/price.hpp"\n',
+                    "bench/main.cpp": '#include "reports/table.hpp"\n#include "simulation/price.hpp"\n',
+                    "reports/table.hpp": '#include "topology/units.hpp"\n#include "topology/error.hpp"\n',
+                    "tests/bench/a.cpp": '#include "bench/main.hpp"\n',
+                }
+            ),
+            [],
+        )
+
+    def test_every_upward_or_sideways_include_is_caught(self):
+        for folder, below in sources.ALLOWED.items():
+            for target in set(sources.ALLOWED) - below - {folder}:
+                with self.subTest(folder=folder, target=target):
+                    found = faults_of({f"{folder}/a.cpp": f'// A file.\n  # include "{target}/b.hpp"\n'})
+                    self.assertEqual(found, [f'{folder}/a.cpp:2: {folder}/ must not know "{target}/b.hpp"'])
+
+    def test_reports_knows_units_and_errors_only(self):
+        self.assertEqual(len(faults_of({"reports/a.cpp": '#include "topology/cluster.hpp"\n'})), 1)
+
+    def test_includes_start_at_the_root(self):
+        self.assertEqual(len(faults_of({"topology/a.cpp": '#include "units.hpp"\n'})), 1)
+        self.assertEqual(len(faults_of({"topology/deep/a.cpp": '#include "../units.hpp"\n'})), 1)
+
+
+class Confinement(unittest.TestCase):
+    def test_library_headers_stay_in_their_files(self):
+        for header in ("hwloc.h", "hwloc/plugins.h", "mpi.h", "nccl.h", "nvml.h"):
+            with self.subTest(header=header):
+                for quotes in ("<>", '""'):
+                    text = f"#include {quotes[0]}{header}{quotes[1]}\n"
+                    self.assertEqual(len(faults_of({"collectives/algorithms/ring.cpp": text})), 1)
+
+    def test_their_own_files_may_include_them(self):
+        for pattern, places in sources.CONFINED.items():
+            header = {"hwloc(/.*)?\\.h": "hwloc.h"}.get(pattern, pattern.replace("\\", ""))
+            for place in places:
+                name = place + "a.cpp" if place.endswith("/") else place
+                self.assertEqual(faults_of({name: f"#include <{header}>\n"}), [])
+
+
+class Length(unittest.TestCase):
+    def test_a_long_file_is_caught(self):
+        most = "\n" * sources.MAX_LINES
+        self.assertEqual(faults_of({"topology/a.cpp": most}), [])
+        self.assertEqual(len(faults_of({"topology/a.cpp": most + "\n"})), 1)
+        self.assertEqual(len(faults_of({"scripts/a.py": most + "\n"})), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

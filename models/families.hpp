@@ -1,0 +1,33 @@
+// The families of models, each built from its layer shapes in the file of its name.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "models/model.hpp"
+
+namespace polyring {
+
+/// ResNet with bottleneck blocks; `depth` is 50, 101 or 152. Anything else is a bug.
+Model resnet(std::string_view name, std::string_view summary, int depth, std::int64_t classes);
+
+Model vgg16(std::string_view name, std::string_view summary);
+
+Model inception3(std::string_view name, std::string_view summary);
+
+/// BERT with both pretraining heads.
+struct BertShape {
+  std::int64_t layers, features, vocabulary;
+  std::int64_t sequence;         // tokens in one sample
+  std::int64_t masked;           // of them, those that the language-model head predicts
+  std::int64_t positions = 512;  // that have an embedding
+};
+Model bert(std::string_view name, std::string_view summary, const BertShape& shape);
+
+struct GptShape {
+  std::int64_t layers, features, vocabulary;
+  std::int64_t sequence;  // tokens in one sample, and positions that have an embedding
+};
+Model gpt2(std::string_view name, std::string_view summary, const GptShape& shape);
+
+}  // namespace polyring

@@ -1,0 +1,69 @@
+// LayerStack: builds a Model from its layers.
+//
+// A family file adds the layers in the order in which the forward pass runs them; finish() turns that around.
+// The backward pass runs the same layers from last to first, so the gradients of the last layer are ready
+// first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace polyring {
+
+/// Height and width of a convolution's kernel.
+struct Kernel {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  Kernel(std::int64_t size) : height(size), width(size) {}  // NOLINT: a square kernel is just its size
+  Kernel(std::int64_t h, std::int64_t w) : height(h), width(w) {}
+};
+
+class LayerStack {
+ public:
+  /// in × out channels, a square output of `output_size` × `output_size`. Weight [out, in, height, width],
+  /// then, if asked for, bias [out].
+  void convolution(const std::string& name, std::int64_t in, std::int64_t out, Kernel kernel,
+                   std::int64_t output_size, bool bias = false);
+
+  /// Weight and bias, [channels] each. Running statistics have no gradient. Free, see model.hpp.
+  void batch_norm(const std::string& name, std::int64_t channels);
+  void layer_norm(const std::string& name, std::int64_t features) { batch_norm(name, features); }
+
+  /// Weight [out, in] and bias [out], applied to `positions` rows of one sample.
+  void linear(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t positions = 1);
+
+  /// Weight [rows, features]. A lookup forward, a scatter backward: free.
+  void embedding(const std::string& name, std::int64_t rows, std::int64_t features);
+
+  /// A parameter that is added: no products, so free.
+  void bias(const std::string& name, std::int64_t features);
+
+  /// (m × k) · (k × n) with no parameter of its own: products of two activations, or of a weight that is
+  /// owned by another layer. Its backward cost goes to the gradient that is ready next.
+  void matrix_product(std::int64_t m, std::int64_t k, std::int64_t n);
+
+  /// The model, with gradients in backward order. Within a layer the order is that of the definition,
+  /// reversed.
+  ///
+  /// The backward pass of a product costs twice its forward pass: one product for the gradient of the input,
+  /// one for that of the weight. The first layer's input is data and needs no gradient, so that layer costs
+  /// once.
+  Model finish(std::string_view name, std::string_view summary) const;
+
+ private:
+  struct Parameter {
+    std::string name;
+    std::vector<std::int64_t> shape;
+  };
+  struct Layer {
+    double forward_flops = 0;
+    std::vector<Parameter> parameters;
+  };
+  std::vector<Layer> layers_;  // in forward order
+};
+
+}  // namespace polyring

@@ -1,0 +1,166 @@
+// The catalogue's models against published totals, published costs and the order of the backward pass.
+#include "models/model.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "models/families.hpp"
+#include "tests/models/catalogue_names.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+struct Published {
+  std::int64_t parameters;
+  std::size_t tensors;
+  double forward_gmacs;  // 0: nothing published to compare with
+};
+
+// Parameters and tensors: the parameter counts of torchvision's and Hugging Face's implementations.
+// GMACs: torchvision's table of classification models (its "GFLOPS" are multiply-adds).
+const std::map<std::string, Published> published = {
+    {"resnet50", {25557032, 161, 4.09}},   {"resnet101", {44549160, 314, 7.80}},
+    {"resnet152", {60192808, 467, 11.51}}, {"resnet101-22k", {87252369, 314, 0}},
+    {"vgg16", {138357544, 32, 15.47}},     {"inception3", {23834568, 284, 5.71}},
+    {"bert-large", {336226108, 398, 0}},   {"gpt2-small", {124439808, 148, 0}},
+    {"gpt2-xl", {1557611200, 580, 0}},
+};
+
+class Models : public testing::TestWithParam<std::string> {};
+
+TEST_P(Models, AgreesWithPublishedTotals) {
+  const Model model = make_model(GetParam());
+  const Published& expected = published.at(model.name);
+  EXPECT_EQ(model.total_elements(), expected.parameters);
+  EXPECT_EQ(model.gradients.size(), expected.tensors);
+  if (expected.forward_gmacs > 0) {
+    EXPECT_NEAR(model.forward_flops_per_sample, 2e9 * expected.forward_gmacs,
+                0.02 * 2e9 * expected.forward_gmacs);
+  }
+}
+
+TEST_P(Models, CostsTwiceAsMuchBackwardButForTheFirstLayer) {
+  const Model model = make_model(GetParam());
+  const double ratio = model.backward_flops_per_sample() / model.forward_flops_per_sample;
+  EXPECT_GT(ratio, 1.9);
+  EXPECT_LE(ratio, 2.0);
+}
+
+TEST_P(Models, HasDistinctNamesAndPositiveShapes) {
+  const Model model = make_model(GetParam());
+  std::set<std::string> names;
+  for (const Tensor& tensor : model.gradients) {
+    EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
+    EXPECT_FALSE(tensor.shape.empty()) << tensor.name;
+    EXPECT_THAT(tensor.shape, testing::Each(testing::Gt(0))) << tensor.name;
+    EXPECT_GE(tensor.backward_flops, 0) << tensor.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Models, testing::ValuesIn(catalogue_names()), name_of_parameter);
+
+TEST(ModelCatalogue, AgreesWithThePublishedFile) {
+  const char* path = std::getenv("POLYRING_PUBLISHED");
+  if (path == nullptr) GTEST_SKIP() << "POLYRING_PUBLISHED does not name a published.json";
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
+  const auto models = nlohmann::json::parse(file).at("models");
+  const auto our_name = [](const std::string& name) {
+    return name == "bert-large-pretraining" ? std::string("bert-large") : name;
+  };
+  for (const auto& [name, parameters] : models.at("parameters").items()) {
+    EXPECT_EQ(make_model(our_name(name)).total_elements(), parameters.get<std::int64_t>()) << name;
+  }
+  for (const auto& [name, tensors] : models.at("tensors").items()) {
+    EXPECT_EQ(make_model(our_name(name)).gradients.size(), tensors.get<std::size_t>()) << name;
+  }
+  for (const auto& [classes, parameters] : models.at("resnet101_with_classes").items()) {
+    EXPECT_EQ(resnet("resnet101", "", 101, std::stoll(classes)).total_elements(),
+              parameters.get<std::int64_t>())
+        << classes;
+  }
+}
+
+TEST(ModelCatalogue, RefusesAnUnknownNameAndListsTheKnownOnes) {
+  try {
+    make_model("alexnet");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("'alexnet'"));
+    for (const auto& [name, unused] : published) EXPECT_THAT(error.what(), testing::HasSubstr(name));
+  }
+}
+
+TEST(ResNet, ReleasesTheClassifierFirstAndTheFirstConvolutionLast) {
+  const Model model = make_model("resnet50");
+  EXPECT_EQ(model.gradients[0].name, "fc.bias");
+  EXPECT_EQ(model.gradients[1].name, "fc.weight");
+  EXPECT_EQ(model.gradients[2].name, "layer4.2.bn3.bias");
+  EXPECT_EQ(model.gradients[4].name, "layer4.2.conv3.weight");
+  EXPECT_EQ(model.gradients.back().name, "conv1.weight");
+  EXPECT_THAT(model.gradients.back().shape, testing::ElementsAre(64, 3, 7, 7));
+}
+
+TEST(ResNet, AttributesALayersCostToItsFirstGradient) {
+  const Model model = make_model("resnet50");
+  EXPECT_EQ(model.gradients[0].backward_flops, 2 * 2.0 * 2048 * 1000);  // fc.bias
+  EXPECT_EQ(model.gradients[1].backward_flops, 0);                      // fc.weight: ready with it
+  EXPECT_EQ(model.gradients[4].backward_flops, 2 * 2.0 * 7 * 7 * 512 * 2048);
+  // The gradient of the image is not computed: one product, not two.
+  EXPECT_EQ(model.gradients.back().backward_flops, 2.0 * 112 * 112 * 64 * 3 * 7 * 7);
+}
+
+TEST(ResNet, With22kClassesHasHalfItsGradientsInTheFirstTensors) {
+  const Model model = make_model("resnet101-22k");
+  EXPECT_EQ(model.gradients[1].name, "fc.weight");
+  const double share =
+      static_cast<double>(model.gradients[1].elements()) / static_cast<double>(model.total_elements());
+  EXPECT_NEAR(share, 0.5, 0.02);
+}
+
+TEST(ResNet, HasAsManySmallTensorsAsWasPublished) {
+  const Model model = make_model("resnet50");
+  int small = 0;
+  std::int64_t small_elements = 0;
+  std::int64_t largest = 0;
+  for (const Tensor& tensor : model.gradients) {
+    largest = std::max(largest, tensor.elements());
+    if (tensor.elements() * 4 >= 256 * 1024) continue;
+    ++small;
+    small_elements += tensor.elements();
+  }
+  EXPECT_EQ(small, 119);
+  EXPECT_NEAR(static_cast<double>(small_elements) / static_cast<double>(model.total_elements()), 0.012,
+              0.0005);
+  EXPECT_EQ(largest, 2359296);
+}
+
+TEST(Transformers, ReleaseTheSharedWordEmbeddingLast) {
+  EXPECT_EQ(make_model("bert-large").gradients.back().name, "bert.embeddings.word_embeddings.weight");
+  EXPECT_EQ(make_model("gpt2-small").gradients.back().name, "transformer.wte.weight");
+}
+
+// 2 FLOPs for each weight of the blocks and of the head and each token, plus the two products of attention.
+TEST(Transformers, CostWhatTheClosedFormSays) {
+  const auto forward = [](double layers, double d, double sequence, double head_positions,
+                          double vocabulary) {
+    return layers * (2 * 12 * d * d * sequence + 4 * sequence * sequence * d) +
+           2 * head_positions * d * vocabulary;
+  };
+  EXPECT_DOUBLE_EQ(make_model("gpt2-small").forward_flops_per_sample, forward(12, 768, 1024, 1024, 50257));
+  EXPECT_DOUBLE_EQ(make_model("gpt2-xl").forward_flops_per_sample, forward(48, 1600, 1024, 1024, 50257));
+  const double heads = 2 * (1024.0 * 1024 * (1 + 20) + 2 * 1024);  // pooler, transform, next sentence
+  EXPECT_DOUBLE_EQ(make_model("bert-large").forward_flops_per_sample,
+                   forward(24, 1024, 128, 20, 30522) + heads);
+}
+
+}  // namespace
+}  // namespace polyring

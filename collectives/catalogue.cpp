@@ -1,0 +1,55 @@
+#include "collectives/catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "collectives/algorithms/algorithms.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::array kAlgorithms{
+    Algorithm{"multi-ring", "rings along every dimension of the rank grid, side by side (DDL)", true,
+              multi_ring},
+    Algorithm{"ring", "one ring over all ranks", false, ring},
+    Algorithm{"halving-doubling", "recursive halving, then doubling; any rank count", false,
+              halving_doubling},
+    Algorithm{"direct", "two steps, everybody to everybody", false, direct},
+    Algorithm{"tree", "double binary tree", false, tree},
+    Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, parameter_server},
+};
+
+constexpr std::array<const Pattern& (*)(), 3> kScatteringPatterns{ring_pattern, halving_pattern,
+                                                                  direct_pattern};
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm& find_algorithm(std::string_view name) {
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.name == name) return algorithm;
+  }
+  std::string known;
+  for (const Algorithm& algorithm : kAlgorithms)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
+  usage_error("unknown algorithm '{}'; choose from {}", name, known);
+}
+
+const Pattern* find_scattering_pattern(std::string_view name) {
+  for (const auto pattern : kScatteringPatterns) {
+    if (pattern().name() == name) return &pattern();
+  }
+  return nullptr;
+}
+
+Schedule make_schedule(const Plan& plan, int ranks, Count count, int element_size) {
+  check_plan(plan, ranks);
+  if (count < 0) usage_error("a payload of {} elements is impossible; give 0 or more", count);
+  Schedule schedule = find_algorithm(plan.algorithm).build(plan, count, element_size);
+  assert_well_formed(schedule);
+  return schedule;
+}
+
+}  // namespace polyring

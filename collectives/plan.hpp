@@ -1,0 +1,55 @@
+// Plan: the choices behind a schedule (dimensions, patterns, lanes, chunk size), their check, and their text
+// forms.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule.hpp"
+#include "topology/cluster.hpp"
+#include "topology/units.hpp"
+
+namespace polyring {
+
+struct Plan {
+  std::string algorithm = "multi-ring";
+  std::vector<int> dims{1};           // their product is the number of ranks; the first lies inside a host
+  std::vector<std::string> patterns;  // of each dimension, for multi-ring; empty: ring everywhere
+  int lanes = 1;
+  Bytes chunk;  // of one lane; 0: a lane is one chunk
+
+  int ranks() const;
+};
+
+/// `4x8x8`. Throws a usage Error unless it is positive whole numbers joined by 'x'.
+std::vector<int> parse_dims(std::string_view text);
+std::string dims_text(const std::vector<int>& dims);
+
+/// What `--ddl-options` text asks for, e.g. `-mode p:4x8x8 -dump_iter 100`.
+struct DdlOptions {
+  std::vector<int> dims;             // empty when there is no -mode: one ring over all ranks
+  std::string pattern;               // "ring" for mode r; empty: the plan's own choice
+  std::vector<std::string> ignored;  // options that mean nothing here
+};
+
+/// Throws a usage Error for an unknown option or a mode other than b, n, r, m, p.
+DdlOptions parse_ddl_options(std::string_view text);
+
+/// Throws a usage Error when the plan cannot be for this many ranks: unknown algorithm or pattern, dimensions
+/// whose product is another number, fewer than one lane.
+void check_plan(const Plan& plan, int ranks);
+
+/// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
+/// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts are not alike.
+std::vector<int> natural_dims(const Cluster& cluster);
+
+/// Plans worth pricing for this algorithm on the cluster: natural and flat dimensions, near and far hosts as
+/// two dimensions (the most square factoring, as in DDL's 4x8x8), lane counts, chunk sizes for the payload.
+std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload);
+
+/// One line: `multi-ring 4x64, 2 lanes, chunks of 1MiB`.
+std::string to_text(const Plan& plan);
+
+}  // namespace polyring

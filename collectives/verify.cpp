@@ -1,0 +1,244 @@
+#include "collectives/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+std::size_t index(Count i) { return static_cast<std::size_t>(i); }
+
+/// All transfers of one step of a stream, as their sources see them, and the same from their destinations.
+struct StepTransfers {
+  std::vector<Transfer> sent;
+  std::vector<Transfer> received;
+};
+
+/// Who has contributed to what: a bit per rank, for each rank and each segment in [first, last). A segment is
+/// a run of elements that no transfer ever splits.
+class Contributions {
+ public:
+  Contributions(int ranks, std::size_t first, std::size_t last)
+      : ranks_(ranks), words_((index(ranks) + 63) / 64), first_(first), last_(last) {
+    bits_.assign(index(ranks) * (last - first) * words_, 0);
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      for (std::size_t segment = first; segment < last; ++segment) {
+        at(rank, segment)[index(rank) / 64] |= std::uint64_t{1} << (rank % 64);
+      }
+    }
+  }
+
+  std::size_t first() const { return first_; }
+  std::size_t last() const { return last_; }
+  std::size_t words() const { return words_; }
+  std::uint64_t* at(Rank rank, std::size_t segment) {
+    return bits_.data() + (index(rank) * (last_ - first_) + (segment - first_)) * words_;
+  }
+
+  bool complete(Rank rank, std::size_t segment) {
+    const std::uint64_t* bits = at(rank, segment);
+    for (Rank other = 0; other < ranks_; ++other) {
+      if ((bits[index(other) / 64] >> (other % 64) & 1) == 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  int ranks_;
+  std::size_t words_;
+  std::size_t first_;
+  std::size_t last_;
+  std::vector<std::uint64_t> bits_;
+};
+
+std::string describe(const Transfer& t) {
+  return fmt::format("lane {} chunk {} stage {} step {}: {} -> {} of elements [{}, {})", t.stream.lane,
+                     t.stream.chunk, t.stage, t.step, t.source, t.destination, t.slice.offset, t.slice.end());
+}
+
+class Verifier {
+ public:
+  Verifier(const Schedule& schedule, Stream stream, const std::function<void(Transfer&)>& tamper)
+      : schedule_(schedule), stream_(stream), tamper_(tamper) {}
+
+  std::optional<std::string> run() {
+    expand();
+    for (const StepTransfers& step : steps_) {
+      if (const auto fault = check_ends(step)) return fault;
+      if (const auto fault = check_races(step)) return fault;
+    }
+    // In batches of segments, so that memory stays bounded.
+    constexpr std::size_t kMostWords = std::size_t{1} << 23;
+    const std::size_t segments = bounds_.size() - 1;
+    const std::size_t words_of_segment = index(schedule_.ranks) * ((index(schedule_.ranks) + 63) / 64);
+    const std::size_t batch = std::max<std::size_t>(1, kMostWords / words_of_segment);
+    for (std::size_t first = 0; first < segments; first += batch) {
+      if (const auto fault = follow(first, std::min(segments, first + batch))) return fault;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void expand() {
+    const Lane& lane = schedule_.lanes[index(stream_.lane)];
+    const Slice all = stream_slice(schedule_, stream_);
+    bounds_ = {all.offset, all.end()};
+    for (int stage = 0; stage < stage_count(lane); ++stage) {
+      for (int step = 0; step < step_count(lane, stage); ++step) {
+        StepTransfers transfers;
+        for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+          append_sends(schedule_, stream_, stage, step, rank, transfers.sent);
+          append_receives(schedule_, stream_, stage, step, rank, transfers.received);
+        }
+        if (tamper_) {
+          for (Transfer& transfer : transfers.sent) tamper_(transfer);
+          for (Transfer& transfer : transfers.received) tamper_(transfer);
+          const auto dropped = [](const Transfer& transfer) { return transfer.slice.empty(); };
+          std::erase_if(transfers.sent, dropped);
+          std::erase_if(transfers.received, dropped);
+        }
+        std::sort(transfers.sent.begin(), transfers.sent.end());
+        std::sort(transfers.received.begin(), transfers.received.end());
+        for (const Transfer& transfer : transfers.sent) {
+          bounds_.push_back(transfer.slice.offset);
+          bounds_.push_back(transfer.slice.end());
+        }
+        steps_.push_back(std::move(transfers));
+      }
+    }
+    std::sort(bounds_.begin(), bounds_.end());
+    bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+  }
+
+  static std::optional<std::string> check_ends(const StepTransfers& step) {
+    std::vector<Transfer> lonely;
+    std::set_symmetric_difference(step.sent.begin(), step.sent.end(), step.received.begin(),
+                                  step.received.end(), std::back_inserter(lonely));
+    if (lonely.empty()) return std::nullopt;
+    return fmt::format("only one end knows of a transfer: {}", describe(lonely.front()));
+  }
+
+  /// Within a step all transfers happen at once: no rank may send what it overwrites, nor write an element by
+  /// two copies, or by a copy and a combination.
+  std::optional<std::string> check_races(const StepTransfers& step) const {
+    std::vector<std::vector<const Transfer*>> out(index(schedule_.ranks));
+    std::vector<std::vector<const Transfer*>> in(index(schedule_.ranks));
+    for (const Transfer& transfer : step.sent) {
+      out[index(transfer.source)].push_back(&transfer);
+      in[index(transfer.destination)].push_back(&transfer);
+    }
+    const auto by_offset = [](const Transfer* a, const Transfer* b) {
+      return a->slice.offset < b->slice.offset;
+    };
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      auto& sent = out[index(rank)];
+      auto& received = in[index(rank)];
+      std::sort(sent.begin(), sent.end(), by_offset);
+      std::sort(received.begin(), received.end(), by_offset);
+      // Sends may overlap each other (a broadcast), so the earliest one that reaches this far is looked for.
+      for (const Transfer* write : received) {
+        for (const Transfer* read : sent) {
+          if (read->slice.offset >= write->slice.end()) break;
+          if (read->slice.overlaps(write->slice)) {
+            return fmt::format("rank {} sends what it overwrites in the same step: {}", rank,
+                               describe(*write));
+          }
+        }
+      }
+      for (std::size_t i = 1; i < received.size(); ++i) {
+        const bool combined =
+            received[i - 1]->combine == Combine::reduce && received[i]->combine == Combine::reduce;
+        if (!combined && received[i - 1]->slice.overlaps(received[i]->slice)) {
+          return fmt::format("rank {} is written twice in the same step: {}", rank, describe(*received[i]));
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> follow(std::size_t first, std::size_t last) const {
+    Contributions held(schedule_.ranks, first, last);
+    for (const StepTransfers& step : steps_) {
+      // check_races() has proved that no transfer of a step reads what another of it writes: the order is
+      // free.
+      for (const Transfer& transfer : step.sent) {
+        if (const auto fault = apply(transfer, held)) return fault;
+      }
+    }
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      for (std::size_t segment = first; segment < last; ++segment) {
+        if (!held.complete(rank, segment)) {
+          return fmt::format("rank {} ends without every contribution to elements [{}, {})", rank,
+                             bounds_[segment], bounds_[segment + 1]);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> apply(const Transfer& transfer, Contributions& held) const {
+    const auto segment_at = [&](Count offset) {
+      return index(std::lower_bound(bounds_.begin(), bounds_.end(), offset) - bounds_.begin());
+    };
+    const std::size_t begin = std::max(segment_at(transfer.slice.offset), held.first());
+    const std::size_t end = std::min(segment_at(transfer.slice.end()), held.last());
+    for (std::size_t segment = begin; segment < end; ++segment) {
+      const std::uint64_t* from = held.at(transfer.source, segment);
+      std::uint64_t* to = held.at(transfer.destination, segment);
+      for (std::size_t word = 0; word < held.words(); ++word) {
+        if (transfer.combine == Combine::copy) {
+          to[word] = from[word];
+        } else if ((to[word] & from[word]) != 0) {
+          return fmt::format("a contribution is counted twice: {}", describe(transfer));
+        } else {
+          to[word] |= from[word];
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Schedule& schedule_;
+  Stream stream_;
+  const std::function<void(Transfer&)>& tamper_;
+  std::vector<StepTransfers> steps_;
+  std::vector<Count> bounds_;
+};
+
+/// The streams' slices must tile the payload; each is then proved on its own.
+std::optional<std::string> check_tiling(const Schedule& schedule) {
+  Count next = 0;
+  for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
+    if (schedule.lanes[lane].slice.offset != next)
+      return fmt::format("lane {} leaves a gap or overlaps", lane);
+    next = schedule.lanes[lane].slice.end();
+  }
+  if (next != schedule.count) return fmt::format("the lanes cover {} of {} elements", next, schedule.count);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> verify(const Schedule& schedule, const std::function<void(Transfer&)>& tamper) {
+  if (schedule.ranks > kMostVerifiableRanks) {
+    usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
+                schedule.ranks, kMostVerifiableRanks);
+  }
+  if (const auto fault = check_tiling(schedule)) return fault;
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    for (int chunk = 0; chunk < schedule.lanes[index(lane)].chunks; ++chunk) {
+      const Stream stream{lane, chunk};
+      if (stream_slice(schedule, stream).empty()) continue;
+      if (auto fault = Verifier(schedule, stream, tamper).run()) return fault;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace polyring

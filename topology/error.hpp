@@ -1,0 +1,44 @@
+// What can go wrong, and the exit code that says so.
+//
+// A user's mistake or a failing environment is an Error: one sentence, the remedy in it, and the exit code.
+// A bug in Polyring is an assertion, never an Error.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace polyring {
+
+enum class ExitCode {
+  ok = 0,
+  internal = 1,
+  cuda = 2,
+  nccl = 3,
+  timeout = 4,
+  not_available = 5,  // no GPU, no root, no such library here
+  usage = 6,          // invalid usage or input
+  wrong_result = 7,
+  below_threshold = 8,
+  inconclusive = 9,
+  mpi = 10,
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// Throws Error(ExitCode::usage): the sentence should say what was wrong and what to do instead.
+template <typename... Args>
+[[noreturn]] void usage_error(fmt::format_string<Args...> sentence, Args&&... args) {
+  throw Error(ExitCode::usage, fmt::format(sentence, std::forward<Args>(args)...));
+}
+
+}  // namespace polyring

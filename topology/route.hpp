@@ -1,0 +1,70 @@
+// Routes between two ranks of a cluster, as the directed resources that they share with other transfers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/cluster.hpp"
+#include "topology/path.hpp"
+
+namespace polyring {
+
+/// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's uplink.
+using ResourceId = int;
+
+/// Answers "which resources does a transfer from rank a to rank b use?". Keeps a reference to the cluster.
+class Router {
+ public:
+  /// Throws a usage Error when two ranks of a host are not connected, or hosts of a cluster lack a NIC that
+  /// is up.
+  explicit Router(const Cluster& cluster);
+
+  int resource_count() const { return resource_count_; }
+  /// Bytes per second of a resource. Links of unknown bandwidth constrain nothing: they are never in a route.
+  Bandwidth bandwidth(ResourceId resource) const;
+  /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
+  std::string name(ResourceId resource) const;
+
+  /// Appends the resources to `route` and returns the one-way latency.
+  /// `rail`: which of the host's NICs to use, modulo their number; -1 takes the nearest one, ranks that have
+  /// several equally near ones taking turns.
+  Seconds route(int from_rank, int to_rank, int rail, std::vector<ResourceId>& route) const;
+
+ private:
+  struct DevicePath {
+    std::vector<ResourceId> resources;  // relative to the host's first resource
+    Seconds latency;
+  };
+  /// What all hosts of one group have in common.
+  struct HostRoutes {
+    int group = 0;
+    int resources = 0;
+    std::vector<DevicePath> between;  // [from * ranks + to]
+    std::vector<DevicePath> to_nic;   // [rank * nics + nic]
+    std::vector<DevicePath> from_nic;
+    std::vector<std::vector<int>> nearest;  // per rank: indices into `nics`
+    std::vector<int> nics;                  // those that are up
+  };
+
+  /// Whose resource it is: the host, its group, and the index among the host's resources.
+  struct Owner {
+    int group = 0;
+    int host = 0;
+    int resource = 0;
+  };
+
+  HostRoutes routes_of(int group) const;
+  int group_of_host(int host) const;
+  ResourceId first_resource(int host, int group) const;
+  int pick_nic(const HostRoutes& host, int index_on_host, int rail) const;
+  Owner owner(ResourceId resource) const;
+
+  const Cluster& cluster_;
+  std::vector<HostRoutes> hosts_;  // one per group
+  std::vector<int> first_host_;    // per group
+  std::vector<ResourceId> first_of_group_;
+  ResourceId first_leaf_ = 0;
+  int resource_count_ = 0;
+};
+
+}  // namespace polyring

@@ -1,0 +1,63 @@
+#include "topology/presets.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "topology/error.hpp"
+#include "topology/presets/catalogue.hpp"
+
+namespace polyring {
+namespace {
+
+struct Row {
+  std::string_view name;
+  presets::Preset (*make)();
+};
+
+constexpr std::array kCatalogue{
+    Row{"minsky", presets::minsky},       Row{"ac922", presets::ac922},
+    Row{"summit", presets::summit},       Row{"dgx1-p100", presets::dgx1_p100},
+    Row{"big-basin", presets::big_basin}, Row{"dgx-a100", presets::dgx_a100},
+    Row{"dgx-h100", presets::dgx_h100},   Row{"ethernet", presets::ethernet},
+};
+
+}  // namespace
+
+std::vector<std::string_view> preset_names() {
+  std::vector<std::string_view> names;
+  for (const Row& row : kCatalogue) names.push_back(row.name);
+  return names;
+}
+
+Cluster preset(std::string_view name, int hosts) {
+  const auto row = std::ranges::find(kCatalogue, name, &Row::name);
+  if (row == kCatalogue.end()) {
+    usage_error("machine '{}' is not known; choose one of {}", name, fmt::join(preset_names(), ", "));
+  }
+  if (hosts < 1) usage_error("{} hosts of machine '{}'; give 1 or more", hosts, name);
+  auto [machine, fabric] = row->make();
+  machine.name = name;
+  Cluster cluster;
+  cluster.name = name;
+  cluster.groups = {{std::move(machine), hosts}};
+  cluster.fabric = std::move(fabric);
+  return cluster;
+}
+
+Machine with_rails(Machine machine, int rails) {
+  const auto up = std::ranges::count_if(machine.nics, &Nic::up);
+  if (rails < 1 || rails > up) {
+    usage_error(
+        "{} rails were asked for, but machine '{}' has {} NICs that are up; give a number from 1 to {}",
+        rails, machine.name, up, up);
+  }
+  for (Nic& nic : machine.nics) {
+    if (!nic.up() || rails-- > 0) continue;
+    for (Port& port : nic.ports) port.up = false;
+  }
+  return machine;
+}
+
+}  // namespace polyring

@@ -1,0 +1,169 @@
+#include "topology/presets/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace polyring::presets {
+namespace {
+
+// One-way latencies that NCCL's tuning model charges for a hop of its low-latency protocol
+// (src/graph/tuning.cc): 0.6 us over NVLink, 1.0 us between two GPUs over PCIe (two links), 2.7 us between
+// two GPUs over the network.
+constexpr Seconds kNvlinkLatency = microseconds(0.6);
+constexpr Seconds kNvswitchLinkLatency = microseconds(0.3);
+constexpr Seconds kPcieLatency = microseconds(0.5);
+constexpr Seconds kNetworkLatency = microseconds(1.7);
+constexpr Seconds kSocketBusLatency = microseconds(0.3);
+// Port to port through one InfiniBand switch: NVIDIA's QM8700 data sheet says 90 ns. A way over the spine
+// crosses two switches more than one under a single leaf.
+constexpr Seconds kSpineLatency = microseconds(0.18);
+
+constexpr Bytes gibibytes(std::uint64_t count) { return {count << 30}; }
+
+void add_link(Machine& machine, DeviceId from, DeviceId to, LinkKind kind, Bandwidth bandwidth,
+              Seconds latency) {
+  machine.links.push_back({from, to, kind, bandwidth, latency});
+}
+
+}  // namespace
+
+GpuKind p100_sxm2() {
+  return {"Tesla P100-SXM2-16GB",
+          gibibytes(16),
+          gigabytes_per_second(732),
+          {"P100 SXM2: 16 GB of memory at 732 GB/s", "NVIDIA Tesla P100 data sheet"}};
+}
+
+GpuKind p100_pcie() {
+  return {"Tesla P100-PCIE-16GB",
+          gibibytes(16),
+          gigabytes_per_second(732),
+          {"P100 PCIe: 16 GB of memory at 732 GB/s, PCIe gen 3 x16", "NVIDIA Tesla P100 PCIe data sheet"}};
+}
+
+GpuKind v100_sxm2() {
+  return {"Tesla V100-SXM2-16GB",
+          gibibytes(16),
+          gigabytes_per_second(900),
+          {"V100 SXM2: 16 GB of memory at 900 GB/s", "NVIDIA Tesla V100 data sheet"}};
+}
+
+GpuKind a100_sxm4_40gb() {
+  return {"NVIDIA A100-SXM4-40GB",
+          gibibytes(40),
+          gigabytes_per_second(1555),
+          {"A100 SXM4: 40 GB of memory at 1555 GB/s", "NVIDIA A100 data sheet"}};
+}
+
+GpuKind h100_sxm5() {
+  return {"NVIDIA H100 80GB HBM3",
+          gibibytes(80),
+          gigabytes_per_second(3350),
+          {"H100 SXM5: 80 GB of memory at 3.35 TB/s", "NVIDIA H100 data sheet"}};
+}
+
+// 8, 16 and 32 GT/s on 16 lanes with 128b/130b coding: 15.75, 31.5 and 63 GB/s.
+Bandwidth pcie3_x16() { return gigabytes_per_second(15.75); }
+Bandwidth pcie4_x16() { return gigabytes_per_second(31.5); }
+Bandwidth pcie5_x16() { return gigabytes_per_second(63); }
+
+NicPart edr(std::string model) {
+  return {std::move(model),
+          NicKind::infiniband,
+          gigabytes_per_second(12.1),
+          {"EDR 4x: 12.1 GB/s (100 Gb/s, 64 of 66 bits are payload)",
+           "InfiniBand Trade Association, rate table"}};
+}
+
+NicPart hdr(std::string model) {
+  return {std::move(model),
+          NicKind::infiniband,
+          gigabytes_per_second(24.2),
+          {"HDR 4x: 24.2 GB/s (200 Gb/s, 64 of 66 bits are payload)",
+           "InfiniBand Trade Association, rate table"}};
+}
+
+NicPart ndr(std::string model) {
+  return {std::move(model),
+          NicKind::infiniband,
+          gigabytes_per_second(48.5),
+          {"NDR 4x: 48.5 GB/s (400 Gb/s, 64 of 66 bits are payload)",
+           "InfiniBand Trade Association, rate table"}};
+}
+
+DeviceId add_package(Machine& machine, Package package) {
+  const int index = static_cast<int>(machine.packages.size());
+  package.name = fmt::format("package{}", index);
+  machine.packages.push_back(std::move(package));
+  return {DeviceKind::package, index};
+}
+
+DeviceId add_switch(Machine& machine) {
+  const int index = static_cast<int>(machine.switches.size());
+  machine.switches.push_back({fmt::format("switch{}", index), ""});
+  return {DeviceKind::pci_switch, index};
+}
+
+DeviceId add_gpu(Machine& machine, const GpuKind& kind, int numa, int host_bridge) {
+  if (machine.gpus.empty()) machine.citations.push_back(kind.citation);
+  const int index = static_cast<int>(machine.gpus.size());
+  machine.gpus.push_back(
+      {fmt::format("gpu{}", index), kind.model, "", numa, host_bridge, kind.memory, kind.memory_bandwidth});
+  return {DeviceKind::gpu, index};
+}
+
+DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridge) {
+  if (machine.nics.empty()) machine.citations.push_back(part.citation);
+  const int index = static_cast<int>(machine.nics.size());
+  const std::string name = fmt::format("{}{}", part.kind == NicKind::infiniband ? "mlx5_" : "eth", index);
+  machine.nics.push_back({name, part.model, "", numa, host_bridge, part.kind, {{1, true, part.port}}});
+  return {DeviceKind::nic, index};
+}
+
+void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth) {
+  add_link(machine, from, to, LinkKind::nvlink, bandwidth, kNvlinkLatency);
+}
+
+void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth) {
+  add_link(machine, gpu, {DeviceKind::nvswitch, 0}, LinkKind::nvlink, bandwidth, kNvswitchLinkLatency);
+}
+
+void add_pcie(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth) {
+  add_link(machine, from, to, LinkKind::pcie, bandwidth, kPcieLatency);
+}
+
+void add_socket_bus(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth) {
+  add_link(machine, from, to, LinkKind::socket_bus, bandwidth, kSocketBusLatency);
+}
+
+void cite(Machine& machine, std::string fact, std::string source) {
+  machine.citations.push_back({std::move(fact), std::move(source)});
+}
+
+void cite_latencies(Machine& machine) {
+  cite(machine,
+       "latency of an NVLink 0.6 us (two links of 0.3 us through an NVSwitch), of a PCIe link 0.5 us",
+       "NCCL src/graph/tuning.cc: 0.6 us per NVLink hop and 1.0 us per GPU-GPU hop over PCIe, protocol LL; "
+       "the split into links is ours");
+  cite(machine, "latency between the sockets 0.3 us", "assumed");
+}
+
+Fabric infiniband_fat_tree(int ports_per_switch, std::string source) {
+  Fabric fabric;
+  fabric.hosts_per_leaf = ports_per_switch / 2;
+  fabric.latency = kNetworkLatency;
+  fabric.spine_latency = kSpineLatency;
+  fabric.citations = {
+      {"a fat tree that blocks nothing", std::move(source)},
+      {fmt::format("{} hosts a leaf: half the ports of a switch of {}, each rail on leaves of its own",
+                   fabric.hosts_per_leaf, ports_per_switch),
+       "assumed"},
+      {"1.7 us from NIC to NIC",
+       "NCCL src/graph/tuning.cc: 2.7 us per network hop, protocol LL, less a PCIe link of 0.5 us at each "
+       "end"},
+      {"0.18 us more over the spine: two more switches of 90 ns", "NVIDIA Quantum QM8700 data sheet"}};
+  return fabric;
+}
+
+}  // namespace polyring::presets

@@ -1,0 +1,66 @@
+// The parts that preset machines are put together from, and the citations that several machines share.
+#pragma once
+
+#include <string>
+
+#include "topology/cluster.hpp"
+
+namespace polyring::presets {
+
+/// What a kind of GPU brings with it.
+struct GpuKind {
+  std::string model;
+  Bytes memory;
+  Bandwidth memory_bandwidth;
+  Citation citation;
+};
+
+GpuKind p100_sxm2();
+GpuKind p100_pcie();
+GpuKind v100_sxm2();
+GpuKind a100_sxm4_40gb();
+GpuKind h100_sxm5();
+
+/// PCI Express x16 per direction; the narrower slots are fractions of these.
+Bandwidth pcie3_x16();
+Bandwidth pcie4_x16();
+Bandwidth pcie5_x16();
+
+/// What a kind of NIC brings with it: one port, which is up.
+struct NicPart {
+  std::string model;
+  NicKind kind;
+  Bandwidth port;
+  Citation citation;
+};
+
+/// One port of 4x InfiniBand, its bandwidth that of the payload.
+NicPart edr(std::string model);
+NicPart hdr(std::string model);
+NicPart ndr(std::string model);
+
+/// Each returns the device it added, named by its kind and index (`gpu0`, `mlx5_0`, ...).
+DeviceId add_package(Machine& machine, Package package);
+DeviceId add_switch(Machine& machine);
+/// All GPUs of a machine must be of one kind; its citation is added with the first.
+DeviceId add_gpu(Machine& machine, const GpuKind& kind, int numa, int host_bridge);
+/// All NICs of a machine must be of one kind; its citation is added with the first. `numa` and `host_bridge`
+/// are -1 for a NIC that hangs under several.
+DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridge);
+
+/// One-way latencies of these links are NCCL's, see cite_latencies().
+void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
+/// From a GPU to the NVSwitches, of which a transfer crosses two links.
+void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth);
+void add_pcie(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
+void add_socket_bus(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
+
+void cite(Machine& machine, std::string fact, std::string source);
+/// The sources of the latencies that the add_ functions above fill in.
+void cite_latencies(Machine& machine);
+
+/// A fat tree of InfiniBand switches that blocks nothing; half the ports of a leaf switch go to hosts.
+/// `source` says where it was read that the tree blocks nothing.
+Fabric infiniband_fat_tree(int ports_per_switch, std::string source);
+
+}  // namespace polyring::presets

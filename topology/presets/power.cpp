@@ -1,0 +1,125 @@
+// IBM's POWER machines: GPUs on NVLink to each other and to the processor of their socket.
+#include <array>
+
+#include "topology/presets/catalogue.hpp"
+#include "topology/presets/parts.hpp"
+
+namespace polyring::presets {
+namespace {
+
+/// What tells one AC922 from another.
+struct Ac922 {
+  int gpus_per_socket;
+  int cores_per_socket;
+  Bytes memory_per_socket;
+  Bandwidth nvlink;  // of each GPU to each GPU of its socket, and to its processor
+};
+
+/// The GPUs of one socket, all joined to each other and to their package.
+void add_socket_gpus(Machine& machine, DeviceId package, const GpuKind& kind, int count, int numa,
+                     int host_bridge, Bandwidth nvlink) {
+  const int first = static_cast<int>(machine.gpus.size());
+  for (int i = 0; i < count; ++i) {
+    const DeviceId gpu = add_gpu(machine, kind, numa, host_bridge);
+    for (int other = first; other < gpu.index; ++other) {
+      add_nvlink(machine, {DeviceKind::gpu, other}, gpu, nvlink);
+    }
+    add_nvlink(machine, gpu, package, nvlink);
+  }
+}
+
+Machine ac922_machine(const Ac922& variant) {
+  Machine machine;
+  std::array<DeviceId, 2> packages;
+  for (int socket = 0; socket < 2; ++socket) {
+    const int numa = 8 * socket;
+    packages[static_cast<std::size_t>(socket)] = add_package(machine, {"",
+                                                                       "IBM POWER9",
+                                                                       variant.cores_per_socket,
+                                                                       variant.memory_per_socket,
+                                                                       gigabytes_per_second(170),
+                                                                       {numa}});
+  }
+  for (int socket = 0; socket < 2; ++socket) {
+    add_socket_gpus(machine, packages[static_cast<std::size_t>(socket)], v100_sxm2(), variant.gpus_per_socket,
+                    8 * socket, socket, variant.nvlink);
+  }
+  // One adapter with two ports; each port is reached from both sockets, over the socket's own eight lanes.
+  for (int port = 0; port < 2; ++port) {
+    const DeviceId nic = add_nic(machine, edr("ConnectX-5 EDR, one of the adapter's two ports"), -1, -1);
+    for (const DeviceId package : packages) add_pcie(machine, nic, package, 0.5 * pcie4_x16());
+  }
+  add_socket_bus(machine, packages[0], packages[1], gigabytes_per_second(64));
+  cite(machine, "X-bus between the sockets: 4 bytes x 16 GT/s = 64 GB/s",
+       "WikiChip, Summit (OLCF-4); NCCL's tuning model counts on 32 GB/s of it");
+  cite(machine, "one dual-port EDR ConnectX-5 a node, attached to both sockets, each over PCIe gen 4 x8",
+       "EE Times, Inside the Summit supercomputer (multi-host adapter, PCIe 4.0); WikiChip, Summit (OLCF-4) "
+       "(x8); "
+       "hwloc topologies of such nodes, where both sockets see both ports");
+  cite(machine, "170 GB/s of memory bandwidth a socket",
+       "IBM Power System AC922 technical overview, REDP-5472");
+  cite_latencies(machine);
+  return machine;
+}
+
+}  // namespace
+
+Preset minsky() {
+  Machine machine;
+  machine.model = "IBM Power System S822LC for HPC (8335-GTB)";
+  std::array<DeviceId, 2> packages;
+  for (int socket = 0; socket < 2; ++socket) {
+    packages[static_cast<std::size_t>(socket)] = add_package(
+        machine,
+        {"", "IBM POWER8 with NVLink", 10, {std::uint64_t{128} << 30}, gigabytes_per_second(115), {socket}});
+  }
+  for (int socket = 0; socket < 2; ++socket) {
+    const DeviceId package = packages[static_cast<std::size_t>(socket)];
+    // Each GPU and each NIC has a host bridge of its own: 3 a socket, the NIC's first.
+    for (int i = 0; i < 2; ++i) {
+      const DeviceId gpu = add_gpu(machine, p100_sxm2(), socket, 3 * socket + 1 + i);
+      add_nvlink(machine, gpu, package, gigabytes_per_second(40));
+    }
+    add_nvlink(machine, {DeviceKind::gpu, 2 * socket}, {DeviceKind::gpu, 2 * socket + 1},
+               gigabytes_per_second(40));
+    const DeviceId nic = add_nic(machine, edr("ConnectX-4 EDR"), socket, 3 * socket);
+    add_pcie(machine, nic, package, pcie3_x16());
+  }
+  add_socket_bus(machine, packages[0], packages[1], gigabytes_per_second(38.4));
+  cite(machine,
+       "2 NVLink 1.0 of 20 GB/s per direction join the GPUs of a socket, and 2 each GPU and its POWER8: 40 "
+       "GB/s",
+       "IBM Power Systems S822LC for HPC technical overview, REDP-5405; hwloc topology of such a node");
+  cite(machine, "10 cores, 128 GB and 115 GB/s of memory bandwidth a socket",
+       "REDP-5405; the memory size is an option, that of an LLNL node is taken");
+  cite(machine, "one EDR adapter a socket on PCIe gen 3 x16: 15.75 GB/s",
+       "REDP-5405 (slots); hwloc topology of such a node (one adapter a socket)");
+  cite(machine, "between the sockets 3 lanes x 2 bytes x 6.4 GHz = 38.4 GB/s",
+       "IBM Power System S822 technical overview, REDP-5102; assumed to hold for the S822LC");
+  cite_latencies(machine);
+  return {std::move(machine), infiniband_fat_tree(36, "assumed: the DDL publications don't describe it")};
+}
+
+Preset ac922() {
+  Machine machine = ac922_machine({2, 22, {std::uint64_t{128} << 30}, gigabytes_per_second(75)});
+  machine.model = "IBM Power System AC922 (8335-GTW), 4x V100";
+  cite(
+      machine,
+      "3 NVLink 2.0 of 25 GB/s per direction join the GPUs of a socket, and each GPU and its POWER9: 75 GB/s",
+      "IBM Power System AC922 technical overview, REDP-5472");
+  cite(machine, "22 cores and 128 GB a socket", "hwloc topology of a Sierra node");
+  return {std::move(machine), infiniband_fat_tree(36, "assumed: as Summit's; Sierra's is tapered 2:1")};
+}
+
+Preset summit() {
+  Machine machine = ac922_machine({3, 22, {std::uint64_t{256} << 30}, gigabytes_per_second(50)});
+  machine.model = "IBM Power System AC922 (8335-GTX), 6x V100, as in Summit";
+  cite(machine,
+       "2 NVLink 2.0 of 25 GB/s per direction join each two GPUs of a socket, and each GPU and its POWER9: "
+       "50 GB/s",
+       "OLCF, Summit user guide; REDP-5472");
+  cite(machine, "22 cores (21 for jobs) and 256 GB a socket", "OLCF, Summit user guide");
+  return {std::move(machine), infiniband_fat_tree(36, "OLCF, Summit user guide")};
+}
+
+}  // namespace polyring::presets

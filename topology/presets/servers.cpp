@@ -1,0 +1,189 @@
+// Servers with x86 processors: NVIDIA's DGX machines, Facebook's Big Basin and a commodity server.
+#include <array>
+
+#include "topology/presets/catalogue.hpp"
+#include "topology/presets/parts.hpp"
+
+namespace polyring::presets {
+namespace {
+
+using Packages = std::array<DeviceId, 2>;
+
+/// Two alike packages, the socket bus between them.
+Packages add_packages(Machine& machine, const Package& package, Bandwidth socket_bus) {
+  Packages packages;
+  for (int socket = 0; socket < 2; ++socket) {
+    packages[static_cast<std::size_t>(socket)] = add_package(machine, package);
+    machine.packages.back().numa_nodes = {socket};
+  }
+  add_socket_bus(machine, packages[0], packages[1], socket_bus);
+  return packages;
+}
+
+/// The hybrid cube mesh of eight GPUs with four NVLinks each: both halves are complete, and GPU i meets GPU i
+/// + 4.
+void add_cube_mesh(Machine& machine, Bandwidth nvlink) {
+  const auto join = [&](int a, int b) {
+    add_nvlink(machine, {DeviceKind::gpu, a}, {DeviceKind::gpu, b}, nvlink);
+  };
+  for (const int half : {0, 4}) {
+    for (int a = half; a < half + 4; ++a) {
+      for (int b = a + 1; b < half + 4; ++b) join(a, b);
+    }
+  }
+  for (int i = 0; i < 4; ++i) join(i, i + 4);
+}
+
+/// Four PCIe switches, two a socket, with two GPUs each and, where `nics_per_switch` > 0, as many NICs.
+void add_switch_trees(Machine& machine, const Packages& packages, const GpuKind& gpu, const NicPart& nic,
+                      int nics_per_switch, Bandwidth pcie) {
+  for (int s = 0; s < 4; ++s) {
+    const int socket = s / 2;
+    const DeviceId pci_switch = add_switch(machine);
+    add_pcie(machine, pci_switch, packages[static_cast<std::size_t>(socket)], pcie);
+    for (int i = 0; i < 2; ++i) add_pcie(machine, add_gpu(machine, gpu, socket, s), pci_switch, pcie);
+    for (int i = 0; i < nics_per_switch; ++i) {
+      add_pcie(machine, add_nic(machine, nic, socket, s), pci_switch, pcie);
+    }
+  }
+}
+
+/// Eight GPUs on all NVSwitches. They are counted as one: a GPU spreads its traffic over all of them evenly.
+void add_nvswitches(Machine& machine, Bandwidth per_gpu) {
+  machine.nvswitches = 1;
+  for (int i = 0; i < static_cast<int>(machine.gpus.size()); ++i) {
+    add_nvswitch_link(machine, {DeviceKind::gpu, i}, per_gpu);
+  }
+}
+
+Package broadwell(std::string model, int cores, std::uint64_t gibibytes) {
+  return {"", std::move(model), cores, {gibibytes << 30}, gigabytes_per_second(76.8), {}};
+}
+
+void cite_broadwell(Machine& machine) {
+  cite(machine,
+       "between the sockets 2 QPI links of 9.6 GT/s x 2 bytes = 38.4 GB/s; 76.8 GB/s of memory bandwidth",
+       "Intel Xeon E5-2600 v4 product specifications");
+}
+
+}  // namespace
+
+Preset dgx1_p100() {
+  Machine machine;
+  machine.model = "NVIDIA DGX-1 (8x P100)";
+  const Packages packages =
+      add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, 256), gigabytes_per_second(38.4));
+  add_switch_trees(machine, packages, p100_sxm2(), edr("ConnectX-4 EDR"), 1, pcie3_x16());
+  add_cube_mesh(machine, gigabytes_per_second(20));
+  cite(machine,
+       "hybrid cube mesh, 4 NVLink 1.0 of 20 GB/s per direction a GPU; 4 PCIe switches with 2 GPUs and an "
+       "EDR adapter each, PCIe gen 3 x16 (15.75 GB/s)",
+       "NVIDIA DGX-1 System Architecture, WP-08437-001");
+  cite_broadwell(machine);
+  cite_latencies(machine);
+  return {std::move(machine), infiniband_fat_tree(36, "NVIDIA DGX-1 System Architecture, WP-08437-001")};
+}
+
+Preset dgx_a100() {
+  Machine machine;
+  machine.model = "NVIDIA DGX A100 (8x A100 40GB)";
+  const Packages packages = add_packages(
+      machine, {"", "AMD EPYC 7742", 64, {std::uint64_t{512} << 30}, gigabytes_per_second(204.8), {}},
+      gigabytes_per_second(96));
+  add_switch_trees(machine, packages, a100_sxm4_40gb(), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
+  add_nvswitches(machine, gigabytes_per_second(300));
+  cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
+       "NVIDIA A100 data sheet (600 GB/s, both directions); NVIDIA DGX A100 user guide");
+  cite(machine, "8 HDR adapters for compute, 2 with 2 GPUs on each PCIe gen 4 switch, x16 (31.5 GB/s)",
+       "NVIDIA developer blog, Defining AI Innovation with DGX A100");
+  cite(machine, "204.8 GB/s of memory bandwidth a socket", "AMD EPYC 7742 product page");
+  cite(machine, "96 GB/s between the sockets: 3 xGMI links of 16 lanes at 16 GT/s",
+       "assumed: 3 or 4 links are usual");
+  cite_latencies(machine);
+  return {std::move(machine),
+          infiniband_fat_tree(40, "NVIDIA DGX SuperPOD reference architecture (DGX A100)")};
+}
+
+Preset dgx_h100() {
+  Machine machine;
+  machine.model = "NVIDIA DGX H100 (8x H100)";
+  const Packages packages = add_packages(
+      machine,
+      {"", "Intel Xeon Platinum 8480C", 56, {std::uint64_t{1024} << 30}, gigabytes_per_second(307.2), {}},
+      gigabytes_per_second(96));
+  add_switch_trees(machine, packages, h100_sxm5(), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
+  add_nvswitches(machine, gigabytes_per_second(450));
+  cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",
+       "NVIDIA H100 data sheet (900 GB/s, both directions); NVIDIA DGX H100 user guide");
+  cite(machine, "8 NDR ports for compute on ConnectX-7 adapters, PCIe gen 5 x16 (63 GB/s)",
+       "NVIDIA DGX H100 user guide");
+  cite(machine, "2 GPUs and 2 adapters share a PCIe switch", "assumed: as in the DGX A100");
+  cite(machine, "56 cores and 307.2 GB/s of memory bandwidth (8 x DDR5-4800) a socket",
+       "Intel Xeon Platinum 8480 product specifications");
+  cite(machine, "96 GB/s between the sockets: 3 UPI links of 16 GT/s x 2 bytes", "assumed");
+  cite_latencies(machine);
+  return {std::move(machine),
+          infiniband_fat_tree(64, "NVIDIA DGX SuperPOD reference architecture (DGX H100)")};
+}
+
+Preset big_basin() {
+  Machine machine;
+  machine.model = "Facebook Big Basin (8x P100)";
+  const Packages packages =
+      add_packages(machine, broadwell("Intel Xeon E5 v4", 14, 128), gigabytes_per_second(38.4));
+  add_switch_trees(machine, packages, p100_sxm2(), {}, 0, pcie3_x16());
+  add_cube_mesh(machine, gigabytes_per_second(20));
+  const DeviceId nic =
+      add_nic(machine,
+              {"ConnectX-4 50GbE",
+               NicKind::ethernet,
+               gigabits_per_second(50),
+               {"one 50 Gb/s Ethernet NIC a server: 6.25 GB/s", "Goyal et al., arXiv 1706.02677"}},
+              0, 4);
+  add_pcie(machine, nic, packages[0], pcie3_x16());
+  cite(machine, "8 P100 in a hybrid cube mesh, 4 NVLink 1.0 of 20 GB/s per direction a GPU",
+       "Facebook Engineering, Introducing Big Basin; NVIDIA DGX-1 System Architecture, WP-08437-001 (the "
+       "mesh)");
+  cite(machine, "4 PCIe gen 3 x16 switches with 2 GPUs each, the NIC directly at the first socket",
+       "assumed");
+  cite(machine, "14 cores and 128 GB a socket", "assumed");
+  cite_broadwell(machine);
+  cite_latencies(machine);
+  Fabric fabric;
+  fabric.latency = microseconds(15);
+  fabric.citations = {{"the network blocks nothing",
+                       "Goyal et al., arXiv 1706.02677: over-provisioned, not a bottleneck; assumed"},
+                      {"15 us from NIC to NIC (TCP)", "assumed"}};
+  return {std::move(machine), std::move(fabric)};
+}
+
+Preset ethernet() {
+  Machine machine;
+  machine.model = "commodity server, 4x P100 PCIe, 1 Gb/s Ethernet";
+  const Packages packages =
+      add_packages(machine, broadwell("Intel Xeon E5-2600 v4", 14, 128), gigabytes_per_second(38.4));
+  for (int i = 0; i < 4; ++i) {
+    const int socket = i / 2;
+    add_pcie(machine, add_gpu(machine, p100_pcie(), socket, socket),
+             packages[static_cast<std::size_t>(socket)], pcie3_x16());
+  }
+  const DeviceId nic = add_nic(machine,
+                               {"Intel I350 1GbE",
+                                NicKind::ethernet,
+                                gigabits_per_second(1),
+                                {"1 Gb/s Ethernet: 0.125 GB/s", "Intel I350 product brief"}},
+                               0, 0);
+  add_pcie(machine, nic, packages[0], gigabytes_per_second(2));
+  cite(machine, "2 GPUs a socket, each on PCIe gen 3 x16 (15.75 GB/s) of one host bridge",
+       "assumed: a usual server");
+  cite(machine, "the NIC on PCIe 2.1 x4: 2 GB/s", "Intel I350 product brief");
+  cite(machine, "14 cores and 128 GB a socket", "assumed");
+  cite_broadwell(machine);
+  cite_latencies(machine);
+  Fabric fabric;
+  fabric.latency = microseconds(25);
+  fabric.citations = {{"the switches block nothing", "assumed"}, {"25 us from NIC to NIC (TCP)", "assumed"}};
+  return {std::move(machine), std::move(fabric)};
+}
+
+}  // namespace polyring::presets

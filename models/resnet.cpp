@@ -17,16 +17,10 @@ constexpr std::int64_t image_size = 224;
 constexpr std::int64_t expansion = 4;  // a block's output channels over its width
 
 std::array<int, 4> blocks_of(int depth) {
-  switch (depth) {
-    case 50:
-      return {3, 4, 6, 3};
-    case 101:
-      return {3, 4, 23, 3};
-    case 152:
-      return {3, 8, 36, 3};
-  }
-  assert(!"depth is 50, 101 or 152");
-  return {};
+  assert(depth == 50 || depth == 101 || depth == 152);
+  if (depth == 50) return {3, 4, 6, 3};
+  if (depth == 101) return {3, 4, 23, 3};
+  return {3, 8, 36, 3};
 }
 
 /// 1×1 to `width` channels, 3×3 with the stride, 1×1 to 4·width; a projection on the shortcut where the shape

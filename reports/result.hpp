@@ -9,13 +9,12 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "topology/units.hpp"
+#include "reports/environment.hpp"
 
 namespace polyring {
 
@@ -151,7 +150,7 @@ struct Input {
   bool operator==(const Input&) const = default;
 };
 
-/// The one kind of rows that a file holds. The order is that of kKinds in result.cpp.
+/// The one kind of rows that a file holds. Their order is that of kKinds.
 using Rows = std::variant<std::vector<AllreduceRow>, std::vector<TrainRow>, std::vector<ScaleRow>>;
 
 struct ResultFile {
@@ -174,10 +173,6 @@ struct ResultFile {
 
 /// Now, as in "2025-03-01T12:34:56Z".
 std::string iso_time_now();
-
-/// Those variables of this process' environment that steer MPI, NCCL, UCX, OpenMP and GPU visibility. An
-/// allow-list, so that no secret ever gets into a file that people pass around.
-std::map<std::string, std::string> recorded_environment();
 
 /// Throws a usage Error, one sentence that names the file and the key, when the file is missing, truncated,
 /// not JSON, not a result file, of a newer version, or when a key is missing, of a wrong type or out of

@@ -45,7 +45,6 @@ class Table {
     bool gap_before = false;
   };
   std::vector<std::size_t> widths() const;
-  std::string group_line(const std::vector<std::size_t>& widths) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;

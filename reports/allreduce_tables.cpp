@@ -1,0 +1,237 @@
+// How rows of allreduce results become tables.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "reports/statistics.hpp"
+#include "reports/table_cells.hpp"
+#include "reports/tables.hpp"
+#include "topology/error.hpp"
+#include "topology/units.hpp"
+
+namespace polyring {
+namespace {
+
+/// Rows at one point differ only in how the allreduce was made.
+auto point_of(const AllreduceRow& row) {
+  return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes);
+}
+
+/// What to call a row's allreduce: the algorithm and its dimensions, and as much more as is needed to tell it
+/// from another at the same point.
+class Labels {
+ public:
+  explicit Labels(std::span<const AllreduceRow> rows) {
+    std::map<std::tuple<std::string, decltype(point_of(rows[0])), bool>, const AllreduceRow*> seen;
+    for (const AllreduceRow& row : rows) {
+      const auto [first, fresh] = seen.emplace(std::tuple(brief(row), point_of(row), row.in_place), &row);
+      if (fresh) continue;
+      Detail& detail = details_[brief(row)];
+      detail.implementation |= row.implementation != first->second->implementation;
+      detail.lanes |= row.lanes != first->second->lanes;
+      detail.chunk |= row.chunk_bytes != first->second->chunk_bytes;
+    }
+  }
+
+  std::string of(const AllreduceRow& row) const {
+    std::string label = brief(row);
+    const auto found = details_.find(label);
+    if (found == details_.end()) return label;
+    if (found->second.lanes) label += fmt::format(", {} lanes", row.lanes);
+    if (found->second.chunk) label += fmt::format(", {} chunks", to_text(Bytes{row.chunk_bytes}));
+    if (found->second.implementation) label += fmt::format(", {}", row.implementation);
+    return label;
+  }
+
+ private:
+  struct Detail {
+    bool implementation = false;
+    bool lanes = false;
+    bool chunk = false;
+  };
+
+  static std::string brief(const AllreduceRow& row) {
+    const bool several_dims = row.dims.find('x') != std::string::npos;
+    return several_dims ? row.algorithm + " " + row.dims : row.algorithm;
+  }
+
+  std::map<std::string, Detail> details_;
+};
+
+/// One line of the allreduce table.
+struct Line {
+  const AllreduceRow* out_of_place = nullptr;
+  const AllreduceRow* in_place = nullptr;
+  std::string label;
+
+  const AllreduceRow& any() const { return out_of_place != nullptr ? *out_of_place : *in_place; }
+};
+
+/// The rows by point, in-place beside out-of-place; within a point in the order in which the algorithms came
+/// first.
+std::vector<Line> lines_of(std::span<const AllreduceRow> rows) {
+  const Labels labels(rows);
+  std::vector<Line> lines;
+  std::map<std::string, std::size_t> first_seen;
+  for (const AllreduceRow& row : rows) {
+    const std::string label = labels.of(row);
+    first_seen.emplace(label, first_seen.size());
+    const auto partner = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+      const AllreduceRow* taken = row.in_place ? line.in_place : line.out_of_place;
+      return taken == nullptr && line.label == label && point_of(line.any()) == point_of(row) &&
+             line.any().source == row.source;
+    });
+    Line& line = partner != lines.end() ? *partner : lines.emplace_back(Line{nullptr, nullptr, label});
+    (row.in_place ? line.in_place : line.out_of_place) = &row;
+  }
+  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
+    return std::tuple(point_of(a.any()), first_seen.at(a.label)) <
+           std::tuple(point_of(b.any()), first_seen.at(b.label));
+  });
+  return lines;
+}
+
+std::string ranks_caption(std::span<const AllreduceRow> rows) {
+  if (rows.empty() || !all_alike(rows, [](const auto& row) { return std::tuple(row.ranks, row.nodes); }))
+    return "";
+  const AllreduceRow& row = rows.front();
+  return fmt::format("{} {} on {} {}", row.ranks, row.ranks == 1 ? "rank" : "ranks", row.nodes,
+                     row.nodes == 1 ? "node" : "nodes");
+}
+
+/// time algbw busbw #wrong
+void append_nccl_cells(std::vector<std::string>& cells, const AllreduceRow* row) {
+  if (row == nullptr) return append(cells, {"", "", "", ""});
+  append(cells, {number(row->time_us.median), number(row->algbw_GBps), number(row->busbw_GBps),
+                 wrong_text(row->wrong)});
+}
+
+void append_interval(std::vector<std::string>& cells, const AllreduceRow* row) {
+  if (row == nullptr) return append(cells, {"", ""});
+  append(cells, {number(row->time_us.ci_low), number(row->time_us.ci_high)});
+}
+
+std::string bound_text(const AllreduceRow* row) {
+  return row == nullptr ? "" : if_known(row->bound_fraction, percent);
+}
+
+std::vector<Column> allreduce_columns(bool ranks_vary, bool any_in_place) {
+  std::vector<Column> columns;
+  if (ranks_vary) columns = {{"", "ranks", "", Align::right}, {"", "nodes", "", Align::right}};
+  columns.insert(columns.end(), {{"", "size", "B", Align::right},
+                                 {"", "count", "elements", Align::right},
+                                 {"", "type", "", Align::right},
+                                 {"", "redop", "", Align::right},
+                                 {"", "root", "", Align::right}});
+  for (const char* placement : {"out-of-place", "in-place"}) {
+    columns.insert(columns.end(), {{placement, "time", "us", Align::right},
+                                   {placement, "algbw", "GB/s", Align::right},
+                                   {placement, "busbw", "GB/s", Align::right},
+                                   {placement, "#wrong", "", Align::right}});
+  }
+  columns.push_back({"", "algorithm", "", Align::left});
+  columns.insert(columns.end(), {{"95 % interval", "from", "us", Align::right},
+                                 {"95 % interval", "to", "us", Align::right}});
+  if (any_in_place) {
+    columns.insert(columns.end(), {{"in-place 95 %", "from", "us", Align::right},
+                                   {"in-place 95 %", "to", "us", Align::right},
+                                   {"of bound", "out", "%", Align::right},
+                                   {"of bound", "in", "%", Align::right}});
+  } else {
+    columns.push_back({"", "of bound", "%", Align::right});
+  }
+  columns.push_back({"", "source", "", Align::left});
+  return columns;
+}
+
+/// Nothing when the samples do not come in pairs.
+std::optional<Ratio> speed_ratio(const AllreduceRow& baseline, const AllreduceRow& row) {
+  const std::vector<double>& ours = row.time_us.samples;
+  const bool paired = !ours.empty() && ours.size() == baseline.time_us.samples.size();
+  if (!paired || *std::min_element(ours.begin(), ours.end()) <= 0) return std::nullopt;
+  return pairwise_ratio(baseline.time_us.samples, ours);
+}
+
+std::string verdict(const std::optional<Ratio>& ratio) {
+  if (!ratio) return "not paired";
+  if (ratio->coverage < 0.95) return "too few samples";
+  if (ratio->ci_low > 1) return "faster";
+  if (ratio->ci_high < 1) return "slower";
+  return "undecided";
+}
+
+void check_baseline(std::span<const AllreduceRow> rows, const std::string& baseline) {
+  std::set<std::string> known;
+  for (const AllreduceRow& row : rows) known.insert(row.algorithm);
+  if (known.contains(baseline)) return;
+  usage_error("no row has the baseline algorithm '{}'; choose one of: {}", baseline, fmt::join(known, ", "));
+}
+
+}  // namespace
+
+Table allreduce_table(std::span<const AllreduceRow> rows) {
+  const std::vector<Line> lines = lines_of(rows);
+  const std::string caption = ranks_caption(rows);
+  const bool ranks_vary = caption.empty() && !rows.empty();
+  const bool any_in_place =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
+  Table table(allreduce_columns(ranks_vary, any_in_place));
+  table.caption = caption;
+  const AllreduceRow* previous = nullptr;
+  for (const Line& line : lines) {
+    const AllreduceRow& row = line.any();
+    if (previous != nullptr && point_of(*previous) != point_of(row)) table.add_gap();
+    previous = &row;
+    std::vector<std::string> cells;
+    if (ranks_vary) append(cells, {std::to_string(row.ranks), std::to_string(row.nodes)});
+    append(cells, {std::to_string(row.size_bytes), std::to_string(row.count), row.dtype, row.op, "-1"});
+    append_nccl_cells(cells, line.out_of_place);
+    append_nccl_cells(cells, line.in_place);
+    cells.push_back(line.label);
+    append_interval(cells, line.out_of_place);
+    if (any_in_place) append_interval(cells, line.in_place);
+    cells.push_back(bound_text(line.out_of_place));
+    if (any_in_place) cells.push_back(bound_text(line.in_place));
+    cells.emplace_back(to_text(row.source));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+Table comparison_table(std::span<const AllreduceRow> rows, const std::string& baseline) {
+  check_baseline(rows, baseline);
+  const std::string ratio_name = baseline + " time / time";
+  Table table({{"", "size", "B", Align::right},
+               {"", "placement", "", Align::left},
+               {"", "algorithm", "", Align::left},
+               {"", "time", "us", Align::right},
+               {ratio_name, "median", "", Align::right},
+               {ratio_name, "from", "", Align::right},
+               {ratio_name, "to", "", Align::right},
+               {"", "verdict", "", Align::left},
+               {"", "source", "", Align::left}});
+  table.caption =
+      fmt::format("Above 1: faster than {}; from and to bound the median with 95 % confidence", baseline);
+  const std::vector<Line> lines = lines_of(rows);
+  for (const auto placement : {&Line::out_of_place, &Line::in_place}) {
+    for (const Line& line : lines) {
+      const AllreduceRow* row = line.*placement;
+      if (row == nullptr || row->algorithm == baseline) continue;
+      const auto rival = std::find_if(lines.begin(), lines.end(), [&](const Line& other) {
+        return other.*placement != nullptr && (other.*placement)->algorithm == baseline &&
+               point_of(other.any()) == point_of(*row);
+      });
+      const auto ratio = rival == lines.end() ? std::nullopt : speed_ratio(*((*rival).*placement), *row);
+      table.add_row({std::to_string(row->size_bytes), row->in_place ? "in-place" : "out-of-place", line.label,
+                     number(row->time_us.median), ratio ? number(ratio->median) : "",
+                     ratio ? number(ratio->ci_low) : "", ratio ? number(ratio->ci_high) : "", verdict(ratio),
+                     std::string(to_text(row->source))});
+    }
+  }
+  return table;
+}
+
+}  // namespace polyring

@@ -1,0 +1,110 @@
+#include "reports/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "reports/files.hpp"
+#include "reports/process.hpp"
+#include "reports/report_text.hpp"
+#include "reports/result.hpp"
+#include "reports/tables.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A name for the files of a result: its own without `.json`, of characters that need no quoting in a link.
+std::string stem_of(const fs::path& path) {
+  std::string stem = path.stem().string();
+  for (char& c : stem) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    if (!plain) c = '-';
+  }
+  return stem;
+}
+
+/// Reads all results before anything is written; results of one name get -2, -3, … appended.
+std::vector<ReportSection> read_sections(std::span<const fs::path> results) {
+  std::vector<ReportSection> sections;
+  std::set<std::string> taken;
+  for (const fs::path& path : results) {
+    const std::string stem = stem_of(path);
+    std::string name = stem;
+    for (int copy = 2; !taken.insert(name).second; ++copy) name = fmt::format("{}-{}", stem, copy);
+    sections.push_back({name, read_result(path), read_file(path), {}});
+  }
+  return sections;
+}
+
+std::string python() {
+  const char* chosen = std::getenv("POLYRING_PYTHON");
+  return chosen != nullptr && *chosen != '\0' ? chosen : POLYRING_DEFAULT_PYTHON;
+}
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of("\r\n");
+  if (end == std::string::npos) return "it gave no reason";
+  const std::size_t begin = text.find_last_of('\n', end);
+  const std::size_t first = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(first, end + 1 - first);
+}
+
+/// plot.py prints a line for each chart: the result's name, the chart's name and its title, with tabs
+/// between.
+void take_charts(const std::string& printed, std::vector<ReportSection>& sections) {
+  std::istringstream lines(printed);
+  std::string section_name;
+  ReportChart chart;
+  while (std::getline(lines, section_name, '\t') && std::getline(lines, chart.name, '\t') &&
+         std::getline(lines, chart.title)) {
+    for (ReportSection& section : sections) {
+      if (section.name == section_name) section.charts.push_back(chart);
+    }
+  }
+}
+
+/// Returns why there are no charts, or nothing when there are.
+std::string draw_charts(const fs::path& folder, std::vector<ReportSection>& sections) {
+  const std::string interpreter = python();
+  if (interpreter.empty()) {
+    return "the report has no charts: no Python with matplotlib was found when polyring was built; install "
+           "python3-matplotlib and name that Python in POLYRING_PYTHON";
+  }
+  std::vector<std::string> command{interpreter, POLYRING_PLOT_SCRIPT, "--out", folder.string()};
+  for (const ReportSection& section : sections)
+    command.push_back((folder / (section.name + ".json")).string());
+  const ProcessResult result = run_process(command);
+  if (result.exit_code != 0) {
+    return fmt::format("the report has no charts: {}", last_line(result.errors));
+  }
+  take_charts(result.output, sections);
+  return "";
+}
+
+}  // namespace
+
+Report write_report(std::span<const fs::path> results, const fs::path& folder) {
+  if (results.empty())
+    usage_error("a report needs results; name at least one file that polyring wrote with -J");
+  std::vector<ReportSection> sections = read_sections(results);
+  Report report;
+  report.folder = create_folder(folder, [&](const fs::path& inside) {
+    for (const ReportSection& section : sections) {
+      write_file(inside / (section.name + ".json"), section.json);
+      write_file(inside / (section.name + ".csv"), table(section.result.rows).csv());
+    }
+    const std::string warning = draw_charts(inside, sections);
+    if (!warning.empty()) report.warnings.push_back(warning);
+    write_file(inside / "report.md", report_text(sections, report.warnings));
+  });
+  return report;
+}
+
+}  // namespace polyring

@@ -1,0 +1,110 @@
+#include "reports/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "reports/tables.hpp"
+
+namespace polyring {
+namespace {
+
+std::string heading(const ReportSection& section) {
+  static const std::map<std::string_view, std::string_view> names{
+      {"allreduce", "Allreduce"}, {"train", "Training step"}, {"scale", "Scaling"}};
+  return fmt::format("## {}: {}\n\n", names.at(section.result.kind()), section.name);
+}
+
+std::string code(const std::string& text) { return text.empty() ? "unknown" : fmt::format("`{}`", text); }
+
+/// The vendor's allreduce that the others are compared with, or nothing.
+std::string baseline_of(const std::vector<AllreduceRow>& rows) {
+  for (const char* vendor : {"mpi", "nccl"}) {
+    if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.algorithm == vendor; }))
+      return vendor;
+  }
+  return "";
+}
+
+std::string comparison(const ResultFile& result) {
+  const auto* rows = std::get_if<std::vector<AllreduceRow>>(&result.rows);
+  if (rows == nullptr) return "";
+  const std::string baseline = baseline_of(*rows);
+  if (baseline.empty()) return "";
+  const Table compared = comparison_table(*rows, baseline);
+  return compared.empty() ? "" : fmt::format("### Against {}\n\n{}\n", baseline, compared.markdown());
+}
+
+std::string charts(const ReportSection& section) {
+  std::string text;
+  for (const ReportChart& chart : section.charts) {
+    text += fmt::format("![{0}]({1}.png)\n\n[{0} as SVG]({1}.svg)\n\n", chart.title, chart.name);
+  }
+  return text;
+}
+
+/// "a: ranks 0-3, b: ranks 4-7", which stays short for many ranks on a host.
+std::string hosts(const std::vector<RankHost>& placement) {
+  std::string text;
+  for (std::size_t i = 0; i < placement.size();) {
+    std::size_t end = i + 1;
+    while (end < placement.size() && placement[end].host == placement[i].host &&
+           placement[end].rank == placement[end - 1].rank + 1) {
+      ++end;
+    }
+    const std::string ranks = end - i == 1
+                                  ? fmt::format("rank {}", placement[i].rank)
+                                  : fmt::format("ranks {}-{}", placement[i].rank, placement[end - 1].rank);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", placement[i].host, ranks);
+    i = end;
+  }
+  return text;
+}
+
+std::string list(const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (const auto& [name, value] : values)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+std::string provenance(const ReportSection& section) {
+  const ResultFile& result = section.result;
+  std::string text = "### How it was made\n\n";
+  text += fmt::format("- command: {}\n- created: {}\n- polyring: {}, commit {}\n", code(result.command),
+                      result.created, result.polyring_version, code(result.commit));
+  if (!result.placement.empty()) text += fmt::format("- hosts: {}\n", hosts(result.placement));
+  if (!result.versions.empty()) text += fmt::format("- versions: {}\n", list(result.versions));
+  if (!result.environment.empty()) text += fmt::format("- environment: {}\n", list(result.environment));
+  for (const std::string& note : result.notes) text += fmt::format("- note: {}\n", note);
+  return text + fmt::format("- data: [{0}.json]({0}.json), [{0}.csv]({0}.csv)\n\n", section.name);
+}
+
+std::string inputs(const std::vector<Input>& all) {
+  if (all.empty()) return "";
+  Table table(
+      {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
+  for (const Input& input : all) table.add_row({input.name, input.value, input.source});
+  return "### What the model was given\n\n" + table.markdown() + "\n";
+}
+
+}  // namespace
+
+std::string report_text(std::span<const ReportSection> sections, std::span<const std::string> warnings) {
+  std::string text =
+      "# Polyring report\n\n"
+      "Every number has a source. *measured*: timed here. *emulated*: real code, timed over links that were "
+      "slowed "
+      "down on one machine. *modelled*: computed from a topology and the inputs listed. *published*: taken "
+      "from the "
+      "literature. Times are medians, with the 95 % confidence interval of the median.\n\n";
+  for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", warning);
+  for (const ReportSection& section : sections) {
+    text += heading(section) + table(section.result.rows).markdown() + "\n" + charts(section) +
+            comparison(section.result) + inputs(section.result.inputs) + provenance(section);
+  }
+  return text;
+}
+
+}  // namespace polyring

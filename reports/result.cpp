@@ -1,0 +1,57 @@
+#include "reports/result.hpp"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "reports/statistics.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::array<std::string_view, 3> kKinds{"allreduce", "train", "scale"};
+
+}  // namespace
+
+std::string_view to_text(Source source) {
+  switch (source) {
+    case Source::measured:
+      return "measured";
+    case Source::emulated:
+      return "emulated";
+    case Source::modelled:
+      return "modelled";
+    case Source::published:
+      return "published";
+  }
+  return "";
+}
+
+std::string_view to_text(TimelineLane lane) {
+  return lane == TimelineLane::compute ? "compute" : "communication";
+}
+
+std::string_view ResultFile::kind() const { return kKinds[rows.index()]; }
+
+Timing timing(std::vector<double> samples) {
+  const Summary summary = summarize(samples);
+  return {summary.median, summary.ci_low, summary.ci_high, summary.min, summary.p99, std::move(samples)};
+}
+
+Timing exact_timing(double value) { return {value, value, value, value, value, {}}; }
+
+void set_time(AllreduceRow& row, Timing time_us) {
+  row.time_us = std::move(time_us);
+  const double us = row.time_us.median;
+  const double ranks = std::max(row.ranks, 1);
+  row.algbw_GBps = us > 0 ? static_cast<double>(row.size_bytes) / us / 1e3 : 0;
+  row.busbw_GBps = row.algbw_GBps * 2 * (ranks - 1) / ranks;
+  row.bound_fraction.reset();
+  if (row.bound_us) row.bound_fraction = us > 0 ? *row.bound_us / us : 0;
+}
+
+std::string iso_time_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+}  // namespace polyring

@@ -1,0 +1,199 @@
+// Reads result files, and says in one sentence what is wrong with a bad one.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "reports/files.hpp"
+#include "reports/result_fields.hpp"
+#include "reports/result_format.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using nlohmann::json;
+
+/// A value, and where it was found: "rows[3].time_us.median" of a file.
+struct Value {
+  const json& json_value;
+  const std::string& file;
+  std::string where;
+
+  Value key(const std::string& name) const {
+    std::string inner = where.empty() ? name : where + "." + name;
+    if (!json_value.is_object()) wrong("is not an object");
+    const auto found = json_value.find(name);
+    if (found == json_value.end()) {
+      usage_error("'{}' is damaged: '{}' is missing; run the command that made it again", file, inner);
+    }
+    return {*found, file, std::move(inner)};
+  }
+
+  Value element(std::size_t index) const {
+    return {json_value[index], file, fmt::format("{}[{}]", where, index)};
+  }
+
+  [[noreturn]] void wrong(const std::string& what) const {
+    usage_error("'{}' is damaged: '{}' {}; run the command that made it again", file, where, what);
+  }
+};
+
+template <typename T>
+concept Whole = std::integral<T> && !std::same_as<T, bool>;
+
+void read(const Value& value, std::string& out) {
+  if (!value.json_value.is_string()) value.wrong("is not text");
+  out = value.json_value.get<std::string>();
+}
+
+void read(const Value& value, bool& out) {
+  if (!value.json_value.is_boolean()) value.wrong("is neither true nor false");
+  out = value.json_value.get<bool>();
+}
+
+void read(const Value& value, double& out) {
+  if (!value.json_value.is_number()) value.wrong("is not a number");
+  out = value.json_value.get<double>();
+  if (!std::isfinite(out) || out < 0) value.wrong("is negative or too large");
+}
+
+template <Whole T>
+void read(const Value& value, T& out, AtLeast least = {}) {
+  if (!value.json_value.is_number_integer()) value.wrong("is not a whole number");
+  // Integers from 0 up are kept as unsigned ones.
+  const bool negative = !value.json_value.is_number_unsigned();
+  const std::uint64_t number = negative ? 0 : value.json_value.get<std::uint64_t>();
+  if (negative || number < static_cast<std::uint64_t>(least.value)) {
+    value.wrong(fmt::format("is below {}", least.value));
+  }
+  if (number > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) value.wrong("is too large");
+  out = static_cast<T>(number);
+}
+
+/// For the enumerations: the one of `all` whose text it is.
+template <typename Enum>
+void read_enum(const Value& value, Enum& out, std::initializer_list<Enum> all) {
+  std::string text;
+  read(value, text);
+  std::string known;
+  for (const Enum candidate : all) {
+    if (text == to_text(candidate)) {
+      out = candidate;
+      return;
+    }
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_text(candidate));
+  }
+  value.wrong(fmt::format("is '{}' and none of {}", text, known));
+}
+
+void read(const Value& value, Source& out) {
+  read_enum(value, out, {Source::measured, Source::emulated, Source::modelled, Source::published});
+}
+
+void read(const Value& value, TimelineLane& out) {
+  read_enum(value, out, {TimelineLane::compute, TimelineLane::communication});
+}
+
+template <typename T>
+void read(const Value& value, std::optional<T>& out) {
+  out.reset();
+  if (!value.json_value.is_null()) read(value, out.emplace());
+}
+
+template <typename T>
+requires std::is_class_v<T>
+void read(const Value& value, T& out);
+
+template <typename T>
+void read(const Value& value, std::vector<T>& out) {
+  if (!value.json_value.is_array()) value.wrong("is not a list");
+  out.assign(value.json_value.size(), T{});
+  for (std::size_t i = 0; i < out.size(); ++i) read(value.element(i), out[i]);
+}
+
+void read(const Value& value, std::map<std::string, std::string>& out) {
+  if (!value.json_value.is_object()) value.wrong("is not an object");
+  for (const auto& item : value.json_value.items()) read(value.key(item.key()), out[item.key()]);
+}
+
+/// What a row must fulfil beyond its types.
+void check(const Value& value, const Timing& timing) {
+  const bool ordered = timing.min <= timing.ci_low && timing.ci_low <= timing.median &&
+                       timing.median <= timing.ci_high && timing.ci_low <= timing.p99;
+  if (!ordered) value.wrong("is not in order: min, ci_low, median, ci_high");
+}
+
+void check(const Value& value, const TimelineSpan& span) {
+  if (span.end_ms < span.begin_ms) value.wrong("ends before it begins");
+}
+
+void check(const Value&, const auto&) {}
+
+struct Reader {
+  const Value& object;
+  void operator()(const char* key, auto& member, auto... limits) const {
+    read(object.key(key), member, limits...);
+  }
+};
+
+template <typename T>
+requires std::is_class_v<T>
+void read(const Value& value, T& out) {
+  Reader reader{value};
+  fields(reader, out);
+  check(value, out);
+}
+
+void check_format(const Value& root) {
+  const json& document = root.json_value;
+  if (!document.is_object() || !document.contains("format") || document["format"] != kResultFormat) {
+    usage_error("'{}' is not a polyring result; name a file that polyring wrote with -J", root.file);
+  }
+  int version = 0;
+  read(root.key("version"), version, AtLeast{1});
+  if (version > kResultVersion) {
+    usage_error(
+        "'{}' has version {} of the result format and this polyring knows up to {}; use a newer polyring",
+        root.file, version, kResultVersion);
+  }
+}
+
+Rows read_rows(const Value& root) {
+  std::string kind;
+  read(root.key("kind"), kind);
+  const auto rows_of = [&](auto rows) {
+    read(root.key("rows"), rows);
+    return Rows(std::move(rows));
+  };
+  if (kind == "allreduce") return rows_of(std::vector<AllreduceRow>{});
+  if (kind == "train") return rows_of(std::vector<TrainRow>{});
+  if (kind == "scale") return rows_of(std::vector<ScaleRow>{});
+  root.key("kind").wrong(fmt::format("is '{}' and none of allreduce, train, scale", kind));
+}
+
+json parse(const std::string& text, const std::string& file) {
+  json document = json::parse(text, nullptr, false);
+  if (document.is_discarded()) {
+    usage_error("'{}' is not whole JSON; name a file that polyring wrote with -J, or copy it again", file);
+  }
+  return document;
+}
+
+}  // namespace
+
+ResultFile read_result(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const json document = parse(read_file(path), name);
+  const Value root{document, name, ""};
+  check_format(root);
+  ResultFile file;
+  Reader reader{root};
+  fields(reader, file);
+  file.machine = root.key("machine").json_value.dump();
+  file.rows = read_rows(root);
+  return file;
+}
+
+}  // namespace polyring

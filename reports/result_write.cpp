@@ -1,0 +1,88 @@
+// Writes result files.
+#include <cassert>
+#include <cmath>
+#include <concepts>
+#include <nlohmann/json.hpp>
+
+#include "reports/files.hpp"
+#include "reports/result_fields.hpp"
+#include "reports/result_format.hpp"
+
+namespace polyring {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json to_json(double number) {
+  assert(std::isfinite(number) && number >= 0);
+  return number;
+}
+
+ordered_json to_json(std::integral auto number) { return number; }
+ordered_json to_json(const std::string& text) { return text; }
+ordered_json to_json(const std::map<std::string, std::string>& map) { return map; }
+ordered_json to_json(Source source) { return to_text(source); }
+ordered_json to_json(TimelineLane lane) { return to_text(lane); }
+
+template <typename T>
+ordered_json to_json(const std::optional<T>& value) {
+  return value ? to_json(*value) : ordered_json(nullptr);
+}
+
+template <typename T>
+requires std::is_class_v<T> ordered_json to_json(const T& value);
+
+template <typename T>
+ordered_json to_json(const std::vector<T>& values) {
+  ordered_json list = ordered_json::array();
+  for (const T& value : values) list.push_back(to_json(value));
+  return list;
+}
+
+struct Writer {
+  ordered_json& object;
+  void operator()(const char* key, const auto& member, auto...) const { object[key] = to_json(member); }
+};
+
+template <typename T>
+requires std::is_class_v<T> ordered_json to_json(const T& value) {
+  ordered_json object = ordered_json::object();
+  Writer writer{object};
+  fields(writer, value);
+  return object;
+}
+
+/// Command lines and host names may hold bytes that are not UTF-8; those are replaced, not refused.
+std::string dump(const ordered_json& value, int indent) {
+  return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// One row a line: people read these files, and diff them.
+std::string one_row_a_line(ordered_json document) {
+  const ordered_json rows = std::move(document["rows"]);
+  document.erase("rows");
+  std::string text = dump(document, 2);
+  text.resize(text.size() - 2);  // "\n}"
+  text += ",\n  \"rows\": [";
+  for (std::size_t i = 0; i < rows.size(); ++i) text += (i == 0 ? "\n    " : ",\n    ") + dump(rows[i], -1);
+  return text + "\n  ]\n}\n";
+}
+
+std::map<std::string, std::string> only_recorded(std::map<std::string, std::string> environment) {
+  std::erase_if(environment, [](const auto& variable) { return !is_recorded(variable.first); });
+  return environment;
+}
+
+}  // namespace
+
+std::filesystem::path write_result(const std::filesystem::path& path, const ResultFile& file) {
+  ordered_json document = {{"format", kResultFormat}, {"version", kResultVersion}, {"kind", file.kind()}};
+  Writer writer{document};
+  fields(writer, file);
+  document["environment"] = only_recorded(file.environment);
+  document["machine"] = ordered_json::parse(file.machine);
+  document["rows"] = std::visit([](const auto& rows) { return to_json(rows); }, file.rows);
+  return create_file(path, one_row_a_line(std::move(document)));
+}
+
+}  // namespace polyring

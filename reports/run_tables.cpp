@@ -1,0 +1,157 @@
+// How rows of training and scaling results become tables.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "reports/table_cells.hpp"
+#include "reports/tables.hpp"
+
+namespace polyring {
+namespace {
+
+/// A property of a run: a column where it varies, else a word in the caption.
+template <typename Row>
+struct Property {
+  std::string name;
+  Align align;
+  bool always_a_column;
+  std::string (*text)(const Row&);
+};
+
+template <typename Row>
+const std::vector<Property<Row>>& properties() {
+  static const std::vector<Property<Row>> all{
+      {"machine", Align::left, false, [](const Row& row) { return row.machine; }},
+      {"model", Align::left, false, [](const Row& row) { return row.model; }},
+      {"algorithm", Align::left, true, [](const Row& row) { return row.algorithm; }},
+      {"dims", Align::left, false, [](const Row& row) { return row.dims; }},
+      {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }},
+      {"gpus", Align::right, true, [](const Row& row) { return std::to_string(row.gpus); }},
+      {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }},
+      {"batch", Align::right, false, [](const Row& row) { return std::to_string(row.batch); }},
+      {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }},
+      {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); }},
+  };
+  return all;
+}
+
+/// Splits the properties into those that become columns and the caption.
+template <typename Row>
+std::vector<Property<Row>> varying(std::span<const Row> rows, std::string& caption) {
+  std::vector<Property<Row>> columns;
+  for (const Property<Row>& property : properties<Row>()) {
+    if (property.always_a_column || !all_alike(rows, property.text)) {
+      columns.push_back(property);
+    } else if (!rows.empty() && !property.text(rows.front()).empty()) {
+      caption +=
+          fmt::format("{}{} {}", caption.empty() ? "" : ", ", property.name, property.text(rows.front()));
+    }
+  }
+  return columns;
+}
+
+template <typename Row>
+std::vector<std::string> property_cells(const std::vector<Property<Row>>& shown, const Row& row) {
+  std::vector<std::string> cells;
+  for (const Property<Row>& property : shown) cells.push_back(property.text(row));
+  return cells;
+}
+
+template <typename Row>
+Table table_with(const std::vector<Property<Row>>& shown, std::initializer_list<Column> more) {
+  std::vector<Column> columns;
+  for (const Property<Row>& property : shown) columns.push_back({"", property.name, "", property.align});
+  columns.insert(columns.end(), more);
+  return Table(std::move(columns));
+}
+
+/// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
+std::string difference(const ScaleRow& row) {
+  const auto relative = [](double ours, double published) {
+    return published > 0 ? fmt::format("{:+.1f}", 100 * (ours / published - 1)) : "";
+  };
+  if (row.published_speedup) return relative(row.speedup, *row.published_speedup);
+  if (row.published_efficiency) return relative(row.efficiency, *row.published_efficiency);
+  return "";
+}
+
+/// By machine, model and algorithm, in the order in which they came first, then by GPUs.
+std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> first_seen;
+  const auto series = [](const ScaleRow& row) { return std::tuple(row.machine, row.model, row.algorithm); };
+  std::vector<const ScaleRow*> sorted;
+  for (const ScaleRow& row : rows) {
+    first_seen.emplace(series(row), first_seen.size());
+    sorted.push_back(&row);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const ScaleRow* a, const ScaleRow* b) {
+    return std::pair(first_seen.at(series(*a)), a->gpus) < std::pair(first_seen.at(series(*b)), b->gpus);
+  });
+  return sorted;
+}
+
+}  // namespace
+
+Table train_table(std::span<const TrainRow> rows) {
+  std::string caption;
+  const auto shown = varying(rows, caption);
+  Table table = table_with(shown, {{"", "iteration", "ms", Align::right},
+                                   {"95 % interval", "from", "ms", Align::right},
+                                   {"95 % interval", "to", "ms", Align::right},
+                                   {"", "throughput", "images/s", Align::right},
+                                   {"", "efficiency", "%", Align::right},
+                                   {"", "compute", "ms", Align::right},
+                                   {"", "exposed", "ms", Align::right},
+                                   {"", "#wrong", "", Align::right},
+                                   {"", "source", "", Align::left}});
+  table.caption = caption;
+  for (const TrainRow& row : rows) {
+    std::vector<std::string> cells = property_cells(shown, row);
+    append(cells, {number(row.iteration_ms.median), number(row.iteration_ms.ci_low),
+                   number(row.iteration_ms.ci_high), number(row.images_per_second), percent(row.efficiency),
+                   number(row.compute_ms), number(row.exposed_comm_ms), wrong_text(row.wrong),
+                   std::string(to_text(row.source))});
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+Table scale_table(std::span<const ScaleRow> rows) {
+  std::string caption;
+  const auto shown = varying(rows, caption);
+  Table table = table_with(shown, {{"", "iteration", "ms", Align::right},
+                                   {"", "throughput", "images/s", Align::right},
+                                   {"", "speedup", "", Align::right},
+                                   {"", "efficiency", "%", Align::right},
+                                   {"", "exposed", "ms", Align::right},
+                                   {"published", "speedup", "", Align::right},
+                                   {"published", "efficiency", "%", Align::right},
+                                   {"", "difference", "%", Align::right},
+                                   {"", "source", "", Align::left}});
+  table.caption = caption;
+  const ScaleRow* previous = nullptr;
+  for (const ScaleRow* row : by_algorithm(rows)) {
+    if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
+    previous = row;
+    std::vector<std::string> cells = property_cells(shown, *row);
+    append(cells, {number(row->iteration_ms), number(row->images_per_second), number(row->speedup),
+                   percent(row->efficiency), number(row->exposed_comm_ms),
+                   if_known(row->published_speedup, number), if_known(row->published_efficiency, percent),
+                   difference(*row), std::string(to_text(row->source))});
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+Table table(const Rows& rows) {
+  struct Choose {
+    Table operator()(const std::vector<AllreduceRow>& of) const { return allreduce_table(of); }
+    Table operator()(const std::vector<TrainRow>& of) const { return train_table(of); }
+    Table operator()(const std::vector<ScaleRow>& of) const { return scale_table(of); }
+  };
+  return std::visit(Choose{}, rows);
+}
+
+}  // namespace polyring

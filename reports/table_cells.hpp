@@ -1,0 +1,45 @@
+// What the tables of all kinds of rows share: how a cell is written.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace polyring {
+
+/// Four significant digits, at most three decimals.
+inline std::string number(double value) {
+  const int magnitude = value > 0 ? static_cast<int>(std::floor(std::log10(value))) : 0;
+  return fmt::format("{:.{}f}", value, std::clamp(3 - magnitude, 0, 3));
+}
+
+/// One decimal, without the sign.
+inline std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
+
+inline std::string wrong_text(const std::optional<std::uint64_t>& wrong) {
+  return wrong ? std::to_string(*wrong) : "N/A";  // as nccl-tests says it
+}
+
+/// Empty when there is no value.
+template <typename T, typename Format>
+std::string if_known(const std::optional<T>& value, Format format) {
+  return value ? format(*value) : "";
+}
+
+/// Whether `text_of` gives the same for all; yes for none.
+bool all_alike(const auto& range, const auto& text_of) {
+  return std::all_of(range.begin(), range.end(),
+                     [&](const auto& item) { return text_of(item) == text_of(range.front()); });
+}
+
+inline void append(std::vector<std::string>& cells, std::initializer_list<std::string> more) {
+  cells.insert(cells.end(), more);
+}
+
+}  // namespace polyring

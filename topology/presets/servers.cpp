@@ -151,9 +151,7 @@ Preset big_basin() {
   cite_latencies(machine);
   Fabric fabric;
   fabric.latency = microseconds(15);
-  fabric.citations = {{"the network blocks nothing",
-                       "Goyal et al., arXiv 1706.02677: over-provisioned, not a bottleneck; assumed"},
-                      {"15 us from NIC to NIC (TCP)", "assumed"}};
+  fabric.citations = {{"the network blocks nothing", "assumed"}, {"15 us from NIC to NIC (TCP)", "assumed"}};
   return {std::move(machine), std::move(fabric)};
 }
 

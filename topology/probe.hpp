@@ -1,0 +1,23 @@
+// What this machine is, and what a file of hwloc's says that another one is.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// This machine, live: packages, memory and PCI devices through hwloc; link speeds and port states through
+/// sysfs. What cannot be read stays unknown (0, -1 or empty).
+Machine probe_this_machine();
+
+/// Reads an hwloc XML file, format 1 or 2, also its NVLinkBandwidth matrix. PCIe speeds are those that the
+/// file holds, which for an idle device can be lower than its link can do. Throws a usage Error for a file
+/// that is missing, too large, truncated, not hwloc's XML, or of format 3.
+Machine import_hwloc_xml(const std::filesystem::path& path);
+
+/// As import_hwloc_xml(), of text that is already in memory. `origin` names it in errors.
+Machine parse_hwloc_xml(std::string_view xml, std::string_view origin);
+
+}  // namespace polyring

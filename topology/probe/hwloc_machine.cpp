@@ -1,0 +1,224 @@
+#include "topology/probe/hwloc_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "topology/probe/hwloc_nvlink.hpp"
+#include "topology/probe/hwloc_pci.hpp"
+
+namespace polyring::probe {
+namespace {
+
+constexpr unsigned kNvidia = 0x10de;
+constexpr unsigned kAmd = 0x1002;
+constexpr unsigned kClassDisplay = 0x03;  // upper byte
+constexpr unsigned kClassEthernet = 0x0200;
+constexpr unsigned kClassInfiniband = 0x0207;
+
+bool is_gpu(hwloc_obj_t pci) {
+  const auto& attributes = pci->attr->pcidev;
+  return attributes.class_id >> 8 == kClassDisplay &&
+         (attributes.vendor_id == kNvidia || attributes.vendor_id == kAmd);
+}
+
+/// The object's first OS device of this type; the object itself where it is one.
+hwloc_obj_t os_device(hwloc_obj_t object, hwloc_obj_osdev_type_e type) {
+  if (object->type == HWLOC_OBJ_OS_DEVICE) return object->attr->osdev.type == type ? object : nullptr;
+  for (hwloc_obj_t child = object->io_first_child; child != nullptr; child = child->next_sibling) {
+    if (child->type == HWLOC_OBJ_OS_DEVICE && child->attr->osdev.type == type) return child;
+  }
+  return nullptr;
+}
+
+bool is_nic(hwloc_obj_t object) {
+  if (os_device(object, HWLOC_OBJ_OSDEV_NETWORK) || os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS))
+    return true;
+  if (object->type != HWLOC_OBJ_PCI_DEVICE) return false;
+  const unsigned kind = object->attr->pcidev.class_id;
+  return kind == kClassEthernet || kind == kClassInfiniband;
+}
+
+/// The first non-empty value of the info attribute among the object and its OS devices.
+std::string info_below(hwloc_obj_t object, const char* name) {
+  std::string value = info(object, name);
+  for (hwloc_obj_t child = object->io_first_child; child != nullptr && value.empty();
+       child = child->next_sibling) {
+    value = info(child, name);
+  }
+  return value;
+}
+
+std::string model_of(hwloc_obj_t object) {
+  if (object->type != HWLOC_OBJ_PCI_DEVICE) return {};
+  for (const char* name : {"GPUModel", "PCIDevice"}) {
+    const std::string model = info_below(object, name);
+    if (!model.empty()) return model;
+  }
+  return fmt::format("PCI {:04x}:{:04x}", object->attr->pcidev.vendor_id, object->attr->pcidev.device_id);
+}
+
+Bytes gpu_memory(hwloc_obj_t gpu) {
+  for (const char* name : {"CUDAGlobalMemorySize", "OpenCLGlobalMemorySize"}) {
+    const std::string kibibytes = info_below(gpu, name);
+    if (!kibibytes.empty()) return {std::strtoull(kibibytes.c_str(), nullptr, 10) << 10};
+  }
+  return {};
+}
+
+NicKind nic_kind(hwloc_obj_t object, hwloc_obj_t openfabrics, const std::optional<Sysfs>& sysfs) {
+  if (openfabrics == nullptr) {
+    return object->type == HWLOC_OBJ_PCI_DEVICE && object->attr->pcidev.class_id == kClassInfiniband
+               ? NicKind::infiniband
+               : NicKind::ethernet;
+  }
+  if (sysfs) {
+    if (const auto kind = sysfs->openfabrics_kind(openfabrics->name)) return *kind;
+  }
+  const bool roce = object->type == HWLOC_OBJ_PCI_DEVICE && object->attr->pcidev.class_id == kClassEthernet;
+  return roce ? NicKind::ethernet : NicKind::infiniband;
+}
+
+/// The states of the ports as the XML holds them; their rates are not in it.
+std::vector<Port> recorded_ports(hwloc_obj_t openfabrics) {
+  std::vector<Port> ports;
+  for (int number = 1;; ++number) {
+    const std::string state = info(openfabrics, fmt::format("Port{}State", number).c_str());
+    if (state.empty()) return ports;
+    ports.push_back({number, state == "4", {}});  // 4 is IB_PORT_ACTIVE
+  }
+}
+
+/// Every network interface of the function is a port of its own.
+std::vector<Port> ethernet_ports(hwloc_obj_t object, const Sysfs& sysfs) {
+  std::vector<Port> ports;
+  const auto add = [&](hwloc_obj_t device) {
+    if (device->type != HWLOC_OBJ_OS_DEVICE || device->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK) return;
+    const auto port = sysfs.ethernet_port(device->name, static_cast<int>(ports.size()) + 1);
+    if (port) ports.push_back(*port);
+  };
+  add(object);
+  for (hwloc_obj_t child = object->io_first_child; child != nullptr; child = child->next_sibling) add(child);
+  return ports;
+}
+
+std::vector<Port> ports_of(hwloc_obj_t object, hwloc_obj_t openfabrics, const std::optional<Sysfs>& sysfs) {
+  if (openfabrics == nullptr) return sysfs ? ethernet_ports(object, *sysfs) : std::vector<Port>{};
+  return sysfs ? sysfs->openfabrics_ports(openfabrics->name) : recorded_ports(openfabrics);
+}
+
+/// Adds the devices of a topology to its machine.
+class Builder {
+ public:
+  Builder(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs, Machine& machine)
+      : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine) {}
+
+  void add(hwloc_obj_t object) {
+    if (object->type == HWLOC_OBJ_PCI_DEVICE && is_gpu(object)) {
+      add_gpu(object);
+    } else if (is_nic(object) && !(sysfs_ && sysfs_->is_virtual_function(pci_of(object)))) {
+      add_nic(object);
+    }
+  }
+
+  const std::map<hwloc_obj_t, DeviceId>& gpus() const { return gpus_; }
+
+ private:
+  static std::string pci_of(hwloc_obj_t object) {
+    return object->type == HWLOC_OBJ_PCI_DEVICE ? pci_address(object) : std::string();
+  }
+
+  void add_gpu(hwloc_obj_t object) {
+    const DeviceId id{DeviceKind::gpu, static_cast<int>(machine_.gpus.size())};
+    machine_.gpus.push_back({fmt::format("gpu{}", id.index),
+                             model_of(object),
+                             pci_address(object),
+                             tree_.numa_of(object),
+                             tree_.host_bridge_of(object),
+                             gpu_memory(object),
+                             {}});
+    gpus_[object] = id;
+    tree_.attach(object, id);
+  }
+
+  void add_nic(hwloc_obj_t object) {
+    const hwloc_obj_t openfabrics = os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
+    const hwloc_obj_t network = os_device(object, HWLOC_OBJ_OSDEV_NETWORK);
+    const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
+    const std::string guid = openfabrics == nullptr ? "" : info(openfabrics, "SysImageGUID");
+    if (!guid.empty() && object->type == HWLOC_OBJ_PCI_DEVICE) {
+      const auto [port, is_new] = adapter_ports_.try_emplace({guid, object->attr->pcidev.func}, id);
+      if (!is_new) return add_attachment(object, port->second);
+    }
+    const hwloc_obj_t named = openfabrics != nullptr ? openfabrics : network;
+    machine_.nics.push_back({unique_name(named != nullptr ? named->name : "nic@" + pci_of(object)),
+                             model_of(object), pci_of(object), tree_.numa_of(object),
+                             tree_.host_bridge_of(object), nic_kind(object, openfabrics, sysfs_),
+                             ports_of(object, openfabrics, sysfs_)});
+    tree_.attach(object, id);
+  }
+
+  /// The same function number of the same adapter at another bus address is the same port, seen from another
+  /// socket.
+  void add_attachment(hwloc_obj_t object, DeviceId nic) {
+    machine_.nics[static_cast<std::size_t>(nic.index)].numa = -1;
+    machine_.nics[static_cast<std::size_t>(nic.index)].host_bridge = -1;
+    tree_.attach(object, nic);
+  }
+
+  /// A file can hold devices of several machines, and so a name twice.
+  std::string unique_name(std::string name) {
+    const std::string base = name;
+    for (int copy = 2; !names_.insert(name).second; ++copy) name = fmt::format("{}#{}", base, copy);
+    return name;
+  }
+
+  const std::optional<Sysfs>& sysfs_;
+  Machine& machine_;
+  PciTree tree_;
+  std::map<hwloc_obj_t, DeviceId> gpus_;
+  std::map<std::pair<std::string, int>, DeviceId> adapter_ports_;
+  std::set<std::string> names_;
+};
+
+/// The PCI devices by address, which is the order of nvidia-smi, then the OS devices that have none.
+std::vector<hwloc_obj_t> devices_of(const HwlocTopology& topology) {
+  std::vector<hwloc_obj_t> devices;
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_pcidev(topology.get(), object)) != nullptr) devices.push_back(object);
+  std::ranges::stable_sort(devices, {}, [](hwloc_obj_t pci) {
+    const auto& a = pci->attr->pcidev;
+    return std::tuple(a.domain, a.bus, a.dev, a.func);
+  });
+  object = nullptr;
+  while ((object = hwloc_get_next_osdev(topology.get(), object)) != nullptr) {
+    if (object->parent->type != HWLOC_OBJ_PCI_DEVICE) devices.push_back(object);
+  }
+  return devices;
+}
+
+/// Vendor and product: PlatformModel is what POWER machines have instead of DMI.
+std::string machine_model(hwloc_obj_t root) {
+  const std::string product = info(root, "DMIProductName");
+  if (product.empty()) return info(root, "PlatformModel");
+  const std::string vendor = info(root, "DMISysVendor");
+  return vendor.empty() ? product : fmt::format("{} {}", vendor, product);
+}
+
+}  // namespace
+
+Machine machine_from(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs) {
+  const hwloc_obj_t root = hwloc_get_root_obj(topology.get());
+  Machine machine;
+  machine.name = info(root, "HostName");
+  machine.model = machine_model(root);
+  Builder builder(topology, sysfs, machine);
+  for (const hwloc_obj_t device : devices_of(topology)) builder.add(device);
+  add_gpu_links(topology, builder.gpus(), machine);
+  return machine;
+}
+
+}  // namespace polyring::probe

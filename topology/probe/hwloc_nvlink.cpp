@@ -1,0 +1,65 @@
+#include "topology/probe/hwloc_nvlink.hpp"
+
+#include <hwloc/distances.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+namespace polyring::probe {
+namespace {
+
+/// Which of the machine's devices a row of a matrix stands for.
+std::optional<DeviceId> device_of(hwloc_obj_t object, const std::map<hwloc_obj_t, DeviceId>& gpus) {
+  if (object == nullptr) return std::nullopt;
+  if (object->subtype != nullptr && std::strcmp(object->subtype, "NVSwitch") == 0) {
+    return DeviceId{DeviceKind::nvswitch, 0};
+  }
+  if (object->type == HWLOC_OBJ_PACKAGE)
+    return DeviceId{DeviceKind::package, static_cast<int>(object->logical_index)};
+  for (hwloc_obj_t above = object; above != nullptr; above = above->parent) {
+    if (const auto gpu = gpus.find(above); gpu != gpus.end()) return gpu->second;
+  }
+  return std::nullopt;
+}
+
+void add_matrix(const hwloc_distances_s& matrix, LinkKind kind, const std::map<hwloc_obj_t, DeviceId>& gpus,
+                Machine& machine) {
+  // By pair, lower device first: bonded links to several NVSwitch ports add up.
+  std::map<std::pair<DeviceId, DeviceId>, Bandwidth> links;
+  const std::size_t count = matrix.nbobjs;
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = a + 1; b < count; ++b) {
+      const auto from = device_of(matrix.objs[a], gpus);
+      const auto to = device_of(matrix.objs[b], gpus);
+      const std::uint64_t megabytes = std::max(matrix.values[a * count + b], matrix.values[b * count + a]);
+      if (!from || !to || *from == *to || megabytes == 0) continue;
+      Bandwidth& sum = links[std::minmax(*from, *to)];
+      sum = sum + Bandwidth{static_cast<double>(megabytes) * 1e6};
+    }
+  }
+  for (const auto& [ends, bandwidth] : links) {
+    const auto& [lower, higher] = ends;
+    if (lower.kind == DeviceKind::nvswitch) machine.nvswitches = 1;
+    const bool peers = lower.kind == higher.kind;
+    machine.links.push_back({peers ? lower : higher, peers ? higher : lower, kind, bandwidth, {}});
+  }
+}
+
+}  // namespace
+
+void add_gpu_links(const HwlocTopology& topology, const std::map<hwloc_obj_t, DeviceId>& gpus,
+                   Machine& machine) {
+  constexpr std::pair<const char*, LinkKind> kMatrices[] = {{"NVLinkBandwidth", LinkKind::nvlink},
+                                                            {"XGMIBandwidth", LinkKind::xgmi}};
+  for (const auto& [name, kind] : kMatrices) {
+    unsigned count = 1;
+    hwloc_distances_s* matrix = nullptr;
+    if (hwloc_distances_get_by_name(topology.get(), name, &count, &matrix, 0) != 0 || count == 0) continue;
+    add_matrix(*matrix, kind, gpus, machine);
+    hwloc_distances_release(topology.get(), matrix);
+  }
+}
+
+}  // namespace polyring::probe

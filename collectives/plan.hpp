@@ -15,10 +15,10 @@ namespace polyring {
 
 struct Plan {
   std::string algorithm = "multi-ring";
-  std::vector<int> dims{1};           // their product is the number of ranks; the first lies inside a host
-  std::vector<std::string> patterns;  // of each dimension, for multi-ring; empty: ring everywhere
+  std::vector<int> dims{1};             // their product is the number of ranks; the first lies inside a host
+  std::vector<std::string> patterns{};  // of each dimension, for multi-ring; empty: ring everywhere
   int lanes = 1;
-  Bytes chunk;  // of one lane; 0: a lane is one chunk
+  Bytes chunk{};  // of one lane; 0: a lane is one chunk
 
   int ranks() const;
 };

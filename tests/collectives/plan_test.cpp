@@ -1,0 +1,123 @@
+#include "collectives/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collectives/catalogue.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// The sentence of the usage Error that `call` throws.
+template <typename Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+Cluster cluster_of(int hosts, int gpus, int hosts_per_leaf = 0) {
+  Machine machine;
+  machine.packages.resize(1);
+  machine.gpus.resize(static_cast<std::size_t>(gpus));
+  Cluster cluster;
+  cluster.groups = {{machine, hosts}};
+  cluster.fabric.hosts_per_leaf = hosts_per_leaf;
+  return cluster;
+}
+
+TEST(Dims, AreReadAndWritten) {
+  EXPECT_THAT(parse_dims("4x8x8"), ElementsAre(4, 8, 8));
+  EXPECT_THAT(parse_dims("1"), ElementsAre(1));
+  EXPECT_EQ(dims_text({4, 8, 8}), "4x8x8");
+}
+
+TEST(Dims, ThatMakeNoSenseAreRefused) {
+  for (const char* text :
+       {"", "x", "4x", "x4", "4xx4", "0", "4x0", "-1", "4,8", "4x8 ", "a", "1.5", "99999999999"}) {
+    EXPECT_THAT(refusal([&] { parse_dims(text); }), HasSubstr("such as 4x8x8")) << text;
+  }
+  EXPECT_THAT(refusal([] { parse_dims("65536x65536x4"); }), HasSubstr("more ranks than there can be"));
+}
+
+TEST(DdlOptions, MeanTheSameDimensions) {
+  const DdlOptions options = parse_ddl_options("-mode p:4x8x8 -dump_iter 100 -dev_sync 1");
+  EXPECT_THAT(options.dims, ElementsAre(4, 8, 8));
+  EXPECT_THAT(options.pattern, "");
+  EXPECT_THAT(options.ignored, ElementsAre("-dump_iter", "-dev_sync"));
+  EXPECT_EQ(parse_ddl_options("-mode r:16").pattern, "ring");
+  EXPECT_THAT(parse_ddl_options("-mode b").dims, ElementsAre());
+  EXPECT_THAT(parse_ddl_options("").dims, ElementsAre());
+}
+
+TEST(DdlOptions, ThatAreUnknownAreRefused) {
+  EXPECT_THAT(refusal([] { parse_ddl_options("-mode z:4x8"); }), HasSubstr("unknown DDL mode 'z:4x8'"));
+  EXPECT_THAT(refusal([] { parse_ddl_options("-mode"); }), HasSubstr("needs a value"));
+  EXPECT_THAT(refusal([] { parse_ddl_options("--mode p:4"); }), HasSubstr("unknown DDL option '--mode'"));
+  EXPECT_THAT(refusal([] { parse_ddl_options("-mode p:4y8"); }), HasSubstr("such as 4x8x8"));
+}
+
+TEST(CheckPlan, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal([] {
+                check_plan({"multi-ring", {4, 8}}, 16);
+              }),
+              HasSubstr("dimensions 4x8 make 32 ranks, but there are 16"));
+  EXPECT_THAT(refusal([] {
+                check_plan({"multi-rong", {4}}, 4);
+              }),
+              HasSubstr("choose from multi-ring, ring,"));
+  EXPECT_THAT(refusal([] {
+                check_plan({"multi-ring", {4}, {"rings"}}, 4);
+              }),
+              HasSubstr("unknown pattern 'rings'"));
+  EXPECT_THAT(refusal([] {
+                check_plan({"multi-ring", {4}, {"ring", "ring"}}, 4);
+              }),
+              HasSubstr("one for each"));
+  EXPECT_THAT(refusal([] { check_plan({"ring", {4}, {"ring"}}, 4); }), HasSubstr("only multi-ring"));
+  EXPECT_THAT(refusal([] { check_plan({"ring", {4}, {}, 0}, 4); }), HasSubstr("lanes"));
+  EXPECT_THAT(refusal([] { check_plan({"ring", {1}}, 0); }), HasSubstr("0 ranks"));
+  EXPECT_THAT(refusal([] { make_schedule({"ring", {1}}, 1, -1, 4); }), HasSubstr("-1 elements"));
+}
+
+TEST(NaturalDims, FollowTheMachine) {
+  EXPECT_THAT(natural_dims(cluster_of(64, 4)), ElementsAre(4, 64));
+  EXPECT_THAT(natural_dims(cluster_of(1, 4)), ElementsAre(4));
+  EXPECT_THAT(natural_dims(cluster_of(8, 1)), ElementsAre(8));
+  EXPECT_THAT(natural_dims(cluster_of(1, 1)), ElementsAre(1));
+  EXPECT_THAT(natural_dims(cluster_of(64, 4, 8)), ElementsAre(4, 8, 8));
+  EXPECT_THAT(natural_dims(cluster_of(12, 4, 8)), ElementsAre(4, 12))
+      << "leaves that are not full make no dimension";
+  Cluster uneven = cluster_of(2, 4);
+  uneven.groups.push_back(cluster_of(1, 3).groups.front());
+  EXPECT_THAT(natural_dims(uneven), ElementsAre(11));
+}
+
+TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
+  const Cluster cluster = cluster_of(64, 4);
+  for (const Algorithm& algorithm : algorithms()) {
+    bool near_and_far = false;
+    for (const Plan& plan : candidate_plans(algorithm.name, cluster, Bytes{100 << 20})) {
+      EXPECT_NO_THROW(check_plan(plan, 256));
+      near_and_far = near_and_far || plan.dims == std::vector<int>{4, 8, 8};
+    }
+    EXPECT_EQ(near_and_far, algorithm.has_dims) << algorithm.name;
+  }
+}
+
+TEST(CandidatePlans, DoNotCutSmallPayloads) {
+  for (const Plan& plan : candidate_plans("multi-ring", cluster_of(2, 2), Bytes{1024}))
+    EXPECT_EQ(plan.chunk.value, 0u);
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,136 @@
+#include "collectives/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+
+#include "collectives/catalogue.hpp"
+#include "tests/collectives/sweep.hpp"
+
+namespace polyring {
+namespace {
+
+TEST(Part, TilesTheWholeWithPartsThatDifferByOneAtMost) {
+  for (const Count count : {0, 1, 5, 16, 1000003}) {
+    for (const int parts : {1, 2, 3, 7, 16}) {
+      Count next = 100;
+      for (int i = 0; i < parts; ++i) {
+        const Slice slice = part({100, count}, i, parts);
+        EXPECT_EQ(slice.offset, next);
+        EXPECT_GE(slice.count, count / parts);
+        EXPECT_LE(slice.count, count / parts + 1);
+        next = slice.end();
+      }
+      EXPECT_EQ(next, 100 + count);
+    }
+  }
+}
+
+TEST(Part, OfSeveralIsTheirUnion) {
+  const Slice run = part({10, 23}, 2, 7, 3);
+  EXPECT_EQ(run.offset, part({10, 23}, 2, 7).offset);
+  EXPECT_EQ(run.end(), part({10, 23}, 4, 7).end());
+}
+
+TEST(Part, DoesNotOverflowBeyondTwoToThe31) {
+  const Count huge = Count{1} << 40;
+  EXPECT_EQ(part({0, huge}, 255, 256).end(), huge);
+}
+
+/// What each rank sends in all, in units of the payload, as the algorithms' headers claim.
+struct Claim {
+  const char* algorithm;
+  double sent;  // by the busiest rank, in payloads
+  int steps;    // of the longest lane
+};
+
+class Claims : public ::testing::TestWithParam<Claim> {};
+
+TEST_P(Claims, HoldForEightRanks) {
+  const Claim claim = GetParam();
+  const Schedule schedule = make_schedule({claim.algorithm, {8}, {}, 1, {}}, 8, 8000, 4);
+  double sent = 0;
+  int steps = 0;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    const RankWork work = work_of(schedule, rank);
+    sent = std::max(sent, static_cast<double>(work.sent) / 8000);
+    steps = std::max(steps, work.steps);
+  }
+  EXPECT_DOUBLE_EQ(sent, claim.sent);
+  EXPECT_EQ(steps, claim.steps);
+}
+
+INSTANTIATE_TEST_SUITE_P(Headers, Claims,
+                         ::testing::Values(Claim{"ring", 2 * 7.0 / 8, 14},
+                                           Claim{"multi-ring", 2 * 7.0 / 8, 14},
+                                           Claim{"halving-doubling", 2 * 7.0 / 8, 6},
+                                           Claim{"direct", 2 * 7.0 / 8, 2}, Claim{"parameter-server", 7, 2}));
+
+TEST(MultiRing, SendsBetweenHostsOnlyWhatItsDimensionLeaves) {
+  // 4x8x8: of the payload S, 2·3/4 in a host, 2·7/8 of the quarter near, 2·7/8 of the thirty-second far.
+  const Count count = 4 * 8 * 8 * 100;
+  const RankWork work = work_of(make_schedule({"multi-ring", {4, 8, 8}, {}, 1, {}}, 256, count, 4), 17);
+  EXPECT_EQ(work.sent, 2 * (count * 3 / 4 + count / 4 * 7 / 8 + count / 32 * 7 / 8));
+  EXPECT_EQ(work.steps, 2 * (3 + 7 + 7));
+}
+
+TEST(Halving, SendsTheLeastPossibleForAnyRankCount) {
+  for (int ranks = 2; ranks <= 33; ++ranks) {
+    const Count count = 10 * ranks;
+    const Schedule schedule = make_schedule({"halving-doubling", {ranks}, {}, 1, {}}, ranks, count, 4);
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(work_of(schedule, rank).sent, 2 * (count - 10)) << ranks;
+    }
+  }
+}
+
+TEST(Tree, KeepsEveryPortEquallyBusyForEvenRankCounts) {
+  for (const int ranks : {4, 6, 8, 16, 30}) {
+    const Schedule schedule = make_schedule({"tree", {ranks}, {}, 1, {}}, ranks, 1000, 4);
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      EXPECT_LE(work_of(schedule, rank).sent, 2000) << ranks << " ranks, rank " << rank;
+    }
+  }
+}
+
+TEST(Ring, LanesLeaveAHostFromDifferentRanks) {
+  const Schedule schedule = make_schedule({"ring", {4, 2}, {}, 4, {}}, 8, 800, 4);
+  std::vector<int> leaves(4);
+  for (int lane = 0; lane < 4; ++lane) {
+    std::vector<Transfer> sends;
+    for (Rank rank = 0; rank < 8; ++rank) append_sends(schedule, {lane, 0}, 0, 0, rank, sends);
+    for (const Transfer& transfer : sends) {
+      if (transfer.source / 4 == 0 && transfer.destination / 4 == 1)
+        ++leaves[static_cast<std::size_t>(transfer.source)];
+    }
+  }
+  EXPECT_EQ(leaves, std::vector<int>({1, 1, 1, 1}));
+}
+
+TEST(Chunks, CoverTheLaneInOrder) {
+  const Schedule schedule = make_schedule({"multi-ring", {2}, {}, 2, {40}}, 2, 101, 4);
+  Count next = 0;
+  for (int lane = 0; lane < 2; ++lane) {
+    for (int chunk = 0; chunk < schedule.lanes[static_cast<std::size_t>(lane)].chunks; ++chunk) {
+      const Slice slice = stream_slice(schedule, {lane, chunk});
+      EXPECT_EQ(slice.offset, next);
+      EXPECT_LE(slice.count, 10);
+      next = slice.end();
+    }
+  }
+  EXPECT_EQ(next, 101);
+}
+
+TEST(Speed, OneRanksPartOfTheDdlShapeIsExpandedInMilliseconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Schedule schedule = make_schedule({"multi-ring", {4, 8, 8}, {}, 8, {}}, 256, 25557032, 4);
+  const RankWork work = work_of(schedule, 133);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(work.sent, 0);
+  // The goal is 5 ms in a release build; ten times that still catches a change of the growth rate here.
+  EXPECT_LT(took.count(), 50);
+}
+
+}  // namespace
+}  // namespace polyring

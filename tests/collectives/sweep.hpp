@@ -1,0 +1,73 @@
+// What the tests of verify, simulate and execute iterate: rank counts, awkward sizes, and every way to factor
+// the ranks.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "collectives/plan.hpp"
+
+namespace polyring::testing {
+
+/// Every ordered factoring of n into factors of 2 and more; {{1}} for 1.
+inline std::vector<std::vector<int>> factorings(int n) {
+  if (n == 1) return {{1}};
+  std::vector<std::vector<int>> result{{n}};
+  for (int first = 2; first < n; ++first) {
+    if (n % first != 0) continue;
+    for (std::vector<int> rest : factorings(n / first)) {
+      rest.insert(rest.begin(), first);
+      result.push_back(std::move(rest));
+    }
+  }
+  return result;
+}
+
+/// Sizes that tend to break schedules over n ranks.
+inline std::vector<Count> awkward_counts(int n) {
+  std::vector<Count> counts{0, 1, n - 1, n, 7 * n + 3};
+  std::erase_if(counts, [](Count count) { return count < 0; });
+  return counts;
+}
+
+/// All plans of an algorithm over n ranks: every factoring where it has dimensions, one and three lanes, and
+/// chunks of two elements of `element_size`.
+inline std::vector<Plan> plans_of(const Algorithm& algorithm, int n, int element_size) {
+  std::vector<Plan> plans;
+  const auto shapes = algorithm.has_dims ? factorings(n) : std::vector<std::vector<int>>{{n}};
+  const Bytes small_chunk{static_cast<std::uint64_t>(n * element_size)};
+  for (const std::vector<int>& dims : shapes) {
+    plans.push_back({std::string(algorithm.name), dims, {}, 1, {}});
+    plans.push_back({std::string(algorithm.name), dims, {}, 3, small_chunk});
+    if (algorithm.has_dims) {
+      for (const char* pattern : {"halving", "direct"}) {
+        plans.push_back(
+            {std::string(algorithm.name), dims, std::vector<std::string>(dims.size(), pattern), 2, {}});
+      }
+    }
+  }
+  // A flat ring with hosts: lanes begin at different ranks of each.
+  if (algorithm.name == "ring") {
+    for (const std::vector<int>& dims : factorings(n)) plans.push_back({"ring", dims, {}, 3, {}});
+  }
+  return plans;
+}
+
+/// The catalogue's names, for parameterised suites.
+inline std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : algorithms()) names.emplace_back(algorithm.name);
+  return names;
+}
+
+/// A name as GoogleTest wants it.
+inline std::string identifier(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+}  // namespace polyring::testing

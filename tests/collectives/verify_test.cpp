@@ -1,0 +1,162 @@
+#include "collectives/verify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "collectives/catalogue.hpp"
+#include "tests/collectives/sweep.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using testing::awkward_counts;
+using testing::plans_of;
+
+class EveryAlgorithm : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryAlgorithm, IsProvedForEveryRankCountSizeAndFactoring) {
+  std::vector<int> rank_counts{27, 32, 48, 64};
+  for (int ranks = 1; ranks <= 16; ++ranks) rank_counts.push_back(ranks);
+  for (const int ranks : rank_counts) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Count count : awkward_counts(ranks)) {
+        const auto fault = verify(make_schedule(plan, ranks, count, 4));
+        ASSERT_EQ(fault, std::nullopt) << to_text(plan) << " of " << count << " elements: " << *fault;
+      }
+    }
+  }
+}
+
+/// All transfers of a schedule, each once.
+std::vector<Transfer> transfers_of(const Schedule& schedule) {
+  std::vector<Transfer> transfers;
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    const Lane& at = schedule.lanes[static_cast<std::size_t>(lane)];
+    for (int chunk = 0; chunk < at.chunks; ++chunk) {
+      for (int stage = 0; stage < stage_count(at); ++stage) {
+        for (int step = 0; step < step_count(at, stage); ++step) {
+          for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+            append_sends(schedule, {lane, chunk}, stage, step, rank, transfers);
+          }
+        }
+      }
+    }
+  }
+  return transfers;
+}
+
+/// The independent reference: follows the transfers with plain counters, how often each rank's element is in
+/// each rank's sum, and says whether all are 1 in the end.
+bool sums_right(const Schedule& schedule, const std::vector<Transfer>& transfers) {
+  const auto ranks = static_cast<std::size_t>(schedule.ranks);
+  const auto count = static_cast<std::size_t>(schedule.count);
+  std::vector<std::vector<std::vector<int>>> held(ranks, std::vector(count, std::vector<int>(ranks)));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t element = 0; element < count; ++element) held[rank][element][rank] = 1;
+  }
+  for (const Transfer& transfer : transfers) {
+    for (Count i = transfer.slice.offset; i < transfer.slice.end(); ++i) {
+      const auto element = static_cast<std::size_t>(i);
+      const std::vector<int>& from = held[static_cast<std::size_t>(transfer.source)][element];
+      std::vector<int>& to = held[static_cast<std::size_t>(transfer.destination)][element];
+      if (transfer.combine == Combine::copy) {
+        to = from;
+      } else {
+        std::transform(to.begin(), to.end(), from.begin(), to.begin(), std::plus<>());
+      }
+    }
+  }
+  const std::vector<int> once(ranks, 1);
+  return std::all_of(held.begin(), held.end(), [&](const auto& of_rank) {
+    return std::all_of(of_rank.begin(), of_rank.end(), [&](const auto& element) { return element == once; });
+  });
+}
+
+struct Mutation {
+  const char* name;
+  bool may_be_harmless;  // a copy from another rank that is complete by then is as good
+  void (*mutate)(Transfer&, int ranks);
+};
+
+constexpr Mutation kMutations[]{
+    {"dropped", false, [](Transfer& t, int) { t.slice.count = 0; }},
+    {"shortened", false, [](Transfer& t, int) { --t.slice.count; }},
+    {"other operation", false,
+     [](Transfer& t, int) { t.combine = t.combine == Combine::copy ? Combine::reduce : Combine::copy; }},
+    {"other destination", true, [](Transfer& t, int ranks) { t.destination = (t.destination + 1) % ranks; }},
+    {"other source", true, [](Transfer& t, int ranks) { t.source = (t.source + 1) % ranks; }},
+};
+
+TEST_P(EveryAlgorithm, EveryMutantOfOneTransferIsCaught) {
+  for (const int ranks : {2, 3, 4, 6, 8}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      const Schedule schedule = make_schedule(plan, ranks, 2 * ranks + 1, 4);
+      const std::vector<Transfer> transfers = transfers_of(schedule);
+      ASSERT_TRUE(sums_right(schedule, transfers));
+      for (std::size_t target = 0; target < transfers.size(); ++target) {
+        for (const auto& [name, may_be_harmless, mutate] : kMutations) {
+          const auto fault = verify(schedule, [&, mutation = mutate](Transfer& transfer) {
+            if (transfer == transfers[target]) mutation(transfer, ranks);
+          });
+          if (fault) continue;
+          std::vector<Transfer> mutant = transfers;
+          mutate(mutant[target], ranks);
+          EXPECT_TRUE(may_be_harmless && sums_right(schedule, mutant))
+              << to_text(plan) << ": " << name << " transfer " << transfers[target].source << " -> "
+              << transfers[target].destination << " of stage " << transfers[target].stage << " step "
+              << transfers[target].step << " passes unseen";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryAlgorithm, BothEndsOfEveryTransferAgree) {
+  for (const Plan& plan : plans_of(find_algorithm(GetParam()), 6, 4)) {
+    const Schedule schedule = make_schedule(plan, 6, 25, 4);
+    const auto fault = verify(schedule, [first = true](Transfer& transfer) mutable {
+      // Only the sender's view is seen first: changing it alone must be noticed.
+      if (first) transfer.slice.offset += 1;
+      first = false;
+    });
+    ASSERT_NE(fault, std::nullopt);
+    EXPECT_NE(fault->find("only one end"), std::string::npos) << *fault;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, ::testing::ValuesIn(testing::algorithm_names()),
+                         [](const auto& row) { return testing::identifier(row.param); });
+
+TEST(Verify, CountsBeyondTwoToThe31AreProved) {
+  for (const Algorithm& algorithm : algorithms()) {
+    const Plan plan{std::string(algorithm.name), {4}, {}, 2, {}};
+    EXPECT_EQ(verify(make_schedule(plan, 4, (Count{1} << 33) + 5, 4)), std::nullopt) << algorithm.name;
+  }
+}
+
+TEST(Verify, TheDdlShapeOf256RanksIsProved) {
+  const Plan plan{"multi-ring", {4, 8, 8}, {}, 2, {}};
+  EXPECT_EQ(verify(make_schedule(plan, 256, 1000003, 4)), std::nullopt);
+}
+
+TEST(Verify, MoreRanksThanCanBeProvedAreRefused) {
+  const Plan plan{"multi-ring", {6, 4608}, {}, 1, {}};
+  try {
+    verify(make_schedule(plan, 27648, 1, 4));
+    FAIL() << "no refusal";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+  }
+}
+
+TEST(Verify, LanesThatDoNotTileThePayloadAreNoticed) {
+  Schedule schedule = make_schedule({"multi-ring", {2}, {}, 2, {}}, 2, 10, 4);
+  schedule.lanes[1].slice.offset += 1;
+  EXPECT_NE(verify(schedule), std::nullopt);
+}
+
+}  // namespace
+}  // namespace polyring

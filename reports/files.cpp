@@ -38,6 +38,14 @@ fs::path numbered(const fs::path& path, int number) {
   return number == 0 ? path : fs::path(fmt::format("{}.{}", path.string(), number));
 }
 
+/// Returns why `content` could not be written, or nothing when it was.
+std::string try_write(const fs::path& path, std::string_view content) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  return file ? "" : std::strerror(errno);
+}
+
 /// Takes the first free name by creating an empty file there, which the finished file then replaces: two jobs
 /// that end at one moment get two names.
 fs::path reserve_file(const fs::path& path) {
@@ -101,17 +109,15 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::string_view content) {
-  std::ofstream file(path, std::ios::binary);
-  if (!file) cannot_write(path, std::strerror(errno));
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (!file) cannot_write(path, std::strerror(errno));
+  const std::string failure = try_write(path, content);
+  if (!failure.empty()) cannot_write(path, failure);
 }
 
 fs::path create_file(const fs::path& path, std::string_view content) {
   check_writable(path);
   const Temporary temporary(temporary_name(path));
-  write_file(temporary.path(), content);
+  const std::string failure = try_write(temporary.path(), content);
+  if (!failure.empty()) cannot_write(path, failure);
   const fs::path target = reserve_file(path);
   move_into_place(temporary.path(), target);
   return target;
@@ -135,7 +141,8 @@ void check_writable(const fs::path& path) {
   std::error_code error;
   if (!path.has_filename() || fs::is_directory(path, error)) cannot_write(path, "it is a folder, not a file");
   const Temporary probe(temporary_name(path));
-  write_file(probe.path(), "");
+  const std::string failure = try_write(probe.path(), "");
+  if (!failure.empty()) cannot_write(path, failure);
 }
 
 }  // namespace polyring

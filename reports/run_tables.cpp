@@ -46,7 +46,7 @@ std::vector<Property<Row>> varying(std::span<const Row> rows, std::string& capti
       columns.push_back(property);
     } else if (!rows.empty() && !property.text(rows.front()).empty()) {
       caption +=
-          fmt::format("{}{} {}", caption.empty() ? "" : ", ", property.name, property.text(rows.front()));
+          fmt::format("{}{} {}", caption.empty() ? "" : "; ", property.name, property.text(rows.front()));
     }
   }
   return columns;

@@ -1,0 +1,119 @@
+"""Bus bandwidth over size, a line for each algorithm with its 95 % interval; out of place and in place side by side."""
+
+from collections import defaultdict
+
+from matplotlib.lines import Line2D
+
+from plots import style
+
+PLACEMENTS = {False: "out of place", True: "in place"}
+
+
+def size_text(size):
+    for suffix, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.3g}{suffix}"
+    return str(size)
+
+
+def brief_label(row):
+    return f"{row['algorithm']} {row['dims']}" if "x" in row["dims"] else row["algorithm"]
+
+
+def labels_of(rows):
+    """A label for each row that tells it from every other of the same size and placement."""
+    details = ("lanes", "chunk_bytes", "implementation")
+    texts = {"lanes": lambda value: f"{value} lanes", "implementation": str,
+             "chunk_bytes": lambda value: f"{size_text(value)} chunks"}
+    first, differing = {}, defaultdict(set)
+    for row in rows:
+        label = brief_label(row)
+        rival = first.setdefault((label, row["size_bytes"], row["in_place"], row["source"]), row)
+        differing[label] |= {detail for detail in details if row[detail] != rival[detail]}
+    return [", ".join([brief_label(row)] + [texts[detail](row[detail]) for detail in details
+                                            if detail in differing[brief_label(row)]]) for row in rows]
+
+
+def bus_bandwidth(row, time_us):
+    """As in nccl-tests: S/t * 2(n-1)/n, in GB/s."""
+    return row["size_bytes"] / time_us / 1e3 * 2 * (row["ranks"] - 1) / row["ranks"]
+
+
+def bound_line(rows):
+    """The bandwidth that the topology allows, by size; empty where it is not known."""
+    return sorted({row["size_bytes"]: bus_bandwidth(row, row["bound_us"]) for row in rows if row["bound_us"]}.items())
+
+
+def draw_series(axes, rows, colour):
+    rows = sorted(rows, key=lambda row: row["size_bytes"])
+    sizes = [row["size_bytes"] for row in rows]
+    axes.plot(sizes, [row["busbw_GBps"] for row in rows], **style.point_style(rows[0]["source"], colour))
+    axes.fill_between(sizes, [bus_bandwidth(row, row["time_us"]["ci_high"]) for row in rows],
+                      [bus_bandwidth(row, row["time_us"]["ci_low"]) for row in rows], color=colour, alpha=0.20,
+                      linewidth=0, zorder=2)
+
+
+def draw_bound(axes, rows, top):
+    """Draws the bound where it fits, and says how high it is where it would flatten everything else."""
+    bound = bound_line(rows)
+    if not bound:
+        return
+    highest = max(value for _, value in bound)
+    if highest <= 2.5 * top:
+        axes.plot(*zip(*bound), color=style.MUTED, linestyle=(0, (1, 1.5)), linewidth=1.6, zorder=1)
+    else:
+        axes.text(0.02, 0.97, f"topology's bound: {highest:.3g} GB/s, above this chart", transform=axes.transAxes,
+                  va="top", color=style.MUTED, fontsize=8.5)
+
+
+def draw_panel(axes, lines, colours, top):
+    for (label, _), rows in lines.items():
+        draw_series(axes, rows, colours[label])
+    every = [row for rows in lines.values() for row in rows]
+    draw_bound(axes, every, top)
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("size (bytes)")
+    axes.set_title(PLACEMENTS[every[0]["in_place"]])
+    style.power_ticks(axes.xaxis, [row["size_bytes"] for row in every], size_text)
+
+
+def group_title(rows):
+    return f"Allreduce bus bandwidth, {style.ranks_text(rows[0]['ranks'], 'rank')}"
+
+
+def draw(result, rows):
+    by_placement = defaultdict(lambda: defaultdict(list))
+    labels = labels_of(rows)
+    for row, label in zip(rows, labels):
+        by_placement[row["in_place"]][(label, row["source"])].append(row)
+    colours = style.colours_of((label, row["algorithm"]) for row, label in zip(rows, labels))
+    sources = {row["source"] for row in rows}
+
+    height = 5.4
+    first = rows[0]
+    where = f"on {', '.join(result.hosts[:4])}{' …' if len(result.hosts) > 4 else ''}, " if result.hosts else ""
+    subtitle = (f"{first['dtype']}, {first['op']}, {where}{style.ranks_text(first['nodes'], 'node')}; "
+                "line: median, band: its 95 % confidence interval")
+    figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
+    handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
+    if bound_line(rows):
+        handles.append(Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.5)), linewidth=1.6,
+                              label="topology's bound"))
+    top = style.legend_above(figure, height, handles + style.source_handles(sources))
+    panels = figure.subplots(1, len(by_placement), sharey=True, squeeze=False,
+                             gridspec_kw={"left": 0.065, "right": 0.98, "top": 1 - top / height,
+                                          "bottom": 0.95 / height, "wspace": 0.06})[0]
+    for axes, in_place in zip(panels, sorted(by_placement)):
+        draw_panel(axes, by_placement[in_place], colours, max(row["busbw_GBps"] for row in rows))
+    panels[0].set_ylabel("bus bandwidth (GB/s)")
+    return figure
+
+
+def charts(result):
+    """A chart for each rank count, node count, type and operation that has anything to show."""
+    groups = defaultdict(list)
+    for row in result.rows:
+        if row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0:
+            groups[(row["ranks"], row["nodes"], row["dtype"], row["op"])].append(row)
+    return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

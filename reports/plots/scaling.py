@@ -1,0 +1,105 @@
+"""Speedup and efficiency over GPUs, with the ideal line and the published points."""
+
+from collections import defaultdict
+
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from plots import style
+
+
+def baseline_gpus(rows):
+    """How many GPUs have the speedup 1: one node of the published systems."""
+    for row in rows:
+        if row["speedup"] > 0:
+            return row["gpus"] * row["efficiency"] / row["speedup"]
+    return 1
+
+
+def published_points(rows, key):
+    return sorted({row["gpus"]: row[key] for row in rows if row[key] is not None}.items())
+
+
+def draw_lines(axes, series, colours, key):
+    for (algorithm, source), rows in series.items():
+        rows = sorted(rows, key=lambda row: row["gpus"])
+        axes.plot([row["gpus"] for row in rows], [row[key] for row in rows],
+                  **style.point_style(source, colours[algorithm]))
+
+
+def draw_published(axes, rows, key):
+    points = published_points(rows, key)
+    if points:
+        axes.plot(*zip(*points), **{**style.point_style("published", style.INK), "linestyle": "none",
+                                    "markersize": 6.5, "markerfacecolor": "none", "zorder": 5})
+
+
+def draw_ideal(axes, gpus, value):
+    axes.plot(gpus, [value(count) for count in gpus], color="#9AA5B1", linewidth=1.4, linestyle=(0, (4, 2)), zorder=1)
+
+
+def draw_speedup(axes, rows, series, colours):
+    gpus = sorted({row["gpus"] for row in rows})
+    base = baseline_gpus(rows)
+    draw_ideal(axes, gpus, lambda count: count / base)
+    draw_lines(axes, series, colours, "speedup")
+    draw_published(axes, rows, "published_speedup")
+    axes.set_yscale("log", base=2)
+    style.power_ticks(axes.yaxis, [count / base for count in gpus], lambda value: f"{value:.4g}")
+    axes.set_title(f"speedup over {style.ranks_text(round(base), 'GPU')}")
+
+
+def draw_efficiency(axes, rows, series, colours):
+    draw_ideal(axes, sorted({row["gpus"] for row in rows}), lambda count: 1)
+    draw_lines(axes, series, colours, "efficiency")
+    draw_published(axes, rows, "published_efficiency")
+    shown = [row["efficiency"] for row in rows]
+    shown += [value for _, value in published_points(rows, "published_efficiency")]
+    axes.set_ylim(max(0, int(min(shown) * 10 - 0.5) / 10), max(1.03, max(shown) + 0.03))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_title("scaling efficiency")
+
+
+def group_title(rows):
+    return f"Scaling of {rows[0]['model']} on {rows[0]['machine']}"
+
+
+def draw(result, rows):
+    series = defaultdict(list)
+    for row in rows:
+        series[(row["algorithm"], row["source"])].append(row)
+    colours = style.colours_of((row["algorithm"], row["algorithm"]) for row in rows)
+    sources = {row["source"] for row in rows}
+    if any(row["published_speedup"] is not None or row["published_efficiency"] is not None for row in rows):
+        sources.add("published")
+
+    height = 5.4
+    first = rows[0]
+    overlap = "with" if first["overlap"] else "without"
+    subtitle = f"batch {first['batch']} per GPU, buckets: {first['bucket']}, {overlap} overlap"
+    figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
+    handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
+    handles.append(Line2D([], [], color="#9AA5B1", linewidth=1.4, linestyle=(0, (4, 2)), label="ideal"))
+    handles += style.source_handles(sources - {"published"})
+    if "published" in sources:
+        handles.append(Line2D([], [], label="published", **{**style.point_style("published", style.INK),
+                                                          "linestyle": "none", "markerfacecolor": "none"}))
+    top = style.legend_above(figure, height, handles)
+    panels = figure.subplots(1, 2, gridspec_kw={"left": 0.06, "right": 0.98, "top": 1 - top / height,
+                                                "bottom": 0.95 / height, "wspace": 0.16})
+    draw_speedup(panels[0], rows, series, colours)
+    draw_efficiency(panels[1], rows, series, colours)
+    for axes in panels:
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("GPUs")
+        style.power_ticks(axes.xaxis, [row["gpus"] for row in rows], str)
+    return figure
+
+
+def charts(result):
+    """A chart for each machine, model, batch, bucket policy and overlap."""
+    groups = defaultdict(list)
+    for row in result.rows:
+        if row["speedup"] > 0:
+            groups[tuple(row[key] for key in ("machine", "model", "batch", "bucket", "overlap"))].append(row)
+    return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

@@ -1,0 +1,121 @@
+"""What all charts share: colours, markers, the title above and the footnote below."""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Callable
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+# Okabe and Ito's palette, told apart by colour-blind readers: https://jfly.uni-koeln.de/color/
+BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
+INK, MUTED, GRID = "#1F2933", "#64707D", "#E3E8ED"
+
+# An algorithm keeps its colour from chart to chart.
+ALGORITHM_COLOURS = {"multi-ring": BLUE, "ring": ORANGE, "halving-doubling": GREEN, "tree": PURPLE,
+                     "parameter-server": VERMILION, "direct": SKY, "mpi": INK, "nccl": MUTED}
+SPARE_COLOURS = (SKY, PURPLE, GREEN, VERMILION, ORANGE, "#8C6D31", "#6B4C9A", INK)
+
+
+@dataclass(frozen=True)
+class SourceStyle:
+    """How the points of a source look: filled where they were timed, hollow where they were computed."""
+    marker: str
+    filled: bool
+    line: str
+
+
+SOURCE_STYLES = {
+    "measured": SourceStyle("o", True, "-"),
+    "emulated": SourceStyle("s", True, "-."),
+    "modelled": SourceStyle("o", False, "--"),
+    "published": SourceStyle("D", True, ":"),
+}
+
+
+@dataclass
+class Chart:
+    title: str
+    draw: Callable[[], Figure]
+
+
+def colours_of(labels_and_algorithms):
+    """A colour for each label; variants of one algorithm get different ones."""
+    colours = {}
+    for label, algorithm in labels_and_algorithms:
+        if label in colours:
+            continue
+        wanted = ALGORITHM_COLOURS.get(algorithm)
+        if wanted is None or wanted in colours.values():
+            free = [colour for colour in SPARE_COLOURS if colour not in colours.values()]
+            wanted = free[0] if free else SPARE_COLOURS[len(colours) % len(SPARE_COLOURS)]
+        colours[label] = wanted
+    return colours
+
+
+def point_style(source, colour):
+    style = SOURCE_STYLES[source]
+    return {"marker": style.marker, "markersize": 5.5, "color": colour, "linestyle": style.line, "linewidth": 1.8,
+            "markerfacecolor": colour if style.filled else "white", "markeredgecolor": colour,
+            "markeredgewidth": 1.5, "zorder": 3}
+
+
+def source_handles(sources):
+    """Legend entries that explain the markers."""
+    handles = []
+    for source in SOURCE_STYLES:
+        if source in sources:
+            handles.append(Line2D([], [], label=source, **point_style(source, MUTED)))
+    return handles
+
+
+def use_style():
+    matplotlib.rcParams.update({
+        "font.family": "DejaVu Sans", "font.size": 9.5, "text.color": INK, "axes.labelcolor": INK,
+        "axes.edgecolor": "#B6C0CA", "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.8, "axes.axisbelow": True,
+        "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 10,
+        "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+        "xtick.minor.visible": False, "legend.frameon": False, "legend.fontsize": 9.5, "figure.facecolor": "white",
+        "svg.hashsalt": "polyring",  # the same input gives the same file
+    })
+
+
+def footnote(result, sources):
+    text = (f"Source: {', '.join(source for source in SOURCE_STYLES if source in sources)}.  "
+            f"{result.created[:10]}, polyring {result.polyring_version}:  {result.command}")
+    lines = textwrap.wrap(text, 150)
+    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:146] + " …"])
+
+
+def new_figure(height, title, subtitle, result, sources):
+    """A figure with its title and footnote; `height` and the margins are in inches, see margins()."""
+    use_style()
+    figure = Figure(figsize=(10.5, height))
+    figure.text(0.06, 1 - 0.32 / height, title, fontsize=14, fontweight="bold", va="center")
+    figure.text(0.06, 1 - 0.60 / height, subtitle, fontsize=10, color=MUTED, va="center")
+    figure.text(0.06, 0.20 / height, footnote(result, sources), fontsize=7.5, color=MUTED, va="center",
+                linespacing=1.4)
+    return figure
+
+
+def legend_above(figure, height, handles):
+    """One or more lines of legend under the title; returns how many inches from the top the axes may begin."""
+    columns = min(len(handles), 7)
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - 0.74 / height), ncol=columns,
+                  columnspacing=1.6, handlelength=2.4, handletextpad=0.6, borderpad=0.2)
+    return 0.74 + 0.24 * -(-len(handles) // columns) + 0.38
+
+
+def power_ticks(axis, values, text):
+    """Ticks at the values themselves, at most about ten of them."""
+    values = sorted(set(values))
+    step = -(-len(values) // 10)
+    axis.set_ticks(values[::-1][::step][::-1])
+    axis.set_ticklabels([text(value) for value in values[::-1][::step][::-1]])
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
+
+
+def ranks_text(count, word):
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

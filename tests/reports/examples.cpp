@@ -1,0 +1,180 @@
+#include "examples.hpp"
+
+#include <stdlib.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+namespace polyring::examples {
+namespace {
+
+ResultFile provenance(const std::string& command) {
+  ResultFile file;
+  file.created = "2025-03-01T12:34:56Z";
+  file.command = command;
+  file.polyring_version = "0.1.0";
+  file.commit = "0123abc";
+  file.placement = {{0, "alpha"}, {1, "alpha"}, {2, "beta"}, {3, "beta"}};
+  file.environment = {{"OMP_NUM_THREADS", "1"}};
+  file.versions = {{"mpi", "Open MPI 4.1.4"}, {"compiler", "GCC 12.2"}};
+  file.machine = R"({"hosts":[{"name":"alpha"},{"name":"beta"}]})";
+  file.notes = {"2 ranks a core: timings are noisy"};
+  return file;
+}
+
+struct Rival {
+  const char* algorithm;
+  const char* implementation;
+  const char* dims;
+  double latency_us;
+  double GBps;
+};
+
+std::vector<double> noisy(double time, int count, std::mt19937& random) {
+  std::vector<double> samples;
+  for (int i = 0; i < count; ++i) {
+    const double uniform = static_cast<double>(random()) / 4294967296.0;
+    samples.push_back(std::round(time * (1 + 0.08 * uniform * uniform) * 100) / 100);
+  }
+  return samples;
+}
+
+AllreduceRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_place, int samples,
+                           std::mt19937& random) {
+  AllreduceRow row;
+  row.algorithm = rival.algorithm;
+  row.implementation = rival.implementation;
+  row.dims = rival.dims;
+  row.lanes = *rival.dims == '\0' ? 0 : 1;
+  row.chunk_bytes = *rival.dims == '\0' ? 0 : 1 << 20;
+  row.ranks = 4;
+  row.nodes = 2;
+  row.ranks_per_node = 2;
+  row.size_bytes = bytes;
+  row.count = bytes / 4;
+  row.dtype = "float32";
+  row.op = "sum";
+  row.in_place = in_place;
+  row.wrong = 0;
+  row.source = Source::measured;
+  row.bound_us = static_cast<double>(bytes) / 12.1e3;
+  const double time = rival.latency_us + 1.5 * static_cast<double>(bytes) / (rival.GBps * 1e3);
+  set_time(row, timing(noisy(in_place ? 0.97 * time : time, samples, random)));
+  return row;
+}
+
+TrainRow train_row(const char* algorithm, bool overlap, double communication_ms) {
+  TrainRow row;
+  row.machine = "alpha, beta";
+  row.model = "resnet50";
+  row.algorithm = algorithm;
+  row.dims = "2x2";
+  row.lanes = 1;
+  row.chunk_bytes = 1 << 20;
+  row.gpus = 4;
+  row.nodes = 2;
+  row.batch = 32;
+  row.bucket = "fused:25MiB";
+  row.overlap = overlap;
+  row.compute_ms = 164;
+  row.wrong = 0;
+  row.timeline = {{TimelineLane::compute, "forward", 0, 54}, {TimelineLane::compute, "backward", 54, 164}};
+  double free_at = 0;
+  for (int bucket = 0; bucket < 4; ++bucket) {
+    const double ready = overlap ? 54 + 27.5 * (bucket + 1) : 164;
+    const double begin = std::max(ready, free_at);
+    free_at = begin + communication_ms / 4;
+    row.timeline.push_back({TimelineLane::communication, "bucket " + std::to_string(bucket), begin, free_at});
+  }
+  row.timeline.push_back({TimelineLane::compute, "optimiser", free_at, free_at + 3});
+  row.exposed_comm_ms = free_at - 164;
+  std::mt19937 random(7);
+  row.iteration_ms = timing(noisy(free_at + 3, 15, random));
+  row.images_per_second = 4 * 32 * 1000 / row.iteration_ms.median;
+  row.efficiency = 167 / row.iteration_ms.median;
+  return row;
+}
+
+ScaleRow scale_row(const char* algorithm, int gpus, double communication_ms, Source source) {
+  ScaleRow row;
+  row.machine = "minsky";
+  row.model = "resnet50";
+  row.algorithm = algorithm;
+  row.dims = gpus == 4 ? "4" : "4x" + std::to_string(gpus / 4);
+  row.lanes = 1;
+  row.chunk_bytes = 1 << 20;
+  row.gpus = gpus;
+  row.nodes = gpus / 4;
+  row.batch = 32;
+  row.bucket = "none";
+  row.iteration_ms = 164 + communication_ms;
+  row.exposed_comm_ms = communication_ms;
+  row.images_per_second = gpus * 32 * 1000 / row.iteration_ms;
+  row.efficiency = 167 / row.iteration_ms;
+  row.speedup = row.nodes * row.efficiency;
+  row.source = source;
+  return row;
+}
+
+}  // namespace
+
+ResultFile allreduce(int samples) {
+  ResultFile file =
+      provenance("polyring allreduce -b 1K -e 16M -f 8 --algorithm multi-ring,ring,mpi -J out.json");
+  std::mt19937 random(42);
+  std::vector<AllreduceRow> rows;
+  for (std::uint64_t bytes = 1024; bytes <= 16u << 20; bytes *= 8) {
+    for (const bool in_place : {false, true}) {
+      for (const Rival& rival :
+           {Rival{"multi-ring", "mpi", "2x2", 22, 9.8}, Rival{"ring", "mpi", "4", 31, 7.4},
+            Rival{"mpi", "MPI_Allreduce", "", 14, 6.1}}) {
+        rows.push_back(allreduce_row(rival, bytes, in_place, samples, random));
+      }
+    }
+  }
+  file.rows = std::move(rows);
+  return file;
+}
+
+ResultFile train() {
+  ResultFile file = provenance("polyring train --model resnet50 --batch 32 --compute-ms 164 -J train.json");
+  file.rows =
+      std::vector<TrainRow>{train_row("multi-ring", true, 60), train_row("parameter-server", false, 170)};
+  return file;
+}
+
+ResultFile scale() {
+  ResultFile file =
+      provenance("polyring scale --machine minsky --model resnet50 --gpus 4..256 -J scale.json");
+  file.placement.clear();
+  file.inputs = {
+      {"EDR InfiniBand, 4x, per direction", "12.1 GB/s", "InfiniBand Trade Association, EDR: 4 x 25.8 Gb/s"},
+      {"P100, ResNet-50, batch 32", "195 images/s", "TensorFlow benchmarks, May 2017"}};
+  const double published[] = {1.0, 2.0, 3.9, 7.9, 15.5, 30.5, 60.6};
+  std::vector<ScaleRow> rows;
+  for (int step = 0; step < 7; ++step) {
+    ScaleRow row = scale_row("multi-ring", 4 << step, 3 + 1.1 * step, Source::modelled);
+    row.published_speedup = published[step];
+    row.published_efficiency = published[step] / (1 << step);
+    rows.push_back(row);
+    rows.push_back(scale_row("parameter-server", 4 << step, 3 + 24.0 * step, Source::modelled));
+  }
+  rows.push_back(scale_row("ring", 4, 3.2, Source::measured));
+  rows.push_back(scale_row("ring", 8, 9.5, Source::measured));
+  file.rows = std::move(rows);
+  return file;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "polyring-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace polyring::examples

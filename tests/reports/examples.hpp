@@ -1,0 +1,32 @@
+// Example results of every kind, for tests: made up, but with the proportions of real ones.
+#pragma once
+
+#include <filesystem>
+
+#include "reports/result.hpp"
+
+namespace polyring::examples {
+
+/// multi-ring, ring and mpi on 4 ranks: out of place and in place, five sizes, `samples` interleaved timings
+/// each.
+ResultFile allreduce(int samples = 21);
+/// Two algorithms' steps, with timelines.
+ResultFile train();
+/// Two algorithms over 4 to 256 GPUs, modelled, with published figures; and two measured points.
+ResultFile scale();
+
+/// A folder that is deleted with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace polyring::examples

@@ -1,0 +1,158 @@
+#include "reports/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "examples.hpp"
+#include "reports/files.hpp"
+#include "reports/process.hpp"
+#include "reports/result.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using examples::TemporaryFolder;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+namespace fs = std::filesystem;
+
+/// Sets a variable for the length of a test.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value, 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+class ReportTest : public testing::Test {
+ protected:
+  std::vector<fs::path> results() {
+    return {write_result(folder_ / "out.json", examples::allreduce()),
+            write_result(folder_ / "train.json", examples::train()),
+            write_result(folder_ / "scale.json", examples::scale())};
+  }
+  /// Without pictures, which take seconds.
+  Report report(const std::vector<fs::path>& files, const fs::path& out) {
+    const Variable none("POLYRING_PYTHON", "/bin/false");
+    return write_report(files, out);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
+  const Report written = report(results(), folder_ / "r");
+  EXPECT_EQ(written.folder, folder_ / "r");
+  for (const char* name :
+       {"report.md", "out.json", "out.csv", "train.json", "train.csv", "scale.json", "scale.csv"}) {
+    EXPECT_GT(fs::file_size(folder_ / "r" / name), 100u) << name;
+  }
+  const std::string text = read_file(folder_ / "r/report.md");
+  EXPECT_THAT(text, HasSubstr("## Allreduce: out"));
+  EXPECT_THAT(text, HasSubstr("### Against mpi"));
+  EXPECT_THAT(text, HasSubstr("12.1 GB/s | InfiniBand Trade Association"));
+  EXPECT_THAT(text, HasSubstr("hosts: alpha: ranks 0-1, beta: ranks 2-3"));
+  EXPECT_THAT(text, HasSubstr("`polyring scale --machine minsky"));
+  EXPECT_EQ(read_file(folder_ / "r/out.json"), read_file(folder_ / "out.json"));
+}
+
+TEST_F(ReportTest, WithoutMatplotlibSaysSoInOneSentence) {
+  const Report written = report(results(), folder_ / "r");
+  ASSERT_EQ(written.warnings.size(), 1u);
+  EXPECT_THAT(written.warnings[0], HasSubstr("no charts"));
+  EXPECT_THAT(read_file(folder_ / "r/report.md"), HasSubstr(written.warnings[0]));
+  const Variable missing("POLYRING_PYTHON", "/nonexistent/python");
+  EXPECT_THAT(write_report(results(), folder_ / "s").warnings.at(0), HasSubstr("/nonexistent/python"));
+}
+
+TEST_F(ReportTest, NeverReplacesAFolderWithSomethingInIt) {
+  const auto files = results();
+  fs::create_directory(folder_ / "r");
+  EXPECT_EQ(report(files, folder_ / "r/").folder, folder_ / "r") << "an empty folder is used";
+  EXPECT_EQ(report(files, folder_ / "r").folder, folder_ / "r.1");
+  EXPECT_EQ(report(files, folder_ / "r").folder, folder_ / "r.2");
+  write_file(folder_ / "f", "mine");
+  EXPECT_EQ(report(files, folder_ / "f").folder, folder_ / "f.1");
+  EXPECT_EQ(read_file(folder_ / "f"), "mine");
+  EXPECT_EQ(report(files, folder_ / "a/b/c").folder, folder_ / "a/b/c");
+}
+
+TEST_F(ReportTest, OfABadResultWritesNothing) {
+  std::vector<fs::path> files = results();
+  write_file(folder_ / "bad.json", "{");
+  files.push_back(folder_ / "bad.json");
+  EXPECT_THROW(report(files, folder_ / "r"), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "r"));
+  EXPECT_THROW(report({}, folder_ / "r"), Error);
+}
+
+TEST_F(ReportTest, IntoAnImpossibleFolderIsAUsageError) {
+  const auto files = results();
+  for (const fs::path& bad : {folder_ / "out.json/r", fs::path("/proc/r"), fs::path("")}) {
+    try {
+      report(files, bad);
+      ADD_FAILURE() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), HasSubstr("cannot write '" + bad.string() + "'"));
+    }
+  }
+}
+
+TEST_F(ReportTest, LeavesNoTemporaryFolderBehind) {
+  const auto files = results();
+  report(files, folder_ / "r");
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_THAT(entry.path().filename().string(), Not(testing::StartsWith(".")));
+  }
+}
+
+TEST_F(ReportTest, KeepsResultsOfOneNameApart) {
+  fs::create_directory(folder_ / "other");
+  const std::vector<fs::path> files{write_result(folder_ / "my run.json", examples::train()),
+                                    write_result(folder_ / "other/my run.json", examples::scale())};
+  report(files, folder_ / "r");
+  EXPECT_TRUE(fs::exists(folder_ / "r/my-run.json"));
+  EXPECT_TRUE(fs::exists(folder_ / "r/my-run-2.json"));
+}
+
+TEST_F(ReportTest, LinksTheChartsThatWereDrawn) {
+  if (std::string(POLYRING_CHARTS_PYTHON).empty()) GTEST_SKIP() << "no Python with matplotlib";
+  const Variable python("POLYRING_PYTHON", POLYRING_CHARTS_PYTHON);
+  const Report written = write_report(results(), folder_ / "r");
+  EXPECT_THAT(written.warnings, IsEmpty());
+  const std::string text = read_file(written.folder / "report.md");
+  for (const char* chart : {"out-bus-bandwidth", "train-timeline", "scale-scaling"}) {
+    EXPECT_NE(text.find(fmt::format("]({}.png)", chart)), std::string::npos) << chart;
+    EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.png", chart)), 10000u);
+    EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.svg", chart)), 10000u);
+  }
+}
+
+TEST(Process, CollectsWhatAProgramPrints) {
+  const std::vector<std::string> command{"sh", "-c", "echo out; echo err >&2; exit 3"};
+  const ProcessResult result = run_process(command);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_EQ(result.errors, "err\n");
+}
+
+TEST(Process, ThatDoesNotExistOrIsKilledIsReported) {
+  EXPECT_EQ(run_process(std::vector<std::string>{"/nonexistent/program"}).exit_code, 127);
+  EXPECT_EQ(run_process(std::vector<std::string>{"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,169 @@
+#include "reports/tables.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "examples.hpp"
+#include "reports/files.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Compares with a file of tests/golden/reports, or writes that file when POLYRING_UPDATE_GOLDEN is 1.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::filesystem::path path = std::filesystem::path(POLYRING_TESTS) / "../golden/reports" / name;
+  const char* update = std::getenv("POLYRING_UPDATE_GOLDEN");
+  if (update != nullptr && std::string(update) == "1") std::ofstream(path, std::ios::binary) << text;
+  EXPECT_EQ(text, read_file(path)) << "set POLYRING_UPDATE_GOLDEN=1 to accept the new text";
+}
+
+template <typename Row>
+std::vector<Row> rows_of(const ResultFile& file) {
+  return std::get<std::vector<Row>>(file.rows);
+}
+
+TEST(Table, AlignsColumnsUnderTheirHeaders) {
+  Table table({{"", "name", "", Align::left},
+               {"long group name", "t", "us", Align::right},
+               {"", "x", "", Align::left}});
+  table.caption = "Caption";
+  table.add_gap();
+  table.add_row({"größe", "1", "a"});
+  table.add_gap();
+  table.add_row({"b", "12345", ""});
+  EXPECT_EQ(table.text(),
+            "Caption\n\n"
+            "        long group name\n"
+            "name                   t  x\n"
+            "                      us\n"
+            "-----  -----------------  -\n"
+            "größe                  1  a\n"
+            "\n"
+            "b                  12345\n");
+}
+
+TEST(Table, EscapesMarkdown) {
+  Table table({{"g", "a|b", "us", Align::left}});
+  table.add_row({"1|2\n3"});
+  EXPECT_EQ(table.markdown(), "| g a\\|b (us) |\n| :--- |\n| 1\\|2 3 |\n");
+}
+
+TEST(Table, QuotesCsv) {
+  Table table({{"", "a", "", Align::left}, {"g", "b", "us", Align::right}});
+  table.add_row({"say \"x, y\"", "1"});
+  table.add_row({"two\nlines", ""});
+  EXPECT_EQ(table.csv(), "a,g b (us)\r\n\"say \"\"x, y\"\"\",1\r\n\"two\nlines\",\r\n");
+}
+
+TEST(Table, WithoutRowsStillHasAHeader) {
+  EXPECT_THAT(allreduce_table({}).text(), HasSubstr("busbw"));
+  EXPECT_THAT(train_table({}).markdown(), HasSubstr("| algorithm |"));
+  EXPECT_THAT(scale_table({}).csv(), HasSubstr("published speedup"));
+  EXPECT_TRUE(scale_table({}).empty());
+}
+
+TEST(GoldenTable, OfEveryKind) {
+  for (const ResultFile& file : {examples::allreduce(), examples::train(), examples::scale()}) {
+    const std::string kind(file.kind());
+    expect_golden(kind + ".txt", table(file.rows).text());
+    expect_golden(kind + ".md", table(file.rows).markdown());
+    expect_golden(kind + ".csv", table(file.rows).csv());
+  }
+  const auto rows = rows_of<AllreduceRow>(examples::allreduce());
+  expect_golden("comparison.txt", comparison_table(rows, "mpi").text());
+}
+
+TEST(AllreduceTable, PutsInPlaceBesideOutOfPlaceAndAlgorithmsOfASizeTogether) {
+  auto rows = rows_of<AllreduceRow>(examples::allreduce());
+  const std::string ordered = allreduce_table(rows).csv();
+  // Sizes in any order give the same table, as long as the algorithms keep theirs.
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; });
+  EXPECT_EQ(allreduce_table(rows).csv(), ordered);
+  EXPECT_EQ(std::count(ordered.begin(), ordered.end(), '\n'), 1 + 5 * 3);
+}
+
+TEST(AllreduceTable, SaysWhenNothingWasChecked) {
+  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  rows.resize(1);
+  rows[0].wrong.reset();
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",N/A,"));
+  rows[0].wrong = 17;
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",17,"));
+}
+
+TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
+  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  rows.resize(1);
+  EXPECT_THAT(allreduce_table(rows).csv(), Not(HasSubstr("chunks")));
+  rows.push_back(rows[0]);
+  rows[1].chunk_bytes = 4096;
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2, 4KiB chunks\""));
+  rows[1].lanes = 2;
+  rows[1].chunk_bytes = rows[0].chunk_bytes;
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2, 2 lanes\""));
+  rows[1].ranks = 8;
+  EXPECT_THAT(allreduce_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
+}
+
+TEST(ComparisonTable, GivesTheRatioOfPairs) {
+  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  const auto set = [&](std::size_t row, std::vector<double> samples) {
+    set_time(rows[row], timing(std::move(samples)));
+  };
+  rows = {rows[0], rows[2]};  // multi-ring, mpi
+  set(0, {1, 2, 3, 4, 5, 6});
+  set(1, {2, 4, 6, 8, 10, 12});
+  EXPECT_THAT(comparison_table(rows, "mpi").csv(), HasSubstr(",2.000,2.000,2.000,faster,"));
+  EXPECT_THAT(comparison_table(rows, "multi-ring").csv(), HasSubstr(",0.500,0.500,0.500,slower,"));
+  set(1, {2, 4, 6, 2, 2.5, 3});
+  EXPECT_THAT(comparison_table(rows, "mpi").csv(), HasSubstr(",1.250,0.500,2.000,undecided,"));
+  set(0, {1, 2});
+  EXPECT_THAT(comparison_table(rows, "mpi").csv(), HasSubstr(",,,,not paired,"));
+  set(1, {2, 4});
+  EXPECT_THAT(comparison_table(rows, "mpi").csv(), HasSubstr(",too few samples,"));
+}
+
+TEST(ComparisonTable, NeedsItsBaseline) {
+  const auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  try {
+    comparison_table(rows, "nccl");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("choose one of: mpi, multi-ring, ring"));
+  }
+}
+
+TEST(ScaleTable, ComparesWithThePublishedFigureThatThereIs) {
+  auto rows = rows_of<ScaleRow>(examples::scale());
+  rows.resize(1);
+  rows[0].speedup = 3.0;
+  rows[0].efficiency = 0.75;
+  rows[0].published_speedup = 2.0;
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",+50.0,modelled"));
+  rows[0].published_speedup.reset();
+  rows[0].published_efficiency = 1.0;
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,100.0,-25.0,modelled"));
+  rows[0].published_efficiency.reset();
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,,,modelled"));
+}
+
+TEST(ScaleTable, ShowsInColumnsOnlyWhatVaries) {
+  auto rows = rows_of<ScaleRow>(examples::scale());
+  EXPECT_THAT(scale_table(rows).caption, HasSubstr("machine minsky"));
+  rows[0].machine = "ac922";
+  EXPECT_THAT(scale_table(rows).caption, Not(HasSubstr("machine")));
+  EXPECT_THAT(scale_table(rows).csv(), testing::StartsWith("machine,algorithm,dims,gpus"));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,6 +1,5 @@
 """Runs scripts/setup with stand-ins for apt-get, dpkg-query, sudo and id, and checks what it does and says."""
 
-import os
 import pathlib
 import shutil
 import subprocess

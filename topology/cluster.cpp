@@ -2,11 +2,16 @@
 
 #include <cassert>
 #include <cmath>
+#include <cstdint>
+#include <utility>
 
 #include "topology/error.hpp"
 
 namespace polyring {
 namespace {
+
+/// Far more than any cluster has; keeps sums over ranks within an int.
+constexpr std::int64_t kMostRanks = 100'000'000;
 
 void validate_fabric(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric;
@@ -63,14 +68,29 @@ Place Cluster::place(int rank) const {
 }
 
 void Cluster::validate() const {
+  std::int64_t all_ranks = 0;
   if (groups.empty()) usage_error("cluster '{}' has no hosts; add one", name);
   for (const HostGroup& group : groups) {
     if (group.count < 1) {
       usage_error("cluster '{}': {} hosts like '{}'; give 1 or more", name, group.count, group.machine.name);
     }
     group.machine.validate();
+    all_ranks += std::int64_t{group.count} * group.machine.ranks();
+  }
+  if (all_ranks > kMostRanks) {
+    usage_error("cluster '{}' has {} ranks; give at most {}", name, all_ranks, kMostRanks);
   }
   validate_fabric(*this);
+}
+
+Cluster cluster_of(Machine machine, int hosts) {
+  if (hosts < 1) usage_error("{} hosts like '{}'; give 1 or more", hosts, machine.name);
+  Cluster cluster;
+  cluster.name = machine.name;
+  cluster.groups = {{std::move(machine), hosts}};
+  cluster.fabric.citations = {
+      {"one switch that blocks nothing and takes no time", "assumed: the fabric is unknown"}};
+  return cluster;
 }
 
 }  // namespace polyring

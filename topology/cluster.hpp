@@ -1,0 +1,52 @@
+// Cluster: the hosts, and the fabric between them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// The network between hosts. Every NIC reaches every other; what can be scarce is a leaf switch's uplink.
+struct Fabric {
+  int hosts_per_leaf = 0;  // 0: one switch that blocks nothing
+  Bandwidth leaf_uplink;   // of one leaf, all uplinks together, per direction; 0: blocks nothing
+  Seconds latency;         // one way, from NIC to NIC under one leaf
+  Seconds spine_latency;   // added when the two hosts hang under different leaves
+  std::vector<Citation> citations;
+};
+
+/// `count` hosts that are alike. Kept as a group, so that 4,608 hosts cost no more than one.
+struct HostGroup {
+  Machine machine;
+  int count = 1;
+};
+
+/// Where a rank lives.
+struct Place {
+  int host = 0;
+  int index_on_host = 0;
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<HostGroup> groups;
+  Fabric fabric;
+
+  int host_count() const;
+  const Machine& host(int index) const;
+
+  /// Ranks of all hosts, host after host.
+  int ranks() const;
+  Place place(int rank) const;
+
+  /// Validates every machine and the fabric; throws a usage Error as Machine::validate() does.
+  void validate() const;
+};
+
+/// `hosts` hosts like this one. Of their fabric nothing is known: it blocks nothing and takes no time.
+/// Throws a usage Error for fewer than 1 host.
+Cluster cluster_of(Machine machine, int hosts);
+
+}  // namespace polyring

@@ -1,0 +1,117 @@
+#include "topology/formats/probe_json.hpp"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "topology/error.hpp"
+#include "topology/formats/probe_json_keys.hpp"
+
+namespace polyring {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Twelve significant digits: 40e9 / 1e9 and 0.6e-6 / 1e-6 come out as people write them.
+double rounded(double value) { return std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr); }
+
+Json gigabytes(Bandwidth bandwidth) {
+  return bandwidth.known() ? Json(rounded(bandwidth.gigabytes_per_second())) : Json(nullptr);
+}
+
+Json microseconds_of(Seconds seconds) { return rounded(seconds.value * 1e6); }
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json or_null(int index) { return index < 0 ? Json(nullptr) : Json(index); }
+Json or_null(Bytes bytes) { return bytes.value == 0 ? Json(nullptr) : Json(bytes.value); }
+
+/// An array with `convert` of each element.
+template <typename Range, typename Convert>
+Json array_of(const Range& range, Convert convert) {
+  Json array = Json::array();
+  for (const auto& element : range) array.push_back(convert(element));
+  return array;
+}
+
+Json to_json(const Citation& citation) { return {{"fact", citation.fact}, {"source", citation.source}}; }
+
+Json to_json(const Package& package) {
+  return {{"name", package.name},
+          {"model", or_null(package.model)},
+          {"cores", package.cores},
+          {"memory_bytes", or_null(package.memory)},
+          {"memory_GBps", gigabytes(package.memory_bandwidth)},
+          {"numa", package.numa_nodes}};
+}
+
+Json to_json(const PciSwitch& pci_switch) {
+  return {{"name", pci_switch.name}, {"pci", or_null(pci_switch.pci)}};
+}
+
+Json to_json(const Gpu& gpu) {
+  return {{"name", gpu.name},
+          {"model", or_null(gpu.model)},
+          {"pci", or_null(gpu.pci)},
+          {"numa", or_null(gpu.numa)},
+          {"host_bridge", or_null(gpu.host_bridge)},
+          {"memory_bytes", or_null(gpu.memory)},
+          {"memory_GBps", gigabytes(gpu.memory_bandwidth)}};
+}
+
+Json to_json(const Port& port) {
+  return {{"number", port.number}, {"up", port.up}, {"GBps", gigabytes(port.bandwidth)}};
+}
+
+Json to_json(const Nic& nic) {
+  return {{"name", nic.name},
+          {"model", or_null(nic.model)},
+          {"pci", or_null(nic.pci)},
+          {"numa", or_null(nic.numa)},
+          {"host_bridge", or_null(nic.host_bridge)},
+          {"kind", to_text(nic.kind)},
+          {"ports", array_of(nic.ports, [](const Port& port) { return to_json(port); })}};
+}
+
+Json to_json(const Machine& machine, const Link& link) {
+  return {{"from", machine.device_name(link.from)},
+          {"to", machine.device_name(link.to)},
+          {"kind", to_text(link.kind)},
+          {"GBps", gigabytes(link.bandwidth)},
+          {"latency_us", microseconds_of(link.latency)}};
+}
+
+Json to_json(const HostGroup& group) {
+  const Machine& machine = group.machine;
+  const auto convert = [](const auto& element) { return to_json(element); };
+  return {{"name", machine.name},
+          {"model", or_null(machine.model)},
+          {"count", group.count},
+          {"packages", array_of(machine.packages, convert)},
+          {"switches", array_of(machine.switches, convert)},
+          {"nvswitches", machine.nvswitches},
+          {"gpus", array_of(machine.gpus, convert)},
+          {"nics", array_of(machine.nics, convert)},
+          {"links", array_of(machine.links, [&](const Link& link) { return to_json(machine, link); })},
+          {"citations", array_of(machine.citations, convert)}};
+}
+
+Json to_json(const Fabric& fabric) {
+  return {
+      {"hosts_per_leaf", fabric.hosts_per_leaf},
+      {"leaf_uplink_GBps", gigabytes(fabric.leaf_uplink)},
+      {"latency_us", microseconds_of(fabric.latency)},
+      {"spine_latency_us", microseconds_of(fabric.spine_latency)},
+      {"citations", array_of(fabric.citations, [](const Citation& citation) { return to_json(citation); })}};
+}
+
+}  // namespace
+
+std::string probe_json(const Cluster& cluster) {
+  const Json json{{"schema", kProbeSchema},
+                  {"version", kProbeVersion},
+                  {"name", cluster.name},
+                  {"hosts", array_of(cluster.groups, [](const HostGroup& group) { return to_json(group); })},
+                  {"fabric", to_json(cluster.fabric)}};
+  // Names come from files and firmware, and may not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace polyring

@@ -1,0 +1,21 @@
+// A cluster as JSON, and back.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+/// The cluster as JSON of version 1; parse_probe_json() reads all of it back. Keys: `hosts[]{name, model,
+/// count, packages[], switches[], nvswitches, gpus[]{name, model, pci, numa, ...}, nics[]{name, model, pci,
+/// numa, kind, ..., ports[]{number, up, GBps}}, links[]{from, to, kind, GBps, latency_us}, citations[]}` and
+/// `fabric`. GBps is 1e9 bytes per second in one direction. What is unknown is null.
+std::string probe_json(const Cluster& cluster);
+
+/// Throws a usage Error for text that is not JSON, JSON that is not a cluster of ours or of a newer version,
+/// and for a cluster that does not validate. `origin` names the text in errors.
+Cluster parse_probe_json(std::string_view text, std::string_view origin);
+
+}  // namespace polyring

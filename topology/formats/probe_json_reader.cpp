@@ -1,0 +1,246 @@
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "topology/error.hpp"
+#include "topology/formats/probe_json.hpp"
+#include "topology/formats/probe_json_keys.hpp"
+
+namespace polyring {
+namespace {
+
+using Json = nlohmann::json;
+
+/// More hosts than any cluster has, and few enough that counts of ranks cannot overflow.
+constexpr int kMostHosts = 1'000'000;
+
+/// An object of the file, and how to name it in an error.
+struct Object {
+  const Json& json;
+  std::string where;  // "'file.json': hosts[0].gpus[1]"
+};
+
+[[noreturn]] void wrong(const Object& object, std::string_view key, std::string_view expected) {
+  usage_error("{}.{} is missing or not {}; write the file again with: polyring probe --format json",
+              object.where, key, expected);
+}
+
+/// The value of a key, null when there is none.
+const Json& value_of(const Object& object, std::string_view key) {
+  static const Json kNull;
+  const auto found = object.json.find(std::string(key));
+  return found == object.json.end() ? kNull : *found;
+}
+
+std::string text(const Object& object, std::string_view key) {
+  const Json& value = value_of(object, key);
+  if (!value.is_string()) wrong(object, key, "a text");
+  return value.get<std::string>();
+}
+
+std::string optional_text(const Object& object, std::string_view key) {
+  return value_of(object, key).is_null() ? std::string() : text(object, key);
+}
+
+int integer(const Object& object, std::string_view key) {
+  const Json& value = value_of(object, key);
+  // The range check comes on the double, which holds any number of the file.
+  if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostHosts) {
+    wrong(object, key, fmt::format("a whole number up to {}", kMostHosts));
+  }
+  return value.get<int>();
+}
+
+int optional_integer(const Object& object, std::string_view key, int otherwise) {
+  return value_of(object, key).is_null() ? otherwise : integer(object, key);
+}
+
+double optional_number(const Object& object, std::string_view key) {
+  const Json& value = value_of(object, key);
+  if (value.is_null()) return 0;
+  if (!value.is_number()) wrong(object, key, "a number");
+  return value.get<double>();
+}
+
+Bandwidth bandwidth(const Object& object, std::string_view key) {
+  return gigabytes_per_second(optional_number(object, key));
+}
+
+Seconds latency(const Object& object, std::string_view key) {
+  return microseconds(optional_number(object, key));
+}
+
+Bytes bytes(const Object& object, std::string_view key) {
+  const Json& value = value_of(object, key);
+  if (value.is_null()) return {};
+  if (!value.is_number_unsigned()) wrong(object, key, "a number of bytes");
+  return {value.get<std::uint64_t>()};
+}
+
+bool boolean(const Object& object, std::string_view key) {
+  const Json& value = value_of(object, key);
+  if (!value.is_boolean()) wrong(object, key, "true or false");
+  return value.get<bool>();
+}
+
+/// Calls `read` with each object of an array.
+template <typename Read>
+void each(const Object& object, std::string_view key, Read read) {
+  const Json& array = value_of(object, key);
+  if (!array.is_array()) wrong(object, key, "an array");
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    if (!array[i].is_object()) wrong(object, fmt::format("{}[{}]", key, i), "an object");
+    read(Object{array[i], fmt::format("{}.{}[{}]", object.where, key, i)});
+  }
+}
+
+/// The value whose to_text() the file holds.
+template <typename Kind, std::size_t N>
+Kind kind_of(const Object& object, const std::array<Kind, N>& kinds) {
+  const std::string name = text(object, "kind");
+  std::string known;
+  for (const Kind kind : kinds) {
+    if (to_text(kind) == name) return kind;
+    known += (known.empty() ? "" : ", ") + std::string(to_text(kind));
+  }
+  wrong(object, "kind", "one of " + known);
+}
+
+std::vector<Citation> read_citations(const Object& object) {
+  std::vector<Citation> citations;
+  if (value_of(object, "citations").is_null()) return citations;
+  each(object, "citations", [&](const Object& citation) {
+    citations.push_back({text(citation, "fact"), text(citation, "source")});
+  });
+  return citations;
+}
+
+Package read_package(const Object& object) {
+  Package package{
+      text(object, "name"),          optional_text(object, "model"),   optional_integer(object, "cores", 0),
+      bytes(object, "memory_bytes"), bandwidth(object, "memory_GBps"), {}};
+  const Json& numa = value_of(object, "numa");
+  if (!numa.is_array()) wrong(object, "numa", "an array of NUMA nodes");
+  for (const Json& node : numa) {
+    if (!node.is_number_integer()) wrong(object, "numa", "an array of NUMA nodes");
+    package.numa_nodes.push_back(node.get<int>());
+  }
+  return package;
+}
+
+Gpu read_gpu(const Object& object) {
+  return {text(object, "name"),
+          optional_text(object, "model"),
+          optional_text(object, "pci"),
+          optional_integer(object, "numa", -1),
+          optional_integer(object, "host_bridge", -1),
+          bytes(object, "memory_bytes"),
+          bandwidth(object, "memory_GBps")};
+}
+
+Nic read_nic(const Object& object) {
+  Nic nic{text(object, "name"),
+          optional_text(object, "model"),
+          optional_text(object, "pci"),
+          optional_integer(object, "numa", -1),
+          optional_integer(object, "host_bridge", -1),
+          kind_of(object, std::array{NicKind::infiniband, NicKind::ethernet}),
+          {}};
+  each(object, "ports", [&](const Object& port) {
+    nic.ports.push_back({integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps")});
+  });
+  return nic;
+}
+
+std::map<std::string, DeviceId> names_of(const Machine& machine) {
+  std::map<std::string, DeviceId> names;
+  const auto add = [&](DeviceKind kind, std::size_t count) {
+    for (int i = 0; i < static_cast<int>(count); ++i) names[machine.device_name({kind, i})] = {kind, i};
+  };
+  add(DeviceKind::package, machine.packages.size());
+  add(DeviceKind::pci_switch, machine.switches.size());
+  add(DeviceKind::nvswitch, static_cast<std::size_t>(std::max(machine.nvswitches, 0)));
+  add(DeviceKind::gpu, machine.gpus.size());
+  add(DeviceKind::nic, machine.nics.size());
+  return names;
+}
+
+void read_links(const Object& object, Machine& machine) {
+  const std::map<std::string, DeviceId> names = names_of(machine);
+  const auto device = [&](const Object& link, std::string_view key) {
+    const auto found = names.find(text(link, key));
+    if (found == names.end()) wrong(link, key, "the name of a device of this host");
+    return found->second;
+  };
+  each(object, "links", [&](const Object& link) {
+    constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi, LinkKind::pcie, LinkKind::socket_bus};
+    machine.links.push_back({device(link, "from"), device(link, "to"), kind_of(link, kKinds),
+                             bandwidth(link, "GBps"), latency(link, "latency_us")});
+  });
+}
+
+HostGroup read_host(const Object& object) {
+  Machine machine;
+  machine.name = text(object, "name");
+  machine.model = optional_text(object, "model");
+  each(object, "packages", [&](const Object& package) { machine.packages.push_back(read_package(package)); });
+  if (!value_of(object, "switches").is_null()) {
+    each(object, "switches", [&](const Object& pci_switch) {
+      machine.switches.push_back({text(pci_switch, "name"), optional_text(pci_switch, "pci")});
+    });
+  }
+  machine.nvswitches = optional_integer(object, "nvswitches", 0);
+  each(object, "gpus", [&](const Object& gpu) { machine.gpus.push_back(read_gpu(gpu)); });
+  each(object, "nics", [&](const Object& nic) { machine.nics.push_back(read_nic(nic)); });
+  read_links(object, machine);
+  machine.citations = read_citations(object);
+  return {std::move(machine), optional_integer(object, "count", 1)};
+}
+
+Fabric read_fabric(const Object& object) {
+  Fabric fabric;
+  fabric.hosts_per_leaf = optional_integer(object, "hosts_per_leaf", 0);
+  fabric.leaf_uplink = bandwidth(object, "leaf_uplink_GBps");
+  fabric.latency = latency(object, "latency_us");
+  fabric.spine_latency = latency(object, "spine_latency_us");
+  fabric.citations = read_citations(object);
+  return fabric;
+}
+
+void check_schema(const Json& json, std::string_view origin) {
+  if (!json.is_object() || value_of({json, ""}, "schema") != kProbeSchema) {
+    usage_error("'{}' is JSON, but not of polyring probe; write one with: polyring probe --format json",
+                origin);
+  }
+  const Json& version = value_of({json, ""}, "version");
+  if (!version.is_number_integer() || version.get<double>() < 1) {
+    usage_error("'{}' has no valid version; write it again with: polyring probe --format json", origin);
+  }
+  if (version.get<double>() > kProbeVersion) {
+    usage_error(
+        "'{}' is of version {}, but this polyring reads up to {}; use the polyring that wrote it, or a newer "
+        "one",
+        origin, version.dump(), kProbeVersion);
+  }
+}
+
+}  // namespace
+
+Cluster parse_probe_json(std::string_view text_of_file, std::string_view origin) {
+  const Json json = Json::parse(text_of_file, nullptr, false);
+  if (json.is_discarded()) {
+    usage_error("'{}' is not valid JSON, or is truncated; write it again with: polyring probe --format json",
+                origin);
+  }
+  check_schema(json, origin);
+  const Object root{json, fmt::format("'{}'", origin)};
+  Cluster cluster;
+  cluster.name = text(root, "name");
+  each(root, "hosts", [&](const Object& host) { cluster.groups.push_back(read_host(host)); });
+  const Json& fabric = value_of(root, "fabric");
+  if (fabric.is_object()) cluster.fabric = read_fabric({fabric, root.where + ".fabric"});
+  cluster.validate();
+  return cluster;
+}
+
+}  // namespace polyring

@@ -1,0 +1,109 @@
+#include "topology/formats/probe_matrix.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "topology/path.hpp"
+
+namespace polyring {
+namespace {
+
+using Row = std::vector<std::string>;
+
+constexpr std::string_view kLegend =
+    "X      the device itself\n"
+    "NV#    NVLink or xGMI, direct or through an NVSwitch; # is its bandwidth in GB/s per direction (NV40: "
+    "40 GB/s),\n"
+    "       not a number of links; NV? is one of unknown bandwidth\n"
+    "PIX    PCIe, across at most one switch\n"
+    "PXB    PCIe, across several switches but no host bridge\n"
+    "PHB    PCIe, across one host bridge\n"
+    "NODE   PCIe, across several host bridges of one NUMA node\n"
+    "SYS    across NUMA nodes or packages\n"
+    "CPU    the nearest packages; NUMA the nearest NUMA node; ? is unknown\n";
+
+std::vector<DeviceId> gpus_and_nics(const Machine& machine) {
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < static_cast<int>(machine.gpus.size()); ++i) devices.push_back({DeviceKind::gpu, i});
+  for (int i = 0; i < static_cast<int>(machine.nics.size()); ++i) devices.push_back({DeviceKind::nic, i});
+  return devices;
+}
+
+std::string cell(const Machine& machine, DeviceId from, DeviceId to) {
+  const auto path = find_path(machine, from, to);
+  if (!path) return "-";
+  if (path->type != PathType::nvl) return std::string(to_text(path->type));
+  return path->bandwidth.known() ? fmt::format("NV{:.3g}", path->bandwidth.gigabytes_per_second()) : "NV?";
+}
+
+/// The packages that take the fewest hops: `0`, or `0,1` for a NIC on both sockets.
+std::string nearest_packages(const Machine& machine, DeviceId device) {
+  std::vector<int> nearest;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (int i = 0; i < static_cast<int>(machine.packages.size()); ++i) {
+    const auto path = find_path(machine, device, {DeviceKind::package, i});
+    if (!path || path->hops.size() > fewest) continue;
+    if (path->hops.size() < fewest) nearest.clear();
+    fewest = path->hops.size();
+    nearest.push_back(i);
+  }
+  return nearest.empty() ? "?" : fmt::format("{}", fmt::join(nearest, ","));
+}
+
+std::string numa_text(const Machine& machine, DeviceId device) {
+  const auto index = static_cast<std::size_t>(device.index);
+  const int numa = device.kind == DeviceKind::gpu ? machine.gpus[index].numa : machine.nics[index].numa;
+  return numa < 0 ? "?" : fmt::format("{}", numa);
+}
+
+std::vector<Row> table_of(const Machine& machine) {
+  const std::vector<DeviceId> devices = gpus_and_nics(machine);
+  std::vector<Row> table(1, Row{""});
+  for (const DeviceId device : devices) table[0].push_back(machine.device_name(device));
+  table[0].insert(table[0].end(), {"CPU", "NUMA"});
+  for (const DeviceId from : devices) {
+    Row row{machine.device_name(from)};
+    for (const DeviceId to : devices) row.push_back(cell(machine, from, to));
+    row.push_back(nearest_packages(machine, from));
+    row.push_back(numa_text(machine, from));
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Columns to the left, two blanks between them, none at the end of a line.
+std::string aligned(const std::vector<Row>& table) {
+  std::string out;
+  for (const Row& row : table) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      std::size_t width = 0;
+      for (const Row& other : table) width = std::max(width, other[column].size());
+      line += fmt::format("{:<{}}", row[column], width + 2);
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string probe_matrix(const Cluster& cluster) {
+  std::string out;
+  for (const HostGroup& group : cluster.groups) {
+    const Machine& machine = group.machine;
+    out +=
+        fmt::format("{}{}\n", machine.name, group.count == 1 ? "" : fmt::format(", {} alike", group.count));
+    const bool bare = machine.gpus.empty() && machine.nics.empty();
+    out += bare ? "no GPU and no NIC\n" : aligned(table_of(machine));
+    out += "\n";
+  }
+  return out + std::string(kLegend);
+}
+
+}  // namespace polyring

@@ -1,0 +1,123 @@
+// Machine: what one host is made of (packages, PCIe switches, GPUs, NICs) and the links that connect the parts.
+//
+// A Machine is plain data. Probes and presets make one, validate() says whether it hangs together, and everything
+// else (paths, plans, prices, reports) only reads it.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/units.hpp"
+
+namespace polyring {
+
+enum class DeviceKind { package, pci_switch, nvswitch, gpu, nic };
+
+/// Names one device of a machine: the index-th of its kind.
+struct DeviceId {
+  DeviceKind kind = DeviceKind::package;
+  int index = 0;
+  auto operator<=>(const DeviceId&) const = default;
+};
+
+struct Package {
+  std::string name;  // "package0"
+  std::string model;
+  int cores = 0;
+  Bytes memory;
+  Bandwidth memory_bandwidth;   // read + write together; 0 when unknown
+  std::vector<int> numa_nodes;  // OS indices
+};
+
+struct PciSwitch {
+  std::string name;  // "switch0"
+  std::string pci;   // bus address of the upstream bridge
+};
+
+struct Gpu {
+  std::string name;      // "gpu0"
+  std::string model;     // "Tesla P100-SXM2-16GB"
+  std::string pci;       // "0002:01:00.0", empty when unknown
+  int numa = -1;         // OS index, -1 when unknown
+  int host_bridge = -1;  // which PCI host bridge of the machine it hangs under, -1 when unknown
+  Bytes memory;
+  Bandwidth memory_bandwidth;  // 0 when unknown
+};
+
+struct Port {
+  int number = 1;
+  bool up = false;
+  Bandwidth bandwidth;  // per direction; 0 when unknown
+};
+
+enum class NicKind { infiniband, ethernet };
+
+struct Nic {
+  std::string name;  // "mlx5_0"
+  std::string model;
+  std::string pci;
+  int numa = -1;
+  int host_bridge = -1;
+  NicKind kind = NicKind::ethernet;
+  std::vector<Port> ports;
+
+  bool up() const;
+  /// The sum over the ports that are up, per direction; 0 when none is up or a speed is unknown.
+  Bandwidth bandwidth() const;
+};
+
+enum class LinkKind {
+  nvlink,
+  xgmi,
+  pcie,
+  socket_bus,  // between packages: X-bus, QPI, UPI, Infinity Fabric
+};
+
+/// A full-duplex link between two devices of one machine.
+struct Link {
+  DeviceId from;
+  DeviceId to;
+  LinkKind kind = LinkKind::pcie;
+  Bandwidth bandwidth;  // in each direction, all parallel lanes and bonded links together; 0 when unknown
+  Seconds latency;      // one way
+};
+
+/// Where a number of this machine was read.
+struct Citation {
+  std::string fact;
+  std::string source;
+};
+
+struct Machine {
+  std::string name;   // host name or preset name
+  std::string model;  // "IBM Power S822LC (8335-GTB)"
+  std::vector<Package> packages;
+  std::vector<PciSwitch> switches;
+  int nvswitches = 0;
+  std::vector<Gpu> gpus;
+  std::vector<Nic> nics;
+  std::vector<Link> links;
+  std::vector<Citation> citations;
+
+  /// The device's name, as in links of the JSON: "gpu0", "package1", "mlx5_0", "switch2", "nvswitch0".
+  std::string device_name(DeviceId id) const;
+
+  /// Ranks that one such host carries: its GPUs, or 1 process when it has none.
+  int ranks() const { return gpus.empty() ? 1 : static_cast<int>(gpus.size()); }
+
+  /// Where the rank with this index on the host lives: its GPU, or the first package on a host without GPUs.
+  DeviceId rank_device(int index_on_host) const;
+
+  /// Throws a usage Error that names the device and the fault: a link to a device that does not exist, a link
+  /// from a device to itself, a negative or non-finite bandwidth or latency, no package, two devices of one name,
+  /// two GPUs, or a rank and a NIC, with no path between them.
+  void validate() const;
+};
+
+std::string_view to_text(DeviceKind kind);
+std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket-bus"
+std::string_view to_text(NicKind kind);   // "infiniband", "ethernet"
+
+}  // namespace polyring

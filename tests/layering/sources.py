@@ -25,7 +25,7 @@ ALLOWED_HEADERS = {"reports": {"topology/units.hpp", "topology/error.hpp"}}
 CONFINED = {
     "hwloc.h": {"topology/probe/hwloc_*"},
     "hwloc/*.h": {"topology/probe/hwloc_*"},
-    "mpi.h": {"collectives/transports/mpi*", "collectives/baselines/mpi*"},
+    "mpi.h": {"collectives/mpi/*", "collectives/baselines/mpi*", "collectives/transports/mpi*"},
     "nccl.h": set(),
     "nvml.h": set(),
 }

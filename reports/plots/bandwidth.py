@@ -6,6 +6,7 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
+BOUND_STYLE = {"color": style.MUTED, "linestyle": (0, (1, 1.5)), "linewidth": 1.6}
 PLACEMENTS = {False: "out of place", True: "in place"}
 
 
@@ -47,30 +48,34 @@ def bound_line(rows):
 def draw_series(axes, rows, colour):
     rows = sorted(rows, key=lambda row: row["size_bytes"])
     sizes = [row["size_bytes"] for row in rows]
-    axes.plot(sizes, [row["busbw_GBps"] for row in rows], **style.point_style(rows[0]["source"], colour))
+    axes.plot(sizes, [row["busbw_GBps"] for row in rows], clip_on=False,
+              **style.point_style(rows[0]["source"], colour))
     axes.fill_between(sizes, [bus_bandwidth(row, row["time_us"]["ci_high"]) for row in rows],
-                      [bus_bandwidth(row, row["time_us"]["ci_low"]) for row in rows], color=colour, alpha=0.20,
+                      [bus_bandwidth(row, row["time_us"]["ci_low"]) for row in rows], color=colour, alpha=0.16,
                       linewidth=0, zorder=2)
 
 
-def draw_bound(axes, rows, top):
-    """Draws the bound where it fits, and says how high it is where it would flatten everything else."""
-    bound = bound_line(rows)
-    if not bound:
+def bound_fits(rows):
+    """Whether the bound can be drawn without flattening everything else."""
+    return max(value for _, value in bound_line(rows)) <= 2.5 * max(row["busbw_GBps"] for row in rows)
+
+
+def draw_bound(axes, rows):
+    if not bound_line(rows):
         return
-    highest = max(value for _, value in bound)
-    if highest <= 2.5 * top:
-        axes.plot(*zip(*bound), color=style.MUTED, linestyle=(0, (1, 1.5)), linewidth=1.6, zorder=1)
+    if bound_fits(rows):
+        axes.plot(*zip(*bound_line(rows)), **BOUND_STYLE, zorder=1)
     else:
-        axes.text(0.02, 0.97, f"topology's bound: {highest:.3g} GB/s, above this chart", transform=axes.transAxes,
-                  va="top", color=style.MUTED, fontsize=8.5)
+        highest = max(value for _, value in bound_line(rows))
+        axes.set_title(f"topology's bound: {highest:.3g} GB/s, above this chart", loc="right", fontsize=8.5,
+                       fontweight="normal", color=style.MUTED)
 
 
-def draw_panel(axes, lines, colours, top):
+def draw_panel(axes, lines, colours, every_row):
     for (label, _), rows in lines.items():
         draw_series(axes, rows, colours[label])
     every = [row for rows in lines.values() for row in rows]
-    draw_bound(axes, every, top)
+    draw_bound(axes, every_row)
     axes.set_xscale("log", base=2)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("size (bytes)")
@@ -97,15 +102,15 @@ def draw(result, rows):
                 "line: median, band: its 95 % confidence interval")
     figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
-    if bound_line(rows):
-        handles.append(Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.5)), linewidth=1.6,
-                              label="topology's bound"))
-    top = style.legend_above(figure, height, handles + style.source_handles(sources))
+    others = style.source_handles(sources)
+    if bound_line(rows) and bound_fits(rows):
+        others.append(Line2D([], [], label="topology's bound", **BOUND_STYLE))
+    top = style.legend_above(figure, height, handles, others)
     panels = figure.subplots(1, len(by_placement), sharey=True, squeeze=False,
                              gridspec_kw={"left": 0.065, "right": 0.98, "top": 1 - top / height,
                                           "bottom": 0.95 / height, "wspace": 0.06})[0]
     for axes, in_place in zip(panels, sorted(by_placement)):
-        draw_panel(axes, by_placement[in_place], colours, max(row["busbw_GBps"] for row in rows))
+        draw_panel(axes, by_placement[in_place], colours, rows)
     panels[0].set_ylabel("bus bandwidth (GB/s)")
     return figure
 

@@ -35,7 +35,7 @@ def draw_published(axes, rows, key):
 
 
 def draw_ideal(axes, gpus, value):
-    axes.plot(gpus, [value(count) for count in gpus], color="#9AA5B1", linewidth=1.4, linestyle=(0, (4, 2)), zorder=1)
+    axes.plot(gpus, [value(count) for count in gpus], color=style.IDEAL, linewidth=2.5, zorder=1)
 
 
 def draw_speedup(axes, rows, series, colours):
@@ -79,12 +79,12 @@ def draw(result, rows):
     subtitle = f"batch {first['batch']} per GPU, buckets: {first['bucket']}, {overlap} overlap"
     figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
-    handles.append(Line2D([], [], color="#9AA5B1", linewidth=1.4, linestyle=(0, (4, 2)), label="ideal"))
-    handles += style.source_handles(sources - {"published"})
+    others = style.source_handles(sources - {"published"})
+    others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label="ideal"))
     if "published" in sources:
-        handles.append(Line2D([], [], label="published", **{**style.point_style("published", style.INK),
+        others.append(Line2D([], [], label="published", **{**style.point_style("published", style.INK),
                                                           "linestyle": "none", "markerfacecolor": "none"}))
-    top = style.legend_above(figure, height, handles)
+    top = style.legend_above(figure, height, handles, others)
     panels = figure.subplots(1, 2, gridspec_kw={"left": 0.06, "right": 0.98, "top": 1 - top / height,
                                                 "bottom": 0.95 / height, "wspace": 0.16})
     draw_speedup(panels[0], rows, series, colours)

@@ -10,12 +10,14 @@ from matplotlib.lines import Line2D
 
 # Okabe and Ito's palette, told apart by colour-blind readers: https://jfly.uni-koeln.de/color/
 BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
-INK, MUTED, GRID = "#1F2933", "#64707D", "#E3E8ED"
+INK, MUTED, GRID, IDEAL = "#1F2933", "#64707D", "#E3E8ED", "#AEB8C2"
 
 # An algorithm keeps its colour from chart to chart.
 ALGORITHM_COLOURS = {"multi-ring": BLUE, "ring": ORANGE, "halving-doubling": GREEN, "tree": PURPLE,
                      "parameter-server": VERMILION, "direct": SKY, "mpi": INK, "nccl": MUTED}
 SPARE_COLOURS = (SKY, PURPLE, GREEN, VERMILION, ORANGE, "#8C6D31", "#6B4C9A", INK)
+
+LEGEND_LETTERS = 125  # that fit on a line, with 7 for each marker
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,15 @@ class Chart:
 
 
 def colours_of(labels_and_algorithms):
-    """A colour for each label; variants of one algorithm get different ones."""
-    colours = {}
-    for label, algorithm in labels_and_algorithms:
-        if label in colours:
-            continue
+    """A colour for each label: the first of an algorithm gets the algorithm's, variants of it get spare ones."""
+    algorithms = dict(labels_and_algorithms)
+    colours = dict.fromkeys(algorithms)
+    for label, algorithm in algorithms.items():
         wanted = ALGORITHM_COLOURS.get(algorithm)
-        if wanted is None or wanted in colours.values():
-            free = [colour for colour in SPARE_COLOURS if colour not in colours.values()]
-            wanted = free[0] if free else SPARE_COLOURS[len(colours) % len(SPARE_COLOURS)]
-        colours[label] = wanted
+        colours[label] = wanted if wanted not in colours.values() else None
+    for label in (label for label, colour in colours.items() if colour is None):
+        free = [colour for colour in SPARE_COLOURS if colour not in colours.values()]
+        colours[label] = free[0] if free else SPARE_COLOURS[len(label) % len(SPARE_COLOURS)]
     return colours
 
 
@@ -85,8 +86,8 @@ def use_style():
 def footnote(result, sources):
     text = (f"Source: {', '.join(source for source in SOURCE_STYLES if source in sources)}.  "
             f"{result.created[:10]}, polyring {result.polyring_version}:  {result.command}")
-    lines = textwrap.wrap(text, 150)
-    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:146] + " …"])
+    lines = textwrap.wrap(text, 170)
+    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:166] + " …"])
 
 
 def new_figure(height, title, subtitle, result, sources):
@@ -100,12 +101,22 @@ def new_figure(height, title, subtitle, result, sources):
     return figure
 
 
-def legend_above(figure, height, handles):
-    """One or more lines of legend under the title; returns how many inches from the top the axes may begin."""
-    columns = min(len(handles), 7)
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - 0.74 / height), ncol=columns,
-                  columnspacing=1.6, handlelength=2.4, handletextpad=0.6, borderpad=0.2)
-    return 0.74 + 0.24 * -(-len(handles) // columns) + 0.38
+def legend_above(figure, height, series, others):
+    """The legend under the title, on one line where it fits, else the series above the others. Returns how many
+    inches from the top the axes may begin."""
+    def length(handles):
+        return sum(len(handle.get_label()) + 7 for handle in handles)
+
+    groups = [series + others] if length(series + others) <= LEGEND_LETTERS else [series, others]
+    from_top = 0.74
+    for handles in groups:
+        lines = -(-length(handles) // LEGEND_LETTERS)
+        legend = figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - from_top / height),
+                               ncol=-(-len(handles) // lines), columnspacing=1.6, handlelength=2.4,
+                               handletextpad=0.6, borderpad=0.2)
+        figure.add_artist(legend)
+        from_top += 0.24 * lines
+    return from_top + 0.38
 
 
 def power_ticks(axis, values, text):

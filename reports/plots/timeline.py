@@ -4,7 +4,8 @@ from matplotlib.patches import Patch
 
 from plots import style
 
-FORWARD, COMPUTE, HIDDEN, EXPOSED = "#A9CBE8", "#3D85C6", "#8CCFB4", style.VERMILION
+# Light enough for dark labels; the two kinds of communication differ in lightness as well as in hue.
+FORWARD, COMPUTE, HIDDEN, EXPOSED = "#C5DDF0", "#84B6DF", "#BFE5D3", "#EE8A4F"
 RUNS_PER_CHART = 6
 LANES = (("compute", 1), ("communication", 0))
 
@@ -13,28 +14,29 @@ def gaps_between(begin, end, covers):
     """The parts of [begin, end] that none of `covers`, sorted by their begin, covers."""
     gaps = []
     for cover_begin, cover_end in covers:
+        if begin >= end:
+            break
         if cover_begin > begin:
             gaps.append((begin, min(end, cover_begin)))
         begin = max(begin, cover_end)
-        if begin >= end:
-            return gaps
-    return gaps + [(begin, end)]
+    return gaps + [(begin, end)] if begin < end else gaps
 
 
 def short_label(label, width, character):
     """As much of the label as fits: all, its last word (a bucket's number), or nothing."""
     for text in (label, label.split()[-1] if label.split() else ""):
-        if len(text) * character <= width:
+        if (len(text) + 1) * character <= width:
             return text
     return ""
 
 
-def draw_bar(axes, span, height, colour):
-    axes.barh(height, span["end_ms"] - span["begin_ms"], left=span["begin_ms"], height=0.78, color=colour,
-              edgecolor="white", linewidth=0.7, zorder=2)
+def draw_bar(axes, begin, end, height, colour, character):
+    """Bars narrower than a letter get no edge: it would cover them."""
+    axes.barh(height, end - begin, left=begin, height=0.78, color=colour, edgecolor="white",
+              linewidth=0.8 if end - begin > character else 0, zorder=2)
 
 
-def draw_lane(axes, spans, height, character):
+def draw_labels(axes, spans, height, character):
     for span in spans:
         width = span["end_ms"] - span["begin_ms"]
         axes.text(span["begin_ms"] + width / 2, height, short_label(span["label"], width, character), ha="center",
@@ -46,14 +48,14 @@ def draw_run(axes, row, character):
     communication = [span for span in row["timeline"] if span["lane"] != "compute"]
     busy = [(span["begin_ms"], span["end_ms"]) for span in compute]
     for span in compute:
-        draw_bar(axes, span, 1, FORWARD if span["label"] == "forward" else COMPUTE)
+        colour = FORWARD if span["label"] == "forward" else COMPUTE
+        draw_bar(axes, span["begin_ms"], span["end_ms"], 1, colour, character)
     for span in communication:
-        draw_bar(axes, span, 0, HIDDEN)
+        draw_bar(axes, span["begin_ms"], span["end_ms"], 0, HIDDEN, character)
         for begin, end in gaps_between(span["begin_ms"], span["end_ms"], busy):
-            if end > begin:
-                draw_bar(axes, {"begin_ms": begin, "end_ms": end}, 0, EXPOSED)
-    draw_lane(axes, compute, 1, character)
-    draw_lane(axes, communication, 0, character)
+            draw_bar(axes, begin, end, 0, EXPOSED, character)
+    draw_labels(axes, compute, 1, character)
+    draw_labels(axes, communication, 0, character)
     overlap = "with" if row["overlap"] else "without"
     axes.set_title(f"{row['algorithm']}, buckets: {row['bucket']}, {overlap} overlap: "
                    f"{row['iteration_ms']['median']:.4g} ms per iteration, {row['exposed_comm_ms']:.3g} ms exposed "
@@ -79,7 +81,7 @@ def draw(result, rows):
     handles = [Patch(color=FORWARD, label="forward"), Patch(color=COMPUTE, label="backward, optimiser"),
                Patch(color=HIDDEN, label="communication, hidden by compute"),
                Patch(color=EXPOSED, label="communication, exposed")]
-    top = style.legend_above(figure, height, handles)
+    top = style.legend_above(figure, height, handles, [])
     panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False,
                              gridspec_kw={"left": 0.115, "right": 0.98, "top": 1 - top / height,
                                           "bottom": 0.85 / height, "hspace": 0.55})[:, 0]

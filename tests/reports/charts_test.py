@@ -1,0 +1,142 @@
+"""plot.py draws every kind of chart, refuses bad input with exit code 6, and leaves nothing half-done.
+
+usage: charts_test.py EXAMPLES_PROGRAM PLOT_SCRIPT
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+PROGRAM, SCRIPT = sys.argv[1:3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(SCRIPT).parent))
+
+from plots import bandwidth, style, timeline  # noqa: E402
+
+CHARTS = {"allreduce": "allreduce-bus-bandwidth", "train": "train-timeline", "scale": "scale-scaling"}
+
+
+def png_size(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and data[-8:-4] == b"IEND", path
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+class ChartsTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = Path(self.temporary.name)
+        subprocess.run([PROGRAM, "write", self.folder], check=True)
+        self.out = self.folder / "charts"
+
+    def plot(self, *arguments):
+        return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
+
+    def result(self, kind):
+        return json.loads((self.folder / f"{kind}.json").read_text(encoding="utf-8"))
+
+    def write(self, name, document):
+        path = self.folder / name
+        path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+        return path
+
+    def refused(self, expected, *arguments):
+        run = self.plot(*arguments)
+        self.assertEqual(run.returncode, 6, run.stderr)
+        self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+        self.assertIn(expected, run.stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_every_kind_has_its_chart(self):
+        run = self.plot(*(self.folder / f"{kind}.json" for kind in CHARTS), "--out", self.out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual([line.split("\t")[:2] for line in run.stdout.splitlines()], [list(x) for x in CHARTS.items()])
+        for chart in CHARTS.values():
+            width, height = png_size(self.out / f"{chart}.png")
+            self.assertGreater(width, 1000)
+            self.assertGreater(height, 400)
+            svg = xml.etree.ElementTree.parse(self.out / f"{chart}.svg").getroot()
+            self.assertGreater(len(svg.findall(".//{http://www.w3.org/2000/svg}path")), 50)
+        self.assertEqual(len(list(self.out.iterdir())), 2 * len(CHARTS), "temporary files were left behind")
+
+    def test_the_same_input_gives_the_same_svg(self):
+        for out in (self.out, self.folder / "again"):
+            self.assertEqual(self.plot(self.folder / "scale.json", "--out", out).returncode, 0)
+        self.assertEqual((self.out / "scale-scaling.svg").read_bytes(),
+                         (self.folder / "again/scale-scaling.svg").read_bytes())
+
+    def test_nothing_to_show_is_no_error(self):
+        one_rank = self.result("allreduce")
+        for row in one_rank["rows"]:
+            row.update(ranks=1, nodes=1, busbw_GBps=0)
+        no_timeline = self.result("train")
+        for row in no_timeline["rows"]:
+            row["timeline"] = []
+        run = self.plot(self.write("a.json", one_rank), self.write("b.json", no_timeline),
+                        self.write("c.json", {**self.result("scale"), "rows": []}), "--out", self.out)
+        self.assertEqual((run.returncode, run.stdout), (0, ""), run.stderr)
+
+    def test_groups_that_cannot_share_axes_get_charts_of_their_own(self):
+        result = self.result("allreduce")
+        result["rows"] += [{**row, "dtype": "float64"} for row in result["rows"]]
+        run = self.plot(self.write("two.json", result), "--out", self.out)
+        self.assertEqual([line.split("\t")[1] for line in run.stdout.splitlines()],
+                         ["two-bus-bandwidth", "two-bus-bandwidth-2"])
+
+    def test_bad_input_is_refused(self):
+        whole = json.dumps(self.result("scale"))
+        out = ("--out", self.out)
+        self.refused("cannot read", self.folder / "none.json", *out)
+        self.refused("not whole JSON", self.write("cut.json", whole[:len(whole) // 2]), *out)
+        self.refused("not a polyring result", self.write("other.json", {"format": "other"}), *out)
+        self.refused("use a newer polyring", self.write("new.json", {**self.result("scale"), "version": 2}), *out)
+        self.refused("required", self.folder / "scale.json")
+        self.refused("unrecognized arguments: --zoom", self.folder / "scale.json", "--zoom", *out)
+        self.refused("cannot write into", self.folder / "scale.json", "--out", self.folder / "scale.json/out")
+        damaged = self.result("train")
+        del damaged["rows"][1]["timeline"][0]["end_ms"]
+        # One bad result among good ones: nothing is drawn.
+        self.refused("'rows[1].timeline[0].end_ms' is missing", self.folder / "scale.json",
+                     self.write("damaged.json", damaged), *out)
+        damaged = self.result("scale")
+        damaged["rows"][0]["source"] = "guessed"
+        self.refused("'rows[0].source' is 'guessed'", self.write("guessed.json", damaged), *out)
+
+    def test_charts_are_never_replaced(self):
+        self.assertEqual(self.plot(self.folder / "scale.json", "--out", self.out).returncode, 0)
+        before = (self.out / "scale-scaling.png").stat().st_mtime_ns
+        run = self.plot(self.folder / "scale.json", "--out", self.out)
+        self.assertEqual(run.returncode, 6)
+        self.assertIn("already has a chart", run.stderr)
+        self.assertEqual((self.out / "scale-scaling.png").stat().st_mtime_ns, before)
+
+
+class PartsTest(unittest.TestCase):
+    def test_gaps_between(self):
+        self.assertEqual(timeline.gaps_between(0, 10, []), [(0, 10)])
+        self.assertEqual(timeline.gaps_between(0, 10, [(0, 10)]), [])
+        self.assertEqual(timeline.gaps_between(2, 10, [(0, 3), (5, 6), (9, 20)]), [(3, 5), (6, 9)])
+        self.assertEqual(timeline.gaps_between(2, 4, [(5, 6)]), [(2, 4)])
+        self.assertEqual(timeline.gaps_between(7, 9, [(5, 6)]), [(7, 9)])
+
+    def test_colours_are_the_algorithms_and_told_apart(self):
+        colours = style.colours_of([("ring 2x2", "ring"), ("ring 4x1", "ring"), ("direct", "direct"), ("x", "x")])
+        self.assertEqual(colours["ring 2x2"], style.ORANGE)
+        self.assertEqual(colours["direct"], style.SKY)
+        self.assertEqual(len(set(colours.values())), 4)
+
+    def test_sizes_are_binary(self):
+        self.assertEqual([bandwidth.size_text(size) for size in (8, 1024, 1536, 1 << 24, 1 << 31)],
+                         ["8", "1K", "1.5K", "16M", "2G"])
+
+    def test_bus_bandwidth_is_that_of_nccl_tests(self):
+        self.assertAlmostEqual(bandwidth.bus_bandwidth({"size_bytes": 10 ** 6, "ranks": 4}, 100), 15)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

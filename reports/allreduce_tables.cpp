@@ -179,7 +179,8 @@ Table allreduce_table(std::span<const AllreduceRow> rows) {
   const bool any_in_place =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
   Table table(allreduce_columns(ranks_vary, any_in_place));
-  table.caption = caption;
+  table.caption =
+      joined(caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
   const AllreduceRow* previous = nullptr;
   for (const Line& line : lines) {
     const AllreduceRow& row = line.any();

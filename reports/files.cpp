@@ -50,7 +50,7 @@ std::string try_write(const fs::path& path, std::string_view content) {
 /// that end at one moment get two names.
 fs::path reserve_file(const fs::path& path) {
   for (int number = 0;; ++number) {
-    const fs::path name = numbered(path, number);
+    fs::path name = numbered(path, number);
     if (std::FILE* file = std::fopen(name.c_str(), "wx")) {
       std::fclose(file);
       return name;
@@ -61,7 +61,7 @@ fs::path reserve_file(const fs::path& path) {
 
 fs::path reserve_folder(const fs::path& path) {
   for (int number = 0;; ++number) {
-    const fs::path name = numbered(path, number);
+    fs::path name = numbered(path, number);
     std::error_code error;
     if (fs::create_directory(name, error) || (!error && fs::is_empty(name, error) && !error)) return name;
     if (error && error != std::errc::file_exists && error != std::errc::not_a_directory) {
@@ -118,7 +118,7 @@ fs::path create_file(const fs::path& path, std::string_view content) {
   const Temporary temporary(temporary_name(path));
   const std::string failure = try_write(temporary.path(), content);
   if (!failure.empty()) cannot_write(path, failure);
-  const fs::path target = reserve_file(path);
+  fs::path target = reserve_file(path);
   move_into_place(temporary.path(), target);
   return target;
 }
@@ -132,7 +132,7 @@ fs::path create_folder(const fs::path& path, const std::function<void(const fs::
   const Temporary temporary(temporary_name(wanted));
   if (!fs::create_directory(temporary.path(), error) && error) cannot_write(path, error.message());
   fill(temporary.path());
-  const fs::path target = reserve_folder(wanted);
+  fs::path target = reserve_folder(wanted);
   move_into_place(temporary.path(), target);
   return target;
 }

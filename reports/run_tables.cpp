@@ -106,7 +106,8 @@ Table train_table(std::span<const TrainRow> rows) {
                                    {"", "exposed", "ms", Align::right},
                                    {"", "#wrong", "", Align::right},
                                    {"", "source", "", Align::left}});
-  table.caption = caption;
+  table.caption = joined(
+      caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
   for (const TrainRow& row : rows) {
     std::vector<std::string> cells = property_cells(shown, row);
     append(cells, {number(row.iteration_ms.median), number(row.iteration_ms.ci_low),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -30,6 +31,23 @@ inline std::string wrong_text(const std::optional<std::uint64_t>& wrong) {
 template <typename T, typename Format>
 std::string if_known(const std::optional<T>& value, Format format) {
   return value ? format(*value) : "";
+}
+
+/// What a caption must add when there are fewer samples than an interval of 95 % takes, see median_ranks();
+/// else empty.
+inline std::string interval_caveat(const auto& rows, const auto& timing_of) {
+  const bool any_short = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+    const std::size_t samples = timing_of(row).samples.size();
+    return samples > 0 && samples < 6;
+  });
+  return any_short ? "with fewer than 6 samples the interval is from the least to the largest, and covers "
+                     "less than 95 %"
+                   : "";
+}
+
+/// Joins two parts of a caption, either of which may be empty.
+inline std::string joined(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? first + second : first + "; " + second;
 }
 
 /// Whether `text_of` gives the same for all; yes for none.

@@ -87,6 +87,15 @@ def group_title(rows):
     return f"Allreduce bus bandwidth, {style.ranks_text(rows[0]['ranks'], 'rank')}"
 
 
+def band_text(rows):
+    """What the bands are: fewer than 6 samples make no interval of 95 %, and modelled rows have none at all."""
+    counts = [len(row["time_us"]["samples"]) for row in rows if row["time_us"]["samples"]]
+    if not counts:
+        return ""
+    few = " (with fewer than 6 samples: from least to largest)" if min(counts) < 6 else ""
+    return f"line: median, band: its 95 % confidence interval{few}"
+
+
 def draw(result, rows):
     by_placement = defaultdict(lambda: defaultdict(list))
     labels = labels_of(rows)
@@ -98,8 +107,8 @@ def draw(result, rows):
     height = 5.4
     first = rows[0]
     where = f"on {', '.join(result.hosts[:4])}{' …' if len(result.hosts) > 4 else ''}, " if result.hosts else ""
-    subtitle = (f"{first['dtype']}, {first['op']}, {where}{style.ranks_text(first['nodes'], 'node')}; "
-                "line: median, band: its 95 % confidence interval")
+    parts = [f"{first['dtype']}, {first['op']}, {where}{style.ranks_text(first['nodes'], 'node')}", band_text(rows)]
+    subtitle = "; ".join(part for part in parts if part)
     figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources)

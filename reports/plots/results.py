@@ -20,7 +20,7 @@ KEYS = {
     "scale": {**RUN_KEYS, "speedup": NUMBER, "efficiency": NUMBER, "published_speedup": OPTIONAL_NUMBER,
               "published_efficiency": OPTIONAL_NUMBER},
 }
-TIMING_KEYS = {"median": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER}
+TIMING_KEYS = {"median": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER, "samples": list}
 SPAN_KEYS = {"lane": str, "label": str, "begin_ms": NUMBER, "end_ms": NUMBER}
 
 

@@ -111,10 +111,9 @@ def legend_above(figure, height, series, others):
     from_top = 0.74
     for handles in groups:
         lines = -(-length(handles) // LEGEND_LETTERS)
-        legend = figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - from_top / height),
-                               ncol=-(-len(handles) // lines), columnspacing=1.6, handlelength=2.4,
-                               handletextpad=0.6, borderpad=0.2)
-        figure.add_artist(legend)
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - from_top / height),
+                      ncol=-(-len(handles) // lines), columnspacing=1.6, handlelength=2.4, handletextpad=0.6,
+                      borderpad=0.2)
         from_top += 0.24 * lines
     return from_top + 0.38
 

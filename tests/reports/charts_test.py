@@ -134,6 +134,13 @@ class PartsTest(unittest.TestCase):
         self.assertEqual([bandwidth.size_text(size) for size in (8, 1024, 1536, 1 << 24, 1 << 31)],
                          ["8", "1K", "1.5K", "16M", "2G"])
 
+    def test_few_samples_are_admitted(self):
+        def rows(*counts):
+            return [{"time_us": {"samples": [1.0] * count}} for count in counts]
+        self.assertIn("least to largest", bandwidth.band_text(rows(20, 5)))
+        self.assertNotIn("least to largest", bandwidth.band_text(rows(20, 0, 6)))
+        self.assertEqual(bandwidth.band_text(rows(0, 0)), "")
+
     def test_bus_bandwidth_is_that_of_nccl_tests(self):
         self.assertAlmostEqual(bandwidth.bus_bandwidth({"size_bytes": 10 ** 6, "ranks": 4}, 100), 15)
 

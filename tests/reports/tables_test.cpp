@@ -114,6 +114,12 @@ TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
   EXPECT_THAT(allreduce_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
 }
 
+TEST(AllreduceTable, AdmitsThatFewSamplesMakeNoInterval) {
+  EXPECT_THAT(allreduce_table(rows_of<AllreduceRow>(examples::allreduce(5))).caption,
+              HasSubstr("less than 95 %"));
+  EXPECT_EQ(allreduce_table(rows_of<AllreduceRow>(examples::allreduce(6))).caption, "4 ranks on 2 nodes");
+}
+
 TEST(ComparisonTable, GivesTheRatioOfPairs) {
   auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
   const auto set = [&](std::size_t row, std::vector<double> samples) {

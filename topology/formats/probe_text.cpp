@@ -25,8 +25,9 @@ std::string memory_text(Bytes memory) {
 std::string describe(const Package& package) {
   const std::string numa =
       package.numa_nodes.empty() ? "?" : fmt::format("{}", fmt::join(package.numa_nodes, ","));
-  return fmt::format("{}, {} cores, {} at {}, NUMA {}", or_unknown(package.model), package.cores,
-                     memory_text(package.memory), to_text(package.memory_bandwidth), numa);
+  return fmt::format("{}, {} core{}, {} at {}, NUMA {}", or_unknown(package.model), package.cores,
+                     package.cores == 1 ? "" : "s", memory_text(package.memory),
+                     to_text(package.memory_bandwidth), numa);
 }
 
 /// Presets have no addresses.

@@ -58,7 +58,7 @@ std::string model_of(hwloc_obj_t object) {
     const std::string model = info_below(object, name);
     if (!model.empty()) return model;
   }
-  return fmt::format("PCI {:04x}:{:04x}", object->attr->pcidev.vendor_id, object->attr->pcidev.device_id);
+  return fmt::format("device {:04x}:{:04x}", object->attr->pcidev.vendor_id, object->attr->pcidev.device_id);
 }
 
 Bytes gpu_memory(hwloc_obj_t gpu) {

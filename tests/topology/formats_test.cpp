@@ -1,0 +1,165 @@
+// The three formats and the reader, on small clusters; the catalogue's golden files are in presets_test.cpp.
+#include <nlohmann/json.hpp>
+
+#include "tests/topology/support.hpp"
+#include "topology/formats/probe_json.hpp"
+#include "topology/formats/probe_matrix.hpp"
+#include "topology/formats/probe_text.hpp"
+#include "topology/formats/read_cluster.hpp"
+#include "topology/presets.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::small_machine;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+using testing::usage_sentence;
+using Json = nlohmann::json;
+
+TEST(ProbeText, MarksWhatIsUnknownOrDown) {
+  Machine machine = small_machine();
+  machine.links[0].bandwidth = {};
+  machine.nics[0].ports = {{1, false, {}}};
+  const std::string text = probe_text(cluster_of(machine, 1));
+  EXPECT_THAT(text, AllOf(HasSubstr("pcie ? -> gpu0"), HasSubstr("port 1 DOWN ?"),
+                          HasSubstr("small: 1 host, 2 ranks")));
+  machine.nics[0].ports.clear();
+  EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("ports ?"));
+}
+
+TEST(ProbeText, ListsEachLinkOnce) {
+  const Machine machine = preset("summit", 1).host(0);
+  const std::string text = probe_text(cluster_of(machine, 1));
+  std::size_t links = 0;
+  for (const char* kind : {" nvlink ", " pcie ", " socket-bus "}) {
+    for (std::size_t at = text.find(kind); at != std::string::npos; at = text.find(kind, at + 1)) ++links;
+  }
+  EXPECT_EQ(links, machine.links.size());
+}
+
+TEST(ProbeText, ListsEachKindOfHost) {
+  Cluster cluster = preset("minsky", 3);
+  cluster.groups.push_back({small_machine(), 1});
+  EXPECT_THAT(probe_text(cluster),
+              AllOf(HasSubstr("4 hosts, 14 ranks"), HasSubstr("3 alike"), HasSubstr("host small")));
+  EXPECT_THAT(probe_matrix(cluster), AllOf(HasSubstr("minsky, 3 alike"), HasSubstr("\nsmall\n")));
+}
+
+TEST(ProbeMatrix, OfAHostWithoutDevicesSaysSo) {
+  Machine machine;
+  machine.name = "bare";
+  machine.packages.push_back(
+      {.name = "package0", .model = {}, .cores = 1, .memory = {}, .memory_bandwidth = {}, .numa_nodes = {}});
+  EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), StartsWith("bare\nno GPU and no NIC\n"));
+}
+
+TEST(ProbeMatrix, MarksNvlinkOfUnknownBandwidth) {
+  Machine machine = small_machine();
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}});
+  EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), HasSubstr("gpu0    X     NV?"));
+}
+
+TEST(ProbeJson, HasTheKeysThatToolsRead) {
+  Machine machine = small_machine();
+  machine.gpus[0].pci = "0000:01:00.0";
+  machine.links[0].bandwidth = {};
+  const Json json = Json::parse(probe_json(cluster_of(machine, 2)));
+  const Json& host = json.at("hosts").at(0);
+  EXPECT_EQ(host.at("name"), "small");
+  EXPECT_EQ(host.at("count"), 2);
+  EXPECT_EQ(host.at("gpus").at(0).at("name"), "gpu0");
+  EXPECT_EQ(host.at("gpus").at(0).at("pci"), "0000:01:00.0");
+  EXPECT_EQ(host.at("gpus").at(1).at("numa"), 1);
+  EXPECT_EQ(host.at("nics").at(0).at("kind"), "infiniband");
+  EXPECT_EQ(host.at("nics").at(0).at("ports").at(0),
+            Json::parse(R"({"number": 1, "up": true, "GBps": 12.0})"));
+  EXPECT_EQ(host.at("links").at(1).at("from"), "gpu1");
+  EXPECT_EQ(host.at("links").at(1).at("to"), "package1");
+  EXPECT_EQ(host.at("links").at(1).at("kind"), "pcie");
+  EXPECT_EQ(host.at("links").at(1).at("GBps"), 16);
+  EXPECT_TRUE(host.at("links").at(0).at("GBps").is_null());
+}
+
+TEST(ProbeJson, KeepsEverythingUnknownUnknown) {
+  Machine machine = small_machine();
+  machine.gpus[0].numa = machine.gpus[0].host_bridge = -1;
+  machine.nics[0].ports = {{2, false, {}}};
+  machine.name = "caf\xe9";  // not UTF-8
+  const std::string json = probe_json(cluster_of(machine, 1));
+  const Cluster again = parse_probe_json(json, "memory");
+  EXPECT_EQ(again.host(0).gpus[0].numa, -1);
+  EXPECT_EQ(again.host(0).gpus[0].host_bridge, -1);
+  EXPECT_FALSE(again.host(0).nics[0].ports[0].bandwidth.known());
+  EXPECT_EQ(again.host(0).nics[0].ports[0].number, 2);
+  EXPECT_EQ(probe_json(again), json);
+}
+
+Json good_json() { return Json::parse(probe_json(cluster_of(small_machine(), 2))); }
+
+std::string sentence_about(const std::string& text) {
+  return usage_sentence([&] { parse_probe_json(text, "machine.json"); });
+}
+
+TEST(ProbeJson, RefusesWhatIsNotOurs) {
+  EXPECT_THAT(sentence_about("{\"hosts\": ["), HasSubstr("not valid JSON"));
+  EXPECT_THAT(sentence_about("{}"), HasSubstr("not of polyring probe"));
+  EXPECT_THAT(sentence_about("[1, 2]"), HasSubstr("not of polyring probe"));
+  EXPECT_THAT(sentence_about("{\"schema\": \"polyring-result\", \"version\": 1}"),
+              HasSubstr("not of polyring probe"));
+  EXPECT_THAT(sentence_about(std::string(100'000, '[')), HasSubstr("not valid JSON"));
+}
+
+TEST(ProbeJson, RefusesANewerVersion) {
+  Json json = good_json();
+  json["version"] = 2;
+  EXPECT_THAT(sentence_about(json.dump()), AllOf(HasSubstr("version 2"), HasSubstr("machine.json")));
+  json["version"] = "1";
+  EXPECT_THAT(sentence_about(json.dump()), HasSubstr("no valid version"));
+}
+
+TEST(ProbeJson, NamesTheFieldThatIsWrong) {
+  const auto with = [](const char* pointer, const Json& value) {
+    Json json = good_json();
+    json[Json::json_pointer(pointer)] = value;
+    return sentence_about(json.dump());
+  };
+  EXPECT_THAT(with("/hosts", 3), HasSubstr("'machine.json'.hosts is missing or not an array"));
+  EXPECT_THAT(with("/hosts/0", 3), HasSubstr("hosts[0]"));
+  EXPECT_THAT(with("/hosts/0/count", 0), HasSubstr("0 hosts"));
+  EXPECT_THAT(with("/hosts/0/count", 1e300), HasSubstr("count"));
+  EXPECT_THAT(with("/hosts/0/count", 4'000'000'000), HasSubstr("count"));
+  EXPECT_THAT(with("/hosts/0/gpus/1/name", 7), HasSubstr("hosts[0].gpus[1].name"));
+  EXPECT_THAT(with("/hosts/0/gpus/1/memory_bytes", -7), HasSubstr("memory_bytes"));
+  EXPECT_THAT(with("/hosts/0/nics/0/kind", "token ring"), HasSubstr("one of infiniband, ethernet"));
+  EXPECT_THAT(with("/hosts/0/nics/0/ports/0/up", 1), HasSubstr("ports[0].up"));
+  EXPECT_THAT(with("/hosts/0/links/0/from", "gpu9"), HasSubstr("links[0].from"));
+  EXPECT_THAT(with("/hosts/0/links/0/GBps", "fast"), HasSubstr("links[0].GBps"));
+  EXPECT_THAT(with("/hosts/0/links/0/GBps", -1), HasSubstr("bandwidth"));
+  EXPECT_THAT(with("/hosts/0/links/0/GBps", 1e300), HasSubstr("bandwidth"));
+  EXPECT_THAT(with("/hosts/0/packages/0/numa", "x"), HasSubstr("packages[0].numa"));
+  EXPECT_THAT(with("/hosts/0/packages", Json::array()), HasSubstr("links[0].to"));
+}
+
+TEST(ReadCluster, TellsFormatsByContent) {
+  const TemporaryFolder folder;
+  const Cluster cluster = preset("ac922", 2);
+  EXPECT_EQ(probe_json(read_cluster(folder.write("a.xml", "\n " + probe_json(cluster)))),
+            probe_json(cluster));
+  const std::string xml =
+      testing::read_all(std::filesystem::path(POLYRING_TESTS) / "fixtures/two_sockets.v2.xml");
+  const Cluster imported = read_cluster(folder.write("b.json", xml));
+  EXPECT_EQ(imported.host_count(), 1);
+  EXPECT_EQ(imported.host(0).gpus.size(), 3u);
+  EXPECT_EQ(imported.name, "twosockets");
+  EXPECT_FALSE(imported.fabric.citations.empty());
+  EXPECT_THAT(usage_sentence([&] { read_cluster(folder.write("c", "GPU0 X NV1")); }),
+              AllOf(HasSubstr("neither"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(usage_sentence([&] { read_cluster(folder.path() / "none"); }), HasSubstr("no file"));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,199 @@
+// Import of hwloc XML from our own small files, and of files that are none.
+#include "tests/topology/support.hpp"
+#include "topology/path.hpp"
+#include "topology/probe.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+using testing::usage_sentence;
+
+std::filesystem::path fixture(const char* name) {
+  return std::filesystem::path(POLYRING_TESTS) / "fixtures" / name;
+}
+
+/// "gpu0-switch0 pcie 15.8 GB/s" for each link, in the machine's order.
+std::vector<std::string> links_of(const Machine& machine) {
+  std::vector<std::string> links;
+  for (const Link& link : machine.links) {
+    links.push_back(fmt::format("{}-{} {} {}", machine.device_name(link.from), machine.device_name(link.to),
+                                to_text(link.kind), to_text(link.bandwidth)));
+  }
+  return links;
+}
+
+TEST(HwlocImport, ReadsPackages) {
+  const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));
+  EXPECT_EQ(machine.name, "twosockets");
+  EXPECT_EQ(machine.model, "Example Server 2");
+  ASSERT_EQ(machine.packages.size(), 2u);
+  EXPECT_EQ(machine.packages[1].model, "Example CPU");
+  EXPECT_EQ(machine.packages[1].cores, 1);
+  EXPECT_EQ(machine.packages[1].memory.value, std::uint64_t{64} << 30);
+  EXPECT_THAT(machine.packages[1].numa_nodes, ElementsAre(1));
+}
+
+TEST(HwlocImport, CountsEachGpuOnceAndNoManagementVga) {
+  const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));
+  ASSERT_EQ(machine.gpus.size(), 3u);
+  EXPECT_EQ(machine.gpus[0].pci, "0000:03:00.0");
+  EXPECT_EQ(machine.gpus[0].model, "Example GPU");
+  EXPECT_EQ(machine.gpus[0].memory.value, std::uint64_t{16} << 30);
+  EXPECT_EQ(machine.gpus[0].numa, 0);
+  EXPECT_EQ(machine.gpus[2].model, "Example AMD GPU");
+  EXPECT_EQ(machine.gpus[2].numa, 1);
+}
+
+TEST(HwlocImport, TakesAnAdapterOnBothSocketsForOneNic) {
+  const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));
+  ASSERT_EQ(machine.nics.size(), 3u);
+  const Nic& adapter = machine.nics[0];
+  EXPECT_EQ(adapter.name, "mlx5_0");
+  EXPECT_EQ(adapter.model, "Example NIC");
+  EXPECT_EQ(adapter.kind, NicKind::infiniband);
+  EXPECT_EQ(adapter.numa, -1);
+  ASSERT_EQ(adapter.ports.size(), 2u);
+  EXPECT_TRUE(adapter.ports[0].up);
+  EXPECT_FALSE(adapter.ports[1].up);
+  EXPECT_FALSE(adapter.bandwidth().known());
+}
+
+TEST(HwlocImport, LeavesPortsOfEthernetUnknown) {
+  const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));
+  EXPECT_EQ(machine.nics[1].name, "eth0");
+  EXPECT_EQ(machine.nics[1].kind, NicKind::ethernet);
+  EXPECT_TRUE(machine.nics[1].ports.empty());
+  EXPECT_EQ(machine.nics[2].name, "nic@0000:82:00.1");
+}
+
+TEST(HwlocImport, FindsSwitchesAndTakesTheSlowerEndOfALink) {
+  EXPECT_THAT(links_of(import_hwloc_xml(fixture("two_sockets.v2.xml"))),
+              ElementsAre("package0-package1 socket-bus ?", "switch0-package0 pcie 15.8 GB/s",
+                          "gpu0-switch0 pcie 15.8 GB/s", "gpu1-switch0 pcie 7.88 GB/s",
+                          "mlx5_0-switch0 pcie ?", "mlx5_0-package1 pcie 7.88 GB/s",
+                          "eth0-package1 pcie 2.00 GB/s", "nic@0000:82:00.1-package1 pcie 2.00 GB/s",
+                          "gpu2-package1 pcie 15.8 GB/s", "gpu0-gpu1 nvlink 50.0 GB/s"));
+}
+
+TEST(HwlocImport, TakesNvswitchesTogether) {
+  const Machine machine = import_hwloc_xml(fixture("nvswitch.v2.xml"));
+  EXPECT_EQ(machine.nvswitches, 1);
+  const auto path = find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1});
+  ASSERT_TRUE(path.has_value());
+  EXPECT_EQ(path->type, PathType::nvl);
+  EXPECT_DOUBLE_EQ(path->bandwidth.value, 50e9);  // 25 GB/s to each of two
+}
+
+TEST(HwlocImport, ReadsFormat1) {
+  const Machine machine = import_hwloc_xml(fixture("one_socket.v1.xml"));
+  EXPECT_EQ(machine.model, "Example Power");
+  ASSERT_EQ(machine.packages.size(), 1u);
+  EXPECT_EQ(machine.packages[0].cores, 2);
+  EXPECT_EQ(machine.packages[0].memory.value, std::uint64_t{32} << 30);
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  ASSERT_EQ(machine.nics.size(), 1u);
+  ASSERT_EQ(machine.nics[0].ports.size(), 2u);
+  EXPECT_FALSE(machine.nics[0].ports[0].up);
+  EXPECT_TRUE(machine.nics[0].ports[1].up);
+  EXPECT_EQ(machine.nics[0].ports[1].number, 2);
+  EXPECT_THAT(links_of(machine), ElementsAre("gpu0-package0 pcie ?", "mlx4_0-package0 pcie ?"));
+}
+
+TEST(HwlocImport, CitesTheFileAndDoubtsItsPcieSpeeds) {
+  const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));
+  ASSERT_EQ(machine.citations.size(), 2u);
+  EXPECT_THAT(machine.citations[1].fact, HasSubstr("idle"));
+  EXPECT_THAT(machine.citations[1].source, HasSubstr("two_sockets.v2.xml"));
+}
+
+/// The sentence about a file with this content; nothing may be printed on the side.
+std::string sentence_about(std::string_view text) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("bad.xml", text);
+  ::testing::internal::CaptureStderr();
+  const std::string sentence = usage_sentence([&] { import_hwloc_xml(file); });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(sentence, HasSubstr("bad.xml"));
+  return sentence;
+}
+
+TEST(HwlocImport, RefusesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(usage_sentence([&] { import_hwloc_xml(folder.path() / "none.xml"); }),
+              AllOf(HasSubstr("no file"), HasSubstr("none.xml")));
+  EXPECT_THAT(usage_sentence([&] { import_hwloc_xml(folder.path()); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(usage_sentence([&] { import_hwloc_xml("/dev/zero"); }), HasSubstr("not a regular file"));
+}
+
+TEST(HwlocImport, RefusesAHugeFileWithoutReadingIt) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("huge.xml", "<topology>");
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // sparse
+  EXPECT_THAT(usage_sentence([&] { import_hwloc_xml(file); }), HasSubstr("more than"));
+}
+
+TEST(HwlocImport, RefusesWhatIsNotHwlocs) {
+  EXPECT_THAT(sentence_about(""), HasSubstr("empty"));
+  EXPECT_THAT(sentence_about("not XML at all"), HasSubstr("not a topology of hwloc's"));
+  EXPECT_THAT(sentence_about(std::string(100'000, '\0')), HasSubstr("not a topology of hwloc's"));
+  EXPECT_THAT(sentence_about("<system version=\"1\"><cpu/></system>"),
+              HasSubstr("not a topology of hwloc's"));
+  EXPECT_THAT(sentence_about("<topology version=\"2.0\"></topology>"), HasSubstr("hwloc can read"));
+  EXPECT_THAT(sentence_about("<topology version=\"2.0\"><object></topology>"), HasSubstr("hwloc can read"));
+}
+
+TEST(HwlocImport, RefusesFormat3ByName) {
+  std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  text.replace(text.find("version=\"2.0\""), 13, "version=\"3.0\"");
+  EXPECT_THAT(sentence_about(text), AllOf(HasSubstr("format 3"), HasSubstr("--export-xml-flags v2")));
+}
+
+TEST(HwlocImport, RefusesEveryTruncation) {
+  const std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  const std::size_t last = text.rfind("</topology>");
+  for (std::size_t length = 1; length < last; length += 97) sentence_about(text.substr(0, length));
+  EXPECT_THAT(sentence_about(text.substr(0, last)), HasSubstr("truncated"));
+}
+
+TEST(HwlocImport, RefusesEntitiesThatGrow) {
+  std::string bomb = "<?xml version=\"1.0\"?><!DOCTYPE topology [<!ENTITY a0 \"aaaaaaaaaa\">";
+  for (int i = 1; i < 30; ++i) bomb += fmt::format("<!ENTITY a{0} \"&a{1};&a{1};&a{1};&a{1};\">", i, i - 1);
+  bomb += "]><topology version=\"2.0\"><info name=\"x\" value=\"&a29;\"/></topology>";
+  EXPECT_THAT(sentence_about(bomb), HasSubstr("entities"));
+}
+
+// Damage in the middle of a file: whatever hwloc makes of it, the answer is a machine that validates or one
+// sentence.
+TEST(HwlocImport, SurvivesDamage) {
+  const std::string good = testing::read_all(fixture("two_sockets.v2.xml"));
+  int refused = 0;
+  for (std::size_t at = good.find("<topology"); at < good.rfind("</topology>"); at += 41) {
+    std::string damaged = good;
+    damaged[at] = damaged[at] == '"' ? ' ' : '"';
+    ::testing::internal::CaptureStderr();
+    try {
+      parse_hwloc_xml(damaged, "damaged.xml").validate();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      ++refused;
+    }
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "byte " << at;
+  }
+  EXPECT_GT(refused, 10);
+}
+
+TEST(LiveProbe, FindsThisMachine) {
+  const Machine machine = probe_this_machine();
+  EXPECT_FALSE(machine.name.empty());
+  ASSERT_FALSE(machine.packages.empty());
+  EXPECT_GT(machine.packages[0].cores, 0);
+  EXPECT_GT(machine.packages[0].memory.value, 0u);
+  EXPECT_NO_THROW(machine.validate());
+}
+
+}  // namespace
+}  // namespace polyring

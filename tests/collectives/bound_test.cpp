@@ -43,7 +43,7 @@ Machine two_sockets() {
   return machine;
 }
 
-Cluster cluster_of(Machine machine, int hosts) {
+Cluster hosts_like(Machine machine, int hosts) {
   Cluster cluster;
   cluster.groups = {{std::move(machine), hosts}};
   return cluster;
@@ -52,14 +52,14 @@ Cluster cluster_of(Machine machine, int hosts) {
 constexpr Bytes kPayload{1'000'000'000};
 
 TEST(Bound, InOneHostIsTheWorstOfGpuAndSocket) {
-  const Bound bound = allreduce_bound(cluster_of(two_sockets(), 1), kPayload);
+  const Bound bound = allreduce_bound(hosts_like(two_sockets(), 1), kPayload);
   // GPUs: 2·3/4 GB over 56 GB/s; sockets: 1 GB over 32 GB/s.
   EXPECT_DOUBLE_EQ(bound.time.value, 1.0 / 32);
   EXPECT_EQ(bound.cut, "2 sockets, each joined by 32.0 GB/s");
 }
 
 TEST(Bound, BetweenHostsIsTheNics) {
-  const Bound bound = allreduce_bound(cluster_of(two_sockets(), 64), kPayload);
+  const Bound bound = allreduce_bound(hosts_like(two_sockets(), 64), kPayload);
   EXPECT_DOUBLE_EQ(bound.time.value, 2 * 63.0 / 64 / 10);
   EXPECT_EQ(bound.cut, "64 hosts, each with NICs of 10.0 GB/s");
 }
@@ -67,26 +67,26 @@ TEST(Bound, BetweenHostsIsTheNics) {
 TEST(Bound, OfOneRankOrUnknownLinksIsUnknown) {
   Machine machine = two_sockets();
   for (Link& link : machine.links) link.bandwidth = {};
-  EXPECT_EQ(allreduce_bound(cluster_of(machine, 1), kPayload).time.value, 0);
+  EXPECT_EQ(allreduce_bound(hosts_like(machine, 1), kPayload).time.value, 0);
   Machine cpu_only;
   cpu_only.packages.resize(1);
-  EXPECT_EQ(allreduce_bound(cluster_of(cpu_only, 1), kPayload).time.value, 0);
+  EXPECT_EQ(allreduce_bound(hosts_like(cpu_only, 1), kPayload).time.value, 0);
 }
 
 TEST(Bound, IgnoresPortsThatAreDown) {
   Machine machine = two_sockets();
   machine.nics.front().ports.push_back({2, false, gigabytes_per_second(10)});
-  EXPECT_DOUBLE_EQ(allreduce_bound(cluster_of(machine, 2), kPayload).time.value, 1.0 / 10);
+  EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).time.value, 1.0 / 10);
 }
 
 TEST(Bound, SeesANicsNarrowPcieLink) {
   Machine machine = two_sockets();
   machine.links.back().bandwidth = gigabytes_per_second(4);
-  EXPECT_DOUBLE_EQ(allreduce_bound(cluster_of(machine, 2), kPayload).time.value, 1.0 / 4);
+  EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).time.value, 1.0 / 4);
 }
 
 TEST(Bound, SeesAnOversubscribedLeafSwitch) {
-  Cluster cluster = cluster_of(two_sockets(), 16);
+  Cluster cluster = hosts_like(two_sockets(), 16);
   cluster.fabric.hosts_per_leaf = 4;
   cluster.fabric.leaf_uplink = gigabytes_per_second(5);
   const Bound bound = allreduce_bound(cluster, kPayload);
@@ -97,7 +97,7 @@ TEST(Bound, SeesAnOversubscribedLeafSwitch) {
 TEST(Bound, OfUnlikeHostsIsTheWorstHostOrTheAverage) {
   Machine slow = two_sockets();
   slow.nics.front().ports.front().bandwidth = gigabytes_per_second(1);
-  Cluster cluster = cluster_of(two_sockets(), 3);
+  Cluster cluster = hosts_like(two_sockets(), 3);
   cluster.groups.push_back({slow, 1});
   EXPECT_DOUBLE_EQ(allreduce_bound(cluster, kPayload).time.value, 1.0);
 }

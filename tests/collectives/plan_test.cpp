@@ -25,7 +25,7 @@ std::string refusal(Call call) {
   return {};
 }
 
-Cluster cluster_of(int hosts, int gpus, int hosts_per_leaf = 0) {
+Cluster make_cluster(int hosts, int gpus, int hosts_per_leaf = 0) {
   Machine machine;
   machine.packages.resize(1);
   machine.gpus.resize(static_cast<std::size_t>(gpus));
@@ -90,20 +90,20 @@ TEST(CheckPlan, RefusesWhatCannotBe) {
 }
 
 TEST(NaturalDims, FollowTheMachine) {
-  EXPECT_THAT(natural_dims(cluster_of(64, 4)), ElementsAre(4, 64));
-  EXPECT_THAT(natural_dims(cluster_of(1, 4)), ElementsAre(4));
-  EXPECT_THAT(natural_dims(cluster_of(8, 1)), ElementsAre(8));
-  EXPECT_THAT(natural_dims(cluster_of(1, 1)), ElementsAre(1));
-  EXPECT_THAT(natural_dims(cluster_of(64, 4, 8)), ElementsAre(4, 8, 8));
-  EXPECT_THAT(natural_dims(cluster_of(12, 4, 8)), ElementsAre(4, 12))
+  EXPECT_THAT(natural_dims(make_cluster(64, 4)), ElementsAre(4, 64));
+  EXPECT_THAT(natural_dims(make_cluster(1, 4)), ElementsAre(4));
+  EXPECT_THAT(natural_dims(make_cluster(8, 1)), ElementsAre(8));
+  EXPECT_THAT(natural_dims(make_cluster(1, 1)), ElementsAre(1));
+  EXPECT_THAT(natural_dims(make_cluster(64, 4, 8)), ElementsAre(4, 8, 8));
+  EXPECT_THAT(natural_dims(make_cluster(12, 4, 8)), ElementsAre(4, 12))
       << "leaves that are not full make no dimension";
-  Cluster uneven = cluster_of(2, 4);
-  uneven.groups.push_back(cluster_of(1, 3).groups.front());
+  Cluster uneven = make_cluster(2, 4);
+  uneven.groups.push_back(make_cluster(1, 3).groups.front());
   EXPECT_THAT(natural_dims(uneven), ElementsAre(11));
 }
 
 TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
-  const Cluster cluster = cluster_of(64, 4);
+  const Cluster cluster = make_cluster(64, 4);
   for (const Algorithm& algorithm : algorithms()) {
     bool near_and_far = false;
     for (const Plan& plan : candidate_plans(algorithm.name, cluster, Bytes{100 << 20})) {
@@ -115,7 +115,7 @@ TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
 }
 
 TEST(CandidatePlans, DoNotCutSmallPayloads) {
-  for (const Plan& plan : candidate_plans("multi-ring", cluster_of(2, 2), Bytes{1024}))
+  for (const Plan& plan : candidate_plans("multi-ring", make_cluster(2, 2), Bytes{1024}))
     EXPECT_EQ(plan.chunk.value, 0u);
 }
 

@@ -1,0 +1,23 @@
+// Allreduce: what a benchmark times. Either a schedule over a transport (Executor), or a vendor's call.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace polyring {
+
+class Allreduce {
+ public:
+  virtual ~Allreduce() = default;
+
+  /// The catalogue's algorithm, or the vendor's name: "multi-ring", "mpi".
+  virtual std::string algorithm() const = 0;
+  /// What carries it out: "polyring-mpi", "Open MPI 4.1.4".
+  virtual std::string implementation() const = 0;
+
+  /// Collective. Reduces `input` of all ranks into `output` of all ranks; the two are the same address (in
+  /// place) or disjoint. Returns when `output` is complete and `input` is no longer read.
+  virtual void run(const std::byte* input, std::byte* output) = 0;
+};
+
+}  // namespace polyring

@@ -1,0 +1,22 @@
+// A set of elements, as disjoint slices.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "collectives/slice.hpp"
+
+namespace polyring {
+
+class Intervals {
+ public:
+  void add(Slice slice);
+  bool contains(Slice slice) const { return gaps(slice).empty(); }
+  /// The parts of `slice` that are not in the set.
+  std::vector<Slice> gaps(Slice slice) const;
+
+ private:
+  std::map<Count, Count> ends_;  // begin → end; disjoint and not touching
+};
+
+}  // namespace polyring

@@ -1,0 +1,20 @@
+// The one header that includes mpi.h, for the few files that call MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <string_view>
+
+#include "collectives/mpi/world.hpp"
+
+namespace polyring {
+
+/// A communicator of our own: messages cannot meet those of another library.
+struct MpiWorld::Handle {
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
+/// Throws Error(ExitCode::mpi) naming the call, the rank and the host unless `result` is MPI_SUCCESS.
+void check_mpi(int result, std::string_view call, const MpiWorld& world);
+
+}  // namespace polyring

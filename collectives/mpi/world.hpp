@@ -1,0 +1,59 @@
+// MpiWorld: the ranks that mpirun started, and the few collective calls that a benchmark needs beside what it
+// times.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/slice.hpp"
+
+namespace polyring {
+
+/// True when this process was started by mpirun, mpiexec or srun; known without initialising MPI.
+bool launched_by_mpi();
+/// Its rank then, before MPI is initialised; 0 otherwise.
+Rank launched_rank();
+
+/// Initialises MPI and finalises it. One at a time. Every failing call throws Error(ExitCode::mpi) that names
+/// the call, the rank and the host.
+class MpiWorld {
+ public:
+  MpiWorld();
+  ~MpiWorld();
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  Rank rank() const { return rank_; }
+  int size() const { return static_cast<int>(hosts_.size()); }
+  const std::string& host(Rank rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  const std::string& host() const { return host(rank_); }
+  /// Different host names.
+  int nodes() const;
+  /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
+  int ranks_per_node() const;
+
+  void barrier() const;
+  double max(double value) const;
+  std::vector<double> max(std::span<const double> values) const;  // element by element
+  std::int64_t sum(std::int64_t value) const;
+  std::int64_t broadcast(std::int64_t value) const;  // rank 0's
+
+  /// Ends the whole job with this exit code, for a failure that the other ranks do not know of.
+  [[noreturn]] void abort(int code) const;
+
+  /// "Open MPI 4.1.4", "MPICH 4.0.2".
+  static std::string library();
+
+  struct Handle;  // the communicator
+  const Handle& handle() const { return *handle_; }
+
+ private:
+  std::unique_ptr<Handle> handle_;
+  Rank rank_ = 0;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,161 @@
+#include "collectives/transports/mpi.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "collectives/mpi/handle.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// MPI counts in int; longer messages travel in pieces, of which both ends know.
+constexpr std::size_t kPiece = std::size_t{1} << 30;
+
+class MpiTransport final : public HostTransport {
+ public:
+  MpiTransport(const MpiWorld& world, Seconds timeout) : world_(world), timeout_(timeout) {}
+  ~MpiTransport() override;
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+
+  Rank rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
+    start(data.size(), to, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
+      check_mpi(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
+                "MPI_Isend", world_);
+    });
+  }
+
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
+    start(data.size(), from, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
+      check_mpi(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
+                "MPI_Irecv", world_);
+    });
+  }
+
+  void wait(std::vector<Ticket>& done) override;
+
+ private:
+  /// One send or receive, of one piece or more.
+  struct Message {
+    Ticket ticket;
+    Rank peer;
+    int pieces;
+  };
+
+  template <typename Start>
+  void start(std::size_t bytes, Rank peer, Ticket ticket, Start start_piece) {
+    const std::size_t message = free_.empty() ? messages_.size() : free_.back();
+    if (free_.empty()) {
+      messages_.emplace_back();
+    } else {
+      free_.pop_back();
+    }
+    messages_[message] = {ticket, peer, 0};
+    std::size_t offset = 0;
+    do {
+      const std::size_t piece = std::min(kPiece, bytes - offset);
+      requests_.push_back(MPI_REQUEST_NULL);
+      owners_.push_back(message);
+      ++messages_[message].pieces;
+      start_piece(offset, static_cast<int>(piece), &requests_.back());
+      offset += piece;
+    } while (offset < bytes);
+  }
+
+  bool test(std::vector<Ticket>& done);
+  [[noreturn]] void fail_by_timeout() const;
+
+  const MpiWorld& world_;
+  Seconds timeout_;
+  std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
+  std::vector<std::size_t> owners_;
+  std::vector<Message> messages_;
+  std::vector<std::size_t> free_;
+  std::vector<int> completed_;
+};
+
+MpiTransport::~MpiTransport() {
+  // Only after a failure is anything left; MPI must not write into buffers that are about to go.
+  for (MPI_Request& request : requests_) {
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+}
+
+bool MpiTransport::test(std::vector<Ticket>& done) {
+  int number = 0;
+  completed_.resize(requests_.size());
+  check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &number, completed_.data(),
+                         MPI_STATUSES_IGNORE),
+            "MPI_Testsome", world_);
+  if (number == MPI_UNDEFINED || number == 0) return false;
+  // From the back, so that the last request may take the place of each that is done.
+  std::sort(completed_.begin(), completed_.begin() + number, std::greater<>());
+  bool any = false;
+  for (int i = 0; i < number; ++i) {
+    const auto at = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
+    const std::size_t owner = owners_[at];
+    requests_[at] = requests_.back();
+    owners_[at] = owners_.back();
+    requests_.pop_back();
+    owners_.pop_back();
+    if (--messages_[owner].pieces > 0) continue;
+    done.push_back(messages_[owner].ticket);
+    free_.push_back(owner);
+    any = true;
+  }
+  return any;
+}
+
+void MpiTransport::wait(std::vector<Ticket>& done) {
+  // Local work that is done is reported along with what has arrived meanwhile.
+  if (take_local(done)) {
+    if (!requests_.empty()) test(done);
+    return;
+  }
+  constexpr int kSpins = 200;
+  Clock::time_point limit{};
+  for (int spins = 0; !test(done); ++spins) {
+    if (spins < kSpins) continue;
+    // Ranks may share this core: whoever is waited for must get to run.
+    std::this_thread::yield();
+    if (spins == kSpins) {
+      limit = Clock::now() +
+              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_.value));
+    } else if (Clock::now() > limit) {
+      fail_by_timeout();
+    }
+  }
+}
+
+void MpiTransport::fail_by_timeout() const {
+  std::set<std::string> peers;
+  for (const std::size_t owner : owners_) {
+    const Rank peer = messages_[owner].peer;
+    peers.insert(fmt::format("rank {} ({})", peer, world_.host(peer)));
+  }
+  throw Error(
+      ExitCode::timeout,
+      fmt::format("rank {} ({}) waited {} for {}; see whether it still runs and its network is up, or raise "
+                  "--timeout",
+                  world_.rank(), world_.host(), to_text(timeout_), fmt::join(peers, ", ")));
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, Seconds timeout) {
+  return std::make_unique<MpiTransport>(world, timeout);
+}
+
+}  // namespace polyring

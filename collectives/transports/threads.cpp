@@ -1,0 +1,121 @@
+#include "collectives/transports/threads.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <thread>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+
+ThreadGroup::ThreadGroup(int size, Seconds timeout) : timeout_(timeout) {
+  for (int rank = 0; rank < size; ++rank) ranks_.emplace_back();
+}
+
+void ThreadGroup::abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = reason;
+  for (Mailbox& mailbox : ranks_) mailbox.changed.notify_all();
+}
+
+void ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
+  const std::lock_guard lock(group_.mutex_);
+  ThreadGroup::Mailbox& mailbox = group_.ranks_[static_cast<std::size_t>(to)];
+  mailbox.offers.push_back({rank_, tag, data, ticket});
+  mailbox.changed.notify_one();
+}
+
+void ThreadTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
+  wants_.push_back({from, tag, data, ticket});
+}
+
+std::vector<ThreadTransport::Match> ThreadTransport::take_matches() {
+  std::vector<Match> matches;
+  auto& offers = group_.ranks_[static_cast<std::size_t>(rank_)].offers;
+  for (auto offer = offers.begin(); offer != offers.end();) {
+    const auto want = std::find_if(wants_.begin(), wants_.end(), [&](const Want& candidate) {
+      return candidate.source == offer->source && candidate.tag == offer->tag;
+    });
+    if (want == wants_.end()) {
+      ++offer;
+      continue;
+    }
+    matches.push_back({*offer, *want});
+    wants_.erase(want);
+    offer = offers.erase(offer);
+  }
+  return matches;
+}
+
+std::string ThreadTransport::waited_for() const {
+  std::set<Rank> sources;
+  for (const Want& want : wants_) sources.insert(want.source);
+  if (sources.empty()) return "a send to be received";
+  return fmt::format("rank {}", fmt::join(sources, ", "));
+}
+
+void ThreadTransport::wait(std::vector<Ticket>& done) {
+  bool any = take_local(done);
+  auto& mailbox = group_.ranks_[static_cast<std::size_t>(rank_)];
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(group_.timeout_.value);
+  std::unique_lock lock(group_.mutex_);
+  for (;;) {
+    if (!group_.failure_.empty()) throw Error(ExitCode::internal, group_.failure_);
+    any = any || !mailbox.taken.empty();
+    done.insert(done.end(), mailbox.taken.begin(), mailbox.taken.end());
+    mailbox.taken.clear();
+
+    const std::vector<Match> matches = take_matches();
+    if (!matches.empty()) {
+      lock.unlock();
+      for (const Match& match : matches) {
+        assert(match.offer.data.size() == match.want.data.size());
+        if (!match.want.data.empty()) {
+          std::memcpy(match.want.data.data(), match.offer.data.data(), match.offer.data.size());
+        }
+        done.push_back(match.want.ticket);
+      }
+      lock.lock();
+      for (const Match& match : matches) {
+        ThreadGroup::Mailbox& sender = group_.ranks_[static_cast<std::size_t>(match.offer.source)];
+        sender.taken.push_back(match.offer.ticket);
+        sender.changed.notify_one();
+      }
+      return;
+    }
+    if (any) return;
+    if (mailbox.changed.wait_until(lock, limit) == std::cv_status::timeout) {
+      throw Error(ExitCode::timeout, fmt::format("rank {} waited {} for {}; is it still running?", rank_,
+                                                 to_text(group_.timeout_), waited_for()));
+    }
+  }
+}
+
+void run_ranks(int ranks, const std::function<void(ThreadTransport&)>& body, Seconds timeout) {
+  ThreadGroup group(ranks, timeout);
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto run = [&](Rank rank) {
+    try {
+      ThreadTransport transport(group, rank);
+      body(transport);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+      group.abort(fmt::format("rank {} failed: {}", rank, error.what()));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace polyring

@@ -1,0 +1,298 @@
+#include "collectives/executor.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "collectives/catalogue.hpp"
+#include "collectives/half.hpp"
+#include "collectives/intervals.hpp"
+#include "collectives/payload.hpp"
+#include "collectives/transports/threads.hpp"
+#include "tests/collectives/sweep.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using testing::plans_of;
+
+struct Case {
+  Plan plan;
+  Count count = 0;
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+  bool in_place = false;
+};
+
+std::size_t bytes_of(const Case& test) { return static_cast<std::size_t>(test.count * size_of(test.kind)); }
+
+/// Runs the case over threads and returns each rank's output.
+std::vector<std::vector<std::byte>> run(const Case& test) {
+  const int ranks = test.plan.ranks();
+  const Payload payload(test.kind, test.op, ranks);
+  std::vector<std::vector<std::byte>> outputs(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](ThreadTransport& transport) {
+    Executor executor(make_schedule(test.plan, ranks, test.count, size_of(test.kind)), test.kind, test.op,
+                      transport);
+    // One byte beyond the payload must stay as it was.
+    std::vector<std::byte> input(bytes_of(test) + 1, std::byte{0x5a});
+    std::vector<std::byte> output(bytes_of(test) + 1, std::byte{0x5a});
+    payload.fill(transport.rank(), input.data(), test.count);
+    const std::vector<std::byte> before = input;
+    if (test.in_place) output = input;
+    executor.run(test.in_place ? output.data() : input.data(), output.data());
+    EXPECT_EQ(output.back(), std::byte{0x5a});
+    EXPECT_EQ(input, before) << "the input was written to";
+    output.pop_back();
+    outputs[static_cast<std::size_t>(transport.rank())] = std::move(output);
+  });
+  return outputs;
+}
+
+void expect_right(const Case& test) {
+  const Payload payload(test.kind, test.op, test.plan.ranks());
+  const auto outputs = run(test);
+  for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
+    ASSERT_EQ(payload.wrong(outputs[rank].data(), test.count), 0)
+        << to_text(test.plan) << " of " << test.count << " " << to_text(test.kind) << ", " << to_text(test.op)
+        << (test.in_place ? ", in place" : "") << ", on rank " << rank;
+  }
+}
+
+class ExecuteEveryAlgorithm : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ExecuteEveryAlgorithm, GivesTheExactResultForEveryShapeAndSize) {
+  for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 12}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Count count : testing::awkward_counts(ranks)) {
+        for (const bool in_place : {false, true})
+          expect_right({plan, count, ElementKind::float32, ReduceOp::sum, in_place});
+      }
+    }
+  }
+}
+
+TEST_P(ExecuteEveryAlgorithm, GivesTheExactResultForEveryKindAndOperation) {
+  for (const int ranks : {3, 4}) {
+    for (const ElementKind kind : kElementKinds) {
+      for (const ReduceOp op : kReduceOps) {
+        for (const bool in_place : {false, true}) {
+          const Plan plan{GetParam(), {ranks}, {}, 2, {256}};
+          expect_right({plan, 3 * Payload::kPeriod + 1, kind, op, in_place});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ExecuteEveryAlgorithm, GivesTheSameBitsOnAllRanksAndFromRunToRun) {
+  // Fractions of any size: the order of the additions shows in the last bits.
+  const int ranks = 6;
+  const Count count = 1000;
+  const Plan plan{GetParam(), {ranks}, {}, 2, {512}};
+  std::vector<std::vector<float>> first;
+  for (int repetition = 0; repetition < 5; ++repetition) {
+    std::vector<std::vector<float>> outputs(ranks, std::vector<float>(count));
+    run_ranks(ranks, [&](ThreadTransport& transport) {
+      std::mt19937 random(static_cast<unsigned>(transport.rank()));
+      std::vector<float> input(count);
+      for (float& value : input)
+        value = std::ldexp(static_cast<float>(random()), -static_cast<int>(random() % 32));
+      Executor executor(make_schedule(plan, ranks, count, 4), ElementKind::float32, ReduceOp::sum, transport);
+      executor.run(reinterpret_cast<const std::byte*>(input.data()),
+                   reinterpret_cast<std::byte*>(outputs[static_cast<std::size_t>(transport.rank())].data()));
+    });
+    for (const std::vector<float>& output : outputs) EXPECT_EQ(output, outputs.front());
+    if (repetition == 0) first = outputs;
+    EXPECT_EQ(outputs, first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, ExecuteEveryAlgorithm, ::testing::ValuesIn(testing::algorithm_names()),
+                         [](const auto& row) { return testing::identifier(row.param); });
+
+TEST(Executor, RunsManyTimesAndWithAnyWindow) {
+  for (const int window : {1, 2, 16}) {
+    const Payload payload(ElementKind::int32, ReduceOp::sum, 4);
+    run_ranks(4, [&](ThreadTransport& transport) {
+      const Schedule schedule = make_schedule({"multi-ring", {2, 2}, {}, 2, {64}}, 4, 1234, 4);
+      Executor executor(schedule, ElementKind::int32, ReduceOp::sum, transport, {window, "test"});
+      std::vector<std::byte> input(1234 * 4);
+      std::vector<std::byte> output(1234 * 4);
+      payload.fill(transport.rank(), input.data(), 1234);
+      for (int i = 0; i < 20; ++i) {
+        std::fill(output.begin(), output.end(), std::byte{0xff});
+        executor.run(input.data(), output.data());
+        EXPECT_EQ(payload.wrong(output.data(), 1234), 0);
+      }
+    });
+  }
+}
+
+/// Hands back tickets one at a time, late and out of order, as a device or a network may.
+class LateTransport final : public Transport {
+ public:
+  LateTransport(Transport& inner, unsigned seed) : inner_(inner), random_(seed) {}
+  Rank rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Memory allocate(Bytes size) override { return inner_.allocate(size); }
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
+    inner_.send(to, tag, data, ticket);
+  }
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
+    inner_.receive(from, tag, data, ticket);
+  }
+  void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
+    inner_.copy(to, from, ticket);
+  }
+  void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
+               const std::byte* right, Count count, Ticket ticket) override {
+    inner_.combine(kind, op, result, left, right, count, ticket);
+  }
+  void divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) override {
+    inner_.divide(kind, data, count, divisor, ticket);
+  }
+  void wait(std::vector<Ticket>& done) override {
+    // To wait while holding a ticket back could be a deadlock of this test's own making.
+    if (held_.empty()) inner_.wait(held_);
+    std::swap(held_[random_() % held_.size()], held_.back());
+    done.push_back(held_.back());
+    held_.pop_back();
+  }
+
+ private:
+  Transport& inner_;
+  std::mt19937 random_;
+  std::vector<Ticket> held_;
+};
+
+TEST(Executor, AssumesNothingOfWhenOperationsComplete) {
+  for (const std::string& algorithm : testing::algorithm_names()) {
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      const Payload payload(ElementKind::float32, ReduceOp::avg, 6);
+      run_ranks(6, [&](ThreadTransport& threads) {
+        LateTransport transport(threads, seed * 100 + static_cast<unsigned>(threads.rank()));
+        const Schedule schedule = make_schedule({algorithm, {6}, {}, 2, {100}}, 6, 333, 4);
+        Executor executor(schedule, ElementKind::float32, ReduceOp::avg, transport);
+        std::vector<std::byte> input(333 * 4);
+        std::vector<std::byte> output(333 * 4, std::byte{0xff});
+        payload.fill(transport.rank(), input.data(), 333);
+        executor.run(input.data(), output.data());
+        EXPECT_EQ(payload.wrong(output.data(), 333), 0) << algorithm << ", seed " << seed;
+      });
+    }
+  }
+}
+
+TEST(Executor, OfARankThatFailsTheOthersHearAboutIt) {
+  try {
+    run_ranks(4, [&](ThreadTransport& transport) {
+      if (transport.rank() == 2) throw Error(ExitCode::internal, "out of luck");
+      const Schedule schedule = make_schedule({"ring", {4}, {}, 1, {}}, 4, 100, 4);
+      Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport);
+      std::vector<std::byte> data(400);
+      executor.run(data.data(), data.data());
+      ADD_FAILURE() << "rank " << transport.rank() << " finished";
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "out of luck");
+  }
+}
+
+TEST(Executor, GivesUpOnARankThatNeverComes) {
+  try {
+    run_ranks(
+        2,
+        [&](ThreadTransport& transport) {
+          if (transport.rank() == 1) return;
+          const Schedule schedule = make_schedule({"ring", {2}, {}, 1, {}}, 2, 100, 4);
+          Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport);
+          std::vector<std::byte> data(400);
+          executor.run(data.data(), data.data());
+        },
+        Seconds{0.05});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::timeout);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 0 waited 50.0 ms for rank 1"));
+  }
+}
+
+/// What the kernel can still give, in bytes; 0 when it does not say.
+std::size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::size_t kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    file.ignore(100, '\n');
+  }
+  return 0;
+}
+
+TEST(Executor, ReducesMoreThanTwoToThe31Elements) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
+#endif
+  const Count count = (Count{1} << 31) + 5;
+  const auto bytes = static_cast<std::size_t>(count) * 2;
+  if (available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";
+  const Payload payload(ElementKind::bfloat16, ReduceOp::max, 2);
+  run_ranks(2, [&](ThreadTransport& transport) {
+    const Schedule schedule = make_schedule({"multi-ring", {2}, {}, 1, {64 << 20}}, 2, count, 2);
+    Executor executor(schedule, ElementKind::bfloat16, ReduceOp::max, transport);
+    const Memory data = transport.allocate({bytes});
+    payload.fill(transport.rank(), data.get(), count);
+    executor.run(data.get(), data.get());
+    EXPECT_EQ(payload.wrong(data.get(), count), 0);
+  });
+}
+
+TEST(Payload, NoticesLostDoubledAndMisplacedContributions) {
+  for (const ElementKind kind : kElementKinds) {
+    const Payload payload(kind, ReduceOp::sum, 4);
+    const Count count = 2000;
+    const auto size = static_cast<std::size_t>(size_of(kind));
+    std::vector<std::byte> sum(2000 * size);
+    payload.fill(0, sum.data(), count);
+    EXPECT_GT(payload.wrong(sum.data(), count), count / 2) << "one rank's input alone";
+  }
+}
+
+TEST(Payload, AgreesWithAPlainLoop) {
+  // The reference of the other tests, checked against sums by hand.
+  const int ranks = 5;
+  const Payload payload(ElementKind::int64, ReduceOp::sum, ranks);
+  std::vector<std::int64_t> sum(3000);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    std::vector<std::int64_t> input(3000);
+    payload.fill(rank, reinterpret_cast<std::byte*>(input.data()), 3000);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += input[i];
+  }
+  EXPECT_EQ(payload.wrong(reinterpret_cast<const std::byte*>(sum.data()), 3000), 0);
+  sum[1500] += 1;
+  sum[17] -= 1;
+  EXPECT_EQ(payload.wrong(reinterpret_cast<const std::byte*>(sum.data()), 3000), 2);
+}
+
+TEST(Intervals, KnowWhatIsMissing) {
+  Intervals set;
+  EXPECT_THAT(set.gaps({0, 10}), ::testing::ElementsAre(Slice{0, 10}));
+  set.add({2, 3});
+  set.add({7, 1});
+  EXPECT_THAT(set.gaps({0, 10}), ::testing::ElementsAre(Slice{0, 2}, Slice{5, 2}, Slice{8, 2}));
+  EXPECT_THAT(set.gaps({3, 5}), ::testing::ElementsAre(Slice{5, 2}));
+  set.add({5, 2});
+  EXPECT_TRUE(set.contains({2, 6}));
+  EXPECT_FALSE(set.contains({1, 3}));
+  EXPECT_TRUE(set.contains({9, 0}));
+}
+
+}  // namespace
+}  // namespace polyring

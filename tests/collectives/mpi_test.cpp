@@ -1,0 +1,133 @@
+// Run under mpirun with any number of ranks: every algorithm over the MPI transport, compared with
+// MPI_Allreduce and with the exact result. Prints one line per failure and a summary on rank 0.
+#include "collectives/baselines/mpi.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "collectives/executor.hpp"
+#include "collectives/payload.hpp"
+#include "collectives/transports/mpi.hpp"
+#include "tests/collectives/sweep.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+class MpiTest {
+ public:
+  explicit MpiTest(const MpiWorld& world)
+      : world_(world), transport_(make_mpi_transport(world, Seconds{60})) {}
+
+  void compare(const Plan& plan, Count count, ElementKind kind, ReduceOp op, bool in_place) {
+    const auto bytes = static_cast<std::size_t>(count * size_of(kind));
+    const Payload payload(kind, op, world_.size());
+    std::vector<std::byte> input(bytes + 1);
+    payload.fill(world_.rank(), input.data(), count);
+    std::vector<std::byte> output(bytes + 1, std::byte{0xff});
+    std::vector<std::byte> reference(bytes + 1, std::byte{0xff});
+    make_mpi_allreduce(world_, kind, op, count)->run(input.data(), reference.data());
+    if (in_place) output = input;
+    Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, *transport_);
+    executor.run(in_place ? output.data() : input.data(), output.data());
+    const Count wrong = payload.wrong(output.data(), count);
+    const bool differs = std::memcmp(output.data(), reference.data(), bytes) != 0;
+    ++cases_;
+    if (wrong == 0 && !differs) return;
+    ++failures_;
+    fmt::print("rank {}: {} of {} {} {}{}: {} wrong, {} MPI_Allreduce\n", world_.rank(), to_text(plan), count,
+               to_text(kind), to_text(op), in_place ? " in place" : "", wrong,
+               differs ? "differs from" : "as");
+  }
+
+  void expect(bool condition, const char* what) {
+    ++cases_;
+    if (condition) return;
+    ++failures_;
+    fmt::print("rank {}: {}\n", world_.rank(), what);
+  }
+
+  void every_algorithm() {
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const Plan& plan : testing::plans_of(algorithm, world_.size(), 4)) {
+        for (const Count count : testing::awkward_counts(world_.size())) {
+          compare(plan, count, ElementKind::float32, ReduceOp::sum, count % 2 == 0);
+        }
+      }
+      const Plan plan{std::string(algorithm.name), {world_.size()}, {}, 2, {4096}};
+      for (const ElementKind kind : kElementKinds) {
+        for (const ReduceOp op : kReduceOps) {
+          for (const bool in_place : {false, true}) compare(plan, 5001, kind, op, in_place);
+        }
+      }
+      // Beyond every eager limit.
+      compare({std::string(algorithm.name), {world_.size()}, {}, 1, {1 << 18}}, 1 << 19, ElementKind::float32,
+              ReduceOp::sum, false);
+    }
+  }
+
+  /// The others wait for the last rank, which never comes: each must say so in time.
+  void timeout() {
+    world_.barrier();
+    if (world_.size() == 1) return;
+    const auto impatient = make_mpi_transport(world_, Seconds{0.2});
+    const int absent = world_.size() - 1;
+    if (world_.rank() != absent) {
+      std::byte nothing{};
+      impatient->receive(absent, 7, {&nothing, 1}, 0);
+      std::vector<Ticket> done;
+      try {
+        impatient->wait(done);
+        expect(false, "waited for a message that nobody sends, and got it");
+      } catch (const Error& error) {
+        const std::string named = fmt::format("for rank {} ({})", absent, world_.host(absent));
+        expect(error.code() == ExitCode::timeout, "a wait without end is not a timeout");
+        expect(std::string_view(error.what()).find(named) != std::string_view::npos, error.what());
+      }
+    }
+    world_.barrier();
+  }
+
+  void world() {
+    expect(world_.nodes() == 1 && world_.ranks_per_node() == world_.size(), "one host is taken for several");
+    expect(world_.max(world_.rank()) == world_.size() - 1, "max() is wrong");
+    expect(world_.sum(world_.rank()) == Count{world_.size()} * (world_.size() - 1) / 2, "sum() is wrong");
+    expect(world_.broadcast(world_.rank() + 5) == 5, "broadcast() is wrong");
+  }
+
+  bool report() const {
+    const std::int64_t failures = world_.sum(failures_);
+    if (world_.rank() == 0) {
+      fmt::print("{} ranks of {}: {} cases, {} failures\n", world_.size(), MpiWorld::library(), cases_,
+                 failures);
+    }
+    return failures == 0;
+  }
+
+ private:
+  const MpiWorld& world_;
+  std::unique_ptr<Transport> transport_;
+  int cases_ = 0;
+  int failures_ = 0;
+};
+
+}  // namespace
+}  // namespace polyring
+
+int main() {
+  const polyring::MpiWorld world;
+  try {
+    polyring::MpiTest test(world);
+    test.world();
+    test.every_algorithm();
+    test.timeout();
+    return test.report() ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    world.abort(1);
+  }
+}

@@ -63,11 +63,12 @@ class Labels {
 
 /// One line of the allreduce table.
 struct Line {
+  const AllreduceRow* first;  // whichever of the two came first
   const AllreduceRow* out_of_place = nullptr;
   const AllreduceRow* in_place = nullptr;
   std::string label;
 
-  const AllreduceRow& any() const { return out_of_place != nullptr ? *out_of_place : *in_place; }
+  const AllreduceRow& any() const { return *first; }
 };
 
 /// The rows by point, in-place beside out-of-place; within a point in the order in which the algorithms came
@@ -84,7 +85,7 @@ std::vector<Line> lines_of(std::span<const AllreduceRow> rows) {
       return taken == nullptr && line.label == label && point_of(line.any()) == point_of(row) &&
              line.any().source == row.source;
     });
-    Line& line = partner != lines.end() ? *partner : lines.emplace_back(Line{nullptr, nullptr, label});
+    Line& line = partner != lines.end() ? *partner : lines.emplace_back(Line{&row, nullptr, nullptr, label});
     (row.in_place ? line.in_place : line.out_of_place) = &row;
   }
   std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {

@@ -79,6 +79,14 @@ TEST(HwlocImport, FindsSwitchesAndTakesTheSlowerEndOfALink) {
                           "gpu2-package1 pcie 15.8 GB/s", "gpu0-gpu1 nvlink 50.0 GB/s"));
 }
 
+TEST(HwlocImport, FindsASwitchUnderASwitch) {
+  const Machine machine = import_hwloc_xml(fixture("cascaded_switches.v2.xml"));
+  EXPECT_THAT(links_of(machine),
+              ElementsAre("switch0-package0 pcie 15.8 GB/s", "gpu0-switch0 pcie 15.8 GB/s",
+                          "switch1-switch0 pcie 7.88 GB/s", "gpu1-switch1 pcie 15.8 GB/s"));
+  EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type, PathType::pxb);
+}
+
 TEST(HwlocImport, TakesNvswitchesTogether) {
   const Machine machine = import_hwloc_xml(fixture("nvswitch.v2.xml"));
   EXPECT_EQ(machine.nvswitches, 1);

@@ -43,7 +43,8 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
         programs_.emplace(key, compile(schedule_, stream, transport.rank())).first->second;
     staging = std::max(staging, program.staging);
   }
-  slots_.resize(std::min(streams_.size(), static_cast<std::size_t>(options_.window)));
+  slots_.resize(
+      std::min(streams_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
   for (Slot& slot : slots_) {
     slot.staging = transport_.allocate({static_cast<std::uint64_t>(staging * size_of(kind))});
   }

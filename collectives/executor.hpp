@@ -17,8 +17,11 @@
 
 namespace polyring {
 
+/// Chunks of each lane that are in flight at once.
+inline constexpr int kDefaultWindow = 4;
+
 struct ExecutorOptions {
-  int window = 4;  // streams in flight
+  int window = kDefaultWindow;
   std::string implementation = "polyring";
 };
 

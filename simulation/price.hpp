@@ -1,0 +1,57 @@
+// The price of a schedule: how long it would take on a cluster, stage by stage.
+//
+// Within a step all transfers happen at once and share each link, NIC and uplink that they cross:
+//
+//     time of a step = max over its transfers of (latency + max over the resources crossed of load /
+//     bandwidth)
+//
+// A chunk passes through all steps of all stages one after another: T. Further chunks follow in a pipeline;
+// each adds the time for which the busiest resource works for one chunk, or T / window where latency keeps
+// all resources waiting:
+//
+//     time = T + (chunks − 1) · max(busiest resource per chunk, T / window)
+//
+// Lanes run side by side, step by step together. What this leaves out: the time of the reductions themselves,
+// any overhead per message beyond the latency of its route, and contention inside the spine of the fabric.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "collectives/executor.hpp"
+#include "collectives/schedule.hpp"
+#include "topology/route.hpp"
+
+namespace polyring {
+
+struct StagePrice {
+  Stage stage;  // of the first lane that has it
+  std::string pattern;
+  int groups_of = 1;           // ranks in a group
+  Seconds time;                // of one chunk
+  ResourceId bottleneck = -1;  // whose load took longest; -1 when no known bandwidth was crossed
+};
+
+struct Price {
+  Seconds time;
+  std::vector<StagePrice> stages;
+  ResourceId bottleneck = -1;  // the resource that is busy longest
+};
+
+/// Throws a usage Error when the cluster's ranks are not the schedule's, or when a step has more transfers
+/// (2^23) than can be priced.
+Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+            int window = kDefaultWindow);
+
+struct PricedPlan {
+  Plan plan;
+  Price price;
+};
+
+/// The candidates of an algorithm for `count` elements, cheapest first; among equals the one with fewer lanes
+/// and larger chunks.
+std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
+                                    Count count, int element_size);
+
+}  // namespace polyring

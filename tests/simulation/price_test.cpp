@@ -1,0 +1,174 @@
+#include "simulation/price.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "collectives/bound.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr double kLatency = 2e-6;       // between hosts
+constexpr double kLocalLatency = 1e-6;  // inside a host
+constexpr double kNic = 10e9;
+constexpr double kLink = 40e9;
+constexpr int kSize = 4;
+
+/// Hosts of `gpus` GPUs, each joined to every other by a link of its own, and to the one NIC by links that
+/// constrain nothing.
+Cluster uniform(int hosts, int gpus) {
+  Machine machine;
+  machine.name = "uniform";
+  machine.packages.resize(1);
+  machine.packages.front().name = "package0";
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    machine.gpus.push_back({});
+    machine.gpus.back().name = "gpu" + std::to_string(gpu);
+    machine.links.push_back({{DeviceKind::gpu, gpu}, {DeviceKind::package, 0}, LinkKind::pcie, {}, {}});
+    for (int other = 0; other < gpu; ++other) {
+      machine.links.push_back({{DeviceKind::gpu, gpu},
+                               {DeviceKind::gpu, other},
+                               LinkKind::nvlink,
+                               Bandwidth{kLink},
+                               {kLocalLatency}});
+    }
+  }
+  machine.nics = {{"nic0", {}, {}, -1, -1, NicKind::infiniband, {{1, true, Bandwidth{kNic}}}}};
+  machine.links.push_back({{DeviceKind::nic, 0}, {DeviceKind::package, 0}, LinkKind::pcie, {}, {}});
+  Cluster cluster;
+  cluster.name = "uniform";
+  cluster.groups = {{machine, hosts}};
+  cluster.fabric.latency = {kLatency};
+  return cluster;
+}
+
+double price_of(const Plan& plan, const Cluster& cluster, Count count) {
+  const Router router(cluster);
+  return price(make_schedule(plan, cluster.ranks(), count, kSize), cluster, router, kSize).time.value;
+}
+
+void expect_same(double price, double closed_form, const std::string& what) {
+  EXPECT_NEAR(price / closed_form, 1, 1e-12) << what;
+}
+
+TEST(Price, OfFlatAlgorithmsEqualsTheirClosedForms) {
+  for (const int n : {2, 3, 4, 7, 8, 16, 64}) {
+    const Cluster cluster = uniform(n, 1);
+    const Count count = 1000 * n;
+    const double bytes = static_cast<double>(count) * kSize;
+    const double moved = 2.0 * (n - 1) / n * bytes / kNic;
+    const int log = static_cast<int>(std::ceil(std::log2(n)));
+    const std::string ranks = std::to_string(n);
+    expect_same(price_of({"ring", {n}}, cluster, count), 2 * (n - 1) * kLatency + moved, "ring " + ranks);
+    expect_same(price_of({"multi-ring", {n}}, cluster, count), 2 * (n - 1) * kLatency + moved,
+                "multi-ring " + ranks);
+    expect_same(price_of({"halving-doubling", {n}}, cluster, count), 2 * log * kLatency + moved,
+                "halving " + ranks);
+    expect_same(price_of({"direct", {n}}, cluster, count), 2 * kLatency + moved, "direct " + ranks);
+    expect_same(price_of({"parameter-server", {n}}, cluster, count), 2 * (kLatency + (n - 1) * bytes / kNic),
+                "parameter server " + ranks);
+  }
+}
+
+TEST(Price, OfSmallTreesEqualsTheSumOverTheirLevels) {
+  const double bytes = 4000 * kSize;
+  // Two ranks: half the payload each way at once. Four: at the first level the middle ranks receive two
+  // halves.
+  expect_same(price_of({"tree", {2}}, uniform(2, 1), 4000), 2 * (kLatency + bytes / 2 / kNic), "2");
+  expect_same(price_of({"tree", {4}}, uniform(4, 1), 4000),
+              2 * (2 * kLatency + bytes / kNic + bytes / 2 / kNic), "4");
+}
+
+TEST(Price, OfTheMultiRingSharesAHostsNicAmongItsRanks) {
+  for (const int hosts : {2, 8}) {
+    for (const int gpus : {2, 4}) {
+      const Count count = 1000 * hosts * gpus;
+      const double bytes = static_cast<double>(count) * kSize;
+      const double inside = 2 * (gpus - 1) * (kLocalLatency + bytes / gpus / kLink);
+      const double between = 2 * (hosts - 1) * (kLatency + bytes / hosts / kNic);
+      expect_same(price_of({"multi-ring", {gpus, hosts}}, uniform(hosts, gpus), count), inside + between,
+                  "two dims");
+    }
+  }
+}
+
+TEST(Price, OfChunksIsAPipeline) {
+  // Bandwidth decides: every chunk but the first adds the NIC's time.
+  const int n = 8;
+  const Count count = 1 << 24;
+  const double bytes = static_cast<double>(count) * kSize;
+  Plan plan{"ring", {n}, {}, 1, {static_cast<std::uint64_t>(bytes / 16)}};
+  const double chunk_moved = 2.0 * (n - 1) / n * bytes / 16 / kNic;
+  const double one = 2 * (n - 1) * kLatency + chunk_moved;
+  expect_same(price_of(plan, uniform(n, 1), count), one + 15 * chunk_moved, "bandwidth");
+  // Latency decides: chunks are too small to keep four in flight busy.
+  plan.chunk = {n * kSize};
+  const double tiny = 2 * (n - 1) * (kLatency + kSize / kNic);
+  expect_same(price_of(plan, uniform(n, 1), 100 * n), tiny + 99 * tiny / kDefaultWindow, "latency");
+}
+
+TEST(Price, OfOverlappedDimensionsIsTheSlowest) {
+  const Count count = 1 << 24;
+  const double bytes = static_cast<double>(count) * kSize;
+  const Plan plan{"multi-ring", {4, 8}, {}, 1, {static_cast<std::uint64_t>(bytes / 64)}};
+  const double nic = 2.0 * 7 / 8 * bytes / kNic;
+  const double got = price_of(plan, uniform(8, 4), count);
+  EXPECT_GT(got, nic);
+  EXPECT_LT(got, 1.05 * nic) << "the rings inside a host should hide behind the network";
+}
+
+TEST(Price, NeverBeatsTheBound) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const int hosts : {1, 2, 3, 8}) {
+      for (const int gpus : {1, 2, 4}) {
+        if (hosts * gpus == 1) continue;
+        const Cluster cluster = uniform(hosts, gpus);
+        const Router router(cluster);
+        const Count count = 1 << 20;
+        const double bound = allreduce_bound(cluster, {count * kSize}).time.value;
+        for (const PricedPlan& priced : price_plans(algorithm.name, cluster, router, count, kSize)) {
+          EXPECT_GE(priced.price.time.value, bound * (1 - 1e-9))
+              << to_text(priced.plan) << ", " << hosts << " hosts";
+        }
+      }
+    }
+  }
+}
+
+TEST(Price, NamesTheBottleneck) {
+  const Cluster cluster = uniform(4, 2);
+  const Router router(cluster);
+  const Price result = price(make_schedule({"multi-ring", {2, 4}}, 8, 8000, kSize), cluster, router, kSize);
+  EXPECT_THAT(router.name(result.bottleneck), ::testing::HasSubstr("nic0"));
+  ASSERT_EQ(result.stages.size(), 4u);
+  EXPECT_THAT(router.name(result.stages[0].bottleneck), ::testing::HasSubstr("nvlink"));
+  EXPECT_THAT(router.name(result.stages[1].bottleneck), ::testing::HasSubstr("nic0"));
+}
+
+TEST(PricePlans, PutTheCheapestFirst) {
+  const Cluster cluster = uniform(8, 4);
+  const Router router(cluster);
+  const auto plans = price_plans("multi-ring", cluster, router, 25557032, kSize);
+  for (std::size_t i = 1; i < plans.size(); ++i) EXPECT_LE(plans[i - 1].price.time, plans[i].price.time);
+  EXPECT_GT(plans.front().plan.dims.size(), 1u) << "one flat ring should not win over hosts of four GPUs";
+}
+
+TEST(Price, OfAnotherClusterIsRefused) {
+  const Cluster cluster = uniform(4, 1);
+  const Router router(cluster);
+  EXPECT_THROW(price(make_schedule({"ring", {8}}, 8, 100, kSize), cluster, router, kSize), Error);
+}
+
+TEST(Price, OfManyRanksStaysAffordable) {
+  const Cluster cluster = uniform(4608, 6);
+  const Router router(cluster);
+  EXPECT_GT(price_plans("multi-ring", cluster, router, 25557032, kSize).front().price.time.value, 0);
+  EXPECT_THROW(price(make_schedule({"direct", {27648}}, 27648, 1 << 20, kSize), cluster, router, kSize),
+               Error);
+}
+
+}  // namespace
+}  // namespace polyring

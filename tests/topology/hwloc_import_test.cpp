@@ -1,7 +1,12 @@
 // Import of hwloc XML from our own small files, and of files that are none.
+#include <unistd.h>
+
+#include <csignal>
+
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
 #include "topology/probe.hpp"
+#include "topology/probe/trial.hpp"
 
 namespace polyring {
 namespace {
@@ -192,6 +197,26 @@ TEST(HwlocImport, SurvivesDamage) {
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "byte " << at;
   }
   EXPECT_GT(refused, 10);
+}
+
+// hwloc 2.9 itself crashes on an object without a complete_cpuset.
+TEST(HwlocImport, SurvivesAFileThatCrashesHwloc) {
+  std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  const std::string_view attribute = " complete_cpuset=\"0x2\"";
+  for (std::size_t at = text.find(attribute); at != std::string::npos; at = text.find(attribute)) {
+    text.erase(at, attribute.size());
+  }
+  EXPECT_THAT(sentence_about(text), HasSubstr("hwloc can read"));
+}
+
+TEST(Trial, TellsCrashesAndHangsFromAnEnd) {
+  int outside = 0;
+  EXPECT_TRUE(probe::survives([&] { outside = 1; }, 10));
+  EXPECT_EQ(outside, 0);
+  EXPECT_TRUE(probe::survives([] { throw Error(ExitCode::usage, "no"); }, 10));
+  EXPECT_FALSE(probe::survives([] { raise(SIGSEGV); }, 10));
+  EXPECT_FALSE(probe::survives([] { _exit(0); }, 10));
+  EXPECT_FALSE(probe::survives([] { pause(); }, 1));
 }
 
 TEST(LiveProbe, FindsThisMachine) {

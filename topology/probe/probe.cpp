@@ -6,13 +6,19 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "topology/error.hpp"
 #include "topology/probe/hwloc_machine.hpp"
+#include "topology/probe/trial.hpp"
 #include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
+
+/// A damaged file could keep hwloc busy for ever; a large machine takes it well under a second.
+constexpr unsigned kMostSeconds = 20;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -65,16 +71,23 @@ Machine probe_this_machine() {
 
 Machine parse_hwloc_xml(std::string_view xml, std::string_view origin) {
   check_hwloc_xml(xml, origin);
-  const auto topology = probe::HwlocTopology::from_xml(std::string(xml));
-  if (!topology)
+  const auto read = [text = std::string(xml)]() -> std::optional<Machine> {
+    const auto topology = probe::HwlocTopology::from_xml(text);
+    if (!topology) return std::nullopt;
+    return probe::machine_from(*topology, std::nullopt);
+  };
+  std::optional<Machine> found;
+  if (probe::survives(read, kMostSeconds)) found = read();
+  if (!found) {
     usage_error("'{}' is not a topology that hwloc can read; export it again with: lstopo FILE.xml", origin);
-  Machine machine = probe::machine_from(*topology, std::nullopt);
+  }
+  Machine& machine = *found;
   if (machine.name.empty()) machine.name = std::filesystem::path(origin).stem().string();
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},
                        {"PCIe: the speed when the file was made, which an idle device turns down", source}};
   machine.validate();
-  return machine;
+  return std::move(machine);
 }
 
 Machine import_hwloc_xml(const std::filesystem::path& path) {

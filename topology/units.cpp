@@ -121,14 +121,17 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
 }
 
 std::string to_text(Bytes bytes) {
-  static constexpr std::array kSuffixes{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  static constexpr std::array kBinary{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  static constexpr std::array kDecimal{"B", "kB", "MB", "GB", "TB", "PB"};
+  const bool binary = bytes.value % 1024 == 0;
+  const std::uint64_t base = binary ? 1024 : 1000;
   std::uint64_t value = bytes.value;
   std::size_t suffix = 0;
-  while (value != 0 && value % 1024 == 0 && suffix + 1 < kSuffixes.size()) {
-    value /= 1024;
+  while (value != 0 && value % base == 0 && suffix + 1 < kBinary.size()) {
+    value /= base;
     ++suffix;
   }
-  return fmt::format("{}{}", value, kSuffixes[suffix]);
+  return fmt::format("{}{}", value, binary ? kBinary[suffix] : kDecimal[suffix]);
 }
 
 std::string to_text(Bandwidth bandwidth) {

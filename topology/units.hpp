@@ -53,7 +53,7 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what);
 /// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Must not be negative.
 Seconds parse_seconds(std::string_view text, std::string_view what);
 
-/// The shortest exact binary form: `1KiB`, `64MiB`, else plain bytes: `1000B`.
+/// The shortest exact form that parse_bytes() reads: `64MiB`, or `100MB` where no binary unit fits, else plain bytes.
 std::string to_text(Bytes bytes);
 /// Three significant digits: `12.1 GB/s`, `125 MB/s`; `?` when unknown.
 std::string to_text(Bandwidth bandwidth);

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "collectives/kernels.hpp"
 #include "collectives/transport.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 
@@ -10,7 +12,11 @@ Memory HostTransport::allocate(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.
   constexpr std::align_val_t kAlignment{4096};
   const std::size_t bytes = std::max<std::size_t>(1, size.value);
-  auto* address = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+  auto* address = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
+  if (address == nullptr) {
+    throw Error(ExitCode::not_available,
+                fmt::format("there is no memory for a buffer of {} bytes; use smaller sizes", bytes));
+  }
   return {address, [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
 }
 

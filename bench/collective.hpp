@@ -1,0 +1,21 @@
+// Running a subcommand on all ranks, so that a failure on one of them ends the whole job instead of hanging
+// it.
+#pragma once
+
+#include <functional>
+
+#include "collectives/mpi/world.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+
+/// Initialises MPI, runs `body` on every rank, and finalises. A usage Error must be thrown on all ranks
+/// alike, or through on_root(): it is thrown on. Any other exception is printed with the rank and the host,
+/// and the job is aborted with its exit code.
+ExitCode run_collectively(const std::function<ExitCode(const MpiWorld&)>& body);
+
+/// Runs `action` on rank 0 alone. When it throws a usage Error there, all ranks throw one; only rank 0's says
+/// why.
+void on_root(const MpiWorld& world, const std::function<void()>& action);
+
+}  // namespace polyring

@@ -1,0 +1,239 @@
+// polyring allreduce: measures allreduces side by side, verified.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "bench/collective.hpp"
+#include "bench/command.hpp"
+#include "bench/measure.hpp"
+#include "bench/options.hpp"
+#include "bench/progress.hpp"
+#include "bench/record.hpp"
+#include "bench/rivals.hpp"
+#include "collectives/bound.hpp"
+#include "collectives/transports/mpi.hpp"
+#include "models/model.hpp"
+#include "reports/tables.hpp"
+#include "topology/probe.hpp"
+
+namespace polyring {
+namespace {
+
+struct AllreduceOptions {
+  PlanOptions plan;
+  PayloadOptions payload;
+  std::string smallest = "1K";
+  std::string largest = "64M";
+  int factor = 2;
+  std::string step;  // empty: by factor
+  std::string model;
+  int iterations = 0;
+  int warmup = 5;
+  int check = 1;
+  std::string timeout = "120";
+  std::string output;
+};
+
+/// Numbers of elements, ascending.
+std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) {
+  std::set<Count> counts;
+  if (!options.model.empty()) {
+    for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
+    return {counts.begin(), counts.end()};
+  }
+  const std::uint64_t smallest = parse_bytes(options.smallest, "--minbytes").value;
+  const std::uint64_t largest = parse_bytes(options.largest, "--maxbytes").value;
+  if (smallest < 1) usage_error("--minbytes {} is impossible; give 1 or more", options.smallest);
+  if (smallest > largest) {
+    usage_error("--minbytes {} is above --maxbytes {}; exchange them", options.smallest, options.largest);
+  }
+  const std::uint64_t step = options.step.empty() ? 0 : parse_bytes(options.step, "--stepbytes").value;
+  if (!options.step.empty() && step == 0) usage_error("--stepbytes 0 never ends; give 1 or more");
+  for (std::uint64_t size = smallest; size <= largest;) {
+    counts.insert(std::max<Count>(1, static_cast<Count>(size) / element_size));
+    size = step > 0 ? size + step : size * static_cast<std::uint64_t>(options.factor);
+  }
+  return {counts.begin(), counts.end()};
+}
+
+/// The hosts as an allreduce in host memory sees them: their GPUs and the links to them are not in its way.
+Cluster host_memory_cluster(const MpiWorld& world) {
+  Machine machine = probe_this_machine();
+  machine.gpus.clear();
+  std::erase_if(machine.links, [](const Link& link) {
+    return link.from.kind == DeviceKind::gpu || link.to.kind == DeviceKind::gpu;
+  });
+  return cluster_of(std::move(machine), world.nodes());
+}
+
+class AllreduceRun {
+ public:
+  AllreduceRun(const AllreduceOptions& options, const std::string& command, const MpiWorld& world)
+      : options_(options),
+        command_(command),
+        world_(world),
+        kind_(options.payload.kind()),
+        op_(options.payload.op()),
+        payload_(kind_, op_, world.size()),
+        counts_(counts_of(options, size_of(kind_))),
+        timeout_(parse_seconds(options.timeout, "--timeout")),
+        progress_(world.rank() == 0) {}
+
+  ExitCode run() {
+    check();
+    measure_all();
+    progress_.clear();
+    bool right = true;
+    for (const AllreduceRow& row : rows_) right = right && row.wrong.value_or(0) == 0;
+    if (world_.rank() == 0) finish();
+    return right ? ExitCode::ok : ExitCode::wrong_result;
+  }
+
+ private:
+  /// All that can be wrong with the options, before anything is measured.
+  void check() {
+    if (timeout_.value <= 0) usage_error("--timeout must be above 0");
+    check_rivals(options_.plan, world_);
+    on_root(world_, [&] {
+      if (!options_.output.empty()) check_writable(options_.output);
+      cluster_ = host_memory_cluster(world_);
+    });
+    const std::string ignored = options_.plan.ignored();
+    if (world_.rank() == 0 && !ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
+  }
+
+  void measure_all() {
+    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
+    const auto transport = make_mpi_transport(world_, timeout_);
+    const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
+    const Memory input = transport->allocate(largest);
+    const Memory output = transport->allocate(largest);
+    for (const Count count : counts_) {
+      std::vector<Rival> rivals = make_rivals(options_.plan, world_, *transport, kind_, op_, count);
+      for (const bool in_place : {false, true}) {
+        const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
+        progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
+        const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
+        const auto samples = measure(rivals, world_, payload_, {input.get(), output.get()}, count, kind_,
+                                     in_place, how, watchdog);
+        for (std::size_t i = 0; i < rivals.size(); ++i) add_row(rivals[i], samples[i], count, in_place);
+      }
+    }
+  }
+
+  void add_row(const Rival& rival, const Samples& samples, Count count, bool in_place) {
+    AllreduceRow row;
+    row.algorithm = rival.algorithm;
+    row.implementation = rival.allreduce->implementation();
+    if (rival.plan) {
+      row.dims = dims_text(rival.plan->dims);
+      row.lanes = rival.plan->lanes;
+      row.chunk_bytes = rival.plan->chunk.value;
+    }
+    row.ranks = world_.size();
+    row.nodes = world_.nodes();
+    row.ranks_per_node = world_.ranks_per_node();
+    row.count = static_cast<std::uint64_t>(count);
+    row.size_bytes = row.count * static_cast<std::uint64_t>(size_of(kind_));
+    row.dtype = to_text(kind_);
+    row.op = to_text(op_);
+    row.in_place = in_place;
+    if (samples.wrong) row.wrong = static_cast<std::uint64_t>(*samples.wrong);
+    row.source = Source::measured;
+    if (world_.rank() == 0) {
+      const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
+      if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
+    }
+    if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
+    rows_.push_back(std::move(row));
+  }
+
+  /// A rival that was wrong has no time, and its row would be no result.
+  std::vector<AllreduceRow> timed() const {
+    std::vector<AllreduceRow> timed = rows_;
+    std::erase_if(timed, [](const AllreduceRow& row) { return row.time_us.samples.empty(); });
+    return timed;
+  }
+
+  void finish() {
+    ResultFile result = describe_run(command_, cluster_, &world_);
+    if (world_.size() == 1)
+      result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
+    for (const AllreduceRow& row : rows_) {
+      if (row.wrong.value_or(0) == 0) continue;
+      result.notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.",
+                                         row.algorithm, row.size_bytes, row.in_place ? " in place" : "",
+                                         *row.wrong));
+    }
+    const std::vector<AllreduceRow> rows = timed();
+    fmt::print("{} rank{} on {} host{}, {}\n\n{}", world_.size(), world_.size() == 1 ? "" : "s",
+               world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
+               allreduce_table(rows).text());
+    const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
+    if (options_.plan.algorithms.size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
+      fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
+    }
+    for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
+    result.rows = rows;
+    save(options_.output, result);
+  }
+
+  const AllreduceOptions& options_;
+  const std::string& command_;
+  const MpiWorld& world_;
+  ElementKind kind_;
+  ReduceOp op_;
+  Payload payload_;
+  std::vector<Count> counts_;
+  Seconds timeout_;
+  Progress progress_;
+  Cluster cluster_;  // on rank 0
+  std::vector<AllreduceRow> rows_;
+};
+
+}  // namespace
+
+void add_allreduce(CommandLine& line) {
+  auto options = std::make_shared<AllreduceOptions>();
+  const auto action = [options, &line] {
+    return run_collectively(
+        [&](const MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
+  };
+  CLI::App& app = add_subcommand(
+      line, "allreduce", "Measure allreduces side by side, verified",
+      "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json",
+      action, true);
+  options->plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+  app.get_option("--algorithm")->description("Any of the catalogue's, and mpi for MPI_Allreduce");
+  options->payload.add_to(app, "sum");
+  auto* smallest =
+      app.add_option("-b,--minbytes", options->smallest, "The smallest size")->capture_default_str();
+  auto* largest =
+      app.add_option("-e,--maxbytes", options->largest, "The largest size")->capture_default_str();
+  auto* factor = app.add_option("-f,--stepfactor", options->factor, "From a size to the next, times this")
+                     ->capture_default_str()
+                     ->check(CLI::Range(2, 1 << 20));
+  auto* step =
+      app.add_option("-i,--stepbytes", options->step, "From a size to the next, plus this")->excludes(factor);
+  app.add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
+      ->type_name("NAME")
+      ->excludes(smallest)
+      ->excludes(largest)
+      ->excludes(factor)
+      ->excludes(step);
+  app.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  app.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+  app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
+      ->capture_default_str();
+  app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
+}
+
+}  // namespace polyring

@@ -1,0 +1,131 @@
+// polyring plan: how an allreduce would be done on a machine, what it moves, and the least time that it can
+// take.
+#include "collectives/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/command.hpp"
+#include "bench/options.hpp"
+#include "collectives/bound.hpp"
+#include "reports/tables.hpp"
+#include "simulation/price.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+struct PlanCommandOptions {
+  MachineOptions machine;
+  PlanOptions plan;
+  PayloadOptions payload;
+  std::string size = "100MB";
+  int ranks = 0;  // 0: those of the machine
+};
+
+/// What the user asked for is kept; the rest is chosen by price.
+Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
+            int size) {
+  const std::string& algorithm = options.plan.algorithms.front();
+  Plan plan = options.plan.apply(price_plans(algorithm, cluster, router, count, size).front().plan);
+  check_plan(plan, cluster.ranks());
+  return plan;
+}
+
+void print_dimensions(const Plan& plan, const Schedule& schedule) {
+  Table table({{"", "dimension", "", Align::left},
+               {"", "ranks", "", Align::right},
+               {"", "stride", "", Align::right},
+               {"", "pattern", "", Align::left},
+               {"", "steps each way", "", Align::right},
+               {"", "groups side by side", "", Align::right},
+               {"", "first group", "", Align::left}});
+  const Lane& lane = schedule.lanes.front();
+  for (std::size_t i = 0; i < lane.dimensions.size(); ++i) {
+    const Dimension& dimension = lane.dimensions[i];
+    std::string members;
+    constexpr int kShown = 8;
+    for (int position = 0; position < std::min(dimension.size(), kShown); ++position) {
+      members += fmt::format("{}{}", members.empty() ? "" : " ", dimension.rank_at(0, position));
+    }
+    if (dimension.size() > kShown) members += " …";
+    table.add_row({fmt::format("{}", i), fmt::format("{}", dimension.size()),
+                   fmt::format("{}", dimension.stride()), std::string(dimension.pattern().name()),
+                   fmt::format("{}", dimension.steps()), fmt::format("{}", schedule.ranks / dimension.size()),
+                   members});
+  }
+  fmt::print("{}\n\n{}\n", to_text(plan), table.text());
+}
+
+void print_price(const Price& price, const Bound& bound, const Router& router, Bytes payload) {
+  Table table({{"", "stage", "", Align::left},
+               {"", "time of one chunk", "", Align::right},
+               {"", "limited by", "", Align::left}});
+  for (const StagePrice& stage : price.stages) {
+    const char* what = stage.stage.combine == Combine::reduce ? "reduce" : "spread";
+    table.add_row({fmt::format("{} over dimension {}", what, stage.stage.dimension), to_text(stage.time),
+                   stage.bottleneck < 0 ? "latency" : router.name(stage.bottleneck)});
+  }
+  const double bandwidth = static_cast<double>(payload.value) / price.time.value;
+  fmt::print("{}\nmodelled time {}, {} of payload a second\n", table.text(), to_text(price.time),
+             to_text(Bandwidth{bandwidth}));
+  if (bound.time.value > 0) {
+    fmt::print("bound         {} ({}); the plan reaches {:.0f} % of it\n", to_text(bound.time), bound.cut,
+               100 * bound.time.value / price.time.value);
+  }
+}
+
+ExitCode plan(const PlanCommandOptions& options) {
+  const Cluster machine = options.machine.load();
+  const auto dims = options.plan.asked_dims();
+  const int ranks = options.ranks != 0 ? options.ranks : dims ? Plan{"", *dims}.ranks() : machine.ranks();
+  const Cluster cluster = with_ranks(machine, ranks);
+  const ElementKind kind = options.payload.kind();
+  const int size = size_of(kind);
+  const Count count = static_cast<Count>(parse_bytes(options.size, "--size").value) / size;
+  const Bytes payload{static_cast<std::uint64_t>(count * size)};
+
+  const Router router(cluster);
+  const Plan chosen = choose(options, cluster, router, count, size);
+  const Schedule schedule = make_schedule(chosen, ranks, count, size);
+  const std::string ignored = options.plan.ignored();
+  if (!ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
+
+  fmt::print("{} ranks on {} host{} ({}), allreduce of {}\n", ranks, cluster.host_count(),
+             cluster.host_count() == 1 ? "" : "s", options.machine.name(machine), to_text(payload));
+  print_dimensions(chosen, schedule);
+  const RankWork work = work_of(schedule, 0);
+  fmt::print("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
+             to_text(Bytes{static_cast<std::uint64_t>(work.sent * size)}),
+             to_text(Bytes{static_cast<std::uint64_t>(work.received * size)}), work.steps,
+             schedule.lanes.size(), schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
+             schedule.lanes.front().chunks == 1 ? "" : "s");
+  const Price priced = price(schedule, cluster, router, size);
+  if (priced.time.value > 0) {
+    print_price(priced, allreduce_bound(cluster, payload), router, payload);
+  } else {
+    fmt::print("This machine's links are of unknown speed: there is no price and no bound.\n");
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_plan(CommandLine& line) {
+  auto options = std::make_shared<PlanCommandOptions>();
+  CLI::App& app = add_subcommand(
+      line, "plan", "Show dimensions, rings, lanes, bytes moved, modelled time and the bound",
+      "polyring plan --machine minsky --ranks 256 --dims 4x8x8", [options] { return plan(*options); });
+  options->machine.add_to(app);
+  options->plan.add_to(app, {"multi-ring"}, false);
+  options->payload.add_to(app, "sum");
+  app.add_option("-n,--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("-s,--size", options->size, "Payload of each rank")
+      ->capture_default_str()
+      ->type_name("SIZE");
+}
+
+}  // namespace polyring

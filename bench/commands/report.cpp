@@ -1,0 +1,41 @@
+// polyring report: tables and charts from result files.
+#include "reports/report.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "bench/command.hpp"
+
+namespace polyring {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path folder = "report";
+};
+
+ExitCode report(const ReportOptions& options) {
+  const Report written = write_report(options.files, options.folder);
+  for (const std::string& warning : written.warnings) fmt::print(stderr, "polyring: {}\n", warning);
+  fmt::print("The report is in {}\n", (written.folder / "report.md").string());
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_report(CommandLine& line) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App& app = add_subcommand(line, "report", "Write tables and draw charts from result files",
+                                 "polyring report allreduce.json scale.json --out report",
+                                 [options] { return report(*options); });
+  app.add_option("files", options->files, "Results of allreduce, train and scale, as -J writes them")
+      ->required()
+      ->type_name("FILE…");
+  app.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")
+      ->capture_default_str()
+      ->type_name("DIR");
+}
+
+}  // namespace polyring

@@ -1,0 +1,203 @@
+// polyring train: measures synthetic training steps, whose allreduces are real.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "bench/collective.hpp"
+#include "bench/command.hpp"
+#include "bench/compute.hpp"
+#include "bench/options.hpp"
+#include "bench/progress.hpp"
+#include "bench/record.hpp"
+#include "bench/rivals.hpp"
+#include "bench/timeline.hpp"
+#include "bench/training.hpp"
+#include "collectives/payload.hpp"
+#include "collectives/transports/mpi.hpp"
+#include "reports/tables.hpp"
+#include "topology/probe.hpp"
+
+namespace polyring {
+namespace {
+
+struct TrainOptions {
+  PlanOptions plan;
+  PayloadOptions payload;
+  ComputeOptions compute;
+  std::string bucket = "fused:64MiB";
+  bool no_overlap = false;
+  int iterations = 10;
+  std::string timeout = "120";
+  std::string output;
+};
+
+class TrainRun {
+ public:
+  TrainRun(const TrainOptions& options, const std::string& command, const MpiWorld& world)
+      : options_(options),
+        command_(command),
+        world_(world),
+        kind_(options.payload.kind()),
+        op_(options.payload.op()),
+        model_(make_model(options.compute.model)),
+        compute_(options.compute.resolve(model_, "")),
+        policy_(parse_bucket_policy(options.bucket)),
+        buckets_(make_buckets(model_, policy_, size_of(kind_))),
+        timeout_(parse_seconds(options.timeout, "--timeout")),
+        progress_(world.rank() == 0) {}
+
+  ExitCode run() {
+    if (timeout_.value <= 0) usage_error("--timeout must be above 0");
+    check_rivals(options_.plan, world_);
+    on_root(world_, [&] {
+      if (!options_.output.empty()) check_writable(options_.output);
+      machine_ = cluster_of(probe_this_machine(), world_.nodes());
+    });
+    progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
+    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
+    const auto transport = make_mpi_transport(world_, timeout_);
+    const Memory gradients =
+        transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
+
+    // The first trainer is a rank alone.
+    std::vector<Trainer> trainers(1 + options_.plan.algorithms.size());
+    std::vector<std::optional<Plan>> plans;
+    for (const Bucket& bucket : buckets_) {
+      auto rivals = make_rivals(options_.plan, world_, *transport, kind_, op_, bucket.elements);
+      plans.clear();
+      for (std::size_t i = 0; i < rivals.size(); ++i) {
+        trainers[i + 1].allreduces.push_back(std::move(rivals[i].allreduce));
+        plans.push_back(rivals[i].plan);
+      }
+    }
+    const std::vector<Count> wrong = verify(trainers, gradients.get(), watchdog);
+    const bool right = std::all_of(wrong.begin(), wrong.end(), [](Count count) { return count == 0; });
+    if (!right) {
+      report_wrong(wrong);
+      return ExitCode::wrong_result;
+    }
+    // The average of equal values stays what it is: nothing overflows, however long it runs.
+    Payload(kind_, op_, world_.size()).fill(0, gradients.get(), model_.total_elements());
+    const auto measured = measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap,
+                                        gradients.get(), size_of(kind_), options_.iterations, watchdog);
+    progress_.clear();
+    if (world_.rank() == 0) finish(measured, plans);
+    return ExitCode::ok;
+  }
+
+ private:
+  /// Wrong elements of each trainer but the first, over all buckets and ranks.
+  std::vector<Count> verify(std::vector<Trainer>& trainers, std::byte* gradients, Watchdog& watchdog) const {
+    const Payload payload(kind_, op_, world_.size());
+    std::vector<Count> wrong;
+    for (std::size_t i = 1; i < trainers.size(); ++i) {
+      Count of_trainer = 0;
+      for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+        watchdog.watch("the check of " + options_.plan.algorithms[i - 1]);
+        payload.fill(world_.rank(), gradients, buckets_[bucket].elements);
+        trainers[i].allreduces[bucket]->run(gradients, gradients);
+        of_trainer += payload.wrong(gradients, buckets_[bucket].elements);
+      }
+      wrong.push_back(world_.sum(of_trainer));
+    }
+    return wrong;
+  }
+
+  void report_wrong(const std::vector<Count>& wrong) {
+    progress_.clear();
+    if (world_.rank() != 0) return;
+    for (std::size_t i = 0; i < wrong.size(); ++i) {
+      if (wrong[i] == 0) continue;
+      fmt::print(stderr, "polyring: {} gave {} wrong elements; nothing was timed\n",
+                 options_.plan.algorithms[i], wrong[i]);
+    }
+  }
+
+  void finish(const std::vector<TrainingSteps>& measured,
+              const std::vector<std::optional<Plan>>& plans) const {
+    ResultFile result = describe_run(command_, machine_, &world_);
+    const Timing alone = timing(measured.front().total_ms);
+    std::vector<TrainRow> rows;
+    for (std::size_t i = 0; i < plans.size(); ++i) rows.push_back(row(i, measured[i + 1], plans[i], alone));
+    result.notes.push_back(
+        fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
+                    compute_.step.total().value * 1e3, compute_.source));
+    result.notes.push_back(fmt::format(
+        "A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.", alone.median));
+    result.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
+    if (world_.size() == 1) result.notes.push_back("One rank: there is nothing to reduce across.");
+    fmt::print("{}\n", train_table(rows).text());
+    for (const std::string& note : result.notes) fmt::print("{}\n", note);
+    result.rows = std::move(rows);
+    save(options_.output, result);
+  }
+
+  TrainRow row(std::size_t algorithm, const TrainingSteps& measured, const std::optional<Plan>& plan,
+               const Timing& alone) const {
+    TrainRow row;
+    row.machine = machine_.host(0).name;
+    row.model = model_.name;
+    row.algorithm = options_.plan.algorithms[algorithm];
+    if (plan) {
+      row.dims = dims_text(plan->dims);
+      row.lanes = plan->lanes;
+      row.chunk_bytes = plan->chunk.value;
+    }
+    row.gpus = world_.size();
+    row.nodes = world_.nodes();
+    row.batch = options_.compute.batch;
+    row.bucket = to_text(policy_);
+    row.overlap = !options_.no_overlap;
+    row.iteration_ms = timing(measured.total_ms);
+    row.images_per_second = world_.size() * options_.compute.batch / (row.iteration_ms.median * 1e-3);
+    row.efficiency = alone.median / row.iteration_ms.median;
+    row.compute_ms = compute_.step.total().value * 1e3;
+    row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
+    row.wrong = 0;
+    row.timeline = timeline_of(median_step(measured));
+    row.source = Source::measured;
+    return row;
+  }
+
+  const TrainOptions& options_;
+  const std::string& command_;
+  const MpiWorld& world_;
+  ElementKind kind_;
+  ReduceOp op_;
+  Model model_;
+  Compute compute_;
+  BucketPolicy policy_;
+  std::vector<Bucket> buckets_;
+  Seconds timeout_;
+  Progress progress_;
+  Cluster machine_;  // on rank 0
+};
+
+}  // namespace
+
+void add_train(CommandLine& line) {
+  auto options = std::make_shared<TrainOptions>();
+  const auto action = [options, &line] {
+    return run_collectively(
+        [&](const MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
+  };
+  CLI::App& app =
+      add_subcommand(line, "train", "Measure synthetic training steps with real allreduces",
+                     "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
+  options->compute.add_to(app);
+  options->plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+  app.get_option("--algorithm")->description("Any of the catalogue's, and mpi for MPI_Allreduce");
+  options->payload.add_to(app, "avg");
+  app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
+  app.add_flag("--no-overlap", options->no_overlap,
+               "Begin to communicate only when the backward pass is over");
+  app.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
+      ->capture_default_str();
+  app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
+}
+
+}  // namespace polyring

@@ -1,0 +1,60 @@
+// polyring verify: proves that schedules are allreduces.
+#include "collectives/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/command.hpp"
+#include "bench/options.hpp"
+#include "collectives/catalogue.hpp"
+
+namespace polyring {
+namespace {
+
+struct VerifyOptions {
+  PlanOptions plan;
+  std::string ranks;
+  std::int64_t count = 1 << 20;
+};
+
+/// Those that --ranks lists, or as many as --dims makes.
+std::vector<int> rank_counts(const VerifyOptions& options) {
+  if (!options.ranks.empty()) return parse_counts(options.ranks, "--ranks");
+  if (const auto dims = options.plan.asked_dims()) return {Plan{"", *dims}.ranks()};
+  return parse_counts("1..64", "--ranks");
+}
+
+ExitCode verify_all(const VerifyOptions& options) {
+  if (options.count < 0) usage_error("--count {} is impossible; give 0 or more", options.count);
+  ExitCode worst = ExitCode::ok;
+  for (const std::string& algorithm : options.plan.algorithms) {
+    for (const int ranks : rank_counts(options)) {
+      const Plan plan = options.plan.apply({algorithm, {ranks}});
+      const Schedule schedule = make_schedule(plan, ranks, options.count, size_of(ElementKind::float32));
+      const auto fault = verify(schedule);
+      fmt::print("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
+                 fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
+      if (fault) worst = ExitCode::wrong_result;
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+void add_verify(CommandLine& line) {
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App& app = add_subcommand(line, "verify", "Prove that a schedule is an allreduce, without running it",
+                                 "polyring verify --algorithm multi-ring --dims 4x8x8",
+                                 [options] { return verify_all(*options); });
+  std::vector<std::string> all;
+  for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
+  options->plan.add_to(app, std::move(all), true);
+  app.add_option("-n,--ranks", options->ranks,
+                 "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
+      ->type_name("LIST");
+  app.add_option("--count", options->count, "Elements of the payload")->capture_default_str()->type_name("N");
+}
+
+}  // namespace polyring

@@ -1,0 +1,38 @@
+#include "bench/compute.hpp"
+
+#include "models/throughput.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+
+void ComputeOptions::add_to(CLI::App& app) {
+  app.add_option("--model", model, "What is trained: " + model_names())
+      ->capture_default_str()
+      ->type_name("NAME");
+  app.add_option("--batch", batch, "Samples per GPU and step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  auto* time = app.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds")
+                   ->check(CLI::PositiveNumber);
+  app.add_option("--gpu", gpu, "Take that time from this GPU's published throughput, such as P100")
+      ->type_name("NAME")
+      ->excludes(time);
+}
+
+Compute ComputeOptions::resolve(const Model& of_model, const std::string& machine_gpu) const {
+  if (compute_ms > 0) return {compute_of(of_model, {compute_ms * 1e-3}), "as stated by --compute-ms"};
+  const std::string& name = gpu.empty() ? machine_gpu : gpu;
+  if (name.empty())
+    usage_error("give the computing time of a step by --compute-ms, or a GPU by --gpu, such as P100");
+  const auto throughput = find_throughput(name, of_model.name, batch);
+  if (!throughput) {
+    usage_error(
+        "no published throughput of {} with batch {} on '{}' is known; use --compute-ms, or one of: {}",
+        of_model.name, batch, name, throughput_choices());
+  }
+  return {compute_of(of_model, {batch / throughput->samples_per_second}),
+          fmt::format("{} images/s of one {} at batch {} ({})", throughput->samples_per_second,
+                      throughput->gpu, batch, throughput->source)};
+}
+
+}  // namespace polyring

@@ -1,0 +1,64 @@
+// polyring: parses the command line, runs one subcommand, and turns what goes wrong into one sentence and an
+// exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "bench/command.hpp"
+#include "bench/record.hpp"
+#include "bench/version.hpp"
+#include "collectives/mpi/world.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+int report(ExitCode code, std::string_view sentence) {
+  // A mistake on the command line is the same on every rank: one of them says so.
+  if (launched_rank() == 0) fmt::print(stderr, "polyring: {}\n", sentence);
+  return static_cast<int>(code);
+}
+
+int parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = "polyring";
+  for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
+  return report(ExitCode::usage, fmt::format("{}; see {} --help", error.what(), command));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Polyring measures how well GPU clusters scale.", "polyring");
+  app.set_version_flag("--version", fmt::format("polyring {} ({})", version(), commit()));
+  app.require_subcommand(1);
+  app.footer("polyring SUBCOMMAND --help has the options and an example of each.");
+  CommandLine line{app, command_line(argc, argv), nullptr};
+  add_probe(line);
+  add_plan(line);
+  add_verify(line);
+  add_allreduce(line);
+  add_train(line);
+  add_scale(line);
+  add_report(line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return parse_error(app, error);
+    return launched_rank() == 0 ? app.exit(error) : 0;  // --help and --version
+  }
+  if (!line.collective && launched_rank() != 0) return 0;
+  return static_cast<int>(line.action());
+}
+
+}  // namespace
+}  // namespace polyring
+
+int main(int argc, char** argv) {
+  try {
+    return polyring::run(argc, argv);
+  } catch (const polyring::Error& error) {
+    return polyring::report(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return polyring::report(polyring::ExitCode::internal, fmt::format("internal error: {}", error.what()));
+  }
+}

@@ -1,0 +1,40 @@
+// The measuring loop: rivals take turns, a sample is one iteration's maximum over the ranks.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/rivals.hpp"
+#include "bench/watchdog.hpp"
+#include "collectives/mpi/world.hpp"
+#include "collectives/payload.hpp"
+
+namespace polyring {
+
+struct MeasureOptions {
+  int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about half a second; 10 to 1000
+  int warmup = 5;
+  bool check = true;
+};
+
+/// One rank's buffers, of the same size everywhere.
+struct Buffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+struct Samples {
+  std::vector<double> microseconds;  // the maximum over the ranks, on every rank
+  std::optional<Count> wrong;        // of all ranks, of the result before the timing began
+};
+
+/// Times the rivals on `count` elements, in turns: A B C A B C … Collective. With options.check each result
+/// is compared with the payload's before anything is timed; a rival that is wrong is not timed. In place, the
+/// input of all but the first iteration is the previous result.
+std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, const Payload& payload,
+                             Buffers buffers, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog);
+
+}  // namespace polyring

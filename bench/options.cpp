@@ -1,0 +1,134 @@
+#include "bench/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "collectives/catalogue.hpp"
+#include "topology/error.hpp"
+#include "topology/formats/read_cluster.hpp"
+#include "topology/presets.hpp"
+#include "topology/probe.hpp"
+
+namespace polyring {
+
+void MachineOptions::add_to(CLI::App& app) {
+  std::string names;
+  for (const std::string_view name : preset_names())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  auto* machine =
+      app.add_option("-m,--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
+  app.add_option("--from", file, "hwloc XML, or JSON of `polyring probe`; without either, this machine")
+      ->type_name("FILE")
+      ->excludes(machine);
+  app.add_option("--rails", rails, "Use only the first N NICs of each host")->type_name("N");
+}
+
+Cluster MachineOptions::load() const {
+  Cluster cluster = !preset.empty() ? polyring::preset(preset, 1)
+                    : !file.empty() ? read_cluster(file)
+                                    : cluster_of(probe_this_machine(), 1);
+  if (rails != 0) {
+    for (HostGroup& group : cluster.groups) group.machine = with_rails(group.machine, rails);
+  }
+  return cluster;
+}
+
+std::string MachineOptions::name(const Cluster& cluster) const {
+  return preset.empty() ? cluster.host(0).name : preset;
+}
+
+void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several) {
+  algorithms = std::move(default_algorithms);
+  std::string known;
+  for (const Algorithm& algorithm : polyring::algorithms()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
+  }
+  auto* option = app.add_option("-a,--algorithm", algorithms, known)->capture_default_str();
+  if (several) {
+    option->delimiter(',')->type_name("NAME,…");
+  } else {
+    option->expected(1)->type_name("NAME");
+  }
+  auto* by_dims = app.add_option("--dims", dims, "The rank grid for multi-ring, hosts' ranks first: 4x8x8")
+                      ->type_name("XxYx…");
+  app.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
+      ->type_name("TEXT")
+      ->excludes(by_dims);
+  app.add_option("--patterns", patterns, "For each dimension of multi-ring: ring, halving or direct")
+      ->delimiter(',')
+      ->type_name("NAME,…");
+  app.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--chunk", chunk, "Pipelining unit of a lane, such as 1MiB")->type_name("SIZE");
+}
+
+std::optional<std::vector<int>> PlanOptions::asked_dims() const {
+  if (!dims.empty()) return parse_dims(dims);
+  const DdlOptions ddl = parse_ddl_options(ddl_options);
+  if (!ddl.dims.empty()) return ddl.dims;
+  return std::nullopt;
+}
+
+std::string PlanOptions::ignored() const {
+  const DdlOptions ddl = parse_ddl_options(ddl_options);
+  return ddl.ignored.empty()
+             ? ""
+             : fmt::format("DDL's {} have no meaning here and are ignored", fmt::join(ddl.ignored, ", "));
+}
+
+Plan PlanOptions::apply(Plan plan) const {
+  const Algorithm& algorithm = find_algorithm(plan.algorithm);
+  const auto wanted = asked_dims();
+  if (wanted) plan.dims = *wanted;
+  if (algorithm.has_dims) {
+    if (!patterns.empty()) plan.patterns = patterns;
+    const std::string of_mode = parse_ddl_options(ddl_options).pattern;
+    if (!of_mode.empty()) plan.patterns.assign(plan.dims.size(), of_mode);
+  }
+  if (lanes > 0) plan.lanes = lanes;
+  if (!chunk.empty()) {
+    plan.chunk = parse_bytes(chunk, "--chunk");
+    if (plan.chunk.value == 0)
+      usage_error("--chunk 0 is impossible; give a size such as 1MiB, or leave it out");
+  }
+  return plan;
+}
+
+std::vector<int> parse_counts(const std::string& text, const std::string& what) {
+  const auto number = [&](std::string_view part) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size() || value < 1) {
+      usage_error("{} '{}' is not a list such as 4,8,16 or a range such as 4..256", what, text);
+    }
+    return value;
+  };
+  std::vector<int> counts;
+  const std::size_t dots = text.find("..");
+  if (dots != std::string::npos) {
+    const int first = number(std::string_view(text).substr(0, dots));
+    const int last = number(std::string_view(text).substr(dots + 2));
+    if (first > last)
+      usage_error("{} '{}' ends before it begins; write the smaller number first", what, text);
+    for (std::int64_t count = first; count < last; count *= 2) counts.push_back(static_cast<int>(count));
+    counts.push_back(last);
+    return counts;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(number(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return counts;
+}
+
+void PayloadOptions::add_to(CLI::App& app, const std::string& default_op) {
+  op_text = default_op;
+  app.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
+      ->capture_default_str()
+      ->type_name("TYPE");
+  app.add_option("-o,--op", op_text, "sum, prod, min, max or avg")->capture_default_str()->type_name("OP");
+}
+
+}  // namespace polyring

@@ -1,0 +1,61 @@
+// The options that several subcommands share, and what they mean.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/element.hpp"
+#include "collectives/plan.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+/// Which machine: --machine PRESET, --from FILE, or this one.
+struct MachineOptions {
+  std::string preset;
+  std::string file;
+  int rails = 0;  // 0: all
+
+  void add_to(CLI::App& app);
+  /// The hosts that the options describe, at their own size. Throws a usage Error as preset() and
+  /// read_cluster() do.
+  Cluster load() const;
+  /// The preset's name, or the machine's.
+  std::string name(const Cluster& cluster) const;
+};
+
+/// How an allreduce is to be done.
+struct PlanOptions {
+  std::vector<std::string> algorithms;
+  std::string dims;
+  std::string ddl_options;
+  std::vector<std::string> patterns;
+  int lanes = 0;      // 0: chosen
+  std::string chunk;  // empty: chosen
+
+  void add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several);
+
+  /// The dimensions asked for, if any, by --dims or --ddl-options. Throws a usage Error when both are given.
+  std::optional<std::vector<int>> asked_dims() const;
+  /// What --ddl-options asked for that has no meaning here, in words; empty when there is nothing.
+  std::string ignored() const;
+  /// Puts all that was asked for into a plan that was chosen otherwise.
+  Plan apply(Plan plan) const;
+};
+
+/// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
+std::vector<int> parse_counts(const std::string& text, const std::string& what);
+
+/// What is reduced.
+struct PayloadOptions {
+  std::string kind_text = "float";
+  std::string op_text;
+
+  void add_to(CLI::App& app, const std::string& default_op);
+  ElementKind kind() const { return parse_element_kind(kind_text); }
+  ReduceOp op() const { return parse_reduce_op(op_text); }
+};
+
+}  // namespace polyring

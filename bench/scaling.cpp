@@ -1,0 +1,116 @@
+#include "bench/scaling.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "collectives/catalogue.hpp"
+#include "reports/published.hpp"
+#include "simulation/price.hpp"
+#include "topology/error.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+struct ModelledStep {
+  Step step;
+  Plan plan;
+  int nodes = 1;
+};
+
+ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options,
+                        int gpus) {
+  const Cluster cluster = with_ranks(scaling.machine, gpus);
+  const Router router(cluster);
+  const int size = size_of(scaling.kind);
+  const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
+  Count largest = 0;
+  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+
+  ModelledStep result;
+  result.nodes = cluster.host_count();
+  result.plan = options.apply(price_plans(algorithm, cluster, router, largest, size).front().plan);
+  check_plan(result.plan, gpus);
+  std::map<Count, Seconds> times;  // many gradients of a model are equally large
+  result.step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
+    const Count count = buckets[i].elements;
+    const auto known = times.find(count);
+    if (known != times.end()) return known->second;
+    const Schedule schedule = make_schedule(result.plan, gpus, count, size);
+    return times[count] = price(schedule, cluster, router, size).time;
+  });
+  return result;
+}
+
+/// Nothing can be predicted from links whose speed nobody knows.
+void refuse_unknown_links(const ScalingCase& scaling) {
+  const Machine& host = scaling.machine.host(0);
+  for (const Link& link : host.links) {
+    if (!link.bandwidth.known()) {
+      usage_error(
+          "{}: the speed of the {} link from {} to {} is unknown, so nothing can be predicted; use "
+          "--machine, or "
+          "fill it in in the JSON of polyring probe",
+          host.name, to_text(link.kind), host.device_name(link.from), host.device_name(link.to));
+    }
+  }
+  const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
+  for (const Nic& nic : host.nics) {
+    if (most > host.ranks() && nic.up() && !nic.bandwidth().known()) {
+      usage_error(
+          "{}: the speed of {} is unknown, so nothing can be predicted; use --machine, or fill it in in the "
+          "JSON "
+          "of polyring probe",
+          host.name, nic.name);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
+                                    const PlanOptions& options) {
+  refuse_unknown_links(scaling);
+  const int host_gpus = scaling.machine.host(0).ranks();
+  const auto images_per_second = [&](const ModelledStep& modelled, int gpus) {
+    return gpus * scaling.batch / modelled.step.total().value;
+  };
+  // Dimensions that were asked for are for one count only, and never for the baseline.
+  PlanOptions free = options;
+  free.dims.clear();
+  free.ddl_options.clear();
+  free.patterns.clear();
+  const double host_images = images_per_second(model_step(scaling, algorithm, free, host_gpus), host_gpus);
+  const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
+
+  std::vector<ScaleRow> rows;
+  for (const int gpus : scaling.gpus) {
+    const ModelledStep modelled = model_step(scaling, algorithm, options, gpus);
+    ScaleRow row;
+    row.machine = scaling.name;
+    row.model = scaling.model.name;
+    row.algorithm = algorithm;
+    row.dims = dims_text(modelled.plan.dims);
+    row.lanes = modelled.plan.lanes;
+    row.chunk_bytes = modelled.plan.chunk.value;
+    row.gpus = gpus;
+    row.nodes = modelled.nodes;
+    row.batch = scaling.batch;
+    row.bucket = to_text(scaling.policy);
+    row.overlap = scaling.overlap;
+    row.iteration_ms = modelled.step.total().value * 1e3;
+    row.images_per_second = images_per_second(modelled, gpus);
+    row.speedup = row.images_per_second / host_images;
+    row.efficiency = row.speedup * host_gpus / gpus;
+    row.exposed_comm_ms = modelled.step.exposed_communication().value * 1e3;
+    if (const PublishedPoint* point = find_point(published, gpus)) {
+      row.published_speedup = point->speedup;
+      row.published_efficiency = point->efficiency;
+    }
+    row.source = Source::modelled;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace polyring

@@ -1,0 +1,33 @@
+// The scaling table: training steps priced from the topology, from one host to many.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "models/buckets.hpp"
+#include "models/step.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+struct ScalingCase {
+  Cluster machine;   // one host or more; the counts are filled with hosts like its first
+  std::string name;  // of the machine, as published results know it
+  Model model;
+  StepCompute compute;
+  int batch = 32;  // per GPU
+  BucketPolicy policy;
+  bool overlap = false;
+  ElementKind kind = ElementKind::float32;
+  std::vector<int> gpus;
+};
+
+/// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with
+/// what `options` asks for in its place. Speedup is over one whole host, as published results have it: images
+/// per second over those of one host; efficiency is speedup by hosts, or by the part of a host that is used.
+/// Throws a usage Error for a GPU count that does not fill whole hosts, and for links of unknown speed.
+std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
+                                    const PlanOptions& options);
+
+}  // namespace polyring

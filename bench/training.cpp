@@ -1,0 +1,73 @@
+#include "bench/training.hpp"
+
+#include <chrono>
+#include <thread>
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class StepClock {
+ public:
+  Seconds now() const { return {std::chrono::duration<double>(Clock::now() - begin_).count()}; }
+
+  /// Sleeps most of the way; the rest is too short for the scheduler's precision.
+  void wait_until(Seconds time) const {
+    constexpr std::chrono::microseconds kMargin{200};
+    const auto until =
+        begin_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
+    if (Clock::now() + kMargin < until) std::this_thread::sleep_until(until - kMargin);
+    while (Clock::now() < until) std::this_thread::yield();
+  }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+};
+
+Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Bucket>& buckets,
+             const std::vector<Seconds>& ready, std::byte* gradients, int element_size) {
+  const StepClock clock;
+  Step step;
+  step.forward = {{}, compute.forward};
+  step.backward = {compute.forward, compute.forward + compute.backward};
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < trainer.allreduces.size(); ++i) {
+    clock.wait_until(ready[i]);
+    const Seconds begin = clock.now();
+    trainer.allreduces[i]->run(gradients + offset, gradients + offset);
+    step.buckets.push_back({i, ready[i], {begin, clock.now()}});
+    offset += static_cast<std::size_t>(buckets[i].elements * element_size);
+  }
+  clock.wait_until(step.backward.end);
+  step.optimizer.begin = clock.now();
+  clock.wait_until(step.optimizer.begin + compute.optimizer);
+  step.optimizer.end = clock.now();
+  return step;
+}
+
+}  // namespace
+
+std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
+                                         const StepCompute& compute, const std::vector<Bucket>& buckets,
+                                         bool overlap, std::byte* gradients, int element_size, int iterations,
+                                         Watchdog& watchdog) {
+  const std::vector<Seconds> ready = release_times(compute, buckets, overlap);
+  std::vector<TrainingSteps> measured(trainers.size());
+  for (int iteration = -1; iteration < iterations; ++iteration) {
+    for (std::size_t i = 0; i < trainers.size(); ++i) {
+      watchdog.watch("a training step");
+      world.barrier();
+      const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size);
+      if (iteration < 0) continue;
+      measured[i].steps.push_back(step);
+      measured[i].total_ms.push_back(step.total().value * 1e3);
+    }
+  }
+  watchdog.watch("the collection of the samples");
+  for (TrainingSteps& steps : measured) steps.total_ms = world.max(steps.total_ms);
+  watchdog.rest();
+  return measured;
+}
+
+}  // namespace polyring

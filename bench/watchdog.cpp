@@ -1,0 +1,54 @@
+#include "bench/watchdog.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+
+Watchdog::Watchdog(std::string who, Seconds timeout)
+    : who_(std::move(who)), timeout_(timeout), thread_([this] { run(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::watch(const std::string& what) {
+  const Seconds patience = 1.2 * timeout_ + Seconds{1};
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+  watching_ = true;
+  limit_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                  std::chrono::duration<double>(patience.value));
+}
+
+void Watchdog::rest() {
+  const std::lock_guard lock(mutex_);
+  watching_ = false;
+}
+
+void Watchdog::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    // Looking up now and then costs the measured threads less than a wake-up for every watch().
+    changed_.wait_for(lock, std::chrono::milliseconds(200));
+    if (stop_ || !watching_ || std::chrono::steady_clock::now() < limit_) continue;
+    fmt::print(
+        stderr,
+        "polyring: {}: {} did not finish within {}; see whether all ranks still run, or raise --timeout\n",
+        who_, what_, to_text(timeout_));
+    std::fflush(stderr);
+    std::_Exit(static_cast<int>(ExitCode::timeout));
+  }
+}
+
+}  // namespace polyring

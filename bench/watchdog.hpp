@@ -1,0 +1,45 @@
+// Watchdog: ends this process when the call that it watches does not return. For vendors' calls, which know
+// no time limit, and as a second line behind the transports' own.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "topology/units.hpp"
+
+namespace polyring {
+
+class Watchdog {
+ public:
+  /// `who` names this process: "rank 1 (node07)". A little more patient than `timeout`, so that an error
+  /// which names the rank that is waited for comes first.
+  Watchdog(std::string who, Seconds timeout);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// From now on `what` is being done, and the time starts anew. When it is over, the process prints one
+  /// sentence and exits with ExitCode::timeout, upon which mpirun ends the other ranks.
+  void watch(const std::string& what);
+  /// Nothing is being waited for.
+  void rest();
+
+ private:
+  void run();
+
+  std::string who_;
+  Seconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string what_;
+  bool watching_ = false;
+  bool stop_ = false;
+  std::chrono::steady_clock::time_point limit_;
+  std::thread thread_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,31 @@
+#include "topology/resize.hpp"
+
+#include "topology/error.hpp"
+
+namespace polyring {
+
+Machine with_gpus(const Machine& machine, int gpus) {
+  Machine smaller = machine;
+  smaller.gpus.resize(static_cast<std::size_t>(gpus));
+  const auto gone = [gpus](DeviceId id) { return id.kind == DeviceKind::gpu && id.index >= gpus; };
+  std::erase_if(smaller.links, [&](const Link& link) { return gone(link.from) || gone(link.to); });
+  return smaller;
+}
+
+Cluster with_ranks(const Cluster& cluster, int ranks) {
+  if (ranks < 1) usage_error("{} ranks are impossible; give 1 or more", ranks);
+  if (ranks == cluster.ranks()) return cluster;
+  const Machine& host = cluster.host(0);
+  const int per_host = host.ranks();
+  Cluster resized = cluster;
+  if (ranks < per_host) {
+    resized.groups = {{with_gpus(host, ranks), 1}};
+  } else if (ranks % per_host == 0) {
+    resized.groups = {{host, ranks / per_host}};
+  } else {
+    usage_error("{} ranks do not fill hosts of {}; use a multiple of {}", ranks, per_host, per_host);
+  }
+  return resized;
+}
+
+}  // namespace polyring

@@ -1,7 +1,8 @@
-// Machine: what one host is made of (packages, PCIe switches, GPUs, NICs) and the links that connect the parts.
+// Machine: what one host is made of (packages, PCIe switches, GPUs, NICs) and the links that connect the
+// parts.
 //
-// A Machine is plain data. Probes and presets make one, validate() says whether it hangs together, and everything
-// else (paths, plans, prices, reports) only reads it.
+// A Machine is plain data. Probes and presets make one, validate() says whether it hangs together, and
+// everything else (paths, plans, prices, reports) only reads it.
 #pragma once
 
 #include <compare>
@@ -111,8 +112,8 @@ struct Machine {
   DeviceId rank_device(int index_on_host) const;
 
   /// Throws a usage Error that names the device and the fault: a link to a device that does not exist, a link
-  /// from a device to itself, a negative or non-finite bandwidth or latency, no package, two devices of one name,
-  /// two GPUs, or a rank and a NIC, with no path between them.
+  /// from a device to itself, a negative or non-finite bandwidth or latency, no package, two devices of one
+  /// name, two GPUs, or a rank and a NIC, with no path between them.
   void validate() const;
 };
 

@@ -1,5 +1,5 @@
-// Paths between two devices of one machine: which links a transfer crosses, and how `nvidia-smi topo -m` would
-// name that path.
+// Paths between two devices of one machine: which links a transfer crosses, and how `nvidia-smi topo -m`
+// would name that path.
 #pragma once
 
 #include <optional>

@@ -43,8 +43,9 @@ constexpr Bandwidth gigabytes_per_second(double gigabytes) { return {gigabytes *
 constexpr Bandwidth gigabits_per_second(double gigabits) { return {gigabits * 1e9 / 8}; }
 constexpr Seconds microseconds(double us) { return {us * 1e-6}; }
 
-/// `8`, `1K`, `64M`, `2G`, `64KiB`, `64MiB` (all binary, as nccl-tests reads them), `100MB` and `1kB` (decimal).
-/// Throws a usage Error that names `what` for anything else: a sign, a fraction of a byte, more than 2^63 − 1.
+/// `8`, `1K`, `64M`, `2G`, `64KiB`, `64MiB` (all binary, as nccl-tests reads them), `100MB` and `1kB`
+/// (decimal). Throws a usage Error that names `what` for anything else: a sign, a fraction of a byte, more
+/// than 2^63 − 1.
 Bytes parse_bytes(std::string_view text, std::string_view what);
 
 /// `25GB/s` (bytes) or `200Gb/s`, `200Gbit` (bits), with k, M, G, T as powers of 1000. Must be above 0.
@@ -53,7 +54,8 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what);
 /// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Must not be negative.
 Seconds parse_seconds(std::string_view text, std::string_view what);
 
-/// The shortest exact form that parse_bytes() reads: `64MiB`, or `100MB` where no binary unit fits, else plain bytes.
+/// The shortest exact form that parse_bytes() reads: `64MiB`, or `100MB` where no binary unit fits, else
+/// plain bytes.
 std::string to_text(Bytes bytes);
 /// Three significant digits: `12.1 GB/s`, `125 MB/s`; `?` when unknown.
 std::string to_text(Bandwidth bandwidth);

@@ -59,7 +59,8 @@ TEST(Units, SecondsAreBareOrWithAUnit) {
 
 TEST(Units, PrintsBytesInTheLargestExactUnit) {
   EXPECT_EQ(to_text(Bytes{0}), "0B");
-  EXPECT_EQ(to_text(Bytes{1000}), "1000B");
+  EXPECT_EQ(to_text(Bytes{1000}), "1kB");
+  EXPECT_EQ(to_text(Bytes{100000000}), "100MB");
   EXPECT_EQ(to_text(Bytes{1024}), "1KiB");
   EXPECT_EQ(to_text(Bytes{1025}), "1025B");
   EXPECT_EQ(to_text(Bytes{64u << 20}), "64MiB");

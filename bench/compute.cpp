@@ -1,5 +1,7 @@
 #include "bench/compute.hpp"
 
+#include <cmath>
+
 #include "models/throughput.hpp"
 #include "topology/error.hpp"
 
@@ -12,15 +14,19 @@ void ComputeOptions::add_to(CLI::App& app) {
   app.add_option("--batch", batch, "Samples per GPU and step")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
-  auto* time = app.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds")
-                   ->check(CLI::PositiveNumber);
+  auto* time =
+      app.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds");
   app.add_option("--gpu", gpu, "Take that time from this GPU's published throughput, such as P100")
       ->type_name("NAME")
       ->excludes(time);
 }
 
 Compute ComputeOptions::resolve(const Model& of_model, const std::string& machine_gpu) const {
-  if (compute_ms > 0) return {compute_of(of_model, {compute_ms * 1e-3}), "as stated by --compute-ms"};
+  if (compute_ms) {
+    if (!std::isfinite(*compute_ms) || *compute_ms <= 0)
+      usage_error("--compute-ms {} is impossible; give a number above 0", *compute_ms);
+    return {compute_of(of_model, {*compute_ms * 1e-3}), "as stated by --compute-ms"};
+  }
   const std::string& name = gpu.empty() ? machine_gpu : gpu;
   if (name.empty())
     usage_error("give the computing time of a step by --compute-ms, or a GPU by --gpu, such as P100");

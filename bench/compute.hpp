@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "models/step.hpp"
@@ -16,7 +17,7 @@ struct Compute {
 struct ComputeOptions {
   std::string model = "resnet50";
   int batch = 32;
-  double compute_ms = 0;  // 0: from the throughput of `gpu`
+  std::optional<double> compute_ms;  // nothing: from the throughput of `gpu`
   std::string gpu;
 
   void add_to(CLI::App& app);

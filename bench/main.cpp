@@ -16,9 +16,19 @@ namespace polyring {
 namespace {
 
 int report(ExitCode code, std::string_view sentence) {
-  // A mistake on the command line is the same on every rank: one of them says so.
-  if (launched_rank() == 0) fmt::print(stderr, "polyring: {}\n", sentence);
+  // A mistake on the command line is the same on every rank: rank 0 says so, and its exit code is the job's.
+  // Were another rank to fail before that, mpirun would end the job while rank 0 is still silent.
+  if (code == ExitCode::usage && launched_rank() != 0) return 0;
+  fmt::print(stderr, "polyring: {}\n", sentence);
   return static_cast<int>(code);
+}
+
+/// An empty word is a shell variable without a value, and would mean the default without saying so.
+void refuse_empty_words(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]).empty())
+      usage_error("word {} of the command line is empty; give it a value, or leave its option out", i);
+  }
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -30,7 +40,6 @@ int parse_error(const CLI::App& app, const CLI::ParseError& error) {
 int run(int argc, char** argv) {
   CLI::App app("Polyring measures how well GPU clusters scale.", "polyring");
   app.set_version_flag("--version", fmt::format("polyring {} ({})", version(), commit()));
-  app.require_subcommand(1);
   app.footer("polyring SUBCOMMAND --help has the options and an example of each.");
   CommandLine line{app, command_line(argc, argv), nullptr};
   add_probe(line);
@@ -40,12 +49,14 @@ int run(int argc, char** argv) {
   add_train(line);
   add_scale(line);
   add_report(line);
+  refuse_empty_words(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return parse_error(app, error);
     return launched_rank() == 0 ? app.exit(error) : 0;  // --help and --version
   }
+  if (!line.action) usage_error("a subcommand is needed; see polyring --help");
   if (!line.collective && launched_rank() != 0) return 0;
   return static_cast<int>(line.action());
 }

@@ -15,28 +15,28 @@ constexpr int kMostIterations = 1000;
 
 class Measurement {
  public:
-  Measurement(const MpiWorld& world, Buffers buffers, bool in_place, Watchdog& watchdog)
+  Measurement(const MpiWorld& world, const Payload& payload, Buffers buffers, Count count, bool in_place,
+              Watchdog& watchdog)
       : world_(world),
+        payload_(payload),
         input_(in_place ? buffers.output : buffers.input),
         output_(buffers.output),
-        in_place_(in_place),
+        count_(count),
         watchdog_(watchdog) {}
 
-  Count wrong(Rival& rival, const Payload& payload, Count count, ElementKind kind) const {
-    if (in_place_) {
-      payload.fill(world_.rank(), output_, count);
-    } else {
-      // What is never written must not look right.
-      std::memset(output_, 0xff, static_cast<std::size_t>(count * size_of(kind)));
-    }
+  Count wrong(Rival& rival, ElementKind kind) const {
+    // What is never written must not look right.
+    std::memset(output_, 0xff, static_cast<std::size_t>(count_ * size_of(kind)));
+    payload_.fill(world_.rank(), input_, count_);
     watchdog_.watch(rival.algorithm);
     rival.allreduce->run(input_, output_);
-    return world_.sum(payload.wrong(output_, count));
+    return world_.sum(payload_.wrong(output_, count_));
   }
 
   /// This rank's time for one iteration, in microseconds.
   double once(Rival& rival) const {
     watchdog_.watch(rival.algorithm);
+    payload_.fill(world_.rank(), input_, count_);
     world_.barrier();
     const Clock::time_point begin = Clock::now();
     rival.allreduce->run(input_, output_);
@@ -45,9 +45,10 @@ class Measurement {
 
  private:
   const MpiWorld& world_;
-  const std::byte* input_;
+  const Payload& payload_;
+  std::byte* input_;
   std::byte* output_;
-  bool in_place_;
+  Count count_;
   Watchdog& watchdog_;
 };
 
@@ -64,18 +65,15 @@ int choose_iterations(const MpiWorld& world, double slowest_us) {
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, const Payload& payload,
                              Buffers buffers, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog) {
-  const Measurement measurement(world, buffers, in_place, watchdog);
+  const Measurement measurement(world, payload, buffers, count, in_place, watchdog);
   std::vector<Samples> samples(rivals.size());
-  if (!in_place) payload.fill(world.rank(), buffers.input, count);
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {
-      samples[i].wrong = measurement.wrong(rivals[i], payload, count, kind);
+      samples[i].wrong = measurement.wrong(rivals[i], kind);
     }
   }
   const auto right = [&](std::size_t i) { return samples[i].wrong.value_or(0) == 0; };
 
-  // A known, harmless content to begin with: whatever the last check has left may be wrong.
-  if (in_place) payload.fill(world.rank(), buffers.output, count);
   double slowest = 0;
   for (int warmup = 0; warmup < std::max(1, options.warmup); ++warmup) {
     slowest = 0;
@@ -85,7 +83,9 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, con
   }
   const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    for (std::size_t i = 0; i < rivals.size(); ++i) {
+    for (std::size_t turn = 0; turn < rivals.size(); ++turn) {
+      // Another one begins each round, so that none always follows the same rival.
+      const std::size_t i = (turn + static_cast<std::size_t>(iteration)) % rivals.size();
       if (right(i)) samples[i].microseconds.push_back(measurement.once(rivals[i]));
     }
   }

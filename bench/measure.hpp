@@ -30,9 +30,10 @@ struct Samples {
   std::optional<Count> wrong;        // of all ranks, of the result before the timing began
 };
 
-/// Times the rivals on `count` elements, in turns: A B C A B C … Collective. With options.check each result
-/// is compared with the payload's before anything is timed; a rival that is wrong is not timed. In place, the
-/// input of all but the first iteration is the previous result.
+/// Times the rivals on `count` elements, in turns: A B C, B C A, … Collective. With options.check each result
+/// is compared with the payload's before anything is timed; a rival that is wrong is not timed. Before each
+/// iteration every rank writes its input anew, untimed, as a backward pass does: no rival finds caches as
+/// another has left them, and values do not grow in place.
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, const Payload& payload,
                              Buffers buffers, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog);

@@ -27,8 +27,8 @@ Cluster MachineOptions::load() const {
   Cluster cluster = !preset.empty() ? polyring::preset(preset, 1)
                     : !file.empty() ? read_cluster(file)
                                     : cluster_of(probe_this_machine(), 1);
-  if (rails != 0) {
-    for (HostGroup& group : cluster.groups) group.machine = with_rails(group.machine, rails);
+  if (rails) {
+    for (HostGroup& group : cluster.groups) group.machine = with_rails(group.machine, *rails);
   }
   return cluster;
 }
@@ -86,6 +86,14 @@ Plan PlanOptions::apply(Plan plan) const {
     const std::string of_mode = parse_ddl_options(ddl_options).pattern;
     if (!of_mode.empty()) plan.patterns.assign(plan.dims.size(), of_mode);
   }
+  const auto has_dims = [](const std::string& name) {
+    const auto known = polyring::algorithms();
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Algorithm& a) { return a.name == name && a.has_dims; });
+  };
+  if (!patterns.empty() && std::none_of(algorithms.begin(), algorithms.end(), has_dims))
+    usage_error(
+        "--patterns is for the dimensions of multi-ring; name that algorithm, or leave --patterns out");
   if (lanes > 0) plan.lanes = lanes;
   if (!chunk.empty()) {
     plan.chunk = parse_bytes(chunk, "--chunk");

@@ -16,7 +16,7 @@ namespace polyring {
 struct MachineOptions {
   std::string preset;
   std::string file;
-  int rails = 0;  // 0: all
+  std::optional<int> rails;  // nothing: all
 
   void add_to(CLI::App& app);
   /// The hosts that the options describe, at their own size. Throws a usage Error as preset() and

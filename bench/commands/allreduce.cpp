@@ -36,6 +36,8 @@ struct AllreduceOptions {
   std::string output;
 };
 
+constexpr std::uint64_t kMostSizes = 10000;
+
 /// Numbers of elements, ascending.
 std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) {
   std::set<Count> counts;
@@ -51,9 +53,12 @@ std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) 
   }
   const std::uint64_t step = options.step.empty() ? 0 : parse_bytes(options.step, "--stepbytes").value;
   if (!options.step.empty() && step == 0) usage_error("--stepbytes 0 never ends; give 1 or more");
-  for (std::uint64_t size = smallest; size <= largest;) {
+  if (step > 0 && (largest - smallest) / step > kMostSizes)
+    usage_error("--stepbytes {} makes more than {} sizes; give a larger one", options.step, kMostSizes);
+  const auto factor = static_cast<std::uint64_t>(options.factor);
+  for (std::uint64_t size = smallest;; size = step > 0 ? size + step : size * factor) {
     counts.insert(std::max<Count>(1, static_cast<Count>(size) / element_size));
-    size = step > 0 ? size + step : size * static_cast<std::uint64_t>(options.factor);
+    if (step > 0 ? largest - size < step : largest / size < factor) break;  // size may be near its type's end
   }
   return {counts.begin(), counts.end()};
 }
@@ -94,7 +99,7 @@ class AllreduceRun {
  private:
   /// All that can be wrong with the options, before anything is measured.
   void check() {
-    if (timeout_.value <= 0) usage_error("--timeout must be above 0");
+    if (timeout_.value <= 0) usage_error("--timeout 0 is impossible; give a time such as 30s");
     check_rivals(options_.plan, world_);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);

@@ -19,7 +19,7 @@ namespace {
 struct PlanCommandOptions {
   MachineOptions machine;
   PlanOptions plan;
-  PayloadOptions payload;
+  std::string kind = "float";
   std::string size = "100MB";
   int ranks = 0;  // 0: those of the machine
 };
@@ -76,19 +76,29 @@ void print_price(const Price& price, const Bound& bound, const Router& router, B
   }
 }
 
+/// The work of a rank is counted chunk by chunk.
+void refuse_tiny_chunks(const Schedule& schedule) {
+  constexpr int kMostChunks = 1 << 16;
+  const int chunks = schedule.lanes.front().chunks;
+  if (chunks > kMostChunks)
+    usage_error("--chunk makes {} chunks of a lane, more than {}; give a larger one", chunks, kMostChunks);
+}
+
 ExitCode plan(const PlanCommandOptions& options) {
   const Cluster machine = options.machine.load();
   const auto dims = options.plan.asked_dims();
   const int ranks = options.ranks != 0 ? options.ranks : dims ? Plan{"", *dims}.ranks() : machine.ranks();
   const Cluster cluster = with_ranks(machine, ranks);
-  const ElementKind kind = options.payload.kind();
+  const ElementKind kind = parse_element_kind(options.kind);
   const int size = size_of(kind);
   const Count count = static_cast<Count>(parse_bytes(options.size, "--size").value) / size;
+  if (count < 1) usage_error("--size {} holds no {}; give {} or more", options.size, options.kind, size);
   const Bytes payload{static_cast<std::uint64_t>(count * size)};
 
   const Router router(cluster);
   const Plan chosen = choose(options, cluster, router, count, size);
   const Schedule schedule = make_schedule(chosen, ranks, count, size);
+  refuse_tiny_chunks(schedule);
   const std::string ignored = options.plan.ignored();
   if (!ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
 
@@ -119,7 +129,9 @@ void add_plan(CommandLine& line) {
       "polyring plan --machine minsky --ranks 256 --dims 4x8x8", [options] { return plan(*options); });
   options->machine.add_to(app);
   options->plan.add_to(app, {"multi-ring"}, false);
-  options->payload.add_to(app, "sum");
+  app.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
+      ->capture_default_str()
+      ->type_name("TYPE");
   app.add_option("-n,--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24));

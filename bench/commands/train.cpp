@@ -48,7 +48,7 @@ class TrainRun {
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
-    if (timeout_.value <= 0) usage_error("--timeout must be above 0");
+    if (timeout_.value <= 0) usage_error("--timeout 0 is impossible; give a time such as 30s");
     check_rivals(options_.plan, world_);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);

@@ -26,10 +26,13 @@ std::vector<int> rank_counts(const VerifyOptions& options) {
 }
 
 ExitCode verify_all(const VerifyOptions& options) {
-  if (options.count < 0) usage_error("--count {} is impossible; give 0 or more", options.count);
   ExitCode worst = ExitCode::ok;
   for (const std::string& algorithm : options.plan.algorithms) {
     for (const int ranks : rank_counts(options)) {
+      if (ranks > kMostVerifiableRanks) {
+        usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
+                    ranks, kMostVerifiableRanks);
+      }
       const Plan plan = options.plan.apply({algorithm, {ranks}});
       const Schedule schedule = make_schedule(plan, ranks, options.count, size_of(ElementKind::float32));
       const auto fault = verify(schedule);
@@ -54,7 +57,10 @@ void add_verify(CommandLine& line) {
   app.add_option("-n,--ranks", options->ranks,
                  "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
       ->type_name("LIST");
-  app.add_option("--count", options->count, "Elements of the payload")->capture_default_str()->type_name("N");
+  app.add_option("--count", options->count, "Elements of the payload")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
 }
 
 }  // namespace polyring

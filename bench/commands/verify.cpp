@@ -25,21 +25,34 @@ std::vector<int> rank_counts(const VerifyOptions& options) {
   return parse_counts("1..64", "--ranks");
 }
 
-ExitCode verify_all(const VerifyOptions& options) {
-  ExitCode worst = ExitCode::ok;
+struct Case {
+  Plan plan;
+  int ranks = 1;
+};
+
+/// All that is asked for, checked before anything is proved.
+std::vector<Case> cases_of(const VerifyOptions& options) {
+  std::vector<Case> cases;
   for (const std::string& algorithm : options.plan.algorithms) {
     for (const int ranks : rank_counts(options)) {
       if (ranks > kMostVerifiableRanks) {
         usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
                     ranks, kMostVerifiableRanks);
       }
-      const Plan plan = options.plan.apply({algorithm, {ranks}});
-      const Schedule schedule = make_schedule(plan, ranks, options.count, size_of(ElementKind::float32));
-      const auto fault = verify(schedule);
-      fmt::print("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
-                 fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
-      if (fault) worst = ExitCode::wrong_result;
+      cases.push_back({options.plan.apply({algorithm, {ranks}}), ranks});
+      check_plan(cases.back().plan, ranks);
     }
+  }
+  return cases;
+}
+
+ExitCode verify_all(const VerifyOptions& options) {
+  ExitCode worst = ExitCode::ok;
+  for (const auto& [plan, ranks] : cases_of(options)) {
+    const auto fault = verify(make_schedule(plan, ranks, options.count, size_of(ElementKind::float32)));
+    fmt::print("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
+               fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
+    if (fault) worst = ExitCode::wrong_result;
   }
   return worst;
 }

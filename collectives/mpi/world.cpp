@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <set>
@@ -79,6 +80,10 @@ MpiWorld::~MpiWorld() {
 
 int MpiWorld::nodes() const {
   return static_cast<int>(std::set<std::string>(hosts_.begin(), hosts_.end()).size());
+}
+
+int MpiWorld::ranks_on_this_host() const {
+  return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), host()));
 }
 
 int MpiWorld::ranks_per_node() const {

@@ -32,6 +32,7 @@ class MpiWorld {
   const std::string& host() const { return host(rank_); }
   /// Different host names.
   int nodes() const;
+  int ranks_on_this_host() const;
   /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
   int ranks_per_node() const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +22,10 @@ constexpr std::size_t kPiece = std::size_t{1} << 30;
 
 class MpiTransport final : public HostTransport {
  public:
-  MpiTransport(const MpiWorld& world, Seconds timeout) : world_(world), timeout_(timeout) {}
+  MpiTransport(const MpiWorld& world, Seconds timeout)
+      : world_(world),
+        timeout_(timeout),
+        yields_(world.ranks_on_this_host() > sysconf(_SC_NPROCESSORS_ONLN)) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -78,6 +82,7 @@ class MpiTransport final : public HostTransport {
 
   const MpiWorld& world_;
   Seconds timeout_;
+  bool yields_;                        // ranks share cores: whoever is waited for must get to run
   std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
   std::vector<std::size_t> owners_;
   std::vector<Message> messages_;

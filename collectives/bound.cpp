@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
-
-#include "topology/path.hpp"
 
 namespace polyring {
 namespace {
@@ -30,54 +29,64 @@ struct Cut {
   }
 };
 
-/// What a NIC can move: the least of its ports and its PCIe link; 0 when its ports are unknown.
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// What a NIC can move: the least of its ports and its links into the host; NaN when its ports are unknown.
+/// Links of unknown speed constrain nothing.
 double nic_bandwidth(const Machine& machine, int nic) {
-  double bandwidth = machine.nics[index(nic)].bandwidth().value;
   const DeviceId id{DeviceKind::nic, nic};
+  double links = 0;
   for (const Link& link : machine.links) {
-    if ((link.from == id || link.to == id) && link.bandwidth.known()) {
-      bandwidth = std::min(bandwidth, link.bandwidth.value);
-    }
+    if (link.from != id && link.to != id) continue;
+    links += link.bandwidth.known() ? link.bandwidth.value : std::numeric_limits<double>::infinity();
   }
-  return bandwidth;
+  const double ports = machine.nics[index(nic)].bandwidth().value;
+  return ports > 0 ? std::min(ports, links) : kUnknown;
 }
 
-/// The NICs of the given package (all for -1), 0 when one that is up is of unknown speed.
-double nics_bandwidth(const Machine& machine, const std::vector<int>& package_of_nic, int package) {
+/// All NICs that are up and for which `counts` holds; NaN when one of them is of unknown speed.
+template <typename Counts>
+double nics_bandwidth(const Machine& machine, Counts counts) {
   double total = 0;
   for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (!machine.nics[index(nic)].up() || (package >= 0 && package_of_nic[index(nic)] != package)) continue;
-    const double bandwidth = nic_bandwidth(machine, nic);
-    if (bandwidth <= 0) return std::numeric_limits<double>::quiet_NaN();
-    total += bandwidth;
+    if (machine.nics[index(nic)].up() && counts(nic)) total += nic_bandwidth(machine, nic);
   }
   return total;
 }
 
-/// The package that each device of a kind is nearest to, by the host's own links.
-std::vector<int> nearest_packages(const Machine& machine, DeviceKind kind, int number) {
-  std::vector<int> nearest(index(number), 0);
-  for (int device = 0; device < number; ++device) {
-    std::size_t fewest = std::numeric_limits<std::size_t>::max();
-    for (int package = 0; package < static_cast<int>(machine.packages.size()); ++package) {
-      const auto path = find_path(machine, {kind, device}, {DeviceKind::package, package});
-      if (path && path->hops.size() < fewest) {
-        fewest = path->hops.size();
-        nearest[index(device)] = package;
+/// The devices that hang under this package alone: reached from it, and from no other, over PCIe switches.
+std::set<DeviceId> devices_under(const Machine& machine, int package) {
+  const auto reach = [&machine](int from) {
+    std::set<DeviceId> reached{{DeviceKind::package, from}};
+    std::vector<DeviceId> next{{DeviceKind::package, from}};
+    while (!next.empty()) {
+      const DeviceId at = next.back();
+      next.pop_back();
+      for (const Link& link : machine.links) {
+        if (link.from != at && link.to != at) continue;
+        const DeviceId other = link.from == at ? link.to : link.from;
+        if (other.kind == DeviceKind::package || !reached.insert(other).second) continue;
+        if (other.kind == DeviceKind::pci_switch) next.push_back(other);
       }
     }
+    return reached;
+  };
+  std::set<DeviceId> own = reach(package);
+  for (int other = 0; other < static_cast<int>(machine.packages.size()); ++other) {
+    if (other == package) continue;
+    for (const DeviceId shared : reach(other)) own.erase(shared);
   }
-  return nearest;
+  return own;
 }
 
-/// The links that join the devices for which `inside` holds to the others, of those that `counts` names; NaN
-/// when one of them is unknown.
-template <typename Inside, typename Counts>
-double crossing(const Machine& machine, Inside inside, Counts counts) {
+/// The links that join the devices for which `inside` holds to the others; NaN when one of them is of unknown
+/// speed.
+template <typename Inside>
+double crossing(const Machine& machine, Inside inside) {
   double total = 0;
   for (const Link& link : machine.links) {
-    if (!counts(link) || inside(link.from) == inside(link.to)) continue;
-    total += link.bandwidth.known() ? link.bandwidth.value : std::numeric_limits<double>::quiet_NaN();
+    if (inside(link.from) == inside(link.to)) continue;
+    total += link.bandwidth.known() ? link.bandwidth.value : kUnknown;
   }
   return total;
 }
@@ -88,25 +97,22 @@ void add(Cut& cut, double bandwidth, int number) { cut.add(std::isnan(bandwidth)
 void add_ranks(Cut& cut, const HostGroup& group) {
   for (int gpu = 0; gpu < static_cast<int>(group.machine.gpus.size()); ++gpu) {
     const DeviceId id{DeviceKind::gpu, gpu};
-    const auto inside = [&](DeviceId device) { return device == id; };
-    add(cut, crossing(group.machine, inside, [](const Link&) { return true; }), group.count);
+    add(cut, crossing(group.machine, [&](DeviceId device) { return device == id; }), group.count);
   }
   cut.known = cut.known && !group.machine.gpus.empty();
 }
 
 void add_packages(Cut& cut, const HostGroup& group, bool several_hosts) {
   const Machine& machine = group.machine;
-  const auto of_gpu = nearest_packages(machine, DeviceKind::gpu, static_cast<int>(machine.gpus.size()));
-  const auto of_nic = nearest_packages(machine, DeviceKind::nic, static_cast<int>(machine.nics.size()));
   for (int package = 0; package < static_cast<int>(machine.packages.size()); ++package) {
-    if (std::find(of_gpu.begin(), of_gpu.end(), package) == of_gpu.end()) continue;
-    const auto inside = [&](DeviceId device) {
-      if (device.kind == DeviceKind::package) return device.index == package;
-      return device.kind == DeviceKind::gpu && of_gpu[index(device.index)] == package;
-    };
-    // A PCIe switch or NIC hangs under one package: only buses and GPU links leave it inside the host.
-    double leaving = crossing(machine, inside, [](const Link& link) { return link.kind != LinkKind::pcie; });
-    if (several_hosts) leaving += nics_bandwidth(machine, of_nic, package);
+    const std::set<DeviceId> own = devices_under(machine, package);
+    const auto inside = [&own](DeviceId device) { return own.contains(device); };
+    if (std::none_of(own.begin(), own.end(), [](DeviceId id) { return id.kind == DeviceKind::gpu; }))
+      continue;
+    double leaving = crossing(machine, inside);
+    if (several_hosts) {
+      leaving += nics_bandwidth(machine, [&](int nic) { return inside({DeviceKind::nic, nic}); });
+    }
     add(cut, leaving, group.count);
   }
 }
@@ -131,7 +137,7 @@ Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
   for (const HostGroup& group : cluster.groups) {
     add_ranks(ranks, group);
     add_packages(packages, group, several_hosts);
-    const double nics = nics_bandwidth(group.machine, {}, -1);
+    const double nics = nics_bandwidth(group.machine, [](int) { return true; });
     add(hosts, nics, group.count);
     host_total += nics * group.count;
   }

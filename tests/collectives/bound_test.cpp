@@ -85,6 +85,23 @@ TEST(Bound, SeesANicsNarrowPcieLink) {
   EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).time.value, 1.0 / 4);
 }
 
+TEST(Bound, CountsANicOfTwoSocketsForBoth) {
+  // One socket reaches it over 16 GB/s, the other over 4, and each the other socket over 32: 42 on average.
+  Machine machine = two_sockets();
+  machine.links.push_back({{DeviceKind::nic, 0},
+                           {DeviceKind::package, 1},
+                           LinkKind::pcie,
+                           gigabytes_per_second(4),
+                           microseconds(1)});
+  machine.nics.front().ports.front().bandwidth = gigabytes_per_second(1000);
+  const Bound bound = allreduce_bound(hosts_like(machine, 2), kPayload);
+  EXPECT_EQ(bound.cut, "2 hosts, each with NICs of 20.0 GB/s");
+  machine.links.back().bandwidth = {};
+  machine.links[machine.links.size() - 2].bandwidth = {};
+  EXPECT_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).cut, "8 GPUs, each joined by 56.0 GB/s")
+      << "links of unknown speed limit nothing";
+}
+
 TEST(Bound, SeesAnOversubscribedLeafSwitch) {
   Cluster cluster = hosts_like(two_sockets(), 16);
   cluster.fabric.hosts_per_leaf = 4;

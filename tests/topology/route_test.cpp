@@ -1,0 +1,116 @@
+#include "topology/route.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/topology/support.hpp"
+#include "topology/presets.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::usage_sentence;
+
+/// The names of the resources from one rank to another.
+std::vector<std::string> route_names(const Router& router, int from, int to, int rail = -1) {
+  std::vector<ResourceId> route;
+  router.route(from, to, rail, route);
+  std::vector<std::string> names;
+  for (const ResourceId resource : route) names.push_back(router.name(resource));
+  return names;
+}
+
+TEST(Router, TakesNvlinkInsideASocketAndTheBusAcross) {
+  const Cluster cluster = preset("minsky", 1);
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 0, 1), ElementsAre("host 0: gpu0 -> gpu1 (nvlink)"));
+  EXPECT_THAT(route_names(router, 1, 0), ElementsAre("host 0: gpu1 -> gpu0 (nvlink)"));
+  EXPECT_THAT(route_names(router, 1, 2),
+              ElementsAre("host 0: gpu1 -> package0 (nvlink)", "host 0: package0 -> package1 (socket-bus)",
+                          "host 0: package1 -> gpu2 (nvlink)"));
+  EXPECT_THAT(route_names(router, 2, 2), ElementsAre());
+}
+
+TEST(Router, LeavesAHostByTheNearestNic) {
+  const Cluster cluster = preset("minsky", 3);
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 0, 9),
+              ElementsAre("host 0: gpu0 -> package0 (nvlink)", "host 0: package0 -> mlx5_0 (pcie)",
+                          "host 0: mlx5_0 out", "host 2: mlx5_0 in", "host 2: mlx5_0 -> package0 (pcie)",
+                          "host 2: package0 -> gpu1 (nvlink)"));
+  EXPECT_THAT(route_names(router, 2, 11), ::testing::Contains("host 0: mlx5_1 out"));
+  EXPECT_THAT(route_names(router, 0, 9, 1), ::testing::Contains("host 0: mlx5_1 out"))
+      << "the rail that was asked for";
+  EXPECT_THAT(route_names(router, 0, 9, 2), ::testing::Contains("host 0: mlx5_0 out"))
+      << "modulo their number";
+}
+
+TEST(Router, LetsRanksTakeTurnsOnNicsThatAreEquallyNear) {
+  const Cluster cluster = preset("summit", 2);
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 0, 6), ::testing::Contains("host 0: mlx5_0 out"));
+  EXPECT_THAT(route_names(router, 1, 7), ::testing::Contains("host 0: mlx5_1 out"));
+}
+
+TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {
+  Cluster cluster = preset("minsky", 4);
+  cluster.fabric.hosts_per_leaf = 2;
+  cluster.fabric.leaf_uplink = gigabytes_per_second(5);
+  cluster.fabric.latency = microseconds(1);
+  cluster.fabric.spine_latency = microseconds(10);
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 0, 4), ::testing::Not(::testing::Contains(HasSubstr("leaf"))));
+  const auto far = route_names(router, 0, 8);
+  EXPECT_THAT(far, ::testing::Contains("leaf switch 0: uplinks up"));
+  EXPECT_THAT(far, ::testing::Contains("leaf switch 1: uplinks down"));
+  std::vector<ResourceId> route;
+  const Seconds near_latency = router.route(0, 4, -1, route);
+  const Seconds far_latency = router.route(0, 8, -1, route);
+  EXPECT_NEAR((far_latency - near_latency).value, 10e-6, 1e-12);
+  EXPECT_EQ(router.bandwidth(route.back()).known(), true);
+}
+
+TEST(Router, KnowsTheBandwidthOfWhatItNames) {
+  const Cluster cluster = preset("minsky", 2);
+  const Router router(cluster);
+  std::vector<ResourceId> route;
+  router.route(0, 1, -1, route);
+  EXPECT_DOUBLE_EQ(router.bandwidth(route.front()).gigabytes_per_second(), 40);
+  for (ResourceId resource = 0; resource < router.resource_count(); ++resource) {
+    EXPECT_FALSE(router.name(resource).empty());
+  }
+}
+
+TEST(Router, OfUnlikeHostsKeepsThemApart) {
+  Cluster cluster = preset("minsky", 2);
+  cluster.groups.push_back({with_gpus(preset("minsky", 1).host(0), 2), 3});
+  const Router router(cluster);
+  EXPECT_EQ(cluster.ranks(), 14);
+  EXPECT_THAT(route_names(router, 7, 13), ::testing::Contains("host 4: package0 -> gpu1 (nvlink)"));
+  EXPECT_THAT(route_names(router, 8, 9), ElementsAre("host 2: gpu0 -> gpu1 (nvlink)"));
+}
+
+TEST(Router, RefusesHostsThatCannotReachEachOther) {
+  Cluster cluster = preset("minsky", 2);
+  for (Nic& nic : cluster.groups.front().machine.nics) nic.ports.front().up = false;
+  EXPECT_THAT(usage_sentence([&] { Router{cluster}; }), HasSubstr("no network port that is up"));
+  cluster.groups.front().count = 1;
+  EXPECT_NO_THROW(Router{cluster});
+}
+
+TEST(WithRanks, FillsHostsOrPartOfOne) {
+  const Cluster one = preset("minsky", 1);
+  EXPECT_EQ(with_ranks(one, 64).host_count(), 16);
+  EXPECT_EQ(with_ranks(one, 4).host_count(), 1);
+  const Cluster part = with_ranks(one, 2);
+  EXPECT_EQ(part.ranks(), 2);
+  EXPECT_NO_THROW(part.validate());
+  EXPECT_THAT(usage_sentence([&] { with_ranks(one, 6); }), HasSubstr("6 ranks do not fill hosts of 4"));
+  EXPECT_THAT(usage_sentence([&] { with_ranks(one, 0); }), HasSubstr("0 ranks"));
+}
+
+}  // namespace
+}  // namespace polyring

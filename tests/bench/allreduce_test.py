@@ -1,0 +1,116 @@
+"""polyring allreduce under mpiexec: right results of every kind, the sizes asked for, and a report from them."""
+
+import json
+import unittest
+
+from program import ProgramTest, main
+
+QUICK = ("-n", "3", "-w", "1")
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Allreduce(ProgramTest):
+    def measure(self, ranks, *words):
+        """The result's rows, none of them wrong; out of place and in place of everything."""
+        path = self.folder / "result.json"
+        path.unlink(missing_ok=True)
+        self.stdout = self.succeed("allreduce", *QUICK, *words, "-J", path, ranks=ranks)
+        self.result = json.loads(path.read_text(encoding="utf-8"))
+        rows = self.result["rows"]
+        for row in rows:
+            self.assertEqual((row["wrong"], row["ranks"], row["source"]), (0, ranks or 1, "measured"), row)
+            self.assertGreater(row["time_us"]["min"], 0)
+            self.assertLessEqual(row["time_us"]["min"], row["time_us"]["median"])
+            self.assertEqual(len(row["time_us"]["samples"]), 3)
+            size = row["algbw_GBps"] * row["time_us"]["median"] * 1e3
+            self.assertAlmostEqual(size, row["size_bytes"], delta=1e-3 * row["size_bytes"])
+            factor = 2 * (row["ranks"] - 1) / row["ranks"]
+            self.assertAlmostEqual(row["busbw_GBps"], row["algbw_GBps"] * factor, delta=1e-6 + 1e-3 * row["algbw_GBps"])
+        places = [sorted((row["algorithm"], row["size_bytes"]) for row in rows if row["in_place"] == x) for x in (False, True)]
+        self.assertEqual(places[0], places[1])
+        return rows
+
+    def sizes(self, *words):
+        return sorted({row["size_bytes"] for row in self.measure(2, "--algorithm", "mpi", *words)})
+
+    def test_acceptance(self):
+        sizes = [1 << shift for shift in range(10, 21)]
+        rows = self.measure(4, "--dims", "2x2", "-b", "1K", "-e", "1M", "--algorithm", "multi-ring,mpi")
+        for name in ("multi-ring", "mpi"):
+            for place in (False, True):
+                found = [r["size_bytes"] for r in rows if r["algorithm"] == name and r["in_place"] == place]
+                self.assertEqual(sorted(found), sizes)
+        self.assertEqual({row["dims"] for row in rows if row["algorithm"] == "multi-ring"}, {"2x2"})
+        self.assertEqual(len(self.result["placement"]), 4)
+        self.assertRegex(self.stdout, r"size +count +type +redop +root +time +algbw +busbw +#wrong")
+        before = (self.folder / "result.json").read_bytes()
+        self.succeed("allreduce", *QUICK, "-e", "1K", "-J", "result.json", ranks=2)
+        self.assertEqual((self.folder / "result.json").read_bytes(), before)
+        second = json.loads((self.folder / "result.json.1").read_text(encoding="utf-8"))
+        self.assertEqual(second["rows"][0]["ranks"], 2)
+
+    def test_report(self):
+        self.measure(2, "-e", "4K")
+        ran = self.run_program("report", "result.json", "--out", "r")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("multi-ring", (self.folder / "r/report.md").read_text(encoding="utf-8"))
+        if "matplotlib" in ran.stderr:
+            raise unittest.SkipTest(ran.stderr)
+        self.assertEqual((self.folder / "r/result-bus-bandwidth.png").read_bytes()[:8], PNG)
+        self.succeed("report", "result.json", "--out", "r")
+        self.assertTrue((self.folder / "r.1/report.md").exists())
+
+    def test_one_rank(self):
+        for ranks in (0, 1):
+            self.measure(ranks, "-e", "4K")
+            self.assertIn("nothing to reduce", self.stdout)
+            self.assertIn("nothing to reduce", " ".join(self.result["notes"]))
+
+    def test_three_ranks(self):
+        names = {"halving-doubling", "direct", "tree", "parameter-server", "ring", "multi-ring", "mpi"}
+        rows = self.measure(3, "-b", "4", "-e", "64K", "-f", "4", "--algorithm", ",".join(sorted(names)))
+        self.assertEqual({row["algorithm"] for row in rows}, names)
+
+    def test_every_kind_and_operation(self):
+        for kind in ("float", "double", "half", "bfloat16", "int32", "int64"):
+            for op in ("sum", "prod", "min", "max", "avg"):
+                with self.subTest(kind=kind, op=op):
+                    rows = self.measure(2, "-b", "1000", "-e", "1000", "-d", kind, "-o", op)
+                    self.assertEqual({row["op"] for row in rows}, {op})
+                    self.assertEqual(len(rows), 4)
+
+    def test_sizes(self):
+        self.assertEqual(self.sizes("-b", "1K", "-e", "4K"), [1024, 2048, 4096])
+        self.assertEqual(self.sizes("-b", "1K", "-e", "40K", "-f", "3"), [1024, 3072, 9216, 27648])
+        self.assertEqual(self.sizes("-b", "1K", "-e", "4K", "-i", "1K"), [1024, 2048, 3072, 4096])
+        self.assertEqual(self.sizes("-b", "1K", "-e", "3K", "-i", "1500"), [1024, 2524])
+        self.assertEqual(self.sizes("-b", "1", "-e", "9"), [4, 8])
+
+    def test_sizes_of_a_model(self):
+        path = self.folder / "result.json"
+        self.succeed("allreduce", "--model", "resnet50", "-n", "2", "-w", "1", "--algorithm", "mpi", "-J", path, ranks=2)
+        counts = {row["count"] for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
+        # Widths of ResNet-50's layers, its first and largest convolutions, and its classifier.
+        expected = {64, 128, 256, 512, 1000, 1024, 2048, 64 * 3 * 7 * 7, 512 * 512 * 3 * 3, 2048 * 1000}
+        self.assertLessEqual(expected, counts)
+        self.assertEqual(max(counts), 512 * 512 * 3 * 3)
+
+    def test_ddl_options(self):
+        rows = self.measure(4, "-e", "1K", "--algorithm", "multi-ring", "--ddl-options", "-mode p:2x2")
+        self.assertEqual({row["dims"] for row in rows}, {"2x2"})
+
+    def test_lanes_chunks_and_patterns(self):
+        rows = self.measure(
+            4, "-b", "100K", "-e", "100K", "--algorithm", "multi-ring", "--dims", "2x2", "--lanes", "3", "--chunk", "8K",
+            "--patterns", "ring,halving",
+        )
+        self.assertEqual({(row["lanes"], row["chunk_bytes"]) for row in rows}, {(3, 8192)})
+
+    def test_unchecked(self):
+        self.succeed("allreduce", *QUICK, "-e", "1K", "-c", "0", "-J", "unchecked.json", ranks=2)
+        rows = json.loads((self.folder / "unchecked.json").read_text(encoding="utf-8"))["rows"]
+        self.assertEqual({row["wrong"] for row in rows}, {None})
+
+
+if __name__ == "__main__":
+    main()

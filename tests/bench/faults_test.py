@@ -1,0 +1,131 @@
+"""A rank that dies or hangs ends the whole job, with a sentence that names who is missing. Either MPI."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from program import PROGRAM, TIMEOUT, ProgramTest, command, main
+
+TIMEOUT_S = 3
+RANKS = 3
+ENDLESS = ("-b", "8M", "-e", "8M", "-n", "1000000", "--timeout", TIMEOUT_S)
+
+
+def parents():
+    """Each process and its parent."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as stat:
+                found[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # ended meanwhile
+    return found
+
+
+def ranks_below(job):
+    """The polyring processes that this job has started, and no other's: rank to process."""
+    above = parents()
+    ranks = {}
+    for process in above:
+        ancestor = process
+        while ancestor in above and ancestor != job:
+            ancestor = above[ancestor]
+        if ancestor != job:
+            continue
+        try:
+            if not os.path.samefile(f"/proc/{process}/exe", PROGRAM):
+                continue
+            with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as environment:
+                number = re.search(r"(?:OMPI_COMM_WORLD_RANK|PMIX_RANK|PMI_RANK)=(\d+)", environment.read())
+        except OSError:
+            continue
+        if number:
+            ranks[int(number.group(1))] = process
+    return ranks
+
+
+class Faults(ProgramTest):
+    def start(self, *words):
+        """The job, once it measures, and its ranks."""
+        output = (self.folder / "output").open("w", encoding="utf-8")
+        self.addCleanup(output.close)
+        job = subprocess.Popen(
+            command("allreduce", *ENDLESS, *words, ranks=RANKS),
+            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )
+        ranks = {}
+        self.addCleanup(self.end, job, ranks)
+        deadline = time.monotonic() + 30
+        while len(ranks) < RANKS:
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the ranks did not start")
+            time.sleep(0.1)
+            ranks.update(ranks_below(job.pid))
+        time.sleep(2)  # from the start of a process to its measuring
+        self.assertIsNone(job.poll(), self.output())
+        return job, ranks
+
+    def end(self, job, ranks):
+        """Whatever a failed test has left of its own job."""
+        for process in self.left(ranks):
+            os.kill(process, signal.SIGKILL)
+        if job.poll() is None:
+            job.kill()
+        job.wait()
+
+    def left(self, ranks):
+        """Those of the job's ranks that still run."""
+        alive = []
+        for process in ranks.values():
+            try:
+                if os.path.samefile(f"/proc/{process}/exe", PROGRAM):
+                    alive.append(process)
+            except OSError:
+                continue
+        return alive
+
+    def output(self):
+        return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
+
+    def ended(self, job, ranks, stopped=None):
+        """The exit code of the job, which ends in time and leaves nothing but what we have stopped ourselves."""
+        try:
+            code = job.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.fail(f"the job hangs\n{self.output()}")
+        deadline = time.monotonic() + 10
+        while set(self.left(ranks)) - {stopped} and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(set(self.left(ranks)) - {stopped}, set())
+        return code
+
+    def test_a_rank_that_dies(self):
+        job, ranks = self.start("--algorithm", "multi-ring")
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        # Who is missing is said by mpiexec, or by a rank that waits for it.
+        self.assertRegex(self.output(), r"(?i)rank \d|process|pid \d+")
+        self.assertIn(os.uname().nodename, self.output())
+
+    def test_a_rank_that_hangs_is_named(self):
+        job, ranks = self.start("--algorithm", "multi-ring")
+        os.kill(ranks[1], signal.SIGSTOP)
+        self.assertEqual(self.ended(job, ranks, stopped=ranks[1]), TIMEOUT, self.output())
+        self.assertRegex(self.output(), r"(?m)^polyring: rank [02] \(\S+\): .*rank 1\b.*\n")
+
+    def test_a_rank_that_hangs_in_mpi(self):
+        job, ranks = self.start("--algorithm", "mpi")
+        os.kill(ranks[1], signal.SIGSTOP)
+        code = self.ended(job, ranks, stopped=ranks[1])
+        if "BAD TERMINATION" in self.output():  # MPICH's mpiexec may give the code of a rank that it has killed itself
+            self.assertNotEqual(code, 0)
+        else:
+            self.assertEqual(code, TIMEOUT, self.output())
+        self.assertRegex(self.output(), r"(?m)^polyring: rank [02] \(\S+\): .* did not finish within 3\.00 s")
+
+
+if __name__ == "__main__":
+    main()

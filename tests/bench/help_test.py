@@ -1,0 +1,54 @@
+"""--help and --version: every subcommand shows an example and all of its options."""
+
+import re
+
+from program import SUBCOMMANDS, ProgramTest, main
+
+OPTIONS = {
+    "probe": "--machine --from --rails --format",
+    "plan": "--machine --from --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size",
+    "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --ranks --count",
+    "allreduce": "--algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --op --minbytes --maxbytes "
+    "--stepfactor --stepbytes --model --iters --warmup_iters --check --timeout --output_file",
+    "train": "--model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype "
+    "--op --bucket --no-overlap --iters --timeout --output_file",
+    "scale": "--machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
+    "--lanes --chunk --gpus --bucket --overlap --datatype --output_file",
+    "report": "--out",
+}
+# As nccl-tests has them.
+LETTERS = {
+    "allreduce": "abefinwcodTJ", "train": "adnoTJ", "scale": "amdJ", "plan": "amdns", "verify": "an", "probe": "m",
+    "report": "",
+}
+
+
+class Help(ProgramTest):
+    def test_of_the_program_lists_the_subcommands(self):
+        text = self.succeed("--help")
+        for name in SUBCOMMANDS:
+            self.assertRegex(text, rf"(?m)^ +{name} +\w")
+
+    def test_of_each_subcommand(self):
+        for name in SUBCOMMANDS:
+            with self.subTest(name=name):
+                text = self.succeed(name, "--help")
+                self.assertRegex(text, rf"Example:\n +(mpirun -np \d+ )?polyring {name} ")
+                options = text.split("Example:")[0]
+                shown = set(re.findall(r"(?m)^  (?:-\w,)?(--[\w-]+)", options)) - {"--help"}
+                self.assertEqual(shown, set(OPTIONS[name].split()))
+                letters = set(re.findall(r"(?m)^  -(\w),", options)) - {"h"}
+                self.assertEqual(letters, set(LETTERS[name]))
+
+    def test_examples_are_accepted(self):
+        for name in ("probe", "plan", "verify", "scale"):
+            with self.subTest(name=name):
+                example = re.search(r"Example:\n +polyring (.*)", self.succeed(name, "--help")).group(1)
+                self.assertTrue(self.succeed(*example.split()))
+
+    def test_version(self):
+        self.assertRegex(self.succeed("--version"), r"^polyring \d+\.\d+\.\d+ \(\S+\)\n$")
+
+
+if __name__ == "__main__":
+    main()

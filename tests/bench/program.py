@@ -1,0 +1,73 @@
+"""Runs polyring, alone or under mpiexec, for the tests beside this file.
+
+Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC, POLYRING_SANITIZE.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["POLYRING_PROGRAM"]
+MPIEXEC = os.environ["POLYRING_MPIEXEC"]
+SANITIZED = bool(os.environ.get("POLYRING_SANITIZE"))
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
+USAGE = 6
+TIMEOUT = 4
+PATIENCE_S = 120
+
+SUBCOMMANDS = ("probe", "plan", "verify", "allreduce", "train", "scale", "report")
+
+
+def command(*arguments, ranks=0):
+    """The words of the command line; without mpiexec for 0 ranks."""
+    start = [MPIEXEC, "-n", str(ranks)] if ranks else []
+    return [*start, PROGRAM, *map(str, arguments)]
+
+
+def main():
+    """unittest.main(), but with CTest's code for skipped where all tests were."""
+    result = unittest.main(module="__main__", exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if result.testsRun > 0 and len(result.skipped) == result.testsRun else 0)
+
+
+class ProgramTest(unittest.TestCase):
+    """Each test has an empty folder of its own, in which the program runs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+
+    def run_program(self, *arguments, ranks=0):
+        return subprocess.run(
+            command(*arguments, ranks=ranks),
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        )
+
+    def succeed(self, *arguments, ranks=0):
+        ran = self.run_program(*arguments, ranks=ranks)
+        self.assertEqual(ran.returncode, 0, f"{arguments}\n{ran.stdout}{ran.stderr}")
+        return ran.stdout
+
+    def files(self):
+        return {path.relative_to(self.folder): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+
+    def refused(self, *arguments, ranks=0, naming=""):
+        """One sentence that contains `naming`, exit code 6, nothing on standard output and nothing written."""
+        with self.subTest(arguments=arguments, ranks=ranks):
+            before = self.files()
+            ran = self.run_program(*arguments, ranks=ranks)
+            self.assertEqual(ran.returncode, USAGE, ran.stdout + ran.stderr)
+            self.assertEqual(ran.stdout, "")
+            # mpiexec has more to say about a job that fails.
+            sentences = [line for line in ran.stderr.splitlines() if not ranks or line.startswith("polyring: ")]
+            self.assertEqual(len(sentences), 1, ran.stderr)
+            self.assertTrue(sentences[0].startswith("polyring: "), ran.stderr)
+            self.assertIn(naming, sentences[0])
+            self.assertLess(len(sentences[0]), 700)
+            self.assertEqual(self.files(), before)

@@ -1,0 +1,31 @@
+"""What scale, plan and verify print, against tests/golden/bench. POLYRING_UPDATE_GOLDEN=1 writes the files anew."""
+
+import os
+
+from program import GOLDEN, ProgramTest, main
+
+TABLES = {
+    "scale-minsky": "scale --machine minsky",
+    "scale-minsky-one-rail": "scale --machine minsky --rails 1",
+    "scale-minsky-overlap": "scale --machine minsky --overlap --bucket fused:64MiB",
+    "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
+    "verify-2x2": "verify --dims 2x2",
+}
+
+
+class Tables(ProgramTest):
+    maxDiff = None
+
+    def test_golden(self):
+        for name, words in TABLES.items():
+            with self.subTest(name=name):
+                text = self.succeed(*words.split())
+                path = GOLDEN / f"{name}.txt"
+                if os.environ.get("POLYRING_UPDATE_GOLDEN"):
+                    GOLDEN.mkdir(exist_ok=True)
+                    path.write_text(text, encoding="utf-8")
+                self.assertEqual(text, path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Bad input under mpiexec: rank 0's sentence, once, and its exit code; other subcommands run on rank 0 alone."""
+
+from program import ProgramTest, main
+
+CASES = {
+    ("allreduce", "--nonsense"): "--nonsense",
+    ("nonsense",): "nonsense",
+    (): "subcommand",
+    ("allreduce", "--dims", "4x8"): "4x8 make 32 ranks, but there are 2",
+    ("allreduce", "-b", "0"): "--minbytes",
+    ("allreduce", "-b", "2K", "-e", "1K"): "--maxbytes",
+    ("allreduce", "--algorithm", "nonsense"): "nonsense",
+    ("allreduce", "-J", "missing/x.json"): "missing/x.json",
+    ("train",): "--compute-ms",
+    ("train", "--compute-ms", "5", "--dims", "2x2"): "2x2 make 4 ranks, but there are 2",
+    ("train", "--compute-ms", "5", "--bucket", "fused:0"): "buckets",
+    ("train", "--compute-ms", "5", "-J", "missing/x.json"): "missing/x.json",
+    ("probe", "--machine", "nonsense"): "nonsense",
+}
+
+
+class UsageUnderMpi(ProgramTest):
+    def test_one_sentence(self):
+        for words, naming in CASES.items():
+            self.refused(*words, ranks=2, naming=naming)
+
+    def test_one_process_prints(self):
+        for words in (
+            ("--version",),
+            ("allreduce", "--help"),
+            ("probe", "--machine", "minsky"),
+            ("plan", "--machine", "minsky", "--ranks", "16"),
+            ("verify", "--dims", "2x2"),
+            ("scale", "--machine", "minsky", "--gpus", "4"),
+        ):
+            with self.subTest(words=words):
+                self.assertEqual(self.succeed(*words, ranks=2), self.succeed(*words))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Bad input: one sentence, exit code 6, nothing on standard output, nothing written, no hang."""
+
+import json
+
+from program import SUBCOMMANDS, ProgramTest, main
+
+MINSKY = ("--machine", "minsky")
+TRAIN = ("train", "--compute-ms", "5")
+ANY_PLAN = (("plan", *MINSKY), ("verify",), ("scale", *MINSKY), ("allreduce",), TRAIN)
+WRITERS = (("allreduce",), TRAIN, ("scale", *MINSKY))
+HWLOC = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
+
+
+class Usage(ProgramTest):
+    def test_subcommands_and_options(self):
+        self.refused(naming="subcommand")
+        self.refused("nonsense", naming="nonsense")
+        self.refused("--nonsense", naming="--nonsense")
+        self.refused("", naming="empty")
+        for name in SUBCOMMANDS:
+            files = ["x.json"] if name == "report" else []
+            self.refused(name, *files, "--nonsense", naming="--nonsense")
+            if not files:
+                self.refused(name, "stray", naming="stray")
+        for name in ("compare", "accept"):
+            self.refused(name, naming=name)
+        self.refused("probe", "--machine", naming="--machine")
+        self.refused("plan", *MINSKY, "--dims", "", naming="empty")
+
+    def test_dimensions(self):
+        counted = (("verify", "--ranks", "6"), ("plan", *MINSKY, "--ranks", "16"))
+        for words in (*counted, ("scale", *MINSKY), ("allreduce",), TRAIN):
+            self.refused(*words, "--dims", "4x8", naming="4x8 make 32 ranks")
+            self.refused(*words, "--ddl-options", "-mode p:4x8", naming="4x8 make 32 ranks")
+        for words in ANY_PLAN:
+            for dims in ("0x4", "-4", "4xx", "x", "4x", "four", "4.5x2", "65536x65536"):
+                self.refused(*words, "--dims", dims, naming=dims)
+            self.refused(*words, "--ddl-options", "-mode q:4x8", naming="q:4x8")
+            self.refused(*words, "--ddl-options", "nonsense", naming="nonsense")
+            self.refused(*words, "--dims", "1", "--ddl-options", "-mode p:1", naming="--ddl-options")
+
+    def test_plans(self):
+        for words in ANY_PLAN:
+            self.refused(*words, "--algorithm", "nonsense", naming="nonsense")
+            self.refused(*words, "--lanes", "0", naming="--lanes")
+            self.refused(*words, "--lanes", "-1", naming="--lanes")
+            self.refused(*words, "--chunk", "0", naming="--chunk")
+            self.refused(*words, "--chunk", "-1", naming="--chunk")
+            self.refused(*words, "--chunk", "5Q", naming="5Q")
+            self.refused(*words, "--algorithm", "ring", "--patterns", "ring", naming="--patterns")
+        for name in (("plan", *MINSKY), ("verify",), ("scale", *MINSKY)):
+            self.refused(*name, "--algorithm", "mpi", naming="mpi")
+        self.refused("plan", *MINSKY, "--patterns", "nonsense", naming="nonsense")
+        self.refused("plan", *MINSKY, "--ranks", "8", "--dims", "4x2", "--patterns", "ring", naming="patterns")
+
+    def test_plan_and_verify(self):
+        for ranks in ("0", "-4", "1.5", "x", "99999999999"):
+            self.refused("plan", *MINSKY, "--ranks", ranks, naming="--ranks")
+        self.refused("plan", *MINSKY, "--ranks", "6", naming="hosts of 4")
+        for size in ("0", "-1", "3", "5Q"):
+            self.refused("plan", *MINSKY, "--size", size, naming="--size")
+        self.refused("plan", *MINSKY, "--datatype", "nonsense", naming="nonsense")
+        self.refused("plan", *MINSKY, "--ranks", "256", "--chunk", "1", naming="--chunk")
+        for ranks in ("0", "-3", "x", "4..", "4,,8"):
+            self.refused("verify", "--ranks", ranks, naming=ranks)
+        self.refused("verify", "--ranks", "4..2", naming="ends before it begins")
+        self.refused("verify", "--ranks", "4,2147483647", naming="2147483647")
+        self.refused("verify", "--ranks", "4", "--algorithm", "ring,nonsense", naming="nonsense")
+        for count in ("-1", "x", "99999999999999999999"):
+            self.refused("verify", "--count", count, naming="--count")
+
+    def test_machines(self):
+        for words in (("probe",), ("plan",), ("scale",)):
+            self.refused(*words, "--machine", "nonsense", naming="nonsense")
+            self.refused(*words, *MINSKY, "--from", "x", naming="--from")
+            for rails in ("0", "-1", "3", "x"):
+                self.refused(*words, *MINSKY, "--rails", rails, naming="rails")
+        self.refused("probe", "--format", "nonsense", naming="nonsense")
+
+    def test_files_of_machines(self):
+        whole = HWLOC + '<topology version="2.0">\n  <object type="Machine" os_index="0"/>\n</topology>\n'
+        broken = {
+            "empty.xml": "",
+            "not.xml": "GPU0 GPU1\n",
+            "html.xml": "<html><body>404</body></html>\n",
+            "truncated.xml": whole[:140],
+            "not.json": '{"hosts": [',
+            "other.json": '{"name": "x"}',
+        }
+        third = HWLOC.replace("hwloc2", "hwloc3") + '<topology version="3.0">\n</topology>\n'
+        for name, text in {**broken, "third.xml": third}.items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        (self.folder / "folder.xml").mkdir()
+        for words in (("probe",), ("plan",), ("scale",)):
+            for path in ("missing.xml", "folder.xml", *broken):
+                self.refused(*words, "--from", path, naming=path)
+            self.refused(*words, "--from", "third.xml", naming="version 3")
+
+    def test_scale_needs_gpus(self):
+        machine = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
+        for host in machine["hosts"]:
+            gone = {gpu["name"] for gpu in host["gpus"]}
+            host["gpus"] = []
+            host["links"] = [link for link in host["links"] if not gone & {link["from"], link["to"]}]
+        (self.folder / "bare.json").write_text(json.dumps(machine), encoding="utf-8")
+        self.assertTrue(self.succeed("probe", "--from", "bare.json"))
+        self.refused("scale", "--from", "bare.json", naming="no GPUs")
+
+    def test_scale(self):
+        for gpus in ("0", "-4", "x", "4..", "4,,8", "99999999999"):
+            self.refused("scale", *MINSKY, "--gpus", gpus, naming="--gpus")
+        self.refused("scale", *MINSKY, "--gpus", "256..4", naming="ends before it begins")
+        self.refused("scale", *MINSKY, "--gpus", "6", naming="hosts of 4")
+        self.refused("scale", *MINSKY, "--datatype", "nonsense", naming="nonsense")
+
+    def test_training_steps(self):
+        for words in (("scale", *MINSKY), ("train",)):
+            for ms in ("0", "-1", "nan", "inf", "x"):
+                self.refused(*words, "--compute-ms", ms, naming="--compute-ms")
+            self.refused(*words, "--compute-ms", "5", "--gpu", "P100", naming="--gpu")
+            self.refused(*words, "--gpu", "nonsense", naming="nonsense")
+            self.refused(*words, "--gpu", "P100", "--batch", "33", naming="33")
+            self.refused(*words, "--batch", "0", naming="--batch")
+            self.refused(*words, "--batch", "-1", naming="--batch")
+            for bucket in ("nonsense", "fused:0", "fused:", "fused:x"):
+                self.refused(*words, "--bucket", bucket, "--compute-ms", "5", naming="buckets")
+            self.refused(*words, "--model", "nonsense", "--compute-ms", "5", naming="nonsense")
+        self.refused("train", naming="--compute-ms")
+
+    def test_measuring(self):
+        for words in (("allreduce",), TRAIN):
+            for count in ("0", "-1", "x"):
+                self.refused(*words, "--iters", count, naming="--iters")
+            for time in ("0", "-1", "x"):
+                self.refused(*words, "--timeout", time, naming="--timeout")
+            self.refused(*words, "--datatype", "nonsense", naming="nonsense")
+            self.refused(*words, "--op", "nonsense", naming="nonsense")
+        self.refused("allreduce", "--warmup_iters", "-1", naming="--warmup_iters")
+        self.refused("allreduce", "--check", "2", naming="--check")
+        self.refused("allreduce", "--model", "nonsense", naming="nonsense")
+        self.refused("allreduce", "--model", "resnet50", "-b", "1K", naming="--minbytes")
+
+    def test_sizes(self):
+        for size in ("0", "-1", "5Q"):
+            self.refused("allreduce", "-b", size, naming="--minbytes")
+            self.refused("allreduce", "-e", size, naming="--maxbytes")
+        self.refused("allreduce", "-b", "2K", "-e", "1K", naming="above --maxbytes")
+        for factor in ("1", "0", "-2", "x"):
+            self.refused("allreduce", "-f", factor, naming="--stepfactor")
+        for step in ("0", "-1", "x"):
+            self.refused("allreduce", "-i", step, naming="--stepbytes")
+        self.refused("allreduce", "-i", "1K", "-f", "2", naming="--stepbytes")
+        self.refused("allreduce", "-b", "1", "-e", "1T", "-i", "1", naming="--stepbytes")
+
+    def test_unwritable_results(self):
+        (self.folder / "file").write_text("in the way", encoding="utf-8")
+        for words in WRITERS:
+            self.refused(*words, "-J", "file/x.json", naming="file/x.json")
+            self.refused(*words, "-J", "missing/x.json", naming="missing/x.json")
+            self.refused(*words, "-J", ".", naming="folder")
+            self.refused(*words, "-J", "", naming="empty")
+
+    def test_reports(self):
+        self.succeed("scale", *MINSKY, "--gpus", "4", "-J", "good.json")
+        good = (self.folder / "good.json").read_text(encoding="utf-8")
+        (self.folder / "truncated.json").write_text(good[: len(good) // 2], encoding="utf-8")
+        document = json.loads(good)
+        for name, change in {
+            "other.json": {"format": "other"},
+            "newer.json": {"version": document["version"] + 1},
+            "rowless.json": {"rows": "none"},
+        }.items():
+            (self.folder / name).write_text(json.dumps({**document, **change}), encoding="utf-8")
+        self.refused("report", naming="files")
+        for path in ("missing.json", "truncated.json", "other.json", "newer.json", "rowless.json"):
+            self.refused("report", path, "--out", "r", naming=path)
+            self.refused("report", "good.json", path, "--out", "r", naming=path)
+        self.refused("report", "good.json", "--out", "good.json/r", naming="good.json/r")
+        self.refused("report", "good.json", "--out", "", naming="empty")
+
+
+if __name__ == "__main__":
+    main()

@@ -94,7 +94,7 @@ class Usage(ProgramTest):
         for words in (("probe",), ("plan",), ("scale",)):
             for path in ("missing.xml", "folder.xml", *broken):
                 self.refused(*words, "--from", path, naming=path)
-            self.refused(*words, "--from", "third.xml", naming="version 3")
+            self.refused(*words, "--from", "third.xml", naming="format 3")
 
     def test_scale_needs_gpus(self):
         machine = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))

@@ -16,7 +16,7 @@ void MachineOptions::add_to(CLI::App& app) {
   for (const std::string_view name : preset_names())
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   auto* machine =
-      app.add_option("-m,--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
+      app.add_option("--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
   app.add_option("--from", file, "hwloc XML, or JSON of `polyring probe`; without either, this machine")
       ->type_name("FILE")
       ->excludes(machine);
@@ -43,7 +43,7 @@ void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorit
   for (const Algorithm& algorithm : polyring::algorithms()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
   }
-  auto* option = app.add_option("-a,--algorithm", algorithms, known)->capture_default_str();
+  auto* option = app.add_option("--algorithm", algorithms, known)->capture_default_str();
   if (several) {
     option->delimiter(',')->type_name("NAME,…");
   } else {

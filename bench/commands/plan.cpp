@@ -132,12 +132,10 @@ void add_plan(CommandLine& line) {
   app.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
       ->capture_default_str()
       ->type_name("TYPE");
-  app.add_option("-n,--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
+  app.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24));
-  app.add_option("-s,--size", options->size, "Payload of each rank")
-      ->capture_default_str()
-      ->type_name("SIZE");
+  app.add_option("--size", options->size, "Payload of each rank")->capture_default_str()->type_name("SIZE");
 }
 
 }  // namespace polyring

@@ -67,7 +67,7 @@ void add_verify(CommandLine& line) {
   std::vector<std::string> all;
   for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
   options->plan.add_to(app, std::move(all), true);
-  app.add_option("-n,--ranks", options->ranks,
+  app.add_option("--ranks", options->ranks,
                  "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
       ->type_name("LIST");
   app.add_option("--count", options->count, "Elements of the payload")

@@ -18,8 +18,7 @@ OPTIONS = {
 }
 # As nccl-tests has them.
 LETTERS = {
-    "allreduce": "abefinwcodTJ", "train": "adnoTJ", "scale": "amdJ", "plan": "amdns", "verify": "an", "probe": "m",
-    "report": "",
+    "allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "report": "",
 }
 
 

@@ -17,9 +17,7 @@ OPTIONS = {
     "report": "--out",
 }
 # As nccl-tests has them.
-LETTERS = {
-    "allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "report": "",
-}
+LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "report": ""}
 
 
 class Help(ProgramTest):

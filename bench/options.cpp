@@ -1,5 +1,7 @@
 #include "bench/options.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 

@@ -1,5 +1,7 @@
 #include "collectives/plan.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

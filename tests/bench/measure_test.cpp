@@ -1,0 +1,323 @@
+// Run under mpirun with any number of ranks: what the measuring loops do with allreduces that sleep, scribble
+// and err on purpose. Prints one line per failure and a summary on rank 0.
+#include "bench/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "bench/training.hpp"
+#include "collectives/baselines/mpi.hpp"
+#include "collectives/transports/mpi.hpp"
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr Count kCount = 2500;
+constexpr ElementKind kKind = ElementKind::float32;
+constexpr std::size_t kBytes = kCount * sizeof(float);
+
+class Fake final : public Allreduce {
+ public:
+  using Run = std::function<void(const std::byte* input, std::byte* output)>;
+
+  explicit Fake(Run run) : run_(std::move(run)) {}
+  std::string algorithm() const override { return "fake"; }
+  std::string implementation() const override { return "test"; }
+  void run(const std::byte* input, std::byte* output) override { run_(input, output); }
+
+ private:
+  Run run_;
+};
+
+Rival rival(std::string name, Fake::Run run) {
+  return {std::move(name), {}, std::make_unique<Fake>(std::move(run))};
+}
+
+class MeasureTest {
+ public:
+  explicit MeasureTest(const MpiWorld& world)
+      : world_(world),
+        transport_(make_mpi_transport(world, Seconds{30})),
+        watchdog_(fmt::format("rank {}", world.rank()), Seconds{30}),
+        payload_(kKind, ReduceOp::sum, world.size()),
+        input_(transport_->allocate(Bytes{kBytes})),
+        output_(transport_->allocate(Bytes{kBytes})),
+        honest_(make_mpi_allreduce(world, kKind, ReduceOp::sum, kCount)) {}
+
+  /// In each iteration another rank is the slow one, and every rank must see its time.
+  void a_sample_is_the_maximum_over_the_ranks() {
+    int calls = 0;
+    std::vector<Rival> rivals;
+    rivals.push_back(rival("slow", [&](const std::byte*, std::byte*) {
+      if (calls++ % world_.size() == world_.rank()) std::this_thread::sleep_for(milliseconds(20));
+    }));
+    const auto samples = measured(rivals, {.iterations = 6, .warmup = 1, .check = false}, false);
+    expect(samples[0].microseconds.size() == 6, "not as many samples as iterations");
+    expect(!samples[0].wrong, "a result is said to be checked that was not");
+    for (const double sample : samples[0].microseconds) {
+      expect(sample >= 20e3, fmt::format("a sample of {} us is not that of the slowest rank", sample));
+      expect(same_everywhere(sample), "ranks have different samples");
+    }
+  }
+
+  void rivals_take_turns() {
+    for (const int warmup : {0, 1, 3}) {
+      std::string order;
+      std::vector<Rival> rivals;
+      for (const char name : {'A', 'B', 'C'}) {
+        rivals.push_back(rival({name}, [&order, name](const std::byte*, std::byte*) { order += name; }));
+      }
+      measured(rivals, {.iterations = 4, .warmup = warmup, .check = false}, false);
+      std::string expected;
+      for (int i = 0; i < warmup; ++i) expected += "ABC";
+      expected += "ABCBCACABABC";
+      expect(order == expected, fmt::format("{} warm-ups: {} instead of {}", warmup, order, expected));
+    }
+  }
+
+  /// Whatever the rivals leave in the buffers, each finds this rank's payload again.
+  void the_input_is_written_anew() {
+    std::vector<std::byte> fresh(kBytes);
+    payload_.fill(world_.rank(), fresh.data(), kCount);
+    for (const bool in_place : {false, true}) {
+      int calls = 0;
+      int stale = 0;
+      const Fake::Run scribble = [&](const std::byte* input, std::byte* output) {
+        ++calls;
+        stale += std::memcmp(input, fresh.data(), kBytes) != 0;
+        expect((input == output) == in_place, "in place and out of place are mistaken for each other");
+        std::memset(input_.get(), 0x55, kBytes);
+        std::memset(output_.get(), 0x55, kBytes);
+      };
+      std::vector<Rival> rivals;
+      rivals.push_back(rival("A", scribble));
+      rivals.push_back(rival("B", scribble));
+      measured(rivals, {.iterations = 5, .warmup = 2, .check = false}, in_place);
+      expect(calls == 14 && stale == 0, fmt::format("{} of {} calls found a stale input", stale, calls));
+    }
+  }
+
+  /// Rank r spoils r + 1 elements of the result of one rival; another one writes no result at all.
+  void who_is_wrong_is_not_timed() {
+    for (const bool in_place : {false, true}) {
+      std::vector<int> calls(4);
+      const auto counted = [&](std::size_t which, Count spoiled) {
+        return [&, which, spoiled](const std::byte* input, std::byte* output) {
+          ++calls[which];
+          honest_->run(input, output);
+          std::memset(output, 0xff, static_cast<std::size_t>(spoiled * size_of(kKind)));
+        };
+      };
+      std::vector<Rival> rivals;
+      rivals.push_back(rival("right", counted(0, 0)));
+      rivals.push_back(rival("wrong", counted(1, world_.rank() + 1)));
+      rivals.push_back(rival("right too", counted(2, 0)));
+      if (!in_place) rivals.push_back(rival("idle", [&](const std::byte*, std::byte*) { ++calls[3]; }));
+      const auto samples = measured(rivals, {.iterations = 3, .warmup = 2, .check = true}, in_place);
+
+      const Count ranks = world_.size();
+      for (const std::size_t right : {0, 2}) {
+        expect(samples[right].wrong == 0, "a right result is taken for a wrong one");
+        expect(samples[right].microseconds.size() == 3, "a right rival is not timed");
+        expect(calls[right] == 1 + 2 + 3, fmt::format("a right rival ran {} times", calls[right]));
+      }
+      expect(samples[1].wrong == ranks * (ranks + 1) / 2, "wrong elements are not those of all ranks");
+      expect(samples[1].microseconds.empty() && calls[1] == 1, "a wrong rival is timed");
+      if (in_place) continue;
+      expect(samples[3].wrong == ranks * kCount, "what was never written passes for a result");
+      expect(samples[3].microseconds.empty() && calls[3] == 1, "an idle rival is timed");
+    }
+  }
+
+  /// Rank 0 is slower than the others, so that ranks which chose for themselves would not agree.
+  void the_number_of_iterations_is_chosen() {
+    const auto chosen = [&](milliseconds on_first_rank) {
+      std::vector<Rival> rivals;
+      rivals.push_back(rival("sleepy", [&, on_first_rank](const std::byte*, std::byte*) {
+        if (world_.rank() == 0) std::this_thread::sleep_for(on_first_rank);
+      }));
+      const auto samples = measured(rivals, {.iterations = 0, .warmup = 1, .check = false}, false);
+      const auto iterations = samples[0].microseconds.size();
+      expect(same_everywhere(static_cast<double>(iterations)), "ranks choose different numbers");
+      return iterations;
+    };
+    const auto fast = chosen(milliseconds(0));
+    const auto medium = chosen(milliseconds(5));
+    const auto slow = chosen(milliseconds(60));
+    expect(fast > 100 && fast <= 1000, fmt::format("{} iterations of a fast rival", fast));
+    expect(medium >= 10 && medium <= 100, fmt::format("{} iterations of 5 ms", medium));
+    expect(slow == 10, fmt::format("{} iterations of 60 ms", slow));
+  }
+
+  /// The first trainer is alone; the second's buckets are delayed by the first one and by the last rank.
+  void training_steps(bool overlap) {
+    std::byte* const gradients = output_.get();
+    std::vector<Called> calls;
+    std::vector<Trainer> trainers(2);
+    for (std::size_t bucket = 0; bucket < kBuckets.size(); ++bucket) {
+      const bool late = bucket == 2 && world_.rank() == world_.size() - 1;
+      const milliseconds sleep = bucket == 0 ? kFirstBucket : late ? kLastBucket : milliseconds(0);
+      trainers[1].allreduces.push_back(std::make_unique<Fake>(
+          [&calls, bucket, sleep, gradients, this](const std::byte* in, std::byte* out) {
+            expect(in == out, "gradients are not reduced in place");
+            const Clock::time_point begin = Clock::now();
+            std::this_thread::sleep_for(sleep);
+            calls.push_back({bucket, out - gradients, begin, Clock::now()});
+          }));
+    }
+    const auto steps = measure_steps(trainers, world_, kCompute, kBuckets, overlap, gradients, size_of(kKind),
+                                     kSteps, watchdog_);
+    expect(steps.size() == 2, "not one result for each trainer");
+    alone(steps[0]);
+    in_company(steps[1], release_times(kCompute, kBuckets, overlap));
+    called_in_time(calls, release_times(kCompute, kBuckets, overlap).front());
+  }
+
+  /// A watchdog waits for allreduces, and not for a model that computes for longer than its patience.
+  void computing_takes_its_time() {
+    Watchdog impatient(fmt::format("rank {}", world_.rank()), Seconds{0.01});
+    std::vector<Trainer> trainers(1);
+    trainers[0].allreduces.push_back(std::make_unique<Fake>([](const std::byte*, std::byte*) {}));
+    const StepCompute compute{Seconds{1.5}, Seconds{0}, Seconds{1.5}};
+    measure_steps(trainers, world_, compute, {{0, 1, 10, 1}}, true, output_.get(), size_of(kKind), 0,
+                  impatient);
+  }
+
+  bool report() const {
+    const std::int64_t failures = world_.sum(failures_);
+    if (world_.rank() == 0) {
+      fmt::print("{} ranks of {}: {} checks, {} failures\n", world_.size(), MpiWorld::library(), checks_,
+                 failures);
+    }
+    return failures == 0;
+  }
+
+ private:
+  struct Called {
+    std::size_t bucket;
+    std::ptrdiff_t offset;
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+
+  static constexpr int kSteps = 5;
+  static constexpr StepCompute kCompute{Seconds{0.005}, Seconds{0.010}, Seconds{0.003}};
+  static constexpr milliseconds kFirstBucket{6};
+  static constexpr milliseconds kLastBucket{20};
+  static inline const std::vector<Bucket> kBuckets{{0, 1, 10, 0.3}, {1, 1, 20, 0.6}, {2, 1, 30, 1}};
+
+  std::vector<Samples> measured(std::vector<Rival>& rivals, const MeasureOptions& options, bool in_place) {
+    return measure(rivals, world_, *transport_, payload_, {input_.get(), output_.get()}, kCount, kKind,
+                   in_place, options, watchdog_);
+  }
+
+  void alone(const TrainingSteps& measured) {
+    const double compute_ms = kCompute.total().value * 1e3;
+    expect(measured.total_ms.size() == kSteps && measured.steps.size() == kSteps, "a step is missing");
+    for (const Step& step : measured.steps) expect(step.buckets.empty(), "a rank alone communicates");
+    for (const double total : measured.total_ms) {
+      expect(total >= compute_ms, fmt::format("{} ms for a step of {} ms", total, compute_ms));
+    }
+    // Other programs may delay most steps, but hardly all of them.
+    const double least = *std::ranges::min_element(measured.total_ms);
+    expect(least < 1.5 * compute_ms, fmt::format("at least {} ms for a step of {} ms", least, compute_ms));
+  }
+
+  void in_company(const TrainingSteps& measured, const std::vector<Seconds>& ready) {
+    expect(measured.total_ms.size() == kSteps && measured.steps.size() == kSteps, "a step is missing");
+    // The last bucket is released at the end of backward.
+    const double least_ms = kCompute.total().value * 1e3 + static_cast<double>(kLastBucket.count());
+    for (std::size_t i = 0; i < measured.steps.size(); ++i) {
+      const Step& step = measured.steps[i];
+      const double total_ms = measured.total_ms[i];
+      expect(total_ms >= least_ms, fmt::format("{} ms are not those of the slowest rank", total_ms));
+      expect(same_everywhere(total_ms), "ranks have different totals");
+      expect(total_ms >= step.total().value * 1e3, "this rank took longer than the slowest one");
+      expect(step.total() >= kCompute.total(), "a step is shorter than its computation");
+      timeline(step, ready);
+    }
+  }
+
+  void timeline(const Step& step, const std::vector<Seconds>& ready) {
+    expect(step.buckets.size() == ready.size(), "a bucket is missing");
+    Seconds stream_free;
+    for (std::size_t i = 0; i < step.buckets.size(); ++i) {
+      const BucketTimes& bucket = step.buckets[i];
+      expect(bucket.bucket == i && bucket.ready == ready[i], "buckets are out of order");
+      expect(bucket.communication.begin >= ready[i], "an allreduce begins before its gradients exist");
+      expect(bucket.communication.begin >= stream_free, "an allreduce begins before the last one ends");
+      expect(bucket.communication.end >= bucket.communication.begin, "an allreduce ends before it begins");
+      stream_free = bucket.communication.end;
+    }
+    expect(step.buckets.front().communication.duration().value * 1e3 >=
+               static_cast<double>(kFirstBucket.count()),
+           "an allreduce is shorter than it was");
+    expect(step.optimizer.begin >= stream_free && step.optimizer.begin >= step.backward.end,
+           "the optimiser begins too early");
+    expect(step.optimizer.duration() >= kCompute.optimizer, "the optimiser is too short");
+  }
+
+  /// By the allreduces' own clock: from the last bucket of a step to the first of the next there are the
+  /// optimiser, the step of the rank alone and all that is computed before the first release.
+  void called_in_time(const std::vector<Called>& calls, Seconds first_release) {
+    const std::vector<std::ptrdiff_t> offsets{0, 10 * size_of(kKind), 30 * size_of(kKind)};
+    expect(calls.size() == (kSteps + 1) * offsets.size(), fmt::format("{} allreduces", calls.size()));
+    const Seconds pause = kCompute.optimizer + kCompute.total() + first_release;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const std::size_t bucket = i % offsets.size();
+      expect(calls[i].bucket == bucket && calls[i].offset == offsets[bucket], "buckets are out of place");
+      if (bucket != 0 || i == 0) continue;
+      const std::chrono::duration<double> passed = calls[i].begin - calls[i - 1].end;
+      expect(passed.count() >= pause.value, fmt::format("a bucket is sent after {} s", passed.count()));
+    }
+  }
+
+  bool same_everywhere(double value) const {
+    return world_.max(value) == value && world_.max(-value) == -value;
+  }
+
+  void expect(bool condition, std::string_view what) {
+    ++checks_;
+    if (condition) return;
+    ++failures_;
+    fmt::print("rank {}: {}\n", world_.rank(), what);
+  }
+
+  const MpiWorld& world_;
+  std::unique_ptr<Transport> transport_;
+  Watchdog watchdog_;
+  Payload payload_;
+  Memory input_;
+  Memory output_;
+  std::unique_ptr<Allreduce> honest_;
+  int checks_ = 0;
+  int failures_ = 0;
+};
+
+}  // namespace
+}  // namespace polyring
+
+int main() {
+  const polyring::MpiWorld world;
+  try {
+    polyring::MeasureTest test(world);
+    test.a_sample_is_the_maximum_over_the_ranks();
+    test.rivals_take_turns();
+    test.the_input_is_written_anew();
+    test.who_is_wrong_is_not_timed();
+    test.the_number_of_iterations_is_chosen();
+    for (const bool overlap : {true, false}) test.training_steps(overlap);
+    test.computing_takes_its_time();
+    return test.report() ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    world.abort(1);
+  }
+}

@@ -15,28 +15,35 @@ constexpr int kMostIterations = 1000;
 
 class Measurement {
  public:
-  Measurement(const MpiWorld& world, const Payload& payload, Buffers buffers, Count count, bool in_place,
-              Watchdog& watchdog)
+  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Buffers buffers,
+              Count count, ElementKind kind, bool in_place, Watchdog& watchdog)
       : world_(world),
+        transport_(transport),
         payload_(payload),
+        fresh_(static_cast<std::size_t>(count * size_of(kind))),
         input_(in_place ? buffers.output : buffers.input),
         output_(buffers.output),
         count_(count),
-        watchdog_(watchdog) {}
+        watchdog_(watchdog) {
+    payload.fill(world.rank(), fresh_.data(), count);
+  }
 
-  Count wrong(Rival& rival, ElementKind kind) const {
+  /// Wrong elements on all ranks.
+  Count wrong(Rival& rival) const {
     // What is never written must not look right.
-    std::memset(output_, 0xff, static_cast<std::size_t>(count_ * size_of(kind)));
-    payload_.fill(world_.rank(), input_, count_);
+    std::vector<std::byte> host(fresh_.size(), std::byte{0xff});
+    transport_.upload(output_, host);
+    transport_.upload(input_, fresh_);
     watchdog_.watch(rival.algorithm);
     rival.allreduce->run(input_, output_);
-    return world_.sum(payload_.wrong(output_, count_));
+    transport_.download(host, output_);
+    return world_.sum(payload_.wrong(host.data(), count_));
   }
 
   /// This rank's time for one iteration, in microseconds.
   double once(Rival& rival) const {
     watchdog_.watch(rival.algorithm);
-    payload_.fill(world_.rank(), input_, count_);
+    transport_.upload(input_, fresh_);
     world_.barrier();
     const Clock::time_point begin = Clock::now();
     rival.allreduce->run(input_, output_);
@@ -45,7 +52,9 @@ class Measurement {
 
  private:
   const MpiWorld& world_;
+  Transport& transport_;
   const Payload& payload_;
+  std::vector<std::byte> fresh_;  // this rank's input, in host memory
   std::byte* input_;
   std::byte* output_;
   Count count_;
@@ -62,20 +71,21 @@ int choose_iterations(const MpiWorld& world, double slowest_us) {
 
 }  // namespace
 
-std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, const Payload& payload,
-                             Buffers buffers, Count count, ElementKind kind, bool in_place,
-                             const MeasureOptions& options, Watchdog& watchdog) {
-  const Measurement measurement(world, payload, buffers, count, in_place, watchdog);
+std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
+                             bool in_place, const MeasureOptions& options, Watchdog& watchdog) {
+  const Measurement measurement(world, transport, payload, buffers, count, kind, in_place, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {
-      samples[i].wrong = measurement.wrong(rivals[i], kind);
+      samples[i].wrong = measurement.wrong(rivals[i]);
     }
   }
   const auto right = [&](std::size_t i) { return samples[i].wrong.value_or(0) == 0; };
 
   double slowest = 0;
-  for (int warmup = 0; warmup < std::max(1, options.warmup); ++warmup) {
+  const int warmups = options.iterations > 0 ? options.warmup : std::max(1, options.warmup);
+  for (int warmup = 0; warmup < warmups; ++warmup) {
     slowest = 0;
     for (std::size_t i = 0; i < rivals.size(); ++i) {
       if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]));

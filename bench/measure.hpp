@@ -15,11 +15,11 @@ namespace polyring {
 
 struct MeasureOptions {
   int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about half a second; 10 to 1000
-  int warmup = 5;
+  int warmup = 5;      // at least one where the iterations are chosen by it
   bool check = true;
 };
 
-/// One rank's buffers, of the same size everywhere.
+/// One rank's buffers in the transport's memory, of the same size everywhere.
 struct Buffers {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -34,8 +34,8 @@ struct Samples {
 /// is compared with the payload's before anything is timed; a rival that is wrong is not timed. Before each
 /// iteration every rank writes its input anew, untimed, as a backward pass does: no rival finds caches as
 /// another has left them, and values do not grow in place.
-std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, const Payload& payload,
-                             Buffers buffers, Count count, ElementKind kind, bool in_place,
-                             const MeasureOptions& options, Watchdog& watchdog);
+std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
+                             bool in_place, const MeasureOptions& options, Watchdog& watchdog);
 
 }  // namespace polyring

@@ -79,30 +79,32 @@ std::string PlanOptions::ignored() const {
              : fmt::format("DDL's {} have no meaning here and are ignored", fmt::join(ddl.ignored, ", "));
 }
 
-Plan PlanOptions::apply(Plan plan) const {
-  const Algorithm& algorithm = find_algorithm(plan.algorithm);
-  const auto wanted = asked_dims();
-  if (wanted) plan.dims = *wanted;
-  if (algorithm.has_dims) {
-    if (!patterns.empty()) plan.patterns = patterns;
-    const std::string of_mode = parse_ddl_options(ddl_options).pattern;
-    if (!of_mode.empty()) plan.patterns.assign(plan.dims.size(), of_mode);
-  }
+PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
   const auto has_dims = [](const std::string& name) {
     const auto known = polyring::algorithms();
     return std::any_of(known.begin(), known.end(),
                        [&](const Algorithm& a) { return a.name == name && a.has_dims; });
   };
-  if (!patterns.empty() && std::none_of(algorithms.begin(), algorithms.end(), has_dims))
+  if (!patterns.empty() && std::none_of(algorithms.begin(), algorithms.end(), has_dims)) {
     usage_error(
         "--patterns is for the dimensions of multi-ring; name that algorithm, or leave --patterns out");
-  if (lanes > 0) plan.lanes = lanes;
+  }
+  PlanWishes wishes{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
+  if (find_algorithm(algorithm).has_dims) wishes.patterns = patterns;
   if (!chunk.empty()) {
-    plan.chunk = parse_bytes(chunk, "--chunk");
-    if (plan.chunk.value == 0)
+    wishes.chunk = parse_bytes(chunk, "--chunk");
+    if (wishes.chunk.value == 0)
       usage_error("--chunk 0 is impossible; give a size such as 1MiB, or leave it out");
   }
-  return plan;
+  return wishes;
+}
+
+Seconds parse_timeout(const std::string& text) {
+  const Seconds timeout = parse_seconds(text, "--timeout");
+  constexpr double kMost = 1e6;
+  if (timeout.value <= 0 || timeout.value > kMost)
+    usage_error("--timeout {} is out of range; give above 0 up to 1000000 s", text);
+  return timeout;
 }
 
 std::vector<int> parse_counts(const std::string& text, const std::string& what) {

@@ -41,9 +41,12 @@ struct PlanOptions {
   std::optional<std::vector<int>> asked_dims() const;
   /// What --ddl-options asked for that has no meaning here, in words; empty when there is nothing.
   std::string ignored() const;
-  /// Puts all that was asked for into a plan that was chosen otherwise.
-  Plan apply(Plan plan) const;
+  /// What was asked for of this algorithm's plan.
+  PlanWishes wishes(std::string_view algorithm) const;
 };
+
+/// Throws a usage Error unless it is a time above 0, and one that clocks can count.
+Seconds parse_timeout(const std::string& text);
 
 /// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
 std::vector<int> parse_counts(const std::string& text, const std::string& what);

@@ -12,7 +12,7 @@ namespace {
 constexpr Bytes kDefaultChunk{1 << 20};
 
 Plan plan_for(const PlanOptions& options, const std::string& algorithm, const MpiWorld& world) {
-  Plan plan = options.apply(default_plan(algorithm, world));
+  Plan plan = with_wishes(default_plan(algorithm, world), options.wishes(algorithm));
   check_plan(plan, world.size());
   return plan;
 }

@@ -18,7 +18,7 @@ struct ModelledStep {
   int nodes = 1;
 };
 
-ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options,
+ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
                         int gpus) {
   const Cluster cluster = with_ranks(scaling.machine, gpus);
   const Router router(cluster);
@@ -29,7 +29,7 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
 
   ModelledStep result;
   result.nodes = cluster.host_count();
-  result.plan = options.apply(price_plans(algorithm, cluster, router, largest, size).front().plan);
+  result.plan = price_plans(algorithm, cluster, router, largest, size, wishes).front().plan;
   check_plan(result.plan, gpus);
   std::map<Count, Seconds> times;  // many gradients of a model are equally large
   result.step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
@@ -42,27 +42,12 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
   return result;
 }
 
-/// Nothing can be predicted from links whose speed nobody knows.
 void refuse_unknown_links(const ScalingCase& scaling) {
-  const Machine& host = scaling.machine.host(0);
-  for (const Link& link : host.links) {
-    if (!link.bandwidth.known()) {
-      usage_error(
-          "{}: the speed of the {} link from {} to {} is unknown, so nothing can be predicted; use "
-          "--machine, or "
-          "fill it in in the JSON of polyring probe",
-          host.name, to_text(link.kind), host.device_name(link.from), host.device_name(link.to));
-    }
-  }
   const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
-  for (const Nic& nic : host.nics) {
-    if (most > host.ranks() && nic.up() && !nic.bandwidth().known()) {
-      usage_error(
-          "{}: the speed of {} is unknown, so nothing can be predicted; use --machine, or fill it in in the "
-          "JSON "
-          "of polyring probe",
-          host.name, nic.name);
-    }
+  const std::string unknown = unknown_speed(with_ranks(scaling.machine, most));
+  if (!unknown.empty()) {
+    usage_error("{}, so nothing can be predicted; use --machine, or fill it in in the JSON of polyring probe",
+                unknown);
   }
 }
 
@@ -76,16 +61,16 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     return gpus * scaling.batch / modelled.step.total().value;
   };
   // Dimensions that were asked for are for one count only, and never for the baseline.
-  PlanOptions free = options;
+  const PlanWishes wishes = options.wishes(algorithm);
+  PlanWishes free = wishes;
   free.dims.clear();
-  free.ddl_options.clear();
   free.patterns.clear();
   const double host_images = images_per_second(model_step(scaling, algorithm, free, host_gpus), host_gpus);
   const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
 
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
-    const ModelledStep modelled = model_step(scaling, algorithm, options, gpus);
+    const ModelledStep modelled = model_step(scaling, algorithm, wishes, gpus);
     ScaleRow row;
     row.machine = scaling.name;
     row.model = scaling.model.name;

@@ -1,5 +1,7 @@
 #include "bench/training.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
@@ -26,7 +28,7 @@ class StepClock {
 };
 
 Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Bucket>& buckets,
-             const std::vector<Seconds>& ready, std::byte* gradients, int element_size) {
+             const std::vector<Seconds>& ready, std::byte* gradients, int element_size, Watchdog& watchdog) {
   const StepClock clock;
   Step step;
   step.forward = {{}, compute.forward};
@@ -35,8 +37,10 @@ Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Buc
   for (std::size_t i = 0; i < trainer.allreduces.size(); ++i) {
     clock.wait_until(ready[i]);
     const Seconds begin = clock.now();
+    watchdog.watch(fmt::format("the allreduce of bucket {}", i));
     trainer.allreduces[i]->run(gradients + offset, gradients + offset);
     step.buckets.push_back({i, ready[i], {begin, clock.now()}});
+    watchdog.rest();  // computing may take as long as it likes
     offset += static_cast<std::size_t>(buckets[i].elements * element_size);
   }
   clock.wait_until(step.backward.end);
@@ -56,9 +60,10 @@ std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const M
   std::vector<TrainingSteps> measured(trainers.size());
   for (int iteration = -1; iteration < iterations; ++iteration) {
     for (std::size_t i = 0; i < trainers.size(); ++i) {
-      watchdog.watch("a training step");
+      watchdog.watch("the barrier before a step");
       world.barrier();
-      const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size);
+      watchdog.rest();
+      const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size, watchdog);
       if (iteration < 0) continue;
       measured[i].steps.push_back(step);
       measured[i].total_ms.push_back(step.total().value * 1e3);

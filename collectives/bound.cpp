@@ -104,17 +104,22 @@ void add_ranks(Cut& cut, const HostGroup& group) {
 
 void add_packages(Cut& cut, const HostGroup& group, bool several_hosts) {
   const Machine& machine = group.machine;
+  std::size_t gpus = 0;
   for (int package = 0; package < static_cast<int>(machine.packages.size()); ++package) {
     const std::set<DeviceId> own = devices_under(machine, package);
     const auto inside = [&own](DeviceId device) { return own.contains(device); };
-    if (std::none_of(own.begin(), own.end(), [](DeviceId id) { return id.kind == DeviceKind::gpu; }))
-      continue;
+    const auto own_gpus =
+        std::count_if(own.begin(), own.end(), [](DeviceId id) { return id.kind == DeviceKind::gpu; });
+    if (own_gpus == 0) continue;
+    gpus += static_cast<std::size_t>(own_gpus);
     double leaving = crossing(machine, inside);
     if (several_hosts) {
       leaving += nics_bandwidth(machine, [&](int nic) { return inside({DeviceKind::nic, nic}); });
     }
     add(cut, leaving, group.count);
   }
+  // The parts of a cut must hold all ranks.
+  cut.known = cut.known && gpus == machine.gpus.size();
 }
 
 Bound bound_of(const Cut& cut, double payload) {

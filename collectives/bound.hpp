@@ -1,4 +1,5 @@
-// The bound: the least time in which any allreduce can move its payload over this topology.
+// The bound: the least time in which any allreduce whose reductions are done at the ranks can move its
+// payload over this topology. Switches that reduce (SHARP, NVLink SHARP) can do better.
 #pragma once
 
 #include <string>

@@ -176,9 +176,7 @@ std::span<std::byte> Executor::out(const Slot& slot, Slice slice) const {
 }
 
 int Executor::tag(Stream stream) const {
-  // Streams begin in the same order everywhere, so a tag that is used again cannot overtake itself.
-  const Count lanes = static_cast<Count>(schedule_.lanes.size());
-  return static_cast<int>((Count{stream.chunk} * lanes + stream.lane) % Transport::kTags);
+  return stream.chunk * static_cast<int>(schedule_.lanes.size()) + stream.lane;
 }
 
 }  // namespace polyring

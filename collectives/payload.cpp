@@ -46,9 +46,10 @@ double Payload::input(Rank rank, Count index) const {
   switch (op_) {
     case ReduceOp::sum:
     case ReduceOp::avg: {
-      // Beyond kExact ranks, the others put in zeros.
+      // Beyond kExact ranks, only so many put in anything but zeros; which ones differs from element to
+      // element.
       const int values = std::max(2, kExact / ranks_);
-      return rank < kExact ? static_cast<double>(mixed % values) : 0;
+      return (index + rank) % ranks_ < kExact ? static_cast<double>(mixed % values) : 0;
     }
     case ReduceOp::prod:
       // At most six ranks put in a two.

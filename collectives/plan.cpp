@@ -111,7 +111,6 @@ DdlOptions parse_ddl_options(std::string_view text) {
     if (mode.size() != 1 || std::string_view("bnrmp").find(mode) == std::string_view::npos) {
       usage_error("unknown DDL mode '{}'; write it as -mode p:4x8x8, with b, n, r, m or p", value);
     }
-    if (mode == "r") options.pattern = "ring";
     if (colon != std::string::npos) options.dims = parse_dims(std::string_view(value).substr(colon + 1));
   }
   return options;
@@ -148,27 +147,44 @@ std::vector<int> natural_dims(const Cluster& cluster) {
   return without_ones({in_host, hosts});
 }
 
-std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload) {
+Plan with_wishes(Plan plan, const PlanWishes& wishes) {
+  if (!wishes.dims.empty()) plan.dims = wishes.dims;
+  if (!wishes.patterns.empty()) plan.patterns = wishes.patterns;
+  if (wishes.lanes > 0) plan.lanes = wishes.lanes;
+  if (wishes.chunk.value > 0) plan.chunk = wishes.chunk;
+  return plan;
+}
+
+std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
+                                  const PlanWishes& wishes) {
   constexpr std::uint64_t kSmallestChunk = 64 * 1024;
   const Algorithm& found = find_algorithm(algorithm);
   std::vector<Plan> plans;
   for (const std::vector<int>& dims : candidate_dims(found, cluster)) {
     for (const int lanes : {1, 2, 4}) {
       for (const std::uint64_t chunks : {1, 4, 16, 64}) {
-        const std::uint64_t chunk = payload.value / (static_cast<std::uint64_t>(lanes) * chunks);
+        const auto of_lane = static_cast<std::uint64_t>(wishes.lanes > 0 ? wishes.lanes : lanes);
+        const std::uint64_t chunk = payload.value / (of_lane * chunks);
         if (chunks > 1 && chunk < kSmallestChunk) continue;
-        plans.push_back({std::string(algorithm), dims, {}, lanes, chunks == 1 ? Bytes{} : Bytes{chunk}});
+        Plan plan{std::string(algorithm), dims, {}, lanes, chunks == 1 ? Bytes{} : Bytes{chunk}};
+        plan = with_wishes(std::move(plan), wishes);
+        // What is wished for leaves fewer choices.
+        if (std::find(plans.begin(), plans.end(), plan) == plans.end()) plans.push_back(std::move(plan));
       }
     }
   }
   return plans;
 }
 
-int chunk_count(const Plan& plan, Count count, int element_size) {
+int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
   if (plan.chunk.value == 0) return 1;
   const Count per_chunk = std::max<Count>(1, static_cast<Count>(plan.chunk.value) / element_size);
   const Count chunks = std::max<Count>(1, (count + per_chunk - 1) / per_chunk);
-  return static_cast<int>(std::min<Count>(chunks, std::numeric_limits<int>::max()));
+  if (chunks > kMostStreams / lanes) {
+    usage_error("--chunk {} makes {} chunks of each of {} lanes, more than {} in all; give a larger one",
+                to_text(plan.chunk), chunks, lanes, kMostStreams);
+  }
+  return static_cast<int>(chunks);
 }
 
 std::string to_text(const Plan& plan) {

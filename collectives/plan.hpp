@@ -21,6 +21,7 @@ struct Plan {
   Bytes chunk{};  // of one lane; 0: a lane is one chunk
 
   int ranks() const;
+  bool operator==(const Plan&) const = default;
 };
 
 /// `4x8x8`. Throws a usage Error unless it is positive whole numbers joined by 'x'.
@@ -30,7 +31,6 @@ std::string dims_text(const std::vector<int>& dims);
 /// What `--ddl-options` text asks for, e.g. `-mode p:4x8x8 -dump_iter 100`.
 struct DdlOptions {
   std::vector<int> dims;             // empty when there is no -mode: one ring over all ranks
-  std::string pattern;               // "ring" for mode r; empty: the plan's own choice
   std::vector<std::string> ignored;  // options that mean nothing here
 };
 
@@ -41,13 +41,26 @@ DdlOptions parse_ddl_options(std::string_view text);
 /// whose product is another number, fewer than one lane.
 void check_plan(const Plan& plan, int ranks);
 
+/// Which of a plan's choices are made already; the others are free.
+struct PlanWishes {
+  std::vector<int> dims{};
+  std::vector<std::string> patterns{};
+  int lanes = 0;
+  Bytes chunk{};
+};
+
+/// The plan with what is wished for in the place of its own choices.
+Plan with_wishes(Plan plan, const PlanWishes& wishes);
+
 /// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
 /// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts are not alike.
 std::vector<int> natural_dims(const Cluster& cluster);
 
 /// Plans worth pricing for this algorithm on the cluster: natural and flat dimensions, near and far hosts as
 /// two dimensions (the most square factoring, as in DDL's 4x8x8), lane counts, chunk sizes for the payload.
-std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload);
+/// All have what is wished for.
+std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
+                                  const PlanWishes& wishes = {});
 
 /// One line: `multi-ring 4x64, 2 lanes, chunks of 1MiB`.
 std::string to_text(const Plan& plan);

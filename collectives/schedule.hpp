@@ -50,7 +50,6 @@ class Dimension {
 struct Lane {
   Slice slice;
   int chunks = 1;
-  int rail = -1;  // the NIC rail that it uses between hosts; -1: the nearest to each rank
   std::vector<Dimension> dimensions;
 };
 
@@ -60,6 +59,9 @@ struct Schedule {
   Count count = 0;
   std::vector<Lane> lanes;
 };
+
+/// No schedule has more streams: message tags tell them apart, and MPI promises no more than these.
+inline constexpr int kMostStreams = 32768;
 
 /// A chunk of a lane: what passes through the stages as a unit.
 struct Stream {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "collectives/element.hpp"
-#include "collectives/slice.hpp"
+#include "collectives/schedule.hpp"
 #include "topology/units.hpp"
 
 namespace polyring {
@@ -38,7 +38,12 @@ class Transport {
   /// At least one byte, aligned for any element and vector.
   virtual Memory allocate(Bytes size) = 0;
 
-  /// `tag` is from 0 to kTags − 1. Both ends give the same number of bytes.
+  /// Copies between such memory and the host's, done on return: for preparing and checking, not for
+  /// schedules.
+  virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
+
+  /// `tag` is from 0 to kMostStreams − 1. Both ends give the same number of bytes.
   virtual void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) = 0;
   virtual void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) = 0;
 
@@ -52,14 +57,14 @@ class Transport {
   /// when nothing is in flight. Throws Error(ExitCode::timeout), naming the ranks waited for, when nothing
   /// happens for the transport's time limit, and the library's own Error when a call fails.
   virtual void wait(std::vector<Ticket>& done) = 0;
-
-  static constexpr int kTags = 32768;  // what MPI guarantees at the least
 };
 
 /// What transports on host memory share: local operations are done at once by the CPU.
 class HostTransport : public Transport {
  public:
   Memory allocate(Bytes size) override;
+  void upload(std::byte* to, std::span<const std::byte> from) override;
+  void download(std::span<std::byte> to, const std::byte* from) override;
   void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override;
   void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
                const std::byte* right, Count count, Ticket ticket) override;

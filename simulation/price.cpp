@@ -83,10 +83,11 @@ class Pricer {
       result.stage = stage_at(lane, stage);
       result.pattern = dimension.pattern().name();
       result.groups_of = dimension.size();
-      steady = steady && dimension.pattern().steady() && (steps == 0 || steps == dimension.steps());
+      steady = steady && dimension.pattern().steady() && (steps == 0 || steps == dimension.steps()) &&
+               every_block_full(lane, result.stage.dimension);
       steps = std::max(steps, dimension.steps());
     }
-    // In a steady pattern the steps differ by an element at most: one is priced for all.
+    // The steps of a steady pattern differ by an element a block at most: one is priced for all.
     const int priced = steady ? std::min(steps, 1) : steps;
     const double repeats = steady ? steps : 1;
     double worst = 0;
@@ -99,6 +100,13 @@ class Pricer {
       }
     }
     return result;
+  }
+
+  /// Whether every group has at least one element for each of its blocks, so that all transfers exist.
+  static bool every_block_full(const Lane& lane, int dimension) {
+    Count least = lane.slice.count / lane.chunks;
+    for (int passed = 0; passed <= dimension; ++passed) least /= lane.dimensions[index(passed)].size();
+    return least > 0;
   }
 
   struct StepPrice {
@@ -117,7 +125,7 @@ class Pricer {
       for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
         sends_.clear();
         append_sends(schedule_, {lane, 0}, stage, step, rank, sends_);
-        for (const Transfer& transfer : sends_) add(transfer, at.rail);
+        for (const Transfer& transfer : sends_) add(transfer);
         refuse_too_many();
       }
     }
@@ -140,9 +148,9 @@ class Pricer {
     return result;
   }
 
-  void add(const Transfer& transfer, int rail) {
+  void add(const Transfer& transfer) {
     const std::size_t first = routes_.size();
-    const Seconds latency = router_.route(transfer.source, transfer.destination, rail, routes_);
+    const Seconds latency = router_.route(transfer.source, transfer.destination, routes_);
     crossings_.push_back({latency.value, first, routes_.size()});
     const double bytes = static_cast<double>(transfer.slice.count) * element_size_;
     for (std::size_t i = first; i < routes_.size(); ++i) loads_.add(routes_[i], bytes);
@@ -179,10 +187,10 @@ Price price(const Schedule& schedule, const Cluster& cluster, const Router& rout
 }
 
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, int element_size) {
+                                    Count count, int element_size, const PlanWishes& wishes) {
   const Bytes payload{static_cast<std::uint64_t>(count * element_size)};
   std::vector<PricedPlan> plans;
-  for (Plan& plan : candidate_plans(algorithm, cluster, payload)) {
+  for (Plan& plan : candidate_plans(algorithm, cluster, payload, wishes)) {
     const Schedule schedule = make_schedule(plan, cluster.ranks(), count, element_size);
     Price of_plan = price(schedule, cluster, router, element_size);
     plans.push_back({std::move(plan), std::move(of_plan)});
@@ -191,6 +199,24 @@ std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& c
   std::stable_sort(plans.begin(), plans.end(),
                    [](const PricedPlan& a, const PricedPlan& b) { return a.price.time < b.price.time; });
   return plans;
+}
+
+std::string unknown_speed(const Cluster& cluster) {
+  for (const HostGroup& group : cluster.groups) {
+    const Machine& host = group.machine;
+    for (const Link& link : host.links) {
+      if (!link.bandwidth.known()) {
+        return fmt::format("{}: the speed of the {} link from {} to {} is unknown", host.name,
+                           to_text(link.kind), host.device_name(link.from), host.device_name(link.to));
+      }
+    }
+    for (const Nic& nic : host.nics) {
+      if (cluster.host_count() > 1 && nic.up() && !nic.bandwidth().known()) {
+        return fmt::format("{}: the speed of {} is unknown", host.name, nic.name);
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace polyring

@@ -52,6 +52,10 @@ struct PricedPlan {
 /// The candidates of an algorithm for `count` elements, cheapest first; among equals the one with fewer lanes
 /// and larger chunks.
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, int element_size);
+                                    Count count, int element_size, const PlanWishes& wishes = {});
+
+/// The first link or NIC that is in the way of a price, in words: one of unknown speed; empty when all are
+/// known.
+std::string unknown_speed(const Cluster& cluster);
 
 }  // namespace polyring

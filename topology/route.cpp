@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "topology/error.hpp"
@@ -19,6 +20,53 @@ int nic_resource(const Machine& machine, int nic, bool out) {
 }
 int resources_of(const Machine& machine) {
   return 2 * static_cast<int>(machine.links.size() + machine.nics.size());
+}
+
+Path path_between(const Machine& machine, DeviceId from, DeviceId to) {
+  auto path = find_path(machine, from, to);
+  if (!path) {
+    usage_error("{}: there is no path from {} to {}; add the missing link", machine.name,
+                machine.device_name(from), machine.device_name(to));
+  }
+  return *std::move(path);
+}
+
+/// The resources of the links of a path, those of unknown bandwidth left out.
+std::vector<ResourceId> known_links(const Machine& machine, const Path& path) {
+  std::vector<ResourceId> resources;
+  for (const Hop hop : path.hops) {
+    if (machine.links[index(hop.link)].bandwidth.known())
+      resources.push_back(link_resource(hop.link, hop.forward));
+  }
+  return resources;
+}
+
+/// The InfiniBand NICs that are up; without any, all that are up.
+std::vector<int> usable_nics(const Machine& machine) {
+  std::vector<int> infiniband;
+  std::vector<int> up;
+  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
+    if (!machine.nics[index(nic)].up()) continue;
+    up.push_back(nic);
+    if (machine.nics[index(nic)].kind == NicKind::infiniband) infiniband.push_back(nic);
+  }
+  return infiniband.empty() ? up : infiniband;
+}
+
+/// Of the usable NICs those that are nearest to the device, and of these the widest.
+std::vector<int> best_nics(const Machine& machine, const std::vector<int>& usable, DeviceId device) {
+  std::vector<int> best;
+  std::pair<std::size_t, double> least;  // hops, and bandwidth negated
+  for (const int nic : usable) {
+    const Path path = path_between(machine, device, {DeviceKind::nic, nic});
+    const std::pair cost{path.hops.size(), -machine.nics[index(nic)].bandwidth().value};
+    if (best.empty() || cost < least) {
+      best.clear();
+      least = cost;
+    }
+    if (cost == least) best.push_back(nic);
+  }
+  return best;
 }
 
 }  // namespace
@@ -45,54 +93,41 @@ Router::HostRoutes Router::routes_of(int group) const {
   HostRoutes host;
   host.group = group;
   host.resources = resources_of(machine);
-  const auto path_between = [&](DeviceId from, DeviceId to) {
-    const auto path = find_path(machine, from, to);
-    if (!path) {
-      usage_error("{}: there is no path from {} to {}; add the missing link", machine.name,
-                  machine.device_name(from), machine.device_name(to));
-    }
-    DevicePath result{{}, path->latency};
-    for (const Hop hop : path->hops) {
-      if (machine.links[index(hop.link)].bandwidth.known()) {
-        result.resources.push_back(link_resource(hop.link, hop.forward));
-      }
-    }
-    return result;
-  };
-
+  host.ranks = machine.ranks();
   for (int from = 0; from < machine.ranks(); ++from) {
     for (int to = 0; to < machine.ranks(); ++to) {
-      host.between.push_back(path_between(machine.rank_device(from), machine.rank_device(to)));
+      const Path path = path_between(machine, machine.rank_device(from), machine.rank_device(to));
+      host.between.push_back({known_links(machine, path), path.latency});
     }
   }
-  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (machine.nics[index(nic)].up()) host.nics.push_back(nic);
-  }
-  if (cluster_.host_count() > 1 && host.nics.empty()) {
+  if (cluster_.host_count() > 1) add_nics(machine, host);
+  return host;
+}
+
+void Router::add_nics(const Machine& machine, HostRoutes& host) const {
+  const std::vector<int> usable = usable_nics(machine);
+  if (usable.empty()) {
     usage_error("{} has no network port that is up, so it cannot be one of several hosts; use one host",
                 machine.name);
   }
-  for (int rank = 0; rank < machine.ranks(); ++rank) {
-    std::size_t fewest = std::numeric_limits<std::size_t>::max();
-    std::vector<int> nearest;
-    for (int i = 0; i < static_cast<int>(host.nics.size()); ++i) {
-      const DeviceId nic{DeviceKind::nic, host.nics[index(i)]};
-      const auto path = find_path(machine, machine.rank_device(rank), nic);
-      const std::size_t hops = path ? path->hops.size() : std::numeric_limits<std::size_t>::max();
-      if (hops < fewest) nearest.clear();
-      fewest = std::min(fewest, hops);
-      if (hops == fewest) nearest.push_back(i);
-      host.to_nic.push_back(path_between(machine.rank_device(rank), nic));
-      host.from_nic.push_back(path_between(nic, machine.rank_device(rank)));
-      if (machine.nics[index(nic.index)].bandwidth().known()) {
-        host.to_nic.back().resources.push_back(nic_resource(machine, nic.index, true));
-        host.from_nic.back().resources.insert(host.from_nic.back().resources.begin(),
-                                              nic_resource(machine, nic.index, false));
-      }
+  std::map<std::vector<int>, std::size_t> turns;  // of the ranks that have the same choice
+  for (int rank = 0; rank < host.ranks; ++rank) {
+    const DeviceId device = machine.rank_device(rank);
+    const std::vector<int> best = best_nics(machine, usable, device);
+    const int nic = best[turns[best]++ % best.size()];
+    const DeviceId id{DeviceKind::nic, nic};
+    const Path out = path_between(machine, device, id);
+    const Path in = path_between(machine, id, device);
+    DevicePath leave{known_links(machine, out), out.latency};
+    DevicePath enter{{}, in.latency};
+    if (machine.nics[index(nic)].bandwidth().known()) {
+      leave.resources.push_back(nic_resource(machine, nic, true));
+      enter.resources.push_back(nic_resource(machine, nic, false));
     }
-    host.nearest.push_back(std::move(nearest));
+    for (const ResourceId resource : known_links(machine, in)) enter.resources.push_back(resource);
+    host.leave.push_back(std::move(leave));
+    host.enter.push_back(std::move(enter));
   }
-  return host;
 }
 
 int Router::group_of_host(int host) const {
@@ -104,13 +139,7 @@ ResourceId Router::first_resource(int host, int group) const {
   return first_of_group_[index(group)] + (host - first_host_[index(group)]) * hosts_[index(group)].resources;
 }
 
-int Router::pick_nic(const HostRoutes& host, int index_on_host, int rail) const {
-  if (rail >= 0) return rail % static_cast<int>(host.nics.size());
-  const std::vector<int>& nearest = host.nearest[index(index_on_host)];
-  return nearest[index(index_on_host) % nearest.size()];
-}
-
-Seconds Router::route(int from_rank, int to_rank, int rail, std::vector<ResourceId>& route) const {
+Seconds Router::route(int from_rank, int to_rank, std::vector<ResourceId>& route) const {
   const Place from = cluster_.place(from_rank);
   const Place to = cluster_.place(to_rank);
   const int from_group = group_of_host(from.host);
@@ -121,18 +150,13 @@ Seconds Router::route(int from_rank, int to_rank, int rail, std::vector<Resource
     return path.latency;
   };
   if (from.host == to.host) {
-    const int ranks = static_cast<int>(out.nearest.size());
-    return append(out.between[index(from.index_on_host * ranks + to.index_on_host)], out_first);
+    return append(out.between[index(from.index_on_host * out.ranks + to.index_on_host)], out_first);
   }
 
   const int to_group = group_of_host(to.host);
   const HostRoutes& in = hosts_[index(to_group)];
-  const int out_nic = pick_nic(out, from.index_on_host, rail);
-  const int in_nic = pick_nic(in, to.index_on_host, rail);
   const Fabric& fabric = cluster_.fabric;
-  Seconds latency = fabric.latency;
-  latency =
-      latency + append(out.to_nic[index(from.index_on_host) * out.nics.size() + index(out_nic)], out_first);
+  Seconds latency = fabric.latency + append(out.leave[index(from.index_on_host)], out_first);
   if (fabric.hosts_per_leaf > 0 && from.host / fabric.hosts_per_leaf != to.host / fabric.hosts_per_leaf) {
     latency = latency + fabric.spine_latency;
     if (fabric.leaf_uplink.known()) {
@@ -140,8 +164,7 @@ Seconds Router::route(int from_rank, int to_rank, int rail, std::vector<Resource
       route.push_back(first_leaf_ + 2 * (to.host / fabric.hosts_per_leaf) + 1);
     }
   }
-  return latency + append(in.from_nic[index(to.index_on_host) * in.nics.size() + index(in_nic)],
-                          first_resource(to.host, to_group));
+  return latency + append(in.enter[index(to.index_on_host)], first_resource(to.host, to_group));
 }
 
 Router::Owner Router::owner(ResourceId resource) const {

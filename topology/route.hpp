@@ -25,10 +25,10 @@ class Router {
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
 
-  /// Appends the resources to `route` and returns the one-way latency.
-  /// `rail`: which of the host's NICs to use, modulo their number; -1 takes the nearest one, ranks that have
-  /// several equally near ones taking turns.
-  Seconds route(int from_rank, int to_rank, int rail, std::vector<ResourceId>& route) const;
+  /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the NIC
+  /// that is nearest to the rank: by InfiniBand where a host has any that is up, by the widest among equally
+  /// near ones, and in turns where several are equal in that too.
+  Seconds route(int from_rank, int to_rank, std::vector<ResourceId>& route) const;
 
  private:
   struct DevicePath {
@@ -39,11 +39,10 @@ class Router {
   struct HostRoutes {
     int group = 0;
     int resources = 0;
+    int ranks = 0;
     std::vector<DevicePath> between;  // [from * ranks + to]
-    std::vector<DevicePath> to_nic;   // [rank * nics + nic]
-    std::vector<DevicePath> from_nic;
-    std::vector<std::vector<int>> nearest;  // per rank: indices into `nics`
-    std::vector<int> nics;                  // those that are up
+    std::vector<DevicePath> leave;    // by rank: to its NIC and out
+    std::vector<DevicePath> enter;
   };
 
   /// Whose resource it is: the host, its group, and the index among the host's resources.
@@ -54,9 +53,9 @@ class Router {
   };
 
   HostRoutes routes_of(int group) const;
+  void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;
   ResourceId first_resource(int host, int group) const;
-  int pick_nic(const HostRoutes& host, int index_on_host, int rail) const;
   Owner owner(ResourceId resource) const;
 
   const Cluster& cluster_;

@@ -83,7 +83,7 @@ class AllreduceRun {
         op_(options.payload.op()),
         payload_(kind_, op_, world.size()),
         counts_(counts_of(options, size_of(kind_))),
-        timeout_(parse_seconds(options.timeout, "--timeout")),
+        timeout_(parse_timeout(options.timeout)),
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
@@ -99,7 +99,6 @@ class AllreduceRun {
  private:
   /// All that can be wrong with the options, before anything is measured.
   void check() {
-    if (timeout_.value <= 0) usage_error("--timeout 0 is impossible; give a time such as 30s");
     check_rivals(options_.plan, world_);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
@@ -121,8 +120,8 @@ class AllreduceRun {
         const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
-        const auto samples = measure(rivals, world_, payload_, {input.get(), output.get()}, count, kind_,
-                                     in_place, how, watchdog);
+        const auto samples = measure(rivals, world_, *transport, payload_, {input.get(), output.get()}, count,
+                                     kind_, in_place, how, watchdog);
         for (std::size_t i = 0; i < rivals.size(); ++i) add_row(rivals[i], samples[i], count, in_place);
       }
     }

@@ -28,7 +28,8 @@ struct PlanCommandOptions {
 Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
             int size) {
   const std::string& algorithm = options.plan.algorithms.front();
-  Plan plan = options.plan.apply(price_plans(algorithm, cluster, router, count, size).front().plan);
+  Plan plan =
+      price_plans(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).front().plan;
   check_plan(plan, cluster.ranks());
   return plan;
 }
@@ -76,14 +77,6 @@ void print_price(const Price& price, const Bound& bound, const Router& router, B
   }
 }
 
-/// The work of a rank is counted chunk by chunk.
-void refuse_tiny_chunks(const Schedule& schedule) {
-  constexpr int kMostChunks = 1 << 16;
-  const int chunks = schedule.lanes.front().chunks;
-  if (chunks > kMostChunks)
-    usage_error("--chunk makes {} chunks of a lane, more than {}; give a larger one", chunks, kMostChunks);
-}
-
 ExitCode plan(const PlanCommandOptions& options) {
   const Cluster machine = options.machine.load();
   const auto dims = options.plan.asked_dims();
@@ -98,7 +91,6 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Router router(cluster);
   const Plan chosen = choose(options, cluster, router, count, size);
   const Schedule schedule = make_schedule(chosen, ranks, count, size);
-  refuse_tiny_chunks(schedule);
   const std::string ignored = options.plan.ignored();
   if (!ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
 
@@ -111,11 +103,11 @@ ExitCode plan(const PlanCommandOptions& options) {
              to_text(Bytes{static_cast<std::uint64_t>(work.received * size)}), work.steps,
              schedule.lanes.size(), schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
              schedule.lanes.front().chunks == 1 ? "" : "s");
-  const Price priced = price(schedule, cluster, router, size);
-  if (priced.time.value > 0) {
-    print_price(priced, allreduce_bound(cluster, payload), router, payload);
+  const std::string unknown = unknown_speed(cluster);
+  if (unknown.empty()) {
+    print_price(price(schedule, cluster, router, size), allreduce_bound(cluster, payload), router, payload);
   } else {
-    fmt::print("This machine's links are of unknown speed: there is no price and no bound.\n");
+    fmt::print("{}: there is no modelled time.\n", unknown);
   }
   return ExitCode::ok;
 }

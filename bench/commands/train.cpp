@@ -44,11 +44,10 @@ class TrainRun {
         compute_(options.compute.resolve(model_, "")),
         policy_(parse_bucket_policy(options.bucket)),
         buckets_(make_buckets(model_, policy_, size_of(kind_))),
-        timeout_(parse_seconds(options.timeout, "--timeout")),
+        timeout_(parse_timeout(options.timeout)),
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
-    if (timeout_.value <= 0) usage_error("--timeout 0 is impossible; give a time such as 30s");
     check_rivals(options_.plan, world_);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
@@ -71,14 +70,15 @@ class TrainRun {
         plans.push_back(rivals[i].plan);
       }
     }
-    const std::vector<Count> wrong = verify(trainers, gradients.get(), watchdog);
+    const std::vector<Count> wrong = verify(trainers, *transport, gradients.get(), watchdog);
     const bool right = std::all_of(wrong.begin(), wrong.end(), [](Count count) { return count == 0; });
     if (!right) {
       report_wrong(wrong);
       return ExitCode::wrong_result;
     }
-    // The average of equal values stays what it is: nothing overflows, however long it runs.
-    Payload(kind_, op_, world_.size()).fill(0, gradients.get(), model_.total_elements());
+    // Zeros stay zeros under every operation: nothing overflows, however long it runs.
+    const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.total_elements() * size_of(kind_)));
+    transport->upload(gradients.get(), zeros);
     const auto measured = measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap,
                                         gradients.get(), size_of(kind_), options_.iterations, watchdog);
     progress_.clear();
@@ -88,16 +88,21 @@ class TrainRun {
 
  private:
   /// Wrong elements of each trainer but the first, over all buckets and ranks.
-  std::vector<Count> verify(std::vector<Trainer>& trainers, std::byte* gradients, Watchdog& watchdog) const {
+  std::vector<Count> verify(std::vector<Trainer>& trainers, Transport& transport, std::byte* gradients,
+                            Watchdog& watchdog) const {
     const Payload payload(kind_, op_, world_.size());
     std::vector<Count> wrong;
     for (std::size_t i = 1; i < trainers.size(); ++i) {
       Count of_trainer = 0;
       for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
         watchdog.watch("the check of " + options_.plan.algorithms[i - 1]);
-        payload.fill(world_.rank(), gradients, buckets_[bucket].elements);
+        const Count count = buckets_[bucket].elements;
+        std::vector<std::byte> host(static_cast<std::size_t>(count * size_of(kind_)));
+        payload.fill(world_.rank(), host.data(), count);
+        transport.upload(gradients, host);
         trainers[i].allreduces[bucket]->run(gradients, gradients);
-        of_trainer += payload.wrong(gradients, buckets_[bucket].elements);
+        transport.download(host, gradients);
+        of_trainer += payload.wrong(host.data(), count);
       }
       wrong.push_back(world_.sum(of_trainer));
     }

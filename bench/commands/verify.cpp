@@ -39,7 +39,7 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
         usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
                     ranks, kMostVerifiableRanks);
       }
-      cases.push_back({options.plan.apply({algorithm, {ranks}}), ranks});
+      cases.push_back({with_wishes({algorithm, {ranks}}, options.plan.wishes(algorithm)), ranks});
       check_plan(cases.back().plan, ranks);
     }
   }

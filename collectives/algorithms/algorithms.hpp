@@ -13,9 +13,10 @@ Schedule direct(const Plan& plan, Count count, int element_size);
 Schedule tree(const Plan& plan, Count count, int element_size);
 Schedule parameter_server(const Plan& plan, Count count, int element_size);
 
-/// The chunks that a lane of `count` elements is cut into: as many as the plan's chunk size asks for, never
-/// more than its elements, at least one.
-int chunk_count(const Plan& plan, Count count, int element_size);
+/// The chunks that a lane of `count` elements is cut into: as many as the plan's chunk size asks for, at
+/// least one, never more than its elements. Throws a usage Error when `lanes` such lanes would have more than
+/// kMostStreams together.
+int chunk_count(const Plan& plan, int lanes, Count count, int element_size);
 
 /// A schedule of `lanes` equal lanes, with the payload split and chunked; `dimensions(lane)` gives each
 /// lane's.
@@ -24,7 +25,7 @@ Schedule lanes_of(const Plan& plan, int lanes, Count count, int element_size, Di
   Schedule schedule{plan.algorithm, plan.ranks(), count, {}};
   for (int lane = 0; lane < lanes; ++lane) {
     const Slice slice = part({0, count}, lane, lanes);
-    schedule.lanes.push_back({slice, chunk_count(plan, slice.count, element_size), -1, dimensions(lane)});
+    schedule.lanes.push_back({slice, chunk_count(plan, lanes, slice.count, element_size), dimensions(lane)});
   }
   return schedule;
 }

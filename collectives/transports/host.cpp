@@ -20,6 +20,14 @@ Memory HostTransport::allocate(Bytes size) {
   return {address, [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
 }
 
+void HostTransport::upload(std::byte* to, std::span<const std::byte> from) {
+  std::memcpy(to, from.data(), from.size());
+}
+
+void HostTransport::download(std::span<std::byte> to, const std::byte* from) {
+  std::memcpy(to.data(), from, to.size());
+}
+
 void HostTransport::copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) {
   std::memcpy(to, from.data(), from.size());
   local_.push_back(ticket);

@@ -34,14 +34,14 @@ class MpiTransport final : public HostTransport {
   int size() const override { return world_.size(); }
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
-    start(data.size(), to, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
+    start(data.size(), to, false, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
       check_mpi(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
                 "MPI_Isend", world_);
     });
   }
 
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
-    start(data.size(), from, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
+    start(data.size(), from, true, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
       check_mpi(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
                 "MPI_Irecv", world_);
     });
@@ -54,18 +54,19 @@ class MpiTransport final : public HostTransport {
   struct Message {
     Ticket ticket;
     Rank peer;
+    bool receives;
     int pieces;
   };
 
   template <typename Start>
-  void start(std::size_t bytes, Rank peer, Ticket ticket, Start start_piece) {
+  void start(std::size_t bytes, Rank peer, bool receives, Ticket ticket, Start start_piece) {
     const std::size_t message = free_.empty() ? messages_.size() : free_.back();
     if (free_.empty()) {
       messages_.emplace_back();
     } else {
       free_.pop_back();
     }
-    messages_[message] = {ticket, peer, 0};
+    messages_[message] = {ticket, peer, receives, 0};
     std::size_t offset = 0;
     do {
       const std::size_t piece = std::min(kPiece, bytes - offset);
@@ -91,10 +92,16 @@ class MpiTransport final : public HostTransport {
 };
 
 MpiTransport::~MpiTransport() {
-  // Only after a failure is anything left; MPI must not write into buffers that are about to go.
-  for (MPI_Request& request : requests_) {
-    MPI_Cancel(&request);
-    MPI_Request_free(&request);
+  // Something is left only when a wait has failed, and the job is about to be aborted. Until then MPI must
+  // not write into memory that is freed meanwhile; sends only read, and no peer is left to receive them.
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    if (messages_[owners_[i]].receives) {
+      MPI_Cancel(&requests_[i]);
+      MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
+    } else {
+      MPI_Request_free(&requests_[i]);
+    }
   }
 }
 
@@ -129,18 +136,15 @@ void MpiTransport::wait(std::vector<Ticket>& done) {
     if (!requests_.empty()) test(done);
     return;
   }
-  constexpr int kSpins = 200;
-  Clock::time_point limit{};
-  for (int spins = 0; !test(done); ++spins) {
-    if (spins < kSpins) continue;
-    // Ranks may share this core: whoever is waited for must get to run.
-    std::this_thread::yield();
-    if (spins == kSpins) {
-      limit = Clock::now() +
-              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_.value));
-    } else if (Clock::now() > limit) {
+  constexpr std::int64_t kSpins = 200;  // between two looks at the clock
+  Clock::time_point begin{};
+  for (std::int64_t spins = 1; !test(done); ++spins) {
+    if (spins == kSpins) begin = Clock::now();
+    if (spins > kSpins && spins % kSpins == 0 &&
+        std::chrono::duration<double>(Clock::now() - begin).count() > timeout_.value) {
       fail_by_timeout();
     }
+    if (yields_ && spins >= kSpins) std::this_thread::yield();
   }
 }
 

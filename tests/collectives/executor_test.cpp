@@ -141,6 +141,8 @@ class LateTransport final : public Transport {
   Rank rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   Memory allocate(Bytes size) override { return inner_.allocate(size); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
+  void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     inner_.send(to, tag, data, ticket);
   }
@@ -262,6 +264,24 @@ TEST(Payload, NoticesLostDoubledAndMisplacedContributions) {
     std::vector<std::byte> sum(2000 * size);
     payload.fill(0, sum.data(), count);
     EXPECT_GT(payload.wrong(sum.data(), count), count / 2) << "one rank's input alone";
+  }
+}
+
+TEST(Payload, NoticesALostRankHoweverManyThereAre) {
+  const int ranks = 600;
+  const Payload payload(ElementKind::int32, ReduceOp::sum, ranks);
+  std::vector<std::int32_t> sum(3000);
+  std::vector<std::vector<std::int32_t>> inputs(ranks, std::vector<std::int32_t>(3000));
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    auto& input = inputs[static_cast<std::size_t>(rank)];
+    payload.fill(rank, reinterpret_cast<std::byte*>(input.data()), 3000);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += input[i];
+  }
+  ASSERT_EQ(payload.wrong(reinterpret_cast<const std::byte*>(sum.data()), 3000), 0);
+  for (const auto& lost : inputs) {
+    std::vector<std::int32_t> without = sum;
+    for (std::size_t i = 0; i < sum.size(); ++i) without[i] -= lost[i];
+    EXPECT_GT(payload.wrong(reinterpret_cast<const std::byte*>(without.data()), 3000), 0);
   }
 }
 

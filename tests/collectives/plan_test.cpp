@@ -52,9 +52,8 @@ TEST(Dims, ThatMakeNoSenseAreRefused) {
 TEST(DdlOptions, MeanTheSameDimensions) {
   const DdlOptions options = parse_ddl_options("-mode p:4x8x8 -dump_iter 100 -dev_sync 1");
   EXPECT_THAT(options.dims, ElementsAre(4, 8, 8));
-  EXPECT_THAT(options.pattern, "");
   EXPECT_THAT(options.ignored, ElementsAre("-dump_iter", "-dev_sync"));
-  EXPECT_EQ(parse_ddl_options("-mode r:16").pattern, "ring");
+  EXPECT_THAT(parse_ddl_options("-mode r:16").dims, ElementsAre(16));
   EXPECT_THAT(parse_ddl_options("-mode b").dims, ElementsAre());
   EXPECT_THAT(parse_ddl_options("").dims, ElementsAre());
 }
@@ -112,6 +111,21 @@ TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
     }
     EXPECT_EQ(near_and_far, algorithm.has_dims) << algorithm.name;
   }
+}
+
+TEST(CandidatePlans, VaryOnlyWhatIsNotWishedFor) {
+  const Cluster cluster = make_cluster(64, 4);
+  const PlanWishes wishes{{256}, {"direct"}, 0, {}};
+  const auto plans = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, wishes);
+  EXPECT_GT(plans.size(), 4u) << "lanes and chunks are free";
+  for (const Plan& plan : plans) {
+    EXPECT_THAT(plan.dims, ElementsAre(256));
+    EXPECT_THAT(plan.patterns, ElementsAre("direct"));
+  }
+  const auto only = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, {{256}, {}, 3, {4096}});
+  ASSERT_EQ(only.size(), 1u);
+  EXPECT_EQ(only.front().lanes, 3);
+  EXPECT_EQ(only.front().chunk.value, 4096u);
 }
 
 TEST(CandidatePlans, DoNotCutSmallPayloads) {

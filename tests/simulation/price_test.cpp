@@ -7,6 +7,7 @@
 
 #include "collectives/bound.hpp"
 #include "topology/error.hpp"
+#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -136,6 +137,58 @@ TEST(Price, NeverBeatsTheBound) {
       }
     }
   }
+}
+
+TEST(Price, NeverBeatsTheBoundOfAKnownMachine) {
+  for (const std::string_view name : preset_names()) {
+    for (const int hosts : {1, 3, 8}) {
+      const Cluster cluster = preset(name, hosts);
+      const Router router(cluster);
+      for (const Algorithm& algorithm : algorithms()) {
+        for (const Count count : {Count{1}, Count{1000}, Count{1} << 22}) {
+          const double bound =
+              allreduce_bound(cluster, {static_cast<std::uint64_t>(count * kSize)}).time.value;
+          const auto plans = price_plans(algorithm.name, cluster, router, count, kSize);
+          EXPECT_GE(plans.front().price.time.value, bound * (1 - 1e-9))
+              << name << ", " << hosts << " hosts, " << to_text(plans.front().plan);
+        }
+      }
+    }
+  }
+}
+
+TEST(Price, OfAPayloadSmallerThanTheRingIsTheSameBothWays) {
+  // Most blocks are empty: the steps are not alike, and what is reduced over slow links is spread over them
+  // too.
+  const Cluster cluster = preset("minsky", 8);
+  const Router router(cluster);
+  for (const Count count : {1, 5, 31}) {
+    const Price result = price(make_schedule({"ring", {4, 8}}, 32, count, kSize), cluster, router, kSize);
+    ASSERT_EQ(result.stages.size(), 2u);
+    EXPECT_NEAR(result.stages[0].time.value / result.stages[1].time.value, 1, 1e-9) << count << " elements";
+  }
+}
+
+TEST(PricePlans, ChooseWhatIsLeftFreeForTheDimensionsWishedFor) {
+  // One flat ring as a multi-ring is no worse than the ring, whose lanes and chunks are chosen too, by more
+  // than the ring's better use of the hosts' ranks.
+  const Cluster cluster = preset("minsky", 64);
+  const Router router(cluster);
+  const auto flat = price_plans("multi-ring", cluster, router, 25'000'000, kSize, {{256}, {}, 0, {}});
+  EXPECT_EQ(flat.front().plan.dims, std::vector<int>{256});
+  Plan tuned_for_another = price_plans("multi-ring", cluster, router, 25'000'000, kSize).front().plan;
+  tuned_for_another.dims = {256};
+  const Price mixed = price(make_schedule(tuned_for_another, 256, 25'000'000, kSize), cluster, router, kSize);
+  EXPECT_LT(flat.front().price.time.value, 0.6 * mixed.time.value);
+}
+
+TEST(UnknownSpeed, IsNamed) {
+  Cluster cluster = preset("minsky", 2);
+  EXPECT_EQ(unknown_speed(cluster), "");
+  cluster.groups.front().machine.nics.front().ports.front().bandwidth = {};
+  EXPECT_EQ(unknown_speed(cluster), "minsky: the speed of mlx5_0 is unknown");
+  cluster.groups.front().machine.links.back().bandwidth = {};
+  EXPECT_THAT(unknown_speed(cluster), ::testing::HasSubstr("minsky: the speed of the "));
 }
 
 TEST(Price, NamesTheBottleneck) {

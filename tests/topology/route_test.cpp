@@ -15,9 +15,9 @@ using ::testing::HasSubstr;
 using testing::usage_sentence;
 
 /// The names of the resources from one rank to another.
-std::vector<std::string> route_names(const Router& router, int from, int to, int rail = -1) {
+std::vector<std::string> route_names(const Router& router, int from, int to) {
   std::vector<ResourceId> route;
-  router.route(from, to, rail, route);
+  router.route(from, to, route);
   std::vector<std::string> names;
   for (const ResourceId resource : route) names.push_back(router.name(resource));
   return names;
@@ -42,10 +42,6 @@ TEST(Router, LeavesAHostByTheNearestNic) {
                           "host 0: mlx5_0 out", "host 2: mlx5_0 in", "host 2: mlx5_0 -> package0 (pcie)",
                           "host 2: package0 -> gpu1 (nvlink)"));
   EXPECT_THAT(route_names(router, 2, 11), ::testing::Contains("host 0: mlx5_1 out"));
-  EXPECT_THAT(route_names(router, 0, 9, 1), ::testing::Contains("host 0: mlx5_1 out"))
-      << "the rail that was asked for";
-  EXPECT_THAT(route_names(router, 0, 9, 2), ::testing::Contains("host 0: mlx5_0 out"))
-      << "modulo their number";
 }
 
 TEST(Router, LetsRanksTakeTurnsOnNicsThatAreEquallyNear) {
@@ -53,6 +49,34 @@ TEST(Router, LetsRanksTakeTurnsOnNicsThatAreEquallyNear) {
   const Router router(cluster);
   EXPECT_THAT(route_names(router, 0, 6), ::testing::Contains("host 0: mlx5_0 out"));
   EXPECT_THAT(route_names(router, 1, 7), ::testing::Contains("host 0: mlx5_1 out"));
+}
+
+TEST(Router, PassesOverSlowEthernetPortsBesideInfiniband) {
+  Cluster cluster = preset("minsky", 2);
+  Machine& machine = cluster.groups.front().machine;
+  for (const int package : {0, 1}) {
+    Nic ethernet;
+    ethernet.name = "eth" + std::to_string(package);
+    ethernet.ports = {{1, true, gigabits_per_second(1)}};
+    machine.nics.insert(machine.nics.begin(), ethernet);
+    for (Link& link : machine.links) {
+      for (DeviceId* end : {&link.from, &link.to}) end->index += end->kind == DeviceKind::nic ? 1 : 0;
+    }
+    machine.links.push_back(
+        {{DeviceKind::nic, 0}, {DeviceKind::package, package}, LinkKind::pcie, gigabytes_per_second(1), {}});
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    const Router router(cluster);
+    EXPECT_THAT(route_names(router, rank, 4 + rank), ::testing::Contains(HasSubstr("mlx5_"))) << rank;
+  }
+  for (Nic& nic : machine.nics) {
+    nic.kind = NicKind::ethernet;
+    if (nic.name == "mlx5_0") nic.ports.front().up = false;
+  }
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 2, 6), ::testing::Contains("host 0: mlx5_1 out"))
+      << "the widest of the nearest";
+  EXPECT_THAT(route_names(router, 0, 4), ::testing::Contains("host 0: eth0 out"));
 }
 
 TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {
@@ -67,8 +91,8 @@ TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {
   EXPECT_THAT(far, ::testing::Contains("leaf switch 0: uplinks up"));
   EXPECT_THAT(far, ::testing::Contains("leaf switch 1: uplinks down"));
   std::vector<ResourceId> route;
-  const Seconds near_latency = router.route(0, 4, -1, route);
-  const Seconds far_latency = router.route(0, 8, -1, route);
+  const Seconds near_latency = router.route(0, 4, route);
+  const Seconds far_latency = router.route(0, 8, route);
   EXPECT_NEAR((far_latency - near_latency).value, 10e-6, 1e-12);
   EXPECT_EQ(router.bandwidth(route.back()).known(), true);
 }
@@ -77,7 +101,7 @@ TEST(Router, KnowsTheBandwidthOfWhatItNames) {
   const Cluster cluster = preset("minsky", 2);
   const Router router(cluster);
   std::vector<ResourceId> route;
-  router.route(0, 1, -1, route);
+  router.route(0, 1, route);
   EXPECT_DOUBLE_EQ(router.bandwidth(route.front()).gigabytes_per_second(), 40);
   for (ResourceId resource = 0; resource < router.resource_count(); ++resource) {
     EXPECT_FALSE(router.name(resource).empty());

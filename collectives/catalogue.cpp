@@ -10,14 +10,14 @@ namespace polyring {
 namespace {
 
 constexpr std::array kAlgorithms{
-    Algorithm{"multi-ring", "rings along every dimension of the rank grid, side by side (DDL)", true,
+    Algorithm{"multi-ring", "rings along every dimension of the rank grid, side by side (DDL)", true, true,
               multi_ring},
-    Algorithm{"ring", "one ring over all ranks", false, ring},
-    Algorithm{"halving-doubling", "recursive halving, then doubling; any rank count", false,
+    Algorithm{"ring", "one ring over all ranks", false, true, ring},
+    Algorithm{"halving-doubling", "recursive halving, then doubling; any rank count", false, false,
               halving_doubling},
-    Algorithm{"direct", "two steps, everybody to everybody", false, direct},
-    Algorithm{"tree", "double binary tree", false, tree},
-    Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, parameter_server},
+    Algorithm{"direct", "two steps, everybody to everybody", false, false, direct},
+    Algorithm{"tree", "double binary tree", false, false, tree},
+    Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, false, parameter_server},
 };
 
 constexpr std::array<const Pattern& (*)(), 3> kScatteringPatterns{ring_pattern, halving_pattern,

@@ -14,7 +14,9 @@ namespace polyring {
 struct Algorithm {
   std::string_view name;
   std::string_view summary;
-  bool has_dims;  // takes any number of dimensions; the others are flat: one dimension of all ranks
+  bool has_dims;      // takes any number of dimensions; the others are flat: one dimension of all ranks
+  bool lanes_differ;  // several lanes use the links differently from one; otherwise they only split the
+                      // payload
   Schedule (*build)(const Plan& plan, Count count, int element_size);
 };
 

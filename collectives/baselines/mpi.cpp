@@ -74,11 +74,11 @@ class MpiAllreduce final : public Allreduce {
         mpi_op_(builtin_op(op)) {
     if (type_ != MPI_DATATYPE_NULL) return;
     own_type_ = true;
-    check_mpi(MPI_Type_contiguous(size_of(kind), MPI_BYTE, &type_), "MPI_Type_contiguous", world);
-    check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit", world);
+    check_mpi(MPI_Type_contiguous(size_of(kind), MPI_BYTE, &type_), "MPI_Type_contiguous");
+    check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit");
     MPI_User_function* function = kind == ElementKind::float16 ? user_function<ElementKind::float16>(op)
                                                                : user_function<ElementKind::bfloat16>(op);
-    check_mpi(MPI_Op_create(function, 1, &mpi_op_), "MPI_Op_create", world);
+    check_mpi(MPI_Op_create(function, 1, &mpi_op_), "MPI_Op_create");
   }
 
   ~MpiAllreduce() override {
@@ -99,7 +99,7 @@ class MpiAllreduce final : public Allreduce {
       const auto count = static_cast<int>(std::min(kMostAtOnce, count_ - begin));
       const void* from = input == output ? MPI_IN_PLACE : static_cast<const void*>(input + offset);
       check_mpi(MPI_Allreduce(from, output + offset, count, type_, mpi_op_, world_.handle().comm),
-                "MPI_Allreduce", world_);
+                "MPI_Allreduce");
     }
     if (op_ == ReduceOp::avg) divide_on_host(kind_, output, count_, world_.size());
   }

@@ -14,7 +14,7 @@ struct MpiWorld::Handle {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
-/// Throws Error(ExitCode::mpi) naming the call, the rank and the host unless `result` is MPI_SUCCESS.
-void check_mpi(int result, std::string_view call, const MpiWorld& world);
+/// Throws Error(ExitCode::mpi) naming the call unless `result` is MPI_SUCCESS.
+void check_mpi(int result, std::string_view call);
 
 }  // namespace polyring

@@ -42,11 +42,9 @@ Rank launched_rank() {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-void check_mpi(int result, std::string_view call, const MpiWorld& world) {
+void check_mpi(int result, std::string_view call) {
   if (result == MPI_SUCCESS) return;
-  const std::string where =
-      world.size() == 0 ? "" : fmt::format(" on rank {} ({})", world.rank(), world.host());
-  throw Error(ExitCode::mpi, fmt::format("{} failed{}: {}", call, where, describe(result)));
+  throw Error(ExitCode::mpi, fmt::format("{} failed: {}", call, describe(result)));
 }
 
 MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
@@ -55,19 +53,19 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
     throw Error(ExitCode::mpi,
                 "MPI could not be initialised; check that mpirun and the library are of one MPI");
   }
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->comm), "MPI_Comm_dup", *this);
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->comm), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
   int size = 0;
-  check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank", *this);
-  check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size", *this);
+  check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size");
 
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
-  check_mpi(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name", *this);
+  check_mpi(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name");
   std::vector<char> names(static_cast<std::size_t>(size) * name.size());
   constexpr int kLength = MPI_MAX_PROCESSOR_NAME;
   check_mpi(MPI_Allgather(name.data(), kLength, MPI_CHAR, names.data(), kLength, MPI_CHAR, handle_->comm),
-            "MPI_Allgather", *this);
+            "MPI_Allgather");
   for (int rank = 0; rank < size; ++rank) {
     hosts_.emplace_back(names.data() + static_cast<std::size_t>(rank) * name.size());
   }
@@ -95,7 +93,7 @@ int MpiWorld::ranks_per_node() const {
   return each;
 }
 
-void MpiWorld::barrier() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier", *this); }
+void MpiWorld::barrier() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier"); }
 
 double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }
 
@@ -103,18 +101,18 @@ std::vector<double> MpiWorld::max(std::span<const double> values) const {
   std::vector<double> result(values.size());
   check_mpi(MPI_Allreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
                           handle_->comm),
-            "MPI_Allreduce", *this);
+            "MPI_Allreduce");
   return result;
 }
 
 std::int64_t MpiWorld::sum(std::int64_t value) const {
   std::int64_t result = 0;
-  check_mpi(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, handle_->comm), "MPI_Allreduce", *this);
+  check_mpi(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, handle_->comm), "MPI_Allreduce");
   return result;
 }
 
 std::int64_t MpiWorld::broadcast(std::int64_t value) const {
-  check_mpi(MPI_Bcast(&value, 1, MPI_INT64_T, 0, handle_->comm), "MPI_Bcast", *this);
+  check_mpi(MPI_Bcast(&value, 1, MPI_INT64_T, 0, handle_->comm), "MPI_Bcast");
   return value;
 }
 

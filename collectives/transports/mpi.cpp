@@ -36,14 +36,14 @@ class MpiTransport final : public HostTransport {
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     start(data.size(), to, false, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
       check_mpi(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
-                "MPI_Isend", world_);
+                "MPI_Isend");
     });
   }
 
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     start(data.size(), from, true, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
       check_mpi(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
-                "MPI_Irecv", world_);
+                "MPI_Irecv");
     });
   }
 
@@ -110,7 +110,7 @@ bool MpiTransport::test(std::vector<Ticket>& done) {
   completed_.resize(requests_.size());
   check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &number, completed_.data(),
                          MPI_STATUSES_IGNORE),
-            "MPI_Testsome", world_);
+            "MPI_Testsome");
   if (number == MPI_UNDEFINED || number == 0) return false;
   // From the back, so that the last request may take the place of each that is done.
   std::sort(completed_.begin(), completed_.begin() + number, std::greater<>());
@@ -156,9 +156,8 @@ void MpiTransport::fail_by_timeout() const {
   }
   throw Error(
       ExitCode::timeout,
-      fmt::format("rank {} ({}) waited {} for {}; see whether it still runs and its network is up, or raise "
-                  "--timeout",
-                  world_.rank(), world_.host(), to_text(timeout_), fmt::join(peers, ", ")));
+      fmt::format("waited {} for {}; see whether it still runs and its network is up, or raise --timeout",
+                  to_text(timeout_), fmt::join(peers, ", ")));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
   for (int iteration = 0; iteration < iterations; ++iteration) {
     for (std::size_t turn = 0; turn < rivals.size(); ++turn) {
-      // Another one begins each round, so that none always follows the same rival.
+      // Another one begins each round, so that none always follows the same rival; most turns still do.
       const std::size_t i = (turn + static_cast<std::size_t>(iteration)) % rivals.size();
       if (right(i)) samples[i].microseconds.push_back(measurement.once(rivals[i]));
     }

@@ -98,7 +98,9 @@ void store(std::byte* to, Count i, T value) {
 
 template <typename T, typename Op>
 void combine_all(std::byte* result, const std::byte* left, const std::byte* right, Count count) {
+#ifndef __clang__  // clang checks at run time whether the buffers overlap
 #pragma GCC ivdep
+#endif
   for (Count i = 0; i < count; ++i) {
     store<T>(result, i, narrow<T>(Op{}(widen(load<T>(left, i)), widen(load<T>(right, i)))));
   }

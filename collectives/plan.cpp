@@ -163,7 +163,7 @@ std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& clu
   for (const std::vector<int>& dims : candidate_dims(found, cluster)) {
     for (const int lanes : {1, 2, 4}) {
       if (lanes > 1 && !found.lanes_differ) continue;
-      for (const std::uint64_t chunks : {1, 4, 16, 64}) {
+      for (const std::uint64_t chunks : {1u, 4u, 16u, 64u}) {
         const auto of_lane = static_cast<std::uint64_t>(wishes.lanes > 0 ? wishes.lanes : lanes);
         const std::uint64_t chunk = payload.value / (of_lane * chunks);
         if (chunks > 1 && chunk < kSmallestChunk) continue;

@@ -37,7 +37,7 @@ class Tree final : public Pattern {
  public:
   explicit Tree(bool mirrored) : mirrored_(mirrored) {}
   std::string_view name() const override { return mirrored_ ? "mirrored tree" : "tree"; }
-  int steps(int n) const override { return std::bit_width(static_cast<unsigned>(n - 1)); }
+  int steps(int n) const override { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {
     const int node = node_of(n, member);

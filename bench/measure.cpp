@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <numeric>
+#include <random>
 
 namespace polyring {
 namespace {
@@ -21,6 +22,7 @@ class Measurement {
         transport_(transport),
         payload_(payload),
         fresh_(static_cast<std::size_t>(count * size_of(kind))),
+        stale_(fresh_.size(), std::byte{0xff}),
         input_(in_place ? buffers.output : buffers.input),
         output_(buffers.output),
         count_(count),
@@ -30,31 +32,38 @@ class Measurement {
 
   /// Wrong elements on all ranks.
   Count wrong(Rival& rival) const {
-    // What is never written must not look right.
-    std::vector<std::byte> host(fresh_.size(), std::byte{0xff});
-    transport_.upload(output_, host);
+    std::vector<std::byte> host(fresh_.size());
+    transport_.upload(output_, stale_);
     transport_.upload(input_, fresh_);
-    watchdog_.watch(rival.algorithm);
-    rival.allreduce->run(input_, output_);
+    run(rival);
     transport_.download(host, output_);
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
   /// This rank's time for one iteration, in microseconds.
   double once(Rival& rival) const {
-    watchdog_.watch(rival.algorithm);
+    if (output_ != input_) transport_.upload(output_, stale_);
     transport_.upload(input_, fresh_);
     world_.barrier();
-    const Clock::time_point begin = Clock::now();
-    rival.allreduce->run(input_, output_);
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    return run(rival);
   }
 
  private:
+  /// Microseconds.
+  double run(Rival& rival) const {
+    if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
+    const Clock::time_point begin = Clock::now();
+    rival.allreduce->run(input_, output_);
+    const Clock::time_point end = Clock::now();
+    watchdog_.rest();
+    return std::chrono::duration<double, std::micro>(end - begin).count();
+  }
+
   const MpiWorld& world_;
   Transport& transport_;
   const Payload& payload_;
   std::vector<std::byte> fresh_;  // this rank's input, in host memory
+  std::vector<std::byte> stale_;  // what no output may be taken for
   std::byte* input_;
   std::byte* output_;
   Count count_;
@@ -92,16 +101,17 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
     }
   }
   const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
+  // The same on all ranks, and another order each round, so that none always follows the same rival.
+  std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
+  std::vector<std::size_t> order(rivals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    for (std::size_t turn = 0; turn < rivals.size(); ++turn) {
-      // Another one begins each round, so that none always follows the same rival; most turns still do.
-      const std::size_t i = (turn + static_cast<std::size_t>(iteration)) % rivals.size();
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
       if (right(i)) samples[i].microseconds.push_back(measurement.once(rivals[i]));
     }
   }
-  watchdog.watch("the collection of the samples");
   for (Samples& of_rival : samples) of_rival.microseconds = world.max(of_rival.microseconds);
-  watchdog.rest();
   return samples;
 }
 

@@ -75,7 +75,7 @@ Cluster host_memory_cluster(const MpiWorld& world) {
 
 class AllreduceRun {
  public:
-  AllreduceRun(const AllreduceOptions& options, const std::string& command, const MpiWorld& world)
+  AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world)
       : options_(options),
         command_(command),
         world_(world),
@@ -109,8 +109,9 @@ class AllreduceRun {
   }
 
   void measure_all() {
-    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
-    const auto transport = make_mpi_transport(world_, timeout_);
+    world_.set_timeout(timeout_);
+    Watchdog watchdog = watch_over(world_);
+    const auto transport = make_mpi_transport(world_);
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
     const Memory input = transport->allocate(largest);
     const Memory output = transport->allocate(largest);
@@ -186,7 +187,7 @@ class AllreduceRun {
 
   const AllreduceOptions& options_;
   const std::string& command_;
-  const MpiWorld& world_;
+  MpiWorld& world_;
   ElementKind kind_;
   ReduceOp op_;
   Payload payload_;
@@ -202,8 +203,7 @@ class AllreduceRun {
 void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
-    return run_collectively(
-        [&](const MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
+    return run_collectively([&](MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
   };
   CLI::App& app = add_subcommand(
       line, "allreduce", "Measure allreduces side by side, verified",

@@ -34,7 +34,7 @@ struct TrainOptions {
 
 class TrainRun {
  public:
-  TrainRun(const TrainOptions& options, const std::string& command, const MpiWorld& world)
+  TrainRun(const TrainOptions& options, const std::string& command, MpiWorld& world)
       : options_(options),
         command_(command),
         world_(world),
@@ -54,8 +54,9 @@ class TrainRun {
       machine_ = cluster_of(probe_this_machine(), world_.nodes());
     });
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
-    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
-    const auto transport = make_mpi_transport(world_, timeout_);
+    world_.set_timeout(timeout_);
+    Watchdog watchdog = watch_over(world_);
+    const auto transport = make_mpi_transport(world_);
     const Memory gradients =
         transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
 
@@ -95,12 +96,14 @@ class TrainRun {
     for (std::size_t i = 1; i < trainers.size(); ++i) {
       Count of_trainer = 0;
       for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-        watchdog.watch("the check of " + options_.plan.algorithms[i - 1]);
         const Count count = buckets_[bucket].elements;
         std::vector<std::byte> host(static_cast<std::size_t>(count * size_of(kind_)));
         payload.fill(world_.rank(), host.data(), count);
         transport.upload(gradients, host);
-        trainers[i].allreduces[bucket]->run(gradients, gradients);
+        Allreduce& allreduce = *trainers[i].allreduces[bucket];
+        if (!allreduce.keeps_time_limit()) watchdog.watch("the check of " + allreduce.algorithm());
+        allreduce.run(gradients, gradients);
+        watchdog.rest();
         transport.download(host, gradients);
         of_trainer += payload.wrong(host.data(), count);
       }
@@ -167,7 +170,7 @@ class TrainRun {
 
   const TrainOptions& options_;
   const std::string& command_;
-  const MpiWorld& world_;
+  MpiWorld& world_;
   ElementKind kind_;
   ReduceOp op_;
   Model model_;
@@ -184,8 +187,7 @@ class TrainRun {
 void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
-    return run_collectively(
-        [&](const MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
+    return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
   };
   CLI::App& app =
       add_subcommand(line, "train", "Measure synthetic training steps with real allreduces",

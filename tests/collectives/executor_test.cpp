@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <thread>
 
@@ -226,25 +225,13 @@ TEST(Executor, GivesUpOnARankThatNeverComes) {
   }
 }
 
-/// What the kernel can still give, in bytes; 0 when it does not say.
-std::size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::size_t kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    file.ignore(100, '\n');
-  }
-  return 0;
-}
-
 TEST(Executor, ReducesMoreThanTwoToThe31Elements) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
 #endif
   const Count count = (Count{1} << 31) + 5;
   const auto bytes = static_cast<std::size_t>(count) * 2;
-  if (available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";
+  if (testing::available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";
   const Payload payload(ElementKind::bfloat16, ReduceOp::max, 2);
   run_ranks(2, [&](ThreadTransport& transport) {
     const Schedule schedule = make_schedule({"multi-ring", {2}, {}, 1, {64 << 20}}, 2, count, 2);

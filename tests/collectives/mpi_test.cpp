@@ -20,10 +20,14 @@ namespace {
 
 class MpiTest {
  public:
-  explicit MpiTest(const MpiWorld& world)
-      : world_(world), transport_(make_mpi_transport(world, Seconds{60})) {}
+  explicit MpiTest(MpiWorld& world) : world_(world), transport_(make_mpi_transport(world)) {}
 
   void compare(const Plan& plan, Count count, ElementKind kind, ReduceOp op, bool in_place) {
+    compare(*transport_, plan, count, kind, op, in_place);
+  }
+
+  void compare(Transport& transport, const Plan& plan, Count count, ElementKind kind, ReduceOp op,
+               bool in_place) {
     const auto bytes = static_cast<std::size_t>(count * size_of(kind));
     const Payload payload(kind, op, world_.size());
     std::vector<std::byte> input(bytes + 1);
@@ -32,7 +36,7 @@ class MpiTest {
     std::vector<std::byte> reference(bytes + 1, std::byte{0xff});
     make_mpi_allreduce(world_, kind, op, count)->run(input.data(), reference.data());
     if (in_place) output = input;
-    Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, *transport_);
+    Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, transport);
     executor.run(in_place ? output.data() : input.data(), output.data());
     const Count wrong = payload.wrong(output.data(), count);
     const bool differs = std::memcmp(output.data(), reference.data(), bytes) != 0;
@@ -72,11 +76,12 @@ class MpiTest {
 
   /// The others wait for the last rank, which never comes: each must say so in time.
   void timeout() {
-    world_.barrier();
     if (world_.size() == 1) return;
-    const auto impatient = make_mpi_transport(world_, Seconds{0.2});
+    world_.barrier();
     const int absent = world_.size() - 1;
     if (world_.rank() != absent) {
+      world_.set_timeout(Seconds{0.2});
+      const auto impatient = make_mpi_transport(world_);
       std::byte nothing{};
       impatient->receive(absent, 7, {&nothing, 1}, 0);
       std::vector<Ticket> done;
@@ -84,12 +89,42 @@ class MpiTest {
         impatient->wait(done);
         expect(false, "waited for a message that nobody sends, and got it");
       } catch (const Error& error) {
-        const std::string named = fmt::format("for rank {} ({})", absent, world_.host(absent));
+        const std::string name = fmt::format("rank {} ({})", absent, world_.host(absent));
+        const std::string_view what = error.what();
         expect(error.code() == ExitCode::timeout, "a wait without end is not a timeout");
-        expect(std::string_view(error.what()).find(named) != std::string_view::npos, error.what());
+        expect(what.find("for " + name) != std::string_view::npos, error.what());
+        expect(what.find("no answer from " + name + ":") != std::string_view::npos, error.what());
       }
+      world_.set_timeout(MpiWorld::kSetUpTimeout);
     }
     world_.barrier();
+  }
+
+  void messages_in_pieces() {
+    for (const std::uint64_t piece : {1, 7, 1000, 4096}) {
+      const auto transport = make_mpi_transport(world_, Bytes{piece});
+      const Plan plan{"multi-ring", {world_.size()}, {}, 2, {16384}};
+      for (const Count count : {0, 1, 1024, 5001}) {
+        compare(*transport, plan, piece == 1 ? count / 16 : count, ElementKind::float32, ReduceOp::sum,
+                false);
+      }
+    }
+  }
+
+  /// More elements than an int counts, in messages that are longer than the largest piece.
+  void huge(Count count) {
+    const ElementKind kind = ElementKind::bfloat16;
+    const Payload payload(kind, ReduceOp::max, world_.size());
+    const Memory data = transport_->allocate({static_cast<std::uint64_t>(count * size_of(kind))});
+    const auto check = [&](Allreduce& allreduce) {
+      payload.fill(world_.rank(), data.get(), count);
+      allreduce.run(data.get(), data.get());
+      expect(payload.wrong(data.get(), count) == 0, "more than 2^31 elements are reduced wrongly");
+    };
+    Executor executor(make_schedule({"multi-ring", {world_.size()}, {}, 1, {}}, world_.size(), count, 2),
+                      kind, ReduceOp::max, *transport_);
+    check(executor);
+    check(*make_mpi_allreduce(world_, kind, ReduceOp::max, count));
   }
 
   void world() {
@@ -109,7 +144,7 @@ class MpiTest {
   }
 
  private:
-  const MpiWorld& world_;
+  MpiWorld& world_;
   std::unique_ptr<Transport> transport_;
   int cases_ = 0;
   int failures_ = 0;
@@ -118,12 +153,20 @@ class MpiTest {
 }  // namespace
 }  // namespace polyring
 
-int main() {
-  const polyring::MpiWorld world;
+/// With the argument `huge`, only what needs 13 GB of memory.
+int main(int argc, char**) {
+  polyring::MpiWorld world;
   try {
     polyring::MpiTest test(world);
+    if (argc > 1) {
+      const polyring::Count count = (polyring::Count{1} << 31) + 5;
+      if (world.broadcast(polyring::testing::available_memory() < 7 * count ? 1 : 0) != 0) return 77;
+      test.huge(count);
+      return test.report() ? 0 : 1;
+    }
     test.world();
     test.every_algorithm();
+    test.messages_in_pieces();
     test.timeout();
     return test.report() ? 0 : 1;
   } catch (const std::exception& error) {

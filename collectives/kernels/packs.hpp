@@ -1,0 +1,181 @@
+// Elements by the pack: as many as one vector register of the instruction set holds that this file is
+// compiled for, in the type that they are combined in. All is in an anonymous namespace and nothing of the
+// standard library is called, since each instruction set must keep its own copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/element.hpp"
+#include "collectives/half.hpp"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace polyring {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kPackBytes = 64;
+#elif defined(__AVX2__)
+constexpr std::size_t kPackBytes = 32;
+#else
+constexpr std::size_t kPackBytes = 16;
+#endif
+
+template <typename T, std::size_t kBytes>
+struct VectorOf {
+  using type [[gnu::vector_size(kBytes)]] = T;
+};
+template <typename T, std::size_t kBytes = kPackBytes>
+using Vector = typename VectorOf<T, kBytes>::type;
+
+using Floats = Vector<float>;
+using Bits = Vector<std::uint32_t>;
+using Halves = Vector<std::uint16_t, kPackBytes / 2>;
+
+/// What an element is stored as, what it is combined in, and the way there and back for a pack.
+template <typename T>
+struct Plain {
+  using Stored = T;
+  using Computed = T;
+  static Vector<T> widen(Vector<T> pack) { return pack; }
+  static Vector<T> narrow(Vector<T> pack) { return pack; }
+};
+
+struct Bfloat16Element {
+  using Stored = std::uint16_t;
+  using Computed = float;
+  static Floats widen(Halves pack) {
+    return half::from_bfloat16<Floats>(__builtin_convertvector(pack, Bits));
+  }
+  static Halves narrow(Floats pack) { return __builtin_convertvector(half::to_bfloat16<Bits>(pack), Halves); }
+};
+
+struct Float16Element {
+  using Stored = std::uint16_t;
+  using Computed = float;
+#if defined(__AVX512F__)
+  // With a mask of all because of the forms without one GCC 12 warns (its bug 105593).
+  static constexpr __mmask16 kAll = 0xffff;
+  static Floats widen(Halves pack) { return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, pack)); }
+  static Halves narrow(Floats pack) {
+    return __builtin_bit_cast(Halves, _mm512_maskz_cvtps_ph(kAll, pack, _MM_FROUND_TO_NEAREST_INT));
+  }
+#elif defined(__AVX2__) && defined(__F16C__)
+  static Floats widen(Halves pack) { return _mm256_cvtph_ps(__builtin_bit_cast(__m128i, pack)); }
+  static Halves narrow(Floats pack) {
+    return __builtin_bit_cast(Halves, _mm256_cvtps_ph(pack, _MM_FROUND_TO_NEAREST_INT));
+  }
+#else
+  static Floats widen(Halves pack) { return half::from_float16<Floats>(__builtin_convertvector(pack, Bits)); }
+  static Halves narrow(Floats pack) { return __builtin_convertvector(half::to_float16<Bits>(pack), Halves); }
+#endif
+};
+
+template <typename T>
+constexpr bool kIsFloat = static_cast<T>(0.5) != T{};
+
+// Integers are added and multiplied unsigned, for which overflow is defined.
+template <typename T>
+struct Unsigned;
+template <>
+struct Unsigned<std::int32_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Unsigned<std::int64_t> {
+  using type = std::uint64_t;
+};
+
+struct Add {
+  static constexpr bool kComputes = true;
+  template <typename T>
+  static Vector<T> apply(Vector<T> a, Vector<T> b) {
+    if constexpr (kIsFloat<T>) {
+      return a + b;
+    } else {
+      using U = Vector<typename Unsigned<T>::type>;
+      return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(U, a) + __builtin_bit_cast(U, b));
+    }
+  }
+};
+
+struct Multiply {
+  static constexpr bool kComputes = true;
+  template <typename T>
+  static Vector<T> apply(Vector<T> a, Vector<T> b) {
+    if constexpr (kIsFloat<T>) {
+      return a * b;
+    } else {
+      using U = Vector<typename Unsigned<T>::type>;
+      return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(U, a) * __builtin_bit_cast(U, b));
+    }
+  }
+};
+
+struct Least {
+  static constexpr bool kComputes = false;
+  template <typename T>
+  static Vector<T> apply(Vector<T> a, Vector<T> b) {
+    return b < a ? b : a;
+  }
+};
+
+struct Greatest {
+  static constexpr bool kComputes = false;
+  template <typename T>
+  static Vector<T> apply(Vector<T> a, Vector<T> b) {
+    return a < b ? b : a;
+  }
+};
+
+// memcpy because a byte buffer may have any alignment; compilers make it a plain vector load.
+template <typename Pack>
+Pack load(const std::byte* from) {
+  Pack pack;
+  __builtin_memcpy(&pack, from, sizeof pack);
+  return pack;
+}
+
+template <typename Pack>
+void store(std::byte* to, Pack pack) {
+  __builtin_memcpy(to, &pack, sizeof pack);
+}
+
+constexpr std::size_t kLine = 64;
+
+constexpr std::size_t lesser(std::size_t a, std::size_t b) { return b < a ? b : a; }
+
+/// The bytes from an address to the next cache line.
+inline std::size_t to_next_line(const std::byte* address) {
+  return -reinterpret_cast<std::uintptr_t>(address) % kLine;
+}
+
+/// Copies one cache line to where one begins, past the caches where the processor can.
+inline void stream_line(std::byte* to, const std::byte* from) {
+#if defined(__SSE2__)
+  for (std::size_t i = 0; i < kLine; i += kPackBytes) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), load<__m512i>(from + i));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), load<__m256i>(from + i));
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), load<__m128i>(from + i));
+#endif
+  }
+#else
+  __builtin_memcpy(to, from, kLine);
+#endif
+}
+
+/// Streaming stores are ordered with nothing; after this, all that went before is seen first.
+inline void finish_streaming() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace
+}  // namespace polyring

@@ -35,6 +35,43 @@ using Floats = Vector<float>;
 using Bits = Vector<std::uint32_t>;
 using Halves = Vector<std::uint16_t, kPackBytes / 2>;
 
+// By intrinsics because GCC 12 makes many instructions of __builtin_convertvector for these.
+#if defined(__AVX512F__)
+// With a mask of all because of the forms without one GCC 12 warns (its bug 105593).
+constexpr __mmask16 kAll = 0xffff;
+inline Bits zero_extended(Halves pack) {
+  return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(kAll, __builtin_bit_cast(__m256i, pack)));
+}
+inline Halves low_halves(Bits pack) {
+  return __builtin_bit_cast(Halves, _mm512_maskz_cvtepi32_epi16(kAll, __builtin_bit_cast(__m512i, pack)));
+}
+#elif defined(__AVX2__)
+inline Bits zero_extended(Halves pack) {
+  return __builtin_bit_cast(Bits, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, pack)));
+}
+inline Halves low_halves(Bits pack) {
+  const __m256i bits = __builtin_bit_cast(__m256i, pack & 0xffffu);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(bits, bits), 0x08);
+  return __builtin_bit_cast(Halves, _mm256_castsi256_si128(packed));
+}
+#elif defined(__SSE2__)
+inline Bits zero_extended(Halves pack) {
+  const __m128i halves = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&pack));
+  return __builtin_bit_cast(Bits, _mm_unpacklo_epi16(halves, _mm_setzero_si128()));
+}
+inline Halves low_halves(Bits pack) {
+  // Sign-extended, the halves pass the saturation.
+  const __m128i bits = _mm_srai_epi32(_mm_slli_epi32(__builtin_bit_cast(__m128i, pack), 16), 16);
+  const __m128i packed = _mm_packs_epi32(bits, bits);
+  Halves halves;
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(&halves), packed);
+  return halves;
+}
+#else
+inline Bits zero_extended(Halves pack) { return __builtin_convertvector(pack, Bits); }
+inline Halves low_halves(Bits pack) { return __builtin_convertvector(pack, Halves); }
+#endif
+
 /// What an element is stored as, what it is combined in, and the way there and back for a pack.
 template <typename T>
 struct Plain {
@@ -47,18 +84,14 @@ struct Plain {
 struct Bfloat16Element {
   using Stored = std::uint16_t;
   using Computed = float;
-  static Floats widen(Halves pack) {
-    return half::from_bfloat16<Floats>(__builtin_convertvector(pack, Bits));
-  }
-  static Halves narrow(Floats pack) { return __builtin_convertvector(half::to_bfloat16<Bits>(pack), Halves); }
+  static Floats widen(Halves pack) { return half::from_bfloat16<Floats>(zero_extended(pack)); }
+  static Halves narrow(Floats pack) { return low_halves(half::to_bfloat16<Bits>(pack)); }
 };
 
 struct Float16Element {
   using Stored = std::uint16_t;
   using Computed = float;
 #if defined(__AVX512F__)
-  // With a mask of all because of the forms without one GCC 12 warns (its bug 105593).
-  static constexpr __mmask16 kAll = 0xffff;
   static Floats widen(Halves pack) { return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, pack)); }
   static Halves narrow(Floats pack) {
     return __builtin_bit_cast(Halves, _mm512_maskz_cvtps_ph(kAll, pack, _MM_FROUND_TO_NEAREST_INT));
@@ -69,8 +102,8 @@ struct Float16Element {
     return __builtin_bit_cast(Halves, _mm256_cvtps_ph(pack, _MM_FROUND_TO_NEAREST_INT));
   }
 #else
-  static Floats widen(Halves pack) { return half::from_float16<Floats>(__builtin_convertvector(pack, Bits)); }
-  static Halves narrow(Floats pack) { return __builtin_convertvector(half::to_float16<Bits>(pack), Halves); }
+  static Floats widen(Halves pack) { return half::from_float16<Floats>(zero_extended(pack)); }
+  static Halves narrow(Floats pack) { return low_halves(half::to_float16<Bits>(pack)); }
 #endif
 };
 

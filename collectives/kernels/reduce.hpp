@@ -39,12 +39,12 @@ struct Divide {
   }
 };
 
-/// Some inputs of one block, and where their result goes: to `partial` as it was computed or to `result` as
-/// it is stored. `start` is the partial result of the inputs before, or null.
+/// Some inputs of one block, and where their result goes: to `partial` as it was computed or, where that is
+/// null, to `result` as it is stored. `start` is the partial result of the inputs before, or null.
 template <typename Element>
 struct Pass {
   const typename Element::Computed* start;
-  const std::byte* const* inputs;
+  const std::byte* inputs[kFanIn];
   std::size_t input_count;
   typename Element::Computed* partial;
   std::byte* result;
@@ -60,32 +60,33 @@ Vector<T> one_nan(Vector<T> pack) {
   }
 }
 
-/// kPacks packs of a pass, from element i on.
-template <typename Element, typename Op, std::size_t kPacks>
+/// kPacks packs of a pass, from element i on. kInputs is the number of its inputs, or 0 for any.
+template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs>
 [[gnu::always_inline]] inline void combine_packs(const Pass<Element>& pass,
                                                  const Divide<typename Element::Computed>& divide,
                                                  std::size_t i) {
   using T = typename Element::Computed;
   using Stored = typename Element::Stored;
   constexpr std::size_t kWidth = kPackBytes / sizeof(T);
-  using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
+  const std::size_t input_count = kInputs == 0 ? pass.input_count : kInputs;
   const auto input = [&](std::size_t k, std::size_t pack) {
+    using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
     return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
   };
   Vector<T> sum[kPacks];
   std::size_t k = 0;
-  if (pass.start != nullptr) {
+  if (kInputs == 0 && pass.start != nullptr) {
     __builtin_memcpy(sum, pass.start + i, sizeof sum);
   } else {
     for (std::size_t pack = 0; pack < kPacks; ++pack) sum[pack] = input(0, pack);
     k = 1;
   }
-  for (; k < pass.input_count; ++k) {
+  for (; k < input_count; ++k) {
     for (std::size_t pack = 0; pack < kPacks; ++pack) {
       sum[pack] = Op::template apply<T>(sum[pack], input(k, pack));
     }
   }
-  if (pass.partial != nullptr) {
+  if (kInputs == 0 && pass.partial != nullptr) {
     __builtin_memcpy(pass.partial + i, sum, sizeof sum);
     return;
   }
@@ -102,29 +103,29 @@ void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Comp
   const std::size_t offset = begin * sizeof(typename Element::Stored);
   const std::size_t bytes = count * sizeof(typename Element::Stored);
   std::byte filled[kFanIn][kPackBytes] = {};
-  const std::byte* inputs[kFanIn];
+  std::byte result[kPackBytes];
+  Pass<Element> rest = pass;
   for (std::size_t k = 0; k < pass.input_count; ++k) {
     __builtin_memcpy(filled[k], pass.inputs[k] + offset, bytes);
-    inputs[k] = filled[k];
+    rest.inputs[k] = filled[k];
   }
-  std::byte result[kPackBytes];
-  combine_packs<Element, Op, 1>(
-      {pass.start != nullptr ? pass.start + begin : nullptr, inputs, pass.input_count,
-       pass.partial != nullptr ? pass.partial + begin : nullptr, result},
-      divide, 0);
+  if (pass.start != nullptr) rest.start += begin;
+  if (pass.partial != nullptr) rest.partial += begin;
+  rest.result = result;
+  combine_packs<Element, Op, 1, 0>(rest, divide, 0);
   if (pass.partial == nullptr) __builtin_memcpy(pass.result + offset, result, bytes);
 }
 
-template <typename Element, typename Op>
-void run_pass(const Pass<Element>& pass, const Divide<typename Element::Computed>& divide,
-              std::size_t count) {
+template <typename Element, typename Op, std::size_t kInputs>
+void run_pass(const Pass<Element>& described, Divide<typename Element::Computed> divide, std::size_t count) {
   constexpr std::size_t kWidth = kPackBytes / sizeof(typename Element::Computed);
+  const Pass<Element> pass = described;  // of which the compiler knows that no store changes it
   std::size_t i = 0;
   for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
-    combine_packs<Element, Op, kUnroll>(pass, divide, i);
+    combine_packs<Element, Op, kUnroll, kInputs>(pass, divide, i);
   }
-  for (; i + kWidth <= count; i += kWidth) combine_packs<Element, Op, 1>(pass, divide, i);
-  if (i < count) combine_rest<Element, Op>(pass, divide, i, count - i);
+  for (; i + kWidth <= count; i += kWidth) combine_packs<Element, Op, 1, kInputs>(pass, divide, i);
+  if (i < count) combine_rest<Element, Op>(described, divide, i, count - i);
 }
 
 /// The elements of a block from `begin` on, of all inputs, into `result`.
@@ -133,15 +134,22 @@ void combine_block(const Reduction& reduction, const Divide<typename Element::Co
                    std::size_t begin, std::size_t count, std::byte* result) {
   alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
   for (std::size_t first = 0; first < reduction.input_count; first += kFanIn) {
-    const std::byte* inputs[kFanIn];
     const std::size_t input_count = lesser(kFanIn, reduction.input_count - first);
-    for (std::size_t k = 0; k < input_count; ++k) {
-      inputs[k] = reduction.inputs[first + k] + begin * sizeof(typename Element::Stored);
-    }
     const bool last = first + input_count == reduction.input_count;
-    run_pass<Element, Op>(
-        {first == 0 ? nullptr : partial, inputs, input_count, last ? nullptr : partial, result}, divide,
-        count);
+    Pass<Element> pass{first == 0 ? nullptr : partial, {}, input_count, last ? nullptr : partial, result};
+    for (std::size_t k = 0; k < input_count; ++k) {
+      pass.inputs[k] = reduction.inputs[first + k] + begin * sizeof(typename Element::Stored);
+    }
+    switch (reduction.input_count) {
+      case 2:
+        return run_pass<Element, Op, 2>(pass, divide, count);
+      case 3:
+        return run_pass<Element, Op, 3>(pass, divide, count);
+      case 4:
+        return run_pass<Element, Op, 4>(pass, divide, count);
+      default:
+        run_pass<Element, Op, 0>(pass, divide, count);
+    }
   }
 }
 

@@ -25,12 +25,18 @@ template <typename Floats, typename Bits>
   return __builtin_bit_cast(Floats, value << 16);
 }
 
-/// Rounds to nearest, ties to even.
+/// Rounds to nearest, ties to even; of NaNs it takes only those whose payload is in the upper 16 bits.
+template <typename Bits, typename Floats>
+[[gnu::always_inline]] inline Bits round_to_bfloat16(Floats value) {
+  const Bits bits = __builtin_bit_cast(Bits, value);
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
 template <typename Bits, typename Floats>
 [[gnu::always_inline]] inline Bits to_bfloat16(Floats value) {
   const Bits bits = __builtin_bit_cast(Bits, value);
-  const Bits rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-  return ((bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded) >> 16;
+  const Bits quiet = (bits | 0x400000u) >> 16;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? quiet : round_to_bfloat16<Bits>(value);
 }
 
 template <typename Floats, typename Bits>

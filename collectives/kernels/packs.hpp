@@ -9,7 +9,7 @@
 #include "collectives/element.hpp"
 #include "collectives/half.hpp"
 
-#if defined(__SSE2__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -54,7 +54,7 @@ inline Halves low_halves(Bits pack) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(bits, bits), 0x08);
   return __builtin_bit_cast(Halves, _mm256_castsi256_si128(packed));
 }
-#elif defined(__SSE2__)
+#elif defined(__x86_64__)
 inline Bits zero_extended(Halves pack) {
   const __m128i halves = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&pack));
   return __builtin_bit_cast(Bits, _mm_unpacklo_epi16(halves, _mm_setzero_si128()));
@@ -72,20 +72,27 @@ inline Bits zero_extended(Halves pack) { return __builtin_convertvector(pack, Bi
 inline Halves low_halves(Bits pack) { return __builtin_convertvector(pack, Halves); }
 #endif
 
-/// What an element is stored as, what it is combined in, and the way there and back for a pack.
+/// What an element is stored as, what it is combined in, and the way there and back for a pack; kOneNan says
+/// that a NaN can only be that which one_nan in reduce.hpp makes.
 template <typename T>
 struct Plain {
   using Stored = T;
   using Computed = T;
   static Vector<T> widen(Vector<T> pack) { return pack; }
-  static Vector<T> narrow(Vector<T> pack) { return pack; }
+  template <bool kOneNan>
+  static Vector<T> narrow(Vector<T> pack) {
+    return pack;
+  }
 };
 
 struct Bfloat16Element {
   using Stored = std::uint16_t;
   using Computed = float;
   static Floats widen(Halves pack) { return half::from_bfloat16<Floats>(zero_extended(pack)); }
-  static Halves narrow(Floats pack) { return low_halves(half::to_bfloat16<Bits>(pack)); }
+  template <bool kOneNan>
+  static Halves narrow(Floats pack) {
+    return low_halves(kOneNan ? half::round_to_bfloat16<Bits>(pack) : half::to_bfloat16<Bits>(pack));
+  }
 };
 
 struct Float16Element {
@@ -93,17 +100,22 @@ struct Float16Element {
   using Computed = float;
 #if defined(__AVX512F__)
   static Floats widen(Halves pack) { return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, pack)); }
+  template <bool kOneNan>
   static Halves narrow(Floats pack) {
     return __builtin_bit_cast(Halves, _mm512_maskz_cvtps_ph(kAll, pack, _MM_FROUND_TO_NEAREST_INT));
   }
 #elif defined(__AVX2__) && defined(__F16C__)
   static Floats widen(Halves pack) { return _mm256_cvtph_ps(__builtin_bit_cast(__m128i, pack)); }
+  template <bool kOneNan>
   static Halves narrow(Floats pack) {
     return __builtin_bit_cast(Halves, _mm256_cvtps_ph(pack, _MM_FROUND_TO_NEAREST_INT));
   }
 #else
   static Floats widen(Halves pack) { return half::from_float16<Floats>(zero_extended(pack)); }
-  static Halves narrow(Floats pack) { return low_halves(half::to_float16<Bits>(pack)); }
+  template <bool kOneNan>
+  static Halves narrow(Floats pack) {
+    return low_halves(half::to_float16<Bits>(pack));
+  }
 #endif
 };
 
@@ -186,26 +198,31 @@ inline std::size_t to_next_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
 
-/// Copies one cache line to where one begins, past the caches where the processor can.
-inline void stream_line(std::byte* to, const std::byte* from) {
-#if defined(__SSE2__)
-  for (std::size_t i = 0; i < kLine; i += kPackBytes) {
+/// Stores a pack, past the caches where the processor can, to a multiple of the pack's size.
+template <typename Pack>
+void stream_pack(std::byte* to, Pack pack) {
+#if defined(__x86_64__)
+  if constexpr (sizeof pack == 8) {
+    _mm_stream_si64(reinterpret_cast<long long*>(to), __builtin_bit_cast(long long, pack));
+  } else if constexpr (sizeof pack == 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, pack));
+#if defined(__AVX2__)
+  } else if constexpr (sizeof pack == 32) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, pack));
+#endif
 #if defined(__AVX512F__)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), load<__m512i>(from + i));
-#elif defined(__AVX2__)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), load<__m256i>(from + i));
-#else
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), load<__m128i>(from + i));
+  } else if constexpr (sizeof pack == 64) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __builtin_bit_cast(__m512i, pack));
 #endif
   }
 #else
-  __builtin_memcpy(to, from, kLine);
+  store(to, pack);
 #endif
 }
 
 /// Streaming stores are ordered with nothing; after this, all that went before is seen first.
 inline void finish_streaming() {
-#if defined(__SSE2__)
+#if defined(__x86_64__)
   _mm_sfence();
 #endif
 }

@@ -2,10 +2,10 @@
 // all is in an anonymous namespace.
 //
 // The work goes block by block, so that whatever is touched twice (a partial result of more inputs than one
-// pass takes, a result that goes to several outputs or past the caches) is in the first-level cache:
+// pass takes, a result that goes to several outputs) is in the first-level cache:
 //
 //   inputs 0 … 7 ─► pass ─► partial (in the type combined in) ─► pass ─► result ─► outputs
-//   inputs 8 … 15 ────────────────────────────────────────────────┘
+//                           inputs 8 … 15 ──────────────────────┘
 #pragma once
 
 #include "collectives/kernels/packs.hpp"
@@ -14,9 +14,10 @@
 namespace polyring {
 namespace {
 
-constexpr std::size_t kBlockBytes = 8192;  // of a block in the type that it is combined in
-constexpr std::size_t kFanIn = 8;          // inputs in one pass
-constexpr std::size_t kUnroll = 4;         // packs that a pass combines together
+constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is combined in
+constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
+constexpr std::size_t kFanIn = 8;           // inputs in one pass
+constexpr std::size_t kUnroll = 4;          // packs that a pass combines together
 
 /// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
 enum class Division { none, reciprocal, quotient };
@@ -40,7 +41,8 @@ struct Divide {
 };
 
 /// Some inputs of one block, and where their result goes: to `partial` as it was computed or, where that is
-/// null, to `result` as it is stored. `start` is the partial result of the inputs before, or null.
+/// null, to `result` as it is stored, past the caches if `streams` and `result` begins a line. `start` is the
+/// partial result of the inputs before, or null.
 template <typename Element>
 struct Pass {
   const typename Element::Computed* start;
@@ -48,6 +50,7 @@ struct Pass {
   std::size_t input_count;
   typename Element::Computed* partial;
   std::byte* result;
+  bool streams;
 };
 
 /// Which of two NaNs an addition yields depends on the order in which the compiler put its operands.
@@ -69,8 +72,8 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
   using Stored = typename Element::Stored;
   constexpr std::size_t kWidth = kPackBytes / sizeof(T);
   const std::size_t input_count = kInputs == 0 ? pass.input_count : kInputs;
+  using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
   const auto input = [&](std::size_t k, std::size_t pack) {
-    using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
     return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
   };
   Vector<T> sum[kPacks];
@@ -90,9 +93,14 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
     __builtin_memcpy(pass.partial + i, sum, sizeof sum);
     return;
   }
+  std::byte* const result = pass.result + i * sizeof(Stored);
   for (std::size_t pack = 0; pack < kPacks; ++pack) {
-    store(pass.result + (i + pack * kWidth) * sizeof(Stored),
-          Element::narrow(one_nan<Op, T>(divide(sum[pack]))));
+    const StoredPack narrowed = Element::template narrow<Op::kComputes>(one_nan<Op, T>(divide(sum[pack])));
+    if (pass.streams) {
+      stream_pack(result + pack * sizeof narrowed, narrowed);
+    } else {
+      store(result + pack * sizeof narrowed, narrowed);
+    }
   }
 }
 
@@ -112,6 +120,7 @@ void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Comp
   if (pass.start != nullptr) rest.start += begin;
   if (pass.partial != nullptr) rest.partial += begin;
   rest.result = result;
+  rest.streams = false;
   combine_packs<Element, Op, 1, 0>(rest, divide, 0);
   if (pass.partial == nullptr) __builtin_memcpy(pass.result + offset, result, bytes);
 }
@@ -131,12 +140,13 @@ void run_pass(const Pass<Element>& described, Divide<typename Element::Computed>
 /// The elements of a block from `begin` on, of all inputs, into `result`.
 template <typename Element, typename Op>
 void combine_block(const Reduction& reduction, const Divide<typename Element::Computed>& divide,
-                   std::size_t begin, std::size_t count, std::byte* result) {
+                   std::size_t begin, std::size_t count, std::byte* result, bool streams) {
   alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
   for (std::size_t first = 0; first < reduction.input_count; first += kFanIn) {
     const std::size_t input_count = lesser(kFanIn, reduction.input_count - first);
     const bool last = first + input_count == reduction.input_count;
-    Pass<Element> pass{first == 0 ? nullptr : partial, {}, input_count, last ? nullptr : partial, result};
+    Pass<Element> pass{first == 0 ? nullptr : partial, {},     input_count,
+                       last ? nullptr : partial,       result, streams};
     for (std::size_t k = 0; k < input_count; ++k) {
       pass.inputs[k] = reduction.inputs[first + k] + begin * sizeof(typename Element::Stored);
     }
@@ -158,28 +168,37 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t head = lesser(to_next_line(to), bytes);
   __builtin_memcpy(to, from, head);
   std::size_t done = head;
-  for (; done + kLine <= bytes; done += kLine) stream_line(to + done, from + done);
+  for (; done + kLine <= bytes; done += kLine) {
+    for (std::size_t i = done; i < done + kLine; i += kPackBytes) {
+      stream_pack(to + i, load<Vector<std::uint64_t>>(from + i));
+    }
+  }
   __builtin_memcpy(to + done, from + done, bytes - done);
 }
 
+/// Into all outputs by way of the first, which the first block leaves at the beginning of a cache line.
+/// A single output is streamed to as it is computed; several, or one whose elements straddle cache lines, are
+/// streamed to from a copy of each block.
 template <typename Element, typename Op>
 void combine_elements(const Reduction& reduction) {
   using Stored = typename Element::Stored;
   using Computed = typename Element::Computed;
-  constexpr std::size_t kBlock = kBlockBytes / sizeof(Computed);
   const bool streaming = reduction.stores == Stores::streaming;
+  const bool straddling = to_next_line(reduction.outputs[0]) % sizeof(Stored) != 0;
+  const bool staging = streaming && (reduction.output_count > 1 || straddling);
+  const std::size_t block = staging ? kStagedBytes / sizeof(Stored) : kBlockBytes / sizeof(Computed);
   const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
-  alignas(kLine) std::byte staged[kBlock * sizeof(Stored)];
-  // The first block ends where a cache line of the first output does, so that no later one begins inside one.
-  std::size_t size = kBlock - to_next_line(reduction.outputs[0] + kLine - 1) / sizeof(Stored);
-  for (std::size_t begin = 0; begin < reduction.count; begin += size, size = kBlock) {
+  alignas(kLine) std::byte staged[kStagedBytes];
+  std::size_t size = block - (kLine - to_next_line(reduction.outputs[0])) % kLine / sizeof(Stored);
+  for (std::size_t begin = 0; begin < reduction.count; begin += size, size = block) {
     size = lesser(size, reduction.count - begin);
     const std::size_t offset = begin * sizeof(Stored);
-    std::byte* const result = streaming ? staged : reduction.outputs[0] + offset;
-    combine_block<Element, Op>(reduction, divide, begin, size, result);
-    for (std::size_t k = streaming ? 0 : 1; k < reduction.output_count; ++k) {
+    std::byte* const result = staging ? staged : reduction.outputs[0] + offset;
+    const bool streams = streaming && !staging && to_next_line(result) == 0;
+    combine_block<Element, Op>(reduction, divide, begin, size, result, streams);
+    for (std::size_t k = staging ? 0 : 1; k < reduction.output_count; ++k) {
       std::byte* const output = reduction.outputs[k] + offset;
-      if (streaming) {
+      if (staging) {
         stream(output, result, size * sizeof(Stored));
       } else {
         __builtin_memcpy(output, result, size * sizeof(Stored));

@@ -169,8 +169,7 @@ class Kernels : public testing::TestWithParam<Isa> {
       std::byte* const input = inputs_[k].place(count * 5 + k * 13, bytes);
       std::memcpy(input, values[k].data(), bytes);
       inputs.push_back(input);
-      const std::size_t output = (k + count) % 5;  // of the first inputs and of the last
-      if (output == outputs.size() && output < output_count) outputs.push_back(input);
+      if ((k + count) % 5 == outputs.size() && outputs.size() < output_count) outputs.push_back(input);
     }
     const std::size_t in_place = outputs.size();
     for (std::size_t k = in_place; k < output_count; ++k) {

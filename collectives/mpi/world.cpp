@@ -101,6 +101,11 @@ int MpiWorld::ranks_per_node() const {
   return each;
 }
 
+WaitRules MpiWorld::wait_rules() const {
+  return {timeout_, shares_cores_,
+          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }};
+}
+
 /// Waits for one of the calls below.
 class MpiWorld::Call {
  public:

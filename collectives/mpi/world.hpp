@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/slice.hpp"
+#include "collectives/transport.hpp"
 #include "topology/units.hpp"
 
 namespace polyring {
@@ -40,11 +41,14 @@ class MpiWorld {
   /// Ranks of this host outnumber its cores: who waits should let the others run.
   bool shares_cores() const { return shares_cores_; }
 
-  /// How long the calls below, and transports on this world, stand it that nothing happens. They throw
+  /// How long the calls below stand it that nothing happens. They throw
   /// Error(ExitCode::timeout) then, which names the ranks that do not answer. At first kSetUpTimeout.
   void set_timeout(Seconds timeout) { timeout_ = timeout; }
   Seconds timeout() const { return timeout_; }
   static constexpr Seconds kSetUpTimeout{120};
+
+  /// The same for transports, as it stands now.
+  WaitRules wait_rules() const;
 
   void barrier() const;
   double max(double value) const;

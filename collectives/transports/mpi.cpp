@@ -4,14 +4,14 @@
 #include <set>
 
 #include "collectives/mpi/handle.hpp"
-#include "collectives/patience.hpp"
 
 namespace polyring {
 namespace {
 
-class MpiTransport final : public HostTransport {
+class MpiTransport final : public PollingTransport {
  public:
-  MpiTransport(const MpiWorld& world, std::size_t piece) : world_(world), piece_(piece) {}
+  MpiTransport(const MpiWorld& world, std::size_t piece)
+      : PollingTransport(world.wait_rules()), world_(world), piece_(piece) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -33,7 +33,8 @@ class MpiTransport final : public HostTransport {
     });
   }
 
-  void wait(std::vector<Ticket>& done) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
 
  private:
   /// One send or receive, of one piece or more.
@@ -65,7 +66,6 @@ class MpiTransport final : public HostTransport {
   }
 
   bool test(std::vector<Ticket>& done);
-  [[noreturn]] void fail_by_timeout() const;
 
   const MpiWorld& world_;
   std::size_t piece_;
@@ -115,22 +115,15 @@ bool MpiTransport::test(std::vector<Ticket>& done) {
   return any;
 }
 
-void MpiTransport::wait(std::vector<Ticket>& done) {
-  // Local work that is done is reported along with what has arrived meanwhile.
-  if (take_local(done)) {
-    if (!requests_.empty()) test(done);
-    return;
-  }
-  Patience patience(world_.timeout(), world_.shares_cores());
-  while (!test(done)) {
-    if (!patience.again()) fail_by_timeout();
-  }
+bool MpiTransport::poll(std::vector<Ticket>& done) {
+  const bool any = take_local(done);
+  return (!requests_.empty() && test(done)) || any;
 }
 
-void MpiTransport::fail_by_timeout() const {
+std::vector<Rank> MpiTransport::awaited() const {
   std::set<Rank> peers;
   for (const std::size_t owner : owners_) peers.insert(messages_[owner].peer);
-  world_.give_up("messages", {peers.begin(), peers.end()});
+  return {peers.begin(), peers.end()};
 }
 
 }  // namespace

@@ -151,13 +151,12 @@ class LateTransport final : public Transport {
   void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
     inner_.copy(to, from, ticket);
   }
-  void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
-               const std::byte* right, Count count, Ticket ticket) override {
-    inner_.combine(kind, op, result, left, right, count, ticket);
+  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
+               Count count, Ticket ticket) override {
+    inner_.combine(reduction, result, operands, count, ticket);
   }
-  void divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) override {
-    inner_.divide(kind, data, count, divisor, ticket);
-  }
+  bool poll(std::vector<Ticket>& done) override { return inner_.poll(done); }
+  std::vector<Rank> awaited() const override { return inner_.awaited(); }
   void wait(std::vector<Ticket>& done) override {
     // To wait while holding a ticket back could be a deadlock of this test's own making.
     if (held_.empty()) inner_.wait(held_);

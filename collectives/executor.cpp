@@ -149,6 +149,7 @@ void Executor::begin_meeting(std::size_t index) {
   meeting_.own = in(slot, meet.own, meet.own_in_input);
   meeting_.result = meet.keeps ? out(slot, meet.own).data() : nullptr;
   meeting_.reduction = reduction(meet.last);
+  meeting_.payload = {static_cast<std::uint64_t>(schedule_.count * size_of(kind_))};
   ++slot.others;
   transport_.meet(meeting_, ticket_of(index));
 }

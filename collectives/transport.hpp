@@ -54,6 +54,7 @@ struct Meeting {
   std::span<const std::byte> own;  // this rank's operand, or what it hands on; as long as what it reads
   std::byte* result = nullptr;     // for this rank; null where it only hands on
   Reduction reduction;
+  Bytes payload;  // of the whole allreduce: what caches do not hold need not pass through them
 };
 
 class Transport {

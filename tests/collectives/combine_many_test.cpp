@@ -179,9 +179,10 @@ class Kernels : public testing::TestWithParam<Isa> {
     }
     combine_many_with(GetParam(), kKindOf<T>, op, outputs, inputs, static_cast<Count>(count), divisor,
                       stores);
+    const auto* const wanted = reinterpret_cast<const std::byte*>(expected.data());
     for (std::size_t k = 0; k < output_count; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), &expected[i], sizeof(T)), 0)
+        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), wanted + i * sizeof(T), sizeof(T)), 0)
             << to_text(kKindOf<T>) << " " << to_text(op) << ", " << input_count << " inputs, output " << k
             << " of " << output_count << ", element " << i << " of " << count;
       }

@@ -73,7 +73,7 @@ inline Halves low_halves(Bits pack) { return __builtin_convertvector(pack, Halve
 #endif
 
 /// What an element is stored as, what it is combined in, and the way there and back for a pack; kOneNan says
-/// that a NaN can only be that which one_nan in reduce.hpp makes.
+/// that a NaN can only be the one that `finished` in reduce.hpp makes.
 template <typename T>
 struct Plain {
   using Stored = T;

@@ -53,11 +53,16 @@ struct Pass {
   bool streams;
 };
 
-/// Which of two NaNs an addition yields depends on the order in which the compiler put its operands.
+/// A result before it is rounded. Which of two NaNs an addition yields depends on the order in which the
+/// compiler put its operands, so there is one for all; min and max pass on the bits of an operand, which no
+/// division may touch.
 template <typename Op, typename T>
-Vector<T> one_nan(Vector<T> pack) {
+Vector<T> finished(Vector<T> pack, const Divide<T>& divide) {
   if constexpr (kIsFloat<T> && Op::kComputes) {
-    return pack == pack ? pack : Vector<T>{} + static_cast<T>(__builtin_nan(""));
+    const Vector<T> quotient = divide(pack);
+    return quotient == quotient ? quotient : Vector<T>{} + static_cast<T>(__builtin_nan(""));
+  } else if constexpr (Op::kComputes) {
+    return divide(pack);
   } else {
     return pack;
   }
@@ -95,7 +100,7 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
   }
   std::byte* const result = pass.result + i * sizeof(Stored);
   for (std::size_t pack = 0; pack < kPacks; ++pack) {
-    const StoredPack narrowed = Element::template narrow<Op::kComputes>(one_nan<Op, T>(divide(sum[pack])));
+    const StoredPack narrowed = Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
     if (pass.streams) {
       stream_pack(result + pack * sizeof narrowed, narrowed);
     } else {

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kMost = 10007;  // elements: several blocks of every type
 constexpr std::size_t kInputs = 17;
+constexpr std::size_t kInputCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, kInputs};
+constexpr std::size_t kLargeCounts[] = {4096, 5003, kMost};
 constexpr std::size_t kGuard = 64;  // bytes on either side of a buffer that nobody may write
 constexpr std::byte kUntouched{0xa5};
 
@@ -111,9 +113,9 @@ std::vector<T> expected_of(ReduceOp op, const std::vector<std::vector<T>>& input
   for (std::size_t i = 0; i < kMost; ++i) {
     Computed value = computed(inputs[0][i]);
     for (std::size_t k = 1; k < input_count; ++k) value = combined(op, value, computed(inputs[k][i]));
-    if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
-    if (op != ReduceOp::min && op != ReduceOp::max && value != value) {
-      value = std::numeric_limits<Computed>::quiet_NaN();
+    if (op != ReduceOp::min && op != ReduceOp::max) {
+      if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
+      if (value != value) value = std::numeric_limits<Computed>::quiet_NaN();
     }
     result.push_back(stored<T>(value));
   }
@@ -177,9 +179,10 @@ class Kernels : public testing::TestWithParam<Isa> {
     }
     combine_many_with(GetParam(), kKindOf<T>, op, outputs, inputs, static_cast<Count>(count), divisor,
                       stores);
+    const auto* const wanted = reinterpret_cast<const std::byte*>(expected.data());
     for (std::size_t k = 0; k < output_count; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), &expected[i], sizeof(T)), 0)
+        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), wanted + i * sizeof(T), sizeof(T)), 0)
             << to_text(kKindOf<T>) << " " << to_text(op) << ", " << input_count << " inputs, output " << k
             << " of " << output_count << ", element " << i << " of " << count;
       }
@@ -198,19 +201,20 @@ class Kernels : public testing::TestWithParam<Isa> {
     std::vector<std::vector<T>> values;
     for (std::size_t k = 0; k < kInputs; ++k) values.push_back(some_values<T>(random));
     for (const ReduceOp op : kReduceOps) {
-      for (const std::size_t inputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) {
+      for (const std::size_t inputs : kInputCounts) {
         const int divisor = static_cast<int>(inputs);
         const std::vector<T> expected = expected_of(op, values, inputs, divisor);
         for (std::size_t count = 0; count <= 130; ++count) {
           const Stores stores = (count + inputs) % 2 == 0 ? Stores::cached : Stores::streaming;
           check(op, values, inputs, 1 + (count / 2 + inputs) % 4, count, divisor, stores, expected);
+          if (HasFatalFailure()) return;
         }
-        for (const std::size_t count : {4096, 5003, 10007}) {
+        for (const std::size_t count : kLargeCounts) {
           for (const Stores stores : {Stores::cached, Stores::streaming}) {
             check(op, values, inputs, 1 + count % 4, count, divisor, stores, expected);
+            if (HasFatalFailure()) return;
           }
         }
-        if (HasFatalFailure()) return;
       }
     }
   }

@@ -7,6 +7,7 @@
 
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
+#include "bench/emulation.hpp"
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
 #include "bench/progress.hpp"
@@ -70,7 +71,9 @@ Cluster host_memory_cluster(const MpiWorld& world) {
   std::erase_if(machine.links, [](const Link& link) {
     return link.from.kind == DeviceKind::gpu || link.to.kind == DeviceKind::gpu;
   });
-  return cluster_of(std::move(machine), world.nodes());
+  Cluster cluster = cluster_of(std::move(machine), world.nodes());
+  describe_emulated_network(cluster);
+  return cluster;
 }
 
 class AllreduceRun {
@@ -102,6 +105,7 @@ class AllreduceRun {
     check_rivals(options_.plan, world_);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
+      source_ = source_here();
       cluster_ = host_memory_cluster(world_);
     });
     const std::string ignored = options_.plan.ignored();
@@ -146,7 +150,7 @@ class AllreduceRun {
     row.op = to_text(op_);
     row.in_place = in_place;
     if (samples.wrong) row.wrong = static_cast<std::uint64_t>(*samples.wrong);
-    row.source = Source::measured;
+    row.source = source_;
     if (world_.rank() == 0) {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
@@ -194,7 +198,8 @@ class AllreduceRun {
   std::vector<Count> counts_;
   Seconds timeout_;
   Progress progress_;
-  Cluster cluster_;  // on rank 0
+  Source source_ = Source::measured;  // on rank 0, as the next
+  Cluster cluster_;
   std::vector<AllreduceRow> rows_;
 };
 

@@ -7,6 +7,7 @@
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
 #include "bench/compute.hpp"
+#include "bench/emulation.hpp"
 #include "bench/options.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
@@ -52,6 +53,7 @@ class TrainRun {
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       machine_ = cluster_of(probe_this_machine(), world_.nodes());
+      describe_emulated_network(machine_);
     });
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
@@ -164,7 +166,7 @@ class TrainRun {
     row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
     row.wrong = 0;
     row.timeline = timeline_of(median_step(measured));
-    row.source = Source::measured;
+    row.source = source_here();
     return row;
   }
 

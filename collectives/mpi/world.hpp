@@ -2,6 +2,7 @@
 // times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,6 +42,8 @@ class MpiWorld {
   std::vector<double> max(std::span<const double> values) const;  // element by element
   std::int64_t sum(std::int64_t value) const;
   std::int64_t broadcast(std::int64_t value) const;  // rank 0's
+  /// Each rank's bytes, however many each has.
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const;
 
   /// Ends the whole job with this exit code, for a failure that the other ranks do not know of.
   [[noreturn]] void abort(int code) const;

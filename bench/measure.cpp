@@ -44,6 +44,9 @@ class Measurement {
   double once(Rival& rival) const {
     watchdog_.watch(rival.algorithm);
     transport_.upload(input_, fresh_);
+    // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
+    // from ending theirs; the second barrier lets all begin together.
+    world_.patient_barrier();
     world_.barrier();
     const Clock::time_point begin = Clock::now();
     rival.allreduce->run(input_, output_);

@@ -22,7 +22,7 @@ namespace polyring {
 namespace {
 
 struct AllreduceOptions {
-  PlanOptions plan;
+  RivalOptions rivals;
   PayloadOptions payload;
   std::string smallest = "1K";
   std::string largest = "64M";
@@ -84,6 +84,7 @@ class AllreduceRun {
         payload_(kind_, op_, world.size()),
         counts_(counts_of(options, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
+        maker_(options.rivals, world, timeout_),
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
@@ -99,12 +100,12 @@ class AllreduceRun {
  private:
   /// All that can be wrong with the options, before anything is measured.
   void check() {
-    check_rivals(options_.plan, world_);
+    maker_.check(kind_, counts_.back());
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       cluster_ = host_memory_cluster(world_);
     });
-    const std::string ignored = options_.plan.ignored();
+    const std::string ignored = options_.rivals.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
   }
 
@@ -115,7 +116,7 @@ class AllreduceRun {
     const Memory input = transport->allocate(largest);
     const Memory output = transport->allocate(largest);
     for (const Count count : counts_) {
-      std::vector<Rival> rivals = make_rivals(options_.plan, world_, *transport, kind_, op_, count);
+      std::vector<Rival> rivals = maker_.make(*transport, kind_, op_, count);
       for (const bool in_place : {false, true}) {
         const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
@@ -176,7 +177,7 @@ class AllreduceRun {
                world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
                allreduce_table(rows).text());
     const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
-    if (options_.plan.algorithms.size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
+    if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
       fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
     }
     for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
@@ -192,6 +193,7 @@ class AllreduceRun {
   Payload payload_;
   std::vector<Count> counts_;
   Seconds timeout_;
+  RivalMaker maker_;
   Progress progress_;
   Cluster cluster_;  // on rank 0
   std::vector<AllreduceRow> rows_;
@@ -202,6 +204,7 @@ class AllreduceRun {
 void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
+    options->rivals.check_build();
     return run_collectively(
         [&](const MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
   };
@@ -209,8 +212,7 @@ void add_allreduce(CommandLine& line) {
       line, "allreduce", "Measure allreduces side by side, verified",
       "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json",
       action, true);
-  options->plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
-  app.get_option("--algorithm")->description("Any of the catalogue's, and mpi for MPI_Allreduce");
+  options->rivals.add_to(app);
   options->payload.add_to(app, "sum");
   auto* smallest =
       app.add_option("-b,--minbytes", options->smallest, "The smallest size")->capture_default_str();

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "collectives/mpi/handle.hpp"
 #include "topology/error.hpp"
@@ -98,6 +99,16 @@ int MpiWorld::ranks_per_node() const {
 }
 
 void MpiWorld::barrier() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier"); }
+
+void MpiWorld::patient_barrier() const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(handle_->comm, &request), "MPI_Ibarrier");
+  for (int done = 0;;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) return;
+    std::this_thread::yield();
+  }
+}
 
 double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }
 

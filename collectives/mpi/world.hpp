@@ -38,6 +38,9 @@ class MpiWorld {
   int ranks_per_node() const;
 
   void barrier() const;
+  /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
+  /// library's, have not finished yet.
+  void patient_barrier() const;
   double max(double value) const;
   std::vector<double> max(std::span<const double> values) const;  // element by element
   std::int64_t sum(std::int64_t value) const;

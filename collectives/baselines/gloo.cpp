@@ -16,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <stdexcept>
 
 #include "collectives/kernels.hpp"
 #include "collectives/net/address.hpp"
@@ -61,7 +62,7 @@ void guard(const std::string& algorithm, Action&& action) {
   } catch (const std::exception& error) {
     std::string_view sentence = error.what();
     if (sentence.starts_with('[')) sentence.remove_prefix(std::min(sentence.find("] ") + 2, sentence.size()));
-    const bool late = sentence.find("imed out") != sentence.npos;
+    const bool late = sentence.find("imed out") != sentence.npos || sentence.find("timeout") != sentence.npos;
     throw Error(late ? ExitCode::timeout : ExitCode::internal, fmt::format("{}: {}", algorithm, sentence));
   }
 }
@@ -173,7 +174,8 @@ class FreeFunction final : public GlooAllreduce {
   Algorithm which_;
 };
 
-/// The classes of Gloo's older interface: made for one buffer, in which they reduce.
+/// The classes of Gloo's older interface: made for one buffer, in which they reduce. They number their
+/// messages from a counter, so that no rank can make its object anew unless all do: the first run decides.
 template <template <typename> class Algorithm>
 class BoundAllreduce final : public GlooAllreduce {
  public:
@@ -181,22 +183,25 @@ class BoundAllreduce final : public GlooAllreduce {
 
  private:
   void reduce(const std::byte* input, std::byte* output) override {
-    if (output != bound_to_) {
-      bound_.reset();
-      bound_ = with_word(kind_, op_, [&](auto word, auto* function) -> std::unique_ptr<gloo::Algorithm> {
-        using Word = decltype(word);
-        function_ = std::make_shared<gloo::ReductionFunction<Word>>(gloo::CUSTOM, function);
-        return std::make_unique<Algorithm<Word>>(
-            context_, std::vector<Word*>{reinterpret_cast<Word*>(output)}, static_cast<int>(count_),
-            static_cast<const gloo::ReductionFunction<Word>*>(function_.get()));
-      });
-      bound_to_ = output;
-    }
+    if (!bound_) bind(output);
+    if (output != bound_to_) throw std::logic_error("the output is not the first run's");
     if (input != output) std::memcpy(output, input, bytes());
     bound_->run();
   }
 
-  std::shared_ptr<void> function_;  // of gloo::ReductionFunction, the algorithm's
+  void bind(std::byte* buffer) {
+    with_word(kind_, op_, [&](auto word, auto* combine) {
+      using Word = decltype(word);
+      const auto function = std::make_shared<gloo::ReductionFunction<Word>>(gloo::CUSTOM, combine);
+      bound_ =
+          std::make_unique<Algorithm<Word>>(context_, std::vector<Word*>{reinterpret_cast<Word*>(buffer)},
+                                            static_cast<int>(count_), function.get());
+      function_ = function;
+      bound_to_ = buffer;
+    });
+  }
+
+  std::shared_ptr<void> function_;  // the algorithm's
   std::unique_ptr<gloo::Algorithm> bound_;
   const std::byte* bound_to_ = nullptr;
 };
@@ -205,7 +210,7 @@ class BoundAllreduce final : public GlooAllreduce {
 
 struct Gloo::Connections {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::rendezvous::Context> context;
+  Context context;
 };
 
 bool has_gloo() { return true; }
@@ -230,7 +235,7 @@ Gloo::~Gloo() = default;
 
 std::unique_ptr<Allreduce> Gloo::make(const std::string& algorithm, ElementKind kind, ReduceOp op,
                                       Count count) {
-  const Context context = connections_->context;
+  const Context& context = connections_->context;
   if (algorithm == "ring-chunked") {
     return std::make_unique<BoundAllreduce<gloo::AllreduceRingChunked>>(context, algorithm, kind, op, count);
   }

@@ -35,8 +35,9 @@ class Gloo {
   Gloo(const Gloo&) = delete;
   Gloo& operator=(const Gloo&) = delete;
 
-  /// One of gloo_algorithms(). Its run() throws Error(ExitCode::timeout) when a rank does not answer. The
-  /// result must not outlive this object.
+  /// One of gloo_algorithms(). Its run() throws Error(ExitCode::timeout) when a rank does not answer. Where
+  /// one rank gives it another output than in the run before, all must: the older classes make their
+  /// connections anew. The result must not outlive this object.
   std::unique_ptr<Allreduce> make(const std::string& algorithm, ElementKind kind, ReduceOp op, Count count);
 
  private:

@@ -24,7 +24,8 @@ const std::vector<std::string>& gloo_algorithms();
 /// Throws a usage Error when `largest` elements are more than one of `algorithms` can count.
 void check_gloo(const std::string& algorithm, ElementKind kind, Count largest);
 
-/// All ranks, connected with each other over TCP.
+/// All ranks, connected with each other over TCP. To be destroyed when every rank has ended its last run, as
+/// after a barrier: a closed connection fails the others.
 class Gloo {
  public:
   /// Collective. Over the interface of this name, or as choose_address() has it. Throws

@@ -151,6 +151,7 @@ void test_gloo(BaselinesTest& test, const MpiWorld& world) {
       return gloo.make(name, kind, op, count);
     });
   }
+  world.patient_barrier();
 }
 
 /// The others wait for the last rank, which never comes: each must say so in time.

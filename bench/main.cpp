@@ -16,9 +16,11 @@ namespace polyring {
 namespace {
 
 int report(ExitCode code, std::string_view sentence) {
-  // A mistake on the command line is the same on every rank: rank 0 says so, and its exit code is the job's.
-  // Were another rank to fail before that, mpirun would end the job while rank 0 is still silent.
-  if (code == ExitCode::usage && launched_rank() != 0) return 0;
+  // A mistake on the command line is the same on every rank, and what this build lacks too: rank 0 says so,
+  // and its exit code is the job's. Were another rank to fail before that, mpirun would end the job while
+  // rank 0 is still silent.
+  const bool same = code == ExitCode::usage || code == ExitCode::not_available;
+  if (same && launched_rank() != 0) return 0;
   fmt::print(stderr, "polyring: {}\n", sentence);
   return static_cast<int>(code);
 }

@@ -16,16 +16,15 @@ constexpr int kMostIterations = 1000;
 
 class Measurement {
  public:
-  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Buffers buffers,
-              Count count, ElementKind kind, bool in_place, Watchdog& watchdog)
+  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
+              ElementKind kind, bool in_place, Watchdog& watchdog)
       : world_(world),
         transport_(transport),
         payload_(payload),
         fresh_(static_cast<std::size_t>(count * size_of(kind))),
         stale_(fresh_.size(), std::byte{0xff}),
-        input_(in_place ? buffers.output : buffers.input),
-        output_(buffers.output),
         count_(count),
+        in_place_(in_place),
         watchdog_(watchdog) {
     payload.fill(world.rank(), fresh_.data(), count);
   }
@@ -33,27 +32,34 @@ class Measurement {
   /// Wrong elements on all ranks.
   Count wrong(Rival& rival) const {
     std::vector<std::byte> host(fresh_.size());
-    transport_.upload(output_, stale_);
-    transport_.upload(input_, fresh_);
+    transport_.upload(rival.buffers.output, stale_);
+    transport_.upload(input(rival), fresh_);
     run(rival);
-    transport_.download(host, output_);
+    transport_.download(host, rival.buffers.output);
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
   /// This rank's time for one iteration, in microseconds.
   double once(Rival& rival) const {
-    if (output_ != input_) transport_.upload(output_, stale_);
-    transport_.upload(input_, fresh_);
+    if (!in_place_) transport_.upload(rival.buffers.output, stale_);
+    transport_.upload(input(rival), fresh_);
+    // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
+    // from ending theirs; the second barrier lets all begin together.
+    world_.patient_barrier();
     world_.barrier();
     return run(rival);
   }
 
  private:
+  std::byte* input(const Rival& rival) const {
+    return in_place_ ? rival.buffers.output : rival.buffers.input;
+  }
+
   /// Microseconds.
   double run(Rival& rival) const {
     if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
     const Clock::time_point begin = Clock::now();
-    rival.allreduce->run(input_, output_);
+    rival.allreduce->run(input(rival), rival.buffers.output);
     const Clock::time_point end = Clock::now();
     watchdog_.rest();
     return std::chrono::duration<double, std::micro>(end - begin).count();
@@ -64,9 +70,8 @@ class Measurement {
   const Payload& payload_;
   std::vector<std::byte> fresh_;  // this rank's input, in host memory
   std::vector<std::byte> stale_;  // what no output may be taken for
-  std::byte* input_;
-  std::byte* output_;
   Count count_;
+  bool in_place_;
   Watchdog& watchdog_;
 };
 
@@ -81,9 +86,9 @@ int choose_iterations(const MpiWorld& world, double slowest_us) {
 }  // namespace
 
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
-                             bool in_place, const MeasureOptions& options, Watchdog& watchdog) {
-  const Measurement measurement(world, transport, payload, buffers, count, kind, in_place, watchdog);
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog) {
+  const Measurement measurement(world, transport, payload, count, kind, in_place, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {

@@ -19,12 +19,6 @@ struct MeasureOptions {
   bool check = true;
 };
 
-/// One rank's buffers in the transport's memory, of the same size everywhere.
-struct Buffers {
-  std::byte* input = nullptr;
-  std::byte* output = nullptr;
-};
-
 struct Samples {
   std::vector<double> microseconds;  // the maximum over the ranks, on every rank
   std::optional<Count> wrong;        // of all ranks, of the result before the timing began
@@ -36,7 +30,7 @@ struct Samples {
 /// last, as a backward pass does: no rival finds caches as another has left them, and values do not grow in
 /// place.
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
-                             bool in_place, const MeasureOptions& options, Watchdog& watchdog);
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog);
 
 }  // namespace polyring

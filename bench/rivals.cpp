@@ -1,8 +1,12 @@
 #include "bench/rivals.hpp"
 
-#include "collectives/baselines/mpi.hpp"
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "collectives/catalogue.hpp"
 #include "collectives/executor.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -11,42 +15,172 @@ namespace {
 /// docs/performance.md.
 constexpr Bytes kDefaultChunk{1 << 20};
 
-Plan plan_for(const PlanOptions& options, const std::string& algorithm, const MpiWorld& world) {
-  Plan plan = with_wishes(default_plan(algorithm, world), options.wishes(algorithm));
-  check_plan(plan, world.size());
-  return plan;
+/// Up to here one step to everybody beats two steps of less.
+constexpr Bytes kOneShot{32 << 10};
+/// Up to here, between hosts, the same.
+constexpr Bytes kFewSteps{64 << 10};
+
+// A baseline's algorithm is asked for as mpi:ring or gloo:ring, and all of them as mpi:all.
+constexpr std::string_view kMpiPrefix = "mpi:";
+constexpr std::string_view kGlooPrefix = "gloo:";
+constexpr std::string_view kAll = "all";
+
+/// What comes after the prefix, if `name` begins with it.
+std::optional<std::string> after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return std::string(name.substr(prefix.size()));
+}
+
+/// The names that `asked` stands for, with their prefix. Throws a usage Error that lists `known`.
+std::vector<std::string> baseline_names(std::string_view prefix, const std::string& asked,
+                                        const std::vector<std::string>& known) {
+  if (asked != kAll && std::find(known.begin(), known.end(), asked) == known.end()) {
+    usage_error("unknown algorithm '{0}{1}'; choose from {0}{2}, or {0}all", prefix, asked,
+                fmt::join(known, fmt::format(", {}", prefix)));
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : known) {
+    if (asked == kAll || asked == name) names.push_back(fmt::format("{}{}", prefix, name));
+  }
+  return names;
 }
 
 }  // namespace
 
-Plan default_plan(const std::string& algorithm, const MpiWorld& world) {
-  Plan plan{algorithm, {world.size()}, {}, 1, kDefaultChunk};
+void RivalOptions::add_to(CLI::App& app) {
+  plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+  app.get_option("--algorithm")
+      ->description(fmt::format(
+          "Any of the catalogue's; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its "
+          "algorithms; gloo:NAME for {} over TCP; mpi:all, gloo:all",
+          fmt::join(gloo_algorithms(), ", ")));
+  app.add_option(
+         "--tcp-interface", tcp_interface,
+         "The network interface for TCP connections; without, that of the default route, or the first")
+      ->type_name("NAME");
+  app.add_option("--transport", transport,
+                 "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
+                 "it can be had")
+      ->capture_default_str();
+}
+
+void RivalOptions::check_build() const {
+  parse_transport(transport);
+  for (const std::string& name : plan.algorithms) {
+    if (has_gloo() || !after(kGlooPrefix, name)) continue;
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("{} is not available: this build has no Gloo; install libgloo-dev and build again",
+                    name));
+  }
+}
+
+namespace {
+
+/// For each dimension of a multi-ring: what fits the memory or the wires that it runs over.
+std::vector<std::string> default_patterns(const std::vector<int>& dims, const MpiWorld& world,
+                                          const Transport& transport, Bytes payload) {
+  std::vector<std::string> patterns;
+  int stride = 1;
+  for (const int dim : dims) {
+    stride *= dim;
+    const bool in_host = world.ranks_per_node() % stride == 0;
+    const bool meets = in_host && dim > 1 && transport.meets(world.rank() == 0 ? 1 : 0);
+    patterns.push_back(meets ? "direct" : in_host || payload > kFewSteps ? "ring" : "direct");
+  }
+  if (dims.size() == 1 && patterns.front() == "direct" && payload <= kOneShot) patterns = {"one-shot"};
+  return patterns;
+}
+
+}  // namespace
+
+Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+                  const Transport* transport, Bytes payload) {
+  Plan plan{algorithm, dims, {}, 1, kDefaultChunk};
   const int in_host = world.ranks_per_node();
-  if (in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
+  if (dims.empty()) plan.dims = {world.size()};
+  if (dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
+  if (algorithm != "multi-ring" || transport == nullptr) return plan;
+  plan.patterns = default_patterns(plan.dims, world, *transport, payload);
+  // Nothing overlaps with a single meeting.
+  if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
   return plan;
 }
 
-void check_rivals(const PlanOptions& options, const MpiWorld& world) {
-  for (const std::string& algorithm : options.algorithms) {
-    if (algorithm != kMpiAlgorithm) plan_for(options, algorithm, world);
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
+  WorldTransport transport = make_world_transport(world, parse_transport(choice));
+  if (world.rank() == 0 && !transport.fallback.empty()) {
+    fmt::print(stderr, "polyring: messages go through MPI inside hosts, too: {}\n", transport.fallback);
+  }
+  return transport;
+}
+
+RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
+    : options_(options), world_(world), timeout_(timeout) {
+  for (const std::string& asked : options.plan.algorithms) add_names(asked);
+}
+
+void RivalMaker::add_names(const std::string& asked) {
+  std::vector<std::string> names{asked};
+  if (const auto of_mpi = after(kMpiPrefix, asked)) {
+    if (!mpi().why_none().empty()) {
+      throw Error(ExitCode::not_available, fmt::format("{} is not available: {}", asked, mpi().why_none()));
+    }
+    names = baseline_names(kMpiPrefix, *of_mpi, mpi().names());
+  } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
+    names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
+  } else if (asked != kMpiAlgorithm) {
+    plan_for(asked, nullptr, {});
+  }
+  names_.insert(names_.end(), names.begin(), names.end());
+}
+
+void RivalMaker::check(ElementKind kind, Count largest) const {
+  for (const std::string& name : names_) {
+    if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, kind, largest);
   }
 }
 
-std::vector<Rival> make_rivals(const PlanOptions& options, const MpiWorld& world, Transport& transport,
-                               ElementKind kind, ReduceOp op, Count count) {
+std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                                    Count count) {
   std::vector<Rival> rivals;
-  for (const std::string& algorithm : options.algorithms) {
-    if (algorithm == kMpiAlgorithm) {
-      rivals.push_back({algorithm, std::nullopt, make_mpi_allreduce(world, kind, op, count)});
-      continue;
-    }
-    Plan plan = plan_for(options, algorithm, world);
-    Schedule schedule = make_schedule(plan, world.size(), count, size_of(kind));
-    auto executor = std::make_unique<Executor>(std::move(schedule), kind, op, transport,
-                                               ExecutorOptions{kDefaultWindow, "polyring over MPI"});
-    rivals.push_back({algorithm, std::move(plan), std::move(executor)});
-  }
+  for (const std::string& name : names_) rivals.push_back(make_one(name, transport, kind, op, count));
   return rivals;
+}
+
+Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count) {
+  if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_allreduce(world_, kind, op, count)};
+  if (const auto of_mpi = after(kMpiPrefix, name)) {
+    return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
+  }
+  if (const auto of_gloo = after(kGlooPrefix, name)) {
+    return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
+  }
+  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
+  Plan plan = plan_for(name, transport.transport.get(), payload);
+  Schedule schedule = make_schedule(plan, world_.size(), count, size_of(kind));
+  auto executor =
+      std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
+                                 ExecutorOptions{kDefaultWindow, "polyring over " + transport.name});
+  return {name, std::move(plan), std::move(executor)};
+}
+
+Plan RivalMaker::plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const {
+  const PlanWishes wishes = options_.plan.wishes(algorithm);
+  Plan plan = with_wishes(default_plan(algorithm, wishes.dims, world_, transport, payload), wishes);
+  check_plan(plan, world_.size());
+  return plan;
+}
+
+MpiAlgorithms& RivalMaker::mpi() {
+  if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(world_);
+  return *mpi_;
+}
+
+Gloo& RivalMaker::gloo() {
+  if (!gloo_) gloo_ = std::make_unique<Gloo>(world_, options_.tcp_interface, timeout_);
+  return *gloo_;
 }
 
 }  // namespace polyring

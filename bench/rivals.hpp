@@ -8,30 +8,80 @@
 
 #include "bench/options.hpp"
 #include "collectives/allreduce.hpp"
+#include "collectives/baselines/gloo.hpp"
+#include "collectives/baselines/mpi.hpp"
 #include "collectives/mpi/world.hpp"
-#include "collectives/transport.hpp"
+#include "collectives/transports/world.hpp"
 
 namespace polyring {
 
 /// The name under which MPI_Allreduce takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
 
+struct RivalOptions {
+  PlanOptions plan;
+  std::string tcp_interface;  // empty: chosen
+  std::string transport = "auto";
+
+  void add_to(CLI::App& app);
+  /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
+  /// what this build has not.
+  void check_build() const;
+};
+
+/// One rank's, of the same size everywhere.
+struct Buffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
 struct Rival {
   std::string algorithm;
   std::optional<Plan> plan;  // nothing for a vendor's call
   std::unique_ptr<Allreduce> allreduce;
+  Buffers buffers{};  // given by whoever measures
 };
 
-/// Throws a usage Error for a name that is neither in the catalogue nor kMpiAlgorithm, and for a plan that
-/// does not fit the number of ranks. For checking options before anything is measured.
-void check_rivals(const PlanOptions& options, const MpiWorld& world);
+/// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.
+class RivalMaker {
+ public:
+  /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
+  /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
+  /// for and this library does not let them be chosen.
+  RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout);
 
-/// The rivals for `count` elements, in the order of their names.
-std::vector<Rival> make_rivals(const PlanOptions& options, const MpiWorld& world, Transport& transport,
-                               ElementKind kind, ReduceOp op, Count count);
+  /// The names asked for; `all` of a library's algorithms stand for themselves.
+  const std::vector<std::string>& names() const { return names_; }
 
-/// The plan that a schedule runs with on these ranks over MPI, unless the options say otherwise: ranks of a
-/// host as the first dimension, hosts as the second.
-Plan default_plan(const std::string& algorithm, const MpiWorld& world);
+  /// Throws a usage Error when one of them cannot reduce so many elements.
+  void check(ElementKind kind, Count largest) const;
+
+  /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
+  std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+
+ private:
+  MpiAlgorithms& mpi();
+  Gloo& gloo();
+  void add_names(const std::string& asked);
+  Plan plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const;
+  Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                 Count count);
+
+  RivalOptions options_;
+  const MpiWorld& world_;
+  Seconds timeout_;
+  std::vector<std::string> names_;
+  std::unique_ptr<MpiAlgorithms> mpi_;
+  std::unique_ptr<Gloo> gloo_;
+};
+
+/// The plan that a schedule of `payload` bytes runs with on these ranks, unless the options say otherwise:
+/// ranks of a host as the first dimension, hosts as the second, unless `dims` says so. Without a transport it
+/// is not known which patterns suit.
+Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+                  const Transport* transport, Bytes payload);
+
+/// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice);
 
 }  // namespace polyring

@@ -14,7 +14,6 @@
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
 #include "collectives/bound.hpp"
-#include "collectives/transports/mpi.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
 #include "topology/probe.hpp"
@@ -23,7 +22,7 @@ namespace polyring {
 namespace {
 
 struct AllreduceOptions {
-  PlanOptions plan;
+  RivalOptions rivals;
   PayloadOptions payload;
   std::string smallest = "1K";
   std::string largest = "64M";
@@ -33,6 +32,7 @@ struct AllreduceOptions {
   int iterations = 0;
   int warmup = 5;
   int check = 1;
+  std::string buffers = "library";
   std::string timeout = "120";
   std::string output;
 };
@@ -87,6 +87,7 @@ class AllreduceRun {
         payload_(kind_, op_, world.size()),
         counts_(counts_of(options, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
+        maker_(options.rivals, world, timeout_),
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
@@ -102,31 +103,39 @@ class AllreduceRun {
  private:
   /// All that can be wrong with the options, before anything is measured.
   void check() {
-    check_rivals(options_.plan, world_);
+    maker_.check(kind_, counts_.back());
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       source_ = source_here();
       cluster_ = host_memory_cluster(world_);
     });
-    const std::string ignored = options_.plan.ignored();
+    const std::string ignored = options_.rivals.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
   }
 
   void measure_all() {
     world_.set_timeout(timeout_);
     Watchdog watchdog = watch_over(world_);
-    const auto transport = make_mpi_transport(world_);
+    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    Transport* const transport = wires.transport.get();
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
+    // A vendor's caller has memory from anywhere; where ours comes from is the option's affair.
     const Memory input = transport->allocate(largest);
     const Memory output = transport->allocate(largest);
+    const Memory other_input = transport->scratch(largest);
+    const Memory other_output = transport->scratch(largest);
+    const Buffers library{input.get(), output.get()};
+    const Buffers anywhere{other_input.get(), other_output.get()};
     for (const Count count : counts_) {
-      std::vector<Rival> rivals = make_rivals(options_.plan, world_, *transport, kind_, op_, count);
+      std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
+      for (Rival& rival : rivals)
+        rival.buffers = rival.plan && options_.buffers == "library" ? library : anywhere;
       for (const bool in_place : {false, true}) {
         const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
-        const auto samples = measure(rivals, world_, *transport, payload_, {input.get(), output.get()}, count,
-                                     kind_, in_place, how, watchdog);
+        const auto samples =
+            measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog);
         for (std::size_t i = 0; i < rivals.size(); ++i) add_row(rivals[i], samples[i], count, in_place);
       }
     }
@@ -181,7 +190,7 @@ class AllreduceRun {
                world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
                allreduce_table(rows).text());
     const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
-    if (options_.plan.algorithms.size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
+    if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
       fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
     }
     for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
@@ -197,6 +206,7 @@ class AllreduceRun {
   Payload payload_;
   std::vector<Count> counts_;
   Seconds timeout_;
+  RivalMaker maker_;
   Progress progress_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
@@ -208,14 +218,14 @@ class AllreduceRun {
 void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
+    options->rivals.check_build();
     return run_collectively([&](MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
   };
   CLI::App& app = add_subcommand(
       line, "allreduce", "Measure allreduces side by side, verified",
       "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json",
       action, true);
-  options->plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
-  app.get_option("--algorithm")->description("Any of the catalogue's, and mpi for MPI_Allreduce");
+  options->rivals.add_to(app);
   options->payload.add_to(app, "sum");
   auto* smallest =
       app.add_option("-b,--minbytes", options->smallest, "The smallest size")->capture_default_str();
@@ -240,6 +250,11 @@ void add_allreduce(CommandLine& line) {
   app.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       ->capture_default_str()
       ->check(CLI::Range(0, 1));
+  app.add_option("--buffers", options->buffers,
+                 "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
+                 "anywhere")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"library", "malloc"}));
   app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
       ->capture_default_str();
   app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");

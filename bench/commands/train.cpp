@@ -15,7 +15,6 @@
 #include "bench/timeline.hpp"
 #include "bench/training.hpp"
 #include "collectives/payload.hpp"
-#include "collectives/transports/mpi.hpp"
 #include "reports/tables.hpp"
 #include "topology/probe.hpp"
 
@@ -23,7 +22,7 @@ namespace polyring {
 namespace {
 
 struct TrainOptions {
-  PlanOptions plan;
+  RivalOptions rivals;
   PayloadOptions payload;
   ComputeOptions compute;
   std::string bucket = "fused:64MiB";
@@ -46,10 +45,11 @@ class TrainRun {
         policy_(parse_bucket_policy(options.bucket)),
         buckets_(make_buckets(model_, policy_, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
+        maker_(options.rivals, world, timeout_),
         progress_(world.rank() == 0) {}
 
   ExitCode run() {
-    check_rivals(options_.plan, world_);
+    for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       machine_ = cluster_of(probe_this_machine(), world_.nodes());
@@ -58,15 +58,16 @@ class TrainRun {
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
     Watchdog watchdog = watch_over(world_);
-    const auto transport = make_mpi_transport(world_);
+    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    Transport* const transport = wires.transport.get();
     const Memory gradients =
         transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
 
     // The first trainer is a rank alone.
-    std::vector<Trainer> trainers(1 + options_.plan.algorithms.size());
+    std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<std::optional<Plan>> plans;
     for (const Bucket& bucket : buckets_) {
-      auto rivals = make_rivals(options_.plan, world_, *transport, kind_, op_, bucket.elements);
+      auto rivals = maker_.make(wires, kind_, op_, bucket.elements);
       plans.clear();
       for (std::size_t i = 0; i < rivals.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(rivals[i].allreduce));
@@ -119,8 +120,8 @@ class TrainRun {
     if (world_.rank() != 0) return;
     for (std::size_t i = 0; i < wrong.size(); ++i) {
       if (wrong[i] == 0) continue;
-      fmt::print(stderr, "polyring: {} gave {} wrong elements; nothing was timed\n",
-                 options_.plan.algorithms[i], wrong[i]);
+      fmt::print(stderr, "polyring: {} gave {} wrong elements; nothing was timed\n", maker_.names()[i],
+                 wrong[i]);
     }
   }
 
@@ -148,7 +149,7 @@ class TrainRun {
     TrainRow row;
     row.machine = machine_.host(0).name;
     row.model = model_.name;
-    row.algorithm = options_.plan.algorithms[algorithm];
+    row.algorithm = maker_.names()[algorithm];
     if (plan) {
       row.dims = dims_text(plan->dims);
       row.lanes = plan->lanes;
@@ -180,6 +181,7 @@ class TrainRun {
   BucketPolicy policy_;
   std::vector<Bucket> buckets_;
   Seconds timeout_;
+  RivalMaker maker_;
   Progress progress_;
   Cluster machine_;  // on rank 0
 };
@@ -189,14 +191,14 @@ class TrainRun {
 void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
+    options->rivals.check_build();
     return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
   };
   CLI::App& app =
       add_subcommand(line, "train", "Measure synthetic training steps with real allreduces",
                      "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
   options->compute.add_to(app);
-  options->plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
-  app.get_option("--algorithm")->description("Any of the catalogue's, and mpi for MPI_Allreduce");
+  options->rivals.add_to(app);
   options->payload.add_to(app, "avg");
   app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
   app.add_flag("--no-overlap", options->no_overlap,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/baselines/mpi_call.hpp"
 #include "collectives/kernels.hpp"
-#include "collectives/mpi/handle.hpp"
 
 namespace polyring {
 namespace {
@@ -65,8 +65,9 @@ MPI_Datatype builtin_type(ElementKind kind) {
 
 class MpiAllreduce final : public Allreduce {
  public:
-  MpiAllreduce(const MpiWorld& world, ElementKind kind, ReduceOp op, Count count)
+  MpiAllreduce(const MpiWorld& world, MpiCall call, ElementKind kind, ReduceOp op, Count count)
       : world_(world),
+        call_(std::move(call)),
         kind_(kind),
         op_(op),
         count_(count),
@@ -89,25 +90,27 @@ class MpiAllreduce final : public Allreduce {
   MpiAllreduce(const MpiAllreduce&) = delete;
   MpiAllreduce& operator=(const MpiAllreduce&) = delete;
 
-  std::string algorithm() const override { return "mpi"; }
+  std::string algorithm() const override { return call_.algorithm; }
   std::string implementation() const override { return MpiWorld::library(); }
 
   bool keeps_time_limit() const override { return false; }
 
   void run(const std::byte* input, std::byte* output) override {
     constexpr Count kMostAtOnce = Count{1} << 30;
+    for (const MpiSetting& setting : call_.settings) setting.control->write(setting.during);
     for (Count begin = 0; begin < count_; begin += kMostAtOnce) {
       const Count offset = begin * size_of(kind_);
       const auto count = static_cast<int>(std::min(kMostAtOnce, count_ - begin));
       const void* from = input == output ? MPI_IN_PLACE : static_cast<const void*>(input + offset);
-      check_mpi(MPI_Allreduce(from, output + offset, count, type_, mpi_op_, world_.handle().comm),
-                "MPI_Allreduce");
+      check_mpi(MPI_Allreduce(from, output + offset, count, type_, mpi_op_, call_.comm), "MPI_Allreduce");
     }
+    for (const MpiSetting& setting : call_.settings) setting.control->write(setting.otherwise);
     if (op_ == ReduceOp::avg) divide_on_host(kind_, output, count_, world_.size());
   }
 
  private:
   const MpiWorld& world_;
+  MpiCall call_;
   ElementKind kind_;
   ReduceOp op_;
   Count count_;
@@ -118,9 +121,14 @@ class MpiAllreduce final : public Allreduce {
 
 }  // namespace
 
+std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
+                                              ReduceOp op, Count count) {
+  return std::make_unique<MpiAllreduce>(world, std::move(call), kind, op, count);
+}
+
 std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
                                               Count count) {
-  return std::make_unique<MpiAllreduce>(world, kind, op, count);
+  return make_mpi_allreduce(world, {"mpi", world.handle().comm, {}}, kind, op, count);
 }
 
 }  // namespace polyring

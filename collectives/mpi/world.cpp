@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "collectives/mpi/handle.hpp"
 #include "collectives/patience.hpp"
@@ -51,6 +53,9 @@ void check_mpi(int result, std::string_view call) {
 }
 
 MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
+  // Without it, Open MPI's communicators take no algorithm (see MpiAlgorithms). It changes nothing else:
+  // where none is asked for, the library chooses as ever.
+  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
     throw Error(ExitCode::mpi,
@@ -134,6 +139,16 @@ void MpiWorld::barrier() const {
   call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier");
 }
 
+void MpiWorld::patient_barrier() const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(handle_->comm, &request), "MPI_Ibarrier");
+  for (int done = 0;;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) return;
+    std::this_thread::yield();
+  }
+}
+
 double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }
 
 std::vector<double> MpiWorld::max(std::span<const double> values) const {
@@ -143,6 +158,24 @@ std::vector<double> MpiWorld::max(std::span<const double> values) const {
                              MPI_MAX, call.comm(), call.request()),
               "a maximum over the ranks");
   return result;
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byte> own) const {
+  const auto ranks = static_cast<std::size_t>(size());
+  const int own_size = static_cast<int>(own.size());
+  std::vector<int> sizes(ranks);
+  check_mpi(MPI_Allgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, handle_->comm), "MPI_Allgather");
+  std::vector<int> begins(ranks);
+  std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
+  std::vector<std::byte> all(static_cast<std::size_t>(begins.back() + sizes.back()));
+  check_mpi(MPI_Allgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(), MPI_BYTE,
+                           handle_->comm),
+            "MPI_Allgatherv");
+  std::vector<std::vector<std::byte>> parts;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    parts.emplace_back(all.begin() + begins[rank], all.begin() + begins[rank] + sizes[rank]);
+  }
+  return parts;
 }
 
 std::int64_t MpiWorld::sum(std::int64_t value) const {

@@ -2,6 +2,7 @@
 // times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -51,10 +52,15 @@ class MpiWorld {
   WaitRules wait_rules() const;
 
   void barrier() const;
+  /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
+  /// library's, have not finished yet.
+  void patient_barrier() const;
   double max(double value) const;
   std::vector<double> max(std::span<const double> values) const;  // element by element
   std::int64_t sum(std::int64_t value) const;
   std::int64_t broadcast(std::int64_t value) const;  // rank 0's
+  /// Each rank's bytes, however many each has.
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const;
 
   /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). All that
   /// still run find out about the same time, so they call the roll among themselves, for a quarter of the

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import ProgramTest, main
+from program import GLOO, NOT_AVAILABLE, ProgramTest, main
 
 QUICK = ("-n", "3", "-w", "1")
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -70,6 +70,24 @@ class Allreduce(ProgramTest):
         names = {"halving-doubling", "direct", "tree", "parameter-server", "ring", "multi-ring", "mpi"}
         rows = self.measure(3, "-b", "4", "-e", "64K", "-f", "4", "--algorithm", ",".join(sorted(names)))
         self.assertEqual({row["algorithm"] for row in rows}, names)
+
+    def test_baselines(self):
+        rows = self.measure(2, "-b", "4", "-e", "64K", "-f", "16", "--algorithm", "mpi,mpi:all")
+        names = {row["algorithm"] for row in rows}
+        self.assertLessEqual({"mpi", "mpi:recursive_doubling"}, names)
+        self.assertGreaterEqual(len(names), 5)
+
+    def test_gloo(self):
+        if not GLOO:
+            self.skipTest("this build has no Gloo")
+        for ranks in (1, 2, 3):
+            rows = self.measure(ranks, "-b", "4", "-e", "64K", "-f", "16", "--algorithm", "gloo:all,mpi")
+            names = {row["algorithm"] for row in rows}
+            self.assertEqual(names, {"mpi", "gloo:ring", "gloo:bcube", "gloo:ring-chunked", "gloo:halving-doubling"})
+        self.measure(2, "-e", "1K", "--algorithm", "gloo:ring", "--tcp-interface", "lo")
+        ran = self.run_program("allreduce", "--algorithm", "gloo:ring", "--tcp-interface", "none0", ranks=2)
+        self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stderr)
+        self.assertIn("no interface none0", ran.stderr)
 
     def test_every_kind_and_operation(self):
         for kind in ("float", "double", "half", "bfloat16", "int32", "int64"):

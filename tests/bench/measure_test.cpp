@@ -39,7 +39,7 @@ class Fake final : public Allreduce {
 };
 
 Rival rival(std::string name, Fake::Run run) {
-  return {std::move(name), {}, std::make_unique<Fake>(std::move(run))};
+  return {std::move(name), {}, std::make_unique<Fake>(std::move(run)), {}};
 }
 
 class MeasureTest {
@@ -226,8 +226,8 @@ class MeasureTest {
   static inline const std::vector<Bucket> kBuckets{{0, 1, 10, 0.3}, {1, 1, 20, 0.6}, {2, 1, 30, 1}};
 
   std::vector<Samples> measured(std::vector<Rival>& rivals, const MeasureOptions& options, bool in_place) {
-    return measure(rivals, world_, *transport_, payload_, {input_.get(), output_.get()}, kCount, kKind,
-                   in_place, options, watchdog_);
+    for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
+    return measure(rivals, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
   }
 
   void alone(const TrainingSteps& measured) {

@@ -1,6 +1,6 @@
 """Runs polyring, alone or under mpiexec, for the tests beside this file.
 
-Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC, POLYRING_SANITIZE.
+Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC, POLYRING_SANITIZE, POLYRING_GLOO.
 """
 
 import os
@@ -13,7 +13,9 @@ from pathlib import Path
 PROGRAM = os.environ["POLYRING_PROGRAM"]
 MPIEXEC = os.environ["POLYRING_MPIEXEC"]
 SANITIZED = bool(os.environ.get("POLYRING_SANITIZE"))
+GLOO = os.environ.get("POLYRING_GLOO") == "1"  # whether the program was built with it
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
+NOT_AVAILABLE = 5
 USAGE = 6
 TIMEOUT = 4
 PATIENCE_S = 120
@@ -57,12 +59,12 @@ class ProgramTest(unittest.TestCase):
     def files(self):
         return {path.relative_to(self.folder): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
-    def refused(self, *arguments, ranks=0, naming=""):
-        """One sentence that contains `naming`, exit code 6, nothing on standard output and nothing written."""
+    def refused(self, *arguments, ranks=0, naming="", code=USAGE):
+        """One sentence that contains `naming`, this exit code, nothing on standard output and nothing written."""
         with self.subTest(arguments=arguments, ranks=ranks):
             before = self.files()
             ran = self.run_program(*arguments, ranks=ranks)
-            self.assertEqual(ran.returncode, USAGE, ran.stdout + ran.stderr)
+            self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
             self.assertEqual(ran.stdout, "")
             # mpiexec has more to say about a job that fails.
             sentences = [line for line in ran.stderr.splitlines() if not ranks or line.startswith("polyring: ")]

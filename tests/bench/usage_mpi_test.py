@@ -1,6 +1,6 @@
 """Bad input under mpiexec: rank 0's sentence, once, and its exit code; other subcommands run on rank 0 alone."""
 
-from program import ProgramTest, main
+from program import GLOO, NOT_AVAILABLE, ProgramTest, main
 
 CASES = {
     ("allreduce", "--nonsense"): "--nonsense",
@@ -10,6 +10,7 @@ CASES = {
     ("allreduce", "-b", "0"): "--minbytes",
     ("allreduce", "-b", "2K", "-e", "1K"): "--maxbytes",
     ("allreduce", "--algorithm", "nonsense"): "nonsense",
+    ("allreduce", "--algorithm", "mpi:nonsense"): "mpi:recursive_doubling, ",
     ("allreduce", "-J", "missing/x.json"): "missing/x.json",
     ("train",): "--compute-ms",
     ("train", "--compute-ms", "5", "--dims", "2x2"): "2x2 make 4 ranks, but there are 2",
@@ -23,6 +24,15 @@ class UsageUnderMpi(ProgramTest):
     def test_one_sentence(self):
         for words, naming in CASES.items():
             self.refused(*words, ranks=2, naming=naming)
+
+    def test_what_this_build_lacks(self):
+        if GLOO:
+            self.skipTest("this build has Gloo")
+        for words in (("allreduce",), ("train", "--compute-ms", "5")):
+            for ranks in (0, 2):
+                self.refused(
+                    *words, "--algorithm", "mpi,gloo:ring", ranks=ranks, naming="libgloo-dev", code=NOT_AVAILABLE
+                )
 
     def test_one_process_prints(self):
         for words in (

@@ -2,7 +2,7 @@
 
 import json
 
-from program import SUBCOMMANDS, ProgramTest, main
+from program import GLOO, SUBCOMMANDS, ProgramTest, main
 
 MINSKY = ("--machine", "minsky")
 TRAIN = ("train", "--compute-ms", "5")
@@ -52,6 +52,23 @@ class Usage(ProgramTest):
             self.refused(*name, "--algorithm", "mpi", naming="mpi")
         self.refused("plan", *MINSKY, "--patterns", "nonsense", naming="nonsense")
         self.refused("plan", *MINSKY, "--ranks", "8", "--dims", "4x2", "--patterns", "ring", naming="patterns")
+
+    def test_baselines(self):
+        for words in (("allreduce",), TRAIN):
+            for name in ("mpi:", "mpi:nonsense", "mpi:Ring"):
+                self.refused(*words, "--algorithm", name, naming="mpi:recursive_doubling, ")
+            if GLOO:
+                for name in ("gloo:", "gloo:nonsense", "gloo:all,gloo:none"):
+                    self.refused(*words, "--algorithm", name, naming="gloo:ring, gloo:bcube, ")
+            self.refused(*words, "--algorithm", "gloo", naming="unknown algorithm 'gloo'")
+        for words in (("plan", *MINSKY), ("verify",), ("scale", *MINSKY)):
+            for name in ("mpi:all", "gloo:ring"):
+                self.refused(*words, "--algorithm", name, naming=name)
+
+    def test_more_than_gloo_counts(self):
+        if not GLOO:
+            self.skipTest("this build has no Gloo")
+        self.refused("allreduce", "--algorithm", "gloo:halving-doubling", "-b", "2G", "-e", "2G", naming="2 GiB")
 
     def test_plan_and_verify(self):
         for ranks in ("0", "-4", "1.5", "x", "99999999999"):

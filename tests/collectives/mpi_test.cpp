@@ -12,6 +12,7 @@
 #include "collectives/executor.hpp"
 #include "collectives/payload.hpp"
 #include "collectives/transports/mpi.hpp"
+#include "collectives/transports/world.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "topology/error.hpp"
 
@@ -20,7 +21,8 @@ namespace {
 
 class MpiTest {
  public:
-  explicit MpiTest(MpiWorld& world) : world_(world), transport_(make_mpi_transport(world)) {}
+  MpiTest(MpiWorld& world, std::unique_ptr<Transport> transport)
+      : world_(world), transport_(std::move(transport)) {}
 
   void compare(const Plan& plan, Count count, ElementKind kind, ReduceOp op, bool in_place) {
     compare(*transport_, plan, count, kind, op, in_place);
@@ -30,17 +32,25 @@ class MpiTest {
                bool in_place) {
     const auto bytes = static_cast<std::size_t>(count * size_of(kind));
     const Payload payload(kind, op, world_.size());
-    std::vector<std::byte> input(bytes + 1);
-    payload.fill(world_.rank(), input.data(), count);
-    std::vector<std::byte> output(bytes + 1, std::byte{0xff});
+    // By turns from the library, and from anywhere, at any alignment.
+    const bool library = ++cases_ % 2 == 0;
+    const auto buffer = [&] {
+      const Bytes size{bytes + 2};
+      return library ? transport.allocate(size) : transport.scratch(size);
+    };
+    const Memory input = buffer();
+    const Memory output = buffer();
+    std::byte* const in = input.get() + (library ? 0 : 1);
+    std::byte* const out = output.get() + (library ? 0 : 1);
+    payload.fill(world_.rank(), in, count);
+    std::memset(out, 0xff, bytes);
     std::vector<std::byte> reference(bytes + 1, std::byte{0xff});
-    make_mpi_allreduce(world_, kind, op, count)->run(input.data(), reference.data());
-    if (in_place) output = input;
+    make_mpi_allreduce(world_, kind, op, count)->run(in, reference.data());
+    if (in_place) std::memcpy(out, in, bytes);
     Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, transport);
-    executor.run(in_place ? output.data() : input.data(), output.data());
-    const Count wrong = payload.wrong(output.data(), count);
-    const bool differs = std::memcmp(output.data(), reference.data(), bytes) != 0;
-    ++cases_;
+    executor.run(in_place ? out : in, out);
+    const Count wrong = payload.wrong(out, count);
+    const bool differs = std::memcmp(out, reference.data(), bytes) != 0;
     if (wrong == 0 && !differs) return;
     ++failures_;
     fmt::print("rank {}: {} of {} {} {}{}: {} wrong, {} MPI_Allreduce\n", world_.rank(), to_text(plan), count,
@@ -153,20 +163,24 @@ class MpiTest {
 }  // namespace
 }  // namespace polyring
 
-/// With the argument `huge`, only what needs 13 GB of memory.
-int main(int argc, char**) {
+/// Arguments: `shared`, memory inside the host; `mpi`, messages for everything; `huge`, only what needs 13
+/// GB.
+int main(int argc, char** argv) {
   polyring::MpiWorld world;
   try {
-    polyring::MpiTest test(world);
-    if (argc > 1) {
+    const std::string what = argc > 1 ? argv[1] : "mpi";
+    if (what == "huge") {
+      polyring::MpiTest test(world, polyring::make_mpi_transport(world));
       const polyring::Count count = (polyring::Count{1} << 31) + 5;
       if (world.broadcast(polyring::testing::available_memory() < 7 * count ? 1 : 0) != 0) return 77;
       test.huge(count);
       return test.report() ? 0 : 1;
     }
+    polyring::MpiTest test(world,
+                           polyring::make_world_transport(world, polyring::parse_transport(what)).transport);
     test.world();
     test.every_algorithm();
-    test.messages_in_pieces();
+    if (what == "mpi") test.messages_in_pieces();
     test.timeout();
     return test.report() ? 0 : 1;
   } catch (const std::exception& error) {

@@ -8,8 +8,9 @@
 
 namespace polyring {
 
-/// One per wait. Spins, since that reacts fastest; where ranks share cores, whoever is waited for must get to
-/// run, so that after a short spin each further poll yields.
+/// One per wait. Spins, since that reacts fastest. Where ranks share cores, whoever is waited for must get to
+/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, since many
+/// ranks that yield to each other leave little of the cores to those with work.
 class Patience {
  public:
   Patience(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
@@ -24,13 +25,19 @@ class Patience {
         std::chrono::duration<double>(Clock::now() - begin_).count() > timeout_.value) {
       return false;
     }
-    if (yields_) std::this_thread::yield();
+    if (yields_ && polls_ < kSpins + kYields) {
+      std::this_thread::yield();
+    } else if (yields_) {
+      std::this_thread::sleep_for(kSleep);
+    }
     return true;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr unsigned kSpins = 200;  // also from one look at the clock to the next
+  static constexpr unsigned kYields = 100;
+  static constexpr std::chrono::microseconds kSleep{20};
 
   Seconds timeout_;
   bool yields_;

@@ -5,8 +5,8 @@
 
 namespace polyring {
 
-ExitCode run_collectively(const std::function<ExitCode(const MpiWorld&)>& body) {
-  const MpiWorld world;
+ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
+  MpiWorld world;
   const auto fail = [&world](ExitCode code, const char* why) {
     fmt::print(stderr, "polyring: rank {} ({}): {}\n", world.rank(), world.host(), why);
     std::fflush(stderr);
@@ -21,6 +21,13 @@ ExitCode run_collectively(const std::function<ExitCode(const MpiWorld&)>& body) 
     fail(ExitCode::internal, error.what());
   }
   return ExitCode::internal;
+}
+
+Watchdog watch_over(const MpiWorld& world) {
+  // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die: when only
+  // this process exits, MPICH's mpiexec tells nobody why.
+  return Watchdog(fmt::format("rank {} ({})", world.rank(), world.host()), world.timeout(),
+                  [&world](int code) { world.abort(code); });
 }
 
 void on_root(const MpiWorld& world, const std::function<void()>& action) {

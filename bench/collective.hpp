@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "bench/watchdog.hpp"
 #include "collectives/mpi/world.hpp"
 #include "topology/error.hpp"
 
@@ -12,7 +13,10 @@ namespace polyring {
 /// Initialises MPI, runs `body` on every rank, and finalises. A usage Error must be thrown on all ranks
 /// alike, or through on_root(): it is thrown on. Any other exception is printed with the rank and the host,
 /// and the job is aborted with its exit code.
-ExitCode run_collectively(const std::function<ExitCode(const MpiWorld&)>& body);
+ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body);
+
+/// A watchdog with the world's name for this rank and its time limit, which aborts the job.
+Watchdog watch_over(const MpiWorld& world);
 
 /// Runs `action` on rank 0 alone. When it throws a usage Error there, all ranks throw one; only rank 0's says
 /// why.

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <numeric>
+#include <random>
 
 namespace polyring {
 namespace {
@@ -15,52 +16,62 @@ constexpr int kMostIterations = 1000;
 
 class Measurement {
  public:
-  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Buffers buffers,
-              Count count, ElementKind kind, bool in_place, Watchdog& watchdog)
+  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
+              ElementKind kind, bool in_place, Watchdog& watchdog)
       : world_(world),
         transport_(transport),
         payload_(payload),
         fresh_(static_cast<std::size_t>(count * size_of(kind))),
-        input_(in_place ? buffers.output : buffers.input),
-        output_(buffers.output),
+        stale_(fresh_.size(), std::byte{0xff}),
         count_(count),
+        in_place_(in_place),
         watchdog_(watchdog) {
     payload.fill(world.rank(), fresh_.data(), count);
   }
 
   /// Wrong elements on all ranks.
   Count wrong(Rival& rival) const {
-    // What is never written must not look right.
-    std::vector<std::byte> host(fresh_.size(), std::byte{0xff});
-    transport_.upload(output_, host);
-    transport_.upload(input_, fresh_);
-    watchdog_.watch(rival.algorithm);
-    rival.allreduce->run(input_, output_);
-    transport_.download(host, output_);
+    std::vector<std::byte> host(fresh_.size());
+    transport_.upload(rival.buffers.output, stale_);
+    transport_.upload(input(rival), fresh_);
+    run(rival);
+    transport_.download(host, rival.buffers.output);
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
   /// This rank's time for one iteration, in microseconds.
   double once(Rival& rival) const {
-    watchdog_.watch(rival.algorithm);
-    transport_.upload(input_, fresh_);
+    if (!in_place_) transport_.upload(rival.buffers.output, stale_);
+    transport_.upload(input(rival), fresh_);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
     world_.patient_barrier();
     world_.barrier();
-    const Clock::time_point begin = Clock::now();
-    rival.allreduce->run(input_, output_);
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    return run(rival);
   }
 
  private:
+  std::byte* input(const Rival& rival) const {
+    return in_place_ ? rival.buffers.output : rival.buffers.input;
+  }
+
+  /// Microseconds.
+  double run(Rival& rival) const {
+    if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
+    const Clock::time_point begin = Clock::now();
+    rival.allreduce->run(input(rival), rival.buffers.output);
+    const Clock::time_point end = Clock::now();
+    watchdog_.rest();
+    return std::chrono::duration<double, std::micro>(end - begin).count();
+  }
+
   const MpiWorld& world_;
   Transport& transport_;
   const Payload& payload_;
   std::vector<std::byte> fresh_;  // this rank's input, in host memory
-  std::byte* input_;
-  std::byte* output_;
+  std::vector<std::byte> stale_;  // what no output may be taken for
   Count count_;
+  bool in_place_;
   Watchdog& watchdog_;
 };
 
@@ -75,9 +86,9 @@ int choose_iterations(const MpiWorld& world, double slowest_us) {
 }  // namespace
 
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
-                             bool in_place, const MeasureOptions& options, Watchdog& watchdog) {
-  const Measurement measurement(world, transport, payload, buffers, count, kind, in_place, watchdog);
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog) {
+  const Measurement measurement(world, transport, payload, count, kind, in_place, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {
@@ -95,16 +106,17 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
     }
   }
   const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
+  // The same on all ranks, and another order each round, so that none always follows the same rival.
+  std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
+  std::vector<std::size_t> order(rivals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    for (std::size_t turn = 0; turn < rivals.size(); ++turn) {
-      // Another one begins each round, so that none always follows the same rival; most turns still do.
-      const std::size_t i = (turn + static_cast<std::size_t>(iteration)) % rivals.size();
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
       if (right(i)) samples[i].microseconds.push_back(measurement.once(rivals[i]));
     }
   }
-  watchdog.watch("the collection of the samples");
   for (Samples& of_rival : samples) of_rival.microseconds = world.max(of_rival.microseconds);
-  watchdog.rest();
   return samples;
 }
 

@@ -19,23 +19,18 @@ struct MeasureOptions {
   bool check = true;
 };
 
-/// One rank's buffers in the transport's memory, of the same size everywhere.
-struct Buffers {
-  std::byte* input = nullptr;
-  std::byte* output = nullptr;
-};
-
 struct Samples {
   std::vector<double> microseconds;  // the maximum over the ranks, on every rank
   std::optional<Count> wrong;        // of all ranks, of the result before the timing began
 };
 
-/// Times the rivals on `count` elements, in turns: A B C, B C A, … Collective. With options.check each result
-/// is compared with the payload's before anything is timed; a rival that is wrong is not timed. Before each
-/// iteration every rank writes its input anew, untimed, as a backward pass does: no rival finds caches as
-/// another has left them, and values do not grow in place.
+/// Times the rivals on `count` elements, in rounds of all of them, each in another order. Collective. With
+/// options.check each result is compared with the payload's before anything is timed; a rival that is wrong
+/// is not timed. Before each iteration every rank writes its input and its output anew, untimed, the input
+/// last, as a backward pass does: no rival finds caches as another has left them, and values do not grow in
+/// place.
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Buffers buffers, Count count, ElementKind kind,
-                             bool in_place, const MeasureOptions& options, Watchdog& watchdog);
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog);
 
 }  // namespace polyring

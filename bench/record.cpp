@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "bench/emulation.hpp"
 #include "bench/version.hpp"
 #include "reports/environment.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -21,6 +22,7 @@ ResultFile describe_run(const std::string& command, const Cluster& cluster, cons
   result.versions = {{"compiler", std::string(compiler())}};
   result.machine = probe_json(cluster);
   if (world == nullptr) return result;
+  if (const auto note = emulation_note()) result.notes.push_back(*note);
   result.versions["mpi"] = MpiWorld::library();
   for (Rank rank = 0; rank < world->size(); ++rank) result.placement.push_back({rank, world->host(rank)});
   return result;

@@ -15,6 +15,11 @@ namespace {
 /// docs/performance.md.
 constexpr Bytes kDefaultChunk{1 << 20};
 
+/// Up to here one step to everybody beats two steps of less.
+constexpr Bytes kOneShot{32 << 10};
+/// Up to here, between hosts, the same.
+constexpr Bytes kFewSteps{64 << 10};
+
 // A baseline's algorithm is asked for as mpi:ring or gloo:ring, and all of them as mpi:all.
 constexpr std::string_view kMpiPrefix = "mpi:";
 constexpr std::string_view kGlooPrefix = "gloo:";
@@ -53,9 +58,14 @@ void RivalOptions::add_to(CLI::App& app) {
          "--tcp-interface", tcp_interface,
          "The network interface for TCP connections; without, that of the default route, or the first")
       ->type_name("NAME");
+  app.add_option("--transport", transport,
+                 "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
+                 "it can be had")
+      ->capture_default_str();
 }
 
 void RivalOptions::check_build() const {
+  parse_transport(transport);
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
     throw Error(
@@ -65,11 +75,44 @@ void RivalOptions::check_build() const {
   }
 }
 
-Plan default_plan(const std::string& algorithm, const MpiWorld& world) {
-  Plan plan{algorithm, {world.size()}, {}, 1, kDefaultChunk};
+namespace {
+
+/// For each dimension of a multi-ring: what fits the memory or the wires that it runs over.
+std::vector<std::string> default_patterns(const std::vector<int>& dims, const MpiWorld& world,
+                                          const Transport& transport, Bytes payload) {
+  std::vector<std::string> patterns;
+  int stride = 1;
+  for (const int dim : dims) {
+    stride *= dim;
+    const bool in_host = world.ranks_per_node() % stride == 0;
+    const bool meets = in_host && dim > 1 && transport.meets(world.rank() == 0 ? 1 : 0);
+    patterns.push_back(meets ? "direct" : in_host || payload > kFewSteps ? "ring" : "direct");
+  }
+  if (dims.size() == 1 && patterns.front() == "direct" && payload <= kOneShot) patterns = {"one-shot"};
+  return patterns;
+}
+
+}  // namespace
+
+Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+                  const Transport* transport, Bytes payload) {
+  Plan plan{algorithm, dims, {}, 1, kDefaultChunk};
   const int in_host = world.ranks_per_node();
-  if (in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
+  if (dims.empty()) plan.dims = {world.size()};
+  if (dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
+  if (algorithm != "multi-ring" || transport == nullptr) return plan;
+  plan.patterns = default_patterns(plan.dims, world, *transport, payload);
+  // Nothing overlaps with a single meeting.
+  if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
   return plan;
+}
+
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
+  WorldTransport transport = make_world_transport(world, parse_transport(choice));
+  if (world.rank() == 0 && !transport.fallback.empty()) {
+    fmt::print(stderr, "polyring: messages go through MPI inside hosts, too: {}\n", transport.fallback);
+  }
+  return transport;
 }
 
 RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
@@ -87,7 +130,7 @@ void RivalMaker::add_names(const std::string& asked) {
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
-    plan_for(asked);
+    plan_for(asked, nullptr, {});
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -98,14 +141,15 @@ void RivalMaker::check(ElementKind kind, Count largest) const {
   }
 }
 
-std::vector<Rival> RivalMaker::make(Transport& transport, ElementKind kind, ReduceOp op, Count count) {
+std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                                    Count count) {
   std::vector<Rival> rivals;
   for (const std::string& name : names_) rivals.push_back(make_one(name, transport, kind, op, count));
   return rivals;
 }
 
-Rival RivalMaker::make_one(const std::string& name, Transport& transport, ElementKind kind, ReduceOp op,
-                           Count count) {
+Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count) {
   if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_allreduce(world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
@@ -113,15 +157,18 @@ Rival RivalMaker::make_one(const std::string& name, Transport& transport, Elemen
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  Plan plan = plan_for(name);
+  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
+  Plan plan = plan_for(name, transport.transport.get(), payload);
   Schedule schedule = make_schedule(plan, world_.size(), count, size_of(kind));
-  auto executor = std::make_unique<Executor>(std::move(schedule), kind, op, transport,
-                                             ExecutorOptions{kDefaultWindow, "polyring over MPI"});
+  auto executor =
+      std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
+                                 ExecutorOptions{kDefaultWindow, "polyring over " + transport.name});
   return {name, std::move(plan), std::move(executor)};
 }
 
-Plan RivalMaker::plan_for(const std::string& algorithm) const {
-  Plan plan = with_wishes(default_plan(algorithm, world_), options_.plan.wishes(algorithm));
+Plan RivalMaker::plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const {
+  const PlanWishes wishes = options_.plan.wishes(algorithm);
+  Plan plan = with_wishes(default_plan(algorithm, wishes.dims, world_, transport, payload), wishes);
   check_plan(plan, world_.size());
   return plan;
 }

@@ -11,7 +11,7 @@
 #include "collectives/baselines/gloo.hpp"
 #include "collectives/baselines/mpi.hpp"
 #include "collectives/mpi/world.hpp"
-#include "collectives/transport.hpp"
+#include "collectives/transports/world.hpp"
 
 namespace polyring {
 
@@ -21,6 +21,7 @@ inline constexpr std::string_view kMpiAlgorithm = "mpi";
 struct RivalOptions {
   PlanOptions plan;
   std::string tcp_interface;  // empty: chosen
+  std::string transport = "auto";
 
   void add_to(CLI::App& app);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
@@ -28,10 +29,17 @@ struct RivalOptions {
   void check_build() const;
 };
 
+/// One rank's, of the same size everywhere.
+struct Buffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
 struct Rival {
   std::string algorithm;
   std::optional<Plan> plan;  // nothing for a vendor's call
   std::unique_ptr<Allreduce> allreduce;
+  Buffers buffers{};  // given by whoever measures
 };
 
 /// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.
@@ -49,14 +57,15 @@ class RivalMaker {
   void check(ElementKind kind, Count largest) const;
 
   /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
-  std::vector<Rival> make(Transport& transport, ElementKind kind, ReduceOp op, Count count);
+  std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
 
  private:
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
-  Plan plan_for(const std::string& algorithm) const;
-  Rival make_one(const std::string& name, Transport& transport, ElementKind kind, ReduceOp op, Count count);
+  Plan plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const;
+  Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                 Count count);
 
   RivalOptions options_;
   const MpiWorld& world_;
@@ -66,8 +75,13 @@ class RivalMaker {
   std::unique_ptr<Gloo> gloo_;
 };
 
-/// The plan that a schedule runs with on these ranks over MPI, unless the options say otherwise: ranks of a
-/// host as the first dimension, hosts as the second.
-Plan default_plan(const std::string& algorithm, const MpiWorld& world);
+/// The plan that a schedule of `payload` bytes runs with on these ranks, unless the options say otherwise:
+/// ranks of a host as the first dimension, hosts as the second, unless `dims` says so. Without a transport it
+/// is not known which patterns suit.
+Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+                  const Transport* transport, Bytes payload);
+
+/// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice);
 
 }  // namespace polyring

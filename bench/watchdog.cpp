@@ -1,6 +1,7 @@
 #include "bench/watchdog.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +11,8 @@
 
 namespace polyring {
 
-Watchdog::Watchdog(std::string who, Seconds timeout)
-    : who_(std::move(who)), timeout_(timeout), thread_([this] { run(); }) {}
+Watchdog::Watchdog(std::string who, Seconds timeout, std::function<void(int)> end)
+    : who_(std::move(who)), timeout_(timeout), end_(std::move(end)), thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -23,7 +24,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::watch(const std::string& what) {
-  const Seconds patience = 1.2 * timeout_ + Seconds{1};
+  const Seconds patience = 1.5 * timeout_ + Seconds{1};
   const std::lock_guard lock(mutex_);
   what_ = what;
   watching_ = true;
@@ -47,7 +48,9 @@ void Watchdog::run() {
         "polyring: {}: {} did not finish within {}; see whether all ranks still run, or raise --timeout\n",
         who_, what_, to_text(timeout_));
     std::fflush(stderr);
-    std::_Exit(static_cast<int>(ExitCode::timeout));
+    constexpr unsigned kSecondsToEnd = 5;
+    alarm(kSecondsToEnd);
+    end_(static_cast<int>(ExitCode::timeout));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -16,14 +17,15 @@ namespace polyring {
 class Watchdog {
  public:
   /// `who` names this process: "rank 1 (node07)". A little more patient than `timeout`, so that an error
-  /// which names the rank that is waited for comes first.
-  Watchdog(std::string who, Seconds timeout);
+  /// which names the rank that is waited for comes first. `end` ends the whole job with an exit code, from
+  /// another thread; should it hang as well, this process ends all the same.
+  Watchdog(std::string who, Seconds timeout, std::function<void(int code)> end);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   /// From now on `what` is being done, and the time starts anew. When it is over, the process prints one
-  /// sentence and exits with ExitCode::timeout, upon which mpirun ends the other ranks.
+  /// sentence and ends the job with ExitCode::timeout.
   void watch(const std::string& what);
   /// Nothing is being waited for.
   void rest();
@@ -33,6 +35,7 @@ class Watchdog {
 
   std::string who_;
   Seconds timeout_;
+  std::function<void(int)> end_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string what_;

@@ -15,6 +15,9 @@ class Allreduce {
   /// What carries it out: "polyring-mpi", "Open MPI 4.1.4".
   virtual std::string implementation() const = 0;
 
+  /// Whether run() throws when another rank hangs. Otherwise somebody has to watch it.
+  virtual bool keeps_time_limit() const = 0;
+
   /// Collective. Reduces `input` of all ranks into `output` of all ranks; the two are the same address (in
   /// place) or disjoint. Returns when `output` is complete and `input` is no longer read.
   virtual void run(const std::byte* input, std::byte* output) = 0;

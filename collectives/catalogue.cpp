@@ -16,12 +16,13 @@ constexpr std::array kAlgorithms{
     Algorithm{"halving-doubling", "recursive halving, then doubling; any rank count", false, false,
               halving_doubling},
     Algorithm{"direct", "two steps, everybody to everybody", false, false, direct},
+    Algorithm{"one-shot", "one step, everything to everybody", false, false, one_shot},
     Algorithm{"tree", "double binary tree", false, false, tree},
     Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, false, parameter_server},
 };
 
-constexpr std::array<const Pattern& (*)(), 3> kScatteringPatterns{ring_pattern, halving_pattern,
-                                                                  direct_pattern};
+constexpr std::array<const Pattern& (*)(), 4> kPatterns{ring_pattern, halving_pattern, direct_pattern,
+                                                        one_shot_pattern};
 
 }  // namespace
 
@@ -37,8 +38,8 @@ const Algorithm& find_algorithm(std::string_view name) {
   usage_error("unknown algorithm '{}'; choose from {}", name, known);
 }
 
-const Pattern* find_scattering_pattern(std::string_view name) {
-  for (const auto pattern : kScatteringPatterns) {
+const Pattern* find_pattern(std::string_view name) {
+  for (const auto pattern : kPatterns) {
     if (pattern().name() == name) return &pattern();
   }
   return nullptr;

@@ -6,9 +6,8 @@
 namespace polyring {
 namespace {
 
-// A ticket names the slot and, for a receive that will be combined, which of the step's receives it is.
-constexpr Ticket kPlain = 0xffffffff;
-Ticket ticket_of(std::size_t slot, Ticket receive = kPlain) { return Ticket{slot} << 32 | receive; }
+// A ticket names the slot, and whether the operation is a receive.
+Ticket ticket_of(std::size_t slot, bool receive = false) { return Ticket{slot} << 1 | (receive ? 1 : 0); }
 
 /// Lanes take turns, so that all of them make progress from the start.
 std::vector<Stream> streams_of(const Schedule& schedule) {
@@ -32,150 +31,158 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
       kind_(kind),
       op_(op),
       transport_(transport),
-      options_(std::move(options)),
-      streams_(streams_of(schedule_)) {
+      options_(std::move(options)) {
   assert(transport.size() == schedule_.ranks && options_.window > 0);
+  const auto meets = [&](Rank peer) { return transport_.meets(peer); };
   Count staging = 0;
-  for (const Stream stream : streams_) {
-    const std::pair key{stream.lane, stream_slice(schedule_, stream).count};
-    if (programs_.contains(key)) continue;
-    const Program& program =
-        programs_.emplace(key, compile(schedule_, stream, transport.rank())).first->second;
+  for (const Stream stream : streams_of(schedule_)) {
+    const Slice slice = stream_slice(schedule_, stream);
+    const std::pair key{stream.lane, slice.count};
+    if (!programs_.contains(key)) programs_.emplace(key, compile(schedule_, stream, transport.rank(), meets));
+    const Program& program = programs_.at(key);
     staging = std::max(staging, program.staging);
+    if (!program.steps.empty()) works_.push_back({stream, slice.offset, &program});
   }
-  slots_.resize(
-      std::min(streams_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
+  slots_.resize(std::min(works_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
   for (Slot& slot : slots_) {
-    slot.staging = transport_.allocate({static_cast<std::uint64_t>(staging * size_of(kind))});
+    if (staging == 0) break;
+    slot.staging = transport_.scratch({static_cast<std::uint64_t>(staging * size_of(kind))});
   }
 }
 
 void Executor::run(const std::byte* input, std::byte* output) {
   input_ = input;
   output_ = output;
-  next_stream_ = 0;
+  next_work_ = 0;
   active_ = 0;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) drive(slot);
   while (active_ > 0) {
     done_.clear();
     transport_.wait(done_);
-    for (const Ticket ticket : done_) complete(ticket);
+    for (const Ticket ticket : done_) {
+      Slot& slot = slots_[ticket >> 1];
+      --((ticket & 1) != 0 ? slot.receiving : slot.others);
+      drive(ticket >> 1);
+    }
   }
 }
 
-/// Goes on with the slot until it has something in flight, or no stream is left for it.
-void Executor::drive(std::size_t slot) {
-  while (slots_[slot].pending == 0 && next_phase(slots_[slot])) begin_phase(slot);
+/// Goes on with the slot until it has to wait for something in flight, or no work is left for it.
+void Executor::drive(std::size_t index) {
+  while (advance(slots_[index])) begin_phase(index);
 }
 
-/// On to the next phase, step or stream; false when there is none.
-bool Executor::next_phase(Slot& slot) {
-  if (slot.program != nullptr) {
-    if (slot.phase != Slot::Phase::divide) {
-      slot.phase = slot.phase == Slot::Phase::fill ? Slot::Phase::exchange : Slot::Phase::divide;
+/// On to the next phase, step or work; false when it is not time for that, or there is none.
+bool Executor::advance(Slot& slot) {
+  if (slot.work != nullptr) {
+    const std::vector<Program::Step>& steps = slot.work->program->steps;
+    if (slot.receiving > 0) return false;
+    if (slot.phase == Slot::Phase::exchange && !steps[slot.step].folds.empty()) {
+      // What has arrived is combined while sends may still be under way.
+      if (slot.others > 0 && steps[slot.step].sends_first) return false;
+      slot.phase = Slot::Phase::fold;
+      return true;
+    }
+    if (slot.others > 0) return false;
+    if (slot.phase == Slot::Phase::fill) {
+      slot.phase = Slot::Phase::exchange;
       return true;
     }
     slot.phase = Slot::Phase::fill;
-    if (++slot.step < slot.program->steps.size()) return true;
-    slot.program = nullptr;
+    if (++slot.step < steps.size()) return true;
+    slot.work = nullptr;
     --active_;
   }
-  while (next_stream_ < streams_.size()) {
-    slot.stream = streams_[next_stream_++];
-    const Slice slice = stream_slice(schedule_, slot.stream);
-    const Program& program = programs_.at({slot.stream.lane, slice.count});
-    if (program.steps.empty()) continue;
-    slot.program = &program;
-    slot.offset = slice.offset;
-    slot.step = 0;
-    slot.phase = Slot::Phase::fill;
-    ++active_;
-    return true;
-  }
-  return false;
+  if (next_work_ == works_.size()) return false;
+  slot.work = &works_[next_work_++];
+  slot.step = 0;
+  slot.phase = Slot::Phase::fill;
+  ++active_;
+  return true;
 }
 
 void Executor::begin_phase(std::size_t index) {
   Slot& slot = slots_[index];
-  const Program::Step& step = slot.program->steps[slot.step];
+  const Program::Step& step = slot.work->program->steps[slot.step];
   switch (slot.phase) {
     case Slot::Phase::fill:
       if (input_ == output_) return;
       for (const Slice slice : step.fill) {
-        ++slot.pending;
+        ++slot.others;
         transport_.copy(out(slot, slice).data(), in(slot, slice, true), ticket_of(index));
       }
       return;
     case Slot::Phase::exchange:
-      return begin_exchange(index);
-    case Slot::Phase::divide:
-      if (op_ != ReduceOp::avg || step.divide.empty()) return;
-      ++slot.pending;
-      transport_.divide(kind_, out(slot, step.divide).data(), step.divide.count, schedule_.ranks,
-                        ticket_of(index));
-      return;
+      return step.meet ? begin_meeting(index) : begin_messages(index);
+    case Slot::Phase::fold:
+      return begin_folds(index);
   }
 }
 
-void Executor::begin_exchange(std::size_t index) {
+void Executor::begin_messages(std::size_t index) {
   Slot& slot = slots_[index];
-  const Program::Step& step = slot.program->steps[slot.step];
-  const int message_tag = tag(slot.stream);
-  slot.arrived.assign(step.receives.size(), 0);
-  slot.next_to_combine = 0;
-  slot.pending += static_cast<int>(step.receives.size() + step.sends.size());
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  slot.receiving += static_cast<int>(step.receives.size());
+  slot.others += static_cast<int>(step.sends.size());
   // Receives first: a message that is awaited need not be buffered.
-  for (std::size_t i = 0; i < step.receives.size(); ++i) {
-    const Program::Receive& receive = step.receives[i];
+  for (const Program::Receive& receive : step.receives) {
     std::span<std::byte> to = out(slot, receive.slice);
     if (receive.combine == Combine::reduce) {
       to = {slot.staging.get() + receive.staging * size_of(kind_), to.size()};
     }
-    transport_.receive(receive.peer, message_tag, to, ticket_of(index, i));
+    transport_.receive(receive.peer, tag(slot), to, ticket_of(index, true));
   }
   for (const Program::Send& send : step.sends) {
-    transport_.send(send.peer, message_tag, in(slot, send.slice, send.from_input), ticket_of(index));
+    transport_.send(send.peer, tag(slot), in(slot, send.slice, send.from_input), ticket_of(index));
   }
 }
 
-void Executor::combine_arrived(std::size_t index) {
+void Executor::begin_meeting(std::size_t index) {
   Slot& slot = slots_[index];
-  const Program::Step& step = slot.program->steps[slot.step];
-  for (; slot.next_to_combine < step.receives.size() && slot.arrived[slot.next_to_combine] != 0;
-       ++slot.next_to_combine) {
-    const Program::Receive& receive = step.receives[slot.next_to_combine];
-    if (receive.combine == Combine::copy) continue;
-    ++slot.pending;
-    transport_.combine(
-        kind_, op_, out(slot, receive.slice).data(), in(slot, receive.slice, receive.left_in_input).data(),
-        slot.staging.get() + receive.staging * size_of(kind_), receive.slice.count, ticket_of(index));
+  const Program::Meet& meet = *slot.work->program->steps[slot.step].meet;
+  meeting_.tag = tag(slot);
+  meeting_.partners.clear();
+  for (const Program::Partner& partner : meet.partners) {
+    meeting_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from_input),
+                                 out(slot, partner.takes), partner.read, partner.write});
   }
+  meeting_.own = in(slot, meet.own, meet.own_in_input);
+  meeting_.result = meet.keeps ? out(slot, meet.own).data() : nullptr;
+  meeting_.reduction = reduction(meet.last);
+  meeting_.payload = {static_cast<std::uint64_t>(schedule_.count * size_of(kind_))};
+  ++slot.others;
+  transport_.meet(meeting_, ticket_of(index));
 }
 
-void Executor::complete(Ticket ticket) {
-  const std::size_t index = ticket >> 32;
+void Executor::begin_folds(std::size_t index) {
   Slot& slot = slots_[index];
-  const Ticket receive = ticket & kPlain;
-  if (receive != kPlain) {
-    slot.arrived[receive] = 1;
-    combine_arrived(index);
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  for (const Program::Fold& fold : step.folds) {
+    operands_.clear();
+    for (const std::size_t operand : fold.operands) {
+      operands_.push_back(operand == Program::Fold::kOwn
+                              ? in(slot, fold.slice, fold.own_in_input).data()
+                              : slot.staging.get() + step.receives[operand].staging * size_of(kind_));
+    }
+    ++slot.others;
+    transport_.combine(reduction(fold.last), out(slot, fold.slice).data(), operands_, fold.slice.count,
+                       ticket_of(index));
   }
-  --slot.pending;
-  drive(index);
 }
 
 std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, bool from_input) const {
   const Count size = size_of(kind_);
-  return {(from_input ? input_ : output_) + (slot.offset + slice.offset) * size,
+  return {(from_input ? input_ : output_) + (slot.work->offset + slice.offset) * size,
           static_cast<std::size_t>(slice.count * size)};
 }
 
 std::span<std::byte> Executor::out(const Slot& slot, Slice slice) const {
   const Count size = size_of(kind_);
-  return {output_ + (slot.offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
+  return {output_ + (slot.work->offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
 }
 
-int Executor::tag(Stream stream) const {
+int Executor::tag(const Slot& slot) const {
+  const Stream stream = slot.work->stream;
   return stream.chunk * static_cast<int>(schedule_.lanes.size()) + stream.lane;
 }
 

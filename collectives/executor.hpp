@@ -34,34 +34,41 @@ class Executor final : public Allreduce {
 
   std::string algorithm() const override { return schedule_.algorithm; }
   std::string implementation() const override { return options_.implementation; }
+  bool keeps_time_limit() const override { return true; }  // transports do
   void run(const std::byte* input, std::byte* output) override;
 
   const Schedule& schedule() const { return schedule_; }
 
  private:
-  /// A stream in flight.
+  /// A chunk of a lane, ready to run.
+  struct Work {
+    Stream stream;
+    Count offset = 0;  // of its first element
+    const Program* program = nullptr;
+  };
+  /// Where a work in flight is.
   struct Slot {
     Memory staging;
-    const Program* program = nullptr;  // null: no stream
-    Stream stream;
-    Count offset = 0;  // of the stream's first element
+    const Work* work = nullptr;  // null: none
     std::size_t step = 0;
-    enum class Phase { fill, exchange, divide } phase = Phase::fill;
-    int pending = 0;                  // operations whose tickets are out
-    std::vector<char> arrived;        // per receive of the step
-    std::size_t next_to_combine = 0;  // receives are combined in their order
+    enum class Phase { fill, exchange, fold } phase = Phase::fill;
+    int receiving = 0;  // operations whose tickets are out
+    int others = 0;
   };
 
   void drive(std::size_t slot);
-  bool next_phase(Slot& slot);
+  bool advance(Slot& slot);
   void begin_phase(std::size_t slot);
-  void begin_exchange(std::size_t slot);
-  void combine_arrived(std::size_t slot);
-  void complete(Ticket ticket);
+  void begin_messages(std::size_t slot);
+  void begin_meeting(std::size_t slot);
+  void begin_folds(std::size_t slot);
 
   std::span<const std::byte> in(const Slot& slot, Slice slice, bool from_input) const;
   std::span<std::byte> out(const Slot& slot, Slice slice) const;
-  int tag(Stream stream) const;
+  Reduction reduction(bool last) const {
+    return {kind_, op_, last && op_ == ReduceOp::avg ? schedule_.ranks : 1};
+  }
+  int tag(const Slot& slot) const;
 
   Schedule schedule_;
   ElementKind kind_;
@@ -69,14 +76,16 @@ class Executor final : public Allreduce {
   Transport& transport_;
   ExecutorOptions options_;
   std::map<std::pair<int, Count>, Program> programs_;  // by lane and number of elements
-  std::vector<Stream> streams_;
+  std::vector<Work> works_;
   std::vector<Slot> slots_;
   std::vector<Ticket> done_;
+  std::vector<const std::byte*> operands_;
+  Meeting meeting_;
 
   // Of the run in progress.
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
-  std::size_t next_stream_ = 0;
+  std::size_t next_work_ = 0;
   std::size_t active_ = 0;
 };
 

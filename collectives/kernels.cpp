@@ -1,161 +1,115 @@
 #include "collectives/kernels.hpp"
 
 #include <cassert>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
 
-#include "collectives/half.hpp"
+#include "collectives/kernels/table.hpp"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 namespace polyring {
 namespace {
 
-// What an element is stored as, and what it is combined in. Integers are combined unsigned, for which
-// overflow is defined; multiplication and addition give the same bits.
-template <typename T>
-struct Compute {
-  using type = T;
-};
-template <>
-struct Compute<Float16> {
-  using type = float;
-};
-template <>
-struct Compute<Bfloat16> {
-  using type = float;
-};
+#ifdef __x86_64__
 
-template <typename T>
-typename Compute<T>::type widen(T value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return value;
-  } else {
-    return to_float(value);
-  }
+// clang 14's __builtin_cpu_supports does not know it.
+bool has_f16c() {
+  unsigned int eax = 0;
+  unsigned int ebx = 0;
+  unsigned int ecx = 0;
+  unsigned int edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-template <typename T>
-T narrow(typename Compute<T>::type value) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    return to_float16(value);
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    return to_bfloat16(value);
-  } else {
-    return value;
+bool detect(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return true;
+    case Isa::avx2:
+      return __builtin_cpu_supports("avx2") && has_f16c();
+    case Isa::avx512:
+      // Processors without VBMI2, all before Ice Lake, slow their clock for 512-bit vectors.
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512vbmi2");
   }
+  return false;
 }
 
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    } else {
-      return a + b;
-    }
+const KernelTable& table(Isa isa) {
+  assert(runs_here(isa));
+  switch (isa) {
+    case Isa::portable:
+      return kPortableKernels;
+    case Isa::avx2:
+      return kAvx2Kernels;
+    case Isa::avx512:
+      return kAvx512Kernels;
   }
-};
-
-struct Multiply {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-
-struct Least {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return b < a ? b : a;
-  }
-};
-
-struct Greatest {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
-};
-
-// memcpy because a byte buffer may have any alignment; compilers make it a plain vector load.
-template <typename T>
-T load(const std::byte* from, Count i) {
-  T value;
-  std::memcpy(&value, from + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-  return value;
+  return kPortableKernels;
 }
 
-template <typename T>
-void store(std::byte* to, Count i, T value) {
-  std::memcpy(to + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
-}
+#else
 
-template <typename T, typename Op>
-void combine_all(std::byte* result, const std::byte* left, const std::byte* right, Count count) {
-#ifndef __clang__  // clang checks at run time whether the buffers overlap
-#pragma GCC ivdep
+bool detect(Isa isa) { return isa == Isa::portable; }
+const KernelTable& table(Isa) { return kPortableKernels; }
+
 #endif
-  for (Count i = 0; i < count; ++i) {
-    store<T>(result, i, narrow<T>(Op{}(widen(load<T>(left, i)), widen(load<T>(right, i)))));
-  }
-}
-
-template <typename T>
-void combine_as(ReduceOp op, std::byte* result, const std::byte* left, const std::byte* right, Count count) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      return combine_all<T, Add>(result, left, right, count);
-    case ReduceOp::prod:
-      return combine_all<T, Multiply>(result, left, right, count);
-    case ReduceOp::min:
-      return combine_all<T, Least>(result, left, right, count);
-    case ReduceOp::max:
-      return combine_all<T, Greatest>(result, left, right, count);
-  }
-}
-
-template <typename T>
-void divide_as(std::byte* data, Count count, int divisor) {
-  const auto by = static_cast<typename Compute<T>::type>(divisor);
-  for (Count i = 0; i < count; ++i) store<T>(data, i, narrow<T>(widen(load<T>(data, i)) / by));
-}
-
-/// Calls `use` with a value of the type that the kind is stored as.
-template <typename Use>
-void with_type(ElementKind kind, Use use) {
-  switch (kind) {
-    case ElementKind::float32:
-      return use(float{});
-    case ElementKind::float64:
-      return use(double{});
-    case ElementKind::float16:
-      return use(Float16{});
-    case ElementKind::bfloat16:
-      return use(Bfloat16{});
-    case ElementKind::int32:
-      return use(std::int32_t{});
-    case ElementKind::int64:
-      return use(std::int64_t{});
-  }
-}
 
 }  // namespace
 
+std::string_view to_text(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "AVX2";
+    case Isa::avx512:
+      return "AVX-512";
+  }
+  return "";
+}
+
+bool runs_here(Isa isa) { return detect(isa); }
+
+Isa best_isa() {
+  static const Isa best = detect(Isa::avx512) ? Isa::avx512 : detect(Isa::avx2) ? Isa::avx2 : Isa::portable;
+  return best;
+}
+
+void combine_many_with(Isa isa, ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
+                       std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores) {
+  assert(!inputs.empty() && divisor > 0);
+  if (outputs.empty() || count == 0) return;
+  table(isa).combine({kind, op, outputs.data(), outputs.size(), inputs.data(), inputs.size(),
+                      static_cast<std::size_t>(count), divisor, stores});
+}
+
+void combine_many(ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
+                  std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores) {
+  combine_many_with(best_isa(), kind, op, outputs, inputs, count, divisor, stores);
+}
+
 void combine_on_host(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
                      const std::byte* right, Count count) {
-  with_type(kind, [&](auto element) { combine_as<decltype(element)>(op, result, left, right, count); });
+  std::byte* const outputs[] = {result};
+  const std::byte* const inputs[] = {left, right};
+  combine_many(kind, op, outputs, inputs, count, 1, Stores::cached);
 }
 
 void divide_on_host(ElementKind kind, std::byte* data, Count count, int divisor) {
-  assert(divisor > 0);
-  with_type(kind, [&](auto element) { divide_as<decltype(element)>(data, count, divisor); });
+  std::byte* const outputs[] = {data};
+  const std::byte* const inputs[] = {data};
+  combine_many(kind, ReduceOp::avg, outputs, inputs, count, divisor, Stores::cached);
+}
+
+void copy_on_host_with(Isa isa, std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
+  if (bytes > 0) table(isa).copy(to, from, bytes, stores);
+}
+
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
+  copy_on_host_with(best_isa(), to, from, bytes, stores);
 }
 
 }  // namespace polyring

@@ -1,20 +1,57 @@
-// Reduction kernels on host memory.
+// Reduction kernels on host memory. They use the widest vectors that the processor has; the results have the
+// same bits with all of them.
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string_view>
 
 #include "collectives/element.hpp"
 #include "collectives/slice.hpp"
 
 namespace polyring {
 
-/// result[i] = left[i] op right[i] for `count` elements; avg adds. `result` may be `left` or `right` itself,
-/// else the buffers are disjoint. float16 and bfloat16 are combined in float32 and rounded once. Integers
-/// wrap around. Any alignment.
+/// How a kernel writes: `streaming` past the caches, for results that are larger than these or that nobody
+/// here reads soon.
+enum class Stores { cached, streaming };
+
+/// What a kernel is compiled for: 16-byte vectors that every processor has or can emulate, AVX2 with F16C, or
+/// the AVX-512 of Ice Lake and Zen 4 and later.
+enum class Isa { portable, avx2, avx512 };
+
+inline constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512};
+
+std::string_view to_text(Isa isa);
+
+/// Whether this program was built with it and this processor runs it.
+bool runs_here(Isa isa);
+
+/// The best that runs here: what all functions without a parameter `isa` use.
+Isa best_isa();
+inline std::string_view isa_name() { return to_text(best_isa()); }
+
+/// outputs[k][i] = inputs[0][i] op inputs[1][i] op … for `count` elements and all k, from left to right, in
+/// one pass over the memory. float16 and bfloat16 are combined in float32 and rounded once, to nearest even;
+/// avg adds and divides by `divisor` before that rounding, and the other operations ignore `divisor`.
+/// Integers wrap around, and their quotient is truncated towards 0. A NaN that sum, prod or avg yields is
+/// always the same one; min and max keep the earlier operand where the two do not compare or are equal. At
+/// least one input; any alignment; an output may be one of the inputs, else the buffers are disjoint.
+void combine_many(ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
+                  std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores);
+
+/// The same with kernels of one's choice, which must run here.
+void combine_many_with(Isa isa, ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
+                       std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores);
+
+/// combine_many of two inputs into one output, without a division.
 void combine_on_host(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
                      const std::byte* right, Count count);
 
 /// data[i] /= divisor; integers are truncated towards 0.
 void divide_on_host(ElementKind kind, std::byte* data, Count count, int divisor);
+
+/// Copies between disjoint buffers of any alignment.
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
+void copy_on_host_with(Isa isa, std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
 
 }  // namespace polyring

@@ -3,8 +3,9 @@
 // A group of n members splits its slice into n blocks. In each step a member sends runs of blocks to others,
 // which combine them with their own. Afterwards each block is fully reduced at exactly one member: at member
 // i for the scattering patterns (ring, halving, direct: reduce-scatter), all of them at member 0 for the
-// rooted ones (tree, star: reduce). The way back, allgather or broadcast, is never written down: it is the
-// same pattern run backwards, with source and destination exchanged and copies in place of combinations.
+// rooted ones (tree, star: reduce), and all of them at everybody for one-shot. The way back, allgather or
+// broadcast, is never written down: it is the same pattern run backwards, with source and destination
+// exchanged and copies in place of combinations.
 //
 // Patterns know nothing of ranks, lanes or bytes. Groups in disjoint parts of a schedule share one pattern.
 #pragma once
@@ -42,6 +43,13 @@ class Pattern {
   /// The blocks that are fully reduced at `member` in the end.
   virtual Blocks holds(int n, int member) const = 0;
 
+  /// True when that is the whole slice at every member: there is nothing to spread.
+  virtual bool complete() const { return false; }
+
+  /// True when all that a member receives in one step is for one and the same run of blocks, which does not
+  /// wrap around.
+  virtual bool contiguous(int) const { return true; }
+
   /// True when every step moves equally many blocks between the same pairs, so that a price for one holds for
   /// all.
   virtual bool steady() const { return false; }
@@ -53,6 +61,8 @@ const Pattern& ring_pattern();
 const Pattern& halving_pattern();
 /// Reduce-scatter in one step: every member sends block i straight to member i.
 const Pattern& direct_pattern();
+/// Allreduce in one step: every member sends everything to every other.
+const Pattern& one_shot_pattern();
 /// Reduce to member 0 up a binary tree: ceil(log2 n) steps.
 const Pattern& tree_pattern();
 /// The same up the mirrored tree, whose inner members are the leaves of the first; to member n − 1, or for
@@ -61,7 +71,7 @@ const Pattern& mirrored_tree_pattern();
 /// Reduce to member 0 in one step.
 const Pattern& star_pattern();
 
-/// The scattering patterns by name: "ring", "halving", "direct". Null for any other name.
-const Pattern* find_scattering_pattern(std::string_view name);
+/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot". Null for any other name.
+const Pattern* find_pattern(std::string_view name);
 
 }  // namespace polyring

@@ -130,8 +130,8 @@ void check_plan(const Plan& plan, int ranks) {
     usage_error("{} patterns for {} dimensions; give one for each", plan.patterns.size(), plan.dims.size());
   }
   for (const std::string& pattern : plan.patterns) {
-    if (find_scattering_pattern(pattern) == nullptr) {
-      usage_error("unknown pattern '{}'; choose from ring, halving, direct", pattern);
+    if (find_pattern(pattern) == nullptr) {
+      usage_error("unknown pattern '{}'; choose from ring, halving, direct, one-shot", pattern);
     }
   }
 }

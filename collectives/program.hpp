@@ -3,8 +3,14 @@
 // Out of place, an element lives in the input until it is first combined or received, and in the output from
 // then on. The program knows for each operand where that is, so that no copy of the whole payload is ever
 // made.
+//
+// Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
+// and a reduction in one step with the spread that follows it is one meeting: each result is written straight
+// to all who need it.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "collectives/schedule.hpp"
@@ -21,14 +27,38 @@ struct Program {
     Rank peer;
     Slice slice;
     Combine combine;
-    bool left_in_input;  // for a combination: where its left operand is
-    Count staging;       // for a combination: where in the staging area the message goes, in elements
+    Count staging;  // for a combination: where in the staging area the message goes, in elements
+  };
+  /// A slice of the output becomes the combination of what was received for it and this rank's own.
+  struct Fold {
+    static constexpr std::size_t kOwn = ~std::size_t{0};
+    Slice slice;
+    std::vector<std::size_t> operands;  // receives of the step and kOwn, in the order of the ranks
+    bool own_in_input;
+    bool last;  // no more will be added to it: an avg divides here
+  };
+  struct Partner {
+    Rank peer;
+    Slice gives;
+    bool gives_from_input;
+    Slice takes;
+    bool read;
+    bool write;
+  };
+  struct Meet {
+    std::vector<Partner> partners;  // ascending by rank
+    Slice own;
+    bool own_in_input;
+    bool keeps;  // the result is for this rank, too
+    bool last;
   };
   struct Step {
     std::vector<Slice> fill;  // to be copied from the input to the output first
+    std::optional<Meet> meet;
     std::vector<Send> sends;
-    std::vector<Receive> receives;  // to be combined in this order, which makes results reproducible
-    Slice divide;                   // to be divided afterwards, for avg
+    std::vector<Receive> receives;
+    std::vector<Fold> folds;
+    bool sends_first;  // what is sent is overwritten by a fold
   };
 
   std::vector<Step> steps;
@@ -36,6 +66,7 @@ struct Program {
 };
 
 /// Slices are relative to the stream's first element: streams of one lane and one size share a program.
-Program compile(const Schedule& schedule, Stream stream, Rank rank);
+/// `meets` says of other ranks whether this one reaches their memory, and they its.
+Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets);
 
 }  // namespace polyring

@@ -72,6 +72,7 @@ struct Stream {
 
 enum class Combine { reduce, copy };
 
+/// All transfers of a step happen at once: each sends what its source held before the step.
 struct Transfer {
   Stream stream;
   int stage = 0;
@@ -91,8 +92,11 @@ struct Stage {
 
 inline int stage_count(const Lane& lane) { return 2 * static_cast<int>(lane.dimensions.size()); }
 Stage stage_at(const Lane& lane, int stage);
+/// A complete pattern has nothing to spread.
 inline int step_count(const Lane& lane, int stage) {
-  return lane.dimensions[static_cast<std::size_t>(stage_at(lane, stage).dimension)].steps();
+  const Stage at = stage_at(lane, stage);
+  const Dimension& dimension = lane.dimensions[static_cast<std::size_t>(at.dimension)];
+  return at.combine == Combine::copy && dimension.pattern().complete() ? 0 : dimension.steps();
 }
 
 /// The elements of a stream.

@@ -4,9 +4,9 @@
 // back once the operation is done. Addresses are only passed around: whether the CPU can touch what they
 // point to is the transport's own affair.
 //
-// Local operations (copy, combine, divide) take effect in the order in which they were started. Messages from
-// one rank to another with one tag arrive in the order in which they were sent. A buffer belongs to the
-// operation until its ticket is back.
+// Local operations (copy, combine) take effect in the order in which they were started. Messages from one
+// rank to another with one tag arrive in the order in which they were sent, and so do meetings. A buffer
+// belongs to the operation until its ticket is back.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/element.hpp"
@@ -28,6 +30,33 @@ using Ticket = std::uint64_t;
 /// Memory that a transport's operations can use; freed as the transport wants it.
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
+/// How operands become a result: in their order, rounded once, the sum of an avg divided by `divisor`.
+struct Reduction {
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+  int divisor = 1;
+};
+
+/// One rank's part of a step among ranks that reach each other's memory. Each reads what the others give it,
+/// combines that with its own operand in the order of the ranks, and writes the result to itself, to where
+/// others take it, or both: one pass over the memory.
+struct Meeting {
+  struct Partner {
+    Rank rank = 0;
+    std::span<const std::byte> gives;  // of this rank's memory, to be read by the partner
+    std::span<std::byte> takes;        // of this rank's memory, to be written by the partner
+    bool read = false;                 // this rank reads what the partner gives
+    bool write = false;                // this rank writes where the partner takes
+  };
+
+  int tag = 0;                     // from 0 to kMostStreams − 1
+  std::vector<Partner> partners;   // ascending by rank, at least one
+  std::span<const std::byte> own;  // this rank's operand, or what it hands on; as long as what it reads
+  std::byte* result = nullptr;     // for this rank; null where it only hands on
+  Reduction reduction;
+  Bytes payload;  // of the whole allreduce: what caches do not hold need not pass through them
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -35,8 +64,11 @@ class Transport {
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
 
-  /// At least one byte, aligned for any element and vector.
+  /// For payloads. At least one byte, aligned for any element and vector, and where ranks reach each other's
+  /// memory, within their reach.
   virtual Memory allocate(Bytes size) = 0;
+  /// For intermediate results that no other rank needs to reach.
+  virtual Memory scratch(Bytes size) { return allocate(size); }
 
   /// Copies between such memory and the host's, done on return: for preparing and checking, not for
   /// schedules.
@@ -47,12 +79,22 @@ class Transport {
   virtual void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) = 0;
   virtual void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) = 0;
 
-  virtual void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) = 0;
-  /// result = left op right; `result` may be `left`.
-  virtual void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
-                       const std::byte* right, Count count, Ticket ticket) = 0;
-  virtual void divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) = 0;
+  /// Whether this rank and `peer` can meet. It holds both ways, and for any two whom a third can meet.
+  virtual bool meets(Rank) const { return false; }
+  /// Only with partners that meets() is true of. Done when the result is there, all partners have read what
+  /// they were given, and written what they were to write.
+  virtual void meet(const Meeting& meeting, Ticket ticket);
 
+  virtual void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) = 0;
+  /// `result` may be one of the operands, of which there is at least one.
+  virtual void combine(const Reduction& reduction, std::byte* result,
+                       std::span<const std::byte* const> operands, Count count, Ticket ticket) = 0;
+
+  /// Goes on with what was started, without blocking. Appends the tickets of what is done by then; true when
+  /// there were any.
+  virtual bool poll(std::vector<Ticket>& done) = 0;
+  /// The other ranks on which the operations in flight depend.
+  virtual std::vector<Rank> awaited() const = 0;
   /// Blocks until at least one operation is done, and appends the tickets of all that are. Not to be called
   /// when nothing is in flight. Throws Error(ExitCode::timeout), naming the ranks waited for, when nothing
   /// happens for the transport's time limit, and the library's own Error when a call fails.
@@ -66,9 +108,8 @@ class HostTransport : public Transport {
   void upload(std::byte* to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const std::byte* from) override;
   void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override;
-  void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
-               const std::byte* right, Count count, Ticket ticket) override;
-  void divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) override;
+  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
+               Count count, Ticket ticket) override;
 
  protected:
   /// Appends the tickets of local operations since the last call; true when there were any.
@@ -76,6 +117,27 @@ class HostTransport : public Transport {
 
  private:
   std::vector<Ticket> local_;
+};
+
+/// How long a rank polls for others, and what it does then.
+struct WaitRules {
+  Seconds timeout{60};
+  bool yields = false;  // ranks share cores: who waits must let the others run
+  /// Throws Error(ExitCode::timeout).
+  std::function<void(const std::string& what, const std::vector<Rank>& whom)> give_up;
+};
+
+/// A transport on host memory that finds out by polling what has happened.
+class PollingTransport : public HostTransport {
+ public:
+  explicit PollingTransport(WaitRules rules) : rules_(std::move(rules)) {}
+  void wait(std::vector<Ticket>& done) final;
+
+ protected:
+  const WaitRules& rules() const { return rules_; }
+
+ private:
+  WaitRules rules_;
 };
 
 }  // namespace polyring

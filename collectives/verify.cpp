@@ -19,6 +19,7 @@ std::size_t index(Count i) { return static_cast<std::size_t>(i); }
 struct StepTransfers {
   std::vector<Transfer> sent;
   std::vector<Transfer> received;
+  bool overlaps = false;  // somebody sends what it combines with others in the same step
 };
 
 /// Who has contributed to what: a bit per rank, for each rank and each segment in [first, last). A segment is
@@ -38,8 +39,9 @@ class Contributions {
   std::size_t first() const { return first_; }
   std::size_t last() const { return last_; }
   std::size_t words() const { return words_; }
-  std::uint64_t* at(Rank rank, std::size_t segment) {
-    return bits_.data() + (index(rank) * (last_ - first_) + (segment - first_)) * words_;
+  std::uint64_t* at(Rank rank, std::size_t segment) { return bits_.data() + offset(rank, segment); }
+  const std::uint64_t* at(Rank rank, std::size_t segment) const {
+    return bits_.data() + offset(rank, segment);
   }
 
   bool complete(Rank rank, std::size_t segment) {
@@ -51,6 +53,10 @@ class Contributions {
   }
 
  private:
+  std::size_t offset(Rank rank, std::size_t segment) const {
+    return (index(rank) * (last_ - first_) + (segment - first_)) * words_;
+  }
+
   int ranks_;
   std::size_t words_;
   std::size_t first_;
@@ -74,7 +80,7 @@ class Verifier {
 
   std::optional<std::string> run() {
     expand();
-    for (const StepTransfers& step : steps_) {
+    for (StepTransfers& step : steps_) {
       if (const auto fault = check_ends(step)) return fault;
       if (const auto fault = check_races(step)) return fault;
     }
@@ -130,9 +136,9 @@ class Verifier {
                        describe(sent != step.sent.end() ? *sent : *received));
   }
 
-  /// Within a step all transfers happen at once: no rank may send what it overwrites, nor write an element by
-  /// two copies, or by a copy and a combination.
-  std::optional<std::string> check_races(const StepTransfers& step) const {
+  /// Within a step all transfers happen at once: no rank may send what it overwrites by a copy, nor write an
+  /// element by two copies, or by a copy and a combination.
+  std::optional<std::string> check_races(StepTransfers& step) const {
     std::vector<std::vector<const Transfer*>> out(index(schedule_.ranks));
     std::vector<std::vector<const Transfer*>> in(index(schedule_.ranks));
     for (const Transfer& transfer : step.sent) {
@@ -151,7 +157,9 @@ class Verifier {
       for (const Transfer* write : received) {
         for (const Transfer* read : sent) {
           if (read->slice.offset >= write->slice.end()) break;
-          if (read->slice.overlaps(write->slice)) {
+          if (!read->slice.overlaps(write->slice)) continue;
+          step.overlaps = true;
+          if (write->combine == Combine::copy) {
             return fmt::format("rank {} sends what it overwrites in the same step: {}", rank,
                                describe(*write));
           }
@@ -171,10 +179,10 @@ class Verifier {
   std::optional<std::string> follow(std::size_t first, std::size_t last) const {
     Contributions held(schedule_.ranks, first, last);
     for (const StepTransfers& step : steps_) {
-      // check_races() has proved that no transfer of a step reads what another of it writes: the order is
-      // free.
+      // Where no transfer of the step reads what another of it writes, the order is free.
+      const std::optional<Contributions> before = step.overlaps ? std::optional(held) : std::nullopt;
       for (const Transfer& transfer : step.sent) {
-        if (const auto fault = apply(transfer, held)) return fault;
+        if (const auto fault = apply(transfer, before ? *before : held, held)) return fault;
       }
     }
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
@@ -188,14 +196,15 @@ class Verifier {
     return std::nullopt;
   }
 
-  std::optional<std::string> apply(const Transfer& transfer, Contributions& held) const {
+  std::optional<std::string> apply(const Transfer& transfer, const Contributions& before,
+                                   Contributions& held) const {
     const auto segment_at = [&](Count offset) {
       return index(std::lower_bound(bounds_.begin(), bounds_.end(), offset) - bounds_.begin());
     };
     const std::size_t begin = std::max(segment_at(transfer.slice.offset), held.first());
     const std::size_t end = std::min(segment_at(transfer.slice.end()), held.last());
     for (std::size_t segment = begin; segment < end; ++segment) {
-      const std::uint64_t* from = held.at(transfer.source, segment);
+      const std::uint64_t* from = before.at(transfer.source, segment);
       std::uint64_t* to = held.at(transfer.destination, segment);
       for (std::size_t word = 0; word < held.words(); ++word) {
         if (transfer.combine == Combine::copy) {

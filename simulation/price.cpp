@@ -83,9 +83,10 @@ class Pricer {
       result.stage = stage_at(lane, stage);
       result.pattern = dimension.pattern().name();
       result.groups_of = dimension.size();
-      steady = steady && dimension.pattern().steady() && (steps == 0 || steps == dimension.steps()) &&
+      const int in_lane = step_count(lane, stage);
+      steady = steady && dimension.pattern().steady() && (steps == 0 || steps == in_lane) &&
                every_block_full(lane, result.stage.dimension);
-      steps = std::max(steps, dimension.steps());
+      steps = std::max(steps, in_lane);
     }
     // The steps of a steady pattern differ by an element a block at most: one is priced for all.
     const int priced = steady ? std::min(steps, 1) : steps;

@@ -7,13 +7,13 @@
 
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
+#include "bench/emulation.hpp"
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
 #include "collectives/bound.hpp"
-#include "collectives/transports/mpi.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
 #include "topology/probe.hpp"
@@ -32,6 +32,7 @@ struct AllreduceOptions {
   int iterations = 0;
   int warmup = 5;
   int check = 1;
+  std::string buffers = "library";
   std::string timeout = "120";
   std::string output;
 };
@@ -70,12 +71,14 @@ Cluster host_memory_cluster(const MpiWorld& world) {
   std::erase_if(machine.links, [](const Link& link) {
     return link.from.kind == DeviceKind::gpu || link.to.kind == DeviceKind::gpu;
   });
-  return cluster_of(std::move(machine), world.nodes());
+  Cluster cluster = cluster_of(std::move(machine), world.nodes());
+  describe_emulated_network(cluster);
+  return cluster;
 }
 
 class AllreduceRun {
  public:
-  AllreduceRun(const AllreduceOptions& options, const std::string& command, const MpiWorld& world)
+  AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world)
       : options_(options),
         command_(command),
         world_(world),
@@ -103,6 +106,7 @@ class AllreduceRun {
     maker_.check(kind_, counts_.back());
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
+      source_ = source_here();
       cluster_ = host_memory_cluster(world_);
     });
     const std::string ignored = options_.rivals.plan.ignored();
@@ -110,19 +114,28 @@ class AllreduceRun {
   }
 
   void measure_all() {
-    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
-    const auto transport = make_mpi_transport(world_, timeout_);
+    world_.set_timeout(timeout_);
+    Watchdog watchdog = watch_over(world_);
+    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    Transport* const transport = wires.transport.get();
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
+    // A vendor's caller has memory from anywhere; where ours comes from is the option's affair.
     const Memory input = transport->allocate(largest);
     const Memory output = transport->allocate(largest);
+    const Memory other_input = transport->scratch(largest);
+    const Memory other_output = transport->scratch(largest);
+    const Buffers library{input.get(), output.get()};
+    const Buffers anywhere{other_input.get(), other_output.get()};
     for (const Count count : counts_) {
-      std::vector<Rival> rivals = maker_.make(*transport, kind_, op_, count);
+      std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
+      for (Rival& rival : rivals)
+        rival.buffers = rival.plan && options_.buffers == "library" ? library : anywhere;
       for (const bool in_place : {false, true}) {
         const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
-        const auto samples = measure(rivals, world_, *transport, payload_, {input.get(), output.get()}, count,
-                                     kind_, in_place, how, watchdog);
+        const auto samples =
+            measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog);
         for (std::size_t i = 0; i < rivals.size(); ++i) add_row(rivals[i], samples[i], count, in_place);
       }
     }
@@ -146,7 +159,7 @@ class AllreduceRun {
     row.op = to_text(op_);
     row.in_place = in_place;
     if (samples.wrong) row.wrong = static_cast<std::uint64_t>(*samples.wrong);
-    row.source = Source::measured;
+    row.source = source_;
     if (world_.rank() == 0) {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
@@ -187,7 +200,7 @@ class AllreduceRun {
 
   const AllreduceOptions& options_;
   const std::string& command_;
-  const MpiWorld& world_;
+  MpiWorld& world_;
   ElementKind kind_;
   ReduceOp op_;
   Payload payload_;
@@ -195,7 +208,8 @@ class AllreduceRun {
   Seconds timeout_;
   RivalMaker maker_;
   Progress progress_;
-  Cluster cluster_;  // on rank 0
+  Source source_ = Source::measured;  // on rank 0, as the next
+  Cluster cluster_;
   std::vector<AllreduceRow> rows_;
 };
 
@@ -205,8 +219,7 @@ void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively(
-        [&](const MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
+    return run_collectively([&](MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
   };
   CLI::App& app = add_subcommand(
       line, "allreduce", "Measure allreduces side by side, verified",
@@ -237,6 +250,11 @@ void add_allreduce(CommandLine& line) {
   app.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       ->capture_default_str()
       ->check(CLI::Range(0, 1));
+  app.add_option("--buffers", options->buffers,
+                 "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
+                 "anywhere")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"library", "malloc"}));
   app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
       ->capture_default_str();
   app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");

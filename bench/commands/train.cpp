@@ -7,6 +7,7 @@
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
 #include "bench/compute.hpp"
+#include "bench/emulation.hpp"
 #include "bench/options.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
@@ -14,7 +15,6 @@
 #include "bench/timeline.hpp"
 #include "bench/training.hpp"
 #include "collectives/payload.hpp"
-#include "collectives/transports/mpi.hpp"
 #include "reports/tables.hpp"
 #include "topology/probe.hpp"
 
@@ -34,7 +34,7 @@ struct TrainOptions {
 
 class TrainRun {
  public:
-  TrainRun(const TrainOptions& options, const std::string& command, const MpiWorld& world)
+  TrainRun(const TrainOptions& options, const std::string& command, MpiWorld& world)
       : options_(options),
         command_(command),
         world_(world),
@@ -53,10 +53,13 @@ class TrainRun {
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       machine_ = cluster_of(probe_this_machine(), world_.nodes());
+      describe_emulated_network(machine_);
     });
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
-    Watchdog watchdog(fmt::format("rank {} ({})", world_.rank(), world_.host()), timeout_);
-    const auto transport = make_mpi_transport(world_, timeout_);
+    world_.set_timeout(timeout_);
+    Watchdog watchdog = watch_over(world_);
+    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    Transport* const transport = wires.transport.get();
     const Memory gradients =
         transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
 
@@ -64,7 +67,7 @@ class TrainRun {
     std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<std::optional<Plan>> plans;
     for (const Bucket& bucket : buckets_) {
-      auto rivals = maker_.make(*transport, kind_, op_, bucket.elements);
+      auto rivals = maker_.make(wires, kind_, op_, bucket.elements);
       plans.clear();
       for (std::size_t i = 0; i < rivals.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(rivals[i].allreduce));
@@ -96,12 +99,14 @@ class TrainRun {
     for (std::size_t i = 1; i < trainers.size(); ++i) {
       Count of_trainer = 0;
       for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-        watchdog.watch("the check of " + maker_.names()[i - 1]);
         const Count count = buckets_[bucket].elements;
         std::vector<std::byte> host(static_cast<std::size_t>(count * size_of(kind_)));
         payload.fill(world_.rank(), host.data(), count);
         transport.upload(gradients, host);
-        trainers[i].allreduces[bucket]->run(gradients, gradients);
+        Allreduce& allreduce = *trainers[i].allreduces[bucket];
+        if (!allreduce.keeps_time_limit()) watchdog.watch("the check of " + allreduce.algorithm());
+        allreduce.run(gradients, gradients);
+        watchdog.rest();
         transport.download(host, gradients);
         of_trainer += payload.wrong(host.data(), count);
       }
@@ -162,13 +167,13 @@ class TrainRun {
     row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
     row.wrong = 0;
     row.timeline = timeline_of(median_step(measured));
-    row.source = Source::measured;
+    row.source = source_here();
     return row;
   }
 
   const TrainOptions& options_;
   const std::string& command_;
-  const MpiWorld& world_;
+  MpiWorld& world_;
   ElementKind kind_;
   ReduceOp op_;
   Model model_;
@@ -187,8 +192,7 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively(
-        [&](const MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
+    return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
   };
   CLI::App& app =
       add_subcommand(line, "train", "Measure synthetic training steps with real allreduces",

@@ -10,6 +10,7 @@ Schedule ring(const Plan& plan, Count count, int element_size);
 Schedule multi_ring(const Plan& plan, Count count, int element_size);
 Schedule halving_doubling(const Plan& plan, Count count, int element_size);
 Schedule direct(const Plan& plan, Count count, int element_size);
+Schedule one_shot(const Plan& plan, Count count, int element_size);
 Schedule tree(const Plan& plan, Count count, int element_size);
 Schedule parameter_server(const Plan& plan, Count count, int element_size);
 

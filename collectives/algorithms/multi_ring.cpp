@@ -9,7 +9,7 @@
 //     allgather      X   0 ⇄ 1   2 ⇄ 3
 //
 // Lanes split the payload; odd lanes run their rings in the other direction. A dimension may use another
-// reduce-scatter than the ring ("halving", "direct"): DDL, too, chose an algorithm for each dimension.
+// pattern than the ring ("halving", "direct", "one-shot"): DDL, too, chose an algorithm for each dimension.
 //
 // Steps: 2·Σ(dᵢ − 1). Bytes sent per rank: 2(n − 1)/n · S in all, of which only 2(m − 1)/m · S/X between m
 // hosts. Time: 2·Σᵢ (dᵢ − 1)(αᵢ + S/(d₁⋯dᵢ·βᵢ)); with chunks the dimensions overlap and the slowest remains.
@@ -34,8 +34,7 @@ Schedule multi_ring(const Plan& plan, Count count, int element_size) {
     int stride = 1;
     for (std::size_t i = 0; i < plan.dims.size(); ++i) {
       const int size = plan.dims[i];
-      const Pattern& pattern =
-          plan.patterns.empty() ? ring_pattern() : *find_scattering_pattern(plan.patterns[i]);
+      const Pattern& pattern = plan.patterns.empty() ? ring_pattern() : *find_pattern(plan.patterns[i]);
       dimensions.emplace_back(pattern, size, stride,
                               lane % 2 == 0 ? std::vector<int>{} : reversed_ring(size));
       stride *= size;

@@ -118,6 +118,7 @@ class GlooAllreduce : public Allreduce {
       : context_(std::move(context)), algorithm_("gloo:" + algorithm), kind_(kind), op_(op), count_(count) {}
 
   std::string algorithm() const override { return algorithm_; }
+  bool keeps_time_limit() const override { return true; }
   std::string implementation() const override {
     return fmt::format("Gloo {}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
   }

@@ -12,6 +12,7 @@ namespace polyring {
 /// A communicator of our own: messages cannot meet those of another library.
 struct MpiWorld::Handle {
   MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm roll_call = MPI_COMM_NULL;  // for when a collective call on the other may be half done
 };
 
 /// Throws Error(ExitCode::mpi) naming the call unless `result` is MPI_SUCCESS.

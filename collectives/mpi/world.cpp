@@ -1,6 +1,8 @@
 #include "collectives/mpi/world.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +13,7 @@
 #include <thread>
 
 #include "collectives/mpi/handle.hpp"
+#include "collectives/patience.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -59,7 +62,9 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
                 "MPI could not be initialised; check that mpirun and the library are of one MPI");
   }
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->comm), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->roll_call), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(handle_->roll_call, MPI_ERRORS_RETURN);
   int size = 0;
   check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size");
@@ -74,10 +79,13 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
   for (int rank = 0; rank < size; ++rank) {
     hosts_.emplace_back(names.data() + static_cast<std::size_t>(rank) * name.size());
   }
+  shares_cores_ = ranks_on_this_host() > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 MpiWorld::~MpiWorld() {
-  if (handle_->comm != MPI_COMM_NULL) MPI_Comm_free(&handle_->comm);
+  for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
+    if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+  }
   MPI_Finalize();
 }
 
@@ -98,7 +106,38 @@ int MpiWorld::ranks_per_node() const {
   return each;
 }
 
-void MpiWorld::barrier() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier"); }
+WaitRules MpiWorld::wait_rules() const {
+  return {timeout_, shares_cores_,
+          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }};
+}
+
+/// Waits for one of the calls below.
+class MpiWorld::Call {
+ public:
+  explicit Call(const MpiWorld& world) : world_(world) {}
+  MPI_Comm comm() const { return world_.handle_->comm; }
+  MPI_Request* request() { return &request_; }
+
+  void finish(int started, const char* name) {
+    check_mpi(started, name);
+    Patience patience(world_.timeout_, world_.shares_cores_);
+    int done = 0;
+    do {
+      check_mpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), name);
+      // The request is given up along with the job: there is no cancelling a collective call.
+      if (done == 0 && !patience.again()) world_.give_up(name);
+    } while (done == 0);
+  }
+
+ private:
+  const MpiWorld& world_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+void MpiWorld::barrier() const {
+  Call call(*this);
+  call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier");
+}
 
 void MpiWorld::patient_barrier() const {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -114,9 +153,10 @@ double MpiWorld::max(double value) const { return max(std::span(&value, 1)).fron
 
 std::vector<double> MpiWorld::max(std::span<const double> values) const {
   std::vector<double> result(values.size());
-  check_mpi(MPI_Allreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
-                          handle_->comm),
-            "MPI_Allreduce");
+  Call call(*this);
+  call.finish(MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+                             MPI_MAX, call.comm(), call.request()),
+              "a maximum over the ranks");
   return result;
 }
 
@@ -140,13 +180,63 @@ std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byt
 
 std::int64_t MpiWorld::sum(std::int64_t value) const {
   std::int64_t result = 0;
-  check_mpi(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, handle_->comm), "MPI_Allreduce");
+  Call call(*this);
+  call.finish(MPI_Iallreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, call.comm(), call.request()),
+              "a sum over the ranks");
   return result;
 }
 
 std::int64_t MpiWorld::broadcast(std::int64_t value) const {
-  check_mpi(MPI_Bcast(&value, 1, MPI_INT64_T, 0, handle_->comm), "MPI_Bcast");
+  Call call(*this);
+  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast");
   return value;
+}
+
+std::vector<Rank> MpiWorld::silent_ranks() const {
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<MPI_Request> requests(2 * ranks, MPI_REQUEST_NULL);  // receives, then sends
+  // The messages are empty, and may still be on their way when this process ends.
+  for (Rank rank = 0; rank < size(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (rank == rank_) continue;
+    MPI_Irecv(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[at]);
+    MPI_Isend(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[ranks + at]);
+  }
+  Patience patience(0.25 * timeout_ + Seconds{0.5}, true);
+  int all = 0;
+  do {
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE);
+  } while (all == 0 && patience.again());
+
+  std::vector<Rank> silent;
+  for (Rank rank = 0; rank < size() && all == 0; ++rank) {
+    int answered = 0;
+    MPI_Request& answer = requests[static_cast<std::size_t>(rank)];
+    if (answer != MPI_REQUEST_NULL) MPI_Test(&answer, &answered, MPI_STATUS_IGNORE);
+    if (rank != rank_ && answer != MPI_REQUEST_NULL && answered == 0) silent.push_back(rank);
+  }
+  return silent;
+}
+
+std::string MpiWorld::names(const std::vector<Rank>& ranks) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const Rank rank : ranks) {
+    if (names.size() == kMost) break;
+    names.push_back(fmt::format("rank {} ({})", rank, host(rank)));
+  }
+  if (ranks.size() > kMost) names.push_back(fmt::format("{} more", ranks.size() - kMost));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom) const {
+  std::string waited = fmt::format("waited {} for {}", to_text(timeout_), whom.empty() ? what : names(whom));
+  const std::vector<Rank> silent = silent_ranks();
+  if (!silent.empty()) {
+    waited +=
+        fmt::format("; no answer from {}: see whether it still runs and its network is up", names(silent));
+  }
+  throw Error(ExitCode::timeout, waited + "; or raise --timeout");
 }
 
 void MpiWorld::abort(int code) const {

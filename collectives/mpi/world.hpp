@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "collectives/slice.hpp"
+#include "collectives/transport.hpp"
+#include "topology/units.hpp"
 
 namespace polyring {
 
@@ -19,7 +21,7 @@ bool launched_by_mpi();
 Rank launched_rank();
 
 /// Initialises MPI and finalises it. One at a time. Every failing call throws Error(ExitCode::mpi) that names
-/// the call, the rank and the host.
+/// the call.
 class MpiWorld {
  public:
   MpiWorld();
@@ -37,6 +39,18 @@ class MpiWorld {
   /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
   int ranks_per_node() const;
 
+  /// Ranks of this host outnumber its cores: who waits should let the others run.
+  bool shares_cores() const { return shares_cores_; }
+
+  /// How long the calls below stand it that nothing happens. They throw
+  /// Error(ExitCode::timeout) then, which names the ranks that do not answer. At first kSetUpTimeout.
+  void set_timeout(Seconds timeout) { timeout_ = timeout; }
+  Seconds timeout() const { return timeout_; }
+  static constexpr Seconds kSetUpTimeout{120};
+
+  /// The same for transports, as it stands now.
+  WaitRules wait_rules() const;
+
   void barrier() const;
   /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
   /// library's, have not finished yet.
@@ -48,6 +62,11 @@ class MpiWorld {
   /// Each rank's bytes, however many each has.
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const;
 
+  /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). All that
+  /// still run find out about the same time, so they call the roll among themselves, for a quarter of the
+  /// time limit, and name those who are silent. Never returns.
+  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom = {}) const;
+
   /// Ends the whole job with this exit code, for a failure that the other ranks do not know of.
   [[noreturn]] void abort(int code) const;
 
@@ -58,9 +77,15 @@ class MpiWorld {
   const Handle& handle() const { return *handle_; }
 
  private:
+  class Call;
+  std::vector<Rank> silent_ranks() const;
+  std::string names(const std::vector<Rank>& ranks) const;
+
   std::unique_ptr<Handle> handle_;
   Rank rank_ = 0;
   std::vector<std::string> hosts_;
+  bool shares_cores_ = false;
+  Seconds timeout_ = kSetUpTimeout;
 };
 
 }  // namespace polyring

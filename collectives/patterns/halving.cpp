@@ -54,6 +54,7 @@ class Halving final : public Pattern {
     moves.push_back({peer, kept(n, at, member)});
   }
   Blocks holds(int, int member) const override { return {member, 1}; }
+  bool contiguous(int n) const override { return power_of_two(n); }
 };
 
 }  // namespace

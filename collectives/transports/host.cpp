@@ -1,12 +1,16 @@
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <new>
 
 #include "collectives/kernels.hpp"
+#include "collectives/patience.hpp"
 #include "collectives/transport.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
+
+void Transport::meet(const Meeting&, Ticket) { assert(!"nobody can be met here"); }
 
 Memory HostTransport::allocate(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.
@@ -33,15 +37,19 @@ void HostTransport::copy(std::byte* to, std::span<const std::byte> from, Ticket 
   local_.push_back(ticket);
 }
 
-void HostTransport::combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
-                            const std::byte* right, Count count, Ticket ticket) {
-  combine_on_host(kind, op, result, left, right, count);
+void HostTransport::combine(const Reduction& reduction, std::byte* result,
+                            std::span<const std::byte* const> operands, Count count, Ticket ticket) {
+  // Soon sent, and so read: not past the caches.
+  combine_many(reduction.kind, reduction.op, std::span(&result, 1), operands, count, reduction.divisor,
+               Stores::cached);
   local_.push_back(ticket);
 }
 
-void HostTransport::divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) {
-  divide_on_host(kind, data, count, divisor);
-  local_.push_back(ticket);
+void PollingTransport::wait(std::vector<Ticket>& done) {
+  Patience patience(rules_.timeout, rules_.yields);
+  while (!poll(done)) {
+    if (!patience.again()) rules_.give_up("messages", awaited());
+  }
 }
 
 bool HostTransport::take_local(std::vector<Ticket>& done) {

@@ -1,31 +1,17 @@
 #include "collectives/transports/mpi.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <set>
-#include <thread>
 
 #include "collectives/mpi/handle.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// MPI counts in int; longer messages travel in pieces, of which both ends know.
-constexpr std::size_t kPiece = std::size_t{1} << 30;
-
-class MpiTransport final : public HostTransport {
+class MpiTransport final : public PollingTransport {
  public:
-  MpiTransport(const MpiWorld& world, Seconds timeout)
-      : world_(world),
-        timeout_(timeout),
-        yields_(world.ranks_on_this_host() > sysconf(_SC_NPROCESSORS_ONLN)) {}
+  MpiTransport(const MpiWorld& world, std::size_t piece)
+      : PollingTransport(world.wait_rules()), world_(world), piece_(piece) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -47,7 +33,8 @@ class MpiTransport final : public HostTransport {
     });
   }
 
-  void wait(std::vector<Ticket>& done) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
 
  private:
   /// One send or receive, of one piece or more.
@@ -69,7 +56,7 @@ class MpiTransport final : public HostTransport {
     messages_[message] = {ticket, peer, receives, 0};
     std::size_t offset = 0;
     do {
-      const std::size_t piece = std::min(kPiece, bytes - offset);
+      const std::size_t piece = std::min(piece_, bytes - offset);
       requests_.push_back(MPI_REQUEST_NULL);
       owners_.push_back(message);
       ++messages_[message].pieces;
@@ -79,11 +66,9 @@ class MpiTransport final : public HostTransport {
   }
 
   bool test(std::vector<Ticket>& done);
-  [[noreturn]] void fail_by_timeout() const;
 
   const MpiWorld& world_;
-  Seconds timeout_;
-  bool yields_;                        // ranks share cores: whoever is waited for must get to run
+  std::size_t piece_;
   std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
   std::vector<std::size_t> owners_;
   std::vector<Message> messages_;
@@ -130,40 +115,21 @@ bool MpiTransport::test(std::vector<Ticket>& done) {
   return any;
 }
 
-void MpiTransport::wait(std::vector<Ticket>& done) {
-  // Local work that is done is reported along with what has arrived meanwhile.
-  if (take_local(done)) {
-    if (!requests_.empty()) test(done);
-    return;
-  }
-  constexpr std::int64_t kSpins = 200;  // between two looks at the clock
-  Clock::time_point begin{};
-  for (std::int64_t spins = 1; !test(done); ++spins) {
-    if (spins == kSpins) begin = Clock::now();
-    if (spins > kSpins && spins % kSpins == 0 &&
-        std::chrono::duration<double>(Clock::now() - begin).count() > timeout_.value) {
-      fail_by_timeout();
-    }
-    if (yields_ && spins >= kSpins) std::this_thread::yield();
-  }
+bool MpiTransport::poll(std::vector<Ticket>& done) {
+  const bool any = take_local(done);
+  return (!requests_.empty() && test(done)) || any;
 }
 
-void MpiTransport::fail_by_timeout() const {
-  std::set<std::string> peers;
-  for (const std::size_t owner : owners_) {
-    const Rank peer = messages_[owner].peer;
-    peers.insert(fmt::format("rank {} ({})", peer, world_.host(peer)));
-  }
-  throw Error(
-      ExitCode::timeout,
-      fmt::format("waited {} for {}; see whether it still runs and its network is up, or raise --timeout",
-                  to_text(timeout_), fmt::join(peers, ", ")));
+std::vector<Rank> MpiTransport::awaited() const {
+  std::set<Rank> peers;
+  for (const std::size_t owner : owners_) peers.insert(messages_[owner].peer);
+  return {peers.begin(), peers.end()};
 }
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, Seconds timeout) {
-  return std::make_unique<MpiTransport>(world, timeout);
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, Bytes piece) {
+  return std::make_unique<MpiTransport>(world, piece.value);
 }
 
 }  // namespace polyring

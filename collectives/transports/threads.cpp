@@ -54,46 +54,57 @@ std::vector<ThreadTransport::Match> ThreadTransport::take_matches() {
   return matches;
 }
 
-std::string ThreadTransport::waited_for() const {
+std::vector<Rank> ThreadTransport::awaited() const {
   std::set<Rank> sources;
   for (const Want& want : wants_) sources.insert(want.source);
-  if (sources.empty()) return "a send to be received";
-  return fmt::format("rank {}", fmt::join(sources, ", "));
+  return {sources.begin(), sources.end()};
+}
+
+bool ThreadTransport::poll(std::vector<Ticket>& done) {
+  std::unique_lock lock(group_.mutex_);
+  return poll(done, lock);
+}
+
+bool ThreadTransport::poll(std::vector<Ticket>& done, std::unique_lock<std::mutex>& lock) {
+  if (!group_.failure_.empty()) throw Error(ExitCode::internal, group_.failure_);
+  auto& mailbox = group_.ranks_[static_cast<std::size_t>(rank_)];
+  const std::size_t before = done.size();
+  take_local(done);
+  done.insert(done.end(), mailbox.taken.begin(), mailbox.taken.end());
+  mailbox.taken.clear();
+
+  const std::vector<Match> matches = take_matches();
+  if (!matches.empty()) {
+    lock.unlock();
+    for (const Match& match : matches) {
+      assert(match.offer.data.size() == match.want.data.size());
+      if (!match.want.data.empty()) {
+        std::memcpy(match.want.data.data(), match.offer.data.data(), match.offer.data.size());
+      }
+      done.push_back(match.want.ticket);
+    }
+    lock.lock();
+    for (const Match& match : matches) {
+      ThreadGroup::Mailbox& sender = group_.ranks_[static_cast<std::size_t>(match.offer.source)];
+      sender.taken.push_back(match.offer.ticket);
+      sender.changed.notify_one();
+    }
+  }
+  return done.size() > before;
 }
 
 void ThreadTransport::wait(std::vector<Ticket>& done) {
-  bool any = take_local(done);
   auto& mailbox = group_.ranks_[static_cast<std::size_t>(rank_)];
   const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(group_.timeout_.value);
   std::unique_lock lock(group_.mutex_);
-  for (;;) {
-    if (!group_.failure_.empty()) throw Error(ExitCode::internal, group_.failure_);
-    any = any || !mailbox.taken.empty();
-    done.insert(done.end(), mailbox.taken.begin(), mailbox.taken.end());
-    mailbox.taken.clear();
-
-    const std::vector<Match> matches = take_matches();
-    if (!matches.empty()) {
-      lock.unlock();
-      for (const Match& match : matches) {
-        assert(match.offer.data.size() == match.want.data.size());
-        if (!match.want.data.empty()) {
-          std::memcpy(match.want.data.data(), match.offer.data.data(), match.offer.data.size());
-        }
-        done.push_back(match.want.ticket);
-      }
-      lock.lock();
-      for (const Match& match : matches) {
-        ThreadGroup::Mailbox& sender = group_.ranks_[static_cast<std::size_t>(match.offer.source)];
-        sender.taken.push_back(match.offer.ticket);
-        sender.changed.notify_one();
-      }
-      return;
-    }
-    if (any) return;
+  while (!poll(done, lock)) {
     if (mailbox.changed.wait_until(lock, limit) == std::cv_status::timeout) {
-      throw Error(ExitCode::timeout, fmt::format("rank {} waited {} for {}; is it still running?", rank_,
-                                                 to_text(group_.timeout_), waited_for()));
+      const std::vector<Rank> ranks = awaited();
+      throw Error(
+          ExitCode::timeout,
+          fmt::format("rank {} waited {} for {}; is it still running?", rank_, to_text(group_.timeout_),
+                      ranks.empty() ? std::string("a send to be received")
+                                    : fmt::format("rank {}", fmt::join(ranks, ", "))));
     }
   }
 }

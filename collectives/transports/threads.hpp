@@ -52,6 +52,8 @@ class ThreadTransport final : public HostTransport {
   int size() const override { return group_.size(); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
   void wait(std::vector<Ticket>& done) override;
 
  private:
@@ -67,7 +69,7 @@ class ThreadTransport final : public HostTransport {
   };
 
   std::vector<Match> take_matches();
-  std::string waited_for() const;
+  bool poll(std::vector<Ticket>& done, std::unique_lock<std::mutex>& lock);
 
   ThreadGroup& group_;
   Rank rank_;

@@ -114,20 +114,16 @@ class Faults(ProgramTest):
         """Another rank than the one that hangs says the sentence, and the job ends with the code for it."""
         job, ranks = self.start("--algorithm", algorithm)
         os.kill(ranks[1], signal.SIGSTOP)
-        code = self.ended(job, ranks, stopped=ranks[1])
-        if "BAD TERMINATION" in self.output():  # MPICH's mpiexec may give the code of a rank that it has killed itself
-            self.assertNotEqual(code, 0)
-        else:
-            self.assertEqual(code, TIMEOUT, self.output())
-        self.assertRegex(self.output(), rf"(?m)^polyring: rank [02] \({re.escape(os.uname().nodename)}\): .*{sentence}")
+        self.assertEqual(self.ended(job, ranks, stopped=ranks[1]), TIMEOUT, self.output())
+        self.assertRegex(self.output(), rf"(?m)^polyring: rank [02] \({re.escape(os.uname().nodename)}\): {sentence}")
 
-    def test_a_rank_that_hangs_in_a_schedule(self):
-        # Which of the two depends on where the rank was stopped. In the midst of a schedule the others name whom they
-        # wait for: the stopped rank, or one that itself waits for it. Outside of one they wait in a barrier.
-        self.timed_out("multi-ring", r"(for rank [012] \(|multi-ring did not finish within 3\.00 s)")
+    def test_a_rank_that_hangs(self):
+        # In the midst of a schedule, or in the barrier before one: wherever it was stopped, the others find out who.
+        self.timed_out("multi-ring", r".*no answer from rank 1 \(\S+\):")
 
     def test_a_rank_that_hangs_in_mpi(self):
-        self.timed_out("mpi", r"mpi did not finish within 3\.00 s")
+        # MPI_Allreduce does not say whom it waits for, nor can a rank inside of it answer; a barrier before it does.
+        self.timed_out("mpi", r"(mpi did not finish within 3\.00 s|.*no answer from .*rank 1 \(\S+\))")
 
 
 if __name__ == "__main__":

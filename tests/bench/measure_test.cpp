@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "bench/training.hpp"
@@ -30,6 +31,7 @@ class Fake final : public Allreduce {
   explicit Fake(Run run) : run_(std::move(run)) {}
   std::string algorithm() const override { return "fake"; }
   std::string implementation() const override { return "test"; }
+  bool keeps_time_limit() const override { return false; }
   void run(const std::byte* input, std::byte* output) override { run_(input, output); }
 
  private:
@@ -37,15 +39,16 @@ class Fake final : public Allreduce {
 };
 
 Rival rival(std::string name, Fake::Run run) {
-  return {std::move(name), {}, std::make_unique<Fake>(std::move(run))};
+  return {std::move(name), {}, std::make_unique<Fake>(std::move(run)), {}};
 }
 
 class MeasureTest {
  public:
   explicit MeasureTest(const MpiWorld& world)
       : world_(world),
-        transport_(make_mpi_transport(world, Seconds{30})),
-        watchdog_(fmt::format("rank {}", world.rank()), Seconds{30}),
+        transport_(make_mpi_transport(world)),
+        abort_([&world](int code) { world.abort(code); }),
+        watchdog_(fmt::format("rank {}", world.rank()), Seconds{30}, abort_),
         payload_(kKind, ReduceOp::sum, world.size()),
         input_(transport_->allocate(Bytes{kBytes})),
         output_(transport_->allocate(Bytes{kBytes})),
@@ -74,11 +77,20 @@ class MeasureTest {
       for (const char name : {'A', 'B', 'C'}) {
         rivals.push_back(rival({name}, [&order, name](const std::byte*, std::byte*) { order += name; }));
       }
-      measured(rivals, {.iterations = 4, .warmup = warmup, .check = false}, false);
-      std::string expected;
-      for (int i = 0; i < warmup; ++i) expected += "ABC";
-      expected += "ABCBCACABABC";
-      expect(order == expected, fmt::format("{} warm-ups: {} instead of {}", warmup, order, expected));
+      constexpr int kRounds = 60;
+      measured(rivals, {.iterations = kRounds, .warmup = warmup, .check = false}, false);
+      std::map<std::string, int> followed;  // "AB": B comes right after A in a round
+      for (std::size_t at = 0; at + 2 < order.size(); at += 3) {
+        std::string round = order.substr(at, 3);
+        ++followed[round.substr(0, 2)];
+        ++followed[round.substr(1, 2)];
+        std::sort(round.begin(), round.end());
+        expect(round == "ABC", "somebody misses a round, or has two turns in it");
+      }
+      expect(static_cast<int>(order.size()) == 3 * (warmup + kRounds), "too many or too few turns");
+      expect(followed.size() == 6, "somebody never follows somebody else");
+      // Of 120 pairs each is expected 20 times.
+      for (const auto& [pair, times] : followed) expect(times >= 8, fmt::format("{}: {} times", pair, times));
     }
   }
 
@@ -182,7 +194,7 @@ class MeasureTest {
 
   /// A watchdog waits for allreduces, and not for a model that computes for longer than its patience.
   void computing_takes_its_time() {
-    Watchdog impatient(fmt::format("rank {}", world_.rank()), Seconds{0.01});
+    Watchdog impatient(fmt::format("rank {}", world_.rank()), Seconds{0.01}, abort_);
     std::vector<Trainer> trainers(1);
     trainers[0].allreduces.push_back(std::make_unique<Fake>([](const std::byte*, std::byte*) {}));
     const StepCompute compute{Seconds{1.5}, Seconds{0}, Seconds{1.5}};
@@ -214,8 +226,8 @@ class MeasureTest {
   static inline const std::vector<Bucket> kBuckets{{0, 1, 10, 0.3}, {1, 1, 20, 0.6}, {2, 1, 30, 1}};
 
   std::vector<Samples> measured(std::vector<Rival>& rivals, const MeasureOptions& options, bool in_place) {
-    return measure(rivals, world_, *transport_, payload_, {input_.get(), output_.get()}, kCount, kKind,
-                   in_place, options, watchdog_);
+    for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
+    return measure(rivals, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
   }
 
   void alone(const TrainingSteps& measured) {
@@ -292,6 +304,7 @@ class MeasureTest {
 
   const MpiWorld& world_;
   std::unique_ptr<Transport> transport_;
+  std::function<void(int)> abort_;
   Watchdog watchdog_;
   Payload payload_;
   Memory input_;

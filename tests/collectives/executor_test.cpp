@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <thread>
 
@@ -152,13 +151,12 @@ class LateTransport final : public Transport {
   void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
     inner_.copy(to, from, ticket);
   }
-  void combine(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
-               const std::byte* right, Count count, Ticket ticket) override {
-    inner_.combine(kind, op, result, left, right, count, ticket);
+  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
+               Count count, Ticket ticket) override {
+    inner_.combine(reduction, result, operands, count, ticket);
   }
-  void divide(ElementKind kind, std::byte* data, Count count, int divisor, Ticket ticket) override {
-    inner_.divide(kind, data, count, divisor, ticket);
-  }
+  bool poll(std::vector<Ticket>& done) override { return inner_.poll(done); }
+  std::vector<Rank> awaited() const override { return inner_.awaited(); }
   void wait(std::vector<Ticket>& done) override {
     // To wait while holding a ticket back could be a deadlock of this test's own making.
     if (held_.empty()) inner_.wait(held_);
@@ -226,25 +224,13 @@ TEST(Executor, GivesUpOnARankThatNeverComes) {
   }
 }
 
-/// What the kernel can still give, in bytes; 0 when it does not say.
-std::size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::size_t kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    file.ignore(100, '\n');
-  }
-  return 0;
-}
-
 TEST(Executor, ReducesMoreThanTwoToThe31Elements) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
 #endif
   const Count count = (Count{1} << 31) + 5;
   const auto bytes = static_cast<std::size_t>(count) * 2;
-  if (available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";
+  if (testing::available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";
   const Payload payload(ElementKind::bfloat16, ReduceOp::max, 2);
   run_ranks(2, [&](ThreadTransport& transport) {
     const Schedule schedule = make_schedule({"multi-ring", {2}, {}, 1, {64 << 20}}, 2, count, 2);

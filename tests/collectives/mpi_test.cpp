@@ -12,6 +12,7 @@
 #include "collectives/executor.hpp"
 #include "collectives/payload.hpp"
 #include "collectives/transports/mpi.hpp"
+#include "collectives/transports/world.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "topology/error.hpp"
 
@@ -20,23 +21,36 @@ namespace {
 
 class MpiTest {
  public:
-  explicit MpiTest(const MpiWorld& world)
-      : world_(world), transport_(make_mpi_transport(world, Seconds{60})) {}
+  MpiTest(MpiWorld& world, std::unique_ptr<Transport> transport)
+      : world_(world), transport_(std::move(transport)) {}
 
   void compare(const Plan& plan, Count count, ElementKind kind, ReduceOp op, bool in_place) {
+    compare(*transport_, plan, count, kind, op, in_place);
+  }
+
+  void compare(Transport& transport, const Plan& plan, Count count, ElementKind kind, ReduceOp op,
+               bool in_place) {
     const auto bytes = static_cast<std::size_t>(count * size_of(kind));
     const Payload payload(kind, op, world_.size());
-    std::vector<std::byte> input(bytes + 1);
-    payload.fill(world_.rank(), input.data(), count);
-    std::vector<std::byte> output(bytes + 1, std::byte{0xff});
+    // By turns from the library, and from anywhere, at any alignment.
+    const bool library = ++cases_ % 2 == 0;
+    const auto buffer = [&] {
+      const Bytes size{bytes + 2};
+      return library ? transport.allocate(size) : transport.scratch(size);
+    };
+    const Memory input = buffer();
+    const Memory output = buffer();
+    std::byte* const in = input.get() + (library ? 0 : 1);
+    std::byte* const out = output.get() + (library ? 0 : 1);
+    payload.fill(world_.rank(), in, count);
+    std::memset(out, 0xff, bytes);
     std::vector<std::byte> reference(bytes + 1, std::byte{0xff});
-    make_mpi_allreduce(world_, kind, op, count)->run(input.data(), reference.data());
-    if (in_place) output = input;
-    Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, *transport_);
-    executor.run(in_place ? output.data() : input.data(), output.data());
-    const Count wrong = payload.wrong(output.data(), count);
-    const bool differs = std::memcmp(output.data(), reference.data(), bytes) != 0;
-    ++cases_;
+    make_mpi_allreduce(world_, kind, op, count)->run(in, reference.data());
+    if (in_place) std::memcpy(out, in, bytes);
+    Executor executor(make_schedule(plan, world_.size(), count, size_of(kind)), kind, op, transport);
+    executor.run(in_place ? out : in, out);
+    const Count wrong = payload.wrong(out, count);
+    const bool differs = std::memcmp(out, reference.data(), bytes) != 0;
     if (wrong == 0 && !differs) return;
     ++failures_;
     fmt::print("rank {}: {} of {} {} {}{}: {} wrong, {} MPI_Allreduce\n", world_.rank(), to_text(plan), count,
@@ -72,11 +86,12 @@ class MpiTest {
 
   /// The others wait for the last rank, which never comes: each must say so in time.
   void timeout() {
-    world_.barrier();
     if (world_.size() == 1) return;
-    const auto impatient = make_mpi_transport(world_, Seconds{0.2});
+    world_.barrier();
     const int absent = world_.size() - 1;
     if (world_.rank() != absent) {
+      world_.set_timeout(Seconds{0.2});
+      const auto impatient = make_mpi_transport(world_);
       std::byte nothing{};
       impatient->receive(absent, 7, {&nothing, 1}, 0);
       std::vector<Ticket> done;
@@ -84,12 +99,42 @@ class MpiTest {
         impatient->wait(done);
         expect(false, "waited for a message that nobody sends, and got it");
       } catch (const Error& error) {
-        const std::string named = fmt::format("for rank {} ({})", absent, world_.host(absent));
+        const std::string name = fmt::format("rank {} ({})", absent, world_.host(absent));
+        const std::string_view what = error.what();
         expect(error.code() == ExitCode::timeout, "a wait without end is not a timeout");
-        expect(std::string_view(error.what()).find(named) != std::string_view::npos, error.what());
+        expect(what.find("for " + name) != std::string_view::npos, error.what());
+        expect(what.find("no answer from " + name + ":") != std::string_view::npos, error.what());
       }
+      world_.set_timeout(MpiWorld::kSetUpTimeout);
     }
     world_.barrier();
+  }
+
+  void messages_in_pieces() {
+    for (const std::uint64_t piece : {1, 7, 1000, 4096}) {
+      const auto transport = make_mpi_transport(world_, Bytes{piece});
+      const Plan plan{"multi-ring", {world_.size()}, {}, 2, {16384}};
+      for (const Count count : {0, 1, 1024, 5001}) {
+        compare(*transport, plan, piece == 1 ? count / 16 : count, ElementKind::float32, ReduceOp::sum,
+                false);
+      }
+    }
+  }
+
+  /// More elements than an int counts, in messages that are longer than the largest piece.
+  void huge(Count count) {
+    const ElementKind kind = ElementKind::bfloat16;
+    const Payload payload(kind, ReduceOp::max, world_.size());
+    const Memory data = transport_->allocate({static_cast<std::uint64_t>(count * size_of(kind))});
+    const auto check = [&](Allreduce& allreduce) {
+      payload.fill(world_.rank(), data.get(), count);
+      allreduce.run(data.get(), data.get());
+      expect(payload.wrong(data.get(), count) == 0, "more than 2^31 elements are reduced wrongly");
+    };
+    Executor executor(make_schedule({"multi-ring", {world_.size()}, {}, 1, {}}, world_.size(), count, 2),
+                      kind, ReduceOp::max, *transport_);
+    check(executor);
+    check(*make_mpi_allreduce(world_, kind, ReduceOp::max, count));
   }
 
   void world() {
@@ -109,7 +154,7 @@ class MpiTest {
   }
 
  private:
-  const MpiWorld& world_;
+  MpiWorld& world_;
   std::unique_ptr<Transport> transport_;
   int cases_ = 0;
   int failures_ = 0;
@@ -118,12 +163,24 @@ class MpiTest {
 }  // namespace
 }  // namespace polyring
 
-int main() {
-  const polyring::MpiWorld world;
+/// Arguments: `shared`, memory inside the host; `mpi`, messages for everything; `huge`, only what needs 13
+/// GB.
+int main(int argc, char** argv) {
+  polyring::MpiWorld world;
   try {
-    polyring::MpiTest test(world);
+    const std::string what = argc > 1 ? argv[1] : "mpi";
+    if (what == "huge") {
+      polyring::MpiTest test(world, polyring::make_mpi_transport(world));
+      const polyring::Count count = (polyring::Count{1} << 31) + 5;
+      if (world.broadcast(polyring::testing::available_memory() < 7 * count ? 1 : 0) != 0) return 77;
+      test.huge(count);
+      return test.report() ? 0 : 1;
+    }
+    polyring::MpiTest test(world,
+                           polyring::make_world_transport(world, polyring::parse_transport(what)).transport);
     test.world();
     test.every_algorithm();
+    if (what == "mpi") test.messages_in_pieces();
     test.timeout();
     return test.report() ? 0 : 1;
   } catch (const std::exception& error) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,18 @@ inline std::string identifier(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
+}
+
+/// What the kernel can still give, in bytes; 0 when it does not say.
+inline std::size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::size_t kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    file.ignore(100, '\n');
+  }
+  return 0;
 }
 
 }  // namespace polyring::testing

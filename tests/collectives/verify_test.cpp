@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "collectives/catalogue.hpp"
 #include "tests/collectives/sweep.hpp"
@@ -57,10 +58,14 @@ bool sums_right(const Schedule& schedule, const std::vector<Transfer>& transfers
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     for (std::size_t element = 0; element < count; ++element) held[rank][element][rank] = 1;
   }
-  for (const Transfer& transfer : transfers) {
+  auto before = held;  // the step
+  for (std::size_t t = 0; t < transfers.size(); ++t) {
+    const Transfer& transfer = transfers[t];
+    const auto step = [](const Transfer& at) { return std::tuple(at.stream, at.stage, at.step); };
+    if (t > 0 && step(transfer) != step(transfers[t - 1])) before = held;
     for (Count i = transfer.slice.offset; i < transfer.slice.end(); ++i) {
       const auto element = static_cast<std::size_t>(i);
-      const std::vector<int>& from = held[static_cast<std::size_t>(transfer.source)][element];
+      const std::vector<int>& from = before[static_cast<std::size_t>(transfer.source)][element];
       std::vector<int>& to = held[static_cast<std::size_t>(transfer.destination)][element];
       if (transfer.combine == Combine::copy) {
         to = from;

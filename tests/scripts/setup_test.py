@@ -86,7 +86,7 @@ class Setup(unittest.TestCase):
         ran = world.setup()
         self.assertEqual(ran.returncode, 5)
         self.assertIn("neither as root nor through sudo", ran.stderr)
-        self.assertRegex(ran.stderr, r"\n  apt-get install --no-install-recommends g\+\+ ninja-build .*jsonschema\n$")
+        self.assertRegex(ran.stderr, r"\n  apt-get install --no-install-recommends g\+\+ ninja-build .*jsonschema iproute2\n$")
         self.assertEqual(world.apt_calls(), [])
 
     def test_sudo_that_wants_a_password_without_a_terminal_counts_as_none(self):

@@ -1,0 +1,258 @@
+// combine_many and copy_on_host for the instruction set that this file is compiled for; see packs.hpp for why
+// all is in an anonymous namespace.
+//
+// The work goes block by block, so that whatever is touched twice (a partial result of more inputs than one
+// pass takes, a result that goes to several outputs) is in the first-level cache:
+//
+//   inputs 0 … 7 ─► pass ─► partial (in the type combined in) ─► pass ─► result ─► outputs
+//                           inputs 8 … 15 ──────────────────────┘
+#pragma once
+
+#include "collectives/kernels/packs.hpp"
+#include "collectives/kernels/table.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is combined in
+constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
+constexpr std::size_t kFanIn = 8;           // inputs in one pass
+constexpr std::size_t kUnroll = 4;          // packs that a pass combines together
+
+/// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
+enum class Division { none, reciprocal, quotient };
+
+template <typename T>
+struct Divide {
+  Division how = Division::none;
+  T by{};
+
+  explicit Divide(int divisor) : by(static_cast<T>(divisor)) {
+    if (divisor == 1) return;
+    const bool exact = kIsFloat<T> && (divisor & (divisor - 1)) == 0;
+    how = exact ? Division::reciprocal : Division::quotient;
+    if (exact) by = T{1} / by;
+  }
+
+  Vector<T> operator()(Vector<T> pack) const {
+    if (how == Division::none) return pack;
+    return how == Division::reciprocal ? pack * by : pack / by;
+  }
+};
+
+/// Some inputs of one block, and where their result goes: to `partial` as it was computed or, where that is
+/// null, to `result` as it is stored, past the caches if `streams` and `result` begins a line. `start` is the
+/// partial result of the inputs before, or null.
+template <typename Element>
+struct Pass {
+  const typename Element::Computed* start;
+  const std::byte* inputs[kFanIn];
+  std::size_t input_count;
+  typename Element::Computed* partial;
+  std::byte* result;
+  bool streams;
+};
+
+/// A result before it is rounded. Which of two NaNs an addition yields depends on the order in which the
+/// compiler put its operands, so there is one for all; min and max pass on the bits of an operand, which no
+/// division may touch.
+template <typename Op, typename T>
+Vector<T> finished(Vector<T> pack, const Divide<T>& divide) {
+  if constexpr (kIsFloat<T> && Op::kComputes) {
+    const Vector<T> quotient = divide(pack);
+    return quotient == quotient ? quotient : Vector<T>{} + static_cast<T>(__builtin_nan(""));
+  } else if constexpr (Op::kComputes) {
+    return divide(pack);
+  } else {
+    return pack;
+  }
+}
+
+/// kPacks packs of a pass, from element i on. kInputs is the number of its inputs, or 0 for any.
+template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs>
+[[gnu::always_inline]] inline void combine_packs(const Pass<Element>& pass,
+                                                 const Divide<typename Element::Computed>& divide,
+                                                 std::size_t i) {
+  using T = typename Element::Computed;
+  using Stored = typename Element::Stored;
+  constexpr std::size_t kWidth = kPackBytes / sizeof(T);
+  const std::size_t input_count = kInputs == 0 ? pass.input_count : kInputs;
+  using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
+  const auto input = [&](std::size_t k, std::size_t pack) {
+    return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
+  };
+  Vector<T> sum[kPacks];
+  std::size_t k = 0;
+  if (kInputs == 0 && pass.start != nullptr) {
+    __builtin_memcpy(sum, pass.start + i, sizeof sum);
+  } else {
+    for (std::size_t pack = 0; pack < kPacks; ++pack) sum[pack] = input(0, pack);
+    k = 1;
+  }
+  for (; k < input_count; ++k) {
+    for (std::size_t pack = 0; pack < kPacks; ++pack) {
+      sum[pack] = Op::template apply<T>(sum[pack], input(k, pack));
+    }
+  }
+  if (kInputs == 0 && pass.partial != nullptr) {
+    __builtin_memcpy(pass.partial + i, sum, sizeof sum);
+    return;
+  }
+  std::byte* const result = pass.result + i * sizeof(Stored);
+  for (std::size_t pack = 0; pack < kPacks; ++pack) {
+    const StoredPack narrowed = Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
+    if (pass.streams) {
+      stream_pack(result + pack * sizeof narrowed, narrowed);
+    } else {
+      store(result + pack * sizeof narrowed, narrowed);
+    }
+  }
+}
+
+/// The last elements of a block, fewer than a pack, in copies that are filled up.
+template <typename Element, typename Op>
+void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Computed>& divide,
+                  std::size_t begin, std::size_t count) {
+  const std::size_t offset = begin * sizeof(typename Element::Stored);
+  const std::size_t bytes = count * sizeof(typename Element::Stored);
+  std::byte filled[kFanIn][kPackBytes] = {};
+  std::byte result[kPackBytes];
+  Pass<Element> rest = pass;
+  for (std::size_t k = 0; k < pass.input_count; ++k) {
+    __builtin_memcpy(filled[k], pass.inputs[k] + offset, bytes);
+    rest.inputs[k] = filled[k];
+  }
+  if (pass.start != nullptr) rest.start += begin;
+  if (pass.partial != nullptr) rest.partial += begin;
+  rest.result = result;
+  rest.streams = false;
+  combine_packs<Element, Op, 1, 0>(rest, divide, 0);
+  if (pass.partial == nullptr) __builtin_memcpy(pass.result + offset, result, bytes);
+}
+
+template <typename Element, typename Op, std::size_t kInputs>
+void run_pass(const Pass<Element>& described, Divide<typename Element::Computed> divide, std::size_t count) {
+  constexpr std::size_t kWidth = kPackBytes / sizeof(typename Element::Computed);
+  const Pass<Element> pass = described;  // of which the compiler knows that no store changes it
+  std::size_t i = 0;
+  for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
+    combine_packs<Element, Op, kUnroll, kInputs>(pass, divide, i);
+  }
+  for (; i + kWidth <= count; i += kWidth) combine_packs<Element, Op, 1, kInputs>(pass, divide, i);
+  if (i < count) combine_rest<Element, Op>(described, divide, i, count - i);
+}
+
+/// The elements of a block from `begin` on, of all inputs, into `result`.
+template <typename Element, typename Op>
+void combine_block(const Reduction& reduction, const Divide<typename Element::Computed>& divide,
+                   std::size_t begin, std::size_t count, std::byte* result, bool streams) {
+  alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
+  for (std::size_t first = 0; first < reduction.input_count; first += kFanIn) {
+    const std::size_t input_count = lesser(kFanIn, reduction.input_count - first);
+    const bool last = first + input_count == reduction.input_count;
+    Pass<Element> pass{first == 0 ? nullptr : partial, {},     input_count,
+                       last ? nullptr : partial,       result, streams};
+    for (std::size_t k = 0; k < input_count; ++k) {
+      pass.inputs[k] = reduction.inputs[first + k] + begin * sizeof(typename Element::Stored);
+    }
+    switch (reduction.input_count) {
+      case 2:
+        return run_pass<Element, Op, 2>(pass, divide, count);
+      case 3:
+        return run_pass<Element, Op, 3>(pass, divide, count);
+      case 4:
+        return run_pass<Element, Op, 4>(pass, divide, count);
+      default:
+        run_pass<Element, Op, 0>(pass, divide, count);
+    }
+  }
+}
+
+/// Copies past the caches whatever fills whole lines of the destination.
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const std::size_t head = lesser(to_next_line(to), bytes);
+  __builtin_memcpy(to, from, head);
+  std::size_t done = head;
+  for (; done + kLine <= bytes; done += kLine) {
+    for (std::size_t i = done; i < done + kLine; i += kPackBytes) {
+      stream_pack(to + i, load<Vector<std::uint64_t>>(from + i));
+    }
+  }
+  __builtin_memcpy(to + done, from + done, bytes - done);
+}
+
+/// Into all outputs by way of the first, which the first block leaves at the beginning of a cache line.
+/// A single output is streamed to as it is computed; several, or one whose elements straddle cache lines, are
+/// streamed to from a copy of each block.
+template <typename Element, typename Op>
+void combine_elements(const Reduction& reduction) {
+  using Stored = typename Element::Stored;
+  using Computed = typename Element::Computed;
+  const bool streaming = reduction.stores == Stores::streaming;
+  const bool straddling = to_next_line(reduction.outputs[0]) % sizeof(Stored) != 0;
+  const bool staging = streaming && (reduction.output_count > 1 || straddling);
+  const std::size_t block = staging ? kStagedBytes / sizeof(Stored) : kBlockBytes / sizeof(Computed);
+  const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
+  alignas(kLine) std::byte staged[kStagedBytes];
+  std::size_t size = block - (kLine - to_next_line(reduction.outputs[0])) % kLine / sizeof(Stored);
+  for (std::size_t begin = 0; begin < reduction.count; begin += size, size = block) {
+    size = lesser(size, reduction.count - begin);
+    const std::size_t offset = begin * sizeof(Stored);
+    std::byte* const result = staging ? staged : reduction.outputs[0] + offset;
+    const bool streams = streaming && !staging && to_next_line(result) == 0;
+    combine_block<Element, Op>(reduction, divide, begin, size, result, streams);
+    for (std::size_t k = staging ? 0 : 1; k < reduction.output_count; ++k) {
+      std::byte* const output = reduction.outputs[k] + offset;
+      if (staging) {
+        stream(output, result, size * sizeof(Stored));
+      } else {
+        __builtin_memcpy(output, result, size * sizeof(Stored));
+      }
+    }
+  }
+  if (streaming) finish_streaming();
+}
+
+template <typename Element>
+void combine_with_op(const Reduction& reduction) {
+  switch (reduction.op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return combine_elements<Element, Add>(reduction);
+    case ReduceOp::prod:
+      return combine_elements<Element, Multiply>(reduction);
+    case ReduceOp::min:
+      return combine_elements<Element, Least>(reduction);
+    case ReduceOp::max:
+      return combine_elements<Element, Greatest>(reduction);
+  }
+}
+
+inline void reduce(const Reduction& reduction) {
+  switch (reduction.kind) {
+    case ElementKind::float32:
+      return combine_with_op<Plain<float>>(reduction);
+    case ElementKind::float64:
+      return combine_with_op<Plain<double>>(reduction);
+    case ElementKind::float16:
+      return combine_with_op<Float16Element>(reduction);
+    case ElementKind::bfloat16:
+      return combine_with_op<Bfloat16Element>(reduction);
+    case ElementKind::int32:
+      return combine_with_op<Plain<std::int32_t>>(reduction);
+    case ElementKind::int64:
+      return combine_with_op<Plain<std::int64_t>>(reduction);
+  }
+}
+
+inline void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
+  if (stores == Stores::cached) {
+    __builtin_memcpy(to, from, bytes);
+    return;
+  }
+  stream(to, from, bytes);
+  finish_streaming();
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,41 @@
+// Patience: how a rank polls for what other ranks do, and when it gives up.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include "topology/units.hpp"
+
+namespace polyring {
+
+/// One per wait. Spins, since that reacts fastest; where ranks share cores, whoever is waited for must get to
+/// run, so that after a short spin each further poll yields.
+class Patience {
+ public:
+  Patience(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
+
+  /// To be called after each poll that found nothing. False when `timeout` has passed since the first call,
+  /// give or take a few polls: the clock is not read in a short wait.
+  bool again() {
+    ++polls_;
+    if (polls_ < kSpins) return true;
+    if (polls_ == kSpins) begin_ = Clock::now();
+    if (polls_ % kSpins == 0 &&
+        std::chrono::duration<double>(Clock::now() - begin_).count() > timeout_.value) {
+      return false;
+    }
+    if (yields_) std::this_thread::yield();
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr unsigned kSpins = 200;  // also from one look at the clock to the next
+
+  Seconds timeout_;
+  bool yields_;
+  unsigned polls_ = 0;
+  Clock::time_point begin_{};
+};
+
+}  // namespace polyring

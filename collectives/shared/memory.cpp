@@ -1,0 +1,90 @@
+#include "collectives/shared/memory.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kSmallestBlock = 4096;
+constexpr std::size_t kSlab = std::size_t{1} << 20;  // small blocks come from one segment many at a time
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::span<Board* const> boards, std::size_t own)
+    : boards_(boards), own_place_(own), others_(boards.size()) {
+  for (std::uint32_t i = kMostSegments; i > 0; --i) free_records_.push_back(i - 1);
+}
+
+std::byte* SharedMemory::add(std::size_t bytes) {
+  if (free_records_.empty()) return nullptr;
+  Segment segment(bytes);
+  const std::uint32_t index = free_records_.back();
+  SegmentRecord& record = boards_[own_place_]->records[index];
+  record.name = segment.name();
+  const std::uint32_t generation = record.generation.load(std::memory_order_relaxed) + 1;
+  record.generation.store(generation, std::memory_order_release);
+  free_records_.pop_back();
+  own_.push_back({std::move(segment), index, generation});
+  return own_.back().segment.address();
+}
+
+void SharedMemory::remove(std::byte* address) {
+  const auto at = std::find_if(own_.begin(), own_.end(),
+                               [&](const Own& own) { return own.segment.address() == address; });
+  if (at == own_.end()) return;
+  free_records_.push_back(at->index);
+  std::vector<Own> others;
+  for (Own& own : own_) {
+    if (&own != &*at) others.push_back(std::move(own));
+  }
+  own_ = std::move(others);
+}
+
+Location SharedMemory::locate(const std::byte* data, std::size_t bytes) const {
+  for (const Own& own : own_) {
+    const std::byte* begin = own.segment.address();
+    if (data >= begin && data + bytes <= begin + own.segment.bytes()) {
+      return {static_cast<std::uint64_t>(data - begin), own.index, own.generation};
+    }
+  }
+  return {};
+}
+
+std::byte* SharedMemory::at(std::size_t rank, Location location) {
+  std::vector<Other>& of_rank = others_[rank];
+  if (of_rank.size() <= location.segment) of_rank.resize(location.segment + 1);
+  Other& other = of_rank[location.segment];
+  if (other.generation != location.generation) {
+    other.mapping.clear();
+    other.mapping.emplace_back(boards_[rank]->records[location.segment].name);
+    other.generation = location.generation;
+  }
+  return other.mapping.front().address() + location.offset;
+}
+
+std::byte* SharedMemory::take_block(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestBlock));
+  std::vector<std::byte*>& free = free_blocks_[size];
+  if (free.empty()) {
+    const std::size_t slab = std::max(size, kSlab);
+    std::byte* memory = add(slab);
+    if (memory == nullptr) {
+      throw Error(ExitCode::not_available,
+                  "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
+    }
+    for (std::size_t offset = 0; offset < slab; offset += size) {
+      free.push_back(memory + offset);
+      blocks_[memory + offset] = size;
+    }
+  }
+  std::byte* block = free.back();
+  free.pop_back();
+  return block;
+}
+
+void SharedMemory::give_back(std::byte* block) { free_blocks_[blocks_.at(block)].push_back(block); }
+
+}  // namespace polyring

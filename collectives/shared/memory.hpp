@@ -1,0 +1,55 @@
+// SharedMemory: this rank's segments, entered on its board, and the others' segments as they are met.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "collectives/shared/board.hpp"
+#include "collectives/shared/segment.hpp"
+
+namespace polyring {
+
+class SharedMemory {
+ public:
+  /// `boards` are those of all ranks of the host, `own` is this one's place among them; both are kept.
+  SharedMemory(std::span<Board* const> boards, std::size_t own);
+
+  /// A new segment's memory. Null when the board is full; throws Error(ExitCode::not_available) when there is
+  /// no memory.
+  std::byte* add(std::size_t bytes);
+  /// Takes one back; what others have mapped stays until they need its place on the board.
+  void remove(std::byte* address);
+
+  /// Where others find this memory of ours; generation 0 when it is not in a segment.
+  Location locate(const std::byte* data, std::size_t bytes) const;
+  /// Another rank's memory.
+  std::byte* at(std::size_t rank, Location location);
+
+  /// A block for what is not in a segment, at least so large, until it is given back.
+  std::byte* take_block(std::size_t bytes);
+  void give_back(std::byte* block);
+
+ private:
+  struct Own {
+    Segment segment;
+    std::uint32_t index;
+    std::uint32_t generation;
+  };
+  struct Other {
+    std::uint32_t generation = 0;
+    std::vector<Mapping> mapping;  // one, or none yet
+  };
+
+  std::span<Board* const> boards_;
+  std::size_t own_place_;
+  std::vector<Own> own_;
+  std::vector<std::uint32_t> free_records_;
+  std::vector<std::vector<Other>> others_;                      // by rank and segment
+  std::map<std::size_t, std::vector<std::byte*>> free_blocks_;  // by size
+  std::map<std::byte*, std::size_t> blocks_;                    // their sizes
+};
+
+}  // namespace polyring

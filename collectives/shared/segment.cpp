@@ -1,0 +1,77 @@
+#include "collectives/shared/segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+[[noreturn]] void fail(std::size_t bytes, const char* call) {
+  const int error = errno;
+  throw Error(ExitCode::not_available, fmt::format("{} bytes of shared memory are not to be had: {}: {}",
+                                                   bytes, call, strerror(error)));
+}
+
+}  // namespace
+
+Segment::Segment(std::size_t bytes) {
+  name_.bytes = (bytes + kPage - 1) / kPage * kPage;
+  name_.process = getpid();
+  name_.descriptor = memfd_create("polyring", MFD_CLOEXEC);
+  if (name_.descriptor < 0) fail(bytes, "memfd_create");
+  void* address = MAP_FAILED;
+  if (ftruncate(name_.descriptor, static_cast<off_t>(name_.bytes)) == 0) {
+    address = mmap(nullptr, name_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, name_.descriptor, 0);
+  }
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    close(name_.descriptor);
+    errno = error;
+    fail(bytes, "mmap");
+  }
+  name_.address = static_cast<std::byte*>(address);
+}
+
+Segment::~Segment() {
+  if (name_.address == nullptr) return;
+  munmap(name_.address, name_.bytes);
+  close(name_.descriptor);
+}
+
+Segment::Segment(Segment&& other) noexcept : name_(std::exchange(other.name_, {})) {}
+
+Mapping::Mapping(const SegmentName& name) {
+  if (name.process == getpid()) {
+    address_ = name.address;
+    return;
+  }
+  const int descriptor =
+      open(fmt::format("/proc/{}/fd/{}", name.process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) fail(name.bytes, "open");
+  void* address = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  if (address == MAP_FAILED) fail(name.bytes, "mmap");
+  address_ = static_cast<std::byte*>(address);
+  bytes_ = name.bytes;
+}
+
+Mapping::~Mapping() {
+  if (bytes_ > 0) munmap(address_, bytes_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+}  // namespace polyring

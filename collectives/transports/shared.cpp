@@ -1,0 +1,462 @@
+#include "collectives/transports/shared.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <deque>
+
+#include "collectives/kernels.hpp"
+#include "collectives/patience.hpp"
+#include "collectives/shared/boards.hpp"
+#include "collectives/shared/memory.hpp"
+
+namespace polyring {
+namespace {
+
+/// Up to here what is given is copied: its owner need not wait until others have read it.
+constexpr std::size_t kEager = 4096;
+
+/// Offers that nobody has to count: all that they give is in the entry.
+constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
+
+bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes) {
+  return !a.empty() && bytes > 0 && a.data() < b + bytes && b < a.data() + a.size();
+}
+
+class SharedTransport final : public PollingTransport {
+ public:
+  SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards, SharedOptions options);
+
+  Rank rank() const override { return group_.rank; }
+  int size() const override { return group_.size; }
+  bool meets(Rank peer) const override { return peer != group_.rank && place_[index(peer)] != kNobody; }
+
+  Memory allocate(Bytes size) override;
+  Memory scratch(Bytes size) override { return HostTransport::allocate(size); }
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
+  void meet(const Meeting& meeting, Ticket ticket) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
+
+ private:
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+
+  /// An offer that has come: a copy of it, as the entry is soon another's.
+  struct Arrived {
+    Offer offer;
+    std::size_t from = kNobody;
+    std::array<std::byte, kInline> data;
+  };
+  /// Something to be copied out of a block when all is done.
+  struct Landing {
+    std::byte* block;
+    std::span<std::byte> to;
+  };
+  /// An operation in flight: a send, a receive or a meeting. Used again and again, for the vectors' sake.
+  struct Operation {
+    Ticket ticket = 0;
+    OfferKind kind = OfferKind::message;
+    Meeting meeting;              // of a message: one partner; what is received goes to `result`
+    std::vector<Arrived> offers;  // of the partners, as they come
+    std::size_t missing = 0;      // offers that are still awaited
+    bool made = false;            // this rank's part is done
+    std::uint32_t slot = kNoSlot;
+    std::uint32_t offered = 0;  // how many finish with what is offered
+    bool waits = false;         // for them, because it is not a copy
+    std::vector<std::byte*> blocks;
+    std::vector<Landing> landings;
+  };
+  /// Offers of copies: nobody waits, but the copies must stay.
+  struct Retiring {
+    std::uint32_t slot;
+    std::vector<std::byte*> blocks;
+  };
+
+  Board& own_board() { return *boards_->all[own_place_]; }
+  std::size_t place(Rank rank) const { return place_[index(rank)]; }
+
+  Operation& begin(OfferKind kind, int tag, Ticket ticket);
+  void make_offers(Operation& operation);
+  Location give(Operation& operation, std::span<const std::byte> data);
+  Location take(Operation& operation, std::span<std::byte> data);
+  void post(std::size_t to, const Offer& offer, std::span<const std::byte> inlined);
+  void await_offers(Operation& operation);
+
+  bool drain(std::size_t from);
+  bool accept(const Arrived& arrived);
+  const std::byte* given(const Arrived& arrived);
+  void finish(const Arrived& arrived);
+  void carry_out(Operation& operation);
+  void combine(Operation& operation);
+  void hand_on(Operation& operation);
+  bool complete(Operation& operation);
+
+  std::uint32_t take_slot();
+  bool finished(std::uint32_t slot) {
+    return own_board().finished[slot].load(std::memory_order_acquire) == targets_[slot];
+  }
+  void reuse_retired();
+
+  SharedGroup group_;
+  SharedOptions options_;
+  std::unique_ptr<Boards> boards_;
+  std::size_t own_place_;
+  std::vector<std::size_t> place_;  // of each rank among the members
+  std::shared_ptr<SharedMemory> memory_;
+  std::vector<std::uint32_t> next_read_;   // of each member's entries to us
+  std::vector<std::uint32_t> next_write_;  // of ours to each member
+
+  std::deque<Operation> operations_;
+  std::vector<Operation*> in_flight_;
+  std::vector<Operation*> spare_;
+  std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
+  std::vector<std::uint32_t> targets_;      // of each slot, what its count is when all have finished
+  std::vector<std::uint32_t> free_slots_;
+  std::deque<Retiring> retiring_;
+  std::vector<const std::byte*> inputs_;
+  std::vector<std::byte*> outputs_;
+};
+
+SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards,
+                                 SharedOptions options)
+    : PollingTransport(group.rules),
+      group_(group),
+      options_(options),
+      boards_(std::move(boards)),
+      place_(index(group.size), kNobody),
+      next_read_(group.members.size()),
+      next_write_(group.members.size()),
+      early_(group.members.size()),
+      targets_(kMostOffers) {
+  for (std::size_t place = 0; place < group.members.size(); ++place) {
+    place_[index(group.members[place])] = place;
+  }
+  own_place_ = place_[index(group.rank)];
+  memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
+  for (std::uint32_t slot = kMostOffers; slot > 0; --slot) free_slots_.push_back(slot - 1);
+}
+
+Memory SharedTransport::allocate(Bytes size) {
+  // What is small is copied anyhow.
+  std::byte* address = size.value > kEager ? memory_->add(size.value) : nullptr;
+  if (address == nullptr) return HostTransport::allocate(size);
+  return {address, [memory = memory_](std::byte* memory_of_user) { memory->remove(memory_of_user); }};
+}
+
+SharedTransport::Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
+  if (spare_.empty()) spare_.push_back(&operations_.emplace_back());
+  Operation& operation = *spare_.back();
+  spare_.pop_back();
+  in_flight_.push_back(&operation);
+  operation.ticket = ticket;
+  operation.kind = kind;
+  operation.meeting.tag = tag;
+  operation.made = false;
+  operation.slot = kNoSlot;
+  operation.offered = 0;
+  operation.waits = false;
+  return operation;
+}
+
+void SharedTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
+  Operation& operation = begin(OfferKind::message, tag, ticket);
+  operation.meeting.partners.assign(1, {to, data, {}, false, false});
+  operation.meeting.own = {};
+  operation.meeting.result = nullptr;
+  make_offers(operation);
+  await_offers(operation);
+}
+
+void SharedTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
+  Operation& operation = begin(OfferKind::message, tag, ticket);
+  operation.meeting.partners.assign(1, {from, {}, {}, true, false});
+  operation.meeting.own = data;
+  operation.meeting.result = data.data();
+  await_offers(operation);
+}
+
+void SharedTransport::meet(const Meeting& meeting, Ticket ticket) {
+  Operation& operation = begin(OfferKind::meeting, meeting.tag, ticket);
+  operation.meeting = meeting;
+  make_offers(operation);
+  await_offers(operation);
+}
+
+/// Tells every partner what it may read and write. An empty message is told, too.
+void SharedTransport::make_offers(Operation& operation) {
+  const Meeting& meeting = operation.meeting;
+  std::span<const std::byte> copied;  // of the partner before: often all are given the same
+  Location copy;
+  for (const Meeting::Partner& partner : meeting.partners) {
+    const bool message = operation.kind == OfferKind::message;
+    if (partner.gives.empty() && partner.takes.empty() && !message) continue;
+    Offer offer{kNoSlot, meeting.tag, operation.kind, partner.gives.size(), {}, {}};
+    const bool inlined = partner.gives.size() <= kInline;
+    if (!inlined && partner.gives.data() == copied.data() && partner.gives.size() == copied.size()) {
+      offer.give = copy;
+    } else if (!inlined) {
+      const std::size_t blocks = operation.blocks.size();
+      offer.give = give(operation, partner.gives);
+      if (operation.blocks.size() > blocks) {
+        copied = partner.gives;
+        copy = offer.give;
+      }
+    }
+    if (!partner.takes.empty()) offer.take = take(operation, partner.takes);
+    if (!inlined || !partner.takes.empty()) {
+      if (operation.slot == kNoSlot) operation.slot = take_slot();
+      offer.slot = operation.slot;
+      ++operation.offered;
+    }
+    post(place(partner.rank), offer, inlined ? partner.gives : std::span<const std::byte>());
+  }
+  if (operation.slot != kNoSlot) targets_[operation.slot] += operation.offered;
+}
+
+/// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
+Location SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
+  const Meeting& meeting = operation.meeting;
+  if (data.size() > kEager && !overlap(data, meeting.result, meeting.own.size())) {
+    const Location location = memory_->locate(data.data(), data.size());
+    operation.waits = operation.waits || location.generation != 0;
+    if (location.generation != 0) return location;
+  }
+  std::byte* block = memory_->take_block(data.size());
+  std::memcpy(block, data.data(), data.size());
+  operation.blocks.push_back(block);
+  return memory_->locate(block, data.size());
+}
+
+Location SharedTransport::take(Operation& operation, std::span<std::byte> data) {
+  operation.waits = true;
+  const Location location = memory_->locate(data.data(), data.size());
+  if (location.generation != 0) return location;
+  std::byte* block = memory_->take_block(data.size());
+  operation.blocks.push_back(block);
+  operation.landings.push_back({block, data});
+  return memory_->locate(block, data.size());
+}
+
+void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> inlined) {
+  Inbox& inbox = boards_->all[to]->inbox(own_place_);
+  const std::uint32_t number = next_write_[to]++;
+  Patience patience(rules().timeout, rules().yields);
+  while (number - inbox.read.load(std::memory_order_acquire) >= Inbox::kEntries) {
+    // The other may itself be waiting for room in our inbox.
+    for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
+    if (!patience.again()) rules().give_up("room for messages", {group_.members[to]});
+  }
+  Entry& entry = inbox.entries[number % Inbox::kEntries];
+  entry.offer = offer;
+  if (!inlined.empty()) std::memcpy(entry.data.data(), inlined.data(), inlined.size());
+  entry.sequence.store(number + 1, std::memory_order_release);
+}
+
+/// Finds out whose offers the operation needs, and takes those that have come already.
+void SharedTransport::await_offers(Operation& operation) {
+  const auto& partners = operation.meeting.partners;
+  operation.offers.resize(partners.size());
+  operation.missing = 0;
+  for (std::size_t i = 0; i < partners.size(); ++i) {
+    operation.offers[i].from = kNobody;
+    if (!partners[i].read && !partners[i].write) continue;
+    std::deque<Arrived>& early = early_[place(partners[i].rank)];
+    const auto at = std::find_if(early.begin(), early.end(), [&](const Arrived& arrived) {
+      return arrived.offer.kind == operation.kind && arrived.offer.tag == operation.meeting.tag;
+    });
+    if (at == early.end()) {
+      ++operation.missing;
+      continue;
+    }
+    operation.offers[i] = *at;
+    early.erase(at);
+  }
+}
+
+bool SharedTransport::drain(std::size_t from) {
+  if (from == own_place_) return false;
+  Inbox& inbox = own_board().inbox(from);
+  bool any = false;
+  for (;;) {
+    const std::uint32_t number = next_read_[from];
+    Entry& entry = inbox.entries[number % Inbox::kEntries];
+    if (entry.sequence.load(std::memory_order_acquire) != number + 1) return any;
+    Arrived arrived{entry.offer, from, {}};
+    if (arrived.offer.gives <= kInline) {
+      std::memcpy(arrived.data.data(), entry.data.data(), arrived.offer.gives);
+    }
+    ++next_read_[from];
+    // The writer looks at this only when the inbox seems full to it.
+    if (next_read_[from] % (Inbox::kEntries / 4) == 0) {
+      inbox.read.store(next_read_[from], std::memory_order_release);
+    }
+    if (!accept(arrived)) early_[from].push_back(arrived);
+    any = true;
+  }
+}
+
+/// Gives the offer to the oldest operation that awaits it.
+bool SharedTransport::accept(const Arrived& arrived) {
+  for (Operation* operation : in_flight_) {
+    if (operation->missing == 0 || operation->kind != arrived.offer.kind ||
+        operation->meeting.tag != arrived.offer.tag) {
+      continue;
+    }
+    const auto& partners = operation->meeting.partners;
+    for (std::size_t i = 0; i < partners.size(); ++i) {
+      if (place(partners[i].rank) != arrived.from || operation->offers[i].from != kNobody) continue;
+      if (!partners[i].read && !partners[i].write) continue;
+      operation->offers[i] = arrived;
+      --operation->missing;
+      return true;
+    }
+  }
+  return false;
+}
+
+const std::byte* SharedTransport::given(const Arrived& arrived) {
+  if (arrived.offer.gives <= kInline) return arrived.data.data();
+  return memory_->at(arrived.from, arrived.offer.give);
+}
+
+void SharedTransport::finish(const Arrived& arrived) {
+  if (arrived.offer.slot == kNoSlot) return;
+  boards_->all[arrived.from]->finished[arrived.offer.slot].fetch_add(1, std::memory_order_release);
+}
+
+/// This rank's part, once all offers that it needs have come.
+void SharedTransport::carry_out(Operation& operation) {
+  const Meeting& meeting = operation.meeting;
+  const auto& partners = meeting.partners;
+  const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });
+  if (operation.kind == OfferKind::message) {
+    if (reads && !meeting.own.empty()) {
+      std::memcpy(meeting.result, given(operation.offers.front()), meeting.own.size());
+    }
+  } else if (reads) {
+    combine(operation);
+  } else {
+    hand_on(operation);
+  }
+  for (const Arrived& arrived : operation.offers) {
+    if (arrived.from != kNobody) finish(arrived);
+  }
+  operation.made = true;
+}
+
+void SharedTransport::combine(Operation& operation) {
+  const Meeting& meeting = operation.meeting;
+  inputs_.clear();
+  outputs_.clear();
+  bool own = false;
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    const Meeting::Partner& partner = meeting.partners[i];
+    if (!own && partner.rank > group_.rank) {
+      inputs_.push_back(meeting.own.data());
+      own = true;
+    }
+    const Arrived& arrived = operation.offers[i];
+    if (partner.read) inputs_.push_back(given(arrived));
+    if (partner.write) outputs_.push_back(memory_->at(arrived.from, arrived.offer.take));
+  }
+  if (!own) inputs_.push_back(meeting.own.data());
+  if (meeting.result != nullptr) outputs_.push_back(meeting.result);
+  // In place, what is written has just been read into the caches.
+  const bool streaming = meeting.payload >= options_.streaming && meeting.result != meeting.own.data();
+  const auto count = static_cast<Count>(meeting.own.size()) / size_of(meeting.reduction.kind);
+  combine_many(meeting.reduction.kind, meeting.reduction.op, outputs_, inputs_, count,
+               meeting.reduction.divisor, streaming ? Stores::streaming : Stores::cached);
+}
+
+void SharedTransport::hand_on(Operation& operation) {
+  const Meeting& meeting = operation.meeting;
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    if (!meeting.partners[i].write) continue;
+    const Arrived& arrived = operation.offers[i];
+    copy_on_host(memory_->at(arrived.from, arrived.offer.take), meeting.own.data(), meeting.own.size(),
+                 meeting.payload >= options_.streaming ? Stores::streaming : Stores::cached);
+  }
+}
+
+/// Whether all is done, by the others as well; then nothing is left of the operation.
+bool SharedTransport::complete(Operation& operation) {
+  if (operation.waits && !finished(operation.slot)) return false;
+  for (const Landing& landing : operation.landings) {
+    std::memcpy(landing.to.data(), landing.block, landing.to.size());
+  }
+  operation.landings.clear();
+  if (operation.slot != kNoSlot) {
+    if (operation.waits) {
+      for (std::byte* block : operation.blocks) memory_->give_back(block);
+      free_slots_.push_back(operation.slot);
+    } else {
+      retiring_.push_back({operation.slot, operation.blocks});
+    }
+  }
+  operation.blocks.clear();
+  return true;
+}
+
+bool SharedTransport::poll(std::vector<Ticket>& done) {
+  const std::size_t before = done.size();
+  take_local(done);
+  for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
+  for (Operation*& operation : in_flight_) {
+    if (!operation->made && operation->missing == 0) carry_out(*operation);
+    if (!operation->made || !complete(*operation)) continue;
+    done.push_back(operation->ticket);
+    spare_.push_back(operation);
+    operation = nullptr;
+  }
+  std::erase(in_flight_, nullptr);
+  return done.size() > before;
+}
+
+std::vector<Rank> SharedTransport::awaited() const {
+  std::vector<Rank> ranks;
+  for (const Operation* operation : in_flight_) {
+    for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
+      const Meeting::Partner& partner = operation->meeting.partners[i];
+      const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
+      if (silent || operation->made) ranks.push_back(partner.rank);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::uint32_t SharedTransport::take_slot() {
+  constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
+  if (retiring_.size() >= kKept) reuse_retired();
+  Patience patience(rules().timeout, rules().yields);
+  while (free_slots_.empty()) {
+    reuse_retired();
+    if (free_slots_.empty() && !patience.again()) rules().give_up("others to read", {});
+  }
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void SharedTransport::reuse_retired() {
+  std::erase_if(retiring_, [&](const Retiring& retiring) {
+    if (!finished(retiring.slot)) return false;
+    for (std::byte* block : retiring.blocks) memory_->give_back(block);
+    free_slots_.push_back(retiring.slot);
+    return true;
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shared_transport(const SharedGroup& group, std::string& why,
+                                                 SharedOptions options) {
+  std::unique_ptr<Boards> boards = exchange_boards(group.rank, group.members, group.allgather, why);
+  if (!boards) return nullptr;
+  return std::make_unique<SharedTransport>(group, std::move(boards), options);
+}
+
+}  // namespace polyring

@@ -1,0 +1,279 @@
+// The kernels of every instruction set against a plain loop, to the bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "collectives/half.hpp"
+#include "collectives/kernels.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kMost = 10007;  // elements: several blocks of every type
+constexpr std::size_t kInputs = 17;
+constexpr std::size_t kInputCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, kInputs};
+constexpr std::size_t kLargeCounts[] = {4096, 5003, kMost};
+constexpr std::size_t kGuard = 64;  // bytes on either side of a buffer that nobody may write
+constexpr std::byte kUntouched{0xa5};
+
+template <typename T>
+constexpr ElementKind kKindOf = ElementKind::float32;
+template <>
+constexpr ElementKind kKindOf<double> = ElementKind::float64;
+template <>
+constexpr ElementKind kKindOf<Float16> = ElementKind::float16;
+template <>
+constexpr ElementKind kKindOf<Bfloat16> = ElementKind::bfloat16;
+template <>
+constexpr ElementKind kKindOf<std::int32_t> = ElementKind::int32;
+template <>
+constexpr ElementKind kKindOf<std::int64_t> = ElementKind::int64;
+
+template <std::size_t kBytes>
+using BitsOf = std::conditional_t<kBytes == 2, std::uint16_t,
+                                  std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>;
+
+/// Zeros, the least and the largest numbers, denormals, infinities and NaNs of every sort, by their bits.
+template <typename T>
+std::vector<T> special_values() {
+  using Bits = BitsOf<sizeof(T)>;
+  constexpr int kFraction = std::is_same_v<T, Float16> ? 10 : sizeof(T) == 8 ? 52 : sizeof(T) == 4 ? 23 : 7;
+  constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(T) - 1));
+  constexpr auto kInfinity = static_cast<Bits>(kSign - (Bits{1} << kFraction));
+  constexpr auto kQuiet = static_cast<Bits>(Bits{1} << (kFraction - 1));
+  std::vector<T> values;
+  for (const Bits magnitude :
+       {Bits{0}, Bits{1}, static_cast<Bits>((Bits{1} << kFraction) - 1), static_cast<Bits>(kInfinity - 1),
+        kInfinity, static_cast<Bits>(kInfinity | 1), static_cast<Bits>(kInfinity | kQuiet),
+        static_cast<Bits>(kInfinity | kQuiet | 2), static_cast<Bits>(kSign - 1)}) {
+    values.push_back(std::bit_cast<T>(magnitude));
+    values.push_back(std::bit_cast<T>(static_cast<Bits>(kSign | magnitude)));
+  }
+  return values;
+}
+
+/// A third special values, a third any bits, a third numbers of like size, of which roundings show.
+template <typename T>
+std::vector<T> some_values(std::mt19937_64& random) {
+  using Bits = BitsOf<sizeof(T)>;
+  constexpr auto kLikeOne = static_cast<Bits>(Bits{0x3} << (8 * sizeof(T) - 4));
+  const std::vector<T> special = special_values<T>();
+  std::vector<T> values(kMost);
+  for (T& value : values) {
+    const std::uint64_t draw = random();
+    const auto bits = static_cast<Bits>(random());
+    const auto fraction = static_cast<Bits>(bits >> 4);
+    value = draw % 3 == 0   ? special[draw / 3 % special.size()]
+            : draw % 3 == 1 ? std::bit_cast<T>(bits)
+                            : std::bit_cast<T>(static_cast<Bits>(kLikeOne | fraction));
+  }
+  return values;
+}
+
+float computed(Float16 value) { return to_float(value); }
+float computed(Bfloat16 value) { return to_float(value); }
+template <typename T>
+T computed(T value) {
+  return value;
+}
+
+template <typename T, typename Computed>
+T stored(Computed value) {
+  if constexpr (std::is_same_v<T, Float16>) return to_float16(value);
+  if constexpr (std::is_same_v<T, Bfloat16>) return to_bfloat16(value);
+  if constexpr (std::is_same_v<T, Computed>) return value;
+}
+
+/// a op b by the book.
+template <typename T>
+T combined(ReduceOp op, T a, T b) {
+  if (op == ReduceOp::min) return b < a ? b : a;
+  if (op == ReduceOp::max) return a < b ? b : a;
+  if constexpr (std::is_integral_v<T>) {
+    const auto left = static_cast<std::make_unsigned_t<T>>(a);
+    const auto right = static_cast<std::make_unsigned_t<T>>(b);
+    return static_cast<T>(op == ReduceOp::prod ? left * right : left + right);
+  } else {
+    return op == ReduceOp::prod ? a * b : a + b;
+  }
+}
+
+template <typename T>
+std::vector<T> expected_of(ReduceOp op, const std::vector<std::vector<T>>& inputs, std::size_t input_count,
+                           int divisor) {
+  using Computed = decltype(computed(T{}));
+  std::vector<T> result;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    Computed value = computed(inputs[0][i]);
+    for (std::size_t k = 1; k < input_count; ++k) value = combined(op, value, computed(inputs[k][i]));
+    if (op != ReduceOp::min && op != ReduceOp::max) {
+      if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
+      if (value != value) value = std::numeric_limits<Computed>::quiet_NaN();
+    }
+    result.push_back(stored<T>(value));
+  }
+  return result;
+}
+
+/// A buffer somewhere in a cache line, between guards.
+class Guarded {
+ public:
+  Guarded() : bytes_(2 * kGuard + 64 + kMost * 8) {}
+
+  std::byte* place(std::size_t misalignment, std::size_t bytes) {
+    std::fill_n(bytes_.begin(), static_cast<std::ptrdiff_t>(2 * kGuard + 64 + bytes), kUntouched);
+    const std::size_t to_line = -reinterpret_cast<std::uintptr_t>(bytes_.data()) % 64;
+    begin_ = bytes_.data() + kGuard + (to_line + misalignment) % 64;
+    end_ = begin_ + bytes;
+    return begin_;
+  }
+
+  bool guards_are_whole() const {
+    const auto untouched = [](std::byte byte) { return byte == kUntouched; };
+    return std::all_of(begin_ - kGuard, begin_, untouched) && std::all_of(end_, end_ + kGuard, untouched);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::byte* begin_ = nullptr;
+  std::byte* end_ = nullptr;
+};
+
+std::string name_of(const testing::TestParamInfo<Isa>& info) {
+  std::string name(to_text(info.param));
+  std::erase(name, '-');
+  return name;
+}
+
+class Kernels : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(GetParam())) GTEST_SKIP() << "skipped: no " << to_text(GetParam()) << " here";
+  }
+
+  /// The first `count` elements with this many buffers; which of these lie where, and which output is an
+  /// input, changes with `count`.
+  template <typename T>
+  void check(ReduceOp op, const std::vector<std::vector<T>>& values, std::size_t input_count,
+             std::size_t output_count, std::size_t count, int divisor, Stores stores,
+             const std::vector<T>& expected) {
+    const std::size_t bytes = count * sizeof(T);
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    for (std::size_t k = 0; k < input_count; ++k) {
+      std::byte* const input = inputs_[k].place(count * 5 + k * 13, bytes);
+      std::memcpy(input, values[k].data(), bytes);
+      inputs.push_back(input);
+      if ((k + count) % 5 == outputs.size() && outputs.size() < output_count) outputs.push_back(input);
+    }
+    const std::size_t in_place = outputs.size();
+    for (std::size_t k = in_place; k < output_count; ++k) {
+      outputs.push_back(outputs_[k].place(count / 2 * 3 + k * (1 + count % 32), bytes));
+    }
+    combine_many_with(GetParam(), kKindOf<T>, op, outputs, inputs, static_cast<Count>(count), divisor,
+                      stores);
+    const auto* const wanted = reinterpret_cast<const std::byte*>(expected.data());
+    for (std::size_t k = 0; k < output_count; ++k) {
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), wanted + i * sizeof(T), sizeof(T)), 0)
+            << to_text(kKindOf<T>) << " " << to_text(op) << ", " << input_count << " inputs, output " << k
+            << " of " << output_count << ", element " << i << " of " << count;
+      }
+    }
+    for (std::size_t k = 0; k < input_count; ++k) {
+      ASSERT_TRUE(inputs_[k].guards_are_whole()) << "input " << k;
+      const bool written = std::find(outputs.begin(), outputs.end(), inputs[k]) != outputs.end();
+      ASSERT_TRUE(written || std::memcmp(inputs[k], values[k].data(), bytes) == 0) << "input " << k;
+    }
+    for (std::size_t k = in_place; k < output_count; ++k) ASSERT_TRUE(outputs_[k].guards_are_whole());
+  }
+
+  template <typename T>
+  void check_all() {
+    std::mt19937_64 random(7);
+    std::vector<std::vector<T>> values;
+    for (std::size_t k = 0; k < kInputs; ++k) values.push_back(some_values<T>(random));
+    for (const ReduceOp op : kReduceOps) {
+      for (const std::size_t inputs : kInputCounts) {
+        const int divisor = static_cast<int>(inputs);
+        const std::vector<T> expected = expected_of(op, values, inputs, divisor);
+        for (std::size_t count = 0; count <= 130; ++count) {
+          const Stores stores = (count + inputs) % 2 == 0 ? Stores::cached : Stores::streaming;
+          check(op, values, inputs, 1 + (count / 2 + inputs) % 4, count, divisor, stores, expected);
+          if (HasFatalFailure()) return;
+        }
+        for (const std::size_t count : kLargeCounts) {
+          for (const Stores stores : {Stores::cached, Stores::streaming}) {
+            check(op, values, inputs, 1 + count % 4, count, divisor, stores, expected);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+
+  std::vector<Guarded> inputs_{kInputs};
+  std::vector<Guarded> outputs_{4};
+};
+
+TEST_P(Kernels, CombineFloat32) { check_all<float>(); }
+TEST_P(Kernels, CombineFloat64) { check_all<double>(); }
+TEST_P(Kernels, CombineFloat16) { check_all<Float16>(); }
+TEST_P(Kernels, CombineBfloat16) { check_all<Bfloat16>(); }
+TEST_P(Kernels, CombineInt32) { check_all<std::int32_t>(); }
+TEST_P(Kernels, CombineInt64) { check_all<std::int64_t>(); }
+
+/// The products of all float16 with one another's neighbours: every rounding, subnormals included.
+TEST_P(Kernels, RoundFloat16AsTheDefinitionSays) {
+  std::vector<Float16> all(65536);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
+  for (const float factor : {1.0f, 0.33325195f, 1.0009766f, 6.1035156e-5f, 5.9604645e-8f, 1023.5f}) {
+    const std::vector<Float16> factors(all.size(), to_float16(factor));
+    std::vector<Float16> result(all.size());
+    std::byte* const outputs[] = {reinterpret_cast<std::byte*>(result.data())};
+    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(all.data()),
+                                       reinterpret_cast<const std::byte*>(factors.data())};
+    combine_many_with(GetParam(), ElementKind::float16, ReduceOp::prod, outputs, inputs, 65536, 1,
+                      Stores::cached);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const float product = to_float(all[i]) * to_float(factors[i]);
+      const float expected = product == product ? product : std::numeric_limits<float>::quiet_NaN();
+      ASSERT_EQ(result[i].bits, to_float16(expected).bits) << i << " times " << factor;
+    }
+  }
+}
+
+TEST_P(Kernels, CopyWhatTheyAreGiven) {
+  std::mt19937_64 random(7);
+  const std::vector<std::int64_t> values = some_values<std::int64_t>(random);
+  std::vector<std::size_t> sizes{4096, 50001};
+  for (std::size_t bytes = 0; bytes <= 300; ++bytes) sizes.push_back(bytes);
+  for (const std::size_t bytes : sizes) {
+    for (const Stores stores : {Stores::cached, Stores::streaming}) {
+      std::byte* const from = inputs_[0].place(bytes * 7, bytes);
+      std::memcpy(from, values.data(), bytes);
+      std::byte* const to = outputs_[0].place(bytes / 3, bytes);
+      copy_on_host_with(GetParam(), to, from, bytes, stores);
+      ASSERT_EQ(std::memcmp(to, values.data(), bytes), 0) << bytes;
+      ASSERT_TRUE(outputs_[0].guards_are_whole()) << bytes;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, Kernels, testing::ValuesIn(kIsas), name_of);
+
+TEST(BestIsa, RunsHereAndNoBetterOneDoes) {
+  EXPECT_TRUE(runs_here(best_isa()));
+  for (const Isa isa : kIsas) EXPECT_TRUE(isa <= best_isa() || !runs_here(isa));
+  EXPECT_EQ(isa_name(), to_text(best_isa()));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,212 @@
+"""Runs programs on the emulated cluster of scripts/emulate. Skipped where namespaces are not permitted.
+
+Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+EMULATE = ROOT / "scripts/emulate"
+STREAM = pathlib.Path(__file__).resolve().parent / "stream.py"
+PROGRAM = os.environ["POLYRING_PROGRAM"]
+NOT_AVAILABLE = 5
+PATIENCE_S = 100
+FRAMED = 1448 / 1514  # of the rate, what the headers of a full Ethernet frame leave to a TCP stream
+
+
+def mpi_options():
+    version = subprocess.run([os.environ["POLYRING_MPIEXEC"], "--version"], capture_output=True, text=True, check=False)
+    return ["--mpi", "mpich" if "HYDRA" in version.stdout else "openmpi"]
+
+
+def shape(nodes, ranks, rate="200mbit", *options):
+    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--rate", rate, *options]
+
+
+def marked(mark):
+    """The processes that a run with this mark in its environment has left or still has."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if mark.encode() in pathlib.Path(f"/proc/{name}/environ").read_bytes():
+                found.append(pathlib.Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return [command for command in found if command]  # without those that are ending
+
+
+def traces():
+    """Where a run could leave something behind."""
+    state = pathlib.Path("/run/polyring-emulate")
+    return {
+        "links": sorted(name for _, name in socket.if_nameindex()),
+        "mounts": sorted(pathlib.Path("/proc/self/mounts").read_text().splitlines()),
+        "state": sorted(path.name for path in state.iterdir()) if state.exists() else [],
+    }
+
+
+class Emulate(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mpi = mpi_options()
+        tried = subprocess.run([EMULATE, *cls.mpi, *shape(1, 1), "--", "true"], capture_output=True, text=True, check=False)
+        if tried.returncode == NOT_AVAILABLE:
+            raise unittest.SkipTest(tried.stderr.strip())
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+        self.mark = f"POLYRING_TEST_MARK={uuid.uuid4()}"
+        self.before = traces()
+
+    def start(self, options, *command):
+        job = subprocess.Popen(
+            ["env", self.mark, EMULATE, *self.mpi, *options, "--", *map(str, command)], cwd=self.folder, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        self.addCleanup(self.end, job)
+        return job
+
+    def end(self, job):
+        if job.poll() is None:
+            job.kill()
+        job.communicate()
+
+    def run_job(self, options, *command):
+        job = self.start(options, *command)
+        output, errors = job.communicate(timeout=PATIENCE_S)
+        self.nothing_left()
+        return job.returncode, output, errors
+
+    def succeed(self, options, *command):
+        code, output, errors = self.run_job(options, *command)
+        self.assertEqual(code, 0, output + errors)
+        return output
+
+    def nothing_left(self):
+        deadline = time.monotonic() + 5
+        while marked(self.mark) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(marked(self.mark), [])
+        self.assertEqual(traces(), self.before)
+
+    def started(self, options, *command):
+        """The job, once all of its 4 ranks run."""
+        job = self.start(options, *command)
+        words = " ".join(map(str, command)) + " "
+        deadline = time.monotonic() + PATIENCE_S
+        while marked(self.mark).count(words) < 4:
+            self.assertIsNone(job.poll())
+            self.assertLess(time.monotonic(), deadline, "the ranks did not start")
+            time.sleep(0.05)
+        return job
+
+    def test_hosts_have_their_own_name_and_memory(self):
+        script = "touch /dev/shm/of-$(hostname); sleep 1; echo $(hostname): $(ls /dev/shm | grep ^of-)"
+        output = self.succeed(shape(2, 2), "sh", "-c", script)
+        self.assertEqual(sorted(output.splitlines()), 2 * ["node0: of-node0"] + 2 * ["node1: of-node1"])
+
+    def test_a_number_of_ranks_for_each_host(self):
+        output = self.succeed(shape(3, "3,1,2"), "hostname")
+        self.assertEqual(sorted(output.split()), 3 * ["node0"] + ["node1"] + 2 * ["node2"])
+
+    def test_allreduce_knows_that_it_is_emulated(self):
+        self.succeed(shape(2, 2), PROGRAM, "allreduce", "-b", "64K", "-e", "64K", "-n", "5", "-J", "out.json")
+        result = json.loads((self.folder / "out.json").read_text())
+        for row in result["rows"]:
+            self.assertEqual((row["source"], row["nodes"], row["ranks_per_node"]), ("emulated", 2, 2))
+            self.assertEqual(row["wrong"], 0)
+            self.assertAlmostEqual(row["bound_us"], 2 * 1 / 2 * 65536 / 25)
+        self.assertTrue(any("2 hosts x 2 ranks at 200mbit" in note for note in result["notes"]), result["notes"])
+        self.assertEqual([place["host"] for place in result["placement"]], ["node0", "node0", "node1", "node1"])
+
+    def test_no_allreduce_finds_a_way_past_the_wire(self):
+        # All hosts' memory is this machine's: an MPI that copies straight from it would beat the bound.
+        self.succeed(shape(2, 1), PROGRAM, "allreduce", "-b", "4M", "-e", "4M", "-n", "3", "--algorithm", "ring,mpi", "-J", "out.json")
+        for row in json.loads((self.folder / "out.json").read_text())["rows"]:
+            self.assertLess(row["bound_fraction"], 1.005 * FRAMED, row["algorithm"])
+
+    def goodput(self, options, sender, receiver, megabytes, wanted):
+        """The best of a few tries: what runs beside a test takes time from it."""
+        best = 0
+        for _ in range(4):
+            best = max(best, float(self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes)))
+            if best > wanted:
+                break
+        return best
+
+    def test_a_stream_gets_the_rate_less_the_headers(self):
+        for rate, megabytes in ((50, 5), (200, 20)):
+            with self.subTest(rate=rate):
+                goodput = self.goodput(shape(2, 1, f"{rate}mbit"), "node0", "node1", megabytes, 0.93 * rate)
+                self.assertGreater(goodput, 0.93 * rate)
+                self.assertLess(goodput, 1.005 * FRAMED * rate)
+
+    def test_racks_share_an_uplink(self):
+        racks = shape(4, 1, "100mbit", "--racks", "2", "--uplink-rate", "50mbit")
+        self.assertGreater(self.goodput(racks, "node0", "node1", 10, 90), 90)
+        between = self.goodput(racks, "node1", "node2", 5, 46)
+        self.assertGreater(between, 46)
+        self.assertLess(between, 1.005 * FRAMED * 50)
+
+    def test_the_bound_of_racks_is_their_uplink(self):
+        racks = shape(4, 1, "200mbit", "--racks", "2", "--uplink-rate", "12.5MB/s")
+        self.succeed(racks, PROGRAM, "allreduce", "-b", "64K", "-e", "64K", "-n", "2", "--algorithm", "ring", "-J", "out.json")
+        result = json.loads((self.folder / "out.json").read_text())
+        self.assertAlmostEqual(result["rows"][0]["bound_us"], 2 * 1 / 2 * 65536 / 12.5)
+        self.assertTrue(any("2 racks with uplinks at 12.5MB/s" in note for note in result["notes"]), result["notes"])
+
+    def test_the_exit_code_is_the_commands(self):
+        code, _, errors = self.run_job(shape(2, 1), "sh", "-c", "echo why >&2; exit 7")
+        self.assertEqual(code, 7)
+        self.assertIn("why\n", errors)
+
+    def test_signals_end_all(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number.name):
+                job = self.started(shape(2, 2), "sleep", "61.25")
+                os.killpg(job.pid, number)  # as a terminal does
+                self.assertEqual(job.wait(timeout=20), 128 + number)
+                self.nothing_left()
+
+    def test_nothing_survives_a_run_that_is_killed(self):
+        job = self.started(shape(2, 2), "sleep", "61.5")
+        job.kill()
+        self.assertEqual(job.wait(timeout=20), -signal.SIGKILL)
+        self.nothing_left()
+        self.assertEqual(self.succeed(shape(1, 1), "hostname"), "node0\n")
+
+    def test_two_at_once_do_not_meet(self):
+        jobs = [self.start(shape(2, 1), "sh", "-c", f"echo {name}; sleep 1; cat /sys/class/net/eth0/operstate") for name in "ab"]
+        for job, name in zip(jobs, "ab"):
+            output, errors = job.communicate(timeout=PATIENCE_S)
+            self.assertEqual(job.returncode, 0, errors)
+            self.assertEqual(sorted(output.split()), sorted(2 * [name, "up"]))
+        self.nothing_left()
+
+    def test_a_cut_link_ends_an_allreduce(self):
+        options = shape(3, 1, "200mbit", "--cut-link", "1", "--after", "2")
+        code, output, errors = self.run_job(options, PROGRAM, "allreduce", "-b", "1M", "-e", "1M", "-n", "1000000",
+                                            "--timeout", "3", "--algorithm", "ring")
+        self.assertNotEqual(code, 0)
+        self.assertIn("emulate: cut the link of node1\n", errors)
+        self.assertRegex(output + errors, re.compile(r"^polyring: rank \d \(node\d\): .* 3\.00 s", re.MULTILINE))
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if result.testsRun == 0 else 0)

@@ -40,6 +40,7 @@ struct Rival {
   std::optional<Plan> plan;  // nothing for a vendor's call
   std::unique_ptr<Allreduce> allreduce;
   Buffers buffers{};  // given by whoever measures
+  bool verified = true;
 };
 
 /// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.

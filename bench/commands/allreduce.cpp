@@ -9,6 +9,7 @@
 #include "bench/command.hpp"
 #include "bench/emulation.hpp"
 #include "bench/measure.hpp"
+#include "bench/memory_pass.hpp"
 #include "bench/options.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
@@ -130,18 +131,26 @@ class AllreduceRun {
       std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
       for (Rival& rival : rivals)
         rival.buffers = rival.plan && options_.buffers == "library" ? library : anywhere;
+      const std::size_t named = rivals.size();
+      const bool one_host = world_.nodes() == 1 && world_.size() > 1;
+      if (one_host && Bytes{static_cast<std::uint64_t>(count * size_of(kind_))} >= kLeastMemoryBound) {
+        for (Rival& pass : make_memory_passes(kind_, count, library)) rivals.push_back(std::move(pass));
+      }
       for (const bool in_place : {false, true}) {
         const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         const auto samples =
             measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog);
-        for (std::size_t i = 0; i < rivals.size(); ++i) add_row(rivals[i], samples[i], count, in_place);
+        std::optional<double> memory_bound;
+        if (rivals.size() > named) memory_bound = memory_bound_us(std::span(samples).subspan(named));
+        for (std::size_t i = 0; i < named; ++i) add_row(rivals[i], samples[i], count, in_place, memory_bound);
       }
     }
   }
 
-  void add_row(const Rival& rival, const Samples& samples, Count count, bool in_place) {
+  void add_row(const Rival& rival, const Samples& samples, Count count, bool in_place,
+               std::optional<double> memory_bound) {
     AllreduceRow row;
     row.algorithm = rival.algorithm;
     row.implementation = rival.allreduce->implementation();
@@ -163,6 +172,7 @@ class AllreduceRun {
     if (world_.rank() == 0) {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
+      if (memory_bound) row.bound_us = memory_bound;
     }
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
@@ -179,6 +189,13 @@ class AllreduceRun {
     ResultFile result = describe_run(command_, cluster_, &world_);
     if (world_.size() == 1)
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
+    if (world_.nodes() == 1 &&
+        std::any_of(rows_.begin(), rows_.end(), [](const auto& row) { return row.bound_us; })) {
+      result.notes.push_back(
+          "The bound is measured beside the algorithms: each rank reads and writes its payload once, all at "
+          "the "
+          "same time.");
+    }
     for (const AllreduceRow& row : rows_) {
       if (row.wrong.value_or(0) == 0) continue;
       result.notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.",

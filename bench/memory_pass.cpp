@@ -1,0 +1,47 @@
+#include "bench/memory_pass.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "collectives/kernels.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+namespace {
+
+class MemoryPass final : public Allreduce {
+ public:
+  MemoryPass(ElementKind kind, Count count, Stores stores) : kind_(kind), count_(count), stores_(stores) {}
+
+  std::string algorithm() const override { return "memory pass"; }
+  std::string implementation() const override { return "polyring"; }
+  bool keeps_time_limit() const override { return true; }
+
+  void run(const std::byte* input, std::byte* output) override {
+    combine_many(kind_, ReduceOp::sum, std::array{output}, std::array{input}, count_, 1, stores_);
+  }
+
+ private:
+  ElementKind kind_;
+  Count count_;
+  Stores stores_;
+};
+
+}  // namespace
+
+std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buffers) {
+  std::vector<Rival> passes;
+  for (const Stores stores : {Stores::cached, Stores::streaming}) {
+    passes.push_back({"memory pass", {}, std::make_unique<MemoryPass>(kind, count, stores), buffers, false});
+  }
+  return passes;
+}
+
+double memory_bound_us(std::span<const Samples> of_passes) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Samples& samples : of_passes) least = std::min(least, timing(samples.microseconds).median);
+  return least;
+}
+
+}  // namespace polyring

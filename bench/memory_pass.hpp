@@ -1,0 +1,23 @@
+// The bound of an allreduce inside one host, measured beside the rivals: however it is done, every rank's
+// payload must be read once and every rank's result written once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bench/measure.hpp"
+#include "collectives/element.hpp"
+
+namespace polyring {
+
+/// Payloads from here on; below, it is caches and synchronisation that count, not memory.
+inline constexpr Bytes kLeastMemoryBound{1 << 20};
+
+/// Stand-ins for measure(): each rank reads its input once and writes its output once, alone, through the
+/// caches and past them. Not verified, as they reduce nothing.
+std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buffers);
+
+/// The lesser of their medians, in microseconds.
+double memory_bound_us(std::span<const Samples> of_passes);
+
+}  // namespace polyring

@@ -9,8 +9,8 @@
 namespace polyring {
 
 /// One per wait. Spins, since that reacts fastest. Where ranks share cores, whoever is waited for must get to
-/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, since many
-/// ranks that yield to each other leave little of the cores to those with work.
+/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, since
+/// many ranks that yield to each other leave little of the cores to those with work.
 class Patience {
  public:
   Patience(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}

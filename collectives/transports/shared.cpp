@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <deque>
+#include <exception>
 
 #include "collectives/kernels.hpp"
 #include "collectives/patience.hpp"
@@ -26,6 +27,9 @@ bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes
 class SharedTransport final : public PollingTransport {
  public:
   SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards, SharedOptions options);
+  ~SharedTransport() override;
+  SharedTransport(const SharedTransport&) = delete;
+  SharedTransport& operator=(const SharedTransport&) = delete;
 
   Rank rank() const override { return group_.rank; }
   int size() const override { return group_.size; }
@@ -136,6 +140,12 @@ SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Board
   own_place_ = place_[index(group.rank)];
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
   for (std::uint32_t slot = kMostOffers; slot > 0; --slot) free_slots_.push_back(slot - 1);
+}
+
+SharedTransport::~SharedTransport() {
+  // Others may still have to read the copies that nobody waits for, unless the job is breaking off.
+  Patience patience(rules().timeout, rules().yields);
+  while (!retiring_.empty() && std::uncaught_exceptions() == 0 && patience.again()) reuse_retired();
 }
 
 Memory SharedTransport::allocate(Bytes size) {

@@ -34,18 +34,20 @@ struct Offer {
   std::uint32_t slot = 0;  // where to count that it is finished
   std::int32_t tag = 0;
   OfferKind kind = OfferKind::message;
-  std::uint64_t gives = 0;  // bytes, to be read; in the entry itself where they fit
-  Location give;
-  Location take;  // to be written
+  std::uint64_t gives = 0;  // bytes, to be read
+  Location take;            // to be written
 };
 
-inline constexpr std::size_t kInline = kLine;
+/// What is given, where it fits; else its Location.
+inline constexpr std::size_t kInline = 80;
+using InlineData = std::array<std::byte, kInline>;
 
-/// An offer in an inbox. The sequence is written last, and makes it valid.
+/// An offer in an inbox. The sequence is written last, and makes it valid. The smallest payloads lie in the
+/// same line as the sequence: one line is all that travels from core to core.
 struct alignas(kLine) Entry {
-  Offer offer;
   std::atomic<std::uint32_t> sequence{0};
-  alignas(kLine) std::array<std::byte, kInline> data{};
+  Offer offer;
+  InlineData data{};
 };
 static_assert(sizeof(Entry) == 2 * kLine);
 

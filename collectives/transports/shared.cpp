@@ -51,7 +51,7 @@ class SharedTransport final : public PollingTransport {
   struct Arrived {
     Offer offer;
     std::size_t from = kNobody;
-    std::array<std::byte, kInline> data;
+    InlineData data;
   };
   /// Something to be copied out of a block when all is done.
   struct Landing {
@@ -85,7 +85,7 @@ class SharedTransport final : public PollingTransport {
   void make_offers(Operation& operation);
   Location give(Operation& operation, std::span<const std::byte> data);
   Location take(Operation& operation, std::span<std::byte> data);
-  void post(std::size_t to, const Offer& offer, std::span<const std::byte> inlined);
+  void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(Operation& operation);
 
   bool drain(std::size_t from);
@@ -198,21 +198,15 @@ void SharedTransport::meet(const Meeting& meeting, Ticket ticket) {
 void SharedTransport::make_offers(Operation& operation) {
   const Meeting& meeting = operation.meeting;
   std::span<const std::byte> copied;  // of the partner before: often all are given the same
-  Location copy;
+  Location location;
   for (const Meeting::Partner& partner : meeting.partners) {
     const bool message = operation.kind == OfferKind::message;
     if (partner.gives.empty() && partner.takes.empty() && !message) continue;
-    Offer offer{kNoSlot, meeting.tag, operation.kind, partner.gives.size(), {}, {}};
+    Offer offer{kNoSlot, meeting.tag, operation.kind, partner.gives.size(), {}};
     const bool inlined = partner.gives.size() <= kInline;
-    if (!inlined && partner.gives.data() == copied.data() && partner.gives.size() == copied.size()) {
-      offer.give = copy;
-    } else if (!inlined) {
-      const std::size_t blocks = operation.blocks.size();
-      offer.give = give(operation, partner.gives);
-      if (operation.blocks.size() > blocks) {
-        copied = partner.gives;
-        copy = offer.give;
-      }
+    if (!inlined && (partner.gives.data() != copied.data() || partner.gives.size() != copied.size())) {
+      location = give(operation, partner.gives);
+      copied = partner.gives;
     }
     if (!partner.takes.empty()) offer.take = take(operation, partner.takes);
     if (!inlined || !partner.takes.empty()) {
@@ -220,7 +214,7 @@ void SharedTransport::make_offers(Operation& operation) {
       offer.slot = operation.slot;
       ++operation.offered;
     }
-    post(place(partner.rank), offer, inlined ? partner.gives : std::span<const std::byte>());
+    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&location, 1)));
   }
   if (operation.slot != kNoSlot) targets_[operation.slot] += operation.offered;
 }
@@ -249,7 +243,7 @@ Location SharedTransport::take(Operation& operation, std::span<std::byte> data) 
   return memory_->locate(block, data.size());
 }
 
-void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> inlined) {
+void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> data) {
   Inbox& inbox = boards_->all[to]->inbox(own_place_);
   const std::uint32_t number = next_write_[to]++;
   Patience patience(rules().timeout, rules().yields);
@@ -260,7 +254,7 @@ void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const s
   }
   Entry& entry = inbox.entries[number % Inbox::kEntries];
   entry.offer = offer;
-  if (!inlined.empty()) std::memcpy(entry.data.data(), inlined.data(), inlined.size());
+  if (!data.empty()) std::memcpy(entry.data.data(), data.data(), data.size());
   entry.sequence.store(number + 1, std::memory_order_release);
 }
 
@@ -293,10 +287,11 @@ bool SharedTransport::drain(std::size_t from) {
     const std::uint32_t number = next_read_[from];
     Entry& entry = inbox.entries[number % Inbox::kEntries];
     if (entry.sequence.load(std::memory_order_acquire) != number + 1) return any;
-    Arrived arrived{entry.offer, from, {}};
-    if (arrived.offer.gives <= kInline) {
-      std::memcpy(arrived.data.data(), entry.data.data(), arrived.offer.gives);
-    }
+    Arrived arrived;  // whose data stays as it is beyond what is given
+    arrived.offer = entry.offer;
+    arrived.from = from;
+    const bool inlined = arrived.offer.gives <= kInline;
+    std::memcpy(arrived.data.data(), entry.data.data(), inlined ? arrived.offer.gives : sizeof(Location));
     ++next_read_[from];
     // The writer looks at this only when the inbox seems full to it.
     if (next_read_[from] % (Inbox::kEntries / 4) == 0) {
@@ -328,7 +323,9 @@ bool SharedTransport::accept(const Arrived& arrived) {
 
 const std::byte* SharedTransport::given(const Arrived& arrived) {
   if (arrived.offer.gives <= kInline) return arrived.data.data();
-  return memory_->at(arrived.from, arrived.offer.give);
+  Location location;
+  std::memcpy(&location, arrived.data.data(), sizeof location);
+  return memory_->at(arrived.from, location);
 }
 
 void SharedTransport::finish(const Arrived& arrived) {

@@ -164,6 +164,7 @@ class AllreduceRun {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
     }
+    stragglers_.add(samples.stragglers);
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
   }
@@ -194,6 +195,10 @@ class AllreduceRun {
       fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
     }
     for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
+    for (const std::string& sentence : stragglers_.sentences(world_)) {
+      fmt::print(stderr, "polyring: {}\n", sentence);
+      result.notes.push_back(sentence + ".");
+    }
     result.rows = rows;
     save(options_.output, result);
   }
@@ -211,6 +216,7 @@ class AllreduceRun {
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
   std::vector<AllreduceRow> rows_;
+  Stragglers stragglers_;
 };
 
 }  // namespace

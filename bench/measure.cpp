@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "reports/statistics.hpp"
+
 namespace polyring {
 namespace {
 
@@ -39,15 +41,24 @@ class Measurement {
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
-  /// This rank's time for one iteration, in microseconds.
-  double once(Rival& rival) const {
+  /// Of one iteration, on this rank.
+  struct Times {
+    double run_us = 0;
+    double waited_us = 0;  // for the others, less the time in which this rank did not run
+  };
+
+  Times once(Rival& rival) const {
     if (!in_place_) transport_.upload(rival.buffers.output, stale_);
     transport_.upload(input(rival), fresh_);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
+    const Seconds paused = watchdog_.paused();
+    const Clock::time_point arrived = Clock::now();
     world_.patient_barrier();
     world_.barrier();
-    return run(rival);
+    const double waited_us = std::chrono::duration<double, std::micro>(Clock::now() - arrived).count();
+    const double run_us = run(rival);
+    return {run_us, waited_us - (watchdog_.paused() - paused).value * 1e6};
   }
 
  private:
@@ -102,7 +113,7 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   for (int warmup = 0; warmup < warmups; ++warmup) {
     slowest = 0;
     for (std::size_t i = 0; i < rivals.size(); ++i) {
-      if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]));
+      if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]).run_us);
     }
   }
   const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
@@ -110,13 +121,21 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
   std::vector<std::size_t> order(rivals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::vector<double>> waited_us(rivals.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
-      if (right(i)) samples[i].microseconds.push_back(measurement.once(rivals[i]));
+      if (!right(i)) continue;
+      const auto [run_us, waited] = measurement.once(rivals[i]);
+      samples[i].microseconds.push_back(run_us);
+      waited_us[i].push_back(waited);
     }
   }
-  for (Samples& of_rival : samples) of_rival.microseconds = world.max(of_rival.microseconds);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!right(i)) continue;
+    samples[i].microseconds = world.max(samples[i].microseconds);
+    samples[i].stragglers = find_stragglers(world, waited_us[i], summarize(samples[i].microseconds).median);
+  }
   return samples;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/rivals.hpp"
+#include "bench/stragglers.hpp"
 #include "bench/watchdog.hpp"
 #include "collectives/mpi/world.hpp"
 #include "collectives/payload.hpp"
@@ -22,6 +23,7 @@ struct MeasureOptions {
 struct Samples {
   std::vector<double> microseconds;  // the maximum over the ranks, on every rank
   std::optional<Count> wrong;        // of all ranks, of the result before the timing began
+  std::vector<Straggler> stragglers;
 };
 
 /// Times the rivals on `count` elements, in rounds of all of them, each in another order. Collective. With

@@ -37,12 +37,24 @@ void Watchdog::rest() {
   watching_ = false;
 }
 
+Seconds Watchdog::paused() {
+  const std::lock_guard lock(mutex_);
+  return paused_;
+}
+
 void Watchdog::run() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPeriod{200};
+  constexpr double kUsualDelay = 0.05;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     // Looking up now and then costs the measured threads less than a wake-up for every watch().
-    changed_.wait_for(lock, std::chrono::milliseconds(200));
-    if (stop_ || !watching_ || std::chrono::steady_clock::now() < limit_) continue;
+    const Clock::time_point asleep = Clock::now();
+    changed_.wait_for(lock, kPeriod);
+    const Clock::time_point now = Clock::now();
+    const double overslept = std::chrono::duration<double>(now - asleep - kPeriod).count();
+    if (overslept > kUsualDelay) paused_ = paused_ + Seconds{overslept};
+    if (stop_ || !watching_ || now < limit_) continue;
     fmt::print(
         stderr,
         "polyring: {}: {} did not finish within {}; see whether all ranks still run, or raise --timeout\n",

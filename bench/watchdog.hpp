@@ -1,5 +1,6 @@
 // Watchdog: ends this process when the call that it watches does not return. For vendors' calls, which know
-// no time limit, and as a second line behind the transports' own.
+// no time limit, and as a second line behind the transports' own. It also notices when the process does not
+// run for a while.
 #pragma once
 
 #include <atomic>
@@ -30,6 +31,10 @@ class Watchdog {
   /// Nothing is being waited for.
   void rest();
 
+  /// For how long this process has not run, so far: it was stopped, or its cores were busy with others. Known
+  /// soon after, about 0.2 s too short, and only of what is longer than that.
+  Seconds paused();
+
  private:
   void run();
 
@@ -41,6 +46,7 @@ class Watchdog {
   std::string what_;
   bool watching_ = false;
   bool stop_ = false;
+  Seconds paused_;
   std::chrono::steady_clock::time_point limit_;
   std::thread thread_;
 };

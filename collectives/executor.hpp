@@ -2,6 +2,11 @@
 //
 // The streams of a schedule are independent, so several are in flight at once: while one waits for the
 // network, the next is being combined, and stages overlap. Each passes through its program step by step.
+//
+// Guaranteed: for one plan the result has the same bits on all ranks and from run to run, in place or not, in
+// whatever buffers and whoever comes late. A step combines all of its operands at once, in the order of the
+// ranks; float16 and bfloat16 in float32, rounded once. So algorithms that reduce in one step, one-shot and
+// direct, give the float32 sum of the ranks in their order, rounded once.
 #pragma once
 
 #include <map>

@@ -174,6 +174,7 @@ class AllreduceRun {
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
       if (memory_bound) row.bound_us = memory_bound;
     }
+    stragglers_.add(samples.stragglers);
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
   }
@@ -211,6 +212,10 @@ class AllreduceRun {
       fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
     }
     for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
+    for (const std::string& sentence : stragglers_.sentences(world_)) {
+      fmt::print(stderr, "polyring: {}\n", sentence);
+      result.notes.push_back(sentence + ".");
+    }
     result.rows = rows;
     save(options_.output, result);
   }
@@ -228,6 +233,7 @@ class AllreduceRun {
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
   std::vector<AllreduceRow> rows_;
+  Stragglers stragglers_;
 };
 
 }  // namespace

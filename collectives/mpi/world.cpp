@@ -10,7 +10,6 @@
 #include <numeric>
 #include <set>
 #include <string_view>
-#include <thread>
 
 #include "collectives/mpi/handle.hpp"
 #include "collectives/patience.hpp"
@@ -118,9 +117,11 @@ class MpiWorld::Call {
   MPI_Comm comm() const { return world_.handle_->comm; }
   MPI_Request* request() { return &request_; }
 
-  void finish(int started, const char* name) {
+  void finish(int started, const char* name) { finish(started, name, world_.shares_cores_); }
+
+  void finish(int started, const char* name, bool yields) {
     check_mpi(started, name);
-    Patience patience(world_.timeout_, world_.shares_cores_);
+    Patience patience(world_.timeout_, yields);
     int done = 0;
     do {
       check_mpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), name);
@@ -140,13 +141,8 @@ void MpiWorld::barrier() const {
 }
 
 void MpiWorld::patient_barrier() const {
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(handle_->comm, &request), "MPI_Ibarrier");
-  for (int done = 0;;) {
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0) return;
-    std::this_thread::yield();
-  }
+  Call call(*this);
+  call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier", true);
 }
 
 double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }

@@ -11,6 +11,11 @@ namespace {
 constexpr std::size_t kSmallestBlock = 4096;
 constexpr std::size_t kSlab = std::size_t{1} << 20;  // small blocks come from one segment many at a time
 
+/// Places on the board that users' segments leave to blocks: without these, nothing that is not in a segment
+/// can be sent.
+constexpr std::size_t kPlacesForBlocks = 128;
+static_assert(kPlacesForBlocks < kMostSegments);
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::span<Board* const> boards, std::size_t own)
@@ -19,8 +24,15 @@ SharedMemory::SharedMemory(std::span<Board* const> boards, std::size_t own)
 }
 
 std::byte* SharedMemory::add(std::size_t bytes) {
-  if (free_records_.empty()) return nullptr;
-  Segment segment(bytes);
+  if (free_records_.size() <= kPlacesForBlocks) return nullptr;
+  try {
+    return enter(Segment(bytes));
+  } catch (const Error&) {
+    return nullptr;  // too many open files, for one
+  }
+}
+
+std::byte* SharedMemory::enter(Segment segment) {
   const std::uint32_t index = free_records_.back();
   SegmentRecord& record = boards_[own_place_]->records[index];
   record.name = segment.name();
@@ -70,11 +82,11 @@ std::byte* SharedMemory::take_block(std::size_t bytes) {
   std::vector<std::byte*>& free = free_blocks_[size];
   if (free.empty()) {
     const std::size_t slab = std::max(size, kSlab);
-    std::byte* memory = add(slab);
-    if (memory == nullptr) {
+    if (free_records_.empty()) {
       throw Error(ExitCode::not_available,
                   "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
     }
+    std::byte* memory = enter(Segment(slab));
     for (std::size_t offset = 0; offset < slab; offset += size) {
       free.push_back(memory + offset);
       blocks_[memory + offset] = size;

@@ -17,8 +17,8 @@ class SharedMemory {
   /// `boards` are those of all ranks of the host, `own` is this one's place among them; both are kept.
   SharedMemory(std::span<Board* const> boards, std::size_t own);
 
-  /// A new segment's memory. Null when the board is full; throws Error(ExitCode::not_available) when there is
-  /// no memory.
+  /// A new segment's memory for a user. Null when there is none, or the board has only the places left that
+  /// blocks may need.
   std::byte* add(std::size_t bytes);
   /// Takes one back; what others have mapped stays until they need its place on the board.
   void remove(std::byte* address);
@@ -28,11 +28,14 @@ class SharedMemory {
   /// Another rank's memory.
   std::byte* at(std::size_t rank, Location location);
 
-  /// A block for what is not in a segment, at least so large, until it is given back.
+  /// A block for what is not in a segment, at least so large, until it is given back. Throws
+  /// Error(ExitCode::not_available) when there is no memory, or no place on the board.
   std::byte* take_block(std::size_t bytes);
   void give_back(std::byte* block);
 
  private:
+  std::byte* enter(Segment segment);
+
   struct Own {
     Segment segment;
     std::uint32_t index;

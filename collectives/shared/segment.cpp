@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "topology/error.hpp"
@@ -15,6 +17,15 @@ namespace polyring {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+
+/// Different in every process.
+std::uint64_t process_token() {
+  static const std::uint64_t token = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return token;
+}
 
 [[noreturn]] void fail(std::size_t bytes, const char* call) {
   const int error = errno;
@@ -27,6 +38,7 @@ constexpr std::size_t kPage = 4096;
 Segment::Segment(std::size_t bytes) {
   name_.bytes = (bytes + kPage - 1) / kPage * kPage;
   name_.process = getpid();
+  name_.token = process_token();
   name_.descriptor = memfd_create("polyring", MFD_CLOEXEC);
   if (name_.descriptor < 0) fail(bytes, "memfd_create");
   void* address = MAP_FAILED;
@@ -51,14 +63,20 @@ Segment::~Segment() {
 Segment::Segment(Segment&& other) noexcept : name_(std::exchange(other.name_, {})) {}
 
 Mapping::Mapping(const SegmentName& name) {
-  if (name.process == getpid()) {
+  if (name.token == process_token()) {
     address_ = name.address;
     return;
   }
   const int descriptor =
       open(fmt::format("/proc/{}/fd/{}", name.process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) fail(name.bytes, "open");
-  void* address = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* address = MAP_FAILED;
+  struct stat file {};
+  if (fstat(descriptor, &file) == 0 && static_cast<std::uint64_t>(file.st_size) < name.bytes) {
+    errno = ENXIO;  // some other file, whose end must not be passed
+  } else {
+    address = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  }
   const int error = errno;
   close(descriptor);
   errno = error;

@@ -29,6 +29,7 @@ void ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data, Ti
   const std::lock_guard lock(group_.mutex_);
   ThreadGroup::Mailbox& mailbox = group_.ranks_[static_cast<std::size_t>(to)];
   mailbox.offers.push_back({rank_, tag, data, ticket});
+  ++sends_[static_cast<std::size_t>(to)];
   mailbox.changed.notify_one();
 }
 
@@ -55,9 +56,12 @@ std::vector<ThreadTransport::Match> ThreadTransport::take_matches() {
 }
 
 std::vector<Rank> ThreadTransport::awaited() const {
-  std::set<Rank> sources;
-  for (const Want& want : wants_) sources.insert(want.source);
-  return {sources.begin(), sources.end()};
+  std::set<Rank> ranks;
+  for (const Want& want : wants_) ranks.insert(want.source);
+  for (Rank to = 0; to < size(); ++to) {
+    if (sends_[static_cast<std::size_t>(to)] > 0) ranks.insert(to);
+  }
+  return {ranks.begin(), ranks.end()};
 }
 
 bool ThreadTransport::poll(std::vector<Ticket>& done) {
@@ -70,7 +74,10 @@ bool ThreadTransport::poll(std::vector<Ticket>& done, std::unique_lock<std::mute
   auto& mailbox = group_.ranks_[static_cast<std::size_t>(rank_)];
   const std::size_t before = done.size();
   take_local(done);
-  done.insert(done.end(), mailbox.taken.begin(), mailbox.taken.end());
+  for (const ThreadGroup::Taken& taken : mailbox.taken) {
+    done.push_back(taken.ticket);
+    --sends_[static_cast<std::size_t>(taken.destination)];
+  }
   mailbox.taken.clear();
 
   const std::vector<Match> matches = take_matches();
@@ -86,7 +93,7 @@ bool ThreadTransport::poll(std::vector<Ticket>& done, std::unique_lock<std::mute
     lock.lock();
     for (const Match& match : matches) {
       ThreadGroup::Mailbox& sender = group_.ranks_[static_cast<std::size_t>(match.offer.source)];
-      sender.taken.push_back(match.offer.ticket);
+      sender.taken.push_back({rank_, match.offer.ticket});
       sender.changed.notify_one();
     }
   }
@@ -99,12 +106,8 @@ void ThreadTransport::wait(std::vector<Ticket>& done) {
   std::unique_lock lock(group_.mutex_);
   while (!poll(done, lock)) {
     if (mailbox.changed.wait_until(lock, limit) == std::cv_status::timeout) {
-      const std::vector<Rank> ranks = awaited();
-      throw Error(
-          ExitCode::timeout,
-          fmt::format("rank {} waited {} for {}; is it still running?", rank_, to_text(group_.timeout_),
-                      ranks.empty() ? std::string("a send to be received")
-                                    : fmt::format("rank {}", fmt::join(ranks, ", "))));
+      throw Error(ExitCode::timeout, fmt::format("rank {} waited {} in vain for rank {}", rank_,
+                                                 to_text(group_.timeout_), fmt::join(awaited(), ", ")));
     }
   }
 }

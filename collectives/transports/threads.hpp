@@ -30,10 +30,14 @@ class ThreadGroup {
     std::span<const std::byte> data;
     Ticket ticket;
   };
+  struct Taken {
+    Rank destination;
+    Ticket ticket;
+  };
   struct Mailbox {
     std::condition_variable changed;
-    std::deque<Offer> offers;   // to this rank, oldest first
-    std::vector<Ticket> taken;  // sends of this rank that have been received
+    std::deque<Offer> offers;  // to this rank, oldest first
+    std::vector<Taken> taken;  // sends of this rank that have been received
   };
 
   std::mutex mutex_;
@@ -46,7 +50,8 @@ class ThreadGroup {
 /// early is seen by ThreadSanitizer.
 class ThreadTransport final : public HostTransport {
  public:
-  ThreadTransport(ThreadGroup& group, Rank rank) : group_(group), rank_(rank) {}
+  ThreadTransport(ThreadGroup& group, Rank rank)
+      : group_(group), rank_(rank), sends_(static_cast<std::size_t>(group.size())) {}
 
   Rank rank() const override { return rank_; }
   int size() const override { return group_.size(); }
@@ -74,6 +79,7 @@ class ThreadTransport final : public HostTransport {
   ThreadGroup& group_;
   Rank rank_;
   std::deque<Want> wants_;
+  std::vector<int> sends_;  // to each rank, still in flight
 };
 
 /// Runs `body` on `ranks` threads and joins them. When one throws, the others' waits fail too, and the first

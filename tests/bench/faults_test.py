@@ -1,15 +1,19 @@
-"""A rank that dies or hangs ends the whole job, with a sentence that names who is missing. Either MPI."""
+"""A rank that dies or hangs ends the whole job, with a sentence that names who is missing; one that is late is waited
+for, and named. Either MPI."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import time
 
-from program import PROGRAM, TIMEOUT, ProgramTest, command, main
+from program import PROGRAM, SANITIZED, TIMEOUT, ProgramTest, command, main
 
 TIMEOUT_S = 3
 RANKS = 3
+LATE_S = 2
+LATE_ITERATIONS = 200 if SANITIZED else 3000  # for more seconds than it takes to stop a rank
 ENDLESS = ("-b", "8M", "-e", "8M", "-n", "1000000", "--timeout", TIMEOUT_S)
 
 
@@ -47,13 +51,17 @@ def ranks_below(job):
     return ranks
 
 
+def open_files(process):
+    return [os.readlink(entry.path) for entry in os.scandir(f"/proc/{process}/fd")]
+
+
 class Faults(ProgramTest):
-    def start(self, *words):
+    def start(self, *words, size=ENDLESS):
         """The job, once it measures, and its ranks."""
         output = (self.folder / "output").open("w", encoding="utf-8")
         self.addCleanup(output.close)
         job = subprocess.Popen(
-            command("allreduce", *ENDLESS, *words, ranks=RANKS),
+            command("allreduce", *size, *words, ranks=RANKS),
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )
         ranks = {}
@@ -90,10 +98,10 @@ class Faults(ProgramTest):
     def output(self):
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 
-    def ended(self, job, ranks, stopped=None):
+    def ended(self, job, ranks, stopped=None, patience=20):
         """The exit code of the job, which ends in time and leaves nothing but what we have stopped ourselves."""
         try:
-            code = job.wait(timeout=20)
+            code = job.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             self.fail(f"the job hangs\n{self.output()}")
         deadline = time.monotonic() + 10
@@ -109,6 +117,33 @@ class Faults(ProgramTest):
         # Who is missing is said by mpiexec, or by a rank that waits for it.
         self.assertRegex(self.output(), r"(?i)rank \d|process|pid \d+")
         self.assertIn(os.uname().nodename, self.output())
+
+    def test_a_rank_that_dies_over_shared_memory(self):
+        job, ranks = self.start("--algorithm", "multi-ring", "--transport", "shared")
+        # What it shares has no name that could stay behind.
+        files = [file for process in ranks.values() for file in open_files(process) if "polyring" in file]
+        self.assertIn("/memfd:polyring (deleted)", files)
+        self.assertEqual([file for file in files if file.startswith("/dev/shm")], [])
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        self.assertRegex(self.output(), rf"rank 1\b|PID {ranks[1]}\b")
+
+    def test_a_rank_that_is_late(self):
+        path = self.folder / "out.json"
+        size = ("-b", "2M", "-e", "2M", "-n", LATE_ITERATIONS, "--timeout", 30)
+        job, ranks = self.start("--algorithm", "multi-ring", "-J", path, size=size)
+        os.kill(ranks[1], signal.SIGSTOP)
+        time.sleep(LATE_S)
+        os.kill(ranks[1], signal.SIGCONT)
+        self.assertEqual(self.ended(job, ranks, patience=200), 0, self.output())
+        result = json.loads(path.read_text(encoding="utf-8"))
+        self.assertEqual([row["wrong"] for row in result["rows"]], [0, 0])
+        sentence = rf"rank 1 \({re.escape(os.uname().nodename)}\) came (?:late \d+ times, by up to )?(\d\.\d+) s"
+        for text in (self.output(), "\n".join(result["notes"])):
+            self.assertRegex(text, sentence)
+            late = float(re.search(sentence, text).group(1))
+            self.assertGreater(late, 0.7 * LATE_S)
+            self.assertLess(late, 1.5 * LATE_S)
 
     def timed_out(self, algorithm, sentence):
         """Another rank than the one that hangs says the sentence, and the job ends with the code for it."""

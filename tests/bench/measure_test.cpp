@@ -168,6 +168,50 @@ class MeasureTest {
     expect(slow == 10, fmt::format("{} iterations of 60 ms", slow));
   }
 
+  /// One rank is long about one iteration, and so comes late to the next.
+  void who_comes_late_is_named() {
+    constexpr milliseconds kLate{300};
+    const Rank last = world_.size() - 1;
+    int calls = 0;
+    std::vector<Rival> rivals;
+    rivals.push_back(rival("late", [&](const std::byte*, std::byte*) {
+      if (++calls == 5 && world_.rank() == last) std::this_thread::sleep_for(kLate);
+    }));
+    rivals.push_back(rival("in time", [](const std::byte*, std::byte*) {}));
+    const auto samples = measured(rivals, {.iterations = 10, .warmup = 1, .check = false}, false);
+    Stragglers stragglers;
+    for (const Samples& of_rival : samples) stragglers.add(of_rival.stragglers);
+    const std::vector<std::string> sentences = stragglers.sentences(world_);
+    if (world_.size() == 1) return expect(sentences.empty(), "a rank alone is late");
+    // What runs beside the test may delay another rank, too.
+    const std::string beginning = fmt::format("rank {} ({}) came ", last, world_.host(last));
+    const auto named = std::ranges::find_if(
+        sentences, [&](const std::string& sentence) { return sentence.starts_with(beginning); });
+    expect(named != sentences.end(), "who comes late is not named");
+  }
+
+  static constexpr double kUsual_us = 20e3;
+
+  void who_is_late() {
+    const auto late = [&](std::vector<double> waited_us) {
+      std::string ranks;
+      const std::vector<Seconds> by_rank = lateness(waited_us, kUsual_us);
+      for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+        if (by_rank[rank].value > 0) ranks += fmt::format("{} ", rank);
+      }
+      return ranks;
+    };
+    expect(late({0}).empty() && late({5, 5, 5}).empty(), "nobody is late");
+    expect(late({0, 199e3}).empty(), "less than ten iterations are late");
+    expect(late({0, 201e3}) == "0 " && late({201e3, 0}) == "1 ", "one of two is late");
+    expect(late({2e6, 2e6, 0, 2e6}) == "2 ", "one of four is late");
+    expect(late({2e6, 0, 0, 2e6}) == "1 2 ", "a host of two is late");
+    expect(late({2e6, 0, 0, 0}).empty(), "one comes early");
+    expect(late({0, -2e6, 0}) == "1 ", "one did not run");
+    expect(late({-2e6, -2e6}).empty(), "none ran");
+    expect(lateness(std::vector<double>{0, 3e6}, kUsual_us)[0] == Seconds{3}, "how late");
+  }
+
   /// The first trainer is alone; the second's buckets are delayed by the first one and by the last rank.
   void training_steps(bool overlap) {
     std::byte* const gradients = output_.get();
@@ -326,6 +370,8 @@ int main() {
     test.the_input_is_written_anew();
     test.who_is_wrong_is_not_timed();
     test.the_number_of_iterations_is_chosen();
+    test.who_comes_late_is_named();
+    test.who_is_late();
     for (const bool overlap : {true, false}) test.training_steps(overlap);
     test.computing_takes_its_time();
     return test.report() ? 0 : 1;

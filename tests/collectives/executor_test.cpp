@@ -220,7 +220,7 @@ TEST(Executor, GivesUpOnARankThatNeverComes) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::timeout);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 0 waited 50.0 ms for rank 1"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 0 waited 50.0 ms in vain for rank 1"));
   }
 }
 

@@ -1,0 +1,135 @@
+#include "tests/collectives/fabric.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "collectives/transports/composed.hpp"
+#include "collectives/transports/shared.hpp"
+#include "collectives/transports/threads.hpp"
+#include "topology/error.hpp"
+
+namespace polyring::testing {
+namespace {
+
+using Bytestrings = std::vector<std::vector<std::byte>>;
+
+/// Where threads come together.
+class Assembly {
+ public:
+  explicit Assembly(int ranks) : own_(static_cast<std::size_t>(ranks)) {}
+
+  Bytestrings allgather(Rank rank, std::span<const std::byte> bytes) {
+    std::unique_lock lock(mutex_);
+    own_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
+    const std::size_t round = round_;
+    if (++arrived_ == own_.size()) {
+      all_ = own_;
+      arrived_ = 0;
+      ++round_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return round_ != round; });
+    return all_;  // of this round: the next one cannot end before this rank has come again
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Bytestrings own_;
+  Bytestrings all_;
+  std::size_t arrived_ = 0;
+  std::size_t round_ = 0;
+};
+
+int host_of(Placement placement, Rank rank, int ranks) {
+  switch (placement) {
+    case Placement::one_host:
+      return 0;
+    case Placement::halves:
+      return rank < (ranks + 1) / 2 ? 0 : 1;
+    case Placement::all_but_one:
+      return rank < ranks - 1 ? 0 : 1;
+    case Placement::one_and_all:
+      return rank < 1 ? 0 : 1;
+    case Placement::in_turn:
+      return rank % 2;
+  }
+  return 0;
+}
+
+WaitRules rules_of(Rank rank, Seconds timeout) {
+  return {timeout, true, [rank, timeout](const std::string& what, const std::vector<Rank>& whom) {
+            throw Error(ExitCode::timeout, fmt::format("rank {} waited {} for {} of rank {}", rank,
+                                                       to_text(timeout), what, fmt::join(whom, ", ")));
+          }};
+}
+
+std::unique_ptr<Transport> make_shared(const Fabric& fabric, Rank rank, int ranks, Assembly& assembly,
+                                       Seconds timeout) {
+  SharedGroup group{rank, ranks, {}, {}, rules_of(rank, timeout)};
+  for (Rank other = 0; other < ranks; ++other) {
+    if (host_of(fabric.placement, other, ranks) == host_of(fabric.placement, rank, ranks)) {
+      group.members.push_back(other);
+    }
+  }
+  group.allgather = [&assembly, rank](std::span<const std::byte> bytes) {
+    return assembly.allgather(rank, bytes);
+  };
+  std::string why;
+  SharedOptions options;
+  if (fabric.streaming) options.streaming = Bytes{1};
+  std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
+  if (!transport) throw Error(ExitCode::not_available, why);
+  return transport;
+}
+
+}  // namespace
+
+std::string Fabric::name() const {
+  constexpr const char* kPlacements[] = {"one_host", "halves", "all_but_one", "one_and_all", "in_turn"};
+  switch (kind) {
+    case Kind::threads:
+      return "threads";
+    case Kind::shared:
+      return streaming ? "shared_streaming" : "shared";
+    case Kind::composed:
+      return fmt::format("composed_{}", kPlacements[static_cast<int>(placement)]);
+  }
+  return "";
+}
+
+std::vector<Fabric> fabrics() {
+  std::vector<Fabric> all{
+      {Fabric::Kind::threads}, {Fabric::Kind::shared}, {Fabric::Kind::shared, Placement::one_host, true}};
+  for (const Placement placement :
+       {Placement::halves, Placement::all_but_one, Placement::one_and_all, Placement::in_turn}) {
+    all.push_back({Fabric::Kind::composed, placement});
+  }
+  return all;
+}
+
+void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body, Seconds timeout) {
+  if (fabric.kind == Fabric::Kind::threads) return run_ranks(ranks, body, timeout);
+  Assembly assembly(ranks);
+  ThreadGroup between(ranks, timeout);
+  run_ranks(ranks, [&](ThreadTransport& threads) {
+    const Rank rank = threads.rank();
+    std::unique_ptr<Transport> transport = make_shared(fabric, rank, ranks, assembly, timeout);
+    if (fabric.kind == Fabric::Kind::composed) {
+      transport = compose(std::move(transport), std::make_unique<ThreadTransport>(between, rank),
+                          rules_of(rank, timeout));
+    }
+    try {
+      body(*transport);
+    } catch (...) {
+      assembly.allgather(rank, {});
+      throw;
+    }
+    assembly.allgather(rank, {});
+  });
+}
+
+}  // namespace polyring::testing

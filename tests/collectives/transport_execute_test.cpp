@@ -1,0 +1,310 @@
+// What every transport must do for whole allreduces: each algorithm of the catalogue, in every shape,
+// exactly; the same bits whatever happens around it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "collectives/catalogue.hpp"
+#include "collectives/executor.hpp"
+#include "collectives/half.hpp"
+#include "collectives/payload.hpp"
+#include "tests/collectives/fabric.hpp"
+#include "tests/collectives/sweep.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using testing::Fabric;
+
+/// A rank's input and output, from the library or, at odd addresses, from anywhere.
+class Buffers {
+ public:
+  Buffers(Transport& transport, std::size_t bytes)
+      : input_(transport.allocate({bytes + 1})),
+        output_(transport.allocate({bytes + 1})),
+        other_input_(bytes + 2),
+        other_output_(bytes + 2) {}
+
+  std::byte* input(bool library) { return library ? input_.get() : other_input_.data() + 1; }
+  std::byte* output(bool library) { return library ? output_.get() : other_output_.data() + 1; }
+
+ private:
+  Memory input_;
+  Memory output_;
+  std::vector<std::byte> other_input_;
+  std::vector<std::byte> other_output_;
+};
+
+struct Case {
+  Plan plan;
+  Count count = 0;
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+
+  Executor executor(Transport& transport) const {
+    return Executor(make_schedule(plan, transport.size(), count, size_of(kind)), kind, op, transport);
+  }
+};
+
+std::string to_text(const Case& test) {
+  return fmt::format("{} of {} {}, {}", to_text(test.plan), test.count, to_text(test.kind), to_text(test.op));
+}
+
+/// This rank's part: in place and out of it, in both kinds of buffers, with one executor.
+void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
+  const Payload payload(test.kind, test.op, transport.size());
+  const auto bytes = static_cast<std::size_t>(test.count * size_of(test.kind));
+  Executor executor = test.executor(transport);
+  for (const bool library : {true, false}) {
+    for (const bool in_place : {false, true}) {
+      std::byte* const output = buffers.output(library);
+      std::byte* const input = in_place ? output : buffers.input(library);
+      std::memset(output, 0xff, bytes);
+      payload.fill(transport.rank(), input, test.count);
+      const std::vector<std::byte> before(input, input + bytes);
+      output[bytes] = std::byte{0x5a};
+      executor.run(input, output);
+      ASSERT_EQ(payload.wrong(output, test.count), 0)
+          << to_text(test) << (in_place ? ", in place" : "") << (library ? ", of the library" : "")
+          << ", on rank " << transport.rank();
+      ASSERT_EQ(output[bytes], std::byte{0x5a}) << to_text(test) << ": wrote beyond its end";
+      const bool written = !in_place && std::memcmp(input, before.data(), bytes) != 0;
+      ASSERT_FALSE(written) << to_text(test) << ": wrote to its input";
+    }
+  }
+}
+
+class EveryTransportExecutes : public ::testing::TestWithParam<Fabric> {};
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, EveryTransportExecutes, ::testing::ValuesIn(testing::fabrics()),
+                         [](const auto& row) { return row.param.name(); });
+
+TEST_P(EveryTransportExecutes, EveryAlgorithmShapeAndSize) {
+  // Slices of it are longer than what is copied rather than read in place.
+  constexpr Count kLong = 6 * Payload::kPeriod + 1;
+  for (const int ranks : {1, 2, 3, 4, 6}) {
+    testing::run_over(GetParam(), ranks, [&](Transport& transport) {
+      Buffers buffers(transport, kLong * sizeof(float));
+      for (const Algorithm& algorithm : algorithms()) {
+        for (const Plan& plan : testing::plans_of(algorithm, ranks, sizeof(float))) {
+          for (const Count count : testing::awkward_counts(ranks)) {
+            expect_right(transport, buffers, {plan, count});
+          }
+          if (plan.chunk.value == 0) expect_right(transport, buffers, {plan, kLong});
+        }
+      }
+    });
+  }
+}
+
+TEST_P(EveryTransportExecutes, EveryKindAndOperation) {
+  constexpr Count kCount = 3 * Payload::kPeriod + 1;
+  testing::run_over(GetParam(), 3, [](Transport& transport) {
+    Buffers buffers(transport, kCount * 8);
+    for (const std::string& algorithm : testing::algorithm_names()) {
+      const Plan plan{algorithm, {3}, {}, 2, {8192}};
+      for (const ElementKind kind : kElementKinds) {
+        for (const ReduceOp op : kReduceOps) expect_right(transport, buffers, {plan, kCount, kind, op});
+      }
+    }
+  });
+}
+
+TEST_P(EveryTransportExecutes, AMegabyteInManyChunks) {
+  constexpr Count kCount = (1 << 18) + 3;
+  testing::run_over(GetParam(), 4, [&](Transport& transport) {
+    Buffers buffers(transport, kCount * sizeof(float));
+    for (const std::string& algorithm : testing::algorithm_names()) {
+      expect_right(transport, buffers, {{algorithm, {4}, {}, 2, {1 << 16}}, kCount});
+    }
+    expect_right(transport, buffers, {{"multi-ring", {2, 2}, {"direct", "ring"}, 2, {1 << 16}}, kCount});
+  });
+}
+
+/// Fractions of every size: the order of the additions shows in the last bits.
+std::vector<float> fractions(Rank rank, Count count) {
+  std::mt19937 random(static_cast<unsigned>(rank) + 1);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    value = std::ldexp(static_cast<float>(random() % 10000), -static_cast<int>(random() % 16));
+    if (random() % 2 == 0) value = -value;
+  }
+  return values;
+}
+
+std::vector<std::byte> as_kind(ElementKind kind, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(size_of(kind)));
+  const auto put = [&](std::size_t i, auto value) {
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (kind == ElementKind::float16) {
+      put(i, to_float16(values[i]));
+    } else if (kind == ElementKind::bfloat16) {
+      put(i, to_bfloat16(values[i]));
+    } else {
+      put(i, values[i]);
+    }
+  }
+  return bytes;
+}
+
+std::vector<float> as_floats(ElementKind kind, const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / static_cast<std::size_t>(size_of(kind)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (kind == ElementKind::float32) {
+      std::memcpy(&values[i], bytes.data() + i * sizeof(float), sizeof(float));
+      continue;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
+    values[i] = kind == ElementKind::float16 ? to_float(Float16{bits}) : to_float(Bfloat16{bits});
+  }
+  return values;
+}
+
+constexpr ElementKind kRounded[] = {ElementKind::float16, ElementKind::bfloat16, ElementKind::float32};
+
+TEST_P(EveryTransportExecutes, WithTheSameBitsOnAllRanksFromRunToRunAndInAnyBuffer) {
+  constexpr Count kCount = 3000;
+  for (const ElementKind kind : kRounded) {
+    for (const std::string& algorithm : testing::algorithm_names()) {
+      const Case test{{algorithm, {4}, {}, 2, {4000}}, kCount, kind};
+      const auto bytes = static_cast<std::size_t>(kCount * size_of(kind));
+      std::vector<std::vector<std::byte>> results;
+      std::mutex mutex;
+      for (int repetition = 0; repetition < 2; ++repetition) {
+        testing::run_over(GetParam(), 4, [&](Transport& transport) {
+          const std::vector<std::byte> input = as_kind(kind, fractions(transport.rank(), kCount));
+          Buffers buffers(transport, bytes);
+          Executor executor = test.executor(transport);
+          for (const bool library : {true, false}) {
+            for (const bool in_place : {false, true}) {
+              std::byte* const output = buffers.output(library);
+              std::byte* const from = in_place ? output : buffers.input(library);
+              std::memcpy(from, input.data(), bytes);
+              // Now this rank comes last, now another.
+              if (repetition == transport.rank()) std::this_thread::sleep_for(std::chrono::microseconds(300));
+              executor.run(from, output);
+              const std::lock_guard lock(mutex);
+              results.emplace_back(output, output + bytes);
+            }
+          }
+        });
+      }
+      ASSERT_EQ(results.size(), 32u);
+      for (const auto& result : results) ASSERT_EQ(result, results.front()) << to_text(test);
+    }
+  }
+}
+
+/// Algorithms that reduce in one step: the guarantee of executor.hpp says what comes out.
+TEST_P(EveryTransportExecutes, OneStepRoundsOnceAndAddsInTheOrderOfTheRanks) {
+  constexpr Count kCount = 3000;
+  constexpr int kRanks = 5;
+  for (const ElementKind kind : kRounded) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
+      std::vector<float> sum(kCount);
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        const std::vector<float> input = as_floats(kind, as_kind(kind, fractions(rank, kCount)));
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = rank == 0 ? input[i] : sum[i] + input[i];
+      }
+      if (op == ReduceOp::avg) {
+        for (float& value : sum) value /= kRanks;
+      }
+      const std::vector<std::byte> expected = as_kind(kind, sum);
+      for (const char* algorithm : {"one-shot", "direct"}) {
+        const Case test{{algorithm, {kRanks}, {}, 1, {}}, kCount, kind, op};
+        testing::run_over(GetParam(), kRanks, [&](Transport& transport) {
+          const std::vector<std::byte> input = as_kind(kind, fractions(transport.rank(), kCount));
+          std::vector<std::byte> output(input.size());
+          test.executor(transport).run(input.data(), output.data());
+          EXPECT_EQ(output, expected) << to_text(test);
+        });
+      }
+    }
+  }
+}
+
+TEST_P(EveryTransportExecutes, WaitsForARankThatComesLate) {
+  constexpr Count kCount = 5 * Payload::kPeriod;
+  testing::run_over(GetParam(), 4, [&](Transport& transport) {
+    Buffers buffers(transport, kCount * sizeof(float));
+    if (transport.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    expect_right(transport, buffers, {{"multi-ring", {2, 2}, {}, 2, {4096}}, kCount});
+  });
+}
+
+TEST_P(EveryTransportExecutes, GivesUpOnARankThatNeverComes) {
+  for (const Rank absent : {0, 2}) {
+    testing::run_over(
+        GetParam(), 3,
+        [&](Transport& transport) {
+          if (transport.rank() == absent) return;
+          std::vector<std::byte> data(400);
+          Executor executor = Case{{"direct", {3}, {}, 1, {}}, 100}.executor(transport);
+          try {
+            executor.run(data.data(), data.data());
+            ADD_FAILURE() << "rank " << transport.rank() << " finished";
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ExitCode::timeout);
+            EXPECT_THAT(error.what(), ::testing::HasSubstr(fmt::format("rank {}", absent)));
+          }
+        },
+        Seconds{0.1});
+  }
+}
+
+TEST_P(EveryTransportExecutes, SeveralExecutorsByTurns) {
+  constexpr Count kMost = 2 * Payload::kPeriod;
+  testing::run_over(GetParam(), 4, [&](Transport& transport) {
+    const Payload payload(ElementKind::float32, ReduceOp::sum, 4);
+    std::vector<Executor> executors;
+    std::vector<Count> counts;
+    for (const std::string& algorithm : testing::algorithm_names()) {
+      counts.push_back(kMost - static_cast<Count>(counts.size()) * 211);
+      executors.push_back(Case{{algorithm, {4}, {}, 2, {1024}}, counts.back()}.executor(transport));
+    }
+    Buffers buffers(transport, kMost * sizeof(float));
+    for (std::size_t turn = 0; turn < 5 * executors.size(); ++turn) {
+      const std::size_t at = turn * 3 % executors.size();
+      payload.fill(transport.rank(), buffers.input(true), counts[at]);
+      executors[at].run(buffers.input(true), buffers.output(true));
+      ASSERT_EQ(payload.wrong(buffers.output(true), counts[at]), 0) << executors[at].algorithm();
+    }
+  });
+}
+
+TEST_P(EveryTransportExecutes, InMemoryThatComesAndGoes) {
+  // One segment after another takes the place of the last.
+  constexpr Count kCount = 4 * Payload::kPeriod;
+  testing::run_over(GetParam(), 3, [&](Transport& transport) {
+    for (int round = 0; round < 100; ++round) {
+      Buffers buffers(transport, static_cast<std::size_t>(kCount + round) * sizeof(float));
+      expect_right(transport, buffers, {{"direct", {3}, {}, 1, {}}, kCount + round});
+    }
+  });
+}
+
+TEST_P(EveryTransportExecutes, InMoreMemoryThanRanksCanReach) {
+  // More pieces than a board has places for, on one rank; the last ones are anywhere.
+  constexpr Count kCount = 4 * Payload::kPeriod;
+  testing::run_over(GetParam(), 3, [&](Transport& transport) {
+    std::vector<Memory> taken;
+    for (int i = 0; transport.rank() == 0 && i < 600; ++i) taken.push_back(transport.allocate({8192}));
+    Buffers buffers(transport, kCount * sizeof(float));
+    expect_right(transport, buffers, {{"direct", {3}, {}, 1, {}}, kCount});
+    expect_right(transport, buffers, {{"ring", {3}, {}, 2, {4096}}, kCount});
+  });
+}
+
+}  // namespace
+}  // namespace polyring

@@ -79,7 +79,7 @@ class Race:
         ran = self.launch(outcome, launch, name, words, racing)
         found = results.contests(launch.name, ran.result)
         if not found:
-            raise launching.Failed("neither Polyring nor a rival has a right result", launching.WRONG_RESULT)
+            raise launching.Failed("there is no right result of Polyring beside one of a rival", launching.WRONG_RESULT)
         outcome.contests += found
 
     def heat(self, outcome, launch, rivals):
@@ -127,7 +127,7 @@ class Race:
     def goals(self):
         """How many there are, and how many are met: a work's are met when they are in every placement."""
         met = [outcome.work.name for outcome in self.outcomes
-               if (verdicts := outcome.verdicts()) and all(verdict.all_met for verdict in verdicts)]
+               if (verdicts := outcome.verdicts()) and all(verdict.all_met(outcome.work.goal) for verdict in verdicts)]
         return len(self.outcomes), len(met)
 
     def report(self, head):

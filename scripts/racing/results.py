@@ -53,9 +53,8 @@ class Verdict:
     met: bool
     bound_met: bool | None  # None: no goal, or no bound is known
 
-    @property
-    def all_met(self):
-        return self.met and self.bound_met is not False
+    def all_met(self, goal):
+        return self.met and (goal.of_bound is None or bool(self.bound_met))
 
 
 def low_rank(count):
@@ -137,7 +136,7 @@ def by_launch(found):
     groups = {}
     for contest in found:
         groups.setdefault((contest.placement, contest.launch), []).append(contest)
-    return [merged(rounds) for rounds in groups.values()]
+    return [contest for rounds in groups.values() if (contest := merged(rounds)).rivals]
 
 
 def verdicts(goal, found):

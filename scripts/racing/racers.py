@@ -1,0 +1,169 @@
+"""A race: works, each with its launches, heats and rounds, and what came of them."""
+
+import collections
+import dataclasses
+import functools
+
+from racing import launching, results, tables, works
+
+HEAT_FACTOR = 2  # who needs longer than this times the fastest in a heat does not race
+OWN_CHOICE = "mpi"
+QUICK_ITERATIONS = 3
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of a work."""
+
+    work: works.Work
+    launches: list  # one dictionary for each that was tried
+    contests: list  # of all launches and rounds
+    loads: dict  # of this machine, {launch: the highest}
+
+    def verdicts(self):
+        return results.verdicts(self.work.goal, self.contests)
+
+
+class Race:
+    """`programs` has polyring built with each MPI, or a sentence why there is none; results go to `folder`."""
+
+    def __init__(self, programs, folder, quick, rounds, say):
+        self.programs = programs
+        self.folder = folder
+        self.quick = quick
+        self.rounds = rounds
+        self.say = say
+        self.outcomes = []
+        self.left_out = collections.Counter()  # sentences
+        self.failed = []  # (sentence, exit code)
+        self.wrong = []  # sentences
+        self.versions = {}
+
+    def run(self, work, place):
+        outcome = Outcome(work, [], [], {})
+        heats = {}  # by MPI: the rivals that race
+        self.outcomes.append(outcome)
+        for round_number in range(1, self.rounds + 1):
+            for launch in works.LAUNCHES:
+                self.say(f"[{place}] {work.name}, {launch.name}" + (f", round {round_number}" if self.rounds > 1 else ""))
+                try:
+                    self.race(outcome, launch, round_number, heats)
+                except launching.Failed as failure:
+                    self.take_failure(outcome, launch, failure)
+
+    def take_failure(self, outcome, launch, failure):
+        sentence = f"{outcome.work.name}, {launch.name}: {failure}"
+        self.say(f"  {'left out' if failure.code == launching.NOT_AVAILABLE else 'failed'}: {failure}")
+        outcome.launches.append({"launch": launch.name, "failed": str(failure), "code": failure.code})
+        if failure.code == launching.NOT_AVAILABLE:
+            self.left_out[f"{launch.name}{' between emulated hosts' if outcome.work.hosts.emulated else ''}: {failure}"] += 1
+        elif failure.code == launching.WRONG_RESULT:
+            self.wrong.append(sentence)
+        else:
+            self.failed.append((sentence, failure.code))
+
+    def race(self, outcome, launch, round_number, heats):
+        work = outcome.work
+        self.check(launch, work.hosts)
+        rivals = [f"{OWN_CHOICE}:all", *(["gloo:all"] if self.has_gloo(launch) else [])]
+        if work.heat and not self.quick:
+            if launch.mpi not in heats:
+                heats[launch.mpi] = self.heat(outcome, launch, rivals)
+            rivals = [name for name in heats[launch.mpi] if launch.has_gloo or not name.startswith("gloo:")]
+        words = list(work.quick if self.quick else work.command)
+        words += ["-n", str(min(work.iterations, QUICK_ITERATIONS) if self.quick else work.iterations)]
+        if words[0] == "allreduce" and work.warmup is not None:
+            words += ["-w", str(work.warmup)]
+        racing = [results.POLYRING, OWN_CHOICE, *(name for name in rivals if name != OWN_CHOICE)]
+        name = f"{work.name}-{launch.name}" + (f"-{round_number}" if self.rounds > 1 else "")
+        ran = self.launch(outcome, launch, name, words, racing)
+        found = results.contests(launch.name, ran.result)
+        if not found:
+            raise launching.Failed("there is no right result of Polyring beside one of a rival", launching.WRONG_RESULT)
+        outcome.contests += found
+
+    def heat(self, outcome, launch, rivals):
+        """The rivals that have a chance."""
+        words = [*outcome.work.heat, "-n", "1", "-w", "0"]
+        ran = self.launch(outcome, launch, f"{outcome.work.name}-{launch.mpi}-heat", words, [OWN_CHOICE, *rivals])
+        names = results.promising(ran.result, HEAT_FACTOR)
+        outcome.launches[-1]["promising"] = names
+        return names
+
+    def launch(self, outcome, launch, name, words, racing):
+        path = self.folder / f"{name}.json"
+        words = [*words, "--algorithm", ",".join(racing)]
+        ran = launching.run(launch, outcome.work.hosts, self.programs[launch.mpi], words, path)
+        outcome.launches.append({"launch": launch.name, "command": ran.command, "seconds": round(ran.seconds, 1),
+                                 "load": round(ran.load, 2), "result": path.name, "wrong": ran.wrong})
+        outcome.loads[launch.name] = max(ran.load, outcome.loads.get(launch.name, 0))
+        self.wrong += [f"{outcome.work.name}, {launch.name}: {sentence}" for sentence in ran.wrong]
+        self.versions |= {launch.mpi: ran.result["versions"]["mpi"], "compiler": ran.result["versions"]["compiler"]}
+        return ran
+
+    def check(self, launch, hosts):
+        """Throws Failed where this cannot be launched."""
+        program = self.programs[launch.mpi]
+        why = program if isinstance(program, str) else ""
+        if not why and hosts.emulated:
+            why = why_not_emulated(launch.mpi)
+        if why:
+            raise launching.Failed(why, launching.NOT_AVAILABLE)
+
+    def has_gloo(self, launch):
+        if not launch.has_gloo:
+            return False
+        if why := why_no_gloo(self.programs[launch.mpi]):
+            self.left_out[f"Gloo: {why}"] += 1
+        return not why
+
+    def exit_code(self):
+        if self.wrong:
+            return launching.WRONG_RESULT
+        if self.failed:
+            return self.failed[0][1]
+        return launching.NOT_AVAILABLE if self.left_out else 0
+
+    def goals(self):
+        """How many there are, and how many are met: a work's are met when they are in every placement."""
+        met = [outcome.work.name for outcome in self.outcomes
+               if (verdicts := outcome.verdicts()) and all(verdict.all_met(outcome.work.goal) for verdict in verdicts)]
+        return len(self.outcomes), len(met)
+
+    def report(self, head):
+        """The tables, and all that was left out, failed or was wrong."""
+        number, met = self.goals()
+        machine = head["machine"]
+        versions = ", ".join(self.versions.values())
+        parts = [
+            f"# Polyring {head['commit']} against its rivals, {head['created']}\n",
+            f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
+            tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
+            f"{met} of {number} works meet their goals" + (", but --quick is no measurement" if self.quick else "") + ".\n",
+            "Each launch, with the load of the machine when it began:\n",
+            tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.loads) for outcome in self.outcomes]),
+        ]
+        faults = [f"Wrong: {sentence}" for sentence in self.wrong] + [f"Failed: {sentence}" for sentence, _ in self.failed]
+        faults += [f"Left out {count} time{'s' if count > 1 else ''}: {sentence}" for sentence, count in self.left_out.items()]
+        if not head["complete"]:
+            faults.append("Interrupted: not all works were raced.")
+        return "\n".join([*parts, *(f"- {fault}" for fault in faults)]) + ("\n" if faults else "")
+
+    def as_json(self):
+        number, met = self.goals()
+        made = []
+        for outcome in self.outcomes:
+            work = outcome.work
+            made.append({
+                "work": work.name, "what": work.what, "goal": dataclasses.asdict(work.goal), "launches": outcome.launches,
+                "contests": [dataclasses.asdict(contest) for contest in results.by_launch(outcome.contests)],
+                "verdicts": [{"placement": verdict.contest.placement, "launch": verdict.contest.launch,
+                              "best_rival": verdict.contest.best.algorithm, "of_bound": verdict.contest.of_bound,
+                              "met": verdict.met, "bound_met": verdict.bound_met} for verdict in outcome.verdicts()],
+            })
+        return {"versions": self.versions, "works": made, "goals": number, "goals_met": met, "wrong": self.wrong,
+                "failed": [sentence for sentence, _ in self.failed], "left_out": dict(self.left_out)}
+
+
+why_not_emulated = functools.cache(launching.why_not_emulated)
+why_no_gloo = functools.cache(launching.why_no_gloo)

@@ -1,0 +1,165 @@
+"""From polyring's result files to who won by how much.
+
+Polyring and the rivals of a launch took turns, so that the i-th samples of two of them belong together: a ratio is the
+median of the ratios of those pairs, and its 95 % interval comes from order statistics, as in reports/statistics.cpp.
+"""
+
+import dataclasses
+import math
+import statistics
+
+POLYRING = "multi-ring"
+CONFIDENCE = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    median: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Rival:
+    algorithm: str
+    time_us: Estimate
+    ratio: Estimate  # its time over Polyring's
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """Polyring and the rivals of one launch, in one placement of the buffers."""
+
+    launch: str
+    placement: str  # "out-of-place", "in-place" or "step"
+    time_us: Estimate  # Polyring's
+    bound_us: float | None
+    rivals: tuple
+
+    @property
+    def best(self):
+        return min(self.rivals, key=lambda rival: rival.ratio.median)
+
+    @property
+    def of_bound(self):
+        return self.time_us.median / self.bound_us if self.bound_us else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A work in one placement: what the launch of the best rival gave, and whether that is enough."""
+
+    contest: Contest
+    met: bool
+    bound_met: bool | None  # None: no goal, or no bound is known
+
+    def all_met(self, goal):
+        return self.met and (goal.of_bound is None or bool(self.bound_met))
+
+
+def low_rank(count):
+    """Of sorted samples, the low-th smallest and the low-th largest hold the median with 95 % confidence."""
+    tail = 1 / 2**count
+    low = 1
+    while 2 * (low + 1) <= count:
+        tail += math.comb(count, low) / 2**count
+        if 1 - 2 * tail < CONFIDENCE:
+            break
+        low += 1
+    return low
+
+
+def estimate(samples):
+    ordered = sorted(samples)
+    low = low_rank(len(ordered))
+    return Estimate(statistics.median(ordered), ordered[low - 1], ordered[-low])
+
+
+def pairwise(rival, ours):
+    return estimate([a / b for a, b in zip(rival, ours, strict=True)])
+
+
+def over_rounds(estimates):
+    """The median of the medians; the interval holds those of all rounds, since rounds differ by more than samples."""
+    return Estimate(statistics.median(one.median for one in estimates), min(one.low for one in estimates),
+                    max(one.high for one in estimates))
+
+
+def samples_of(result):
+    """{placement: {algorithm: samples in us}} and {placement: bound in us} of a result file of one size."""
+    samples, bounds = {}, {}
+    for row in result["rows"]:
+        if result["kind"] == "train":
+            placement, bound = "step", None
+            of_row = [1e3 * (step - row["compute_ms"]) for step in row["iteration_ms"]["samples"]]
+        else:
+            placement, bound = "in-place" if row["in_place"] else "out-of-place", row["bound_us"]
+            of_row = row["time_us"]["samples"]
+        of_placement = samples.setdefault(placement, {})
+        if row["algorithm"] in of_placement:
+            raise ValueError(f"{row['algorithm']} is there twice, {placement}")
+        of_placement[row["algorithm"]] = of_row
+        bounds[placement] = bound
+    return samples, bounds
+
+
+def contests(launch, result):
+    """A contest for each placement in which Polyring and a rival were right."""
+    samples, bounds = samples_of(result)
+    found = []
+    for placement, of_placement in samples.items():
+        ours = of_placement.pop(POLYRING, None)
+        if ours is None or not of_placement:
+            continue
+        rivals = tuple(Rival(name, estimate(theirs), pairwise(theirs, ours)) for name, theirs in of_placement.items())
+        found.append(Contest(launch, placement, estimate(ours), bounds[placement], rivals))
+    return found
+
+
+def merged(rounds):
+    """One contest of the same contest in several rounds; of the rivals, those that were in all of them."""
+    first = rounds[0]
+    if len(rounds) == 1:
+        return first
+    bounds = [contest.bound_us for contest in rounds if contest.bound_us]
+    rivals = []
+    for name in (rival.algorithm for rival in first.rivals):
+        same = [rival for contest in rounds for rival in contest.rivals if rival.algorithm == name]
+        if len(same) == len(rounds):
+            rivals.append(Rival(name, over_rounds([rival.time_us for rival in same]), over_rounds([rival.ratio for rival in same])))
+    return Contest(first.launch, first.placement, over_rounds([contest.time_us for contest in rounds]),
+                   statistics.median(bounds) if bounds else None, tuple(rivals))
+
+
+def by_launch(found):
+    """Of the contests of all launches and rounds of a work, one for each launch and placement."""
+    groups = {}
+    for contest in found:
+        groups.setdefault((contest.placement, contest.launch), []).append(contest)
+    return [contest for rounds in groups.values() if (contest := merged(rounds)).rivals]
+
+
+def verdicts(goal, found):
+    """One for each placement, against the rival that came closest in any launch."""
+    of_placement = {}
+    for contest in by_launch(found):
+        before = of_placement.get(contest.placement)
+        if before is None or contest.best.ratio.median < before.best.ratio.median:
+            of_placement[contest.placement] = contest
+    made = []
+    for contest in of_placement.values():
+        bounded = goal.of_bound is not None and contest.of_bound is not None
+        made.append(Verdict(contest, goal.met_by(contest.best.ratio), contest.of_bound <= goal.of_bound if bounded else None))
+    return made
+
+
+def promising(result, factor):
+    """Of a heat: the algorithms that are at most `factor` times as slow as the fastest, at some size and placement."""
+    medians = {}
+    for row in result["rows"]:
+        medians.setdefault((row["size_bytes"], row["in_place"]), {})[row["algorithm"]] = row["time_us"]["median"]
+    names = {}  # in order
+    for times in medians.values():
+        least = min(times.values())
+        names |= {name: None for name, time in times.items() if time <= factor * least}
+    return list(names)

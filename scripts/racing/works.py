@@ -1,0 +1,123 @@
+"""What is raced: a work for each line of the goals, and the launches of each library that race in it."""
+
+import dataclasses
+
+FRACTION_OF_MEMORY = 0.7  # of the memory-bandwidth bound, on one host
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """Of the best rival's time over Polyring's: at least `ratio`, or `ahead` of it, or `not slower`."""
+
+    kind: str  # "ratio", "ahead" or "not slower"
+    ratio: float = 1.0
+    of_bound: float | None = None  # Polyring's time is at most so many times the bound
+
+    def text(self):
+        return {"ratio": f">= {self.ratio:g}", "ahead": "> 1, sure", "not slower": ">= 1, or unsure"}[self.kind]
+
+    def met_by(self, ratio):
+        """`ahead` and `not slower` are decided by the interval; a ratio's goal by the median."""
+        if self.kind == "ahead":
+            return ratio.low > 1
+        return (ratio.high if self.kind == "not slower" else ratio.median) >= self.ratio
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """One library in one configuration, which runs beside Polyring built with the same MPI."""
+
+    name: str
+    mpi: str  # as scripts/emulate --mpi
+    options: tuple = ()  # of its mpirun
+    has_gloo: bool = False
+
+
+LAUNCHES = (
+    Launch("openmpi", "openmpi", ("--mca", "btl_vader_single_copy_mechanism", "cma"), has_gloo=True),
+    Launch("openmpi-no-cma", "openmpi", ("--mca", "btl_vader_single_copy_mechanism", "none")),
+    Launch("mpich", "mpich"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hosts:
+    """Where ranks are: on this host, or on the emulated ones that `options` of scripts/emulate make."""
+
+    ranks: int
+    options: tuple = ()
+
+    @property
+    def emulated(self):
+        return bool(self.options)
+
+
+def host(ranks):
+    return Hosts(ranks)
+
+
+def cluster(nodes, per_node, *options):
+    shape = ("--nodes", str(nodes), "--ranks-per-node", str(per_node), "--rate", "200mbit")
+    return Hosts(nodes * per_node, shape + options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    name: str
+    what: str
+    hosts: Hosts
+    goal: Goal
+    command: tuple  # of polyring, without the rivals and the number of iterations
+    iterations: int
+    warmup: int | None = 1  # None: the command has none
+    quick: tuple = ()  # in place of `command` with --quick
+    heat: tuple = ()  # a cheaper command that finds the rivals that have a chance; empty: all race
+
+
+def sizes(size, *options):
+    return ("allreduce", "-b", size, "-e", size, *options)
+
+
+def steps(bucket):
+    return ("train", "--model", "resnet50", "--bucket", bucket, "--no-overlap", "--compute-ms", "1", "-o", "sum")
+
+
+def host_work(name, what, ranks, size, goal, iterations, *options):
+    smaller = "1M" if size.endswith("M") else size
+    return Work(name, what, host(ranks), goal, sizes(size, *options), iterations, 3, sizes(smaller, *options))
+
+
+def cluster_work(name, what, hosts, size, goal, iterations):
+    """With large payloads the slowest rivals need a minute for each iteration: those race at a quarter of it only."""
+    large = size.endswith("M")
+    return Work(name, what, hosts, goal, sizes(size), iterations, 1, sizes("1M" if large else size),
+                sizes("4M") if large else ())
+
+
+AHEAD = Goal("ahead")
+NEAR_BOUND = Goal("ahead", of_bound=1.25)
+
+WORKS = (
+    host_work("host-64M-library", "2 ranks on this host, 64 MiB, the library's own buffers", 2, "64M",
+              Goal("ratio", 3.5, 1 / FRACTION_OF_MEMORY), 20, "--buffers", "library"),
+    host_work("host-64M-malloc", "2 ranks on this host, 64 MiB, buffers from malloc", 2, "64M", Goal("ratio", 2.0), 20,
+              "--buffers", "malloc"),
+    host_work("host-1M", "2 ranks on this host, 1 MiB", 2, "1M", Goal("ratio", 1.5), 200),
+    host_work("host-8B", "2 ranks on this host, 8 B", 2, "8", Goal("not slower"), 1000),
+    host_work("host-1K", "2 ranks on this host, 1 KiB", 2, "1K", Goal("not slower"), 1000),
+    host_work("host-16M-4ranks", "4 ranks on this host, 16 MiB", 4, "16M", Goal("ratio", 1.5), 20),
+    host_work("host-16M-8ranks", "8 ranks on this host, 16 MiB", 8, "16M", Goal("ratio", 1.5), 20),
+    cluster_work("cluster-4x4-16M", "4 hosts x 4 ranks, 16 MiB", cluster(4, 4), "16M", Goal("ratio", 1.7, 1.15), 6),
+    cluster_work("cluster-2x2", "2 hosts x 2 ranks, 16 MiB", cluster(2, 2), "16M", NEAR_BOUND, 6),
+    cluster_work("cluster-4x2", "4 hosts x 2 ranks, 16 MiB", cluster(4, 2), "16M", NEAR_BOUND, 6),
+    cluster_work("cluster-8x2", "8 hosts x 2 ranks, 16 MiB", cluster(8, 2), "16M", NEAR_BOUND, 6),
+    cluster_work("cluster-3x3", "3 hosts x 3 ranks, 16 MiB", cluster(3, 3), "16M", NEAR_BOUND, 6),
+    cluster_work("cluster-racks", "2 racks of 2 hosts x 2 ranks behind half-rate uplinks, 16 MiB",
+                 cluster(4, 2, "--racks", "2", "--uplink-rate", "200mbit"), "16M", NEAR_BOUND, 6),
+    cluster_work("cluster-4x4-8K", "4 hosts x 4 ranks, 8 KiB", cluster(4, 4), "8K", AHEAD, 100),
+    cluster_work("cluster-4x4-64K", "4 hosts x 4 ranks, 64 KiB", cluster(4, 4), "64K", AHEAD, 50),
+    Work("cluster-4x4-resnet50-fused", "4 hosts x 4 ranks, ResNet-50's gradients in buckets of 64 MiB", cluster(4, 4),
+         AHEAD, steps("fused:64MiB"), 6, None, sizes("1M"), sizes("4M")),
+    Work("cluster-4x4-resnet50-per-tensor", "4 hosts x 4 ranks, ResNet-50's 161 gradients one by one", cluster(4, 4),
+         AHEAD, steps("per-tensor"), 6, None, sizes("16K"), ("allreduce", "-b", "16K", "-e", "1M", "-f", "64")),
+)

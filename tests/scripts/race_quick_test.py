@@ -1,0 +1,41 @@
+"""One real work of scripts/race, quickly, with the build that is tested: do its options still fit polyring's?
+
+Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+NOT_AVAILABLE = 5
+
+
+class Quick(unittest.TestCase):
+    def test_a_work_on_this_host(self):
+        version = subprocess.run([os.environ["POLYRING_MPIEXEC"], "--version"], capture_output=True, text=True, check=False)
+        mpi = "mpich" if "HYDRA" in version.stdout else "openmpi"
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run(
+                [ROOT / "scripts/race", "--quick", "--only", "host-1M", f"--{mpi}-program", os.environ["POLYRING_PROGRAM"], "--out", "race"],
+                cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=200,
+            )
+            self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stdout + ran.stderr)  # for the other MPI
+            result = json.loads((pathlib.Path(folder) / "race/race.json").read_text())
+        self.assertEqual((result["wrong"], result["failed"]), ([], []))
+        contests = {(contest["launch"], contest["placement"]): contest for contest in result["works"][0]["contests"]}
+        launches = ["mpich"] if mpi == "mpich" else ["openmpi", "openmpi-no-cma"]
+        self.assertEqual(sorted(contests), sorted((launch, place) for launch in launches for place in ("in-place", "out-of-place")))
+        for contest in contests.values():
+            rivals = [rival["algorithm"] for rival in contest["rivals"]]
+            self.assertIn("mpi", rivals)
+            self.assertGreater(sum(name.startswith("mpi:") for name in rivals), 2)
+            self.assertGreater(contest["time_us"]["median"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+"""The arithmetic of scripts/race, on recorded results of polyring allreduce."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "scripts"))
+RECORDED = pathlib.Path(__file__).resolve().parent / "recorded"
+
+from racing import results, tables, works  # noqa: E402  # found by the line above
+
+
+def recorded(name):
+    return json.loads((RECORDED / f"{name}.json").read_text())
+
+
+def times(**samples):
+    """A result file with these samples of each algorithm, in us, where _ stands for the colon."""
+    rows = [
+        {"algorithm": name.replace("_", ":").replace("multi:ring", "multi-ring"), "in_place": False, "size_bytes": 64,
+         "bound_us": 5.0, "time_us": {"samples": of_row, "median": results.estimate(of_row).median}}
+        for name, of_row in samples.items()
+    ]
+    return {"kind": "allreduce", "rows": rows}
+
+
+def steps(**samples):
+    rows = [{"algorithm": name.replace("_", "-"), "compute_ms": 1.0, "iteration_ms": {"samples": of_row}}
+            for name, of_row in samples.items()]
+    return {"kind": "train", "rows": rows}
+
+
+class Statistics(unittest.TestCase):
+    def test_medians_and_intervals_are_those_of_polyring(self):
+        for name, count in (("host", 20), ("cluster", 9)):
+            for row in recorded(name)["rows"]:
+                with self.subTest(name=name, algorithm=row["algorithm"]):
+                    time = row["time_us"]
+                    self.assertEqual(len(time["samples"]), count)
+                    estimate = results.estimate(time["samples"])
+                    self.assertAlmostEqual(estimate.median, time["median"])
+                    self.assertEqual((estimate.low, estimate.high), (time["ci_low"], time["ci_high"]))
+
+    def test_ranks_of_the_interval(self):
+        # From binomial(n, 1/2).
+        for count, low in ((1, 1), (5, 1), (6, 1), (9, 2), (10, 2), (20, 6), (100, 40), (1000, 469)):
+            self.assertEqual(results.low_rank(count), low, count)
+
+    def test_ratios_are_of_pairs(self):
+        # Medians apart, the rival is as fast; pair by pair it is twice as slow in most.
+        ratio = results.pairwise([2, 4, 8, 16, 1], [1, 2, 4, 8, 16])
+        self.assertEqual((ratio.median, ratio.low, ratio.high), (2, 1 / 16, 2))
+        with self.assertRaises(ValueError):
+            results.pairwise([1, 2], [1])
+
+
+class Contests(unittest.TestCase):
+    def test_a_rival_that_is_faster(self):
+        goal = works.Goal("ahead", of_bound=1.25)
+        verdicts = results.verdicts(goal, results.contests("openmpi", recorded("cluster")))
+        self.assertEqual([verdict.contest.placement for verdict in verdicts], ["out-of-place", "in-place"])
+        for verdict in verdicts:
+            self.assertEqual(verdict.contest.best.algorithm, "mpi")
+            self.assertLess(verdict.contest.best.ratio.high, 1)
+            self.assertFalse(verdict.met)
+            self.assertFalse(verdict.bound_met)
+
+    def test_rivals_that_are_slower(self):
+        for verdict in results.verdicts(works.Goal("ratio", 1.5), results.contests("openmpi", recorded("host"))):
+            self.assertGreater(verdict.contest.best.ratio.median, 1.5)
+            self.assertTrue(verdict.met)
+            self.assertIsNone(verdict.bound_met)
+
+    def test_the_best_rival_of_all_launches_is_the_closest(self):
+        first = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[30.0] * 6, gloo_ring=[40.0] * 6))
+        # A faster time, but beside a Polyring that was faster too.
+        second = results.contests("mpich", times(multi_ring=[5.0] * 6, mpi=[20.0] * 6))
+        (verdict,) = results.verdicts(works.Goal("ratio", 3.0, of_bound=2.0), first + second)
+        self.assertEqual((verdict.contest.launch, verdict.contest.best.algorithm), ("openmpi", "mpi"))
+        self.assertEqual(verdict.contest.best.ratio.median, 3)
+        self.assertEqual(verdict.contest.of_bound, 2)
+        self.assertTrue(verdict.met and verdict.bound_met)
+
+    def test_rounds(self):
+        rounds = [contest for ours in (10.0, 20.0, 12.0)
+                  for contest in results.contests("openmpi", times(multi_ring=[ours] * 6, mpi=[24.0] * 6))]
+        (contest,) = results.by_launch(rounds)
+        self.assertEqual(contest.time_us, results.Estimate(12, 10, 20))
+        self.assertEqual(contest.best.ratio, results.Estimate(2, 1.2, 2.4))
+
+    def test_a_rival_that_was_wrong_in_a_round_does_not_race(self):
+        rounds = [contest for result in (times(multi_ring=[1.0], mpi=[2.0], mpi_ring=[0.1]), times(multi_ring=[1.0], mpi=[2.0]))
+                  for contest in results.contests("openmpi", result)]
+        (contest,) = results.by_launch(rounds)
+        self.assertEqual([rival.algorithm for rival in contest.rivals], ["mpi"])
+
+    def test_no_contest_without_polyring_or_without_rivals(self):
+        self.assertEqual(results.contests("openmpi", times(mpi=[1.0])), [])
+        self.assertEqual(results.contests("openmpi", times(multi_ring=[1.0])), [])
+        self.assertEqual(results.verdicts(works.Goal("ahead"), []), [])
+
+    def test_several_sizes_are_no_contest(self):
+        twice = times(multi_ring=[1.0])
+        twice["rows"] *= 2
+        with self.assertRaises(ValueError):
+            results.contests("openmpi", twice)
+
+    def test_training_steps_are_without_their_computation(self):
+        (contest,) = results.contests("openmpi", steps(multi_ring=[11.0, 11.0], mpi=[31.0, 31.0]))
+        self.assertEqual((contest.placement, contest.time_us.median, contest.bound_us), ("step", 10000, None))
+        self.assertEqual(contest.best.ratio.median, 3)
+
+    def test_who_goes_on_after_a_heat(self):
+        heat = times(mpi=[10.0], mpi_ring=[20.0], mpi_linear=[20.1], gloo_ring=[50.0])
+        self.assertEqual(results.promising(heat, 2), ["mpi", "mpi:ring"])
+        small = times(mpi_linear=[1.0], mpi=[3.0])
+        for row in small["rows"]:
+            row["size_bytes"] = 8
+        heat["rows"] += small["rows"]
+        self.assertEqual(sorted(results.promising(heat, 2)), ["mpi", "mpi:linear", "mpi:ring"])
+
+
+class Goals(unittest.TestCase):
+    def met(self, kind, low, median, high):
+        return works.Goal(kind).met_by(results.Estimate(median, low, high))
+
+    def test_what_meets_them(self):
+        for kind, sure, unsure, sure_not in (("ahead", True, False, False), ("not slower", True, True, False), ("ratio", True, True, False)):
+            with self.subTest(kind=kind):
+                self.assertEqual(self.met(kind, 1.01, 1.1, 1.2), sure)
+                self.assertEqual(self.met(kind, 0.9, 1.1, 1.2), unsure)
+                self.assertEqual(self.met(kind, 0.8, 0.9, 0.99), sure_not)
+        self.assertTrue(self.met("not slower", 0.9, 0.98, 1.1))
+        self.assertFalse(self.met("ratio", 0.9, 0.98, 1.1))
+
+    def test_an_unknown_bound_is_not_met_silently(self):
+        contest = dataclasses.replace(results.contests("openmpi", recorded("host"))[0], bound_us=None)
+        goal = works.Goal("ratio", 0.1, of_bound=1.25)
+        work = dataclasses.replace(works.WORKS[0], goal=goal)
+        verdicts = results.verdicts(goal, [contest])
+        self.assertIn("| unknown |", tables.summary([(work, verdicts)]))
+        self.assertFalse(verdicts[0].all_met(goal))
+
+    def test_every_goal_of_a_work_counts(self):
+        found = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[20.0] * 6))
+        for goal, all_met in ((works.Goal("ratio", 2, 2.0), True), (works.Goal("ratio", 2, 1.9), False),
+                              (works.Goal("ratio", 2.1, 2.0), False), (works.Goal("ratio", 2), True)):
+            with self.subTest(goal=goal):
+                self.assertEqual(results.verdicts(goal, found)[0].all_met(goal), all_met)
+
+
+class Tables(unittest.TestCase):
+    def test_durations(self):
+        for us, text in ((0.5, "0.5 us"), (12.345, "12.3 us"), (999.4, "999 us"), (1000, "1 ms"), (1007000, "1.01 s"), (6.4e7, "64 s")):
+            self.assertEqual(tables.duration(us), text)
+
+    def test_a_goal_that_is_missed_stands_out(self):
+        work = works.Work("here", "", works.host(2), works.Goal("ahead", of_bound=1.25), (), 1)
+        verdicts = results.verdicts(work.goal, results.contests("openmpi", recorded("cluster")))
+        lines = tables.summary([(work, verdicts)]).splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertEqual({len(line) for line in lines}, {len(lines[0])})
+        self.assertRegex(lines[2], r"here +\| out-of-place +\| .* mpi \(openmpi\) .*\| > 1, sure \| NO +\| .*\| <= 1.25 \| NO")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+"""Runs scripts/race in a copy of the scripts whose set-up, build, mpiruns, hosts and polyring are stand-ins."""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+NOT_AVAILABLE, USAGE, WRONG_RESULT, MPI_FAILED = 5, 6, 7, 10
+
+# Writes a result in which each algorithm takes as long as $TIMES says, or 30 us, in six samples.
+POLYRING = """
+import json, os, pathlib, sys, time
+words = sys.argv[1:]
+with open(os.environ["CALLS"], "a") as calls:
+    print(os.environ.get("OMPI_ALLOW_RUN_AS_ROOT"), *words, file=calls)
+if "gloo:ring" in words:
+    sys.exit(0)  # only asked whether it is there
+value = lambda option: words[words.index(option) + 1]
+everyone = {"mpi:all": ["mpi:ring", "mpi:linear"], "gloo:all": ["gloo:bcube"]}
+names = [name for asked in value("--algorithm").split(",") for name in everyone.get(asked, [asked])]
+times = {"multi-ring": 10.0} | json.loads(os.environ.get("TIMES", "{}"))
+rows = []
+for name in names:
+    us = times.get(name, 30.0)
+    if us is None:
+        continue
+    if words[0] == "train":
+        rows.append({"algorithm": name, "compute_ms": 1.0, "iteration_ms": {"samples": [1 + us / 1e3] * 6}})
+        continue
+    for in_place in (False, True):
+        rows.append({"algorithm": name, "in_place": in_place, "size_bytes": 64, "bound_us": 9.0, "time_us": {"samples": [us] * 6, "median": us}})
+wrong = [f"{name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
+versions = {"mpi": "an MPI", "compiler": "a compiler"}
+pathlib.Path(value("-J")).write_text(json.dumps({"kind": words[0], "rows": rows, "notes": wrong, "versions": versions}))
+if "HANG" in os.environ:
+    time.sleep(300)
+sys.exit(7 if wrong else 0)
+"""
+
+
+class Race(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve() / "polyring"
+        shutil.copytree(ROOT / "scripts", self.root / "scripts")
+        self.calls = self.root / "calls"
+        self.out = self.root / "race"
+        self.environment = os.environ | {"CALLS": str(self.calls), "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        self.fake("scripts/setup", "exit 0")
+        self.fake("scripts/build", "exit 0")
+        self.fake("scripts/emulate", 'while [[ $1 != */polyring && $1 != true ]]; do shift; done; exec "$@"')
+        for name in ("mpirun.openmpi", "mpiexec.mpich"):
+            self.fake(f"bin/{name}", 'while [[ $1 != */polyring ]]; do shift; done; exec "$@"')
+        for folder in ("build", "build-mpich"):
+            self.fake(f"{folder}/bin/polyring", f'exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+
+    def fake(self, name, body):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
+        path.chmod(0o755)
+
+    def start(self, *options, **changes):
+        return subprocess.Popen([self.root / "scripts/race", *options], cwd=self.root, env=self.environment | changes,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def race(self, code, *options, **changes):
+        """What it printed, after ending with this exit code."""
+        job = self.start(*options, **changes)
+        output, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, code, output + errors)
+        self.assertEqual(list(self.root.glob(".race*")), [])
+        return output + errors
+
+    def result(self, folder="race"):
+        return json.loads((self.root / folder / "race.json").read_text())
+
+    def test_a_work_in_all_launches(self):
+        output = self.race(0, "--only", "host-1M", TIMES='{"mpi:ring": 20}')
+        self.assertIn("1 of 1 works meet their goals.\n", output)
+        self.assertIn(output[output.index("# Polyring"):output.index("\nWritten to")].strip(), (self.out / "race.md").read_text())
+        (work,) = self.result()["works"]
+        self.assertEqual([launch["launch"] for launch in work["launches"]], ["openmpi", "openmpi-no-cma", "mpich"])
+        self.assertEqual({verdict["best_rival"] for verdict in work["verdicts"]}, {"mpi:ring"})
+        for launch in work["launches"]:
+            self.assertTrue((self.out / launch["result"]).exists())
+            self.assertNotIn(str(self.root), launch["command"])
+        self.assertIn("btl_vader_single_copy_mechanism none", work["launches"][1]["command"])
+        algorithms = [call.split("--algorithm ")[1].split()[0] for call in self.calls.read_text().splitlines()[1:]]
+        self.assertEqual(algorithms, ["multi-ring,mpi,mpi:all,gloo:all", "multi-ring,mpi,mpi:all", "multi-ring,mpi,mpi:all"])
+        self.assertTrue(all(call.startswith("1 ") for call in self.calls.read_text().splitlines()))
+
+    def test_goals_that_are_missed_are_no_failure(self):
+        output = self.race(0, "--only", "host-64M-library,host-8B", TIMES='{"mpi": 10}')
+        self.assertIn("1 of 2 works meet their goals.\n", output)
+        self.assertRegex(output, r"host-64M-library .*\| 1\.00 \[1\.00, 1\.00\] +\| >= 3\.5 +\| NO +\| 1\.11 +\| <= 1\.43 \| yes")
+
+    def test_heats(self):
+        self.race(0, "--only", "cluster-2x2", TIMES='{"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 40}')
+        calls = [call.split(" ", 1)[1] for call in self.calls.read_text().splitlines()[1:]]
+        options = [(words[words.index("-e") + 1], words[words.index("--algorithm") + 1]) for words in map(str.split, calls)]
+        mpich = [("4M", "mpi,mpi:all"), ("16M", "multi-ring,mpi,mpi:ring")]
+        self.assertEqual(options[:2], [("4M", "mpi,mpi:all,gloo:all"), ("16M", "multi-ring,mpi,mpi:ring,gloo:bcube")])
+        self.assertEqual(options[2:3], [("16M", "multi-ring,mpi,mpi:ring")])
+        # In the heat without Gloo, 41 is still more than twice 20.
+        self.assertEqual(options[3:], mpich)
+
+    def test_rounds(self):
+        self.race(0, "--only", "host-8B", "--rounds", "2")
+        (work,) = self.result()["works"]
+        self.assertEqual(len({launch["result"] for launch in work["launches"]}), 6)
+        self.assertEqual(len(work["contests"]), 6)  # 3 launches, 2 placements
+
+    def test_training_steps(self):
+        output = self.race(0, "--only", "cluster-4x4-resnet50-per-tensor", TIMES='{"mpi": 5}')
+        self.assertIn("0 of 1 works meet their goals.\n", output)
+        self.assertRegex(output, r"\| step +\| 10 us +\| mpi \(openmpi\) +\| 5 us +\| 0\.50 ")
+
+    def test_wrong_results(self):
+        output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"mpi:linear": null}')
+        self.assertIn("- Wrong: host-8B, openmpi: mpi:linear of 64 bytes gave 3 wrong elements", output)
+        output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"multi-ring": null}')
+        self.assertIn("0 of 1 works meet their goals.\n", output)
+        self.assertRegex(output, r"host-8B .*\| not raced")
+
+    def test_what_is_not_there_is_left_out_and_told(self):
+        (self.root / "bin/mpiexec.mpich").unlink()
+        output = self.race(NOT_AVAILABLE, "--only", "host-8B", PATH=f"{self.root}/bin:{self.tools('git', 'bash', 'env', 'uname')}")
+        self.assertIn("- Left out 1 time: mpich: there is no mpiexec.mpich; run scripts/setup --mpich\n", output)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+
+    def test_without_emulated_hosts(self):
+        self.fake("scripts/emulate", "echo 'emulate: network namespaces need root' >&2; exit 5")
+        output = self.race(NOT_AVAILABLE, "--only", "cluster-2x2,host-8B")
+        self.assertIn("- Left out 1 time: mpich between emulated hosts: emulate: network namespaces need root\n", output)
+        self.assertRegex(output, r"cluster-2x2 .*\| not raced")
+        self.assertIn("1 of 2 works meet their goals.\n", output)
+
+    def test_without_gloo(self):
+        self.fake("build/bin/polyring", '[[ "$*" != *gloo:ring* ]] || { echo "polyring: no Gloo here" >&2; exit 5; }\n'
+                  f'exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+        output = self.race(NOT_AVAILABLE, "--only", "host-8B")
+        self.assertIn("- Left out 1 time: Gloo: polyring: no Gloo here\n", output)
+        self.assertNotIn("gloo:all", self.calls.read_text())
+
+    def test_a_launch_that_fails(self):
+        self.fake("build-mpich/bin/polyring", "echo 'polyring: rank 1 is gone' >&2; exit 10")
+        output = self.race(MPI_FAILED, "--only", "host-8B")
+        self.assertIn("- Failed: host-8B, mpich: polyring: rank 1 is gone\n", output)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+
+    def patient(self, seconds):
+        path = self.root / "scripts/racing/launching.py"
+        path.write_text(path.read_text().replace("PARTING_S = 20 ", f"PARTING_S = {seconds} "))
+
+    def test_an_mpi_that_hangs_when_its_result_is_written(self):
+        self.patient(0.3)
+        self.race(0, "--only", "host-8B", HANG="1")
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
+
+    def test_an_interrupted_race_reports_what_is_done(self):
+        self.fake("build-mpich/bin/polyring", f"echo $$ > {self.root}/waiting; exec sleep 300")
+        job = self.start("--only", "host-8B,host-1K")
+        deadline = time.monotonic() + 50
+        while not (self.root / "waiting").exists() and job.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        job.send_signal(signal.SIGTERM)
+        output, errors = job.communicate(timeout=30)
+        self.assertEqual(job.returncode, 130, output + errors)
+        self.assertIn("- Interrupted: not all works were raced.\n", output)
+        self.assertFalse(self.result()["complete"])
+        self.assertFalse(pathlib.Path(f"/proc/{(self.root / 'waiting').read_text().strip()}").exists())
+
+    def test_results_are_kept(self):
+        for expected in ("race", "race.1", "race.2"):
+            self.assertIn(f"Written to {self.root}/{expected}\n", self.race(0, "--only", "host-8B"))
+            self.assertEqual(self.result(expected)["goals_met"], 1)
+
+    def test_given_programs_are_not_built(self):
+        self.fake("scripts/build", "exit 1")
+        output = self.race(NOT_AVAILABLE, "--only", "host-8B", "--openmpi-program", "build/bin/polyring")
+        self.assertIn("- Left out 1 time: mpich: no --mpich-program is given\n", output)
+
+    def test_a_failing_build_stops_with_its_code(self):
+        self.fake("scripts/build", "exit 3")
+        self.race(3, "--only", "host-8B")
+        self.assertFalse(self.out.exists())
+
+    def test_quick(self):
+        output = self.race(0, "--quick", "--only", "host-64M-malloc,cluster-2x2")
+        self.assertIn(", but --quick is no measurement.\n", output)
+        for call in self.calls.read_text().splitlines()[1:]:
+            self.assertIn(" -e 1M ", call)
+            self.assertIn(" -n 3 ", call)
+
+    def test_list_has_every_line_of_the_goals(self):
+        output = self.race(0, "--list")
+        for name, goals in (("host-64M-library", r">= 3\.5 +\| <= 1\.43"), ("host-64M-malloc", ">= 2 "), ("host-1M", r">= 1\.5"),
+                            ("host-8B", ">= 1, or unsure"), ("host-16M-8ranks", r">= 1\.5"), ("cluster-4x4-16M", r">= 1\.7 +\| <= 1\.15"),
+                            ("cluster-racks", r"> 1, sure +\| <= 1\.25"), ("cluster-4x4-64K", "> 1, sure"),
+                            ("cluster-4x4-resnet50-fused", "> 1, sure")):
+            self.assertRegex(output, rf"\| {name} +\| .* \| {goals}")
+        self.assertFalse(self.calls.exists())
+
+    def test_bad_options_are_refused_before_any_work(self):
+        self.fake("scripts/build", f"touch {self.calls}")
+        for options, naming in ((["--only", "host-2M"], "'host-2M'"), (["--only", ""], "''"), (["--rounds", "0"], "'0'"),
+                                (["--rounds", "many"], "'many'"), (["--out"], "--out"), (["--fast"], "--fast"), (["race"], "race"),
+                                (["--openmpi-program", "README.md"], "'README.md'"), (["--onl", "host-8B"], "--onl")):
+            with self.subTest(options=options):
+                output = self.race(USAGE, *options)
+                self.assertEqual(len(output.splitlines()), 1, output)
+                self.assertIn(naming, output)
+                self.assertFalse(self.calls.exists())
+
+    def tools(self, *names):
+        """A folder with these tools alone, and this Python."""
+        folder = self.root / "tools"
+        folder.mkdir()
+        for name in names:
+            if found := shutil.which(name):
+                (folder / name).symlink_to(found)
+        (folder / "python3").symlink_to(sys.executable)
+        return folder
+
+
+if __name__ == "__main__":
+    unittest.main()

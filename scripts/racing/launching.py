@@ -22,6 +22,7 @@ FAILURES = {2, 3, TIMEOUT, NOT_AVAILABLE, WRONG_RESULT, 10}  # other codes would
 
 LONGEST_S = 3600  # of a launch; polyring itself ends when nothing happens for --timeout
 TIMEOUT_OPTIONS = ("-T", "300")  # the slowest algorithms need a minute for each large allreduce between hosts
+LISTENING_S = 0.5  # to what else this machine does, before a launch
 PARTING_S = 20  # how long ranks may take to end after their result is written, and after a signal
 
 
@@ -37,7 +38,7 @@ class Failed(Exception):
 class Ran:
     command: str
     seconds: float
-    load: float  # of this machine, when it began
+    busy: float  # cores that others kept busy just before
     result: dict
     wrong: list  # what the program says about wrong results
 
@@ -105,10 +106,22 @@ def wait_for(job, path):
         time.sleep(0.2)
 
 
+def busy_cores():
+    """How many, while nothing is raced. A load average would count the launch before."""
+    def ticks():
+        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]  # all, and those idle or waiting for a disk
+
+    before = ticks()
+    time.sleep(LISTENING_S)
+    total, idle = (now - then for now, then in zip(ticks(), before))
+    return os.cpu_count() * (1 - idle / max(total, 1))
+
+
 def run(launch, hosts, program, words, path):
     """Runs polyring with these words and reads what it wrote to `path`. Throws Failed when that is nothing."""
     command = command_of(launch, hosts, program, [*words, *TIMEOUT_OPTIONS, "-J", str(path)])
-    load = os.getloadavg()[0]
+    busy = busy_cores()
     began = time.monotonic()
     log = path.with_suffix(".log")
     with log.open("w") as errors:
@@ -128,4 +141,4 @@ def run(launch, hosts, program, words, path):
         wrong = [f"{launch.name} ended with exit code {WRONG_RESULT}"]
     shown = shlex.join([pathlib.Path(command[0]).name, *command[1:]]).replace(f"{path.parent}/", "")
     shown = shown.replace(str(program), "polyring").replace(f"{ROOT}/", "")
-    return Ran(shown, time.monotonic() - began, load, result, wrong)
+    return Ran(shown, time.monotonic() - began, busy, result, wrong)

@@ -9,6 +9,7 @@ from racing import launching, results, tables, works
 HEAT_FACTOR = 2  # who needs longer than this times the fastest in a heat does not race
 OWN_CHOICE = "mpi"
 QUICK_ITERATIONS = 3
+BUSY = 0.2  # cores; with more, what is measured is also the work of others
 
 
 @dataclasses.dataclass
@@ -18,7 +19,7 @@ class Outcome:
     work: works.Work
     launches: list  # one dictionary for each that was tried
     contests: list  # of all launches and rounds
-    loads: dict  # of this machine, {launch: the highest}
+    busy: dict  # cores that others used just before, {launch: the most}
 
     def verdicts(self):
         return results.verdicts(self.work.goal, self.contests)
@@ -95,8 +96,8 @@ class Race:
         words = [*words, "--algorithm", ",".join(racing)]
         ran = launching.run(launch, outcome.work.hosts, self.programs[launch.mpi], words, path)
         outcome.launches.append({"launch": launch.name, "command": ran.command, "seconds": round(ran.seconds, 1),
-                                 "load": round(ran.load, 2), "result": path.name, "wrong": ran.wrong})
-        outcome.loads[launch.name] = max(ran.load, outcome.loads.get(launch.name, 0))
+                                 "busy_cores": round(ran.busy, 2), "result": path.name, "wrong": ran.wrong})
+        outcome.busy[launch.name] = max(ran.busy, outcome.busy.get(launch.name, 0))
         self.wrong += [f"{outcome.work.name}, {launch.name}: {sentence}" for sentence in ran.wrong]
         self.versions |= {launch.mpi: ran.result["versions"]["mpi"], "compiler": ran.result["versions"]["compiler"]}
         return ran
@@ -140,11 +141,14 @@ class Race:
             f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
             tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
             f"{met} of {number} works meet their goals" + (", but --quick is no measurement" if self.quick else "") + ".\n",
-            "Each launch, with the load of the machine when it began:\n",
-            tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.loads) for outcome in self.outcomes]),
+            "Each launch, and how many of the cores others kept busy just before it:\n",
+            tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.busy) for outcome in self.outcomes]),
         ]
         faults = [f"Wrong: {sentence}" for sentence in self.wrong] + [f"Failed: {sentence}" for sentence, _ in self.failed]
         faults += [f"Left out {count} time{'s' if count > 1 else ''}: {sentence}" for sentence, count in self.left_out.items()]
+        busiest = max((busy for outcome in self.outcomes for busy in outcome.busy.values()), default=0)
+        if busiest > BUSY:
+            faults.append(f"Others kept up to {busiest:.1f} cores busy: repeat this when the machine has nothing else to do.")
         if not head["complete"]:
             faults.append("Interrupted: not all works were raced.")
         return "\n".join([*parts, *(f"- {fault}" for fault in faults)]) + ("\n" if faults else "")

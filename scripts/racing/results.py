@@ -140,16 +140,16 @@ def by_launch(found):
 
 
 def verdicts(goal, found):
-    """One for each placement, against the rival that came closest in any launch."""
-    of_placement = {}
+    """One for each placement. The goal must be met against every rival in every launch; the closest is shown."""
+    groups = {}
     for contest in by_launch(found):
-        before = of_placement.get(contest.placement)
-        if before is None or contest.best.ratio.median < before.best.ratio.median:
-            of_placement[contest.placement] = contest
+        groups.setdefault(contest.placement, []).append(contest)
     made = []
-    for contest in of_placement.values():
-        bounded = goal.of_bound is not None and contest.of_bound is not None
-        made.append(Verdict(contest, goal.met_by(contest.best.ratio), contest.of_bound <= goal.of_bound if bounded else None))
+    for of_placement in groups.values():
+        closest = min(of_placement, key=lambda contest: contest.best.ratio.median)
+        met = all(goal.met_by(rival.ratio) for contest in of_placement for rival in contest.rivals)
+        bounded = goal.of_bound is not None and closest.of_bound is not None
+        made.append(Verdict(closest, met, closest.of_bound <= goal.of_bound if bounded else None))
     return made
 
 

@@ -48,13 +48,13 @@ def summary(outcomes):
 
 
 def launches(outcomes):
-    """What Polyring and the best rival reached in each launch; outcomes are (work, contests, {launch: load})."""
+    """What Polyring and the best rival reached in each launch; outcomes are (work, contests, {launch: busy cores})."""
     rows = []
-    for work, contests, loads in outcomes:
+    for work, contests, busy in outcomes:
         for contest in contests:
             best = contest.best
             rows.append([work.name, contest.placement, contest.launch, duration(contest.time_us.median),
                          "-" if contest.of_bound is None else number(contest.of_bound), best.algorithm,
-                         duration(best.time_us.median), interval(best.ratio), f"{loads[contest.launch]:.1f}"])
+                         duration(best.time_us.median), interval(best.ratio), f"{busy[contest.launch]:.1f}"])
     return markdown(["work", "placement", "launch", "polyring", "time / bound", "best rival", "its time",
-                     "its time / polyring's", "load"], rows)
+                     "its time / polyring's", "busy"], rows)

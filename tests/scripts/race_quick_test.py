@@ -21,7 +21,8 @@ class Quick(unittest.TestCase):
         mpi = "mpich" if "HYDRA" in version.stdout else "openmpi"
         with tempfile.TemporaryDirectory() as folder:
             ran = subprocess.run(
-                [ROOT / "scripts/race", "--quick", "--only", "host-1M", f"--{mpi}-program", os.environ["POLYRING_PROGRAM"], "--out", "race"],
+                [ROOT / "scripts/race", "--quick", "--only", "host-1M", "--out", "race",
+                 f"--{mpi}-program", os.environ["POLYRING_PROGRAM"]],
                 cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=200,
             )
             self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stdout + ran.stderr)  # for the other MPI

@@ -59,7 +59,7 @@ class Statistics(unittest.TestCase):
 
 class Contests(unittest.TestCase):
     def test_a_rival_that_is_faster(self):
-        goal = works.Goal("ahead", of_bound=1.25)
+        goal = works.Goal(of_bound=1.25)
         verdicts = results.verdicts(goal, results.contests("openmpi", recorded("cluster")))
         self.assertEqual([verdict.contest.placement for verdict in verdicts], ["out-of-place", "in-place"])
         for verdict in verdicts:
@@ -69,7 +69,7 @@ class Contests(unittest.TestCase):
             self.assertFalse(verdict.bound_met)
 
     def test_rivals_that_are_slower(self):
-        for verdict in results.verdicts(works.Goal("ratio", 1.5), results.contests("openmpi", recorded("host"))):
+        for verdict in results.verdicts(works.Goal(1.5), results.contests("openmpi", recorded("host"))):
             self.assertGreater(verdict.contest.best.ratio.median, 1.5)
             self.assertTrue(verdict.met)
             self.assertIsNone(verdict.bound_met)
@@ -78,11 +78,19 @@ class Contests(unittest.TestCase):
         first = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[30.0] * 6, gloo_ring=[40.0] * 6))
         # A faster time, but beside a Polyring that was faster too.
         second = results.contests("mpich", times(multi_ring=[5.0] * 6, mpi=[20.0] * 6))
-        (verdict,) = results.verdicts(works.Goal("ratio", 3.0, of_bound=2.0), first + second)
+        (verdict,) = results.verdicts(works.Goal(3.0, of_bound=2.0), first + second)
         self.assertEqual((verdict.contest.launch, verdict.contest.best.algorithm), ("openmpi", "mpi"))
         self.assertEqual(verdict.contest.best.ratio.median, 3)
         self.assertEqual(verdict.contest.of_bound, 2)
         self.assertTrue(verdict.met and verdict.bound_met)
+
+    def test_being_ahead_is_being_so_of_every_rival(self):
+        steady = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[12.0] * 6))
+        unsteady = results.contests("mpich", times(multi_ring=[10.0] * 7, mpi=[9.0, 15.0, 15.0, 15.0, 15.0, 15.0, 15.0]))
+        self.assertTrue(results.verdicts(works.Goal(), steady)[0].met)
+        (verdict,) = results.verdicts(works.Goal(), steady + unsteady)
+        self.assertEqual(verdict.contest.launch, "openmpi")
+        self.assertFalse(verdict.met)
 
     def test_rounds(self):
         rounds = [contest for ours in (10.0, 20.0, 12.0)
@@ -100,7 +108,7 @@ class Contests(unittest.TestCase):
     def test_no_contest_without_polyring_or_without_rivals(self):
         self.assertEqual(results.contests("openmpi", times(mpi=[1.0])), [])
         self.assertEqual(results.contests("openmpi", times(multi_ring=[1.0])), [])
-        self.assertEqual(results.verdicts(works.Goal("ahead"), []), [])
+        self.assertEqual(results.verdicts(works.Goal(), []), [])
 
     def test_several_sizes_are_no_contest(self):
         twice = times(multi_ring=[1.0])
@@ -124,21 +132,17 @@ class Contests(unittest.TestCase):
 
 
 class Goals(unittest.TestCase):
-    def met(self, kind, low, median, high):
-        return works.Goal(kind).met_by(results.Estimate(median, low, high))
-
     def test_what_meets_them(self):
-        for kind, sure, unsure, sure_not in (("ahead", True, False, False), ("not slower", True, True, False), ("ratio", True, True, False)):
-            with self.subTest(kind=kind):
-                self.assertEqual(self.met(kind, 1.01, 1.1, 1.2), sure)
-                self.assertEqual(self.met(kind, 0.9, 1.1, 1.2), unsure)
-                self.assertEqual(self.met(kind, 0.8, 0.9, 0.99), sure_not)
-        self.assertTrue(self.met("not slower", 0.9, 0.98, 1.1))
-        self.assertFalse(self.met("ratio", 0.9, 0.98, 1.1))
+        for goal, low, median, high, met in (
+            (works.Goal(), 1.01, 1.1, 1.2, True), (works.Goal(), 0.99, 1.1, 1.2, False), (works.Goal(), 0.8, 0.9, 0.99, False),
+            (works.Goal(1.0), 0.9, 1.0, 1.2, True), (works.Goal(1.0), 0.9, 0.98, 1.2, False), (works.Goal(1.5), 1.4, 1.49, 1.6, False),
+        ):
+            with self.subTest(goal=goal, median=median):
+                self.assertEqual(goal.met_by(results.Estimate(median, low, high)), met)
 
     def test_an_unknown_bound_is_not_met_silently(self):
         contest = dataclasses.replace(results.contests("openmpi", recorded("host"))[0], bound_us=None)
-        goal = works.Goal("ratio", 0.1, of_bound=1.25)
+        goal = works.Goal(0.1, of_bound=1.25)
         work = dataclasses.replace(works.WORKS[0], goal=goal)
         verdicts = results.verdicts(goal, [contest])
         self.assertIn("| unknown |", tables.summary([(work, verdicts)]))
@@ -146,8 +150,8 @@ class Goals(unittest.TestCase):
 
     def test_every_goal_of_a_work_counts(self):
         found = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[20.0] * 6))
-        for goal, all_met in ((works.Goal("ratio", 2, 2.0), True), (works.Goal("ratio", 2, 1.9), False),
-                              (works.Goal("ratio", 2.1, 2.0), False), (works.Goal("ratio", 2), True)):
+        for goal, all_met in ((works.Goal(2, 2.0), True), (works.Goal(2, 1.9), False),
+                              (works.Goal(2.1, 2.0), False), (works.Goal(2), True)):
             with self.subTest(goal=goal):
                 self.assertEqual(results.verdicts(goal, found)[0].all_met(goal), all_met)
 
@@ -158,7 +162,7 @@ class Tables(unittest.TestCase):
             self.assertEqual(tables.duration(us), text)
 
     def test_a_goal_that_is_missed_stands_out(self):
-        work = works.Work("here", "", works.host(2), works.Goal("ahead", of_bound=1.25), (), 1)
+        work = works.Work("here", "", works.host(2), works.Goal(of_bound=1.25), (), 1)
         verdicts = results.verdicts(work.goal, results.contests("openmpi", recorded("cluster")))
         lines = tables.summary([(work, verdicts)]).splitlines()
         self.assertEqual(len(lines), 4)

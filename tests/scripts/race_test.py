@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -36,7 +37,8 @@ for name in names:
         rows.append({"algorithm": name, "compute_ms": 1.0, "iteration_ms": {"samples": [1 + us / 1e3] * 6}})
         continue
     for in_place in (False, True):
-        rows.append({"algorithm": name, "in_place": in_place, "size_bytes": 64, "bound_us": 9.0, "time_us": {"samples": [us] * 6, "median": us}})
+        time_us = {"samples": [us] * 6, "median": us}
+        rows.append({"algorithm": name, "in_place": in_place, "size_bytes": 64, "bound_us": 9.0, "time_us": time_us})
 wrong = [f"{name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
 versions = {"mpi": "an MPI", "compiler": "a compiler"}
 pathlib.Path(value("-J")).write_text(json.dumps({"kind": words[0], "rows": rows, "notes": wrong, "versions": versions}))
@@ -52,6 +54,7 @@ class Race(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve() / "polyring"
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
+        self.set_seconds("LISTENING_S", 0.05)
         self.calls = self.root / "calls"
         self.out = self.root / "race"
         self.environment = os.environ | {"CALLS": str(self.calls), "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
@@ -158,12 +161,14 @@ class Race(unittest.TestCase):
         self.assertIn("- Failed: host-8B, mpich: polyring: rank 1 is gone\n", output)
         self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
 
-    def patient(self, seconds):
+    def set_seconds(self, name, seconds):
         path = self.root / "scripts/racing/launching.py"
-        path.write_text(path.read_text().replace("PARTING_S = 20 ", f"PARTING_S = {seconds} "))
+        text, changes = re.subn(rf"^{name} = [\d.]+", f"{name} = {seconds}", path.read_text(), flags=re.MULTILINE)
+        self.assertEqual(changes, 1)
+        path.write_text(text)
 
     def test_an_mpi_that_hangs_when_its_result_is_written(self):
-        self.patient(0.3)
+        self.set_seconds("PARTING_S", 0.3)
         self.race(0, "--only", "host-8B", HANG="1")
         self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
 
@@ -205,7 +210,7 @@ class Race(unittest.TestCase):
     def test_list_has_every_line_of_the_goals(self):
         output = self.race(0, "--list")
         for name, goals in (("host-64M-library", r">= 3\.5 +\| <= 1\.43"), ("host-64M-malloc", ">= 2 "), ("host-1M", r">= 1\.5"),
-                            ("host-8B", ">= 1, or unsure"), ("host-16M-8ranks", r">= 1\.5"), ("cluster-4x4-16M", r">= 1\.7 +\| <= 1\.15"),
+                            ("host-8B", ">= 1 "), ("host-16M-8ranks", r">= 1\.5"), ("cluster-4x4-16M", r">= 1\.7 +\| <= 1\.15"),
                             ("cluster-racks", r"> 1, sure +\| <= 1\.25"), ("cluster-4x4-64K", "> 1, sure"),
                             ("cluster-4x4-resnet50-fused", "> 1, sure")):
             self.assertRegex(output, rf"\| {name} +\| .* \| {goals}")

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -87,7 +88,7 @@ void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
           << to_text(test) << (in_place ? ", in place" : "") << (library ? ", of the library" : "")
           << ", on rank " << transport.rank();
       ASSERT_EQ(output[bytes], std::byte{0x5a}) << to_text(test) << ": wrote beyond its end";
-      const bool written = !in_place && std::memcmp(input, before.data(), bytes) != 0;
+      const bool written = !in_place && !std::equal(before.begin(), before.end(), input);
       ASSERT_FALSE(written) << to_text(test) << ": wrote to its input";
     }
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 
 #include "collectives/transports/composed.hpp"
@@ -115,6 +116,8 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
   if (fabric.kind == Fabric::Kind::threads) return run_ranks(ranks, body, timeout);
   Assembly assembly(ranks);
   ThreadGroup between(ranks, timeout);
+  std::mutex mutex;
+  std::exception_ptr first;
   run_ranks(ranks, [&](ThreadTransport& threads) {
     const Rank rank = threads.rank();
     std::unique_ptr<Transport> transport = make_shared(fabric, rank, ranks, assembly, timeout);
@@ -125,11 +128,12 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
     try {
       body(*transport);
     } catch (...) {
-      assembly.allgather(rank, {});
-      throw;
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
     }
     assembly.allgather(rank, {});
   });
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace polyring::testing

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -23,6 +24,17 @@ namespace polyring {
 namespace {
 
 using testing::Fabric;
+
+// ThreadSanitizer looks for races, of which values and most shapes know nothing.
+#if defined(__SANITIZE_THREAD__)
+const std::vector<int> kRankCounts{2, 4};
+const std::vector<ElementKind> kKinds{ElementKind::float32, ElementKind::bfloat16};
+const std::vector<ReduceOp> kOps{ReduceOp::avg};
+#else
+const std::vector<int> kRankCounts{1, 2, 3, 4, 6};
+const std::vector<ElementKind> kKinds(std::begin(kElementKinds), std::end(kElementKinds));
+const std::vector<ReduceOp> kOps(std::begin(kReduceOps), std::end(kReduceOps));
+#endif
 
 /// A rank's input and output, from the library or, at odd addresses, from anywhere.
 class Buffers {
@@ -76,7 +88,7 @@ void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
           << to_text(test) << (in_place ? ", in place" : "") << (library ? ", of the library" : "")
           << ", on rank " << transport.rank();
       ASSERT_EQ(output[bytes], std::byte{0x5a}) << to_text(test) << ": wrote beyond its end";
-      const bool written = !in_place && std::memcmp(input, before.data(), bytes) != 0;
+      const bool written = !in_place && !std::equal(before.begin(), before.end(), input);
       ASSERT_FALSE(written) << to_text(test) << ": wrote to its input";
     }
   }
@@ -90,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, EveryTransportExecutes, ::testing::ValuesIn(te
 TEST_P(EveryTransportExecutes, EveryAlgorithmShapeAndSize) {
   // Slices of it are longer than what is copied rather than read in place.
   constexpr Count kLong = 6 * Payload::kPeriod + 1;
-  for (const int ranks : {1, 2, 3, 4, 6}) {
+  for (const int ranks : kRankCounts) {
     testing::run_over(GetParam(), ranks, [&](Transport& transport) {
       Buffers buffers(transport, kLong * sizeof(float));
       for (const Algorithm& algorithm : algorithms()) {
@@ -111,21 +123,21 @@ TEST_P(EveryTransportExecutes, EveryKindAndOperation) {
     Buffers buffers(transport, kCount * 8);
     for (const std::string& algorithm : testing::algorithm_names()) {
       const Plan plan{algorithm, {3}, {}, 2, {8192}};
-      for (const ElementKind kind : kElementKinds) {
-        for (const ReduceOp op : kReduceOps) expect_right(transport, buffers, {plan, kCount, kind, op});
+      for (const ElementKind kind : kKinds) {
+        for (const ReduceOp op : kOps) expect_right(transport, buffers, {plan, kCount, kind, op});
       }
     }
   });
 }
 
-TEST_P(EveryTransportExecutes, AMegabyteInManyChunks) {
-  constexpr Count kCount = (1 << 18) + 3;
+TEST_P(EveryTransportExecutes, InManyChunks) {
+  constexpr Count kCount = (1 << 16) + 3;
   testing::run_over(GetParam(), 4, [&](Transport& transport) {
     Buffers buffers(transport, kCount * sizeof(float));
     for (const std::string& algorithm : testing::algorithm_names()) {
-      expect_right(transport, buffers, {{algorithm, {4}, {}, 2, {1 << 16}}, kCount});
+      expect_right(transport, buffers, {{algorithm, {4}, {}, 2, {1 << 14}}, kCount});
     }
-    expect_right(transport, buffers, {{"multi-ring", {2, 2}, {"direct", "ring"}, 2, {1 << 16}}, kCount});
+    expect_right(transport, buffers, {{"multi-ring", {2, 2}, {"direct", "ring"}, 2, {1 << 14}}, kCount});
   });
 }
 

@@ -8,10 +8,10 @@ OPTIONS = {
     "probe": "--machine --from --rails --format",
     "plan": "--machine --from --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --ranks --count",
-    "allreduce": "--algorithm --tcp-interface --dims --ddl-options --patterns --lanes --chunk --datatype --op "
-    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --transport --tuned --buffers --timeout --output_file",
-    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --dims --ddl-options --patterns --lanes --chunk "
-    "--datatype --op --transport --tuned --bucket --no-overlap --iters --timeout --output_file",
+    "allreduce": "--algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns --lanes --chunk --datatype --op "
+    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",
+    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
+    "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --gpus --bucket --overlap --datatype --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",

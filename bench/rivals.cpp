@@ -58,9 +58,10 @@ void RivalOptions::add_to(CLI::App& app) {
          "--tcp-interface", tcp_interface,
          "The network interface for TCP connections; without, that of the default route, or the first")
       ->type_name("NAME");
-  app.add_option("--transport", transport,
-                 "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
-                 "it can be had")
+  app.add_option(
+         "--transport", transport,
+         "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; tcp: shared with TCP in "
+         "the place of MPI; auto: shared where it can be had")
       ->capture_default_str();
 }
 
@@ -107,10 +108,12 @@ Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, co
   return plan;
 }
 
-WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
-  WorldTransport transport = make_world_transport(world, parse_transport(choice));
+WorldTransport open_transport(const MpiWorld& world, const RivalOptions& options) {
+  WorldTransport transport =
+      make_world_transport(world, parse_transport(options.transport), options.tcp_interface);
   if (world.rank() == 0 && !transport.fallback.empty()) {
-    fmt::print(stderr, "polyring: messages go through MPI inside hosts, too: {}\n", transport.fallback);
+    fmt::print(stderr, "polyring: messages go through {} inside hosts, too: {}\n", transport.name,
+               transport.fallback);
   }
   return transport;
 }

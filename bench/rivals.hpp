@@ -82,7 +82,8 @@ class RivalMaker {
 Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
                   const Transport* transport, Bytes payload);
 
-/// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
-WorldTransport open_transport(const MpiWorld& world, const std::string& choice);
+/// Collective. The transport that the options choose; says on standard error when it is not what was hoped
+/// for.
+WorldTransport open_transport(const MpiWorld& world, const RivalOptions& options);
 
 }  // namespace polyring

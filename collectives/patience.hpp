@@ -9,7 +9,7 @@
 namespace polyring {
 
 /// One per wait. Spins, since that reacts fastest. Where ranks share cores, whoever is waited for must get to
-/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, since many
+/// run: after a short spin each further poll yields, and in a long wait, for a network say, rests, since many
 /// ranks that yield to each other leave little of the cores to those with work.
 class Patience {
  public:
@@ -18,17 +18,25 @@ class Patience {
   /// To be called after each poll that found nothing. False when `timeout` has passed since the first call,
   /// give or take a few polls: the clock is not read in a short wait.
   bool again() {
+    return again([] { return false; });
+  }
+
+  /// The same. `rest` sleeps until there may be something to find, but not for long; false when it cannot,
+  /// and has not.
+  template <typename Rest>
+  bool again(Rest&& rest) {
     ++polls_;
     if (polls_ < kSpins) return true;
     if (polls_ == kSpins) begin_ = Clock::now();
-    if (polls_ % kSpins == 0 &&
+    const bool rests = yields_ && polls_ >= kSpins + kYields;
+    if ((rests || polls_ % kSpins == 0) &&
         std::chrono::duration<double>(Clock::now() - begin_).count() > timeout_.value) {
       return false;
     }
-    if (yields_ && polls_ < kSpins + kYields) {
-      std::this_thread::yield();
-    } else if (yields_) {
+    if (rests && !rest()) {
       std::this_thread::sleep_for(kSleep);
+    } else if (yields_ && !rests) {
+      std::this_thread::yield();
     }
     return true;
   }

@@ -95,6 +95,9 @@ class Transport {
   virtual bool poll(std::vector<Ticket>& done) = 0;
   /// The other ranks on which the operations in flight depend.
   virtual std::vector<Rank> awaited() const = 0;
+  /// Sleeps until polling may find something, at most so long. False when this transport would not notice,
+  /// and has not slept.
+  virtual bool rest(Seconds) { return false; }
   /// Blocks until at least one operation is done, and appends the tickets of all that are. Not to be called
   /// when nothing is in flight. Throws Error(ExitCode::timeout), naming the ranks waited for, when nothing
   /// happens for the transport's time limit, and the library's own Error when a call fails.

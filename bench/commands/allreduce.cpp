@@ -117,7 +117,7 @@ class AllreduceRun {
   void measure_all() {
     world_.set_timeout(timeout_);
     Watchdog watchdog = watch_over(world_);
-    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    const WorldTransport wires = open_transport(world_, options_.rivals);
     Transport* const transport = wires.transport.get();
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
     // A vendor's caller has memory from anywhere; where ours comes from is the option's affair.

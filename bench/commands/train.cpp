@@ -58,7 +58,7 @@ class TrainRun {
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
     Watchdog watchdog = watch_over(world_);
-    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    const WorldTransport wires = open_transport(world_, options_.rivals);
     Transport* const transport = wires.transport.get();
     const Memory gradients =
         transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});

@@ -1,20 +1,16 @@
 // Boards: how the ranks of a host come to see each other's.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "collectives/allgather.hpp"
 #include "collectives/shared/board.hpp"
 #include "collectives/shared/segment.hpp"
 #include "collectives/slice.hpp"
 
 namespace polyring {
-
-/// Collective over the world: each rank's bytes.
-using Allgather = std::function<std::vector<std::vector<std::byte>>(std::span<const std::byte>)>;
 
 /// The boards of the host's ranks, this rank's own among them.
 struct Boards {

@@ -40,6 +40,9 @@ class Composed final : public PollingTransport {
     return ranks;
   }
 
+  /// What happens near is found by polling alone.
+  bool rest(Seconds most) override { return near_->awaited().empty() && far_->rest(most); }
+
  private:
   Transport& by(Rank peer) { return near_->meets(peer) ? *near_ : *far_; }
 

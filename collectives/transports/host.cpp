@@ -10,6 +10,13 @@
 
 namespace polyring {
 
+namespace {
+
+/// Where something else has to be looked after meanwhile.
+constexpr Seconds kRest{5e-3};
+
+}  // namespace
+
 void Transport::meet(const Meeting&, Ticket) { assert(!"nobody can be met here"); }
 
 Memory HostTransport::allocate(Bytes size) {
@@ -48,7 +55,7 @@ void HostTransport::combine(const Reduction& reduction, std::byte* result,
 void PollingTransport::wait(std::vector<Ticket>& done) {
   Patience patience(rules_.timeout, rules_.yields);
   while (!poll(done)) {
-    if (!patience.again()) rules_.give_up("messages", awaited());
+    if (!patience.again([&] { return rest(kRest); })) rules_.give_up("messages", awaited());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "collectives/executor.hpp"
 #include "collectives/payload.hpp"
 #include "collectives/transports/mpi.hpp"
+#include "collectives/transports/tcp.hpp"
 #include "collectives/transports/world.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "topology/error.hpp"
@@ -160,11 +161,18 @@ class MpiTest {
   int failures_ = 0;
 };
 
+/// Between all ranks, although they are on one host.
+std::unique_ptr<Transport> make_tcp_everywhere(const MpiWorld& world) {
+  const auto allgather = [&world](std::span<const std::byte> bytes) { return world.allgather(bytes); };
+  return make_tcp_transport(
+      {world.rank(), world.size(), {world.rank()}, "127.0.0.1", world.host(), allgather, world.wait_rules()});
+}
+
 }  // namespace
 }  // namespace polyring
 
-/// Arguments: `shared`, memory inside the host; `mpi`, messages for everything; `huge`, only what needs 13
-/// GB.
+/// Arguments: `shared`, memory inside the host; `mpi` and `tcp`, messages for everything; `huge`, only what
+/// needs 13 GB.
 int main(int argc, char** argv) {
   polyring::MpiWorld world;
   try {
@@ -176,8 +184,10 @@ int main(int argc, char** argv) {
       test.huge(count);
       return test.report() ? 0 : 1;
     }
-    polyring::MpiTest test(world,
-                           polyring::make_world_transport(world, polyring::parse_transport(what)).transport);
+    polyring::MpiTest test(
+        world, what == "tcp"
+                   ? polyring::make_tcp_everywhere(world)
+                   : polyring::make_world_transport(world, polyring::parse_transport(what)).transport);
     test.world();
     test.every_algorithm();
     if (what == "mpi") test.messages_in_pieces();

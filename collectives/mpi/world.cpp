@@ -164,13 +164,19 @@ std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byt
   const auto ranks = static_cast<std::size_t>(size());
   const int own_size = static_cast<int>(own.size());
   std::vector<int> sizes(ranks);
-  check_mpi(MPI_Allgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, handle_->comm), "MPI_Allgather");
+  // Not the blocking calls: where ranks share cores these yield to each other for ever, and starve a rank
+  // that has work to do before it comes.
+  Call gather_sizes(*this);
+  gather_sizes.finish(MPI_Iallgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, gather_sizes.comm(),
+                                     gather_sizes.request()),
+                      "an exchange of sizes");
   std::vector<int> begins(ranks);
   std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
   std::vector<std::byte> all(static_cast<std::size_t>(begins.back() + sizes.back()));
-  check_mpi(MPI_Allgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(), MPI_BYTE,
-                           handle_->comm),
-            "MPI_Allgatherv");
+  Call gather(*this);
+  gather.finish(MPI_Iallgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(),
+                                MPI_BYTE, gather.comm(), gather.request()),
+                "an exchange of all ranks' bytes");
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     parts.emplace_back(all.begin() + begins[rank], all.begin() + begins[rank] + sizes[rank]);

@@ -44,6 +44,10 @@ class Mesh {
   void introduce_to(Rank rank, const Shared& candidate);
   void adopt(Rank rank, Candidate& candidate);
   void close();
+  /// What comes of the first failure is none.
+  void fail(const std::string& why) {
+    if (failure_.empty()) failure_ = why;
+  }
 
   const Introduction& of(Rank rank) const { return introductions_[static_cast<std::size_t>(rank)]; }
   std::string name(Rank rank) const { return fmt::format("rank {} ({})", rank, of(rank).host.data()); }
@@ -98,8 +102,8 @@ std::string Mesh::connect(const std::vector<Introduction>& introductions) {
   }
   if (failure_.empty() && !missing_.empty()) {
     const Rank rank = *missing_.begin();
-    failure_ = fmt::format("{} had no connection with {}, which is to be at {}, within {}", name(group_.rank),
-                           name(rank), place(rank), to_text(group_.limit));
+    fail(fmt::format("{} had no connection with {}, which is to be at {}, within {}", name(group_.rank),
+                     name(rank), place(rank), to_text(group_.limit)));
   }
   close();
   return failure_;
@@ -113,8 +117,8 @@ void Mesh::dial(Rank rank) {
   candidate->socket.async_connect(endpoint, [this, rank, candidate](Code error) {
     if (error == asio::error::operation_aborted) return;
     if (error) {
-      failure_ = fmt::format("{} cannot reach {} at {}: {}", name(group_.rank), name(rank), place(rank),
-                             error.message());
+      fail(fmt::format("{} cannot reach {} at {}: {}", name(group_.rank), name(rank), place(rank),
+                       error.message()));
     } else {
       introduce_to(rank, candidate);
     }

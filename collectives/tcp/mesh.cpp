@@ -131,8 +131,7 @@ void Mesh::introduce_to(Rank rank, const Shared& candidate) {
   const auto heard = [this, rank, candidate](Code error, std::size_t) {
     if (error == asio::error::operation_aborted) return;
     if (error || candidate->heard != greeting(rank, group_.rank)) {
-      failure_ =
-          fmt::format("{} finds another program than {} at {}", name(group_.rank), name(rank), place(rank));
+      fail(fmt::format("{} finds another program than {} at {}", name(group_.rank), name(rank), place(rank)));
     } else {
       adopt(rank, *candidate);
     }

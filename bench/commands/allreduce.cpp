@@ -144,6 +144,7 @@ class AllreduceRun {
             measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog);
         std::optional<double> memory_bound;
         if (rivals.size() > named) memory_bound = memory_bound_us(std::span(samples).subspan(named));
+        for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
         for (std::size_t i = 0; i < named; ++i) add_row(rivals[i], samples[i], count, in_place, memory_bound);
       }
     }
@@ -174,7 +175,6 @@ class AllreduceRun {
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
       if (memory_bound) row.bound_us = memory_bound;
     }
-    stragglers_.add(samples.stragglers);
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "reports/statistics.hpp"
 
@@ -41,24 +42,36 @@ class Measurement {
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
-  /// Of one iteration, on this rank.
-  struct Times {
+  /// One iteration, on this rank.
+  struct Iteration {
+    Clock::time_point arrived;  // at the barrier before it
+    Clock::time_point done;
     double run_us = 0;
-    double waited_us = 0;  // for the others, less the time in which this rank did not run
+    Delay delay;
   };
 
-  Times once(Rival& rival) const {
+  Iteration once(Rival& rival) {
     if (!in_place_) transport_.upload(rival.buffers.output, stale_);
     transport_.upload(input(rival), fresh_);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
-    const Seconds paused = watchdog_.paused();
     const Clock::time_point arrived = Clock::now();
     world_.patient_barrier();
     world_.barrier();
-    const double waited_us = std::chrono::duration<double, std::micro>(Clock::now() - arrived).count();
+    const Clock::time_point began = Clock::now();
+    const double before_us = microseconds(arrived - std::exchange(began_, began));
     const double run_us = run(rival);
-    return {run_us, waited_us - (watchdog_.paused() - paused).value * 1e6};
+    return {arrived, Clock::now(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
+  }
+
+  /// The watchdog knows a little later that this rank did not run: to be asked when all iterations are over.
+  std::vector<Delay> delays(std::span<const Iteration> iterations) const {
+    std::vector<Delay> delays;
+    for (const Iteration& iteration : iterations) {
+      delays.push_back(iteration.delay);
+      delays.back().paused = watchdog_.paused_between(iteration.arrived, iteration.done).value * 1e6;
+    }
+    return delays;
   }
 
  private:
@@ -73,7 +86,11 @@ class Measurement {
     rival.allreduce->run(input(rival), rival.buffers.output);
     const Clock::time_point end = Clock::now();
     watchdog_.rest();
-    return std::chrono::duration<double, std::micro>(end - begin).count();
+    return microseconds(end - begin);
+  }
+
+  static double microseconds(Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
   }
 
   const MpiWorld& world_;
@@ -84,6 +101,7 @@ class Measurement {
   Count count_;
   bool in_place_;
   Watchdog& watchdog_;
+  Clock::time_point began_ = Clock::now();  // the last iteration
 };
 
 /// From the slowest rival's last warm-up; rank 0 decides for all, since clocks differ.
@@ -99,7 +117,7 @@ int choose_iterations(const MpiWorld& world, double slowest_us) {
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog) {
-  const Measurement measurement(world, transport, payload, count, kind, in_place, watchdog);
+  Measurement measurement(world, transport, payload, count, kind, in_place, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {
@@ -121,20 +139,20 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
   std::vector<std::size_t> order(rivals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<std::vector<double>> waited_us(rivals.size());
+  std::vector<std::vector<Measurement::Iteration>> measured(rivals.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       if (!right(i)) continue;
-      const auto [run_us, waited] = measurement.once(rivals[i]);
-      samples[i].microseconds.push_back(run_us);
-      waited_us[i].push_back(waited);
+      measured[i].push_back(measurement.once(rivals[i]));
     }
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!right(i)) continue;
+    for (const auto& iteration : measured[i]) samples[i].microseconds.push_back(iteration.run_us);
     samples[i].microseconds = world.max(samples[i].microseconds);
-    samples[i].stragglers = find_stragglers(world, waited_us[i], summarize(samples[i].microseconds).median);
+    const double usual_us = summarize(samples[i].microseconds).median;
+    samples[i].stragglers = find_stragglers(world, measurement.delays(measured[i]), usual_us);
   }
   return samples;
 }

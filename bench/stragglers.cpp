@@ -13,42 +13,52 @@ constexpr double kTimesUsual = 10;
 
 double worth_mentioning(double usual_us) { return std::max(kLeast_us, kTimesUsual * usual_us); }
 
+/// One part of all ranks in ascending order: the one at this index.
+double sorted_at(std::span<const Delay> of_ranks, double Delay::*part, std::size_t index) {
+  std::vector<double> sorted;
+  for (const Delay& delay : of_ranks) sorted.push_back(delay.*part);
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(index), sorted.end());
+  return sorted[index];
+}
+
 }  // namespace
 
-std::vector<Seconds> lateness(std::span<const double> waited_us, double usual_us) {
-  std::vector<double> sorted(waited_us.begin(), waited_us.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
+std::vector<Seconds> lateness(std::span<const Delay> of_ranks, double usual_us) {
+  const std::size_t lower = (of_ranks.size() - 1) / 2;
+  const std::size_t upper = of_ranks.size() / 2;
+  const double before = sorted_at(of_ranks, &Delay::before, lower);
+  const double waited = sorted_at(of_ranks, &Delay::waited, upper);
+  const double paused = sorted_at(of_ranks, &Delay::paused, lower);
   std::vector<Seconds> late;
-  for (const double waited : waited_us) {
-    const double behind = *middle - waited;
-    late.push_back({behind > worth_mentioning(usual_us) ? behind * 1e-6 : 0});
+  for (const Delay& delay : of_ranks) {
+    const double came_late = std::min(delay.before - before, waited - delay.waited);
+    const double us = std::max(came_late, delay.paused - paused);
+    late.push_back({us > worth_mentioning(usual_us) ? us * 1e-6 : 0});
   }
   return late;
 }
 
-std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const double> waited_us,
+std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const Delay> delays,
                                        double usual_us) {
   // Mostly there is nothing to be told, and nothing more to be sent.
-  std::vector<double> negative;
-  for (const double waited : waited_us) negative.push_back(-waited);
-  const std::vector<double> most = world.max(waited_us);
-  const std::vector<double> least = world.max(negative);
-  std::vector<double> suspicious;
-  for (std::size_t i = 0; i < waited_us.size(); ++i) {
-    if (most[i] + least[i] > worth_mentioning(usual_us)) suspicious.push_back(waited_us[i]);
+  std::vector<double> longest;
+  for (const Delay& delay : delays) longest.push_back(std::max(delay.waited, delay.paused));
+  longest = world.max(longest);
+  std::vector<Delay> suspicious;
+  for (std::size_t i = 0; i < delays.size(); ++i) {
+    if (longest[i] > worth_mentioning(usual_us)) suspicious.push_back(delays[i]);
   }
   if (suspicious.empty()) return {};
 
   const auto ranks = static_cast<std::size_t>(world.size());
   const auto of_all = world.allgather(std::as_bytes(std::span(suspicious)));
   std::vector<Straggler> stragglers(ranks);
-  std::vector<double> waited(ranks);
+  std::vector<Delay> of_ranks(ranks);
   for (std::size_t i = 0; i < suspicious.size(); ++i) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      std::memcpy(&waited[rank], of_all[rank].data() + i * sizeof(double), sizeof(double));
+      std::memcpy(&of_ranks[rank], of_all[rank].data() + i * sizeof(Delay), sizeof(Delay));
     }
-    const std::vector<Seconds> late = lateness(waited, usual_us);
+    const std::vector<Seconds> late = lateness(of_ranks, usual_us);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       stragglers[rank].rank = static_cast<Rank>(rank);
       stragglers[rank].times += late[rank].value > 0 ? 1 : 0;

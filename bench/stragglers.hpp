@@ -1,8 +1,8 @@
 // Stragglers: ranks that the others had to wait for.
 //
-// Who comes last to the barrier before an iteration waits the least there. A rank that does not run for a
-// while in the midst of an iteration makes the others wait without being late anywhere: it notices itself
-// that it did not run (see Watchdog).
+// A rank that is slow between two iterations makes the others wait at the barrier before the next one. A rank
+// that does not run for a while in the midst of one makes them wait anywhere: it notices itself that it did
+// not run (see Watchdog).
 #pragma once
 
 #include <map>
@@ -21,14 +21,21 @@ struct Straggler {
   Seconds longest;
 };
 
-/// Of one iteration: for each rank how late it came, 0 when in time. `waited_us` has for each rank how long
-/// it waited for the others, less the time that it did not run. Late is who let half of the ranks wait for
-/// more than 100 ms and ten times what an iteration takes.
-std::vector<Seconds> lateness(std::span<const double> waited_us, double usual_us);
+/// One rank's part of an iteration, in microseconds.
+struct Delay {
+  double before = 0;  // from the barrier before the previous iteration until it came to this one's
+  double waited = 0;  // at this one's
+  double paused = 0;  // since it came there, it did not run
+};
 
-/// Collective. Who was late for which of the iterations; `waited_us` has this rank's part of each.
-std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const double> waited_us,
-                                       double usual_us);
+/// Of one iteration, given each rank's part: how late each rank came, 0 when in time. Late is who lets half
+/// of the ranks wait for more than 100 ms and ten times what an iteration takes, and itself took that much
+/// longer than half of them: to be let out of a barrier sooner than the others is not to be late. So is who
+/// did not run for that long.
+std::vector<Seconds> lateness(std::span<const Delay> of_ranks, double usual_us);
+
+/// Collective. Who was late for which of the iterations; `delays` has this rank's part of each.
+std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const Delay> delays, double usual_us);
 
 /// Of several measurements.
 class Stragglers {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -28,8 +29,8 @@ void Watchdog::watch(const std::string& what) {
   const std::lock_guard lock(mutex_);
   what_ = what;
   watching_ = true;
-  limit_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                  std::chrono::duration<double>(patience.value));
+  limit_ = Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience.value));
 }
 
 void Watchdog::rest() {
@@ -37,23 +38,25 @@ void Watchdog::rest() {
   watching_ = false;
 }
 
-Seconds Watchdog::paused() {
+Seconds Watchdog::paused_between(Clock::time_point begin, Clock::time_point end) {
   const std::lock_guard lock(mutex_);
-  return paused_;
+  Clock::duration paused{};
+  for (auto pause = pauses_.rbegin(); pause != pauses_.rend() && pause->end > begin; ++pause) {
+    paused += std::max(Clock::duration{}, std::min(pause->end, end) - std::max(pause->begin, begin));
+  }
+  return {std::chrono::duration<double>(paused).count()};
 }
 
 void Watchdog::run() {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPeriod{200};
-  constexpr double kUsualDelay = 0.05;
+  constexpr std::chrono::milliseconds kUsualDelay{50};
   std::unique_lock lock(mutex_);
   while (!stop_) {
     // Looking up now and then costs the measured threads less than a wake-up for every watch().
-    const Clock::time_point asleep = Clock::now();
+    const Clock::time_point due = Clock::now() + kPeriod;
     changed_.wait_for(lock, kPeriod);
     const Clock::time_point now = Clock::now();
-    const double overslept = std::chrono::duration<double>(now - asleep - kPeriod).count();
-    if (overslept > kUsualDelay) paused_ = paused_ + Seconds{overslept};
+    if (now - due > kUsualDelay) pauses_.push_back({due, now});
     if (stop_ || !watching_ || now < limit_) continue;
     fmt::print(
         stderr,

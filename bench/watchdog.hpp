@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "topology/units.hpp"
 
@@ -17,6 +18,8 @@ namespace polyring {
 
 class Watchdog {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// `who` names this process: "rank 1 (node07)". A little more patient than `timeout`, so that an error
   /// which names the rank that is waited for comes first. `end` ends the whole job with an exit code, from
   /// another thread; should it hang as well, this process ends all the same.
@@ -31,11 +34,15 @@ class Watchdog {
   /// Nothing is being waited for.
   void rest();
 
-  /// For how long this process has not run, so far: it was stopped, or its cores were busy with others. Known
-  /// soon after, about 0.2 s too short, and only of what is longer than that.
-  Seconds paused();
+  /// For how long this process did not run between `begin` and `end`: it was stopped, or its cores were busy
+  /// with others. Up to 0.2 s too short, and unknown for that long after the pause.
+  Seconds paused_between(Clock::time_point begin, Clock::time_point end);
 
  private:
+  struct Pause {
+    Clock::time_point begin, end;
+  };
+
   void run();
 
   std::string who_;
@@ -46,8 +53,8 @@ class Watchdog {
   std::string what_;
   bool watching_ = false;
   bool stop_ = false;
-  Seconds paused_;
-  std::chrono::steady_clock::time_point limit_;
+  std::vector<Pause> pauses_;  // in order
+  Clock::time_point limit_;
   std::thread thread_;
 };
 

@@ -192,24 +192,50 @@ class MeasureTest {
 
   static constexpr double kUsual_us = 20e3;
 
+  static std::string late(const std::vector<Delay>& of_ranks) {
+    std::string ranks;
+    const std::vector<Seconds> by_rank = lateness(of_ranks, kUsual_us);
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+      if (by_rank[rank].value > 0) ranks += fmt::format("{} ", rank);
+    }
+    return ranks;
+  }
+
   void who_is_late() {
-    const auto late = [&](std::vector<double> waited_us) {
-      std::string ranks;
-      const std::vector<Seconds> by_rank = lateness(waited_us, kUsual_us);
-      for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-        if (by_rank[rank].value > 0) ranks += fmt::format("{} ", rank);
-      }
-      return ranks;
+    // In what follows a rank either took long before the barrier or waited there.
+    const auto late_when = [&](const std::vector<double>& waited_us) {
+      std::vector<Delay> of_ranks;
+      const double longest = *std::ranges::max_element(waited_us);
+      for (const double waited : waited_us)
+        of_ranks.push_back({.before = longest - waited, .waited = waited});
+      return late(of_ranks);
     };
-    expect(late({0}).empty() && late({5, 5, 5}).empty(), "nobody is late");
-    expect(late({0, 199e3}).empty(), "less than ten iterations are late");
-    expect(late({0, 201e3}) == "0 " && late({201e3, 0}) == "1 ", "one of two is late");
-    expect(late({2e6, 2e6, 0, 2e6}) == "2 ", "one of four is late");
-    expect(late({2e6, 0, 0, 2e6}) == "1 2 ", "a host of two is late");
-    expect(late({2e6, 0, 0, 0}).empty(), "one comes early");
-    expect(late({0, -2e6, 0}) == "1 ", "one did not run");
-    expect(late({-2e6, -2e6}).empty(), "none ran");
-    expect(lateness(std::vector<double>{0, 3e6}, kUsual_us)[0] == Seconds{3}, "how late");
+    expect(late_when({0}).empty() && late_when({5, 5, 5}).empty(), "nobody is late");
+    expect(late_when({0, 199e3}).empty(), "less than ten iterations are late");
+    expect(late_when({0, 201e3}) == "0 " && late_when({201e3, 0}) == "1 ", "one of two is late");
+    expect(late_when({2e6, 2e6, 0, 2e6}) == "2 ", "one of four is late");
+    expect(late_when({2e6, 0, 0, 2e6}) == "1 2 ", "a host of two is late");
+    expect(late_when({2e6, 0, 0, 0}).empty(), "one comes early");
+    expect(lateness(std::vector<Delay>{{.before = 3e6}, {.waited = 3e6}}, kUsual_us)[0] == Seconds{3},
+           "how late");
+  }
+
+  /// Where it makes the others wait depends on whom it has let out of the barrier before.
+  void who_did_not_run_is_late() {
+    constexpr Delay kInTime{.before = 3};
+    constexpr Delay kWaited{.before = 3, .waited = 2e6};
+    constexpr Delay kWaitedBefore{.before = 2e6};
+    constexpr Delay kPaused{.paused = 2e6};
+    constexpr Delay kPausedAtTheBarrier{.waited = 2e6, .paused = 2e6};
+    expect(late({kInTime, kPaused, kInTime}) == "1 ", "the others wait in the midst of an iteration");
+    expect(late({kWaited, kPausedAtTheBarrier, kWaited, kWaited}) == "1 ", "all wait at the barrier");
+    expect(late({kWaited, kPausedAtTheBarrier, kInTime}) == "1 ", "one of three waits at the barrier");
+    expect(late({kWaited, kPausedAtTheBarrier, kWaited, kInTime}) == "1 ", "one of four does not wait");
+    expect(late({kInTime, kPausedAtTheBarrier}) == "1 ", "the only other one does not wait");
+    expect(late({kInTime, kInTime, kWaited}).empty() && late({kInTime, kWaited}).empty(),
+           "it waits at the next");
+    expect(late({kInTime, kInTime, kWaitedBefore}).empty(), "it has waited in the midst of the iteration");
+    expect(late({kPaused, kPaused}).empty(), "none ran");
   }
 
   /// The first trainer is alone; the second's buckets are delayed by the first one and by the last rank.
@@ -372,6 +398,7 @@ int main() {
     test.the_number_of_iterations_is_chosen();
     test.who_comes_late_is_named();
     test.who_is_late();
+    test.who_did_not_run_is_late();
     for (const bool overlap : {true, false}) test.training_steps(overlap);
     test.computing_takes_its_time();
     return test.report() ? 0 : 1;

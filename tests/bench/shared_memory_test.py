@@ -12,7 +12,8 @@ from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, ProgramTest, ma
 FORBID = [sys.executable, "-B", str(Path(__file__).resolve().parent / "forbid_memory.py")]
 # All of a rank's own: its processes, and /proc with them. As root only.
 OWN_PROCESSES = ["unshare", "--pid", "--fork", "--mount-proc"]
-WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1"}  # an MPI without shared memory
+# An MPI without shared memory; MPICH has it in UCX, too.
+WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
 # A full /dev/shm. The words after it are the command; what it leaves there is listed at the end.
 FULL = [
     "unshare", "--mount", "sh", "-c",

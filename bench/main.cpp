@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   add_allreduce(line);
   add_train(line);
   add_scale(line);
+  add_tune(line);
   add_report(line);
   refuse_empty_words(argc, argv);
   try {

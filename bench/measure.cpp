@@ -13,8 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSecondsPerRival = 0.5;
-constexpr int kFewestIterations = 10;
 constexpr int kMostIterations = 1000;
 
 class Measurement {
@@ -105,10 +103,9 @@ class Measurement {
 };
 
 /// From the slowest rival's last warm-up; rank 0 decides for all, since clocks differ.
-int choose_iterations(const MpiWorld& world, double slowest_us) {
-  const double fitting = kSecondsPerRival * 1e6 / std::max(slowest_us, 1.0);
-  const auto chosen =
-      static_cast<std::int64_t>(std::clamp<double>(fitting, kFewestIterations, kMostIterations));
+int choose_iterations(const MpiWorld& world, const MeasureOptions& options, double slowest_us) {
+  const double fitting = options.time.value * 1e6 / std::max(slowest_us, 1.0);
+  const auto chosen = static_cast<std::int64_t>(std::clamp<double>(fitting, options.fewest, kMostIterations));
   return static_cast<int>(world.broadcast(chosen));
 }
 
@@ -134,7 +131,8 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
       if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]).run_us);
     }
   }
-  const int iterations = options.iterations > 0 ? options.iterations : choose_iterations(world, slowest);
+  const int iterations =
+      options.iterations > 0 ? options.iterations : choose_iterations(world, options, slowest);
   // The same on all ranks, and another order each round, so that none always follows the same rival.
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
   std::vector<std::size_t> order(rivals.size());

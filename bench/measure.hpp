@@ -15,9 +15,11 @@
 namespace polyring {
 
 struct MeasureOptions {
-  int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about half a second; 10 to 1000
+  int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about `time`; `fewest` to 1000
   int warmup = 5;      // at least one where the iterations are chosen by it
   bool check = true;
+  Seconds time{0.5};
+  int fewest = 10;
 };
 
 struct Samples {

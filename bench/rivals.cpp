@@ -58,6 +58,15 @@ void RivalOptions::add_to(CLI::App& app) {
          "--tcp-interface", tcp_interface,
          "The network interface for TCP connections; without, that of the default route, or the first")
       ->type_name("NAME");
+  add_transport_option(app, transport);
+  app.add_option(
+         "--tuned", tuned,
+         "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
+         "without, its default file if there is one")
+      ->type_name("FILE");
+}
+
+void add_transport_option(CLI::App& app, std::string& transport) {
   app.add_option("--transport", transport,
                  "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
                  "it can be had")
@@ -100,11 +109,20 @@ Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, co
   const int in_host = world.ranks_per_node();
   if (dims.empty()) plan.dims = {world.size()};
   if (dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
-  if (algorithm != "multi-ring" || transport == nullptr) return plan;
+  if (algorithm != kTunedAlgorithm || transport == nullptr) return plan;
   plan.patterns = default_patterns(plan.dims, world, *transport, payload);
   // Nothing overlaps with a single meeting.
   if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
   return plan;
+}
+
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count) {
+  Schedule schedule = make_schedule(plan, transport.transport->size(), count, size_of(kind));
+  auto executor =
+      std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
+                                 ExecutorOptions{kDefaultWindow, "polyring over " + transport.name});
+  std::string name = plan.algorithm;
+  return {std::move(name), std::move(plan), std::move(executor)};
 }
 
 WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
@@ -118,6 +136,10 @@ WorldTransport open_transport(const MpiWorld& world, const std::string& choice) 
 RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
     : options_(options), world_(world), timeout_(timeout) {
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
+  const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
+  const bool free = multi_ring && options.plan.wishes(kTunedAlgorithm) == PlanWishes{};
+  // A file that is named must be right even where there is nothing that it could choose.
+  if (free || !options.tuned.empty()) tuned_ = TunedPlans(options.tuned, world);
 }
 
 void RivalMaker::add_names(const std::string& asked) {
@@ -130,7 +152,8 @@ void RivalMaker::add_names(const std::string& asked) {
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
-    plan_for(asked, nullptr, {});
+    const PlanWishes wishes = options_.plan.wishes(asked);
+    check_plan(with_wishes(default_plan(asked, wishes.dims, world_, nullptr, {}), wishes), world_.size());
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -158,19 +181,28 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
   const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
-  Plan plan = plan_for(name, transport.transport.get(), payload);
-  Schedule schedule = make_schedule(plan, world_.size(), count, size_of(kind));
-  auto executor =
-      std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
-                                 ExecutorOptions{kDefaultWindow, "polyring over " + transport.name});
-  return {name, std::move(plan), std::move(executor)};
+  return make_planned(plan_for(name, transport, payload), transport, kind, op, count);
 }
 
-Plan RivalMaker::plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const {
+Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& transport, Bytes payload) {
   const PlanWishes wishes = options_.plan.wishes(algorithm);
-  Plan plan = with_wishes(default_plan(algorithm, wishes.dims, world_, transport, payload), wishes);
+  if (algorithm == kTunedAlgorithm && wishes == PlanWishes{}) {
+    if (const auto tuned = tuned_.plan_for(transport.name, payload)) {
+      tuned_payloads_.insert(payload);
+      return *tuned;
+    }
+  }
+  Plan plan =
+      with_wishes(default_plan(algorithm, wishes.dims, world_, transport.transport.get(), payload), wishes);
   check_plan(plan, world_.size());
   return plan;
+}
+
+std::optional<std::string> RivalMaker::tuned_note() const {
+  if (tuned_payloads_.empty()) return std::nullopt;
+  const std::size_t sizes = tuned_payloads_.size();
+  return fmt::format("The plan of {} for {} size{} is what polyring tune chose: {}.", kTunedAlgorithm, sizes,
+                     sizes == 1 ? "" : "s", tuned_.file());
 }
 
 MpiAlgorithms& RivalMaker::mpi() {

@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "bench/options.hpp"
+#include "bench/tuned_plans.hpp"
 #include "collectives/allreduce.hpp"
 #include "collectives/baselines/gloo.hpp"
 #include "collectives/baselines/mpi.hpp"
@@ -18,10 +20,14 @@ namespace polyring {
 /// The name under which MPI_Allreduce takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
 
+/// The one whose plan `polyring tune` chooses.
+inline constexpr std::string_view kTunedAlgorithm = "multi-ring";
+
 struct RivalOptions {
   PlanOptions plan;
   std::string tcp_interface;  // empty: chosen
   std::string transport = "auto";
+  std::string tuned;  // empty: the default file
 
   void add_to(CLI::App& app);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
@@ -48,11 +54,14 @@ class RivalMaker {
  public:
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
-  /// for and this library does not let them be chosen.
+  /// for and this library does not let them be chosen. Collective: it reads tuned plans.
   RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout);
 
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
+
+  /// What a result must say about the plans that came from a file; nothing when none did. On rank 0.
+  std::optional<std::string> tuned_note() const;
 
   /// Throws a usage Error when one of them cannot reduce so many elements.
   void check(ElementKind kind, Count largest) const;
@@ -64,7 +73,7 @@ class RivalMaker {
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
-  Plan plan_for(const std::string& algorithm, const Transport* transport, Bytes payload) const;
+  Plan plan_for(const std::string& algorithm, const WorldTransport& transport, Bytes payload);
   Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
                  Count count);
 
@@ -72,6 +81,8 @@ class RivalMaker {
   const MpiWorld& world_;
   Seconds timeout_;
   std::vector<std::string> names_;
+  TunedPlans tuned_;
+  std::set<Bytes> tuned_payloads_;  // whose plan came from there
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };
@@ -81,6 +92,12 @@ class RivalMaker {
 /// is not known which patterns suit.
 Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
                   const Transport* transport, Bytes payload);
+
+/// The plan's schedule over the transport, without buffers yet.
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+
+/// --transport, as RivalOptions have it.
+void add_transport_option(CLI::App& app, std::string& transport);
 
 /// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
 WorldTransport open_transport(const MpiWorld& world, const std::string& choice);

@@ -11,6 +11,7 @@
 
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/catalogue.hpp"
+#include "collectives/pattern.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -177,6 +178,20 @@ std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& clu
   return plans;
 }
 
+std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes) {
+  std::vector<std::vector<int>> grids{{ranks}};
+  if (ranks_per_node == 0) return grids;
+  const int near = square_divisor(nodes);
+  const int first = nodes == 1 ? square_divisor(ranks_per_node) : 1;
+  for (std::vector<int> grid :
+       {std::vector{ranks_per_node, nodes}, std::vector{ranks_per_node, near, nodes / near},
+        std::vector{first, ranks_per_node / first, nodes}}) {
+    grid = without_ones(std::move(grid));
+    if (std::find(grids.begin(), grids.end(), grid) == grids.end()) grids.push_back(std::move(grid));
+  }
+  return grids;
+}
+
 int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
   if (plan.chunk.value == 0) return 1;
   const Count per_chunk = std::max<Count>(1, static_cast<Count>(plan.chunk.value) / element_size);
@@ -186,6 +201,15 @@ int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
                 to_text(plan.chunk), chunks, lanes, kMostStreams);
   }
   return static_cast<int>(chunks);
+}
+
+std::string patterns_text(const Plan& plan) {
+  if (!find_algorithm(plan.algorithm).has_dims) return "";
+  if (plan.patterns.empty()) {
+    const std::vector<std::string> rings(plan.dims.size(), std::string(ring_pattern().name()));
+    return fmt::format("{}", fmt::join(rings, "+"));
+  }
+  return fmt::format("{}", fmt::join(plan.patterns, "+"));
 }
 
 std::string to_text(const Plan& plan) {

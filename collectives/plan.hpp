@@ -47,6 +47,8 @@ struct PlanWishes {
   std::vector<std::string> patterns{};
   int lanes = 0;
   Bytes chunk{};
+
+  bool operator==(const PlanWishes&) const = default;
 };
 
 /// The plan with what is wished for in the place of its own choices.
@@ -61,6 +63,13 @@ std::vector<int> natural_dims(const Cluster& cluster);
 /// All have what is wished for.
 std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
                                   const PlanWishes& wishes = {});
+
+/// Rank grids worth trying where nothing is known but the hosts: flat, hosts' ranks first, near and far hosts
+/// as two dimensions, and one host's ranks as two. Flat alone for 0 ranks per node, which are not alike.
+std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes);
+
+/// `direct+ring`; empty when the algorithm has none to choose.
+std::string patterns_text(const Plan& plan);
 
 /// One line: `multi-ring 4x64, 2 lanes, chunks of 1MiB`.
 std::string to_text(const Plan& plan);

@@ -20,8 +20,8 @@ auto point_of(const AllreduceRow& row) {
   return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes);
 }
 
-/// What to call a row's allreduce: the algorithm and its dimensions, and as much more as is needed to tell it
-/// from another at the same point.
+/// What to call a row's allreduce: the algorithm and its dimensions with their patterns, and as much more as
+/// is needed to tell it from another at the same point.
 class Labels {
  public:
   explicit Labels(std::span<const AllreduceRow> rows) {
@@ -31,6 +31,7 @@ class Labels {
       if (fresh) continue;
       Detail& detail = details_[brief(row)];
       detail.implementation |= row.implementation != first->second->implementation;
+      detail.patterns |= row.patterns != first->second->patterns;
       detail.lanes |= row.lanes != first->second->lanes;
       detail.chunk |= row.chunk_bytes != first->second->chunk_bytes;
     }
@@ -40,6 +41,7 @@ class Labels {
     std::string label = brief(row);
     const auto found = details_.find(label);
     if (found == details_.end()) return label;
+    if (found->second.patterns) label += fmt::format(", {}", row.patterns);
     if (found->second.lanes) label += fmt::format(", {} lanes", row.lanes);
     if (found->second.chunk) label += fmt::format(", {} chunks", to_text(Bytes{row.chunk_bytes}));
     if (found->second.implementation) label += fmt::format(", {}", row.implementation);
@@ -49,13 +51,16 @@ class Labels {
  private:
   struct Detail {
     bool implementation = false;
+    bool patterns = false;
     bool lanes = false;
     bool chunk = false;
   };
 
   static std::string brief(const AllreduceRow& row) {
     const bool several_dims = row.dims.find('x') != std::string::npos;
-    return several_dims ? row.algorithm + " " + row.dims : row.algorithm;
+    if (!several_dims) return row.algorithm;
+    const std::string patterns = row.patterns.empty() ? "" : " " + row.patterns;
+    return row.algorithm + " " + row.dims + patterns;
   }
 
   std::map<std::string, Detail> details_;

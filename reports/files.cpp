@@ -123,6 +123,16 @@ fs::path create_file(const fs::path& path, std::string_view content) {
   return target;
 }
 
+void replace_file(const fs::path& path, std::string_view content) {
+  check_writable(path);
+  const Temporary temporary(temporary_name(path));
+  const std::string failure = try_write(temporary.path(), content);
+  if (!failure.empty()) cannot_write(path, failure);
+  std::error_code error;
+  fs::rename(temporary.path(), path, error);
+  if (error) cannot_write(path, error.message());
+}
+
 fs::path create_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
   const fs::path wanted = without_slash(path);
   if (wanted.empty()) cannot_write(path, "the name is empty");

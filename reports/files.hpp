@@ -1,4 +1,4 @@
-// Files that appear whole or not at all, and never in the place of others.
+// Files that appear whole or not at all, and in the place of others only where that is asked for.
 #pragma once
 
 #include <filesystem>
@@ -23,5 +23,9 @@ std::filesystem::path create_file(const std::filesystem::path& path, std::string
 /// it is. When `fill` throws, nothing is left behind.
 std::filesystem::path create_folder(const std::filesystem::path& path,
                                     const std::function<void(const std::filesystem::path&)>& fill);
+
+/// Writes `content` beside `path` and then gives it the name `path`, in the place of what had it: for files
+/// that are kept up to date. Throws a usage Error when that fails; the old file is there then as it was.
+void replace_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace polyring

@@ -45,6 +45,7 @@ struct AllreduceRow {
   std::string algorithm;       // "multi-ring", "ring", "mpi", …
   std::string implementation;  // what ran it: "threads", "mpi", "MPI_Allreduce", "ncclAllReduce", …
   std::string dims;            // "2x2"; empty for a vendor's call
+  std::string patterns;        // "direct+ring", of each of multi-ring's dimensions; empty for all others
   int lanes = 0;               // 0 for a vendor's call
   std::uint64_t chunk_bytes = 0;
   int ranks = 0;

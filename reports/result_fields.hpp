@@ -32,6 +32,7 @@ void fields(Visitor& visit, MaybeConst<AllreduceRow> auto& row) {
   visit("algorithm", row.algorithm);
   visit("implementation", row.implementation);
   visit("dims", row.dims);
+  visit("patterns", row.patterns);
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
   visit("ranks", row.ranks, AtLeast{1});

@@ -14,6 +14,7 @@
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
+#include "bench/sizes.hpp"
 #include "collectives/bound.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
@@ -25,10 +26,7 @@ namespace {
 struct AllreduceOptions {
   RivalOptions rivals;
   PayloadOptions payload;
-  std::string smallest = "1K";
-  std::string largest = "64M";
-  int factor = 2;
-  std::string step;  // empty: by factor
+  SizeOptions sizes;
   std::string model;
   int iterations = 0;
   int warmup = 5;
@@ -38,30 +36,11 @@ struct AllreduceOptions {
   std::string output;
 };
 
-constexpr std::uint64_t kMostSizes = 10000;
-
 /// Numbers of elements, ascending.
 std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) {
+  if (options.model.empty()) return options.sizes.counts(element_size);
   std::set<Count> counts;
-  if (!options.model.empty()) {
-    for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
-    return {counts.begin(), counts.end()};
-  }
-  const std::uint64_t smallest = parse_bytes(options.smallest, "--minbytes").value;
-  const std::uint64_t largest = parse_bytes(options.largest, "--maxbytes").value;
-  if (smallest < 1) usage_error("--minbytes {} is impossible; give 1 or more", options.smallest);
-  if (smallest > largest) {
-    usage_error("--minbytes {} is above --maxbytes {}; exchange them", options.smallest, options.largest);
-  }
-  const std::uint64_t step = options.step.empty() ? 0 : parse_bytes(options.step, "--stepbytes").value;
-  if (!options.step.empty() && step == 0) usage_error("--stepbytes 0 never ends; give 1 or more");
-  if (step > 0 && (largest - smallest) / step > kMostSizes)
-    usage_error("--stepbytes {} makes more than {} sizes; give a larger one", options.step, kMostSizes);
-  const auto factor = static_cast<std::uint64_t>(options.factor);
-  for (std::uint64_t size = smallest;; size = step > 0 ? size + step : size * factor) {
-    counts.insert(std::max<Count>(1, static_cast<Count>(size) / element_size));
-    if (step > 0 ? largest - size < step : largest / size < factor) break;  // size may be near its type's end
-  }
+  for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
   return {counts.begin(), counts.end()};
 }
 
@@ -157,6 +136,7 @@ class AllreduceRun {
     row.implementation = rival.allreduce->implementation();
     if (rival.plan) {
       row.dims = dims_text(rival.plan->dims);
+      row.patterns = patterns_text(*rival.plan);
       row.lanes = rival.plan->lanes;
       row.chunk_bytes = rival.plan->chunk.value;
     }
@@ -188,6 +168,7 @@ class AllreduceRun {
 
   void finish() {
     ResultFile result = describe_run(command_, cluster_, &world_);
+    if (const auto note = maker_.tuned_note()) result.notes.push_back(*note);
     if (world_.size() == 1)
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
     if (world_.nodes() == 1 &&
@@ -250,21 +231,13 @@ void add_allreduce(CommandLine& line) {
       action, true);
   options->rivals.add_to(app);
   options->payload.add_to(app, "sum");
-  auto* smallest =
-      app.add_option("-b,--minbytes", options->smallest, "The smallest size")->capture_default_str();
-  auto* largest =
-      app.add_option("-e,--maxbytes", options->largest, "The largest size")->capture_default_str();
-  auto* factor = app.add_option("-f,--stepfactor", options->factor, "From a size to the next, times this")
-                     ->capture_default_str()
-                     ->check(CLI::Range(2, 1 << 20));
-  auto* step =
-      app.add_option("-i,--stepbytes", options->step, "From a size to the next, plus this")->excludes(factor);
+  options->sizes.add_to(app);
   app.add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
       ->type_name("NAME")
-      ->excludes(smallest)
-      ->excludes(largest)
-      ->excludes(factor)
-      ->excludes(step);
+      ->excludes(app.get_option("--minbytes"))
+      ->excludes(app.get_option("--maxbytes"))
+      ->excludes(app.get_option("--stepfactor"))
+      ->excludes(app.get_option("--stepbytes"));
   app.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
       ->check(CLI::Range(1, 1000000));
   app.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
@@ -273,11 +246,7 @@ void add_allreduce(CommandLine& line) {
   app.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       ->capture_default_str()
       ->check(CLI::Range(0, 1));
-  app.add_option("--buffers", options->buffers,
-                 "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
-                 "anywhere")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"library", "malloc"}));
+  add_buffers_option(app, options->buffers);
   app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
       ->capture_default_str();
   app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");

@@ -8,16 +8,17 @@ OPTIONS = {
     "probe": "--machine --from --rails --format",
     "plan": "--machine --from --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --ranks --count",
-    "allreduce": "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --datatype --op "
+    "allreduce": "--algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns --lanes --chunk --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",
-    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --dims --ddl-options --patterns "
+    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --gpus --bucket --overlap --datatype --output_file",
+    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",
 }
 # As nccl-tests has them.
-LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "report": ""}
+LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "tune": "befinT", "report": ""}
 
 
 class Help(ProgramTest):

@@ -19,6 +19,11 @@ CASES = {
     ("train", "--compute-ms", "5", "--dims", "2x2"): "2x2 make 4 ranks, but there are 2",
     ("train", "--compute-ms", "5", "--bucket", "fused:0"): "buckets",
     ("train", "--compute-ms", "5", "-J", "missing/x.json"): "missing/x.json",
+    ("allreduce", "--tuned", "missing.json"): "missing.json",
+    ("tune", "-b", "2K", "-e", "1K"): "--maxbytes",
+    ("tune", "--transport", "nonsense"): "nonsense",
+    ("tune", "--file", "missing/x.json"): "missing/x.json",
+    ("tune", "--timeout", "0"): "--timeout",
     ("probe", "--machine", "nonsense"): "nonsense",
 }
 

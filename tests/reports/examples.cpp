@@ -46,6 +46,7 @@ AllreduceRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_plac
   row.algorithm = rival.algorithm;
   row.implementation = rival.implementation;
   row.dims = rival.dims;
+  row.patterns = row.dims == "2x2" ? "direct+ring" : "";
   row.lanes = *rival.dims == '\0' ? 0 : 1;
   row.chunk_bytes = *rival.dims == '\0' ? 0 : 1 << 20;
   row.ranks = 4;

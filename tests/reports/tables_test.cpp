@@ -106,10 +106,17 @@ TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
   EXPECT_THAT(allreduce_table(rows).csv(), Not(HasSubstr("chunks")));
   rows.push_back(rows[0]);
   rows[1].chunk_bytes = 4096;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2, 4KiB chunks\""));
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 4KiB chunks\""));
   rows[1].lanes = 2;
   rows[1].chunk_bytes = rows[0].chunk_bytes;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2, 2 lanes\""));
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 2 lanes\""));
+  rows[1].patterns = "ring+ring";
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("multi-ring 2x2 ring+ring,"));
+  for (AllreduceRow& row : rows) row.dims = "4";
+  rows[0].patterns = "direct";
+  rows[1].patterns = "ring";
+  rows[1].lanes = rows[0].lanes;
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring, ring\""));
   rows[1].ranks = 8;
   EXPECT_THAT(allreduce_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
 }

@@ -1,0 +1,51 @@
+#include "bench/sizes.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "topology/error.hpp"
+#include "topology/units.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::uint64_t kMostSizes = 10000;
+
+}  // namespace
+
+void SizeOptions::add_to(CLI::App& app) {
+  app.add_option("-b,--minbytes", smallest, "The smallest size")->capture_default_str();
+  app.add_option("-e,--maxbytes", largest, "The largest size")->capture_default_str();
+  auto* by_factor = app.add_option("-f,--stepfactor", factor, "From a size to the next, times this")
+                        ->capture_default_str()
+                        ->check(CLI::Range(2, 1 << 20));
+  app.add_option("-i,--stepbytes", step, "From a size to the next, plus this")->excludes(by_factor);
+}
+
+std::vector<Count> SizeOptions::counts(int element_size) const {
+  const std::uint64_t from = parse_bytes(smallest, "--minbytes").value;
+  const std::uint64_t to = parse_bytes(largest, "--maxbytes").value;
+  if (from < 1) usage_error("--minbytes {} is impossible; give 1 or more", smallest);
+  if (from > to) usage_error("--minbytes {} is above --maxbytes {}; exchange them", smallest, largest);
+  const std::uint64_t plus = step.empty() ? 0 : parse_bytes(step, "--stepbytes").value;
+  if (!step.empty() && plus == 0) usage_error("--stepbytes 0 never ends; give 1 or more");
+  if (plus > 0 && (to - from) / plus > kMostSizes)
+    usage_error("--stepbytes {} makes more than {} sizes; give a larger one", step, kMostSizes);
+  const auto times = static_cast<std::uint64_t>(factor);
+  std::set<Count> counts;
+  for (std::uint64_t size = from;; size = plus > 0 ? size + plus : size * times) {
+    counts.insert(std::max<Count>(1, static_cast<Count>(size) / element_size));
+    if (plus > 0 ? to - size < plus : to / size < times) break;  // size may be near its type's end
+  }
+  return {counts.begin(), counts.end()};
+}
+
+void add_buffers_option(CLI::App& app, std::string& buffers) {
+  app.add_option("--buffers", buffers,
+                 "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
+                 "anywhere")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"library", "malloc"}));
+}
+
+}  // namespace polyring

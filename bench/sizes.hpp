@@ -1,0 +1,28 @@
+// Which payloads are measured, as nccl-tests' flags say it, and in whose memory.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "collectives/slice.hpp"
+
+namespace polyring {
+
+struct SizeOptions {
+  std::string smallest = "1K";
+  std::string largest = "64M";
+  int factor = 2;
+  std::string step{};  // empty: by factor
+
+  /// -b, -e, -f and -i.
+  void add_to(CLI::App& app);
+  /// Numbers of elements of `element_size` bytes, ascending, at least 1. Throws a usage Error for sizes that
+  /// are none.
+  std::vector<Count> counts(int element_size) const;
+};
+
+/// --buffers: "library" or "malloc".
+void add_buffers_option(CLI::App& app, std::string& buffers);
+
+}  // namespace polyring

@@ -36,8 +36,8 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
     return choice.place != with_transport(here, choice.place.transport);
   });
   if (choices.empty() && !by_default) {
-    fmt::print(stderr, "polyring: nothing in '{}' is for {} ranks on {} hosts of this kind\n", file.string(),
-               world.size(), world.nodes());
+    fmt::print(stderr, "polyring: nothing in '{}' is for {} ranks on {} host{} of this kind\n", file.string(),
+               world.size(), world.nodes(), world.nodes() == 1 ? "" : "s");
   }
   return choices;
 }

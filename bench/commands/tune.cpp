@@ -1,6 +1,7 @@
 // polyring tune: searches multi-ring's plans by measurement, and keeps the choices for later runs.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -31,6 +32,9 @@ struct TuneOptions {
   std::string file;  // empty: the default one
   int iterations = 0;
 };
+
+/// Microseconds, no more exact than clocks are.
+double nanoseconds(double us) { return std::round(us * 1e3) / 1e3; }
 
 struct Outcome {
   Bytes payload;
@@ -129,9 +133,9 @@ class TuneRun {
                  {"default time / time", "to", "", Align::right},
                  {"", "chosen", "", Align::left}});
     table.caption = fmt::format(
-        "{} on {} ranks of {} hosts over {}; times are medians over out of place and "
+        "{} on {} ranks of {} host{} over {}; times are medians over out of place and "
         "in place; another plan is chosen if it is faster with 95 % confidence",
-        kTunedAlgorithm, world_.size(), world_.nodes(), place_.transport);
+        kTunedAlgorithm, world_.size(), world_.nodes(), world_.nodes() == 1 ? "" : "s", place_.transport);
     for (const Outcome& outcome : outcomes_) {
       const TunerResult& result = outcome.result;
       table.add_row({std::to_string(outcome.payload.value), std::to_string(result.tried),
@@ -140,8 +144,9 @@ class TuneRun {
                      number(result.ratio.median), number(result.ratio.ci_low), number(result.ratio.ci_high),
                      result.better() ? "other" : "default"});
       choices.push_back({place_, outcome.payload, result.better() ? result.challenger : outcome.by_default,
-                         !result.better(), result.better() ? result.challenger_us : result.default_us,
-                         result.default_us});
+                         !result.better(),
+                         nanoseconds(result.better() ? result.challenger_us : result.default_us),
+                         nanoseconds(result.default_us)});
     }
     add_to_tuned_file(file_, choices);
     fmt::print("{}\nWritten to {}\n", table.text(), file_.string());

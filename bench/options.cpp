@@ -56,7 +56,8 @@ void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorit
   app.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
       ->type_name("TEXT")
       ->excludes(by_dims);
-  app.add_option("--patterns", patterns, "For each dimension of multi-ring: ring, halving or direct")
+  app.add_option("--patterns", patterns,
+                 fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(), ", ")))
       ->delimiter(',')
       ->type_name("NAME,…");
   app.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")

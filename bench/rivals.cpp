@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "collectives/catalogue.hpp"
 #include "collectives/executor.hpp"
@@ -49,11 +50,12 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 
 void RivalOptions::add_to(CLI::App& app) {
   plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
-  app.get_option("--algorithm")
-      ->description(fmt::format(
-          "Any of the catalogue's; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its "
-          "algorithms; gloo:NAME for {} over TCP; mpi:all, gloo:all",
-          fmt::join(gloo_algorithms(), ", ")));
+  auto* algorithm = app.get_option("--algorithm");
+  algorithm->description(
+      fmt::format("{}; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
+                  "gloo:NAME for {} "
+                  "over TCP; mpi:all, gloo:all",
+                  algorithm->get_description(), fmt::join(gloo_algorithms(), ", ")));
   app.add_option(
          "--tcp-interface", tcp_interface,
          "The network interface for TCP connections; without, that of the default route, or the first")
@@ -89,30 +91,47 @@ namespace {
 /// For each dimension of a multi-ring: what fits the memory or the wires that it runs over.
 std::vector<std::string> default_patterns(const std::vector<int>& dims, const MpiWorld& world,
                                           const Transport& transport, Bytes payload) {
+  const int per_host = world.ranks_per_node();
   std::vector<std::string> patterns;
   int stride = 1;
   for (const int dim : dims) {
     stride *= dim;
-    const bool in_host = world.ranks_per_node() % stride == 0;
-    const bool meets = in_host && dim > 1 && transport.meets(world.rank() == 0 ? 1 : 0);
+    const bool in_host = per_host > 0 && per_host % stride == 0;
+    // Either all ranks meet the others of their host, or none does.
+    const Rank first = in_host ? world.rank() / per_host * per_host : 0;
+    const bool meets = in_host && dim > 1 && transport.meets(world.rank() == first ? first + 1 : first);
     patterns.push_back(meets ? "direct" : in_host || payload > kFewSteps ? "ring" : "direct");
   }
   if (dims.size() == 1 && patterns.front() == "direct" && payload <= kOneShot) patterns = {"one-shot"};
   return patterns;
 }
 
+/// Ranks that carry out different schedules would wait for each other for ever, or be wrong.
+void check_agreement(const Plan& plan, const MpiWorld& world) {
+  const auto own = static_cast<std::int64_t>(std::hash<std::string>{}(to_text(plan)));
+  const bool differs = world.broadcast(own) != own;
+  if (world.sum(differs ? 1 : 0) == 0) return;
+  throw Error(
+      ExitCode::internal,
+      fmt::format("the ranks do not agree about a plan; this one has {}. Please report this as a fault",
+                  to_text(plan)));
+}
+
 }  // namespace
 
-Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world,
                   const Transport* transport, Bytes payload) {
-  Plan plan{algorithm, dims, {}, 1, kDefaultChunk};
+  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, kDefaultChunk};
   const int in_host = world.ranks_per_node();
-  if (dims.empty()) plan.dims = {world.size()};
-  if (dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
-  if (algorithm != kTunedAlgorithm || transport == nullptr) return plan;
-  plan.patterns = default_patterns(plan.dims, world, *transport, payload);
-  // Nothing overlaps with a single meeting.
-  if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
+  if (plan.dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
+  if (plan.dims.empty()) plan.dims = {world.size()};
+  if (algorithm == kTunedAlgorithm && transport != nullptr) {
+    if (plan.patterns.empty()) plan.patterns = default_patterns(plan.dims, world, *transport, payload);
+    // Nothing overlaps with a single meeting.
+    if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
+  }
+  plan = with_wishes(std::move(plan), wishes);
+  check_agreement(plan, world);
   return plan;
 }
 
@@ -152,8 +171,7 @@ void RivalMaker::add_names(const std::string& asked) {
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
-    const PlanWishes wishes = options_.plan.wishes(asked);
-    check_plan(with_wishes(default_plan(asked, wishes.dims, world_, nullptr, {}), wishes), world_.size());
+    check_plan(default_plan(asked, options_.plan.wishes(asked), world_, nullptr, {}), world_.size());
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -192,8 +210,7 @@ Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& tr
       return *tuned;
     }
   }
-  Plan plan =
-      with_wishes(default_plan(algorithm, wishes.dims, world_, transport.transport.get(), payload), wishes);
+  Plan plan = default_plan(algorithm, wishes, world_, transport.transport.get(), payload);
   check_plan(plan, world_.size());
   return plan;
 }

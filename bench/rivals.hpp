@@ -87,10 +87,10 @@ class RivalMaker {
   std::unique_ptr<Gloo> gloo_;
 };
 
-/// The plan that a schedule of `payload` bytes runs with on these ranks, unless the options say otherwise:
-/// ranks of a host as the first dimension, hosts as the second, unless `dims` says so. Without a transport it
-/// is not known which patterns suit.
-Plan default_plan(const std::string& algorithm, const std::vector<int>& dims, const MpiWorld& world,
+/// Collective. The plan that a schedule of `payload` bytes runs with on these ranks: ranks of a host as the
+/// first dimension, hosts as the second, unless the wishes say so. Without a transport it is not known which
+/// patterns suit.
+Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world,
                   const Transport* transport, Bytes payload);
 
 /// The plan's schedule over the transport, without buffers yet.

@@ -3,7 +3,6 @@
 // run for a while.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>

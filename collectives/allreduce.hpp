@@ -12,7 +12,7 @@ class Allreduce {
 
   /// The catalogue's algorithm, or the vendor's name: "multi-ring", "mpi".
   virtual std::string algorithm() const = 0;
-  /// What carries it out: "polyring-mpi", "Open MPI 4.1.4".
+  /// What carries it out: "polyring over MPI", "Open MPI 4.1.4".
   virtual std::string implementation() const = 0;
 
   /// Whether run() throws when another rank hangs. Otherwise somebody has to watch it.

@@ -38,6 +38,12 @@ const Algorithm& find_algorithm(std::string_view name) {
   usage_error("unknown algorithm '{}'; choose from {}", name, known);
 }
 
+std::vector<std::string_view> pattern_names() {
+  std::vector<std::string_view> names;
+  for (const auto pattern : kPatterns) names.push_back(pattern().name());
+  return names;
+}
+
 const Pattern* find_pattern(std::string_view name) {
   for (const auto pattern : kPatterns) {
     if (pattern().name() == name) return &pattern();

@@ -11,7 +11,6 @@ namespace polyring {
 class Intervals {
  public:
   void add(Slice slice);
-  bool contains(Slice slice) const { return gaps(slice).empty(); }
   /// The parts of `slice` that are not in the set.
   std::vector<Slice> gaps(Slice slice) const;
 

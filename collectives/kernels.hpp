@@ -28,7 +28,6 @@ bool runs_here(Isa isa);
 
 /// The best that runs here: what all functions without a parameter `isa` use.
 Isa best_isa();
-inline std::string_view isa_name() { return to_text(best_isa()); }
 
 /// outputs[k][i] = inputs[0][i] op inputs[1][i] op … for `count` elements and all k, from left to right, in
 /// one pass over the memory. float16 and bfloat16 are combined in float32 and rounded once, to nearest even;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 #include "topology/units.hpp"
@@ -41,7 +42,7 @@ class Patience {
 
   Seconds timeout_;
   bool yields_;
-  unsigned polls_ = 0;
+  std::uint64_t polls_ = 0;  // 32 bits would be through in a minute
   Clock::time_point begin_{};
 };
 

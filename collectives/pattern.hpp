@@ -71,7 +71,9 @@ const Pattern& mirrored_tree_pattern();
 /// Reduce to member 0 in one step.
 const Pattern& star_pattern();
 
-/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot". Null for any other name.
+/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot".
+std::vector<std::string_view> pattern_names();
+/// Null for any other name.
 const Pattern* find_pattern(std::string_view name);
 
 }  // namespace polyring

@@ -132,7 +132,7 @@ void check_plan(const Plan& plan, int ranks) {
   }
   for (const std::string& pattern : plan.patterns) {
     if (find_pattern(pattern) == nullptr) {
-      usage_error("unknown pattern '{}'; choose from ring, halving, direct, one-shot", pattern);
+      usage_error("unknown pattern '{}'; choose from {}", pattern, fmt::join(pattern_names(), ", "));
     }
   }
 }

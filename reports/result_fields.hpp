@@ -37,7 +37,7 @@ void fields(Visitor& visit, MaybeConst<AllreduceRow> auto& row) {
   visit("chunk_bytes", row.chunk_bytes);
   visit("ranks", row.ranks, AtLeast{1});
   visit("nodes", row.nodes, AtLeast{1});
-  visit("ranks_per_node", row.ranks_per_node, AtLeast{1});
+  visit("ranks_per_node", row.ranks_per_node);
   visit("size_bytes", row.size_bytes);
   visit("count", row.count);
   visit("dtype", row.dtype);

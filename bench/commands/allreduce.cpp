@@ -153,7 +153,10 @@ class AllreduceRun {
     if (world_.rank() == 0) {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
       if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
-      if (memory_bound) row.bound_us = memory_bound;
+      if (memory_bound && *memory_bound > row.bound_us.value_or(0)) {
+        row.bound_us = memory_bound;
+        bound_was_measured_ = true;
+      }
     }
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
@@ -171,12 +174,11 @@ class AllreduceRun {
     if (const auto note = maker_.tuned_note()) result.notes.push_back(*note);
     if (world_.size() == 1)
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
-    if (world_.nodes() == 1 &&
-        std::any_of(rows_.begin(), rows_.end(), [](const auto& row) { return row.bound_us; })) {
-      result.notes.push_back(
-          "The bound is measured beside the algorithms: each rank reads and writes its payload once, all at "
-          "the "
-          "same time.");
+    if (bound_was_measured_) {
+      result.notes.push_back(fmt::format(
+          "From {} the bound is measured beside the algorithms: each rank reads and writes its payload once, "
+          "all at the same time.",
+          to_text(kLeastMemoryBound)));
     }
     for (const AllreduceRow& row : rows_) {
       if (row.wrong.value_or(0) == 0) continue;
@@ -213,6 +215,7 @@ class AllreduceRun {
   Progress progress_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
+  bool bound_was_measured_ = false;
   std::vector<AllreduceRow> rows_;
   Stragglers stragglers_;
 };

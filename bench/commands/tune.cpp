@@ -115,7 +115,7 @@ class TuneRun {
     const std::string algorithm(kTunedAlgorithm);
     std::vector<Plan> plans{default_plan(algorithm, {}, world_, &transport, payload)};
     for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes())) {
-      plans.push_back(default_plan(algorithm, grid, world_, &transport, payload));
+      plans.push_back(default_plan(algorithm, {.dims = grid}, world_, &transport, payload));
     }
     return plans;
   }

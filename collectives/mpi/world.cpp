@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -35,6 +37,41 @@ std::string describe(int code) {
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) return fmt::format("error {}", code);
   return {text.data(), static_cast<std::size_t>(length)};
+}
+
+/// Where a rank runs.
+struct Presence {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> host;
+  std::array<char, 64> kernel;  // the same for all of a machine's containers and network namespaces
+  cpu_set_t cores;              // that it may use
+};
+
+Presence own_presence() {
+  Presence own{};
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(own.host.data(), &length), "MPI_Get_processor_name");
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string kernel;
+  if (!std::getline(boot, kernel)) kernel = own.host.data();
+  kernel.copy(own.kernel.data(), own.kernel.size() - 1);
+  if (sched_getaffinity(0, sizeof(own.cores), &own.cores) != 0) {
+    const long online = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
+    for (long core = 0; core < online; ++core) CPU_SET(static_cast<std::size_t>(core), &own.cores);
+  }
+  return own;
+}
+
+/// Whether the ranks under one's own kernel are more than the cores that they may use.
+bool outnumber_their_cores(const Presence& own, const std::vector<Presence>& all) {
+  int ranks = 0;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const Presence& presence : all) {
+    if (presence.kernel != own.kernel) continue;
+    ++ranks;
+    CPU_OR(&cores, &cores, &presence.cores);
+  }
+  return ranks > CPU_COUNT(&cores);
 }
 
 }  // namespace
@@ -68,17 +105,13 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
   check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size");
 
-  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
-  int length = 0;
-  check_mpi(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name");
-  std::vector<char> names(static_cast<std::size_t>(size) * name.size());
-  constexpr int kLength = MPI_MAX_PROCESSOR_NAME;
-  check_mpi(MPI_Allgather(name.data(), kLength, MPI_CHAR, names.data(), kLength, MPI_CHAR, handle_->comm),
+  const Presence own = own_presence();
+  std::vector<Presence> all(static_cast<std::size_t>(size));
+  constexpr int kLength = sizeof(Presence);
+  check_mpi(MPI_Allgather(&own, kLength, MPI_BYTE, all.data(), kLength, MPI_BYTE, handle_->comm),
             "MPI_Allgather");
-  for (int rank = 0; rank < size; ++rank) {
-    hosts_.emplace_back(names.data() + static_cast<std::size_t>(rank) * name.size());
-  }
-  shares_cores_ = ranks_on_this_host() > sysconf(_SC_NPROCESSORS_ONLN);
+  for (const Presence& presence : all) hosts_.emplace_back(presence.host.data());
+  shares_cores_ = outnumber_their_cores(own, all);
 }
 
 MpiWorld::~MpiWorld() {
@@ -160,13 +193,17 @@ std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byt
   const auto ranks = static_cast<std::size_t>(size());
   const int own_size = static_cast<int>(own.size());
   std::vector<int> sizes(ranks);
-  check_mpi(MPI_Allgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, handle_->comm), "MPI_Allgather");
+  Call of_sizes(*this);
+  of_sizes.finish(
+      MPI_Iallgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, of_sizes.comm(), of_sizes.request()),
+      "an exchange of sizes");
   std::vector<int> begins(ranks);
   std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
   std::vector<std::byte> all(static_cast<std::size_t>(begins.back() + sizes.back()));
-  check_mpi(MPI_Allgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(), MPI_BYTE,
-                           handle_->comm),
-            "MPI_Allgatherv");
+  Call of_bytes(*this);
+  of_bytes.finish(MPI_Iallgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(),
+                                  MPI_BYTE, of_bytes.comm(), of_bytes.request()),
+                  "an exchange of all ranks' bytes");
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     parts.emplace_back(all.begin() + begins[rank], all.begin() + begins[rank] + sizes[rank]);

@@ -39,7 +39,8 @@ class MpiWorld {
   /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
   int ranks_per_node() const;
 
-  /// Ranks of this host outnumber its cores: who waits should let the others run.
+  /// The ranks of this machine, though they may be on several hosts that it emulates, outnumber the cores
+  /// that they may use: who waits should let the others run.
   bool shares_cores() const { return shares_cores_; }
 
   /// How long the calls below stand it that nothing happens. They throw

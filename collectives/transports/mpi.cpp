@@ -4,9 +4,13 @@
 #include <set>
 
 #include "collectives/mpi/handle.hpp"
+#include "collectives/patience.hpp"
 
 namespace polyring {
 namespace {
+
+/// All of it together.
+constexpr Seconds kCancelling{1};
 
 class MpiTransport final : public PollingTransport {
  public:
@@ -79,14 +83,20 @@ class MpiTransport final : public PollingTransport {
 MpiTransport::~MpiTransport() {
   // Something is left only when a wait has failed, and the job is about to be aborted. Until then MPI must
   // not write into memory that is freed meanwhile; sends only read, and no peer is left to receive them.
+  Patience patience(kCancelling, true);
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
-    if (messages_[owners_[i]].receives) {
-      MPI_Cancel(&requests_[i]);
-      MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
-    } else {
+    if (!messages_[owners_[i]].receives) {
       MPI_Request_free(&requests_[i]);
+      continue;
     }
+    // A message that has begun to arrive cannot be cancelled, and may never be whole: the error that is on
+    // its way must be told all the same.
+    MPI_Cancel(&requests_[i]);
+    int done = 0;
+    do {
+      MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
+    } while (done == 0 && patience.again());
   }
 }
 

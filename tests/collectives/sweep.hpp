@@ -45,9 +45,12 @@ inline std::vector<Plan> plans_of(const Algorithm& algorithm, int n, int element
     plans.push_back({std::string(algorithm.name), dims, {}, 1, {}});
     plans.push_back({std::string(algorithm.name), dims, {}, 3, small_chunk});
     if (algorithm.has_dims) {
-      for (const char* pattern : {"halving", "direct"}) {
-        plans.push_back(
-            {std::string(algorithm.name), dims, std::vector<std::string>(dims.size(), pattern), 2, {}});
+      for (const std::string_view pattern : pattern_names()) {
+        std::vector<std::string> patterns(dims.size(), std::string(pattern));
+        plans.push_back({std::string(algorithm.name), dims, patterns, 2, {}});
+        if (dims.size() < 2 || pattern == "ring") continue;
+        patterns.back() = "ring";
+        plans.push_back({std::string(algorithm.name), dims, patterns, 2, small_chunk});
       }
     }
   }

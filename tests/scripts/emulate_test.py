@@ -99,6 +99,7 @@ class Emulate(unittest.TestCase):
     def allreduce(self, options, *words):
         """The result of polyring allreduce."""
         path = self.folder / "out.json"
+        path.unlink(missing_ok=True)
         job = self.start(options, PROGRAM, "allreduce", *words, "-J", path)
         deadline = time.monotonic() + PATIENCE_S
         while not path.exists() and job.poll() is None and time.monotonic() < deadline:
@@ -140,6 +141,20 @@ class Emulate(unittest.TestCase):
     def test_a_number_of_ranks_for_each_host(self):
         output = self.succeed(shape(3, "3,1,2"), "hostname")
         self.assertEqual(sorted(output.split()), 3 * ["node0"] + ["node1"] + 2 * ["node2"])
+
+    def test_allreduce_over_hosts_of_all_kinds(self):
+        # What is right where on two hosts of two ranks need not be so on others.
+        for hosts, per_node, dims in ((shape(3, "3,1,2"), 0, "6"), (shape(2, 3), 3, "3x2"), (shape(3, 1), 1, "3")):
+            with self.subTest(hosts=hosts):
+                result = self.allreduce(hosts, "-b", "16K", "-e", "256K", "-f", "16", "-n", "3")
+                for row in result["rows"]:
+                    self.assertEqual((row["ranks_per_node"], row["wrong"]), (per_node, 0))
+                rows = [row for row in result["rows"] if row["algorithm"] == "multi-ring"]
+                self.assertEqual({row["dims"] for row in rows}, {dims})
+                inside = {row["patterns"].partition("+")[0] for row in rows if "x" in dims}
+                self.assertEqual(inside, {"direct"} if "x" in dims else set())
+                report = [PROGRAM, "report", self.folder / "out.json", "--out", self.folder / "report"]
+                subprocess.run(report, check=True, capture_output=True)
 
     def test_allreduce_knows_that_it_is_emulated(self):
         result = self.allreduce(shape(2, 2), "-b", "64K", "-e", "64K", "-n", "5")

@@ -9,6 +9,7 @@ from racing import launching, results, tables, works
 HEAT_FACTOR = 2  # who needs longer than this times the fastest in a heat does not race
 OWN_CHOICE = "mpi"
 QUICK_ITERATIONS = 3
+FAULTS = {launching.NOT_AVAILABLE: "left out", launching.WRONG_RESULT: "wrong result"}
 BUSY = 0.2  # cores; with more, what is measured is also the work of others
 
 
@@ -20,9 +21,16 @@ class Outcome:
     launches: list  # one dictionary for each that was tried
     contests: list  # of all launches and rounds
     busy: dict  # cores that others used just before, {launch: the most}
+    rounds: int
+    faults: dict = dataclasses.field(default_factory=dict)  # {launch: why it does not count in full}
 
     def verdicts(self):
-        return results.verdicts(self.work.goal, self.contests)
+        names = [launch.name for launch in works.LAUNCHES]
+        lacking = results.lacking(self.contests, self.work.placements, names, self.rounds, self.faults)
+        return results.verdicts(self.work.goal, self.contests, lacking)
+
+    def standing(self):
+        return results.worst([verdict.standing for verdict in self.verdicts()])
 
 
 class Race:
@@ -41,7 +49,7 @@ class Race:
         self.versions = {}
 
     def run(self, work, place):
-        outcome = Outcome(work, [], [], {})
+        outcome = Outcome(work, [], [], {}, self.rounds)
         heats = {}  # by MPI: the rivals that race
         self.outcomes.append(outcome)
         for round_number in range(1, self.rounds + 1):
@@ -56,6 +64,7 @@ class Race:
         sentence = f"{outcome.work.name}, {launch.name}: {failure}"
         self.say(f"  {'left out' if failure.code == launching.NOT_AVAILABLE else 'failed'}: {failure}")
         outcome.launches.append({"launch": launch.name, "failed": str(failure), "code": failure.code})
+        outcome.faults[launch.name] = FAULTS.get(failure.code, "failed")
         if failure.code == launching.NOT_AVAILABLE:
             self.left_out[f"{launch.name}{' between emulated hosts' if outcome.work.hosts.emulated else ''}: {failure}"] += 1
         elif failure.code == launching.WRONG_RESULT:
@@ -66,7 +75,7 @@ class Race:
     def race(self, outcome, launch, round_number, heats):
         work = outcome.work
         self.check(launch, work.hosts)
-        rivals = [f"{OWN_CHOICE}:all", *(["gloo:all"] if self.has_gloo(launch) else [])]
+        rivals = [f"{OWN_CHOICE}:all", *(["gloo:all"] if self.has_gloo(outcome, launch) else [])]
         if work.heat and not self.quick:
             if launch.mpi not in heats:
                 heats[launch.mpi] = self.heat(outcome, launch, rivals)
@@ -98,6 +107,8 @@ class Race:
         outcome.launches.append({"launch": launch.name, "command": ran.command, "seconds": round(ran.seconds, 1),
                                  "busy_cores": round(ran.busy, 2), "result": path.name, "wrong": ran.wrong})
         outcome.busy[launch.name] = max(ran.busy, outcome.busy.get(launch.name, 0))
+        if ran.wrong:
+            outcome.faults[launch.name] = FAULTS[launching.WRONG_RESULT]
         self.wrong += [f"{outcome.work.name}, {launch.name}: {sentence}" for sentence in ran.wrong]
         self.versions |= {launch.mpi: ran.result["versions"]["mpi"], "compiler": ran.result["versions"]["compiler"]}
         return ran
@@ -111,11 +122,12 @@ class Race:
         if why:
             raise launching.Failed(why, launching.NOT_AVAILABLE)
 
-    def has_gloo(self, launch):
+    def has_gloo(self, outcome, launch):
         if not launch.has_gloo:
             return False
         if why := why_no_gloo(self.programs[launch.mpi]):
             self.left_out[f"Gloo: {why}"] += 1
+            outcome.faults.setdefault(launch.name, "no Gloo")
         return not why
 
     def exit_code(self):
@@ -126,21 +138,18 @@ class Race:
         return launching.NOT_AVAILABLE if self.left_out else 0
 
     def goals(self):
-        """How many there are, and how many are met: a work's are met when they are in every placement."""
-        met = [outcome.work.name for outcome in self.outcomes
-               if (verdicts := outcome.verdicts()) and all(verdict.all_met(outcome.work.goal) for verdict in verdicts)]
-        return len(self.outcomes), len(met)
+        """How many works meet theirs, how many miss one, and of how many what raced cannot tell."""
+        return collections.Counter(outcome.standing() for outcome in self.outcomes)
 
     def report(self, head):
         """The tables, and all that was left out, failed or was wrong."""
-        number, met = self.goals()
         machine = head["machine"]
         versions = ", ".join(self.versions.values())
         parts = [
             f"# Polyring {head['commit']} against its rivals, {head['created']}\n",
             f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
             tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
-            f"{met} of {number} works meet their goals" + (", but --quick is no measurement" if self.quick else "") + ".\n",
+            tables.count(self.goals()) + (", but --quick is no measurement" if self.quick else "") + ".\n",
             "Each launch, and how many of the cores others kept busy just before it:\n",
             tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.busy) for outcome in self.outcomes]),
         ]
@@ -154,19 +163,28 @@ class Race:
         return "\n".join([*parts, *(f"- {fault}" for fault in faults)]) + ("\n" if faults else "")
 
     def as_json(self):
-        number, met = self.goals()
+        goals = self.goals()
         made = []
         for outcome in self.outcomes:
             work = outcome.work
             made.append({
-                "work": work.name, "what": work.what, "goal": dataclasses.asdict(work.goal), "launches": outcome.launches,
+                "work": work.name, "what": work.what, "goal": dataclasses.asdict(work.goal), "standing": outcome.standing(),
+                "launches": outcome.launches,
                 "contests": [dataclasses.asdict(contest) for contest in results.by_launch(outcome.contests)],
-                "verdicts": [{"placement": verdict.contest.placement, "launch": verdict.contest.launch,
-                              "best_rival": verdict.contest.best.algorithm, "of_bound": verdict.contest.of_bound,
-                              "met": verdict.met, "bound_met": verdict.bound_met} for verdict in outcome.verdicts()],
+                "verdicts": [verdict_as_json(verdict) for verdict in outcome.verdicts()],
             })
-        return {"versions": self.versions, "works": made, "goals": number, "goals_met": met, "wrong": self.wrong,
+        return {"versions": self.versions, "works": made, "goals": goals.total(), "goals_met": goals[results.MET],
+                "goals_missed": goals[results.MISSED], "goals_incomplete": goals[results.INCOMPLETE], "wrong": self.wrong,
                 "failed": [sentence for sentence, _ in self.failed], "left_out": dict(self.left_out)}
+
+
+def verdict_as_json(verdict):
+    closest, farthest = verdict.closest, verdict.farthest
+    return {
+        "placement": verdict.placement, "standing": verdict.standing, "lacking": verdict.lacking, "ratio_goal": verdict.ratio,
+        "launch": closest and closest.launch, "best_rival": closest and closest.best.algorithm, "bound_goal": verdict.of_bound,
+        "of_bound_launch": farthest and farthest.launch, "of_bound": farthest and farthest.of_bound,
+    }
 
 
 why_not_emulated = functools.cache(launching.why_not_emulated)

@@ -10,6 +10,7 @@ import statistics
 
 POLYRING = "multi-ring"
 CONFIDENCE = 0.95
+MET, MISSED, INCOMPLETE = "met", "missed", "incomplete"  # how a goal stands; incomplete: what raced cannot tell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Contest:
     time_us: Estimate  # Polyring's
     bound_us: float | None
     rivals: tuple
+    rounds: int = 1  # that are merged in it
 
     @property
     def best(self):
@@ -47,14 +49,23 @@ class Contest:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A work in one placement: what the launch of the best rival gave, and whether that is enough."""
+    """A work in one placement: how its goals stand over all launches, and the launches that decide."""
 
-    contest: Contest
-    met: bool
-    bound_met: bool | None  # None: no goal, or no bound is known
+    placement: str
+    closest: Contest | None  # that of the best rival; None: nothing raced
+    farthest: Contest | None  # from its bound; None: no bound is known
+    lacking: dict  # {launch: why it does not count in full}
+    ratio: str  # how this goal stands
+    of_bound: str | None  # the same; None: there is no such goal
 
-    def all_met(self, goal):
-        return self.met and (goal.of_bound is None or bool(self.bound_met))
+    @property
+    def standing(self):
+        return worst([self.ratio, self.of_bound])
+
+
+def worst(standings):
+    """What is missed stays so, whatever the launches that are lacking would have given."""
+    return next((standing for standing in (MISSED, INCOMPLETE) if standing in standings), MET)
 
 
 def low_rank(count):
@@ -121,14 +132,14 @@ def merged(rounds):
     first = rounds[0]
     if len(rounds) == 1:
         return first
-    bounds = [contest.bound_us for contest in rounds if contest.bound_us]
+    bounds = [contest.bound_us for contest in rounds]
     rivals = []
     for name in (rival.algorithm for rival in first.rivals):
         same = [rival for contest in rounds for rival in contest.rivals if rival.algorithm == name]
         if len(same) == len(rounds):
             rivals.append(Rival(name, over_rounds([rival.time_us for rival in same]), over_rounds([rival.ratio for rival in same])))
     return Contest(first.launch, first.placement, over_rounds([contest.time_us for contest in rounds]),
-                   statistics.median(bounds) if bounds else None, tuple(rivals))
+                   statistics.median(bounds) if all(bounds) else None, tuple(rivals), len(rounds))
 
 
 def by_launch(found):
@@ -139,18 +150,42 @@ def by_launch(found):
     return [contest for rounds in groups.values() if (contest := merged(rounds)).rivals]
 
 
-def verdicts(goal, found):
-    """One for each placement. The goal must be met against every rival in every launch; the closest is shown."""
-    groups = {}
-    for contest in by_launch(found):
-        groups.setdefault(contest.placement, []).append(contest)
-    made = []
-    for of_placement in groups.values():
-        closest = min(of_placement, key=lambda contest: contest.best.ratio.median)
-        met = all(goal.met_by(rival.ratio) for contest in of_placement for rival in contest.rivals)
-        bounded = goal.of_bound is not None and closest.of_bound is not None
-        made.append(Verdict(closest, met, closest.of_bound <= goal.of_bound if bounded else None))
-    return made
+def lacking(found, placements, launches, rounds, faults):
+    """{placement: {launch: why}}: those with a fault, and those without Polyring beside a rival in every round."""
+    raced = {(contest.placement, contest.launch): contest.rounds for contest in by_launch(found)}
+    of_placements = {placement: dict(faults) for placement in placements}
+    for placement, why in of_placements.items():
+        for launch in launches:
+            if (number := raced.get((placement, launch), 0)) < rounds:
+                why.setdefault(launch, f"{number} of {rounds} rounds" if number else "no result")
+    return of_placements
+
+
+def held(each, whole):
+    """How a goal stands that holds or not in each; `whole`: those are all that there should be."""
+    if not all(each):
+        return MISSED
+    return MET if each and whole else INCOMPLETE
+
+
+def verdict(goal, placement, raced, why_lacking):
+    """A goal must be met in every launch, against every rival: MPIs differ, and one must not hide another."""
+    ratio = held([goal.met_by(rival.ratio) for contest in raced for rival in contest.rivals], not why_lacking)
+    bounded = [contest for contest in raced if contest.of_bound is not None]
+    of_bound = None
+    if goal.of_bound is not None:
+        unbounded = {contest.launch: "no bound" for contest in raced if contest.of_bound is None}
+        why_lacking = unbounded | why_lacking
+        of_bound = held([contest.of_bound <= goal.of_bound for contest in bounded], not why_lacking)
+    return Verdict(placement, min(raced, key=lambda contest: contest.best.ratio.median, default=None),
+                   max(bounded, key=lambda contest: contest.of_bound, default=None), why_lacking, ratio, of_bound)
+
+
+def verdicts(goal, found, of_placements):
+    """One for each placement; `of_placements` is what lacking() gives."""
+    raced = by_launch(found)
+    return [verdict(goal, placement, [contest for contest in raced if contest.placement == placement], why)
+            for placement, why in of_placements.items()]
 
 
 def promising(result, factor):

@@ -1,5 +1,8 @@
 """The tables of a race, as Markdown that reads well as it is."""
 
+from racing import results
+
+SHOWN = {results.MET: "yes", results.MISSED: "NO", results.INCOMPLETE: "incomplete", None: "-"}
 SCALES = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 
 
@@ -16,10 +19,6 @@ def interval(estimate):
     return f"{number(estimate.median)} [{number(estimate.low)}, {number(estimate.high)}]"
 
 
-def yes(met):
-    return "-" if met is None else "yes" if met else "NO"
-
-
 def markdown(header, rows):
     cells = [header, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
@@ -32,19 +31,30 @@ def summary(outcomes):
     """Each work's verdicts; outcomes are (work, verdicts)."""
     rows = []
     for work, verdicts in outcomes:
-        if not verdicts:
-            rows.append([work.name, *["-"] * 5, work.goal.text(), "not raced", *["-"] * 3])
+        limit = "-" if work.goal.of_bound is None else f"<= {number(work.goal.of_bound)}"
         for verdict in verdicts:
-            contest = verdict.contest
-            best = contest.best
-            of_bound = "-" if contest.of_bound is None else number(contest.of_bound)
-            limit = "-" if work.goal.of_bound is None else f"<= {number(work.goal.of_bound)}"
-            bound_met = "unknown" if limit != "-" and verdict.bound_met is None else yes(verdict.bound_met)
-            rows.append([work.name, contest.placement, duration(contest.time_us.median), f"{best.algorithm} ({contest.launch})",
-                         duration(best.time_us.median), interval(best.ratio), work.goal.text(), yes(verdict.met), of_bound,
-                         limit, bound_met])
+            farthest = verdict.farthest
+            of_bound = f"{number(farthest.of_bound)} ({farthest.launch})" if farthest else "-"
+            lacks = ", ".join(f"{launch} ({why})" for launch, why in verdict.lacking.items())
+            rows.append([work.name, verdict.placement, *closest(verdict.closest), work.goal.text(), SHOWN[verdict.ratio],
+                         of_bound, limit, SHOWN[verdict.of_bound], lacks or "-"])
     return markdown(["work", "placement", "polyring", "best rival (launch)", "its time", "its time / polyring's", "goal",
-                     "met", "time / bound", "goal", "met"], rows)
+                     "met", "most time / bound (launch)", "goal", "met", "lacks"], rows)
+
+
+def closest(contest):
+    if contest is None:
+        return ["-"] * 4
+    best = contest.best
+    return [duration(contest.time_us.median), f"{best.algorithm} ({contest.launch})", duration(best.time_us.median),
+            interval(best.ratio)]
+
+
+def count(goals):
+    """Goals are {standing: number of works}."""
+    text = f"{goals[results.MET]} of {sum(goals.values())} works meet their goals"
+    incomplete = goals[results.INCOMPLETE]
+    return f"{text}, {incomplete} {'is' if incomplete == 1 else 'are'} incomplete" if incomplete else text
 
 
 def launches(outcomes):

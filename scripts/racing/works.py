@@ -69,6 +69,10 @@ class Work:
     quick: tuple = ()  # in place of `command` with --quick
     heat: tuple = ()  # a cheaper command that finds the rivals that have a chance; empty: all race
 
+    @property
+    def placements(self):
+        return ("step",) if self.command[0] == "train" else ("out-of-place", "in-place")
+
 
 def sizes(size, *options):
     return ("allreduce", "-b", size, "-e", size, *options)

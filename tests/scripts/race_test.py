@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 NOT_AVAILABLE, USAGE, WRONG_RESULT, MPI_FAILED = 5, 6, 7, 10
 
-# Writes a result in which each algorithm takes as long as $TIMES says, or 30 us, in six samples.
+# Writes a result in which each algorithm takes as long as $TIMES says, or 30 us, in six samples; null is wrong.
 POLYRING = """
 import json, os, pathlib, sys, time
 words = sys.argv[1:]
@@ -28,6 +28,7 @@ value = lambda option: words[words.index(option) + 1]
 everyone = {"mpi:all": ["mpi:ring", "mpi:linear"], "gloo:all": ["gloo:bcube"]}
 names = [name for asked in value("--algorithm").split(",") for name in everyone.get(asked, [asked])]
 times = {"multi-ring": 10.0} | json.loads(os.environ.get("TIMES", "{}"))
+wrong_in_place = [name for name in names if times.get(name + " in place", 1) is None]
 rows = []
 for name in names:
     us = times.get(name, 30.0)
@@ -37,9 +38,12 @@ for name in names:
         rows.append({"algorithm": name, "compute_ms": 1.0, "iteration_ms": {"samples": [1 + us / 1e3] * 6}})
         continue
     for in_place in (False, True):
+        if in_place and name in wrong_in_place:
+            continue
         time_us = {"samples": [us] * 6, "median": us}
         rows.append({"algorithm": name, "in_place": in_place, "size_bytes": 64, "bound_us": 9.0, "time_us": time_us})
 wrong = [f"{name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
+wrong += [f"{name} of 64 bytes in place gave 3 wrong elements and was not timed." for name in wrong_in_place]
 versions = {"mpi": "an MPI", "compiler": "a compiler"}
 pathlib.Path(value("-J")).write_text(json.dumps({"kind": words[0], "rows": rows, "notes": wrong, "versions": versions}))
 if "HANG" in os.environ:
@@ -87,6 +91,17 @@ class Race(unittest.TestCase):
     def result(self, folder="race"):
         return json.loads((self.root / folder / "race.json").read_text())
 
+    def counts(self):
+        """How many works meet their goals, miss one, and are incomplete."""
+        return tuple(self.result()[f"goals_{standing}"] for standing in ("met", "missed", "incomplete"))
+
+    def assert_incomplete(self, lacking):
+        """The only work, in both placements, for what these launches lack."""
+        (work,) = self.result()["works"]
+        self.assertEqual((work["standing"], self.counts()), ("incomplete", (0, 0, 1)))
+        self.assertEqual([(verdict["placement"], verdict["standing"], verdict["lacking"]) for verdict in work["verdicts"]],
+                         [(placement, "incomplete", lacking) for placement in ("out-of-place", "in-place")])
+
     def test_a_work_in_all_launches(self):
         output = self.race(0, "--only", "host-1M", TIMES='{"mpi:ring": 20}')
         self.assertIn("1 of 1 works meet their goals.\n", output)
@@ -94,6 +109,8 @@ class Race(unittest.TestCase):
         (work,) = self.result()["works"]
         self.assertEqual([launch["launch"] for launch in work["launches"]], ["openmpi", "openmpi-no-cma", "mpich"])
         self.assertEqual({verdict["best_rival"] for verdict in work["verdicts"]}, {"mpi:ring"})
+        self.assertEqual([(verdict["placement"], verdict["standing"], verdict["lacking"]) for verdict in work["verdicts"]],
+                         [("out-of-place", "met", {}), ("in-place", "met", {})])
         for launch in work["launches"]:
             self.assertTrue((self.out / launch["result"]).exists())
             self.assertNotIn(str(self.root), launch["command"])
@@ -105,7 +122,20 @@ class Race(unittest.TestCase):
     def test_goals_that_are_missed_are_no_failure(self):
         output = self.race(0, "--only", "host-64M-library,host-8B", TIMES='{"mpi": 10}')
         self.assertIn("1 of 2 works meet their goals.\n", output)
-        self.assertRegex(output, r"host-64M-library .*\| 1\.00 \[1\.00, 1\.00\] +\| >= 3\.5 +\| NO +\| 1\.11 +\| <= 1\.43 \| yes")
+        self.assertRegex(output, r"host-64M-library .*\| 1\.00 \[1\.00, 1\.00\] +\| >= 3\.5 +\| NO +"
+                                 r"\| 1\.11 \(openmpi\) +\| <= 1\.43 \| yes")
+        self.assertEqual(self.counts(), (1, 1, 0))
+
+    def test_the_mpi_with_the_best_rival_does_not_hide_how_far_the_other_is_from_the_bound(self):
+        of_mpich = 'export TIMES=\'{"multi-ring": 14.4, "mpi": 36, "mpi:ring": 36, "mpi:linear": 36}\'\n'
+        self.fake("build-mpich/bin/polyring", f'{of_mpich}exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+        output = self.race(0, "--only", "cluster-4x4-16M", TIMES='{"multi-ring": 9.9, "mpi": 17.82}')
+        self.assertIn("0 of 1 works meet their goals.\n", output)
+        self.assertRegex(output, r"mpi \(openmpi\) .*\| 1\.80 .*\| >= 1\.7 +\| yes +\| 1\.60 \(mpich\) +\| <= 1\.15 +\| NO +\| - ")
+        self.assertEqual(self.counts(), (0, 1, 0))
+        verdict = self.result()["works"][0]["verdicts"][0]
+        self.assertEqual((verdict["ratio_goal"], verdict["launch"]), ("met", "openmpi"))
+        self.assertEqual((verdict["bound_goal"], verdict["of_bound_launch"]), ("missed", "mpich"))
 
     def test_heats(self):
         self.race(0, "--only", "cluster-2x2", TIMES='{"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 40}')
@@ -122,6 +152,14 @@ class Race(unittest.TestCase):
         (work,) = self.result()["works"]
         self.assertEqual(len({launch["result"] for launch in work["launches"]}), 6)
         self.assertEqual(len(work["contests"]), 6)  # 3 launches, 2 placements
+        self.assertEqual(work["standing"], "met")
+
+    def test_a_round_that_fails_leaves_its_work_incomplete(self):
+        self.fake("build-mpich/bin/polyring", '[[ "$*" != *mpich-2.json* ]] || { echo "polyring: rank 1 is gone" >&2; exit 10; }\n'
+                  f'exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+        self.race(MPI_FAILED, "--only", "host-8B", "--rounds", "2")
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
+        self.assert_incomplete({"mpich": "failed"})
 
     def test_training_steps(self):
         output = self.race(0, "--only", "cluster-4x4-resnet50-per-tensor", TIMES='{"mpi": 5}')
@@ -131,22 +169,33 @@ class Race(unittest.TestCase):
     def test_wrong_results(self):
         output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"mpi:linear": null}')
         self.assertIn("- Wrong: host-8B, openmpi: mpi:linear of 64 bytes gave 3 wrong elements", output)
+        self.assert_incomplete(dict.fromkeys(("openmpi", "openmpi-no-cma", "mpich"), "wrong result"))
         output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"multi-ring": null}')
-        self.assertIn("0 of 1 works meet their goals.\n", output)
-        self.assertRegex(output, r"host-8B .*\| not raced")
+        self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
+        self.assertRegex(output, r"host-8B +\| in-place +\| - .*\| incomplete .*\| openmpi \(wrong result\), ")
+
+    def test_a_placement_in_which_polyring_was_wrong(self):
+        output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"multi-ring in place": null}')
+        self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 3)
+        self.assertRegex(output, r"host-8B +\| in-place +\| - .*\| incomplete ")
+        self.assert_incomplete(dict.fromkeys(("openmpi", "openmpi-no-cma", "mpich"), "wrong result"))
 
     def test_what_is_not_there_is_left_out_and_told(self):
         (self.root / "bin/mpiexec.mpich").unlink()
         output = self.race(NOT_AVAILABLE, "--only", "host-8B", PATH=f"{self.root}/bin:{self.tools('git', 'bash', 'env', 'uname')}")
         self.assertIn("- Left out 1 time: mpich: there is no mpiexec.mpich; run scripts/setup --mpich\n", output)
+        self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
+        self.assertRegex(output, r"host-8B .*\| >= 1 +\| incomplete \| .*\| mpich \(left out\) +\|")
         self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+        self.assert_incomplete({"mpich": "left out"})
 
     def test_without_emulated_hosts(self):
         self.fake("scripts/emulate", "echo 'emulate: network namespaces need root' >&2; exit 5")
         output = self.race(NOT_AVAILABLE, "--only", "cluster-2x2,host-8B")
         self.assertIn("- Left out 1 time: mpich between emulated hosts: emulate: network namespaces need root\n", output)
-        self.assertRegex(output, r"cluster-2x2 .*\| not raced")
-        self.assertIn("1 of 2 works meet their goals.\n", output)
+        self.assertRegex(output, r"cluster-2x2 .*\| - .*\| incomplete .*\| incomplete \| openmpi \(left out\), ")
+        self.assertIn("1 of 2 works meet their goals, 1 is incomplete.\n", output)
 
     def test_without_gloo(self):
         self.fake("build/bin/polyring", '[[ "$*" != *gloo:ring* ]] || { echo "polyring: no Gloo here" >&2; exit 5; }\n'
@@ -154,12 +203,20 @@ class Race(unittest.TestCase):
         output = self.race(NOT_AVAILABLE, "--only", "host-8B")
         self.assertIn("- Left out 1 time: Gloo: polyring: no Gloo here\n", output)
         self.assertNotIn("gloo:all", self.calls.read_text())
+        self.assert_incomplete({"openmpi": "no Gloo"})
 
     def test_a_launch_that_fails(self):
         self.fake("build-mpich/bin/polyring", "echo 'polyring: rank 1 is gone' >&2; exit 10")
         output = self.race(MPI_FAILED, "--only", "host-8B")
         self.assertIn("- Failed: host-8B, mpich: polyring: rank 1 is gone\n", output)
         self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+        self.assert_incomplete({"mpich": "failed"})
+
+    def test_a_launch_that_fails_does_not_hide_what_another_misses(self):
+        self.fake("build-mpich/bin/polyring", "echo 'polyring: rank 1 is gone' >&2; exit 10")
+        output = self.race(MPI_FAILED, "--only", "host-8B", TIMES='{"mpi": 9}')
+        self.assertRegex(output, r"host-8B .*\| NO +\| .*\| mpich \(failed\) +\|")
+        self.assertEqual(self.counts(), (0, 1, 0))
 
     def set_seconds(self, name, seconds):
         path = self.root / "scripts/racing/launching.py"
@@ -183,6 +240,7 @@ class Race(unittest.TestCase):
         self.assertEqual(job.returncode, 130, output + errors)
         self.assertIn("- Interrupted: not all works were raced.\n", output)
         self.assertFalse(self.result()["complete"])
+        self.assert_incomplete({"mpich": "no result"})
         self.assertFalse(pathlib.Path(f"/proc/{(self.root / 'waiting').read_text().strip()}").exists())
 
     def test_results_are_kept(self):
@@ -194,6 +252,7 @@ class Race(unittest.TestCase):
         self.fake("scripts/build", "exit 1")
         output = self.race(NOT_AVAILABLE, "--only", "host-8B", "--openmpi-program", "build/bin/polyring")
         self.assertIn("- Left out 1 time: mpich: no --mpich-program is given\n", output)
+        self.assert_incomplete({"mpich": "left out"})
 
     def test_a_failing_build_stops_with_its_code(self):
         self.fake("scripts/build", "exit 3")

@@ -144,18 +144,18 @@ void run_pass(const Pass<Element>& described, Divide<typename Element::Computed>
 
 /// The elements of a block from `begin` on, of all inputs, into `result`.
 template <typename Element, typename Op>
-void combine_block(const Reduction& reduction, const Divide<typename Element::Computed>& divide,
+void combine_block(const KernelArguments& arguments, const Divide<typename Element::Computed>& divide,
                    std::size_t begin, std::size_t count, std::byte* result, bool streams) {
   alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
-  for (std::size_t first = 0; first < reduction.input_count; first += kFanIn) {
-    const std::size_t input_count = lesser(kFanIn, reduction.input_count - first);
-    const bool last = first + input_count == reduction.input_count;
+  for (std::size_t first = 0; first < arguments.input_count; first += kFanIn) {
+    const std::size_t input_count = lesser(kFanIn, arguments.input_count - first);
+    const bool last = first + input_count == arguments.input_count;
     Pass<Element> pass{first == 0 ? nullptr : partial, {},     input_count,
                        last ? nullptr : partial,       result, streams};
     for (std::size_t k = 0; k < input_count; ++k) {
-      pass.inputs[k] = reduction.inputs[first + k] + begin * sizeof(typename Element::Stored);
+      pass.inputs[k] = arguments.inputs[first + k] + begin * sizeof(typename Element::Stored);
     }
-    switch (reduction.input_count) {
+    switch (arguments.input_count) {
       case 2:
         return run_pass<Element, Op, 2>(pass, divide, count);
       case 3:
@@ -185,24 +185,24 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 /// A single output is streamed to as it is computed; several, or one whose elements straddle cache lines, are
 /// streamed to from a copy of each block.
 template <typename Element, typename Op>
-void combine_elements(const Reduction& reduction) {
+void combine_elements(const KernelArguments& arguments) {
   using Stored = typename Element::Stored;
   using Computed = typename Element::Computed;
-  const bool streaming = reduction.stores == Stores::streaming;
-  const bool straddling = to_next_line(reduction.outputs[0]) % sizeof(Stored) != 0;
-  const bool staging = streaming && (reduction.output_count > 1 || straddling);
+  const bool streaming = arguments.stores == Stores::streaming;
+  const bool straddling = to_next_line(arguments.outputs[0]) % sizeof(Stored) != 0;
+  const bool staging = streaming && (arguments.output_count > 1 || straddling);
   const std::size_t block = staging ? kStagedBytes / sizeof(Stored) : kBlockBytes / sizeof(Computed);
-  const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
+  const Divide<Computed> divide(arguments.op == ReduceOp::avg ? arguments.divisor : 1);
   alignas(kLine) std::byte staged[kStagedBytes];
-  std::size_t size = block - (kLine - to_next_line(reduction.outputs[0])) % kLine / sizeof(Stored);
-  for (std::size_t begin = 0; begin < reduction.count; begin += size, size = block) {
-    size = lesser(size, reduction.count - begin);
+  std::size_t size = block - (kLine - to_next_line(arguments.outputs[0])) % kLine / sizeof(Stored);
+  for (std::size_t begin = 0; begin < arguments.count; begin += size, size = block) {
+    size = lesser(size, arguments.count - begin);
     const std::size_t offset = begin * sizeof(Stored);
-    std::byte* const result = staging ? staged : reduction.outputs[0] + offset;
+    std::byte* const result = staging ? staged : arguments.outputs[0] + offset;
     const bool streams = streaming && !staging && to_next_line(result) == 0;
-    combine_block<Element, Op>(reduction, divide, begin, size, result, streams);
-    for (std::size_t k = staging ? 0 : 1; k < reduction.output_count; ++k) {
-      std::byte* const output = reduction.outputs[k] + offset;
+    combine_block<Element, Op>(arguments, divide, begin, size, result, streams);
+    for (std::size_t k = staging ? 0 : 1; k < arguments.output_count; ++k) {
+      std::byte* const output = arguments.outputs[k] + offset;
       if (staging) {
         stream(output, result, size * sizeof(Stored));
       } else {
@@ -214,34 +214,34 @@ void combine_elements(const Reduction& reduction) {
 }
 
 template <typename Element>
-void combine_with_op(const Reduction& reduction) {
-  switch (reduction.op) {
+void combine_with_op(const KernelArguments& arguments) {
+  switch (arguments.op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
-      return combine_elements<Element, Add>(reduction);
+      return combine_elements<Element, Add>(arguments);
     case ReduceOp::prod:
-      return combine_elements<Element, Multiply>(reduction);
+      return combine_elements<Element, Multiply>(arguments);
     case ReduceOp::min:
-      return combine_elements<Element, Least>(reduction);
+      return combine_elements<Element, Least>(arguments);
     case ReduceOp::max:
-      return combine_elements<Element, Greatest>(reduction);
+      return combine_elements<Element, Greatest>(arguments);
   }
 }
 
-inline void reduce(const Reduction& reduction) {
-  switch (reduction.kind) {
+inline void reduce(const KernelArguments& arguments) {
+  switch (arguments.kind) {
     case ElementKind::float32:
-      return combine_with_op<Plain<float>>(reduction);
+      return combine_with_op<Plain<float>>(arguments);
     case ElementKind::float64:
-      return combine_with_op<Plain<double>>(reduction);
+      return combine_with_op<Plain<double>>(arguments);
     case ElementKind::float16:
-      return combine_with_op<Float16Element>(reduction);
+      return combine_with_op<Float16Element>(arguments);
     case ElementKind::bfloat16:
-      return combine_with_op<Bfloat16Element>(reduction);
+      return combine_with_op<Bfloat16Element>(arguments);
     case ElementKind::int32:
-      return combine_with_op<Plain<std::int32_t>>(reduction);
+      return combine_with_op<Plain<std::int32_t>>(arguments);
     case ElementKind::int64:
-      return combine_with_op<Plain<std::int64_t>>(reduction);
+      return combine_with_op<Plain<std::int64_t>>(arguments);
   }
 }
 

@@ -9,7 +9,7 @@
 namespace polyring {
 
 /// The arguments of combine_many.
-struct Reduction {
+struct KernelArguments {
   ElementKind kind;
   ReduceOp op;
   std::byte* const* outputs;
@@ -22,7 +22,7 @@ struct Reduction {
 };
 
 struct KernelTable {
-  void (*combine)(const Reduction&);
+  void (*combine)(const KernelArguments&);
   void (*copy)(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
 };
 

@@ -76,6 +76,12 @@ int MpiControl::read() const {
   return value;
 }
 
-void MpiControl::write(int value) const { check_mpi(MPI_T_cvar_write(*handle_, &value), "MPI_T_cvar_write"); }
+void MpiControl::write(int value) const {
+  // MPI reads as many bytes as the variable has.
+  std::array<std::byte, kLargestNumber> bytes{};
+  const std::int64_t number = value;
+  std::memcpy(bytes.data(), &number, sizeof number);
+  check_mpi(MPI_T_cvar_write(*handle_, bytes.data()), "MPI_T_cvar_write");
+}
 
 }  // namespace polyring

@@ -1,7 +1,8 @@
 // Board: what one rank shows the others of its host, in a segment of its own.
 //
 //   records    its segments, so that others can map what an offer points into
-//   finished   for each of its offers, how many of those it was made to have finished with it
+//   finished   for each of its offers, whether the rank it was made to has finished with it; for more offers
+//              than usual, in blocks beside the board
 //   inboxes    one ring of offers for each other rank, written by that rank alone
 //
 // All of it works between processes that map it at different addresses, and between threads.
@@ -18,7 +19,8 @@ namespace polyring {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kMostSegments = 512;
-inline constexpr std::size_t kMostOffers = 4096;
+inline constexpr std::size_t kOffersInBlock = 4096;
+inline constexpr std::size_t kMostOfferBlocks = 256;
 
 /// A place in one of a rank's segments.
 struct Location {
@@ -31,7 +33,7 @@ enum class OfferKind : std::uint32_t { message, meeting };
 
 /// What a rank lets another do with its memory.
 struct Offer {
-  std::uint32_t slot = 0;  // where to count that it is finished
+  std::uint32_t slot = 0;  // where to note that it is finished
   std::int32_t tag = 0;
   OfferKind kind = OfferKind::message;
   std::uint64_t gives = 0;  // bytes, to be read
@@ -62,10 +64,14 @@ struct SegmentRecord {
   SegmentName name;
 };
 
+/// A word each: ranks that finish at once rarely meet in a cache line.
+using FinishedBlock = std::array<std::atomic<std::uint32_t>, kOffersInBlock>;
+
 struct Board {
   std::uint64_t token = 0;  // told to the others by other means: they have mapped the right memory
   std::array<SegmentRecord, kMostSegments> records;
-  alignas(kLine) std::array<std::atomic<std::uint32_t>, kMostOffers> finished;
+  std::array<Location, kMostOfferBlocks> more_finished;  // from the second block on
+  alignas(kLine) FinishedBlock finished;
   // inboxes follow, by the writer's place among the ranks of the host
 
   static std::size_t bytes(std::size_t ranks) { return inboxes_at() + ranks * sizeof(Inbox); }

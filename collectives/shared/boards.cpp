@@ -44,15 +44,18 @@ std::unique_ptr<Boards> exchange_boards(Rank rank, const std::vector<Rank>& memb
     const auto* board = reinterpret_cast<const Board*>(boards->own.address());
     introduction = {boards->own.name(), board->token};
   } catch (const Error& error) {
-    why = error.what();
+    why = fmt::format("rank {} cannot share memory: {}", rank, error.what());
   }
   const auto introductions = allgather(bytes_of(introduction));
   for (const Rank member : members) {
     if (!boards) break;
     Introduction other;
     std::memcpy(&other, introductions[static_cast<std::size_t>(member)].data(), sizeof other);
+    if (other.board.address == nullptr) {  // why, it says itself
+      boards.reset();
+      break;
+    }
     try {
-      if (other.board.address == nullptr) throw Error(ExitCode::not_available, "it has none to share");
       boards->mappings.emplace_back(other.board);
       boards->all.push_back(reinterpret_cast<Board*>(boards->mappings.back().address()));
       if (boards->all.back()->token != other.token) {

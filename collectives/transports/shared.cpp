@@ -5,11 +5,13 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <new>
 
 #include "collectives/kernels.hpp"
 #include "collectives/patience.hpp"
 #include "collectives/shared/boards.hpp"
 #include "collectives/shared/memory.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -17,7 +19,7 @@ namespace {
 /// Up to here what is given is copied: its owner need not wait until others have read it.
 constexpr std::size_t kEager = 4096;
 
-/// Offers that nobody has to count: all that they give is in the entry.
+/// Offers that nobody has to finish: all that they give is in the entry.
 constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
 bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes) {
@@ -45,6 +47,7 @@ class SharedTransport final : public PollingTransport {
 
  private:
   static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   /// An offer that has come: a copy of it, as the entry is soon another's.
@@ -62,22 +65,15 @@ class SharedTransport final : public PollingTransport {
   struct Operation {
     Ticket ticket = 0;
     OfferKind kind = OfferKind::message;
-    Meeting meeting;              // of a message: one partner; what is received goes to `result`
-    std::vector<Arrived> offers;  // of the partners, as they come
-    std::size_t missing = 0;      // offers that are still awaited
-    bool made = false;            // this rank's part is done
-    std::uint32_t slot = kNoSlot;
-    std::uint32_t offered = 0;  // how many finish with what is offered
-    bool waits = false;         // for them, because it is not a copy
+    Meeting meeting;                   // of a message: one partner; what is received goes to `result`
+    std::vector<Arrived> offers;       // of the partners, as they come
+    std::size_t missing = 0;           // offers that are still awaited
+    bool made = false;                 // this rank's part is done
+    std::vector<std::uint32_t> slots;  // of the offers to each partner
+    bool waits = false;                // until those are finished, because what they give is not a copy
     std::vector<std::byte*> blocks;
     std::vector<Landing> landings;
   };
-  /// Offers of copies: nobody waits, but the copies must stay.
-  struct Retiring {
-    std::uint32_t slot;
-    std::vector<std::byte*> blocks;
-  };
-
   Board& own_board() { return *boards_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
 
@@ -96,12 +92,19 @@ class SharedTransport final : public PollingTransport {
   void combine(Operation& operation);
   void hand_on(Operation& operation);
   bool complete(Operation& operation);
+  void reuse(Operation& operation);
+  void reuse_retired();
 
   std::uint32_t take_slot();
-  bool finished(std::uint32_t slot) {
-    return own_board().finished[slot].load(std::memory_order_acquire) == targets_[slot];
+  void add_slots();
+  std::atomic<std::uint32_t>& mark(std::size_t place, std::uint32_t slot) const;
+  bool finished(std::uint32_t slot) const {
+    return slot == kNoSlot || mark(own_place_, slot).load(std::memory_order_acquire) != 0;
   }
-  void reuse_retired();
+  bool finished(const Operation& operation) const {
+    return std::all_of(operation.slots.begin(), operation.slots.end(),
+                       [&](std::uint32_t slot) { return finished(slot); });
+  }
 
   SharedGroup group_;
   SharedOptions options_;
@@ -116,9 +119,10 @@ class SharedTransport final : public PollingTransport {
   std::vector<Operation*> in_flight_;
   std::vector<Operation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
-  std::vector<std::uint32_t> targets_;      // of each slot, what its count is when all have finished
+  std::size_t offer_blocks_ = 0;
   std::vector<std::uint32_t> free_slots_;
-  std::deque<Retiring> retiring_;
+  std::vector<Operation*> retiring_;  // done, but their copies must stay until they have been read
+  std::size_t next_look_ = kKept;     // at those, when they are so many
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;
 };
@@ -132,14 +136,13 @@ SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Board
       place_(index(group.size), kNobody),
       next_read_(group.members.size()),
       next_write_(group.members.size()),
-      early_(group.members.size()),
-      targets_(kMostOffers) {
+      early_(group.members.size()) {
   for (std::size_t place = 0; place < group.members.size(); ++place) {
     place_[index(group.members[place])] = place;
   }
   own_place_ = place_[index(group.rank)];
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
-  for (std::uint32_t slot = kMostOffers; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  add_slots();
 }
 
 SharedTransport::~SharedTransport() {
@@ -164,8 +167,7 @@ SharedTransport::Operation& SharedTransport::begin(OfferKind kind, int tag, Tick
   operation.kind = kind;
   operation.meeting.tag = tag;
   operation.made = false;
-  operation.slot = kNoSlot;
-  operation.offered = 0;
+  operation.slots.clear();
   operation.waits = false;
   return operation;
 }
@@ -199,7 +201,9 @@ void SharedTransport::make_offers(Operation& operation) {
   const Meeting& meeting = operation.meeting;
   std::span<const std::byte> copied;  // of the partner before: often all are given the same
   Location location;
-  for (const Meeting::Partner& partner : meeting.partners) {
+  operation.slots.assign(meeting.partners.size(), kNoSlot);
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    const Meeting::Partner& partner = meeting.partners[i];
     const bool message = operation.kind == OfferKind::message;
     if (partner.gives.empty() && partner.takes.empty() && !message) continue;
     Offer offer{kNoSlot, meeting.tag, operation.kind, partner.gives.size(), {}};
@@ -209,14 +213,9 @@ void SharedTransport::make_offers(Operation& operation) {
       copied = partner.gives;
     }
     if (!partner.takes.empty()) offer.take = take(operation, partner.takes);
-    if (!inlined || !partner.takes.empty()) {
-      if (operation.slot == kNoSlot) operation.slot = take_slot();
-      offer.slot = operation.slot;
-      ++operation.offered;
-    }
+    if (!inlined || !partner.takes.empty()) offer.slot = operation.slots[i] = take_slot();
     post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&location, 1)));
   }
-  if (operation.slot != kNoSlot) targets_[operation.slot] += operation.offered;
 }
 
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
@@ -330,7 +329,7 @@ const std::byte* SharedTransport::given(const Arrived& arrived) {
 
 void SharedTransport::finish(const Arrived& arrived) {
   if (arrived.offer.slot == kNoSlot) return;
-  boards_->all[arrived.from]->finished[arrived.offer.slot].fetch_add(1, std::memory_order_release);
+  mark(arrived.from, arrived.offer.slot).store(1, std::memory_order_release);
 }
 
 /// This rank's part, once all offers that it needs have come.
@@ -387,23 +386,37 @@ void SharedTransport::hand_on(Operation& operation) {
   }
 }
 
-/// Whether all is done, by the others as well; then nothing is left of the operation.
+/// Whether all is done, by the others as well. Then at most copies are left of the operation.
 bool SharedTransport::complete(Operation& operation) {
-  if (operation.waits && !finished(operation.slot)) return false;
+  const bool unread = !finished(operation);
+  if (operation.waits && unread) return false;
   for (const Landing& landing : operation.landings) {
     std::memcpy(landing.to.data(), landing.block, landing.to.size());
   }
   operation.landings.clear();
-  if (operation.slot != kNoSlot) {
-    if (operation.waits) {
-      for (std::byte* block : operation.blocks) memory_->give_back(block);
-      free_slots_.push_back(operation.slot);
-    } else {
-      retiring_.push_back({operation.slot, operation.blocks});
-    }
+  if (unread) {
+    retiring_.push_back(&operation);
+  } else {
+    reuse(operation);
   }
-  operation.blocks.clear();
   return true;
+}
+
+void SharedTransport::reuse(Operation& operation) {
+  for (std::byte* block : operation.blocks) memory_->give_back(block);
+  operation.blocks.clear();
+  for (const std::uint32_t slot : operation.slots) {
+    if (slot != kNoSlot) free_slots_.push_back(slot);
+  }
+  spare_.push_back(&operation);
+}
+
+void SharedTransport::reuse_retired() {
+  std::erase_if(retiring_, [&](Operation* operation) {
+    if (!finished(*operation)) return false;
+    reuse(*operation);
+    return true;
+  });
 }
 
 bool SharedTransport::poll(std::vector<Ticket>& done) {
@@ -412,9 +425,10 @@ bool SharedTransport::poll(std::vector<Ticket>& done) {
   for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
   for (Operation*& operation : in_flight_) {
     if (!operation->made && operation->missing == 0) carry_out(*operation);
-    if (!operation->made || !complete(*operation)) continue;
-    done.push_back(operation->ticket);
-    spare_.push_back(operation);
+    if (!operation->made) continue;
+    const Ticket ticket = operation->ticket;
+    if (!complete(*operation)) continue;
+    done.push_back(ticket);
     operation = nullptr;
   }
   std::erase(in_flight_, nullptr);
@@ -427,7 +441,8 @@ std::vector<Rank> SharedTransport::awaited() const {
     for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
       const Meeting::Partner& partner = operation->meeting.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
-      if (silent || operation->made) ranks.push_back(partner.rank);
+      const bool unfinished = operation->made && operation->waits && !finished(operation->slots[i]);
+      if (silent || unfinished) ranks.push_back(partner.rank);
     }
   }
   std::sort(ranks.begin(), ranks.end());
@@ -435,26 +450,39 @@ std::vector<Rank> SharedTransport::awaited() const {
   return ranks;
 }
 
+/// Never waits: the others may be starting operations themselves, and finish nothing meanwhile.
 std::uint32_t SharedTransport::take_slot() {
-  constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
-  if (retiring_.size() >= kKept) reuse_retired();
-  Patience patience(rules().timeout, rules().yields);
-  while (free_slots_.empty()) {
+  if (retiring_.size() >= next_look_) {
     reuse_retired();
-    if (free_slots_.empty() && !patience.again()) rules().give_up("others to read", {});
+    next_look_ = std::max(kKept, 2 * retiring_.size());
   }
+  if (free_slots_.empty()) add_slots();
   const std::uint32_t slot = free_slots_.back();
   free_slots_.pop_back();
+  mark(own_place_, slot).store(0, std::memory_order_relaxed);
   return slot;
 }
 
-void SharedTransport::reuse_retired() {
-  std::erase_if(retiring_, [&](const Retiring& retiring) {
-    if (!finished(retiring.slot)) return false;
-    for (std::byte* block : retiring.blocks) memory_->give_back(block);
-    free_slots_.push_back(retiring.slot);
-    return true;
-  });
+void SharedTransport::add_slots() {
+  if (offer_blocks_ == kMostOfferBlocks) {
+    throw Error(ExitCode::not_available,
+                "there are too many messages in flight at once; use larger chunks or fewer lanes");
+  }
+  if (offer_blocks_ > 0) {
+    auto* block = new (memory_->take_block(sizeof(FinishedBlock))) FinishedBlock;
+    own_board().more_finished[offer_blocks_] =
+        memory_->locate(reinterpret_cast<std::byte*>(block), sizeof *block);
+  }
+  const auto first = static_cast<std::uint32_t>(offer_blocks_++ * kOffersInBlock);
+  for (std::uint32_t i = kOffersInBlock; i > 0; --i) free_slots_.push_back(first + i - 1);
+}
+
+/// Where it is noted that an offer of this rank is finished.
+std::atomic<std::uint32_t>& SharedTransport::mark(std::size_t place, std::uint32_t slot) const {
+  Board& board = *boards_->all[place];
+  if (slot < kOffersInBlock) return board.finished[slot];
+  std::byte* block = memory_->at(place, board.more_finished[slot / kOffersInBlock]);
+  return (*reinterpret_cast<FinishedBlock*>(block))[slot % kOffersInBlock];
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Ranks as processes of one host that reach each other's memory (or as threads, for tests).
 //
 // A rank offers: it tells another where in its memory something may be read, or written. The other does so
-// straight there, and counts the offer as finished. What lies outside of shared segments, in a user's own
+// straight there, and notes that the offer is finished. What lies outside of shared segments, in a user's own
 // buffers, is copied through one.
 #pragma once
 

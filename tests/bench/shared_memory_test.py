@@ -24,6 +24,7 @@ FULL = [
 ALLREDUCE = ("allreduce", "-b", "1M", "-e", "1M", "-n", "3", "--algorithm", "multi-ring", "-J", "out.json")
 SKIPPED = 77
 THROUGH_MPI = "polyring: messages go through MPI inside hosts, too: "
+FORBIDDEN = r"cannot share memory: \d+ bytes of shared memory .*: memfd_create: "
 
 
 class SharedMemory(ProgramTest):
@@ -70,7 +71,14 @@ class SharedMemory(ProgramTest):
         self.skip_unless(*FORBID)
         ran = self.polyring(inside=FORBID)
         self.assertEqual(self.right(ran), "polyring over MPI")
-        self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"\d+ bytes of shared memory .*: memfd_create: ")
+        self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 0 " + FORBIDDEN)
+
+    def test_it_is_forbidden_to_one_rank(self):
+        self.skip_unless(*FORBID)
+        words = [PROGRAM, *ALLREDUCE]
+        ran = self.run_words(MPIEXEC, "-n", 1, *words, ":", "-n", 1, *FORBID, *words)
+        self.assertEqual(self.right(ran), "polyring over MPI")
+        self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 1 " + FORBIDDEN)
 
     def test_it_is_forbidden_but_must_be_had(self):
         self.skip_unless(*FORBID)

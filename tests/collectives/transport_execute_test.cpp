@@ -141,6 +141,18 @@ TEST_P(EveryTransportExecutes, InManyChunks) {
   });
 }
 
+TEST(SharedTransportExecutes, MoreStreamsAtOnceThanABoardHasOffersFor) {
+  // In flight, four chunks of each lane; in more than one step, and so little in each that it is copied.
+  constexpr int kLanes = 1024;
+  constexpr Count kChunk = 100;
+  constexpr Count kCount = kLanes * 4 * kChunk;
+  const Plan plan{"multi-ring", {4}, {"halving"}, kLanes, {kChunk * sizeof(float)}};
+  testing::run_over({Fabric::Kind::shared}, 4, [&](Transport& transport) {
+    Buffers buffers(transport, kCount * sizeof(float));
+    expect_right(transport, buffers, {plan, kCount});
+  });
+}
+
 /// Fractions of every size: the order of the additions shows in the last bits.
 std::vector<float> fractions(Rank rank, Count count) {
   std::mt19937 random(static_cast<unsigned>(rank) + 1);

@@ -205,6 +205,34 @@ TEST_P(EveryTransport, HoldsMoreMessagesThanAnInboxHasRoomFor) {
   });
 }
 
+/// All ranks send so many messages to the next before any of them receives one.
+void overfill(Transport& transport, std::size_t messages, std::size_t bytes) {
+  const Rank own = transport.rank();
+  const Rank from = (own + transport.size() - 1) % transport.size();
+  Buffer sent(transport, Buffer::From::allocate, bytes);
+  Buffer received(transport, Buffer::From::allocate, bytes);
+  write(sent.span(), own, 0, 0);
+  std::vector<Ticket> tickets;
+  for (std::size_t number = 0; number < messages; ++number) {
+    tickets.push_back(2 * number);
+    transport.send((own + 1) % transport.size(), 0, sent.span(), tickets.back());
+  }
+  for (std::size_t number = 0; number < messages; ++number) {
+    tickets.push_back(2 * number + 1);
+    transport.receive(from, 0, received.span(), tickets.back());
+  }
+  wait_for(transport, tickets);
+  EXPECT_TRUE(holds(received.span(), from, 0, 0)) << bytes << " bytes";
+}
+
+TEST_P(EveryTransport, HoldsMoreMessagesThanAnybodyHasTaken) {
+  constexpr std::size_t kMany = 5000;
+  // What is copied, and what is not.
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{5000}}) {
+    testing::run_over(GetParam(), 3, [&](Transport& transport) { overfill(transport, kMany, bytes); });
+  }
+}
+
 TEST_P(EveryTransport, CopiesAndCombinesInTheOrderOfTheStarts) {
   testing::run_over(GetParam(), 2, [](Transport& transport) {
     const std::vector<float> ones(1000, 1);
@@ -281,6 +309,29 @@ TEST_P(EveryTransport, NamesTheRankThatNeverTakesAMessage) {
         EXPECT_THAT(transport.awaited(), ::testing::ElementsAre(2));
       },
       Seconds{0.05});
+}
+
+TEST(SharedTransport, NamesOnlyThePartnersOfAMeetingThatHaveNotFinished) {
+  testing::run_over(
+      {Fabric::Kind::shared}, 3,
+      [](Transport& transport) {
+        const Rank own = transport.rank();
+        Buffer buffer(transport, Buffer::From::allocate, 1 << 20);
+        if (own == 2) return;  // never reads what it is given
+        Meeting meeting;
+        if (own == 0) {
+          for (const Rank peer : {1, 2}) meeting.partners.push_back({peer, buffer.span(), {}, false, false});
+        } else {
+          meeting.partners.push_back({0, {}, {}, true, false});
+          meeting.own = buffer.span();
+          meeting.result = buffer.span().data();
+        }
+        transport.meet(meeting, 1);
+        if (own == 1) return wait_for(transport, {1});
+        EXPECT_THAT(complaint(transport), ::testing::EndsWith(" of rank 2"));
+        EXPECT_THAT(transport.awaited(), ::testing::ElementsAre(2));
+      },
+      Seconds{0.3});
 }
 
 }  // namespace

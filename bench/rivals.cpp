@@ -16,6 +16,12 @@ namespace {
 /// docs/performance.md.
 constexpr Bytes kDefaultChunk{1 << 20};
 
+/// Between hosts a chunk is so large that the messages of a ring's step are as these: less than the 64 KiB
+/// from where Open MPI's TCP first asks the receiver, and large enough that a message's cost does not count.
+constexpr Bytes kRingMessage{16 << 10};
+/// Of a lane; each takes time and memory of its own.
+constexpr std::uint64_t kMostDefaultChunks = 1024;
+
 /// Up to here one step to everybody beats two steps of less.
 constexpr Bytes kOneShot{32 << 10};
 /// Up to here, between hosts, the same.
@@ -106,6 +112,12 @@ std::vector<std::string> default_patterns(const std::vector<int>& dims, const Mp
   return patterns;
 }
 
+Bytes default_chunk(const MpiWorld& world, Bytes payload) {
+  if (world.nodes() == 1) return kDefaultChunk;
+  const std::uint64_t of_messages = kRingMessage.value * static_cast<std::uint64_t>(world.size());
+  return {std::max(of_messages, payload.value / kMostDefaultChunks)};
+}
+
 /// Ranks that carry out different schedules would wait for each other for ever, or be wrong.
 void check_agreement(const Plan& plan, const MpiWorld& world) {
   const auto own = static_cast<std::int64_t>(std::hash<std::string>{}(to_text(plan)));
@@ -121,7 +133,7 @@ void check_agreement(const Plan& plan, const MpiWorld& world) {
 
 Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world,
                   const Transport* transport, Bytes payload) {
-  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, kDefaultChunk};
+  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, default_chunk(world, payload)};
   const int in_host = world.ranks_per_node();
   if (plan.dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
   if (plan.dims.empty()) plan.dims = {world.size()};

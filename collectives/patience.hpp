@@ -1,6 +1,7 @@
 // Patience: how a rank polls for what other ranks do, and when it gives up.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -10,8 +11,9 @@
 namespace polyring {
 
 /// One per wait. Spins, since that reacts fastest. Where ranks share cores, whoever is waited for must get to
-/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, since
-/// many ranks that yield to each other leave little of the cores to those with work.
+/// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, for
+/// longer the longer it lasts, since many ranks that yield to each other leave little of the cores to those
+/// with work.
 class Patience {
  public:
   Patience(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
@@ -29,16 +31,18 @@ class Patience {
     if (yields_ && polls_ < kSpins + kYields) {
       std::this_thread::yield();
     } else if (yields_) {
-      std::this_thread::sleep_for(kSleep);
+      const Clock::duration part = (Clock::now() - begin_) / 16;
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(part, kShortestSleep, kLongestSleep));
     }
     return true;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr unsigned kSpins = 200;  // also from one look at the clock to the next
-  static constexpr unsigned kYields = 100;
-  static constexpr std::chrono::microseconds kSleep{20};
+  static constexpr std::uint64_t kSpins = 200;  // also from one look at the clock to the next
+  static constexpr std::uint64_t kYields = 100;
+  static constexpr std::chrono::microseconds kShortestSleep{20};
+  static constexpr std::chrono::microseconds kLongestSleep{500};
 
   Seconds timeout_;
   bool yields_;

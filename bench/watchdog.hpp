@@ -1,6 +1,5 @@
 // Watchdog: ends this process when the call that it watches does not return. For vendors' calls, which know
-// no time limit, and as a second line behind the transports' own. It also notices when the process does not
-// run for a while.
+// no time limit. It also notices when the process does not run for a while.
 #pragma once
 
 #include <chrono>

@@ -40,6 +40,11 @@ class Measurement {
     return world_.sum(payload_.wrong(host.data(), count_));
   }
 
+  void rehearse(Rival& rival) const {
+    prepare(rival);
+    run(rival);
+  }
+
   /// One iteration, on this rank.
   struct Iteration {
     Clock::time_point arrived;  // at the barrier before it
@@ -49,8 +54,7 @@ class Measurement {
   };
 
   Iteration once(Rival& rival) {
-    if (!in_place_) transport_.upload(rival.buffers.output, stale_);
-    transport_.upload(input(rival), fresh_);
+    prepare(rival);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
     const Clock::time_point arrived = Clock::now();
@@ -73,6 +77,11 @@ class Measurement {
   }
 
  private:
+  void prepare(const Rival& rival) const {
+    if (!in_place_) transport_.upload(rival.buffers.output, stale_);
+    transport_.upload(input(rival), fresh_);
+  }
+
   std::byte* input(const Rival& rival) const {
     return in_place_ ? rival.buffers.output : rival.buffers.input;
   }
@@ -137,11 +146,13 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
   std::vector<std::size_t> order(rivals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool rehearsed = static_cast<std::uint64_t>(count * size_of(kind)) <= options.rehearsed.value;
   std::vector<std::vector<Measurement::Iteration>> measured(rivals.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       if (!right(i)) continue;
+      if (rehearsed) measurement.rehearse(rivals[i]);
       measured[i].push_back(measurement.once(rivals[i]));
     }
   }

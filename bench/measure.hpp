@@ -20,6 +20,10 @@ struct MeasureOptions {
   bool check = true;
   Seconds time{0.5};
   int fewest = 10;
+  /// Up to here a rival runs once more before each timing: its few microseconds would else be those of
+  /// bringing its code and flags back to where the rivals before it have been, but for those of the barrier's
+  /// library.
+  Bytes rehearsed{64 << 10};
 };
 
 struct Samples {

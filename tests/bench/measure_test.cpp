@@ -111,9 +111,27 @@ class MeasureTest {
       std::vector<Rival> rivals;
       rivals.push_back(rival("A", scribble));
       rivals.push_back(rival("B", scribble));
-      measured(rivals, {.iterations = 5, .warmup = 2, .check = false}, in_place);
-      expect(calls == 14 && stale == 0, fmt::format("{} of {} calls found a stale input", stale, calls));
+      for (const Bytes rehearsed : {Bytes{kBytes}, Bytes{kBytes - 1}}) {
+        calls = 0;
+        measured(rivals, {.iterations = 5, .warmup = 2, .check = false}, in_place, rehearsed);
+        const int each = rehearsed.value == kBytes ? 2 + 2 * 5 : 2 + 5;
+        expect(calls == 2 * each && stale == 0,
+               fmt::format("{} of {} calls found a stale input", stale, calls));
+      }
     }
+  }
+
+  void a_rehearsal_is_not_timed() {
+    int calls = 0;
+    std::vector<Rival> rivals;
+    rivals.push_back(rival("slow in rehearsals", [&](const std::byte*, std::byte*) {
+      if (++calls % 2 == 0) std::this_thread::sleep_for(milliseconds(40));
+    }));
+    const auto samples =
+        measured(rivals, {.iterations = 5, .warmup = 1, .check = false}, false, Bytes{kBytes});
+    expect(samples[0].microseconds.size() == 5, "rehearsals make samples");
+    const double least = *std::ranges::min_element(samples[0].microseconds);
+    expect(least < 20e3, fmt::format("rehearsals of 40 ms are timed: {} us", least));
   }
 
   /// Rank r spoils r + 1 elements of the result of one rival; another one writes no result at all.
@@ -295,7 +313,9 @@ class MeasureTest {
   static constexpr milliseconds kLastBucket{20};
   static inline const std::vector<Bucket> kBuckets{{0, 1, 10, 0.3}, {1, 1, 20, 0.6}, {2, 1, 30, 1}};
 
-  std::vector<Samples> measured(std::vector<Rival>& rivals, const MeasureOptions& options, bool in_place) {
+  std::vector<Samples> measured(std::vector<Rival>& rivals, MeasureOptions options, bool in_place,
+                                Bytes rehearsed = {}) {
+    options.rehearsed = rehearsed;
     for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
     return measure(rivals, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
   }
@@ -394,6 +414,7 @@ int main() {
     test.a_sample_is_the_maximum_over_the_ranks();
     test.rivals_take_turns();
     test.the_input_is_written_anew();
+    test.a_rehearsal_is_not_timed();
     test.who_is_wrong_is_not_timed();
     test.the_number_of_iterations_is_chosen();
     test.who_comes_late_is_named();

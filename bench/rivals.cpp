@@ -22,8 +22,8 @@ constexpr Bytes kRingMessage{16 << 10};
 /// Of a lane; each takes time and memory of its own.
 constexpr std::uint64_t kMostDefaultChunks = 1024;
 
-/// Up to here one step to everybody beats two steps of less: all that it sends is copied once, and nobody waits
-/// until others have read it. See docs/performance.md.
+/// Up to here one step to everybody beats two steps of less: all that it sends is copied once, and nobody
+/// waits until others have read it. See docs/performance.md.
 constexpr Bytes kOneShot{2 << 10};
 /// Up to here, between hosts, the same.
 constexpr Bytes kFewSteps{64 << 10};

@@ -41,7 +41,7 @@ def bus_bandwidth(row, time_us):
 
 
 def bound_line(rows):
-    """The bandwidth that the topology allows, by size; empty where it is not known."""
+    """The bandwidth that is possible, by size; empty where it is not known."""
     return sorted({row["size_bytes"]: bus_bandwidth(row, row["bound_us"]) for row in rows if row["bound_us"]}.items())
 
 
@@ -56,28 +56,28 @@ def draw_series(axes, rows, colour):
 
 
 def bound_fits(rows):
-    """Whether the bound can be drawn without flattening everything else."""
-    return max(value for _, value in bound_line(rows)) <= 2.5 * max(row["busbw_GBps"] for row in rows)
+    """Whether the bound is known, and can be drawn without flattening everything else."""
+    bounds = [value for _, value in bound_line(rows)]
+    return bool(bounds) and max(bounds) <= 2.5 * max(row["busbw_GBps"] for row in rows)
 
 
-def draw_bound(axes, rows):
+def draw_bound(axes, rows, fits):
     if not bound_line(rows):
         return
-    if bound_fits(rows):
+    if fits:
         axes.plot(*zip(*bound_line(rows)), **BOUND_STYLE, zorder=1)
     else:
         highest = max(value for _, value in bound_line(rows))
-        axes.set_title(f"topology's bound: {highest:.3g} GB/s, above this chart", loc="right", fontsize=8.5,
+        axes.set_title(f"bound: {highest:.3g} GB/s, above this chart", loc="right", fontsize=8.5,
                        fontweight="normal", color=style.MUTED)
 
 
-def draw_panel(axes, lines, colours, every_row):
+def draw_panel(axes, lines, colours, bound_is_drawn):
     for (label, _), rows in lines.items():
         draw_series(axes, rows, colours[label])
     every = [row for rows in lines.values() for row in rows]
-    draw_bound(axes, every_row)
+    draw_bound(axes, every, bound_is_drawn)
     axes.set_xscale("log", base=2)
-    axes.set_ylim(bottom=0)
     axes.set_xlabel("size (bytes)")
     axes.set_title(PLACEMENTS[every[0]["in_place"]])
     style.power_ticks(axes.xaxis, [row["size_bytes"] for row in every], size_text)
@@ -112,14 +112,16 @@ def draw(result, rows):
     figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources)
-    if bound_line(rows) and bound_fits(rows):
-        others.append(Line2D([], [], label="topology's bound", **BOUND_STYLE))
+    if bound_fits(rows):
+        others.append(Line2D([], [], label="bound", **BOUND_STYLE))
     top = style.legend_above(figure, height, handles, others)
     panels = figure.subplots(1, len(by_placement), sharey=True, squeeze=False,
                              gridspec_kw={"left": 0.065, "right": 0.98, "top": 1 - top / height,
                                           "bottom": 0.95 / height, "wspace": 0.06})[0]
     for axes, in_place in zip(panels, sorted(by_placement)):
-        draw_panel(axes, by_placement[in_place], colours, rows)
+        draw_panel(axes, by_placement[in_place], colours, bound_fits(rows))
+    # Not before both are drawn: to set one limit fixes the other.
+    panels[0].set_ylim(bottom=0)
     panels[0].set_ylabel("bus bandwidth (GB/s)")
     return figure
 

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(SCRIPT).parent))
 
 from plots import bandwidth, style, timeline  # noqa: E402
+from plots.results import read_result  # noqa: E402
 
 CHARTS = {"allreduce": "allreduce-bus-bandwidth", "train": "train-timeline", "scale": "scale-scaling"}
 
@@ -51,6 +52,17 @@ class ChartsTest(unittest.TestCase):
         self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
         self.assertIn(expected, run.stderr)
         self.assertFalse(self.out.exists())
+
+    def test_all_of_both_placements_is_inside_the_panels(self):
+        result = read_result(self.folder / "allreduce.json")
+        for row in result.rows:
+            row["busbw_GBps"] *= 5 if row["in_place"] else 1
+        for chart in bandwidth.charts(result):
+            figure = chart.draw()
+            lows, highs = zip(*(axes.get_ylim() for axes in figure.axes))
+            self.assertEqual(set(lows), {0})
+            drawn = [y for axes in figure.axes for line in axes.get_lines() for y in line.get_ydata()]
+            self.assertGreaterEqual(min(highs), max(drawn))
 
     def test_every_kind_has_its_chart(self):
         run = self.plot(*(self.folder / f"{kind}.json" for kind in CHARTS), "--out", self.out)

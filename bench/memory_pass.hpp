@@ -10,8 +10,9 @@
 
 namespace polyring {
 
-/// Payloads from here on; below, it is caches and synchronisation that count, not memory.
-inline constexpr Bytes kLeastMemoryBound{1 << 20};
+/// Payloads from here on; below, it is caches and synchronisation that count, not memory: an allreduce of
+/// 4 MiB in place was seen to take 10 % less than such a pass.
+inline constexpr Bytes kLeastMemoryBound{16 << 20};
 
 /// Stand-ins for measure(): each rank reads its input once and writes its output once, alone, through the
 /// caches and past them. Not verified, as they reduce nothing.

@@ -19,8 +19,6 @@ constexpr Bytes kDefaultChunk{1 << 20};
 /// Between hosts a chunk is so large that the messages of a ring's step are as these: less than the 64 KiB
 /// from where Open MPI's TCP first asks the receiver, and large enough that a message's cost does not count.
 constexpr Bytes kRingMessage{16 << 10};
-/// Of a lane; each takes time and memory of its own.
-constexpr std::uint64_t kMostDefaultChunks = 1024;
 
 /// Up to here one step to everybody beats two steps of less: all that it sends is copied once, and nobody
 /// waits until others have read it. See docs/performance.md.
@@ -60,8 +58,7 @@ void RivalOptions::add_to(CLI::App& app) {
   auto* algorithm = app.get_option("--algorithm");
   algorithm->description(
       fmt::format("{}; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
-                  "gloo:NAME for {} "
-                  "over TCP; mpi:all, gloo:all",
+                  "gloo:NAME for {} over TCP; mpi:all, gloo:all",
                   algorithm->get_description(), fmt::join(gloo_algorithms(), ", ")));
   app.add_option(
          "--tcp-interface", tcp_interface,
@@ -116,7 +113,7 @@ std::vector<std::string> default_patterns(const std::vector<int>& dims, const Mp
 Bytes default_chunk(const MpiWorld& world, Bytes payload) {
   if (world.nodes() == 1) return kDefaultChunk;
   const std::uint64_t of_messages = kRingMessage.value * static_cast<std::uint64_t>(world.size());
-  return {std::max(of_messages, payload.value / kMostDefaultChunks)};
+  return {std::max(of_messages, payload.value / kMostUsefulChunks)};
 }
 
 /// Ranks that carry out different schedules would wait for each other for ever, or be wrong.

@@ -111,8 +111,8 @@ TunedPlan read(const Entry& entry) {
   } catch (const Error& error) {
     entry.wrong("dims", fmt::format("makes no plan: {}", error.what()));
   }
-  if (choice.plan.chunk.value > 0 && choice.payload.value / choice.plan.chunk.value > kMostTunedChunks)
-    entry.wrong("chunk_bytes", fmt::format("makes more than {} chunks", kMostTunedChunks));
+  if (choice.plan.chunk.value > 0 && choice.payload.value / choice.plan.chunk.value > kMostUsefulChunks)
+    entry.wrong("chunk_bytes", fmt::format("makes more than {} chunks", kMostUsefulChunks));
   return choice;
 }
 

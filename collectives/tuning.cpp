@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "collectives/pattern.hpp"
+
 namespace polyring {
 namespace {
 
@@ -61,15 +63,14 @@ Plan effective(Plan plan, Bytes payload) {
 std::vector<Plan> other_patterns(const Plan& plan, Bytes payload) {
   std::vector<Plan> plans;
   for (std::size_t dimension = 0; dimension < plan.dims.size(); ++dimension) {
-    for (const char* pattern : {"ring", "direct", "halving", "one-shot"}) {
-      const std::string_view name = pattern;
+    for (const std::string_view name : pattern_names()) {
       const bool one_shot = name == "one-shot";
       if (one_shot && (plan.dims.size() > 1 || payload > kLargestOneShot)) continue;
       // Between two, halving is the ring.
       if (name == "halving" && plan.dims[dimension] == 2) continue;
       if (plan.patterns[dimension] == name) continue;
       Plan other = plan;
-      other.patterns[dimension] = pattern;
+      other.patterns[dimension] = name;
       plans.push_back(std::move(other));
     }
   }
@@ -83,7 +84,7 @@ std::vector<Plan> other_cuts(const Plan& plan, Bytes payload) {
     if (lanes > 1 && lane < kSmallestLane) continue;
     std::vector<Bytes> chunks{{}};  // a lane whole
     for (std::uint64_t chunk = kSmallestChunk; chunk <= kLargestChunk && chunk < lane; chunk *= 4) {
-      if (payload.value / chunk <= kMostTunedChunks) chunks.push_back({chunk});
+      if (payload.value / chunk <= kMostUsefulChunks) chunks.push_back({chunk});
     }
     for (const Bytes chunk : chunks) {
       Plan other = plan;

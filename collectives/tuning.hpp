@@ -11,7 +11,7 @@
 namespace polyring {
 
 /// A payload in more chunks than these has more cost than overlap.
-inline constexpr std::uint64_t kMostTunedChunks = 1024;
+inline constexpr std::uint64_t kMostUsefulChunks = 1024;
 
 /// What a choice holds for: so many ranks on such hosts over such wires.
 struct TuningPlace {

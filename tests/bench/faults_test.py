@@ -143,6 +143,7 @@ class Faults(ProgramTest):
         if "BAD TERMINATION" in self.output():
             # MPICH's mpiexec kills all ranks at once, even with -disable-auto-cleanup, and may name any of them.
             self.assertRegex(self.output(), rf"PID ({'|'.join(map(str, ranks.values()))})\b")
+            self.assertRegex(self.output(), rf"EXIT CODE: {signal.SIGKILL:d}\b")
         else:
             self.assertRegex(self.output(), r"rank 1\b")
 

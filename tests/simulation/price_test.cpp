@@ -6,45 +6,14 @@
 #include <cmath>
 
 #include "collectives/bound.hpp"
+#include "tests/simulation/clusters.hpp"
 #include "topology/error.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
 
-constexpr double kLatency = 2e-6;       // between hosts
-constexpr double kLocalLatency = 1e-6;  // inside a host
-constexpr double kNic = 10e9;
-constexpr double kLink = 40e9;
-constexpr int kSize = 4;
-
-/// Hosts of `gpus` GPUs, each joined to every other by a link of its own, and to the one NIC by links that
-/// constrain nothing.
-Cluster uniform(int hosts, int gpus) {
-  Machine machine;
-  machine.name = "uniform";
-  machine.packages.resize(1);
-  machine.packages.front().name = "package0";
-  for (int gpu = 0; gpu < gpus; ++gpu) {
-    machine.gpus.push_back({});
-    machine.gpus.back().name = "gpu" + std::to_string(gpu);
-    machine.links.push_back({{DeviceKind::gpu, gpu}, {DeviceKind::package, 0}, LinkKind::pcie, {}, {}});
-    for (int other = 0; other < gpu; ++other) {
-      machine.links.push_back({{DeviceKind::gpu, gpu},
-                               {DeviceKind::gpu, other},
-                               LinkKind::nvlink,
-                               Bandwidth{kLink},
-                               {kLocalLatency}});
-    }
-  }
-  machine.nics = {{"nic0", {}, {}, -1, -1, NicKind::infiniband, {{1, true, Bandwidth{kNic}}}}};
-  machine.links.push_back({{DeviceKind::nic, 0}, {DeviceKind::package, 0}, LinkKind::pcie, {}, {}});
-  Cluster cluster;
-  cluster.name = "uniform";
-  cluster.groups = {{machine, hosts}};
-  cluster.fabric.latency = {kLatency};
-  return cluster;
-}
+using namespace testing;
 
 double price_of(const Plan& plan, const Cluster& cluster, Count count) {
   const Router router(cluster);

@@ -1,0 +1,32 @@
+// How long a schedule would take on a cluster, link by link.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/executor.hpp"
+#include "simulation/costs.hpp"
+#include "simulation/workload.hpp"
+
+namespace polyring {
+
+struct SimulationOptions {
+  int window = kDefaultWindow;  // chunks of each lane in flight, as the executor's
+  Costs costs;
+  // Ways to the same time in fewer events; off in tests that compare.
+  bool classes = true;  // what is alike is simulated once
+  bool skip = true;     // so are steps that repeat
+};
+
+struct Simulation {
+  Seconds time;
+  ResourceId bottleneck = -1;  // of a Router: the resource that is busy longest; −1: none of known bandwidth
+  double busy = 0;             // part of the time for which it is
+  int actors = 0;              // classes of ranks that were told apart
+  std::uint64_t events = 0;
+};
+
+/// Throws as make_workload() does.
+Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+                    const SimulationOptions& options = {});
+
+}  // namespace polyring

@@ -1,0 +1,194 @@
+#include "simulation/workload.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kMostFlows = std::size_t{1} << 23;
+
+/// Whether every group has at least one element for each of its blocks, so that all transfers exist.
+bool every_block_full(const Schedule& schedule) {
+  return std::all_of(schedule.lanes.begin(), schedule.lanes.end(),
+                     [&](const Lane& lane) { return lane.slice.count / lane.chunks >= schedule.ranks; });
+}
+
+/// The same lanes with one element for each block and one chunk: sizes as whole parts of a lane.
+Schedule in_blocks(Schedule schedule) {
+  Count next = 0;
+  for (Lane& lane : schedule.lanes) {
+    lane.slice = {next, schedule.ranks};
+    lane.chunks = 1;
+    next = lane.slice.end();
+  }
+  schedule.count = next;
+  return schedule;
+}
+
+class Builder {
+ public:
+  Builder(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+          const Costs& costs)
+      : schedule_(schedule),
+        full_(every_block_full(schedule)),
+        expanded_(full_ ? in_blocks(schedule) : schedule),
+        cluster_(cluster),
+        router_(router),
+        element_size_(element_size),
+        costs_(costs),
+        received_(index(schedule.ranks)) {
+    workload_.actors = schedule.ranks;
+    if (costs_.reduction.known()) {
+      workload_.capacities.assign(index(schedule.ranks), costs_.reduction.value);
+      workload_.names.assign(index(schedule.ranks), -1);
+    }
+  }
+
+  Workload run() {
+    for (int lane = 0; lane < static_cast<int>(schedule_.lanes.size()); ++lane) add_course(lane);
+    return std::move(workload_);
+  }
+
+ private:
+  void add_course(int lane_number) {
+    const Lane& lane = schedule_.lanes[index(lane_number)];
+    Course course{lane.chunks, static_cast<int>(workload_.rounds.size()), 0};
+    if (lane.slice.empty()) course.chunks = 0;
+    for (int stage = 0; course.chunks > 0 && stage < stage_count(lane); ++stage) {
+      const Dimension& dimension = lane.dimensions[index(stage_at(lane, stage).dimension)];
+      const int steps = step_count(lane, stage);
+      const bool steady = full_ && dimension.pattern().steady() && steps > 0;
+      for (int step = 0; step < (steady ? 1 : steps); ++step) {
+        add_round(lane_number, stage, step, steady ? steps : 1);
+      }
+    }
+    course.last_round = static_cast<int>(workload_.rounds.size());
+    workload_.courses.push_back(course);
+  }
+
+  void add_round(int lane_number, int stage, int step, int repeats) {
+    const Lane& lane = schedule_.lanes[index(lane_number)];
+    const double of_lane = static_cast<double>(lane.slice.count) * element_size_ / lane.chunks;
+    bytes_per_element_ = full_ ? of_lane / schedule_.ranks : element_size_;
+    Round round{static_cast<int>(workload_.flows.size()), 0, repeats};
+    const bool reduces = stage_at(lane, stage).combine == Combine::reduce;
+    std::fill(received_.begin(), received_.end(), 0.0);
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      sends_.clear();
+      append_sends(expanded_, {lane_number, 0}, stage, step, rank, sends_);
+      add_transfers(lane_number);
+      if (workload_.flows.size() > kMostFlows) {
+        usage_error(
+            "{} over {} ranks has too many transfers to simulate; use fewer ranks or another algorithm",
+            schedule_.algorithm, schedule_.ranks);
+      }
+    }
+    if (reduces && costs_.reduction.known()) add_reductions();
+    round.last_flow = static_cast<int>(workload_.flows.size());
+    workload_.rounds.push_back(round);
+  }
+
+  /// The slices that one rank sends to another in a step are one message.
+  void add_transfers(int lane) {
+    std::sort(sends_.begin(), sends_.end(),
+              [](const Transfer& a, const Transfer& b) { return a.destination < b.destination; });
+    for (std::size_t i = 0; i < sends_.size();) {
+      Count count = 0;
+      const Rank to = sends_[i].destination;
+      const Rank from = sends_[i].source;
+      for (; i < sends_.size() && sends_[i].destination == to; ++i) count += sends_[i].slice.count;
+      const double bytes = static_cast<double>(count) * bytes_per_element_;
+      received_[index(to)] += bytes;
+      route_.clear();
+      const Seconds latency = router_.route(from, to, route_);
+      const bool in_host = cluster_.place(from).host == cluster_.place(to).host;
+      const Seconds message = in_host ? costs_.message_in_host : costs_.message_between_hosts;
+      const int first = static_cast<int>(workload_.uses.size());
+      for (const ResourceId resource : route_) workload_.uses.push_back({own_index(resource), 1});
+      workload_.flows.push_back({from, to, false, connection(lane, from, to), bytes,
+                                 (latency + message).value, first, static_cast<int>(workload_.uses.size())});
+    }
+  }
+
+  void add_reductions() {
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      if (received_[index(rank)] == 0) continue;
+      const int first = static_cast<int>(workload_.uses.size());
+      workload_.uses.push_back({rank, 1});
+      workload_.flows.push_back(
+          {rank, rank, true, connection(0, rank, rank), received_[index(rank)], 0, first, first + 1});
+    }
+  }
+
+  int connection(int lane, Rank from, Rank to) {
+    const std::uint64_t key =
+        (static_cast<std::uint64_t>(lane) * index(schedule_.ranks) + index(from)) * index(schedule_.ranks) +
+        index(to);
+    const auto [at, added] = connections_.try_emplace(key, workload_.connections);
+    if (added) ++workload_.connections;
+    return at->second;
+  }
+
+  /// Only resources that something crosses are the workload's.
+  int own_index(ResourceId resource) {
+    const auto [at, added] = own_.try_emplace(resource, static_cast<int>(workload_.capacities.size()));
+    if (added) {
+      workload_.capacities.push_back(router_.bandwidth(resource).value);
+      workload_.names.push_back(resource);
+    }
+    return at->second;
+  }
+
+  const Schedule& schedule_;
+  bool full_;
+  Schedule expanded_;
+  const Cluster& cluster_;
+  const Router& router_;
+  int element_size_;
+  Costs costs_;
+  Workload workload_;
+  std::unordered_map<ResourceId, int> own_;
+  std::unordered_map<std::uint64_t, int> connections_;
+  std::vector<double> received_;  // bytes by rank, of the round being added
+  double bytes_per_element_ = 0;
+  std::vector<Transfer> sends_;
+  std::vector<ResourceId> route_;
+};
+
+}  // namespace
+
+std::vector<double> Workload::busy() const {
+  std::vector<double> seconds(capacities.size());
+  for (const Course& course : courses) {
+    for (int round = course.first_round; round < course.last_round; ++round) {
+      const Round& at = rounds[index(round)];
+      for (int flow = at.first_flow; flow < at.last_flow; ++flow) {
+        const Flow& of = flows[index(flow)];
+        for (int use = of.first_use; use < of.last_use; ++use) {
+          const Use& crossed = uses[index(use)];
+          seconds[index(crossed.resource)] +=
+              crossed.weight * of.bytes * at.repeats * course.chunks / capacities[index(crossed.resource)];
+        }
+      }
+    }
+  }
+  return seconds;
+}
+
+Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                       int element_size, const Costs& costs) {
+  if (cluster.ranks() != schedule.ranks) {
+    usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
+                cluster.ranks());
+  }
+  return Builder(schedule, cluster, router, element_size, costs).run();
+}
+
+}  // namespace polyring

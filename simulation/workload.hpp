@@ -1,0 +1,74 @@
+// Workload: a schedule on a cluster, written out as flows between actors over resources. What the engine
+// runs.
+//
+// At first every rank is an actor and every directed link, NIC and uplink a resource. symmetry.hpp makes
+// smaller workloads of it: then an actor stands for a class of ranks, a flow for a class of transfers, and a
+// resource for a class of resources.
+//
+// A lane is a course of rounds, one for each step of its stages; a step that repeats the one before is
+// written once. All chunks of a lane take the same course. A payload is taken as divisible at will: a block
+// of a slice of n is 1/n of it, as it is in the schedule but for one element at most. Where there are fewer
+// elements than blocks, the schedule's own slices are taken.
+#pragma once
+
+#include <vector>
+
+#include "collectives/schedule.hpp"
+#include "simulation/costs.hpp"
+#include "topology/route.hpp"
+
+namespace polyring {
+
+/// Transfers that are alike and happen at the same time, in a workload of ranks exactly one; or, where source
+/// and destination are one and the same and `local`, a reduction.
+struct Flow {
+  int source = 0;  // actors
+  int destination = 0;
+  bool local = false;
+  int connection = 0;  // whose messages move one after another
+  double bytes = 0;
+  double latency = 0;  // s, before the first byte moves
+  int first_use = 0;   // [first_use, last_use) of Workload::uses
+  int last_use = 0;
+};
+
+/// A resource that a flow crosses.
+struct Use {
+  int resource = 0;
+  double weight = 1;  // the flow's transfers that cross one and the same resource of the class
+  bool operator==(const Use&) const = default;
+};
+
+/// One step: the flows [first_flow, last_flow).
+struct Round {
+  int first_flow = 0;
+  int last_flow = 0;
+  int repeats = 1;
+};
+
+struct Course {
+  int chunks = 1;
+  int first_round = 0;
+  int last_round = 0;
+};
+
+struct Workload {
+  int actors = 0;
+  int connections = 0;             // one for each lane and pair of ranks, and for each rank's reductions
+  std::vector<double> capacities;  // of the resources, bytes/s
+  std::vector<ResourceId> names;   // of each resource, or of one of its class: of a Router; −1 a reduction
+  std::vector<Flow> flows;
+  std::vector<Use> uses;
+  std::vector<Round> rounds;
+  std::vector<Course> courses;  // by lane
+
+  /// Seconds for which each resource is busy with the whole of the workload.
+  std::vector<double> busy() const;
+};
+
+/// Throws a usage Error when the cluster's ranks are not the schedule's, or when the schedule has too many
+/// transfers (2^23 that differ) to be simulated.
+Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                       int element_size, const Costs& costs);
+
+}  // namespace polyring

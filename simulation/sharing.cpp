@@ -55,52 +55,77 @@ void Sharing::mark(int resource) {
   dirty_.push_back(resource);
 }
 
-void Sharing::reach(int resource) {
-  if (resources_[index(resource)].reached) return;
-  resources_[index(resource)].reached = true;
-  reached_.push_back(resource);
+void Sharing::reach(Id flow) {
+  Member& member = members_[index(flow)];
+  if (member.reached) return;
+  member.reached = true;
+  changed_.push_back(flow);
+  for (const Use& use : member.uses) {
+    Resource& resource = resources_[index(use.resource)];
+    if (resource.touched) continue;
+    resource.touched = true;
+    touched_.push_back(use.resource);
+  }
 }
 
+/// The flows that share a resource with one that came or went are filled anew, between the others with the
+/// rates that they have. Where that leaves one of the others wronged, or a wrong done to one of these, the
+/// others concerned are filled anew as well: rates are max-min fair when, and only when, each flow has a full
+/// resource on which nobody has more.
 const std::vector<Sharing::Id>& Sharing::share() {
   changed_.clear();
-  std::swap(changed_, unbound_);
-  // What shares a resource with a flow that came or went, and what shares one with that, and so on.
-  for (const int resource : dirty_) reach(resource);
-  for (std::size_t i = 0; i < reached_.size(); ++i) {
-    Resource& resource = resources_[index(reached_[i])];
-    resource.left = resource.capacity;
-    resource.weight = 0;
-    resource.rising = static_cast<int>(resource.crossings.size());
-    for (const Crossing crossing : resource.crossings) {
-      Member& member = members_[index(crossing.flow)];
-      resource.weight += member.uses[index(crossing.use)].weight;
-      if (member.reached) continue;
-      member.reached = true;
-      member.fixed = false;
-      changed_.push_back(crossing.flow);
-      for (const Use& use : member.uses) reach(use.resource);
-    }
+  for (const int dirty : dirty_) {
+    Resource& resource = resources_[index(dirty)];
+    resource.dirty = false;
+    for (const Crossing crossing : resource.crossings) reach(crossing.flow);
   }
-  fill();
-  for (const int resource : reached_) resources_[index(resource)].reached = false;
-  for (const int resource : dirty_) resources_[index(resource)].dirty = false;
-  for (const Id flow : changed_) members_[index(flow)].reached = false;
-  reached_.clear();
   dirty_.clear();
+  do {
+    open();
+    fill();
+  } while (reach_wronged());
+  for (const int resource : touched_) resources_[index(resource)].touched = false;
+  for (const Id flow : changed_) members_[index(flow)].reached = false;
+  touched_.clear();
+  changed_.insert(changed_.end(), unbound_.begin(), unbound_.end());
+  unbound_.clear();
   return changed_;
 }
 
-/// Where all the reached resources' flows are: one level after another, the fullest resources first.
+/// What is left to the reached flows on each resource.
+void Sharing::open() {
+  for (const Id flow : changed_) members_[index(flow)].fixed = false;
+  for (const int i : touched_) {
+    Resource& resource = resources_[index(i)];
+    resource.left = resource.capacity;
+    resource.weight = 0;
+    resource.rising = 0;
+    resource.highest = 0;
+    for (const Crossing crossing : resource.crossings) {
+      const Member& member = members_[index(crossing.flow)];
+      const double weight = member.uses[index(crossing.use)].weight;
+      if (member.reached) {
+        resource.weight += weight;
+        ++resource.rising;
+      } else {
+        resource.left -= weight * rates_[index(crossing.flow)];
+        resource.highest = std::max(resource.highest, rates_[index(crossing.flow)]);
+      }
+    }
+  }
+}
+
+/// One level after another, the fullest resources first.
 void Sharing::fill() {
   for (double filled = 0;;) {
     double level = std::numeric_limits<double>::infinity();
-    for (const int i : reached_) {
+    for (const int i : touched_) {
       const Resource& resource = resources_[index(i)];
       if (resource.rising > 0) level = std::min(level, resource.left / resource.weight);
     }
     if (level == std::numeric_limits<double>::infinity()) return;
     level = filled = std::max(level, filled);  // levels never fall, but for rounding
-    for (const int i : reached_) {
+    for (const int i : touched_) {
       const Resource& resource = resources_[index(i)];
       if (resource.rising > 0 && resource.left / resource.weight <= level * kSameLevel) fix(i, level);
     }
@@ -111,16 +136,49 @@ void Sharing::fill() {
 void Sharing::fix(int full, double level) {
   for (const Crossing crossing : resources_[index(full)].crossings) {
     Member& member = members_[index(crossing.flow)];
-    if (member.fixed) continue;
+    if (!member.reached || member.fixed) continue;
     member.fixed = true;
+    member.limit = full;
     rates_[index(crossing.flow)] = level;
     for (const Use& use : member.uses) {
       Resource& resource = resources_[index(use.resource)];
       resource.left -= use.weight * level;
       resource.weight -= use.weight;
+      resource.highest = std::max(resource.highest, level);
       --resource.rising;
     }
   }
+}
+
+/// Reaches those that others' new rates leave no longer fair; false when there are none.
+bool Sharing::reach_wronged() {
+  const std::size_t before = changed_.size();
+  const std::size_t touched = touched_.size();
+  for (std::size_t i = 0; i < touched; ++i) {
+    const Resource& resource = resources_[index(touched_[i])];
+    double wronged = std::numeric_limits<double>::infinity();  // the least rate of a reached flow that is
+    for (const Crossing crossing : resource.crossings) {
+      const Member& member = members_[index(crossing.flow)];
+      if (member.limit != touched_[i] || fair(crossing.flow, resource)) continue;
+      if (member.reached) {
+        wronged = std::min(wronged, rates_[index(crossing.flow)]);
+      } else {
+        reach(crossing.flow);
+      }
+    }
+    if (wronged == std::numeric_limits<double>::infinity()) continue;
+    for (const Crossing crossing : resource.crossings) {
+      if (rates_[index(crossing.flow)] > wronged) reach(crossing.flow);
+    }
+  }
+  return changed_.size() > before;
+}
+
+/// Whether the resource that limits the flow is full, and nobody has more of it.
+bool Sharing::fair(Id flow, const Resource& resource) const {
+  constexpr double kRounding = 1e-11;
+  return resource.left <= kRounding * resource.capacity &&
+         resource.highest <= rates_[index(flow)] * (1 + kRounding);
 }
 
 }  // namespace polyring

@@ -36,31 +36,36 @@ class Sharing {
     double capacity = 0;
     std::vector<Crossing> crossings;
     bool dirty = false;
-    bool reached = false;
+    bool touched = false;
     // While filling:
-    double left = 0;    // of the capacity
-    double weight = 0;  // of the flows whose rates still rise
-    int rising = 0;     // their number
+    double left = 0;     // of the capacity
+    double weight = 0;   // of the flows whose rates still rise
+    int rising = 0;      // their number
+    double highest = 0;  // rate
   };
   struct Member {
     std::span<const Use> uses;
     std::vector<int> positions;  // among the crossings of each used resource
-    bool reached = false;
+    int limit = -1;              // the resource that was full at this rate
+    bool reached = false;        // its rate is being computed
     bool fixed = false;
   };
 
   void mark(int resource);
-  void reach(int resource);
+  void reach(Id flow);
+  void open();
   void fill();
   void fix(int resource, double level);
+  bool reach_wronged();
+  bool fair(Id flow, const Resource& resource) const;
 
   std::vector<Resource> resources_;
   std::vector<Member> members_;
   std::vector<double> rates_;
   std::vector<int> dirty_;
-  std::vector<int> reached_;  // resources
-  std::vector<Id> changed_;
-  std::vector<Id> unbound_;  // new flows without resources
+  std::vector<int> touched_;  // resources that reached flows cross
+  std::vector<Id> changed_;   // reached flows
+  std::vector<Id> unbound_;   // new flows without resources
 };
 
 }  // namespace polyring

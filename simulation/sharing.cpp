@@ -176,7 +176,7 @@ bool Sharing::reach_wronged() {
 
 /// Whether the resource that limits the flow is full, and nobody has more of it.
 bool Sharing::fair(Id flow, const Resource& resource) const {
-  constexpr double kRounding = 1e-11;
+  constexpr double kRounding = 1e-13;
   return resource.left <= kRounding * resource.capacity &&
          resource.highest <= rates_[index(flow)] * (1 + kRounding);
 }

@@ -3,15 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-#include <chrono>
 #include <cmath>
 
 #include "collectives/catalogue.hpp"
-#include "simulation/price.hpp"
 #include "tests/simulation/clusters.hpp"
-#include "topology/presets.hpp"
-#include "topology/resize.hpp"
 
 namespace polyring {
 namespace {
@@ -41,26 +36,11 @@ TEST(Simulate, OfFlatAlgorithmsEqualsTheirClosedForms) {
     const double steps = std::ceil(std::log2(n));
     const double share = whole * (n - 1) / n;
     expect_same(time_of({"ring", {n}}, cluster, count), 2 * ((n - 1) * kLatency + share), "ring");
-    expect_same(time_of({"halving-doubling", {n}}, cluster, count), 2 * (steps * kLatency + share), "halving");
+    expect_same(time_of({"halving-doubling", {n}}, cluster, count), 2 * (steps * kLatency + share),
+                "halving");
     expect_same(time_of({"direct", {n}}, cluster, count), 2 * (kLatency + share), "direct");
     expect_same(time_of({"one-shot", {n}}, cluster, count), kLatency + (n - 1) * whole, "one-shot");
     expect_same(time_of({"parameter-server", {n}}, cluster, count), 2 * (kLatency + (n - 1) * whole), "star");
-  }
-}
-
-TEST(Simulate, TimesOfPresets) {
-  for (const char* name : {"minsky", "dgx1-p100", "summit"}) {
-    const Cluster cluster = with_ranks(preset(name, 1), std::string(name) == "summit" ? 252 : 256);
-    const Router router(cluster);
-    for (const Algorithm& algorithm : algorithms()) {
-      const Plan plan = price_plans(algorithm.name, cluster, router, 25'557'032, 4).front().plan;
-      const auto begin = std::chrono::steady_clock::now();
-      const Simulation s = simulation_of(plan, cluster, 25'557'032);
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      const double price = polyring::price(make_schedule(plan, cluster.ranks(), 25'557'032, 4), cluster, router, 4).time.value;
-      fmt::print("{:10} {:60} {:8.3f} ms priced {:8.3f}  actors {} events {} {:.1f} ms\n", name, to_text(plan),
-                 s.time.value * 1e3, price * 1e3, s.actors, s.events, took.count() * 1e3);
-    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "simulation/price.hpp"
+#include "simulation/simulate.hpp"
 #include "topology/error.hpp"
 #include "topology/resize.hpp"
 
@@ -16,7 +17,14 @@ struct ModelledStep {
   Step step;
   Plan plan;
   int nodes = 1;
+  std::string bottleneck;  // of the largest bucket's allreduce
 };
+
+std::string bottleneck_text(const Simulation& simulation, const Router& router) {
+  if (simulation.bottleneck < 0) return "latency";
+  return fmt::format("{}, busy {:.0f} % of the time", router.name(simulation.bottleneck),
+                     100 * simulation.busy);
+}
 
 ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
                         int gpus) {
@@ -29,15 +37,16 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
 
   ModelledStep result;
   result.nodes = cluster.host_count();
-  result.plan = price_plans(algorithm, cluster, router, largest, size, wishes).front().plan;
-  check_plan(result.plan, gpus);
-  std::map<Count, Seconds> times;  // many gradients of a model are equally large
+  SimulatedPlan chosen = choose_plan(algorithm, cluster, router, largest, size, wishes);
+  result.plan = std::move(chosen.plan);
+  result.bottleneck = bottleneck_text(chosen.simulation, router);
+  std::map<Count, Seconds> times{{largest, chosen.simulation.time}};  // many gradients are equally large
   result.step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
     const Count count = buckets[i].elements;
     const auto known = times.find(count);
     if (known != times.end()) return known->second;
     const Schedule schedule = make_schedule(result.plan, gpus, count, size);
-    return times[count] = price(schedule, cluster, router, size).time;
+    return times[count] = simulate(schedule, cluster, router, size).time;
   });
   return result;
 }

@@ -32,16 +32,17 @@ class Engine {
         sharing_(workload.capacities),
         connections_(index(workload.connections)) {}
 
-  EngineResult run() {
+  std::optional<EngineResult> run() {
     for (int actor = 0; actor < workload_.actors; ++actor) begin_streams(actor);
     settle();
     while (!events_.empty()) {
       step();
       settle();
       if (turned_) look_for_period();
+      if (now_ + skipped_ > options_.seconds || happened_ > options_.events) return std::nullopt;
     }
     assert(streams_.all_done());
-    return {now_ + skipped_, happened_};
+    return EngineResult{now_ + skipped_, happened_};
   }
 
  private:
@@ -332,7 +333,7 @@ class Engine {
 
 }  // namespace
 
-EngineResult run(const Workload& workload, const EngineOptions& options) {
+std::optional<EngineResult> run(const Workload& workload, const EngineOptions& options) {
   return Engine(workload, options).run();
 }
 

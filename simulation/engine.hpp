@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "simulation/workload.hpp"
 
@@ -19,6 +21,9 @@ namespace polyring {
 struct EngineOptions {
   int window = 1;
   bool skip = true;  // whole periods
+  // Where to give up:
+  double seconds = std::numeric_limits<double>::infinity();
+  std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
 };
 
 struct EngineResult {
@@ -26,6 +31,7 @@ struct EngineResult {
   std::uint64_t events = 0;  // that were simulated
 };
 
-EngineResult run(const Workload& workload, const EngineOptions& options);
+/// Nothing when it was given up.
+std::optional<EngineResult> run(const Workload& workload, const EngineOptions& options);
 
 }  // namespace polyring

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "collectives/executor.hpp"
+#include "collectives/plan.hpp"
 #include "simulation/costs.hpp"
 #include "simulation/workload.hpp"
 
@@ -11,7 +13,7 @@ namespace polyring {
 
 struct SimulationOptions {
   int window = kDefaultWindow;  // chunks of each lane in flight, as the executor's
-  Costs costs;
+  Costs costs{};
   // Ways to the same time in fewer events; off in tests that compare.
   bool classes = true;  // what is alike is simulated once
   bool skip = true;     // so are steps that repeat
@@ -28,5 +30,16 @@ struct Simulation {
 /// Throws as make_workload() does.
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
                     const SimulationOptions& options = {});
+
+struct SimulatedPlan {
+  Plan plan;
+  Simulation simulation;
+};
+
+/// The fastest plan of an algorithm for `count` elements, which has what is wished for. The candidates whose
+/// prices are lowest are simulated.
+SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
+                          Count count, int element_size, const PlanWishes& wishes = {},
+                          const SimulationOptions& options = {});
 
 }  // namespace polyring

@@ -11,6 +11,7 @@
 #include "collectives/bound.hpp"
 #include "reports/tables.hpp"
 #include "simulation/price.hpp"
+#include "simulation/simulate.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -24,14 +25,11 @@ struct PlanCommandOptions {
   int ranks = 0;  // 0: those of the machine
 };
 
-/// What the user asked for is kept; the rest is chosen by price.
+/// What the user asked for is kept; the rest is what is fastest when simulated.
 Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
             int size) {
   const std::string& algorithm = options.plan.algorithms.front();
-  Plan plan =
-      price_plans(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).front().plan;
-  check_plan(plan, cluster.ranks());
-  return plan;
+  return choose_plan(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).plan;
 }
 
 void print_dimensions(const Plan& plan, const Schedule& schedule) {
@@ -59,7 +57,8 @@ void print_dimensions(const Plan& plan, const Schedule& schedule) {
   fmt::print("{}\n\n{}\n", to_text(plan), table.text());
 }
 
-void print_price(const Price& price, const Bound& bound, const Router& router, Bytes payload) {
+void print_times(const Price& price, const Simulation& simulation, const Bound& bound, const Router& router,
+                 Bytes payload) {
   Table table({{"", "stage", "", Align::left},
                {"", "time of one chunk", "", Align::right},
                {"", "limited by", "", Align::left}});
@@ -68,12 +67,16 @@ void print_price(const Price& price, const Bound& bound, const Router& router, B
     table.add_row({fmt::format("{} over dimension {}", what, stage.stage.dimension), to_text(stage.time),
                    stage.bottleneck < 0 ? "latency" : router.name(stage.bottleneck)});
   }
-  const double bandwidth = static_cast<double>(payload.value) / price.time.value;
-  fmt::print("{}\nmodelled time {}, {} of payload a second\n", table.text(), to_text(price.time),
+  const double bandwidth = static_cast<double>(payload.value) / simulation.time.value;
+  fmt::print("{}\nmodelled time {}, {} of payload a second", table.text(), to_text(simulation.time),
              to_text(Bandwidth{bandwidth}));
+  if (simulation.bottleneck >= 0) {
+    fmt::print("; {} is busy {:.0f} % of it", router.name(simulation.bottleneck), 100 * simulation.busy);
+  }
+  fmt::print("\n");
   if (bound.time.value > 0) {
     fmt::print("bound         {} ({}); the plan reaches {:.0f} % of it\n", to_text(bound.time), bound.cut,
-               100 * bound.time.value / price.time.value);
+               100 * bound.time.value / simulation.time.value);
   }
 }
 
@@ -105,7 +108,8 @@ ExitCode plan(const PlanCommandOptions& options) {
              schedule.lanes.front().chunks == 1 ? "" : "s");
   const std::string unknown = unknown_speed(cluster);
   if (unknown.empty()) {
-    print_price(price(schedule, cluster, router, size), allreduce_bound(cluster, payload), router, payload);
+    print_times(price(schedule, cluster, router, size), simulate(schedule, cluster, router, size),
+                allreduce_bound(cluster, payload), router, payload);
   } else {
     fmt::print("{}: there is no modelled time.\n", unknown);
   }

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "collectives/bound.hpp"
 #include "collectives/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
+#include "tests/topology/support.hpp"
 
 namespace polyring {
 namespace {
@@ -42,6 +44,142 @@ TEST(Simulate, OfFlatAlgorithmsEqualsTheirClosedForms) {
     expect_same(time_of({"one-shot", {n}}, cluster, count), kLatency + (n - 1) * whole, "one-shot");
     expect_same(time_of({"parameter-server", {n}}, cluster, count), 2 * (kLatency + (n - 1) * whole), "star");
   }
+}
+
+TEST(Simulate, OfHierarchiesEqualsTheirClosedForms) {
+  for (const auto& [hosts, gpus] : {std::pair{2, 2}, {3, 4}, {8, 4}, {16, 2}}) {
+    const Cluster cluster = uniform(hosts, gpus);
+    const Count count = 12'000'007;
+    const double bytes = static_cast<double>(count) * kSize;
+    const double local = (gpus - 1) * (kLocalLatency + bytes / gpus / kLink);
+    // All GPUs of a host send at once, over its one NIC.
+    const double far = (hosts - 1) * (kLatency + bytes / hosts / kNic);
+    expect_same(time_of({"multi-ring", {gpus, hosts}}, cluster, count), 2 * (local + far), "multi-ring");
+  }
+}
+
+TEST(Simulate, ChunksFollowEachOtherOnAConnection) {
+  // One step each way: while a chunk travels, the next is reduced, and the link is never idle but at first.
+  const Cluster cluster = uniform(2, 1);
+  const Count count = 1 << 20;
+  const double chunk = static_cast<double>(count) * kSize / 16 / 2 / kNic;
+  SimulationOptions options;
+  for (const int window : {2, 4, 8}) {
+    options.window = window;
+    // A stream has two steps, each half a chunk on the wire: with two or more in flight one of them moves.
+    EXPECT_NEAR(time_of({"ring", {2}, {}, 1, {static_cast<std::uint64_t>(count) * kSize / 16}}, cluster,
+                        count, options),
+                2 * 16 * chunk + 2 * kLatency, 2 * kLatency)
+        << window;
+  }
+  options.window = 1;
+  expect_same(time_of({"ring", {2}, {}, 1, {static_cast<std::uint64_t>(count) * kSize / 16}}, cluster, count,
+                      options),
+              2 * 16 * (chunk + kLatency), "one in flight");
+}
+
+TEST(Simulate, MessagesAndReductionsCostWhatIsSaid) {
+  const Count count = 1 << 20;
+  const double bytes = static_cast<double>(count) * kSize;
+  for (const int n : {2, 5, 8}) {
+    SimulationOptions options;
+    options.costs.message_between_hosts = {3e-6};
+    options.costs.message_in_host = {1};  // there are none
+    options.costs.reduction = {2e9};
+    const double steps = (n - 1) * (kLatency + 3e-6 + bytes / n / kNic);
+    expect_same(time_of({"ring", {n}}, uniform(n, 1), count, options), 2 * steps + (n - 1) * bytes / n / 2e9,
+                "ring");
+    expect_same(time_of({"direct", {n}}, uniform(n, 1), count, options),
+                2 * (kLatency + 3e-6 + (n - 1) * bytes / n / kNic) + (n - 1) * bytes / n / 2e9, "direct");
+  }
+}
+
+/// A cluster whose hosts differ, and hang under leaves with narrow uplinks.
+Cluster uneven() {
+  Cluster cluster = uniform(3, 2);
+  cluster.groups.push_back(uniform(2, 2).groups.front());
+  cluster.groups.back().machine.nics.front().ports.front().bandwidth = {kNic / 3};
+  cluster.groups.push_back(cluster.groups.front());
+  cluster.fabric.hosts_per_leaf = 4;
+  cluster.fabric.leaf_uplink = {1.5 * kNic};
+  cluster.fabric.spine_latency = {5e-6};
+  return cluster;
+}
+
+TEST(Simulate, ClassesAndSkippedPeriodsChangeNothing) {
+  for (const Cluster& cluster : {uniform(16, 1), uniform(6, 4), uneven()}) {
+    const int ranks = cluster.ranks();
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const int lanes : {1, 2}) {
+        for (const std::uint64_t chunk : {0u, 400'000u}) {
+          const Plan plan{std::string(algorithm.name),
+                          algorithm.has_dims ? std::vector{2, ranks / 2} : std::vector{ranks},
+                          {},
+                          lanes,
+                          {chunk}};
+          SimulationOptions every;
+          every.classes = false;
+          every.skip = false;
+          SimulationOptions classes = every;
+          classes.classes = true;
+          SimulationOptions skip = every;
+          skip.skip = true;
+          const Count count = 250'000;
+          const double time = time_of(plan, cluster, count, every);
+          expect_same(time_of(plan, cluster, count, classes), time, to_text(plan) + ", classes");
+          expect_same(time_of(plan, cluster, count, skip), time, to_text(plan) + ", skip");
+          expect_same(time_of(plan, cluster, count), time, to_text(plan) + ", both");
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulate, LargeClustersTakeFewEvents) {
+  const Count count = 25'557'032;
+  const auto chunk = [&](int chunks) {
+    return Bytes{static_cast<std::uint64_t>(count * kSize / chunks + kSize)};
+  };
+  const Simulation ring = simulation_of({"ring", {256}, {}, 1, chunk(64)}, uniform(256, 1), count);
+  EXPECT_EQ(ring.actors, 1);
+  EXPECT_LT(ring.events, 10'000u);
+  // 64 chunks, of which 4 are in flight, are bound by the wire but for the first and last.
+  EXPECT_GT(ring.busy, 0.85);
+  const Simulation grid =
+      simulation_of({"multi-ring", {4, 64, 64}, {}, 1, chunk(16)}, uniform(4096, 4), count);
+  EXPECT_LT(grid.actors, 5);
+  EXPECT_LT(grid.events, 1'000'000u);
+}
+
+TEST(Simulate, NothingIsFasterThanTheBound) {
+  for (const Cluster& cluster : {uniform(6, 4), uneven()}) {
+    const Router router(cluster);
+    for (const Algorithm& algorithm : algorithms()) {
+      const SimulatedPlan best = choose_plan(algorithm.name, cluster, router, 1 << 22, kSize);
+      EXPECT_GE(best.simulation.time.value, allreduce_bound(cluster, {kSize << 22}).time.value * (1 - 1e-9))
+          << to_text(best.plan);
+      EXPECT_GE(best.simulation.busy, 0) << to_text(best.plan);
+      EXPECT_LE(best.simulation.busy, 1 + 1e-9) << to_text(best.plan);
+    }
+  }
+}
+
+TEST(Simulate, PayloadsOfFewElementsHaveTheirOwnTransfers) {
+  // One element over 4 ranks: it goes around the ring once and back, whatever the empty blocks.
+  const Cluster cluster = uniform(4, 1);
+  const double step = kLatency + kSize / kNic;
+  expect_same(time_of({"ring", {4}}, cluster, 1), 6 * step, "one element");
+  EXPECT_EQ(time_of({"ring", {4}}, cluster, 0), 0);
+  EXPECT_EQ(time_of({"ring", {1}}, uniform(1, 1), 1000), 0);
+}
+
+TEST(Simulate, RefusesAClusterOfAnotherSize) {
+  const Cluster cluster = uniform(4, 1);
+  const Router router(cluster);
+  const std::string sentence = usage_sentence([&] {
+    simulate(make_schedule({"ring", {3}}, 3, 10, kSize), cluster, router, kSize);
+  });
+  EXPECT_THAT(sentence, ::testing::HasSubstr("3 ranks cannot run on a cluster of 4"));
 }
 
 }  // namespace

@@ -14,9 +14,8 @@ namespace {
 /// Candidates that are simulated, and how much higher than the lowest their prices may be.
 constexpr std::size_t kMostSimulated = 3;
 constexpr double kPromising = 1.5;
-/// A candidate that needs more is passed over while there are others: ranks that are all different, in
-/// thousands.
-constexpr std::uint64_t kManyEvents = 5'000'000;
+/// Where thousands of ranks are all different, that takes too long: then the price decides.
+constexpr std::uint64_t kManyEvents = 1'000'000;
 
 struct Limits {
   double seconds = std::numeric_limits<double>::infinity();
@@ -54,21 +53,21 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Rout
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
                           Count count, int element_size, const PlanWishes& wishes,
                           const SimulationOptions& options) {
-  std::vector<PricedPlan> candidates = price_plans(algorithm, cluster, router, count, element_size, wishes);
+  const std::vector<PricedPlan> candidates =
+      price_plans(algorithm, cluster, router, count, element_size, wishes);
+  const auto schedule_of = [&](const Plan& plan) {
+    return make_schedule(plan, cluster.ranks(), count, element_size);
+  };
+  const Plan& cheapest = candidates.front().plan;
+  SimulatedPlan best{cheapest, simulate(schedule_of(cheapest), cluster, router, element_size, options)};
   const double highest = kPromising * candidates.front().price.time.value;
-  std::optional<SimulatedPlan> best;
-  for (std::size_t i = 0; i < std::min(candidates.size(), kMostSimulated); ++i) {
-    if (candidates[i].price.time.value > highest) break;
-    const Schedule schedule = make_schedule(candidates[i].plan, cluster.ranks(), count, element_size);
-    Limits limits{std::numeric_limits<double>::infinity(), kManyEvents};
-    if (best) limits.seconds = best->simulation.time.value;
-    const auto simulation = simulate_within(schedule, cluster, router, element_size, options, limits);
-    if (simulation) best = {candidates[i].plan, *simulation};
+  for (std::size_t i = 1; i < std::min(candidates.size(), kMostSimulated); ++i) {
+    if (best.simulation.events > kManyEvents || candidates[i].price.time.value > highest) break;
+    const auto simulation = simulate_within(schedule_of(candidates[i].plan), cluster, router, element_size,
+                                            options, {best.simulation.time.value, kManyEvents});
+    if (simulation && simulation->time < best.simulation.time) best = {candidates[i].plan, *simulation};
   }
-  if (best) return *std::move(best);
-  const Plan& plan = candidates.front().plan;
-  return {plan, simulate(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router,
-                         element_size, options)};
+  return best;
 }
 
 }  // namespace polyring

@@ -37,7 +37,7 @@ struct SimulatedPlan {
 };
 
 /// The fastest plan of an algorithm for `count` elements, which has what is wished for. The candidates whose
-/// prices are lowest are simulated.
+/// prices are lowest are simulated, unless that takes too long.
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
                           Count count, int element_size, const PlanWishes& wishes = {},
                           const SimulationOptions& options = {});

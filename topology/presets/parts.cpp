@@ -26,6 +26,15 @@ void add_link(Machine& machine, DeviceId from, DeviceId to, LinkKind kind, Bandw
   machine.links.push_back({from, to, kind, bandwidth, latency});
 }
 
+void cite_network_latencies(Fabric& fabric) {
+  fabric.citations.push_back(
+      {"1.7 us from NIC to NIC under one leaf",
+       "NCCL src/graph/tuning.cc: 2.7 us per network hop, protocol LL, less a PCIe link of 0.5 us at each "
+       "end"});
+  fabric.citations.push_back(
+      {"0.18 us more over the spine: two more switches of 90 ns", "NVIDIA Quantum QM8700 data sheet"});
+}
+
 }  // namespace
 
 GpuKind p100_sxm2() {
@@ -158,11 +167,17 @@ Fabric infiniband_fat_tree(int ports_per_switch, std::string source) {
       {"a fat tree that blocks nothing", std::move(source)},
       {fmt::format("{} hosts a leaf: half the ports of a switch of {}, each rail on leaves of its own",
                    fabric.hosts_per_leaf, ports_per_switch),
-       "assumed"},
-      {"1.7 us from NIC to NIC",
-       "NCCL src/graph/tuning.cc: 2.7 us per network hop, protocol LL, less a PCIe link of 0.5 us at each "
-       "end"},
-      {"0.18 us more over the spine: two more switches of 90 ns", "NVIDIA Quantum QM8700 data sheet"}};
+       "assumed"}};
+  cite_network_latencies(fabric);
+  return fabric;
+}
+
+Fabric infiniband_tree_of_unknown_places(std::string source) {
+  Fabric fabric;
+  fabric.latency = kNetworkLatency + kSpineLatency;
+  fabric.citations = {{"a fat tree that blocks nothing", std::move(source)},
+                      {"which hosts a job has is unknown: all messages cross the spine", "assumed"}};
+  cite_network_latencies(fabric);
   return fabric;
 }
 

@@ -62,5 +62,7 @@ void cite_latencies(Machine& machine);
 /// A fat tree of InfiniBand switches that blocks nothing; half the ports of a leaf switch go to hosts.
 /// `source` says where it was read that the tree blocks nothing.
 Fabric infiniband_fat_tree(int ports_per_switch, std::string source);
+/// The same where it is not known which hosts are near each other.
+Fabric infiniband_tree_of_unknown_places(std::string source);
 
 }  // namespace polyring::presets

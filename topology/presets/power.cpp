@@ -97,7 +97,8 @@ Preset minsky() {
   cite(machine, "between the sockets 3 lanes x 2 bytes x 6.4 GHz = 38.4 GB/s",
        "IBM Power System S822 technical overview, REDP-5102; assumed to hold for the S822LC");
   cite_latencies(machine);
-  return {std::move(machine), infiniband_fat_tree(36, "assumed: the DDL publications don't describe it")};
+  return {std::move(machine),
+          infiniband_tree_of_unknown_places("assumed: the DDL publications don't describe it")};
 }
 
 Preset ac922() {
@@ -108,7 +109,8 @@ Preset ac922() {
       "3 NVLink 2.0 of 25 GB/s per direction join the GPUs of a socket, and each GPU and its POWER9: 75 GB/s",
       "IBM Power System AC922 technical overview, REDP-5472");
   cite(machine, "22 cores and 128 GB a socket", "hwloc topology of a Sierra node");
-  return {std::move(machine), infiniband_fat_tree(36, "assumed: as Summit's; Sierra's is tapered 2:1")};
+  return {std::move(machine),
+          infiniband_tree_of_unknown_places("assumed: as Summit's; Sierra's is tapered 2:1")};
 }
 
 Preset summit() {
@@ -119,7 +121,7 @@ Preset summit() {
        "50 GB/s",
        "OLCF, Summit user guide; REDP-5472");
   cite(machine, "22 cores (21 for jobs) and 256 GB a socket", "OLCF, Summit user guide");
-  return {std::move(machine), infiniband_fat_tree(36, "OLCF, Summit user guide")};
+  return {std::move(machine), infiniband_tree_of_unknown_places("OLCF, Summit user guide")};
 }
 
 }  // namespace polyring::presets

@@ -81,7 +81,8 @@ Preset dgx1_p100() {
        "NVIDIA DGX-1 System Architecture, WP-08437-001");
   cite_broadwell(machine);
   cite_latencies(machine);
-  return {std::move(machine), infiniband_fat_tree(36, "NVIDIA DGX-1 System Architecture, WP-08437-001")};
+  return {std::move(machine),
+          infiniband_tree_of_unknown_places("NVIDIA DGX-1 System Architecture, WP-08437-001")};
 }
 
 Preset dgx_a100() {

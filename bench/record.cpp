@@ -12,7 +12,7 @@
 
 namespace polyring {
 
-ResultFile describe_run(const std::string& command, const Cluster& cluster, const MpiWorld* world) {
+ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world) {
   ResultFile result;
   result.created = iso_time_now();
   result.command = command;
@@ -20,7 +20,7 @@ ResultFile describe_run(const std::string& command, const Cluster& cluster, cons
   result.commit = commit();
   result.environment = recorded_environment();
   result.versions = {{"compiler", std::string(compiler())}};
-  result.machine = probe_json(cluster);
+  if (cluster != nullptr) result.machine = probe_json(*cluster);
   if (world == nullptr) return result;
   if (const auto note = emulation_note()) result.notes.push_back(*note);
   result.versions["mpi"] = MpiWorld::library();

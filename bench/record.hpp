@@ -10,9 +10,9 @@
 
 namespace polyring {
 
-/// A result without rows: time, command line, versions, the allowed environment, the machine. `world` is null
-/// for a subcommand that is one process.
-ResultFile describe_run(const std::string& command, const Cluster& cluster, const MpiWorld* world);
+/// A result without rows: time, command line, versions, the allowed environment, the machine. `cluster` is
+/// null for a result of several machines, `world` for a subcommand that is one process.
+ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world);
 
 /// Writes the result and says where on standard output; nothing when `path` is empty.
 void save(const std::string& path, const ResultFile& result);

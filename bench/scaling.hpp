@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/conditions.hpp"
 #include "bench/options.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
@@ -20,8 +21,12 @@ struct ScalingCase {
   BucketPolicy policy;
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
+  Conditions conditions;
   std::vector<int> gpus;
 };
+
+/// The host's NICs that are up.
+int rails_of(const Machine& host);
 
 /// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with
 /// what `options` asks for in its place. Speedup is over one whole host, as published results have it: images

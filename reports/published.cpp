@@ -30,9 +30,31 @@ constexpr std::array kSeries{
         kFair},
 };
 
+constexpr std::string_view kDdlTorch =
+    "Cho et al., PowerAI DDL, arXiv:1708.02188, 2017: 90 epochs of ImageNet-1K (1,281,167 images) on 256 "
+    "GPUs";
+constexpr std::string_view kDdl22k =
+    "Cho et al., PowerAI DDL, arXiv:1708.02188, 2017, and IBM Research, August 2017; the claims disagree";
+
+constexpr std::array kClaims{
+    PublishedClaim{"IBM PowerAI DDL, Torch, ResNet-50 on ImageNet-1K", "minsky", "resnet50", "multi-ring",
+                   256, "90 epochs in 50 minutes: 38,400 images/s", std::nullopt, 38400, kDdlTorch},
+    PublishedClaim{"IBM PowerAI DDL, Caffe, ResNet-101 on ImageNet-22K", "minsky", "resnet101-22k",
+                   "multi-ring", 256, "88 % as stated", 0.88, std::nullopt, kDdl22k},
+    PublishedClaim{"IBM PowerAI DDL, Caffe, ResNet-101 on ImageNet-22K", "minsky", "resnet101-22k",
+                   "multi-ring", 256, "58 times one of 64 servers", 58.0 / 64, std::nullopt, kDdl22k},
+    PublishedClaim{"IBM PowerAI DDL, Caffe, ResNet-101 on ImageNet-22K", "minsky", "resnet101-22k",
+                   "multi-ring", 256, "16 days became 7 hours", 16 * 24 / 7.0 / 64, std::nullopt, kDdl22k},
+    PublishedClaim{"DeepLabv3+ on climate data, Summit", "summit", "", "multi-ring", 27360,
+                   "90.7 % in single precision", 0.907, std::nullopt,
+                   "Kurth et al., Exascale Deep Learning for Climate Analytics, SC18, abstract"},
+};
+
 }  // namespace
 
 std::span<const PublishedScaling> published_scaling() { return kSeries; }
+
+std::span<const PublishedClaim> published_claims() { return kClaims; }
 
 const PublishedScaling* find_published(std::string_view machine, std::string_view model,
                                        std::string_view algorithm) {

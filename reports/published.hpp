@@ -25,6 +25,21 @@ struct PublishedScaling {
 
 std::span<const PublishedScaling> published_scaling();
 
+/// What was published of one size of cluster alone: an efficiency, or a rate.
+struct PublishedClaim {
+  std::string_view system;
+  std::string_view machine;  // the preset's name
+  std::string_view model;    // the model catalogue's name; empty where its gradients are in no source of ours
+  std::string_view algorithm;
+  int gpus;
+  std::string_view statement;  // in words, what the figure comes from
+  std::optional<double> efficiency;
+  std::optional<double> images_per_second;
+  std::string_view source;
+};
+
+std::span<const PublishedClaim> published_claims();
+
 /// Null when nothing is published for the combination.
 const PublishedScaling* find_published(std::string_view machine, std::string_view model,
                                        std::string_view algorithm);

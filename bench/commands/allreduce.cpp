@@ -170,7 +170,7 @@ class AllreduceRun {
   }
 
   void finish() {
-    ResultFile result = describe_run(command_, cluster_, &world_);
+    ResultFile result = describe_run(command_, &cluster_, &world_);
     if (const auto note = maker_.tuned_note()) result.notes.push_back(*note);
     if (world_.size() == 1)
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");

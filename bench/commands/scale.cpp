@@ -5,6 +5,7 @@
 
 #include "bench/command.hpp"
 #include "bench/compute.hpp"
+#include "bench/mirror.hpp"
 #include "bench/options.hpp"
 #include "bench/record.hpp"
 #include "bench/scaling.hpp"
@@ -19,10 +20,13 @@ struct ScaleOptions {
   MachineOptions machine;
   PlanOptions plan;
   ComputeOptions compute;
+  ConditionOptions conditions;
   std::string kind = "float";
   std::string gpus = "4..256";
   std::string bucket = "none";
   bool overlap = false;
+  bool explain = false;
+  bool published = false;
   std::string output;
 };
 
@@ -33,6 +37,8 @@ std::vector<Input> inputs_of(const ScalingCase& scaling, const Compute& compute)
                              fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
                                          scaling.model.gradients.size()),
                              scaling.model.summary}};
+  const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
+  inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
   for (const Citation& citation : scaling.machine.host(0).citations)
     inputs.push_back({scaling.name, citation.fact, citation.source});
   for (const Citation& citation : scaling.machine.fabric.citations)
@@ -42,14 +48,15 @@ std::vector<Input> inputs_of(const ScalingCase& scaling, const Compute& compute)
 
 std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& compute,
                                   const std::vector<std::string>& algorithms) {
-  int rails = 0;
-  for (const Nic& nic : scaling.machine.host(0).nics) rails += nic.up() ? 1 : 0;
+  const int rails = rails_of(scaling.machine.host(0));
   std::vector<std::string> notes{
       fmt::format(
           "Modelled: {} NIC{} a host, batch {}, buckets {}, {}; nothing is fitted to the published figures.",
           rails, rails == 1 ? "" : "s", scaling.batch, to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", compute.source)};
+  const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
+  notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   for (const std::string& algorithm : algorithms) {
     if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
       notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
@@ -58,8 +65,42 @@ std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& com
   return notes;
 }
 
+/// What each row's largest allreduce waits for, and where every number that goes in was read.
+void explain(const std::vector<ScaleRow>& rows, const std::vector<Input>& inputs) {
+  Table limits({{"", "algorithm", "", Align::left},
+                {"", "gpus", "", Align::right},
+                {"", "dims", "", Align::left},
+                {"", "lanes", "", Align::right},
+                {"", "chunk", "", Align::right},
+                {"", "busy longest in the largest allreduce", "", Align::left}});
+  for (const ScaleRow& row : rows) {
+    limits.add_row({row.algorithm, fmt::format("{}", row.gpus), row.dims, fmt::format("{}", row.lanes),
+                    row.chunk_bytes == 0 ? "whole" : to_text(Bytes{row.chunk_bytes}),
+                    row.bottleneck.value_or("")});
+  }
+  Table sources(
+      {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
+  for (const Input& input : inputs) sources.add_row({input.name, input.value, input.source});
+  fmt::print("{}\n{}\n", limits.text(), sources.text());
+}
+
+ExitCode show_published(const ScaleOptions& options, const std::string& command) {
+  const std::vector<Mirror> mirrors = mirror_published();
+  ResultFile result = describe_run(command, nullptr, nullptr);
+  std::vector<ScaleRow> rows;
+  for (const Mirror& mirror : mirrors) {
+    fmt::print("{}\n", text(mirror));
+    for (const Modelled& modelled : mirror.modelled)
+      rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
+  }
+  result.rows = std::move(rows);
+  save(options.output, result);
+  return ExitCode::ok;
+}
+
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
   if (!options.output.empty()) check_writable(options.output);
+  if (options.published) return show_published(options, command);
   ScalingCase scaling;
   scaling.machine = options.machine.load();
   scaling.name = options.machine.name(scaling.machine);
@@ -68,6 +109,7 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   scaling.policy = parse_bucket_policy(options.bucket);
   scaling.overlap = options.overlap;
   scaling.kind = parse_element_kind(options.kind);
+  scaling.conditions = options.conditions.resolve(scaling.model.name);
   scaling.gpus = parse_counts(options.gpus, "--gpus");
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
@@ -81,10 +123,11 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
     const std::vector<ScaleRow> of_algorithm = model_scaling(scaling, algorithm, options.plan);
     rows.insert(rows.end(), of_algorithm.begin(), of_algorithm.end());
   }
-  ResultFile result = describe_run(command, scaling.machine, nullptr);
+  ResultFile result = describe_run(command, &scaling.machine, nullptr);
   result.inputs = inputs_of(scaling, compute);
   result.notes = notes_of(scaling, compute, options.plan.algorithms);
   fmt::print("{}\n", scale_table(rows).text());
+  if (options.explain) explain(rows, result.inputs);
   for (const std::string& note : result.notes) fmt::print("{}\n", note);
   result.rows = std::move(rows);
   save(options.output, result);
@@ -95,10 +138,12 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
 
 void add_scale(CommandLine& line) {
   auto options = std::make_shared<ScaleOptions>();
-  CLI::App& app =
-      add_subcommand(line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
-                     "polyring scale --machine minsky --model resnet50 --gpus 4..256",
-                     [options, &line] { return scale(*options, line.text); });
+  CLI::App& app = add_subcommand(
+      line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
+      "polyring scale --machine minsky --model resnet50 --gpus 4..256\n"
+      "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
+      "--filesystem 500GB/s --jitter 5%",
+      [options, &line] { return scale(*options, line.text); });
   options->machine.add_to(app);
   options->compute.add_to(app);
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
@@ -107,9 +152,19 @@ void add_scale(CommandLine& line) {
       ->type_name("LIST");
   app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
   app.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
+  options->conditions.add_to(app);
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()
       ->type_name("TYPE");
+  auto* published =
+      app.add_flag("--published", options->published,
+                   "Every published result beside the model, for each combination of what was not "
+                   "published: rails, overlap, batch");
+  for (const char* own : {"--machine", "--from", "--rails", "--model", "--batch", "--algorithm", "--gpus",
+                          "--bucket", "--overlap"}) {
+    published->excludes(app.get_option(own));
+  }
+  app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");
   app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
 }
 

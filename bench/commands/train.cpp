@@ -127,7 +127,7 @@ class TrainRun {
 
   void finish(const std::vector<TrainingSteps>& measured,
               const std::vector<std::optional<Plan>>& plans) const {
-    ResultFile result = describe_run(command_, machine_, &world_);
+    ResultFile result = describe_run(command_, &machine_, &world_);
     const Timing alone = timing(measured.front().total_ms);
     std::vector<TrainRow> rows;
     for (std::size_t i = 0; i < plans.size(); ++i) rows.push_back(row(i, measured[i + 1], plans[i], alone));

@@ -113,6 +113,10 @@ class Usage(ProgramTest):
                 self.refused(*words, "--from", path, naming=path)
             self.refused(*words, "--from", "third.xml", naming="format 3")
 
+    def test_published_results_have_their_own_machines(self):
+        for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring")):
+            self.refused("scale", "--published", *words, naming=words[0])
+
     def test_scale_needs_gpus(self):
         machine = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
         for host in machine["hosts"]:
@@ -129,6 +133,19 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--gpus", "256..4", naming="ends before it begins")
         self.refused("scale", *MINSKY, "--gpus", "6", naming="hosts of 4")
         self.refused("scale", *MINSKY, "--datatype", "nonsense", naming="nonsense")
+
+    def test_feeding_and_jitter(self):
+        for size in ("0", "-1", "x", "5Q", "mnist", ""):
+            self.refused("scale", *MINSKY, "--sample-bytes", size, naming=size or "empty")
+        for option in ("--filesystem", "--nvme"):
+            for rate in ("0GB/s", "-1GB/s", "5GB", "x"):
+                self.refused("scale", *MINSKY, option, rate, naming=option)
+            self.refused("scale", *MINSKY, "--model", "gpt2-xl", "--compute-ms", "5", option, "5GB/s", naming="--sample-bytes")
+        for jitter in ("-1%", "5", "101%", "x", "nan"):
+            self.refused("scale", *MINSKY, "--jitter", jitter, naming=jitter)
+        for seed in ("-1", "x", "1.5"):
+            self.refused("scale", *MINSKY, "--jitter", "5%", "--seed", seed, naming="--seed")
+        self.refused("scale", *MINSKY, "--seed", "1", naming="--jitter")
 
     def test_training_steps(self):
         for words in (("scale", *MINSKY), ("train",)):

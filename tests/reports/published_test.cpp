@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,13 @@ TEST(Published, IsFoundByMachineModelAndAlgorithm) {
   EXPECT_EQ(find_point(nullptr, 4), nullptr);
 }
 
+TEST(Published, ClaimsAreOfOneFigureEach) {
+  for (const PublishedClaim& claim : published_claims()) {
+    EXPECT_NE(claim.efficiency.has_value(), claim.images_per_second.has_value()) << claim.statement;
+    EXPECT_FALSE(claim.source.empty()) << claim.statement;
+  }
+}
+
 /// Against the file of facts, where there is one.
 TEST(Published, AgreesWithTheFactsFile) {
   const char* path = std::getenv("POLYRING_PUBLISHED");
@@ -52,6 +60,26 @@ TEST(Published, AgreesWithTheFactsFile) {
     }
     FAIL() << id << " is not in the file";
   };
+  const auto claim = [&](const char* statement) {
+    return *std::find_if(
+        published_claims().begin(), published_claims().end(),
+        [&](const PublishedClaim& any) { return any.statement.find(statement) != std::string_view::npos; });
+  };
+  for (const auto& entry : facts.at("scaling")) {
+    if (entry.at("id") == "ddl-torch-resnet50") {
+      EXPECT_EQ(entry.at("derived").at("images_per_second"), *claim("50 minutes").images_per_second);
+      EXPECT_EQ(entry.at("gpus").back(), claim("50 minutes").gpus);
+    } else if (entry.at("id") == "ddl-caffe-resnet101-22k") {
+      const auto& claims = entry.at("claims");
+      EXPECT_EQ(claims.at("efficiency_stated"), *claim("88 %").efficiency);
+      EXPECT_EQ(claims.at("speedup_stated").get<double>() / 64, *claim("58 times").efficiency);
+      EXPECT_NEAR(claims.at("single_server_days").get<double>() * 24 / claims.at("hours").get<double>() / 64,
+                  *claim("7 hours").efficiency, 1e-12);
+    } else if (entry.at("id") == "summit-climate") {
+      EXPECT_EQ(entry.at("efficiency").back(), *claim("90.7").efficiency);
+      EXPECT_EQ(entry.at("gpus").back(), claim("90.7").gpus);
+    }
+  }
   check("ddl-caffe-resnet50", *find_published("minsky", "resnet50", "multi-ring"));
   check("fair-caffe2-resnet50", *find_published("big-basin", "resnet50", "halving-doubling"));
 }

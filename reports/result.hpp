@@ -132,8 +132,8 @@ struct ScaleRow {
   // Of rows that have it only:
   std::optional<double> iteration_low_ms;  // with jitter: 95 % of the steps take from low to high
   std::optional<double> iteration_high_ms;
-  std::optional<double> feed_GBps;   // samples for all hosts, for steps not to wait for them
-  std::optional<std::string> limit;  // "compute", "network", "data (file system)" or "data (NVMe)"
+  std::optional<double> feed_GBps;        // samples for all hosts, for steps not to wait for them
+  std::optional<std::string> limit;       // "compute", "network", "data (file system)" or "data (NVMe)"
   std::optional<int> rails;               // NICs of a host that are used
   std::optional<std::string> bottleneck;  // what is busy longest in the allreduce, in words
   Source source = Source::modelled;

@@ -12,7 +12,7 @@ OPTIONS = {
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
-    "scale": "--machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
+    "scale": "--explain --published --machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --gpus --bucket --overlap --sample-bytes --filesystem --nvme --jitter --seed --datatype --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",

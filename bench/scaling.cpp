@@ -14,7 +14,7 @@ namespace polyring {
 namespace {
 
 struct ModelledStep {
-  Step step;
+  StepTime time;
   Plan plan;
   int nodes = 1;
   std::string bottleneck;  // of the largest bucket's allreduce
@@ -41,13 +41,15 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
   result.plan = std::move(chosen.plan);
   result.bottleneck = bottleneck_text(chosen.simulation, router);
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};  // many gradients are equally large
-  result.step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
+  const Step step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
     const Count count = buckets[i].elements;
     const auto known = times.find(count);
     if (known != times.end()) return known->second;
     const Schedule schedule = make_schedule(result.plan, gpus, count, size);
     return times[count] = simulate(schedule, cluster, router, size).time;
   });
+  result.time = under(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus,
+                      static_cast<double>(gpus) * scaling.batch, result.nodes);
   return result;
 }
 
@@ -67,7 +69,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   refuse_unknown_links(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
   const auto images_per_second = [&](const ModelledStep& modelled, int gpus) {
-    return gpus * scaling.batch / modelled.step.total().value;
+    return gpus * scaling.batch / modelled.time.total.value;
   };
   // Dimensions that were asked for are for one count only, and never for the baseline.
   const PlanWishes wishes = options.wishes(algorithm);
@@ -92,11 +94,10 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     row.batch = scaling.batch;
     row.bucket = to_text(scaling.policy);
     row.overlap = scaling.overlap;
-    row.iteration_ms = modelled.step.total().value * 1e3;
+    set_step(row, modelled.time);
     row.images_per_second = images_per_second(modelled, gpus);
     row.speedup = row.images_per_second / host_images;
     row.efficiency = row.speedup * host_gpus / gpus;
-    row.exposed_comm_ms = modelled.step.exposed_communication().value * 1e3;
     if (const PublishedPoint* point = find_point(published, gpus)) {
       row.published_speedup = point->speedup;
       row.published_efficiency = point->efficiency;

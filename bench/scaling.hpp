@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/conditions.hpp"
 #include "bench/options.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
@@ -20,6 +21,7 @@ struct ScalingCase {
   BucketPolicy policy;
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
+  Conditions conditions;
   std::vector<int> gpus;
 };
 

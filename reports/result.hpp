@@ -129,6 +129,11 @@ struct ScaleRow {
   double exposed_comm_ms = 0;
   std::optional<double> published_speedup;
   std::optional<double> published_efficiency;
+  // Of rows that have it only:
+  std::optional<double> iteration_low_ms;  // with jitter: 95 % of the steps take from low to high
+  std::optional<double> iteration_high_ms;
+  std::optional<double> feed_GBps;   // samples for all hosts, for steps not to wait for them
+  std::optional<std::string> limit;  // "compute", "network", "data (file system)" or "data (NVMe)"
   Source source = Source::modelled;
 
   bool operator==(const ScaleRow&) const = default;

@@ -16,6 +16,9 @@ struct AtLeast {
   int value = 0;
 };
 
+/// Marks an optional value that is left out of the file where there is none, as it is from older files.
+struct MayBeAbsent {};
+
 /// `visit(key, member)`, for whole numbers that 0 makes no sense of `visit(key, member, AtLeast{1})`.
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<Timing> auto& timing) {
@@ -99,6 +102,10 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("published_speedup", row.published_speedup);
   visit("published_efficiency", row.published_efficiency);
+  visit("iteration_low_ms", row.iteration_low_ms, MayBeAbsent{});
+  visit("iteration_high_ms", row.iteration_high_ms, MayBeAbsent{});
+  visit("feed_GBps", row.feed_GBps, MayBeAbsent{});
+  visit("limit", row.limit, MayBeAbsent{});
   visit("source", row.source);
 }
 

@@ -31,6 +31,8 @@ struct Value {
     return {*found, file, std::move(inner)};
   }
 
+  bool has(const std::string& name) const { return json_value.contains(name); }
+
   Value element(std::size_t index) const {
     return {json_value[index], file, fmt::format("{}[{}]", where, index)};
   }
@@ -129,12 +131,24 @@ void check(const Value& value, const TimelineSpan& span) {
   if (span.end_ms < span.begin_ms) value.wrong("ends before it begins");
 }
 
+void check(const Value& value, const ScaleRow& row) {
+  if (row.iteration_low_ms.has_value() != row.iteration_high_ms.has_value())
+    value.wrong("has one of iteration_low_ms and iteration_high_ms, and not the other");
+  if (row.iteration_low_ms.value_or(0) > row.iteration_high_ms.value_or(0))
+    value.wrong("is not in order: iteration_low_ms, iteration_high_ms");
+}
+
 void check(const Value&, const auto&) {}
 
 struct Reader {
   const Value& object;
   void operator()(const char* key, auto& member, auto... limits) const {
     read(object.key(key), member, limits...);
+  }
+  template <typename T>
+  void operator()(const char* key, std::optional<T>& member, MayBeAbsent) const {
+    member.reset();
+    if (object.has(key)) read(object.key(key), member.emplace());
   }
 };
 

@@ -42,6 +42,10 @@ ordered_json to_json(const std::vector<T>& values) {
 struct Writer {
   ordered_json& object;
   void operator()(const char* key, const auto& member, auto...) const { object[key] = to_json(member); }
+  template <typename T>
+  void operator()(const char* key, const std::optional<T>& member, MayBeAbsent) const {
+    if (member) object[key] = to_json(*member);
+  }
 };
 
 template <typename T>

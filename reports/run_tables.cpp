@@ -60,12 +60,20 @@ std::vector<std::string> property_cells(const std::vector<Property<Row>>& shown,
 }
 
 template <typename Row>
-Table table_with(const std::vector<Property<Row>>& shown, std::initializer_list<Column> more) {
+Table table_with(const std::vector<Property<Row>>& shown, std::span<const Column> more) {
   std::vector<Column> columns;
   for (const Property<Row>& property : shown) columns.push_back({"", property.name, "", property.align});
-  columns.insert(columns.end(), more);
+  columns.insert(columns.end(), more.begin(), more.end());
   return Table(std::move(columns));
 }
+
+/// A column of the scaling table, with what a row has in it. One that `may_be_absent` is there only where
+/// some row has something to say in it.
+struct ScaleColumn {
+  Column column;
+  bool may_be_absent;
+  std::string (*text)(const ScaleRow&);
+};
 
 /// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
 std::string difference(const ScaleRow& row) {
@@ -75,6 +83,35 @@ std::string difference(const ScaleRow& row) {
   if (row.published_speedup) return relative(row.speedup, *row.published_speedup);
   if (row.published_efficiency) return relative(row.efficiency, *row.published_efficiency);
   return "";
+}
+
+const std::vector<ScaleColumn>& scale_columns() {
+  using Row = const ScaleRow&;
+  constexpr Align right = Align::right;
+  static const std::vector<ScaleColumn> all{
+      {{"", "iteration", "ms", right}, false, [](Row row) { return number(row.iteration_ms); }},
+      {{"95 % of steps", "from", "ms", right},
+       true,
+       [](Row row) { return if_known(row.iteration_low_ms, number); }},
+      {{"95 % of steps", "to", "ms", right},
+       true,
+       [](Row row) { return if_known(row.iteration_high_ms, number); }},
+      {{"", "throughput", "images/s", right}, false, [](Row row) { return number(row.images_per_second); }},
+      {{"", "speedup", "", right}, false, [](Row row) { return number(row.speedup); }},
+      {{"", "efficiency", "%", right}, false, [](Row row) { return percent(row.efficiency); }},
+      {{"", "exposed", "ms", right}, false, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "feed", "GB/s", right}, true, [](Row row) { return if_known(row.feed_GBps, number); }},
+      {{"", "limit", "", Align::left}, true, [](Row row) { return row.limit.value_or(""); }},
+      {{"published", "speedup", "", right},
+       false,
+       [](Row row) { return if_known(row.published_speedup, number); }},
+      {{"published", "efficiency", "%", right},
+       false,
+       [](Row row) { return if_known(row.published_efficiency, percent); }},
+      {{"", "difference", "%", right}, false, difference},
+      {{"", "source", "", Align::left}, false, [](Row row) { return std::string(to_text(row.source)); }},
+  };
+  return all;
 }
 
 /// By machine, model and algorithm, in the order in which they came first, then by GPUs.
@@ -97,15 +134,16 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
 Table train_table(std::span<const TrainRow> rows) {
   std::string caption;
   const auto shown = varying(rows, caption);
-  Table table = table_with(shown, {{"", "iteration", "ms", Align::right},
-                                   {"95 % interval", "from", "ms", Align::right},
-                                   {"95 % interval", "to", "ms", Align::right},
-                                   {"", "throughput", "images/s", Align::right},
-                                   {"", "efficiency", "%", Align::right},
-                                   {"", "compute", "ms", Align::right},
-                                   {"", "exposed", "ms", Align::right},
-                                   {"", "#wrong", "", Align::right},
-                                   {"", "source", "", Align::left}});
+  const std::vector<Column> columns{{"", "iteration", "ms", Align::right},
+                                    {"95 % interval", "from", "ms", Align::right},
+                                    {"95 % interval", "to", "ms", Align::right},
+                                    {"", "throughput", "images/s", Align::right},
+                                    {"", "efficiency", "%", Align::right},
+                                    {"", "compute", "ms", Align::right},
+                                    {"", "exposed", "ms", Align::right},
+                                    {"", "#wrong", "", Align::right},
+                                    {"", "source", "", Align::left}};
+  Table table = table_with(shown, columns);
   table.caption = joined(
       caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
   for (const TrainRow& row : rows) {
@@ -122,25 +160,22 @@ Table train_table(std::span<const TrainRow> rows) {
 Table scale_table(std::span<const ScaleRow> rows) {
   std::string caption;
   const auto shown = varying(rows, caption);
-  Table table = table_with(shown, {{"", "iteration", "ms", Align::right},
-                                   {"", "throughput", "images/s", Align::right},
-                                   {"", "speedup", "", Align::right},
-                                   {"", "efficiency", "%", Align::right},
-                                   {"", "exposed", "ms", Align::right},
-                                   {"published", "speedup", "", Align::right},
-                                   {"published", "efficiency", "%", Align::right},
-                                   {"", "difference", "%", Align::right},
-                                   {"", "source", "", Align::left}});
+  std::vector<ScaleColumn> wanted;
+  std::vector<Column> columns;
+  for (const ScaleColumn& column : scale_columns()) {
+    const auto silent = [&](const ScaleRow& row) { return column.text(row).empty(); };
+    if (column.may_be_absent && std::all_of(rows.begin(), rows.end(), silent)) continue;
+    wanted.push_back(column);
+    columns.push_back(column.column);
+  }
+  Table table = table_with(shown, columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;
   for (const ScaleRow* row : by_algorithm(rows)) {
     if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
     previous = row;
     std::vector<std::string> cells = property_cells(shown, *row);
-    append(cells, {number(row->iteration_ms), number(row->images_per_second), number(row->speedup),
-                   percent(row->efficiency), number(row->exposed_comm_ms),
-                   if_known(row->published_speedup, number), if_known(row->published_efficiency, percent),
-                   difference(*row), std::string(to_text(row->source))});
+    for (const ScaleColumn& column : wanted) cells.push_back(column.text(*row));
     table.add_row(std::move(cells));
   }
   return table;

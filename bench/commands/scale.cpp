@@ -19,6 +19,7 @@ struct ScaleOptions {
   MachineOptions machine;
   PlanOptions plan;
   ComputeOptions compute;
+  ConditionOptions conditions;
   std::string kind = "float";
   std::string gpus = "4..256";
   std::string bucket = "none";
@@ -33,6 +34,8 @@ std::vector<Input> inputs_of(const ScalingCase& scaling, const Compute& compute)
                              fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
                                          scaling.model.gradients.size()),
                              scaling.model.summary}};
+  const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
+  inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
   for (const Citation& citation : scaling.machine.host(0).citations)
     inputs.push_back({scaling.name, citation.fact, citation.source});
   for (const Citation& citation : scaling.machine.fabric.citations)
@@ -50,6 +53,8 @@ std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& com
           rails, rails == 1 ? "" : "s", scaling.batch, to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", compute.source)};
+  const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
+  notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   for (const std::string& algorithm : algorithms) {
     if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
       notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
@@ -68,6 +73,7 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   scaling.policy = parse_bucket_policy(options.bucket);
   scaling.overlap = options.overlap;
   scaling.kind = parse_element_kind(options.kind);
+  scaling.conditions = options.conditions.resolve(scaling.model.name);
   scaling.gpus = parse_counts(options.gpus, "--gpus");
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
@@ -95,10 +101,12 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
 
 void add_scale(CommandLine& line) {
   auto options = std::make_shared<ScaleOptions>();
-  CLI::App& app =
-      add_subcommand(line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
-                     "polyring scale --machine minsky --model resnet50 --gpus 4..256",
-                     [options, &line] { return scale(*options, line.text); });
+  CLI::App& app = add_subcommand(
+      line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
+      "polyring scale --machine minsky --model resnet50 --gpus 4..256\n"
+      "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
+      "--filesystem 500GB/s --jitter 5%",
+      [options, &line] { return scale(*options, line.text); });
   options->machine.add_to(app);
   options->compute.add_to(app);
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
@@ -107,6 +115,7 @@ void add_scale(CommandLine& line) {
       ->type_name("LIST");
   app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
   app.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
+  options->conditions.add_to(app);
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()
       ->type_name("TYPE");

@@ -13,7 +13,7 @@ OPTIONS = {
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
-    "--lanes --chunk --gpus --bucket --overlap --datatype --output_file",
+    "--lanes --chunk --gpus --bucket --overlap --sample-bytes --filesystem --nvme --jitter --seed --datatype --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",
 }
@@ -41,8 +41,10 @@ class Help(ProgramTest):
     def test_examples_are_accepted(self):
         for name in ("probe", "plan", "verify", "scale"):
             with self.subTest(name=name):
-                example = re.search(r"Example:\n +polyring (.*)", self.succeed(name, "--help")).group(1)
-                self.assertTrue(self.succeed(*example.split()))
+                examples = re.findall(r"(?m)^ +polyring (.*)", self.succeed(name, "--help").split("Example:")[1])
+                self.assertTrue(examples)
+                for example in examples:
+                    self.assertTrue(self.succeed(*example.split()))
 
     def test_version(self):
         self.assertRegex(self.succeed("--version"), r"^polyring \d+\.\d+\.\d+ \(\S+\)\n$")

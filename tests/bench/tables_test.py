@@ -8,6 +8,8 @@ TABLES = {
     "scale-minsky": "scale --machine minsky",
     "scale-minsky-one-rail": "scale --machine minsky --rails 1",
     "scale-minsky-overlap": "scale --machine minsky --overlap --bucket fused:64MiB",
+    "scale-minsky-jitter": "scale --machine minsky --algorithm multi-ring --jitter 5%",
+    "scale-minsky-fed": "scale --machine minsky --algorithm multi-ring,parameter-server --filesystem 2GB/s --nvme 100MB/s",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
     "verify-2x2": "verify --dims 2x2",
 }

@@ -130,6 +130,19 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--gpus", "6", naming="hosts of 4")
         self.refused("scale", *MINSKY, "--datatype", "nonsense", naming="nonsense")
 
+    def test_feeding_and_jitter(self):
+        for size in ("0", "-1", "x", "5Q", "mnist", ""):
+            self.refused("scale", *MINSKY, "--sample-bytes", size, naming=size or "empty")
+        for option in ("--filesystem", "--nvme"):
+            for rate in ("0GB/s", "-1GB/s", "5GB", "x"):
+                self.refused("scale", *MINSKY, option, rate, naming=option)
+            self.refused("scale", *MINSKY, "--model", "gpt2-xl", "--compute-ms", "5", option, "5GB/s", naming="--sample-bytes")
+        for jitter in ("-1%", "5", "101%", "x", "nan"):
+            self.refused("scale", *MINSKY, "--jitter", jitter, naming=jitter)
+        for seed in ("-1", "x", "1.5"):
+            self.refused("scale", *MINSKY, "--jitter", "5%", "--seed", seed, naming="--seed")
+        self.refused("scale", *MINSKY, "--seed", "1", naming="--jitter")
+
     def test_training_steps(self):
         for words in (("scale", *MINSKY), ("train",)):
             for ms in ("0", "-1", "nan", "inf", "x"):

@@ -69,6 +69,22 @@ TEST(Result, WithoutRowsOrOptionalValuesIsReadAsItWasWritten) {
   EXPECT_EQ(read_result(write_result(folder / "b.json", file)), file);
 }
 
+TEST(Result, OfARowWithoutConditionsIsWrittenAsItAlwaysWas) {
+  const json rows = document_of(examples::scale())["rows"];
+  for (const char* key : {"iteration_low_ms", "iteration_high_ms", "feed_GBps", "limit"}) {
+    EXPECT_FALSE(rows[0].contains(key)) << key;
+    EXPECT_TRUE(rows[1].contains(key)) << key;
+  }
+}
+
+TEST(Result, WithAnIntervalOfStepsThatIsNoneIsRefused) {
+  json document = document_of(examples::scale());
+  document["rows"][1]["iteration_low_ms"] = 1e6;
+  EXPECT_THAT(complaint(document.dump()), HasSubstr("'rows[1]' is not in order"));
+  document["rows"][1].erase("iteration_low_ms");
+  EXPECT_THAT(complaint(document.dump()), HasSubstr("'rows[1]' has one of"));
+}
+
 TEST(Result, BytesThatAreNotUtf8DoNotKeepItFromBeingWritten) {
   const TemporaryFolder folder;
   ResultFile file = examples::train();

@@ -170,6 +170,18 @@ TEST(ScaleTable, ComparesWithThePublishedFigureThatThereIs) {
   EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,,,modelled"));
 }
 
+TEST(ScaleTable, HasColumnsOfConditionsOnlyWhereSomeRowHasThem) {
+  auto rows = rows_of<ScaleRow>(examples::scale());
+  rows.resize(2);
+  EXPECT_THAT(scale_table(rows).csv(), AllOf(HasSubstr("95 % of steps from"), HasSubstr("feed"),
+                                             HasSubstr("limit"), HasSubstr(",compute,")));
+  rows[1].iteration_low_ms.reset();
+  rows[1].iteration_high_ms.reset();
+  EXPECT_THAT(scale_table(rows).csv(), AllOf(Not(HasSubstr("of steps")), HasSubstr("limit")));
+  rows.resize(1);
+  EXPECT_THAT(scale_table(rows).csv(), AllOf(Not(HasSubstr("feed")), Not(HasSubstr("limit"))));
+}
+
 TEST(ScaleTable, ShowsInColumnsOnlyWhatVaries) {
   auto rows = rows_of<ScaleRow>(examples::scale());
   EXPECT_THAT(scale_table(rows).caption, HasSubstr("machine minsky"));

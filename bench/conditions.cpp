@@ -1,0 +1,116 @@
+#include "bench/conditions.hpp"
+
+#include <fmt/format.h>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+
+void ConditionOptions::add_to(CLI::App& app) {
+  app.add_option("--sample-bytes", sample,
+                 "What a sample takes up in storage, such as 110KB, or a data set: " + data_set_names())
+      ->type_name("SIZE");
+  app.add_option("--filesystem", filesystem, "What the shared file system reads in all, such as 2.5TB/s")
+      ->type_name("RATE");
+  app.add_option("--nvme", nvme, "What the NVMe of each host reads, such as 5GB/s")->type_name("RATE");
+  auto* variation =
+      app.add_option("--jitter", jitter,
+                     "Stragglers: the standard deviation of a GPU's computing time over its mean, such as 5%")
+          ->type_name("PART");
+  app.add_option("--seed", seed, "Of the jitter's random numbers")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->needs(variation);
+}
+
+Conditions ConditionOptions::resolve(const std::string& model) const {
+  Conditions conditions;
+  if (!jitter.empty())
+    conditions.jitter =
+        Jitter{.variation = parse_variation(jitter), .seed = static_cast<std::uint64_t>(seed)};
+  if (sample.empty() && filesystem.empty() && nvme.empty()) return conditions;
+  InputPipeline& input = conditions.input.emplace();
+  if (!sample.empty()) {
+    input.sample = parse_sample_size(sample);
+  } else if (const auto known = sample_size_of_model(model)) {
+    input.sample = *known;
+  } else {
+    usage_error("the size of a sample of {} is not known; give it by --sample-bytes, such as 4KiB", model);
+  }
+  if (!filesystem.empty()) input.filesystem = parse_bandwidth(filesystem, "--filesystem");
+  if (!nvme.empty()) input.nvme = parse_bandwidth(nvme, "--nvme");
+  return conditions;
+}
+
+std::vector<Input> inputs_of(const Conditions& conditions) {
+  std::vector<Input> inputs;
+  if (const auto& input = conditions.input) {
+    inputs.push_back({"sample", to_text(input->sample.bytes), input->sample.source});
+    if (input->filesystem.known())
+      inputs.push_back({"file system, all hosts", to_text(input->filesystem), "as stated by --filesystem"});
+    if (input->nvme.known()) inputs.push_back({"NVMe, a host", to_text(input->nvme), "as stated by --nvme"});
+  }
+  if (const auto& jitter = conditions.jitter) {
+    inputs.push_back({"jitter of the computing time", fmt::format("{:g} %", 100 * jitter->variation),
+                      "as stated by --jitter"});
+  }
+  return inputs;
+}
+
+std::vector<std::string> notes_of(const Conditions& conditions) {
+  std::vector<std::string> notes;
+  if (const auto& input = conditions.input) {
+    notes.push_back(fmt::format(
+        "Data: {} bytes a sample ({}); {}{}{}; feed is what all hosts need for no step to wait.",
+        input->sample.bytes.value, input->sample.source,
+        input->filesystem.known() ? fmt::format("file system {} in all", to_text(input->filesystem)) : "",
+        input->filesystem.known() && input->nvme.known() ? ", " : "",
+        input->nvme.known()         ? fmt::format("NVMe {} a host", to_text(input->nvme))
+        : input->filesystem.known() ? ""
+                                    : "no limit stated"));
+  }
+  if (const auto& jitter = conditions.jitter) {
+    notes.push_back(
+        fmt::format("Jitter: lognormal, {:g} %, seed {}, {} steps; a step waits for the slowest GPU, and "
+                    "iteration is the median.",
+                    100 * jitter->variation, jitter->seed, jitter->steps));
+  }
+  return notes;
+}
+
+StepTime under(const Conditions& conditions, const CalmStep& calm, int ranks, double samples, int hosts) {
+  Step step = calm.step;
+  StepTime time;
+  if (conditions.jitter) {
+    const JitteredStep jittered =
+        with_jitter(*conditions.jitter, ranks, calm.compute, calm.buckets, calm.overlap, calm.step);
+    step = jittered.median;
+    time.low = jittered.low;
+    time.high = jittered.high;
+  }
+  time.total = step.total();
+  time.exposed = step.exposed_communication();
+  if (conditions.input) {
+    const auto fed = [&](Seconds without_waiting) {
+      return feed(*conditions.input, without_waiting, limit_of(step), samples, hosts);
+    };
+    time.fed = fed(time.total);
+    time.total = time.fed->time;
+    if (time.low) time.low = fed(*time.low).time;
+    if (time.high) time.high = fed(*time.high).time;
+  }
+  return time;
+}
+
+void set_step(ScaleRow& row, const StepTime& time) {
+  row.iteration_ms = time.total.value * 1e3;
+  row.exposed_comm_ms = time.exposed.value * 1e3;
+  if (time.low) row.iteration_low_ms = time.low->value * 1e3;
+  if (time.high) row.iteration_high_ms = time.high->value * 1e3;
+  if (time.fed) {
+    row.feed_GBps = time.fed->needed.gigabytes_per_second();
+    row.limit = to_text(time.fed->limit);
+  }
+}
+
+}  // namespace polyring

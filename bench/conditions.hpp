@@ -1,0 +1,61 @@
+// The conditions under which a modelled step runs: stragglers, and data that have to be read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/input_pipeline.hpp"
+#include "models/jitter.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+struct Conditions {
+  std::optional<InputPipeline> input;  // nothing: samples are there when they are needed
+  std::optional<Jitter> jitter;        // nothing: all ranks compute equally long
+};
+
+struct ConditionOptions {
+  std::string sample;      // empty: of the model's data set
+  std::string filesystem;  // empty: any rate
+  std::string nvme;        //
+  std::string jitter;      // empty: none
+  std::int64_t seed = 1;   // 0 or above
+
+  void add_to(CLI::App& app);
+  /// Throws a usage Error for text that cannot be read, and where data are to be read and nobody says how
+  /// large a sample is.
+  Conditions resolve(const std::string& model) const;
+};
+
+/// For a result: what the numbers rest on, and what is to be said below the table.
+std::vector<Input> inputs_of(const Conditions& conditions);
+std::vector<std::string> notes_of(const Conditions& conditions);
+
+/// A step without any conditions, and what it was made of.
+struct CalmStep {
+  StepCompute compute;
+  std::vector<Bucket> buckets;
+  bool overlap = false;
+  Step step;
+};
+
+/// What a step takes: the median, where there is jitter.
+struct StepTime {
+  Seconds total;
+  Seconds exposed;  // communication
+  std::optional<Seconds> low;
+  std::optional<Seconds> high;
+  std::optional<FedStep> fed;
+};
+
+/// `samples` in one step of all `ranks`, which are on `hosts`.
+StepTime under(const Conditions& conditions, const CalmStep& calm, int ranks, double samples, int hosts);
+
+/// Into the row, all but images per second and what follows from them.
+void set_step(ScaleRow& row, const StepTime& time);
+
+}  // namespace polyring

@@ -1,6 +1,7 @@
 // The scaling table: training steps priced from the topology, from one host to many.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "bench/options.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
+#include "models/strategy.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {
@@ -22,7 +24,17 @@ struct ScalingCase {
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
   Conditions conditions;
+  std::optional<Strategy> strategy;  // nothing: data parallel
+  std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
   std::vector<int> gpus;
+};
+
+struct ModelledStep {
+  StepTime time;
+  Plan plan;  // of the gradients' allreduce
+  int nodes = 1;
+  std::string bottleneck;        // of the largest bucket's allreduce
+  std::optional<double> bubble;  // of a pipeline, as a part of the step
 };
 
 /// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with

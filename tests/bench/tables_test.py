@@ -10,6 +10,8 @@ TABLES = {
     "scale-minsky-overlap": "scale --machine minsky --overlap --bucket fused:64MiB",
     "scale-minsky-jitter": "scale --machine minsky --algorithm multi-ring --jitter 5%",
     "scale-minsky-fed": "scale --machine minsky --algorithm multi-ring,parameter-server --filesystem 2GB/s --nvme 100MB/s",
+    "scale-minsky-hybrid": "scale --machine minsky --algorithm multi-ring --gpus 64 --strategy data=64 "
+    "--strategy data=16,pipeline=4 --strategy inter-model=64",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
     "verify-2x2": "verify --dims 2x2",
 }

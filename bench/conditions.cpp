@@ -78,28 +78,22 @@ std::vector<std::string> notes_of(const Conditions& conditions) {
   return notes;
 }
 
-StepTime under(const Conditions& conditions, const CalmStep& calm, int ranks, double samples, int hosts) {
-  Step step = calm.step;
-  StepTime time;
-  if (conditions.jitter) {
-    const JitteredStep jittered =
-        with_jitter(*conditions.jitter, ranks, calm.compute, calm.buckets, calm.overlap, calm.step);
-    step = jittered.median;
-    time.low = jittered.low;
-    time.high = jittered.high;
-  }
-  time.total = step.total();
-  time.exposed = step.exposed_communication();
-  if (conditions.input) {
-    const auto fed = [&](Seconds without_waiting) {
-      return feed(*conditions.input, without_waiting, limit_of(step), samples, hosts);
-    };
-    time.fed = fed(time.total);
-    time.total = time.fed->time;
-    if (time.low) time.low = fed(*time.low).time;
-    if (time.high) time.high = fed(*time.high).time;
-  }
-  return time;
+StepTime with_stragglers(const Conditions& conditions, const CalmStep& calm, int ranks) {
+  if (!conditions.jitter) return {calm.step.total(), calm.step.exposed_communication(), {}, {}, {}};
+  const JitteredStep jittered =
+      with_jitter(*conditions.jitter, ranks, calm.compute, calm.buckets, calm.overlap, calm.step);
+  return {jittered.median.total(), jittered.median.exposed_communication(), jittered.low, jittered.high, {}};
+}
+
+void add_feed(const Conditions& conditions, StepTime& time, Limit limit, double samples, int hosts) {
+  if (!conditions.input) return;
+  const auto fed = [&](Seconds without_waiting) {
+    return feed(*conditions.input, without_waiting, limit, samples, hosts);
+  };
+  time.fed = fed(time.total);
+  time.total = time.fed->time;
+  if (time.low) time.low = fed(*time.low).time;
+  if (time.high) time.high = fed(*time.high).time;
 }
 
 void set_step(ScaleRow& row, const StepTime& time) {

@@ -52,8 +52,12 @@ struct StepTime {
   std::optional<FedStep> fed;
 };
 
-/// `samples` in one step of all `ranks`, which are on `hosts`.
-StepTime under(const Conditions& conditions, const CalmStep& calm, int ranks, double samples, int hosts);
+/// The step among the stragglers of `ranks` ranks that wait for each other; the step itself without jitter.
+StepTime with_stragglers(const Conditions& conditions, const CalmStep& calm, int ranks);
+
+/// Lets the step wait for its `samples`, which `hosts` read, where it has to. `limit`: what limits it
+/// otherwise. Nothing happens where samples are always there.
+void add_feed(const Conditions& conditions, StepTime& time, Limit limit, double samples, int hosts);
 
 /// Into the row, all but images per second and what follows from them.
 void set_step(ScaleRow& row, const StepTime& time);

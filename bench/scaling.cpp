@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/strategies.hpp"
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "simulation/price.hpp"
@@ -12,13 +13,6 @@
 
 namespace polyring {
 namespace {
-
-struct ModelledStep {
-  StepTime time;
-  Plan plan;
-  int nodes = 1;
-  std::string bottleneck;  // of the largest bucket's allreduce
-};
 
 std::string bottleneck_text(const Simulation& simulation, const Router& router) {
   if (simulation.bottleneck < 0) return "latency";
@@ -48,8 +42,9 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
     const Schedule schedule = make_schedule(result.plan, gpus, count, size);
     return times[count] = simulate(schedule, cluster, router, size).time;
   });
-  result.time = under(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus,
-                      static_cast<double>(gpus) * scaling.batch, result.nodes);
+  result.time = with_stragglers(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus);
+  add_feed(scaling.conditions, result.time, limit_of(step), static_cast<double>(gpus) * scaling.batch,
+           result.nodes);
   return result;
 }
 
@@ -86,8 +81,17 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
 
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
-    const ModelledStep modelled = model_step(scaling, algorithm, wishes, gpus);
+    const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
+    check_memory(scaling.model.name,
+                 trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
+                 scaling.machine.host(0).gpus.front().memory);
+    const bool plain = strategy.replica_gpus() == 1 && !strategy.independent;
+    const ModelledStep modelled =
+        plain ? model_step(scaling, algorithm, wishes, gpus)
+              : model_strategy(scaling, strategy, algorithm, wishes, with_ranks(scaling.machine, gpus));
     ScaleRow row;
+    if (scaling.strategy) row.strategy = to_text(strategy);
+    row.bubble = modelled.bubble;
     row.machine = scaling.name;
     row.model = scaling.model.name;
     row.algorithm = algorithm;
@@ -103,7 +107,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     row.images_per_second = images_per_second(modelled, gpus);
     row.speedup = row.images_per_second / host_images;
     row.efficiency = row.speedup * host_gpus / gpus;
-    if (const PublishedPoint* point = find_point(published, gpus)) {
+    if (const PublishedPoint* point = find_point(plain ? published : nullptr, gpus)) {
       row.published_speedup = point->speedup;
       row.published_efficiency = point->efficiency;
     }

@@ -1,6 +1,7 @@
 // The scaling table: training steps priced from the topology, from one host to many.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "bench/options.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
+#include "models/strategy.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {
@@ -22,11 +24,21 @@ struct ScalingCase {
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
   Conditions conditions;
+  std::optional<Strategy> strategy;  // nothing: data parallel
+  std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
   std::vector<int> gpus;
 };
 
 /// The host's NICs that are up.
 int rails_of(const Machine& host);
+
+struct ModelledStep {
+  StepTime time;
+  Plan plan;  // of the gradients' allreduce
+  int nodes = 1;
+  std::string bottleneck;        // of the largest bucket's allreduce
+  std::optional<double> bubble;  // of a pipeline, as a part of the step
+};
 
 /// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with
 /// what `options` asks for in its place. Speedup is over one whole host, as published results have it: images

@@ -112,6 +112,21 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
   append_transfers(schedule, stream, stage, step, rank, End::destination, transfers);
 }
 
+Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
+  assert(ranks % (stride * schedule.ranks) == 0);
+  Schedule result = schedule;
+  result.ranks = ranks;
+  for (Lane& lane : result.lanes) {
+    for (Dimension& dimension : lane.dimensions) {
+      std::vector<int> order;
+      for (int position = 0; position < dimension.size(); ++position)
+        order.push_back(dimension.rank_at(0, position) / dimension.stride());
+      dimension = Dimension(dimension.pattern(), dimension.size(), dimension.stride() * stride, order);
+    }
+  }
+  return result;
+}
+
 RankWork work_of(const Schedule& schedule, Rank rank) {
   RankWork work;
   std::vector<Transfer> sends;

@@ -114,6 +114,10 @@ void append_sends(const Schedule& schedule, Stream stream, int stage, int step, 
 void append_receives(const Schedule& schedule, Stream stream, int stage, int step, Rank rank,
                      std::vector<Transfer>& transfers);
 
+/// The schedule of one group, run at the same time by every group of `ranks`: members of a group are `stride`
+/// apart. `ranks` is a multiple of stride · schedule.ranks. Each group reduces a payload of its own.
+Schedule in_groups(const Schedule& schedule, int stride, int ranks);
+
 /// The bytes-per-element-free cost of a schedule to one rank: elements sent, elements received, steps it
 /// takes part in.
 struct RankWork {

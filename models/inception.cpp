@@ -68,6 +68,7 @@ void stem(LayerStack& stack) {
   add("Conv2d_2b_3x3", 32, 64, 3, 147);
   add("Conv2d_3b_1x1", 64, 80, 1, 73);  // after a max-pool
   add("Conv2d_4a_3x3", 80, 192, 3, 71);
+  stack.end_block("Conv2d", 192 * 35 * 35);  // after a max-pool
 }
 
 /// 35×35 modules: `pool` channels come from the pooled branch. Returns 224 + pool channels.
@@ -80,6 +81,7 @@ std::int64_t module_a(LayerStack& stack, const std::string& name, std::int64_t i
       .then("branch3x3dbl_2", 96, 3)
       .then("branch3x3dbl_3", 96, 3)
       .branch("branch_pool", pool);
+  stack.end_block(name, (224 + pool) * 35 * 35);
   return 224 + pool;
 }
 
@@ -98,6 +100,7 @@ void module_c(LayerStack& stack, const std::string& name, std::int64_t c) {
       .then("branch7x7dbl_4", c, column)
       .then("branch7x7dbl_5", 192, row)
       .branch("branch_pool", 192);
+  stack.end_block(name, 768 * 17 * 17);
 }
 
 /// 8×8 modules; 2048 channels out.
@@ -110,6 +113,7 @@ void module_e(LayerStack& stack, const std::string& name, std::int64_t in) {
       .then("branch3x3dbl_2", 384, 3)
       .split("branch3x3dbl_3", 384)
       .branch("branch_pool", 192);
+  stack.end_block(name, 2048 * 8 * 8);
 }
 
 }  // namespace
@@ -125,6 +129,7 @@ Model inception3(std::string_view name, std::string_view summary) {
       .branch("branch3x3dbl_1", 64)
       .then("branch3x3dbl_2", 96, 3)
       .then_halved("branch3x3dbl_3", 96);
+  stack.end_block("Mixed_6a", 768 * 17 * 17);
   module_c(stack, "Mixed_6b", 128);
   module_c(stack, "Mixed_6c", 160);
   module_c(stack, "Mixed_6d", 160);
@@ -136,9 +141,11 @@ Model inception3(std::string_view name, std::string_view summary) {
       .then("branch7x7x3_2", 192, {1, 7})
       .then("branch7x7x3_3", 192, {7, 1})
       .then_halved("branch7x7x3_4", 192);
+  stack.end_block("Mixed_7a", 1280 * 8 * 8);
   module_e(stack, "Mixed_7b", 1280);
   module_e(stack, "Mixed_7c", 2048);
   stack.linear("fc", 2048, 1000);
+  stack.end_block("fc", 1000);
   return stack.finish(name, summary);
 }
 

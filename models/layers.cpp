@@ -43,9 +43,23 @@ void LayerStack::matrix_product(std::int64_t m, std::int64_t k, std::int64_t n) 
   layers_.push_back({product_flops(m, k, n), {}});
 }
 
+void LayerStack::end_block(const std::string& name, std::int64_t activations,
+                           std::vector<std::int64_t> exchanges) {
+  Block block{name, 0, 0, 0, activations, std::move(exchanges)};
+  for (; in_blocks_ < layers_.size(); ++in_blocks_) {
+    const Layer& layer = layers_[in_blocks_];
+    block.forward_flops += layer.forward_flops;
+    block.backward_flops += (in_blocks_ == 0 ? 1 : 2) * layer.forward_flops;
+    for (const Parameter& parameter : layer.parameters)
+      block.parameters += Tensor{parameter.name, parameter.shape}.elements();
+  }
+  blocks_.push_back(std::move(block));
+}
+
 Model LayerStack::finish(std::string_view name, std::string_view summary) const {
-  assert(!layers_.empty() && !layers_.front().parameters.empty());
-  Model model{std::string(name), std::string(summary), {}, 0};
+  assert(!layers_.empty() && !layers_.front().parameters.empty() && in_blocks_ == layers_.size());
+  Model model{std::string(name), std::string(summary), {}, 0, blocks_};
+  model.blocks.back().activations = 0;  // nothing follows
   double since_last_gradient = 0;
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     const bool first_of_forward = std::next(layer) == layers_.rend();

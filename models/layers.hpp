@@ -5,6 +5,7 @@
 // first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,6 +47,10 @@ class LayerStack {
   /// owned by another layer. Its backward cost goes to the gradient that is ready next.
   void matrix_product(std::int64_t m, std::int64_t k, std::int64_t n);
 
+  /// Ends the block of all layers since the last one; the arguments are those of Block. Every layer must be
+  /// in a block by the time of finish().
+  void end_block(const std::string& name, std::int64_t activations, std::vector<std::int64_t> exchanges = {});
+
   /// The model, with gradients in backward order. Within a layer the order is that of the definition,
   /// reversed.
   ///
@@ -64,6 +69,8 @@ class LayerStack {
     std::vector<Parameter> parameters;
   };
   std::vector<Layer> layers_;  // in forward order
+  std::vector<Block> blocks_;
+  std::size_t in_blocks_ = 0;  // layers
 };
 
 }  // namespace polyring

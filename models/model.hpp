@@ -27,11 +27,24 @@ struct Tensor {
   std::int64_t elements() const;  // the product of the shape
 };
 
+/// Consecutive layers between two places where the model can be cut: only one tensor crosses such a place.
+struct Block {
+  std::string name;
+  double forward_flops = 0;      // per sample
+  double backward_flops = 0;     //
+  std::int64_t parameters = 0;   // elements
+  std::int64_t activations = 0;  // elements per sample that go on to the next block; 0 of the last
+  /// Where its layers are split over ranks: elements per sample of each allreduce of the forward pass. The
+  /// backward pass has as many of the same sizes. Empty in all blocks where no such split is known.
+  std::vector<std::int64_t> exchanges;
+};
+
 struct Model {
   std::string name;
   std::string summary;            // one line: what it is, its input, where its shapes come from
   std::vector<Tensor> gradients;  // in backward order: the order in which they become ready
   double forward_flops_per_sample = 0;
+  std::vector<Block> blocks{};  // in forward order; every layer is in one
 
   std::int64_t total_elements() const;
   double backward_flops_per_sample() const;

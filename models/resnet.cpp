@@ -38,6 +38,7 @@ void bottleneck(LayerStack& stack, const std::string& name, std::int64_t in, std
     stack.convolution(name + ".downsample.0", in, out, 1, out_size);
     stack.batch_norm(name + ".downsample.1", out);
   }
+  stack.end_block(name, out * out_size * out_size);
 }
 
 }  // namespace
@@ -50,6 +51,7 @@ Model resnet(std::string_view name, std::string_view summary, int depth, std::in
   const auto blocks = blocks_of(depth);
   std::int64_t in = 64;
   std::int64_t size = image_size / 4;  // a max-pool follows the first convolution
+  stack.end_block("conv1", in * size * size);
   for (std::size_t group = 0; group < blocks.size(); ++group) {
     const std::int64_t width = std::int64_t{64} << group;
     const std::int64_t out_size = group == 0 ? size : size / 2;
@@ -60,6 +62,7 @@ Model resnet(std::string_view name, std::string_view summary, int depth, std::in
     }
   }
   stack.linear("fc", in, classes);
+  stack.end_block("fc", classes);
   return stack.finish(name, summary);
 }
 

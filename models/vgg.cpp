@@ -23,14 +23,19 @@ Model vgg16(std::string_view name, std::string_view summary) {
     for (int i = 0; i < stage.convolutions; ++i) {
       stack.convolution(fmt::format("features.{}", index), in, stage.channels, 3, size, /*bias=*/true);
       in = stage.channels;
-      index += 2;
+      const bool pooled = i + 1 == stage.convolutions;
+      if (pooled) size /= 2;
+      stack.end_block(fmt::format("features.{}", index), in * size * size);
+      index += pooled ? 3 : 2;
     }
-    index += 1;
-    size /= 2;
   }
-  stack.linear("classifier.0", in * size * size, 4096);
-  stack.linear("classifier.3", 4096, 4096);
-  stack.linear("classifier.6", 4096, 1000);
+  const auto classifier = [&](const char* layer, std::int64_t features, std::int64_t out) {
+    stack.linear(layer, features, out);
+    stack.end_block(layer, out);
+  };
+  classifier("classifier.0", in * size * size, 4096);
+  classifier("classifier.3", 4096, 4096);
+  classifier("classifier.6", 4096, 1000);
   return stack.finish(name, summary);
 }
 

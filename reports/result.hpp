@@ -130,6 +130,8 @@ struct ScaleRow {
   std::optional<double> published_speedup;
   std::optional<double> published_efficiency;
   // Of rows that have it only:
+  std::optional<std::string> strategy;     // "data=64,pipeline=4"
+  std::optional<double> bubble;            // part of the iteration for which a stage, on average, waits
   std::optional<double> iteration_low_ms;  // with jitter: 95 % of the steps take from low to high
   std::optional<double> iteration_high_ms;
   std::optional<double> feed_GBps;        // samples for all hosts, for steps not to wait for them

@@ -102,6 +102,8 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("published_speedup", row.published_speedup);
   visit("published_efficiency", row.published_efficiency);
+  visit("strategy", row.strategy, MayBeAbsent{});
+  visit("bubble", row.bubble, MayBeAbsent{});
   visit("iteration_low_ms", row.iteration_low_ms, MayBeAbsent{});
   visit("iteration_high_ms", row.iteration_high_ms, MayBeAbsent{});
   visit("feed_GBps", row.feed_GBps, MayBeAbsent{});

@@ -20,12 +20,16 @@ struct Property {
   std::string (*text)(const Row&);
 };
 
+std::string strategy_text(const ScaleRow& row) { return row.strategy.value_or(""); }
+std::string strategy_text(const TrainRow&) { return ""; }
+
 template <typename Row>
 const std::vector<Property<Row>>& properties() {
   static const std::vector<Property<Row>> all{
       {"machine", Align::left, false, [](const Row& row) { return row.machine; }},
       {"model", Align::left, false, [](const Row& row) { return row.model; }},
       {"algorithm", Align::left, true, [](const Row& row) { return row.algorithm; }},
+      {"strategy", Align::left, false, [](const Row& row) { return strategy_text(row); }},
       {"dims", Align::left, false, [](const Row& row) { return row.dims; }},
       {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }},
       {"gpus", Align::right, true, [](const Row& row) { return std::to_string(row.gpus); }},
@@ -100,6 +104,7 @@ const std::vector<ScaleColumn>& scale_columns() {
       {{"", "speedup", "", right}, false, [](Row row) { return number(row.speedup); }},
       {{"", "efficiency", "%", right}, false, [](Row row) { return percent(row.efficiency); }},
       {{"", "exposed", "ms", right}, false, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "bubble", "%", right}, true, [](Row row) { return if_known(row.bubble, percent); }},
       {{"", "feed", "GB/s", right}, true, [](Row row) { return if_known(row.feed_GBps, number); }},
       {{"", "limit", "", Align::left}, true, [](Row row) { return row.limit.value_or(""); }},
       {{"published", "speedup", "", right},

@@ -9,6 +9,7 @@
 #include "bench/options.hpp"
 #include "bench/record.hpp"
 #include "bench/scaling.hpp"
+#include "bench/strategies.hpp"
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
@@ -16,13 +17,17 @@
 namespace polyring {
 namespace {
 
+constexpr const char* kDefaultGpus = "4..256";
+
 struct ScaleOptions {
   MachineOptions machine;
   PlanOptions plan;
   ComputeOptions compute;
   ConditionOptions conditions;
   std::string kind = "float";
-  std::string gpus = "4..256";
+  std::string gpus;  // empty: kDefaultGpus, or what a strategy's factors multiply to
+  std::vector<std::string> strategies;
+  std::optional<int> micro_batches;
   std::string bucket = "none";
   bool overlap = false;
   bool explain = false;
@@ -98,6 +103,25 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   return ExitCode::ok;
 }
 
+/// For each strategy the same case, at the GPU counts that are asked for, or that it is for.
+std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOptions& options) {
+  if (options.strategies.empty()) return {scaling};
+  std::vector<ScalingCase> cases;
+  bool pipelined = false;
+  for (const std::string& text : options.strategies) {
+    ScalingCase& at = cases.emplace_back(scaling);
+    at.strategy = parse_strategy(text);
+    pipelined = pipelined || at.strategy->pipeline > 1;
+    if (options.gpus.empty() && at.strategy->replicas > 0) {
+      const std::int64_t product = at.strategy->replica_gpus() * at.strategy->replicas;
+      at.gpus = parse_counts(std::to_string(product), "the strategy's GPUs");
+    }
+  }
+  if (options.micro_batches && !pipelined)
+    usage_error("--micro-batches are a pipeline's; give a --strategy with pipeline, or leave them out");
+  return cases;
+}
+
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
   if (!options.output.empty()) check_writable(options.output);
   if (options.published) return show_published(options, command);
@@ -110,7 +134,8 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   scaling.overlap = options.overlap;
   scaling.kind = parse_element_kind(options.kind);
   scaling.conditions = options.conditions.resolve(scaling.model.name);
-  scaling.gpus = parse_counts(options.gpus, "--gpus");
+  scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
+  scaling.micro_batches = options.micro_batches;
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
@@ -119,13 +144,18 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   for (const std::string& algorithm : options.plan.algorithms) find_algorithm(algorithm);
 
   std::vector<ScaleRow> rows;
+  const std::vector<ScalingCase> cases = by_strategy(scaling, options);
   for (const std::string& algorithm : options.plan.algorithms) {
-    const std::vector<ScaleRow> of_algorithm = model_scaling(scaling, algorithm, options.plan);
-    rows.insert(rows.end(), of_algorithm.begin(), of_algorithm.end());
+    for (const ScalingCase& at : cases) {
+      const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, options.plan);
+      rows.insert(rows.end(), of_case.begin(), of_case.end());
+    }
   }
   ResultFile result = describe_run(command, &scaling.machine, nullptr);
   result.inputs = inputs_of(scaling, compute);
   result.notes = notes_of(scaling, compute, options.plan.algorithms);
+  for (const ScalingCase& at : cases)
+    if (at.strategy) result.notes.push_back(note_of(at, for_gpus(*at.strategy, at.gpus.back())));
   fmt::print("{}\n", scale_table(rows).text());
   if (options.explain) explain(rows, result.inputs);
   for (const std::string& note : result.notes) fmt::print("{}\n", note);
@@ -142,16 +172,28 @@ void add_scale(CommandLine& line) {
       line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
       "polyring scale --machine minsky --model resnet50 --gpus 4..256\n"
       "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
-      "--filesystem 500GB/s --jitter 5%",
+      "--filesystem 500GB/s --jitter 5%\n"
+      "  polyring scale --machine dgx-a100 --model gpt2-xl --batch 8 --compute-ms 900 --gpus 8,64 "
+      "--algorithm "
+      "multi-ring --strategy pipeline=4 --strategy intra-model=8",
       [options, &line] { return scale(*options, line.text); });
   options->machine.add_to(app);
   options->compute.add_to(app);
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
-  app.add_option("--gpus", options->gpus, "GPU counts: a list, or a range that doubles")
-      ->capture_default_str()
+  app.add_option("--gpus", options->gpus,
+                 "GPU counts: a list, or a range that doubles; by default those of --strategy, if it has all")
+      ->default_str(kDefaultGpus)
       ->type_name("LIST");
   app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
   app.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
+  app.add_option("--strategy", options->strategies,
+                 "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
+                 "without data, GPUs that are left make replicas; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N,…");
+  app.add_option("--micro-batches", options->micro_batches, "Of a pipeline; by default 4 for each stage")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
   options->conditions.add_to(app);
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()

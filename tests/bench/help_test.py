@@ -13,7 +13,7 @@ OPTIONS = {
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--explain --published --machine --from --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
-    "--lanes --chunk --gpus --bucket --overlap --sample-bytes --filesystem --nvme --jitter --seed --datatype --output_file",
+    "--lanes --chunk --gpus --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --datatype --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",
 }

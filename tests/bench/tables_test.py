@@ -12,6 +12,8 @@ TABLES = {
     "scale-minsky-fed": "scale --machine minsky --algorithm multi-ring,parameter-server --filesystem 2GB/s --nvme 100MB/s",
     "scale-minsky-explained": "scale --machine minsky --algorithm multi-ring --gpus 4,256 --explain",
     "scale-published": "scale --published",
+    "scale-minsky-hybrid": "scale --machine minsky --algorithm multi-ring --gpus 64 --strategy data=64 "
+    "--strategy data=16,pipeline=4 --strategy inter-model=64",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
     "verify-2x2": "verify --dims 2x2",
 }

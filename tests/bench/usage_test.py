@@ -147,6 +147,21 @@ class Usage(ProgramTest):
             self.refused("scale", *MINSKY, "--jitter", "5%", "--seed", seed, naming="--seed")
         self.refused("scale", *MINSKY, "--seed", "1", naming="--jitter")
 
+    def test_strategies(self):
+        for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):
+            self.refused("scale", *MINSKY, "--strategy", strategy, naming=strategy or "empty")
+        self.refused("scale", *MINSKY, "--gpus", "128", "--strategy", "data=64,pipeline=4", naming="= 256 GPUs and not for 128")
+        self.refused("scale", *MINSKY, "--strategy", "data=3,pipeline=2", naming="hosts of 4")
+        self.refused("scale", *MINSKY, "--strategy", "pipeline=64", naming="18 blocks")
+        self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")
+        self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", naming="--overlap")
+        self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")
+        self.refused("scale", *MINSKY, "--micro-batches", "8", naming="--strategy")
+        for count in ("0", "-1", "x"):
+            self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--micro-batches", count, naming="--micro-batches")
+        self.refused("scale", *MINSKY, "--gpus", "4", "--strategy", "pipeline=4", "--micro-batches", "129", naming="a replica has 128")
+        self.refused("scale", *MINSKY, "--model", "gpt2-xl", "--compute-ms", "500", naming="does not fit")
+
     def test_training_steps(self):
         for words in (("scale", *MINSKY), ("train",)):
             for ms in ("0", "-1", "nan", "inf", "x"):

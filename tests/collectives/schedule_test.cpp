@@ -108,6 +108,41 @@ TEST(Ring, LanesLeaveAHostFromDifferentRanks) {
   EXPECT_EQ(leaves, std::vector<int>({1, 1, 1, 1}));
 }
 
+/// All sends of a rank, with ranks renamed.
+std::vector<Transfer> sends_of(const Schedule& schedule, Rank rank, const auto& renamed) {
+  std::vector<Transfer> sends;
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    const Lane& at = schedule.lanes[static_cast<std::size_t>(lane)];
+    for (int stage = 0; stage < stage_count(at); ++stage) {
+      for (int step = 0; step < step_count(at, stage); ++step)
+        append_sends(schedule, {lane, 0}, stage, step, rank, sends);
+    }
+  }
+  for (Transfer& send : sends) {
+    send.source = renamed(send.source);
+    send.destination = renamed(send.destination);
+  }
+  return sends;
+}
+
+TEST(InGroups, EveryGroupDoesWhatTheOneDid) {
+  // 2 x 6 x 3 ranks: the groups are the lines along the middle.
+  for (const Algorithm& algorithm : algorithms()) {
+    const Plan plan{
+        std::string(algorithm.name), algorithm.has_dims ? std::vector{3, 2} : std::vector{6}, {}, 2, {}};
+    const Schedule one = make_schedule(plan, 6, 600, 4);
+    const Schedule all = in_groups(one, 2, 36);
+    EXPECT_EQ(all.ranks, 36);
+    for (Rank rank = 0; rank < 36; ++rank) {
+      const Rank first = rank / 12 * 12 + rank % 2;  // of its group
+      const auto in_group = [&](Rank member) { return first + 2 * member; };
+      const auto unchanged = [](Rank same) { return same; };
+      EXPECT_EQ(sends_of(all, rank, unchanged), sends_of(one, (rank - first) / 2, in_group))
+          << algorithm.name << " " << rank;
+    }
+  }
+}
+
 TEST(Chunks, CoverTheLaneInOrder) {
   const Schedule schedule = make_schedule({"multi-ring", {2}, {}, 2, {40}}, 2, 101, 4);
   Count next = 0;

@@ -188,7 +188,7 @@ TEST(BadResult, ThatIsMissingOrAFolderIsRefused) {
 /// What only some scaling rows have.
 bool may_be_absent(const std::string& key) {
   const std::set<std::string> keys{"iteration_low_ms", "iteration_high_ms", "feed_GBps", "limit", "rails",
-                                   "bottleneck"};
+                                   "bottleneck",       "strategy",          "bubble"};
   return keys.contains(key);
 }
 

@@ -1,0 +1,261 @@
+#include "bench/strategies.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "models/pipeline.hpp"
+#include "simulation/messages.hpp"
+#include "simulation/price.hpp"
+#include "simulation/simulate.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+/// The allreduce in all groups of ranks that are `stride` apart, at the same time.
+class GroupAllreduce {
+ public:
+  /// The plan is the cheapest for `largest` elements.
+  GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
+                 const PlanWishes& wishes, int element_size, int members, int stride, Count largest)
+      : cluster_(cluster), router_(router), element_size_(element_size), members_(members), stride_(stride) {
+    Seconds least;
+    for (const Plan& plan : candidates(algorithm, wishes, largest)) {
+      check_plan(plan, members);
+      const Seconds time = price(schedule(plan, largest), cluster, router, element_size).time;
+      if (plan_.algorithm.empty() || time < least) {
+        plan_ = plan;
+        least = time;
+      }
+    }
+  }
+
+  Seconds time(Count count) {
+    const auto [at, added] = times_.try_emplace(count);
+    if (added && members_ > 1 && count > 0)
+      at->second = simulate(schedule(plan_, count), cluster_, router_, element_size_).time;
+    return at->second;
+  }
+
+  const Plan& plan() const { return plan_; }
+
+ private:
+  Schedule schedule(const Plan& plan, Count count) const {
+    return in_groups(make_schedule(plan, members_, count, element_size_), stride_, cluster_.ranks());
+  }
+
+  std::vector<Plan> candidates(const std::string& algorithm, const PlanWishes& wishes, Count largest) const {
+    const int in_host = cluster_.host(0).ranks() / stride_;
+    const bool hosts_filled =
+        in_host > 1 && cluster_.host(0).ranks() % stride_ == 0 && members_ % in_host == 0;
+    const int of_a_host = hosts_filled ? in_host : 1;
+    const std::vector<std::vector<int>> grids = find_algorithm(algorithm).has_dims
+                                                    ? rank_grids(members_, of_a_host, members_ / of_a_host)
+                                                    : std::vector<std::vector<int>>{{members_}};
+    const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(element_size_);
+    std::vector<Plan> plans;
+    for (const std::vector<int>& dims : grids) {
+      for (const int lanes : {1, 2}) {
+        for (const std::uint64_t chunks : {1u, 8u, 32u}) {
+          plans.push_back(
+              with_wishes({algorithm, dims, {}, lanes, {chunks == 1 ? 0 : bytes / chunks + 1}}, wishes));
+        }
+      }
+    }
+    return plans;
+  }
+
+  const Cluster& cluster_;
+  const Router& router_;
+  int element_size_;
+  int members_;
+  int stride_;
+  Plan plan_{.algorithm = ""};
+  std::map<Count, Seconds> times_;
+};
+
+Count shared(Count elements, int ranks) { return (elements + ranks - 1) / ranks; }
+
+/// What one step is made of.
+struct Parts {
+  const ScalingCase& scaling;
+  const Strategy& strategy;
+  const Cluster& cluster;
+  const Router& router;
+  int element_size;
+  std::vector<StageBlocks> stages;
+  int micro_batches;
+  double samples;  // in a micro-batch of a replica
+};
+
+Count activations(const Parts& parts, std::int64_t of_sample) {
+  return static_cast<Count>(std::ceil(parts.samples * static_cast<double>(of_sample)));
+}
+
+/// The allreduces of a stage's activations in one pass of a micro-batch.
+Seconds exchanges(const Parts& parts, const StageBlocks& stage, GroupAllreduce& allreduce) {
+  Seconds sum;
+  for (std::size_t block = stage.first; block < stage.first + stage.count; ++block) {
+    for (const std::int64_t elements : parts.scaling.model.blocks[block].exchanges)
+      sum = sum + allreduce.time(activations(parts, elements));
+  }
+  return sum;
+}
+
+/// One tensor from every rank of a stage to its counterpart in the next, or back, in all replicas at once.
+Seconds send(const Parts& parts, int stage, bool forward) {
+  const double bytes =
+      static_cast<double>(parts.element_size) *
+      static_cast<double>(activations(parts, parts.stages[static_cast<std::size_t>(stage)].activations));
+  const int intra = parts.strategy.intra;
+  const int replica_gpus = static_cast<int>(parts.strategy.replica_gpus());
+  std::vector<Message> messages;
+  for (int replica = 0; replica < parts.strategy.replicas; ++replica) {
+    for (int split = 0; split < intra; ++split) {
+      const int from = replica * replica_gpus + stage * intra + split;
+      messages.push_back(forward ? Message{from, from + intra, bytes} : Message{from + intra, from, bytes});
+    }
+  }
+  return simulate(messages, parts.cluster, parts.router);
+}
+
+PipelineStep run_stages(const Parts& parts, GroupAllreduce& of_activations) {
+  const Model& model = parts.scaling.model;
+  const StepCompute& compute = parts.scaling.compute;
+  // Of the computing time of the batch of one GPU.
+  const double part = parts.samples / parts.scaling.batch / parts.strategy.intra;
+  std::vector<PipelineStage> stages;
+  for (const StageBlocks& stage : parts.stages) {
+    const Seconds exchanged = exchanges(parts, stage, of_activations);
+    const double forward = part * stage.forward_flops / model.forward_flops_per_sample;
+    const double backward = part * stage.backward_flops / model.backward_flops_per_sample();
+    stages.push_back(
+        {forward * compute.forward + exchanged, backward * compute.backward + exchanged, {}, {}});
+  }
+  for (int boundary = 0; boundary + 1 < parts.strategy.pipeline; ++boundary) {
+    stages[static_cast<std::size_t>(boundary)].send_forward = send(parts, boundary, true);
+    stages[static_cast<std::size_t>(boundary) + 1].send_backward = send(parts, boundary, false);
+  }
+  return run_pipeline(stages, parts.micro_batches);
+}
+
+Count largest_exchange(const Parts& parts) {
+  std::int64_t largest = 0;
+  for (const Block& block : parts.scaling.model.blocks) {
+    for (const std::int64_t elements : block.exchanges) largest = std::max(largest, elements);
+  }
+  return activations(parts, largest);
+}
+
+int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy) {
+  if (strategy.pipeline == 1) return 1;
+  const std::int64_t samples = scaling.batch * strategy.replica_gpus();
+  // GPipe: the bubble is negligible with four micro-batches for each stage (section 2.3).
+  if (!scaling.micro_batches) return static_cast<int>(std::min<std::int64_t>(4 * strategy.pipeline, samples));
+  if (*scaling.micro_batches > samples) {
+    usage_error(
+        "{} micro-batches need as many samples, and a replica has {} (batch {} on {} GPUs); use fewer",
+        *scaling.micro_batches, samples, scaling.batch, strategy.replica_gpus());
+  }
+  return *scaling.micro_batches;
+}
+
+void refuse_contradictions(const ScalingCase& scaling, const Strategy& strategy) {
+  const bool buckets = scaling.overlap || scaling.policy.kind != BucketPolicy::Kind::none;
+  if (strategy.pipeline > 1 && buckets) {
+    usage_error(
+        "a pipeline's gradients are exchanged whole after its last micro-batch; leave out --overlap and "
+        "--bucket, or the pipeline");
+  }
+  if (strategy.replica_gpus() > 1 && scaling.conditions.jitter)
+    usage_error("jitter is modelled for data and inter-model only; leave out --jitter, or the other factors");
+  const auto& blocks = scaling.model.blocks;
+  const auto cannot = [](const Block& block) { return block.exchanges.empty(); };
+  if (strategy.intra > 1 && std::all_of(blocks.begin(), blocks.end(), cannot)) {
+    usage_error(
+        "how the layers of {} are split over ranks is not known; use intra-model with bert-large, "
+        "gpt2-small or gpt2-xl",
+        scaling.model.name);
+  }
+}
+
+/// Without a pipeline: as a data-parallel step, but that each pass takes its exchanges longer and a GPU has a
+/// share of each gradient.
+StepTime one_stage(const Parts& parts, GroupAllreduce& of_activations, GroupAllreduce& of_gradients) {
+  const ScalingCase& scaling = parts.scaling;
+  const Seconds exchanged = exchanges(parts, parts.stages.front(), of_activations);
+  CalmStep calm{
+      {scaling.compute.forward + exchanged, scaling.compute.backward + exchanged, scaling.compute.optimizer},
+      make_buckets(scaling.model, scaling.policy, parts.element_size),
+      scaling.overlap,
+      {}};
+  if (parts.strategy.independent) calm.buckets.clear();
+  for (Bucket& bucket : calm.buckets) bucket.elements = shared(bucket.elements, parts.strategy.intra);
+  calm.step = run_step(calm.compute, calm.buckets, calm.overlap,
+                       [&](std::size_t i) { return of_gradients.time(calm.buckets[i].elements); });
+  // Trials do not wait for each other's stragglers.
+  StepTime time =
+      with_stragglers(scaling.conditions, calm, parts.strategy.independent ? 1 : parts.cluster.ranks());
+  time.exposed = time.exposed + 2 * exchanged;
+  return time;
+}
+
+}  // namespace
+
+ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy,
+                            const std::string& algorithm, const PlanWishes& wishes, const Cluster& cluster) {
+  refuse_contradictions(scaling, strategy);
+  const Router router(cluster);
+  const int size = size_of(scaling.kind);
+  const int replica_gpus = static_cast<int>(strategy.replica_gpus());
+  const int micro_batches = micro_batches_of(scaling, strategy);
+  const Parts parts{scaling,       strategy,
+                    cluster,       router,
+                    size,          balanced_stages(scaling.model, strategy.pipeline),
+                    micro_batches, static_cast<double>(scaling.batch) * replica_gpus / micro_batches};
+  Count gradients = 0;
+  for (const StageBlocks& stage : parts.stages)
+    gradients = std::max(gradients, shared(stage.parameters, strategy.intra));
+  PlanWishes of_groups = wishes;  // dimensions are those of the gradients' groups
+  of_groups.dims.clear();
+  of_groups.patterns.clear();
+  GroupAllreduce of_activations(cluster, router, algorithm, of_groups, size, strategy.intra, 1,
+                                largest_exchange(parts));
+  GroupAllreduce of_gradients(cluster, router, algorithm, wishes, size,
+                              strategy.independent ? 1 : strategy.replicas, replica_gpus, gradients);
+
+  ModelledStep result;
+  result.nodes = cluster.host_count();
+  result.plan = of_gradients.plan();
+  if (strategy.pipeline == 1) {
+    result.time = one_stage(parts, of_activations, of_gradients);
+  } else {
+    const PipelineStep run = run_stages(parts, of_activations);
+    result.time.total = run.total + of_gradients.time(gradients);
+    const Seconds waited = run.bubble * run.total;
+    result.bubble = waited.value / result.time.total.value;
+    result.time.exposed = result.time.total - scaling.compute.total() - waited;
+  }
+  const Limit limit = result.time.exposed > scaling.compute.total() ? Limit::network : Limit::compute;
+  add_feed(scaling.conditions, result.time, limit, static_cast<double>(cluster.ranks()) * scaling.batch,
+           std::min(result.nodes, strategy.replicas));
+  return result;
+}
+
+std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
+  std::string text = fmt::format(
+      "Strategy {}: {:.2f} GB of parameters, gradients and optimizer state on a GPU ({} bytes a parameter)",
+      to_text(strategy),
+      static_cast<double>(
+          trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra).value) /
+          1e9,
+      kBytesPerTrainedParameter);
+  if (strategy.pipeline > 1)
+    text += fmt::format(", {} micro-batches in GPipe's order", micro_batches_of(scaling, strategy));
+  return text + ".";
+}
+
+}  // namespace polyring

@@ -6,13 +6,15 @@
 // distributed applications and platforms", JPDC 74(10), 2014.
 #pragma once
 
+#include <string>
+
 #include "collectives/schedule.hpp"
 #include "topology/route.hpp"
 
 namespace polyring::testing {
 
-/// Whether SimGrid is here.
-bool has_simgrid();
+/// Why SimGrid is not here; empty when it is.
+std::string no_simgrid();
 
 /// How long SimGrid says that the schedule takes with `window` chunks of each lane in flight, where neither
 /// messages nor reductions cost anything but their way. Runs in a process of its own, because SimGrid has but

@@ -4,10 +4,10 @@
 
 namespace polyring::testing {
 
-bool has_simgrid() { return false; }
+std::string no_simgrid() { return POLYRING_NO_SIMGRID; }
 
 Seconds time_by_simgrid(const Schedule&, const Router&, int, int) {
-  throw std::runtime_error("SimGrid is not here");
+  throw std::runtime_error("no SimGrid: " POLYRING_NO_SIMGRID);
 }
 
 }  // namespace polyring::testing

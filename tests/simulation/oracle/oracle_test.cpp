@@ -1,10 +1,10 @@
 // Holds the simulator to SimGrid, on cases whose time is determined.
 //
 // Not all are. In a pipeline over shared links much comes at the same time, and what is first then decides
-// what follows. Here either nothing competes but what one step sends, or lanes, chunks and blocks are equally
-// long, so that what ties is known: it ties in both, and both let the older stream go first. Where blocks
-// differ by an element, SimGrid sees that and the simulator does not, for which payloads are divisible at
-// will; then no tie is one in SimGrid, and with several lanes it came to times up to 9 % away.
+// what follows. Here there is one stream, or lanes, chunks and blocks are equally long: then what ties is
+// known, it ties in both, and both let the older stream go first. Where blocks differ by an element, SimGrid
+// sees that and the simulator does not, for which payloads are divisible at will; then lanes part that are
+// in step here (docs/model.md says how far that goes).
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

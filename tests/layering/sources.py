@@ -29,6 +29,7 @@ CONFINED = {
     "mpi.h": {"collectives/mpi/*", "collectives/baselines/mpi*", "collectives/transports/mpi*"},
     "nccl.h": set(),
     "nvml.h": set(),
+    "simgrid/*": {"tests/simulation/oracle/*"},
 }
 
 MAX_LINES = 500

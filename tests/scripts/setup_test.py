@@ -75,6 +75,26 @@ class Setup(unittest.TestCase):
         self.assertEqual(world.setup("--mpich", "--style").returncode, 0)
         self.assertTrue(world.apt_calls()[-1].endswith("libmpich-dev mpich clang-format shellcheck"))
 
+    def test_simgrid_is_installed_when_asked_for(self):
+        world = self.world("all", root=True)
+        world.fake("dpkg-query", f'[[ ${{!#}} == libsimgrid-dev ]] && [[ ! -e {world.log} ]] && exit 1; echo "ii "')
+        self.assertEqual(world.setup().returncode, 0)
+        self.assertEqual(world.apt_calls(), [])
+        self.assertEqual(world.setup("--simgrid").returncode, 0)
+        self.assertTrue(world.apt_calls()[-1].endswith(" libsimgrid-dev"))
+        self.assertEqual(world.setup("--simgrid").returncode, 0)
+        self.assertEqual(len(world.apt_calls()), 2, "it is there now")
+
+    def test_without_simgrid_all_goes_on(self):
+        for options in ({"root": True, "apt": False}, {}):
+            with self.subTest(**options):
+                world = self.world("all", **options)
+                world.fake("dpkg-query", '[[ ${!#} == libsimgrid-dev ]] && exit 1; echo "ii "')
+                ran = world.setup("--simgrid")
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertIn("libsimgrid-dev: skipped", ran.stdout)
+                self.assertIn("CUDA: ", ran.stdout)
+
     def test_sudo_is_used_when_not_root(self):
         world = self.world([], sudo=True)
         ran = world.setup()

@@ -17,6 +17,8 @@
 namespace polyring {
 namespace {
 
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
 /// A kind of GPUs in NCCL's table: GB/s of one NVLink as NCCL counts it, and as it is.
 struct Generation {
   std::string_view model;
@@ -92,6 +94,58 @@ Machine as_counted(Machine machine) {
   return machine;
 }
 
+/// The NVLinks of a GPU to each other GPU, by index; nothing where there is none.
+std::vector<std::vector<Link*>> nvlink_mesh(Machine& machine) {
+  std::vector<std::vector<Link*>> mesh(machine.gpus.size(), std::vector<Link*>(machine.gpus.size()));
+  for (Link& link : machine.links) {
+    if (link.kind != LinkKind::nvlink || link.from.kind != DeviceKind::gpu || link.to.kind != DeviceKind::gpu)
+      continue;
+    mesh[index(link.from.index)][index(link.to.index)] = &link;
+    mesh[index(link.to.index)][index(link.from.index)] = &link;
+  }
+  return mesh;
+}
+
+/// Appends GPUs to the way until it is a ring over all of them; false, and the way as it was, when none is.
+bool close_ring(const std::vector<std::vector<Link*>>& mesh, std::vector<int>& way) {
+  const std::vector<Link*>& next = mesh[index(way.back())];
+  if (way.size() == mesh.size()) return next[index(way.front())] != nullptr;
+  for (int gpu = 0; gpu < static_cast<int>(mesh.size()); ++gpu) {
+    if (next[index(gpu)] == nullptr || std::find(way.begin(), way.end(), gpu) != way.end()) continue;
+    way.push_back(gpu);
+    if (close_ring(mesh, way)) return true;
+    way.pop_back();
+  }
+  return false;
+}
+
+/// Where NVLinks join the GPUs of a host to a mesh, NCCL lays several rings, which together use all of them.
+/// In their place one ring is laid that has the width of all, and the ranks follow it.
+void follow_nvlinks(Machine& machine) {
+  if (machine.gpus.size() < 3) return;
+  const std::vector<std::vector<Link*>> mesh = nvlink_mesh(machine);
+  std::vector<int> ring{0};
+  if (!close_ring(mesh, ring)) return;
+  double width = std::numeric_limits<double>::infinity();
+  for (const std::vector<Link*>& links : mesh) {
+    double all = 0;
+    for (const Link* link : links) all += link == nullptr ? 0 : link->bandwidth.value;
+    width = std::min(width, all);
+  }
+  std::vector<int> position(ring.size());
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    position[index(ring[i])] = static_cast<int>(i);
+    mesh[index(ring[i])][index(ring[(i + 1) % ring.size()])]->bandwidth = {width};
+  }
+  const std::vector<Gpu> gpus = machine.gpus;
+  for (std::size_t i = 0; i < ring.size(); ++i) machine.gpus[i] = gpus[index(ring[i])];
+  for (Link& link : machine.links) {
+    for (DeviceId* end : {&link.from, &link.to}) {
+      if (end->kind == DeviceKind::gpu) end->index = position[index(end->index)];
+    }
+  }
+}
+
 void narrow(Cluster& cluster, double factor) {
   cluster.fabric.leaf_uplink = factor * cluster.fabric.leaf_uplink;
   for (HostGroup& group : cluster.groups) {
@@ -115,7 +169,7 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
   std::vector<Transfer> sends;
   std::vector<ResourceId> route;
   for (int lane = 0; lane < plan.lanes; ++lane) {
-    const Dimension& ring = schedule.lanes[static_cast<std::size_t>(lane)].dimensions.front();
+    const Dimension& ring = schedule.lanes[index(lane)].dimensions.front();
     for (Rank rank = 0; rank < ranks; ++rank) {
       const Rank next = ring.rank_at(rank, (ring.position(rank) + 1) % ranks);
       if (!all && cluster.place(rank).host != cluster.place(next).host) continue;
@@ -226,7 +280,9 @@ std::vector<Citation> inputs_of(const VendorRun& run, const NcclSystem& system, 
                        to_text(system.in_host), to_text(system.between_hosts), 100 * choice.efficiency,
                        system.channels),
            std::string(kNcclLinks) + ", " + tuning + "; channels: one a NIC, or an NVLink's worth, assumed"},
-          {fmt::format("simulated as {}; rings in rank order, {}", to_text(run.plan),
+          {fmt::format("simulated as {}, {}; ranks follow a ring of NVLinks, as wide as all of NCCL's rings, "
+                       "where there is one",
+                       to_text(run.plan),
                        choice.algorithm == NcclAlgorithm::ring
                            ? "each step charged the mean hop"
                            : "hops of Simple less the 256 KiB chunk that NCCL counts in"),
@@ -243,7 +299,10 @@ VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
   }
   VendorRun run;
   run.view = cluster;
-  for (HostGroup& group : run.view.groups) group.machine = as_counted(std::move(group.machine));
+  for (HostGroup& group : run.view.groups) {
+    group.machine = as_counted(std::move(group.machine));
+    follow_nvlinks(group.machine);
+  }
   run.view.fabric.latency = {};
   run.view.fabric.spine_latency = {};
   run.plan = ring_plan(gpus, cluster.host_count());

@@ -1,6 +1,8 @@
 #include "bench/scaling.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
 
 #include "bench/strategies.hpp"
@@ -8,6 +10,7 @@
 #include "reports/published.hpp"
 #include "simulation/price.hpp"
 #include "simulation/simulate.hpp"
+#include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
 #include "topology/resize.hpp"
 
@@ -20,28 +23,61 @@ std::string bottleneck_text(const Simulation& simulation, const Router& router) 
                      100 * simulation.busy);
 }
 
+Count largest_of(const std::vector<Bucket>& buckets) {
+  Count largest = 0;
+  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+  return largest;
+}
+
+Bytes bytes_of(Count count, int size) {
+  return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size)};
+}
+
+/// How one algorithm reduces buckets on a cluster.
+struct Reducer {
+  Plan plan;               // for the largest bucket
+  std::string bottleneck;  // of that one's allreduce
+  std::function<Seconds(Count)> time;
+};
+
+Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Count largest, int size) {
+  const VendorRun run = vendor_run(algorithm, cluster, bytes_of(largest, size));
+  return {run.plan, fmt::format("{} chooses {}", algorithm, run.choice), [&, algorithm, size](Count count) {
+            const Bytes payload = bytes_of(count, size);
+            return vendor_time(vendor_run(algorithm, cluster, payload), payload);
+          }};
+}
+
+Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
+                   int size, const PlanWishes& wishes) {
+  if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, size);
+  SimulatedPlan chosen = choose_plan(algorithm, cluster, router, largest, size, wishes);
+  // Many gradients of a model are equally large.
+  std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
+  const auto time = [&, plan = chosen.plan, times, size](Count count) mutable {
+    const auto [at, added] = times.try_emplace(count);
+    if (added) {
+      at->second = simulate(make_schedule(plan, cluster.ranks(), count, size), cluster, router, size).time;
+    }
+    return at->second;
+  };
+  return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
+}
+
 ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
                         int gpus) {
   const Cluster cluster = with_ranks(scaling.machine, gpus);
   const Router router(cluster);
   const int size = size_of(scaling.kind);
   const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
-  Count largest = 0;
-  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), size, wishes);
 
   ModelledStep result;
   result.nodes = cluster.host_count();
-  SimulatedPlan chosen = choose_plan(algorithm, cluster, router, largest, size, wishes);
-  result.plan = std::move(chosen.plan);
-  result.bottleneck = bottleneck_text(chosen.simulation, router);
-  std::map<Count, Seconds> times{{largest, chosen.simulation.time}};  // many gradients are equally large
-  const Step step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
-    const Count count = buckets[i].elements;
-    const auto known = times.find(count);
-    if (known != times.end()) return known->second;
-    const Schedule schedule = make_schedule(result.plan, gpus, count, size);
-    return times[count] = simulate(schedule, cluster, router, size).time;
-  });
+  result.plan = reducer.plan;
+  result.bottleneck = reducer.bottleneck;
+  const Step step = run_step(scaling.compute, buckets, scaling.overlap,
+                             [&](std::size_t i) { return reducer.time(buckets[i].elements); });
   result.time = with_stragglers(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus);
   add_feed(scaling.conditions, result.time, limit_of(step), static_cast<double>(gpus) * scaling.batch,
            result.nodes);
@@ -72,7 +108,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     return gpus * scaling.batch / modelled.time.total.value;
   };
   // Dimensions that were asked for are for one count only, and never for the baseline.
-  const PlanWishes wishes = options.wishes(algorithm);
+  const PlanWishes wishes = is_vendor(algorithm) ? PlanWishes{} : options.wishes(algorithm);
   PlanWishes free = wishes;
   free.dims.clear();
   free.patterns.clear();
@@ -117,6 +153,13 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<Citation> vendor_inputs(const ScalingCase& scaling, const std::string& algorithm) {
+  const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
+  const int size = size_of(scaling.kind);
+  const Count largest = largest_of(make_buckets(scaling.model, scaling.policy, size));
+  return vendor_run(algorithm, with_ranks(scaling.machine, most), bytes_of(largest, size)).inputs;
 }
 
 }  // namespace polyring

@@ -15,9 +15,13 @@ constexpr std::array kAlgorithms{
     Algorithm{"ring", "one ring over all ranks", false, true, ring},
     Algorithm{"halving-doubling", "recursive halving, then doubling; any rank count", false, false,
               halving_doubling},
+    Algorithm{"recursive-doubling", "everything to a partner at twice the distance, step by step", false,
+              false, recursive_doubling},
     Algorithm{"direct", "two steps, everybody to everybody", false, false, direct},
     Algorithm{"one-shot", "one step, everything to everybody", false, false, one_shot},
     Algorithm{"tree", "double binary tree", false, false, tree},
+    Algorithm{"chain-tree", "chains inside hosts, double binary trees between them (NCCL's tree)", false,
+              true, chain_tree},
     Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, false, parameter_server},
 };
 

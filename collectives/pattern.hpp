@@ -3,9 +3,9 @@
 // A group of n members splits its slice into n blocks. In each step a member sends runs of blocks to others,
 // which combine them with their own. Afterwards each block is fully reduced at exactly one member: at member
 // i for the scattering patterns (ring, halving, direct: reduce-scatter), all of them at member 0 for the
-// rooted ones (tree, star: reduce), and all of them at everybody for one-shot. The way back, allgather or
-// broadcast, is never written down: it is the same pattern run backwards, with source and destination
-// exchanged and copies in place of combinations.
+// rooted ones (tree, chain, star: reduce), and all of them at everybody for one-shot and doubling. The way
+// back, allgather or broadcast, is never written down: it is the same pattern run backwards, with source and
+// destination exchanged and copies in place of combinations.
 //
 // Patterns know nothing of ranks, lanes or bytes. Groups in disjoint parts of a schedule share one pattern.
 #pragma once
@@ -43,8 +43,9 @@ class Pattern {
   /// The blocks that are fully reduced at `member` in the end.
   virtual Blocks holds(int n, int member) const = 0;
 
-  /// True when that is the whole slice at every member: there is nothing to spread.
-  virtual bool complete() const { return false; }
+  /// How many of the steps, the first ones, are run backwards to spread the result: all, but where members
+  /// have everything already.
+  virtual int spread_steps(int n) const { return steps(n); }
 
   /// True when all that a member receives in one step is for one and the same run of blocks, which does not
   /// wrap around.
@@ -70,6 +71,10 @@ const Pattern& tree_pattern();
 const Pattern& mirrored_tree_pattern();
 /// Reduce to member 0 in one step.
 const Pattern& star_pattern();
+/// Reduce to member 0 along a chain: n − 1 steps.
+const Pattern& chain_pattern();
+/// Allreduce by recursive doubling: log2 n steps of everything; any n.
+const Pattern& doubling_pattern();
 
 /// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot".
 std::vector<std::string_view> pattern_names();

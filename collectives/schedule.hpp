@@ -33,6 +33,7 @@ class Dimension {
   int size() const { return size_; }
   int stride() const { return stride_; }
   int steps() const { return pattern_->steps(size_); }
+  int spread_steps() const { return pattern_->spread_steps(size_); }
 
   /// The rank's position in its group, and the rank at another position of it.
   int position(Rank rank) const;
@@ -92,11 +93,10 @@ struct Stage {
 
 inline int stage_count(const Lane& lane) { return 2 * static_cast<int>(lane.dimensions.size()); }
 Stage stage_at(const Lane& lane, int stage);
-/// A complete pattern has nothing to spread.
 inline int step_count(const Lane& lane, int stage) {
   const Stage at = stage_at(lane, stage);
   const Dimension& dimension = lane.dimensions[static_cast<std::size_t>(at.dimension)];
-  return at.combine == Combine::copy && dimension.pattern().complete() ? 0 : dimension.steps();
+  return at.combine == Combine::copy ? dimension.spread_steps() : dimension.steps();
 }
 
 /// The elements of a stream.

@@ -12,6 +12,8 @@ Schedule halving_doubling(const Plan& plan, Count count, int element_size);
 Schedule direct(const Plan& plan, Count count, int element_size);
 Schedule one_shot(const Plan& plan, Count count, int element_size);
 Schedule tree(const Plan& plan, Count count, int element_size);
+Schedule recursive_doubling(const Plan& plan, Count count, int element_size);
+Schedule chain_tree(const Plan& plan, Count count, int element_size);
 Schedule parameter_server(const Plan& plan, Count count, int element_size);
 
 /// The chunks that a lane of `count` elements is cut into: as many as the plan's chunk size asks for, at

@@ -15,6 +15,7 @@ TABLES = {
     "scale-minsky-hybrid": "scale --machine minsky --algorithm multi-ring --gpus 64 --strategy data=64 "
     "--strategy data=16,pipeline=4 --strategy inter-model=64",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
+    "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
     "verify-2x2": "verify --dims 2x2",
 }
 

@@ -65,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(Headers, Claims,
                          ::testing::Values(Claim{"ring", 2 * 7.0 / 8, 14},
                                            Claim{"multi-ring", 2 * 7.0 / 8, 14},
                                            Claim{"halving-doubling", 2 * 7.0 / 8, 6},
-                                           Claim{"direct", 2 * 7.0 / 8, 2}, Claim{"parameter-server", 7, 2}));
+                                           Claim{"recursive-doubling", 3, 3}, Claim{"direct", 2 * 7.0 / 8, 2},
+                                           Claim{"parameter-server", 7, 2}));
 
 TEST(MultiRing, SendsBetweenHostsOnlyWhatItsDimensionLeaves) {
   // 4x8x8: of the payload S, 2·3/4 in a host, 2·7/8 of the quarter near, 2·7/8 of the thirty-second far.
@@ -92,6 +93,36 @@ TEST(Tree, KeepsEveryPortEquallyBusyForEvenRankCounts) {
       EXPECT_LE(work_of(schedule, rank).sent, 2000) << ranks << " ranks, rank " << rank;
     }
   }
+}
+
+TEST(RecursiveDoubling, FoldsTheRanksBeyondAPowerOfTwo) {
+  // Of six ranks, 0 and 2 send once and receive the result; 1, 3, 4 and 5 double, and two of them spread.
+  const Schedule schedule = make_schedule({"recursive-doubling", {6}, {}, 1, {}}, 6, 100, 4);
+  const std::vector<Count> sent{100, 300, 100, 300, 200, 200};
+  for (Rank rank = 0; rank < 6; ++rank) {
+    EXPECT_EQ(work_of(schedule, rank).sent, sent[static_cast<std::size_t>(rank)]) << rank;
+  }
+}
+
+TEST(ChainTree, CrossesHostsOnlyBetweenTheHeadsOfItsChains) {
+  // Two pairs of trees over four hosts of four: heads are the ranks 0 and 2 of each host.
+  const Schedule schedule = make_schedule({"chain-tree", {4, 4}, {}, 2, {}}, 16, 1600, 4);
+  std::vector<Transfer> sends;
+  for (int lane = 0; lane < 4; ++lane) {
+    for (int stage = 0; stage < 4; ++stage) {
+      for (int step = 0; step < step_count(schedule.lanes[static_cast<std::size_t>(lane)], stage); ++step) {
+        for (Rank rank = 0; rank < 16; ++rank) append_sends(schedule, {lane, 0}, stage, step, rank, sends);
+      }
+    }
+  }
+  Count between_hosts = 0;
+  for (const Transfer& transfer : sends) {
+    if (transfer.source / 4 == transfer.destination / 4) continue;
+    between_hosts += transfer.slice.count;
+    EXPECT_EQ(transfer.source % 4, transfer.stream.lane / 2 * 2);
+    EXPECT_EQ(transfer.destination % 4, transfer.stream.lane / 2 * 2);
+  }
+  EXPECT_EQ(between_hosts, 2 * 3 * 1600);
 }
 
 TEST(Ring, LanesLeaveAHostFromDifferentRanks) {

@@ -54,9 +54,11 @@ inline std::vector<Plan> plans_of(const Algorithm& algorithm, int n, int element
       }
     }
   }
-  // A flat ring with hosts: lanes begin at different ranks of each.
-  if (algorithm.name == "ring") {
-    for (const std::vector<int>& dims : factorings(n)) plans.push_back({"ring", dims, {}, 3, {}});
+  // With hosts, where these differ: lanes begin at different ranks of each.
+  if (algorithm.name == "ring" || algorithm.name == "chain-tree") {
+    for (const std::vector<int>& dims : factorings(n)) {
+      plans.push_back({std::string(algorithm.name), dims, {}, 3, {}});
+    }
   }
   return plans;
 }

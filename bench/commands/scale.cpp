@@ -1,6 +1,7 @@
 // polyring scale: the speedup and efficiency that a machine's topology allows, beside what was published.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/command.hpp"
@@ -107,20 +108,19 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
 
 /// For each strategy the same case, at the GPU counts that are asked for, or that it is for.
 std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOptions& options) {
-  if (options.strategies.empty()) return {scaling};
   std::vector<ScalingCase> cases;
-  bool pipelined = false;
   for (const std::string& text : options.strategies) {
     ScalingCase& at = cases.emplace_back(scaling);
     at.strategy = parse_strategy(text);
-    pipelined = pipelined || at.strategy->pipeline > 1;
     if (options.gpus.empty() && at.strategy->replicas > 0) {
       const std::int64_t product = at.strategy->replica_gpus() * at.strategy->replicas;
       at.gpus = parse_counts(std::to_string(product), "the strategy's GPUs");
     }
   }
-  if (options.micro_batches && !pipelined)
+  const auto pipelined = [](const ScalingCase& at) { return at.strategy->pipeline > 1; };
+  if (options.micro_batches && std::none_of(cases.begin(), cases.end(), pipelined))
     usage_error("--micro-batches are a pipeline's; give a --strategy with pipeline, or leave them out");
+  if (cases.empty()) cases.push_back(scaling);
   return cases;
 }
 

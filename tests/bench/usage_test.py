@@ -155,7 +155,7 @@ class Usage(ProgramTest):
             self.refused("scale", *MINSKY, "--strategy", strategy, naming=strategy or "empty")
         self.refused("scale", *MINSKY, "--gpus", "128", "--strategy", "data=64,pipeline=4", naming="= 256 GPUs and not for 128")
         self.refused("scale", *MINSKY, "--strategy", "data=3,pipeline=2", naming="hosts of 4")
-        self.refused("scale", *MINSKY, "--strategy", "pipeline=64", naming="18 blocks")
+        self.refused("scale", *MINSKY, "--gpus", "64", "--strategy", "pipeline=64", naming="18 blocks")
         self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", naming="--overlap")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")

@@ -128,7 +128,7 @@ TEST(Blocks, HandOnTheTensorsOfThePapers) {
 TEST(Memory, IsThatOfTheLargestShare) {
   const Model model = make_model("gpt2-xl");
   const Bytes whole = trained_parameters(balanced_stages(model, 1), 1);
-  EXPECT_EQ(whole.value, 1557611200u * 16);
+  EXPECT_EQ(whole.value, 1557611200ull * 16);
   EXPECT_EQ(trained_parameters(balanced_stages(model, 1), 2).value, whole.value / 2);
   const Bytes quarter = trained_parameters(balanced_stages(model, 4), 1);
   EXPECT_GE(quarter.value, whole.value / 4);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "collectives/catalogue.hpp"
+#include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
 #include "topology/formats/read_cluster.hpp"
 #include "topology/presets.hpp"
@@ -78,6 +79,16 @@ std::string PlanOptions::ignored() const {
   return ddl.ignored.empty()
              ? ""
              : fmt::format("DDL's {} have no meaning here and are ignored", fmt::join(ddl.ignored, ", "));
+}
+
+void PlanOptions::refuse_vendors(std::string_view command) const {
+  for (const std::string& algorithm : algorithms) {
+    if (!is_vendor(algorithm)) continue;
+    usage_error(
+        "polyring {1} knows no schedule of '{0}'; use polyring scale --algorithm {0}, which models its "
+        "choice",
+        algorithm, command);
+  }
 }
 
 PlanWishes PlanOptions::wishes(std::string_view algorithm) const {

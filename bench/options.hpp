@@ -41,6 +41,12 @@ struct PlanOptions {
   std::optional<std::vector<int>> asked_dims() const;
   /// What --ddl-options asked for that has no meaning here, in words; empty when there is nothing.
   std::string ignored() const;
+  /// Whether all choices are left to the algorithm.
+  bool asks_nothing() const {
+    return dims.empty() && ddl_options.empty() && patterns.empty() && lanes == 0 && chunk.empty();
+  }
+  /// Throws a usage Error for nccl and mpi, which `command` cannot plan.
+  void refuse_vendors(std::string_view command) const;
   /// What was asked for of this algorithm's plan.
   PlanWishes wishes(std::string_view algorithm) const;
 };

@@ -1,11 +1,14 @@
 #include "bench/scaling.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
 
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "simulation/price.hpp"
+#include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
 #include "topology/resize.hpp"
 
@@ -18,26 +21,54 @@ struct ModelledStep {
   int nodes = 1;
 };
 
+Count largest_of(const std::vector<Bucket>& buckets) {
+  Count largest = 0;
+  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+  return largest;
+}
+
+Bytes bytes_of(Count count, int size) {
+  return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size)};
+}
+
+/// How one algorithm reduces buckets on a cluster.
+struct Reducer {
+  Plan plan;  // for the largest bucket
+  std::function<Seconds(Count)> time;
+};
+
+Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
+                   int size, const PlanWishes& wishes) {
+  if (is_vendor(algorithm)) {
+    return {vendor_run(algorithm, cluster, bytes_of(largest, size)).plan, [&, algorithm, size](Count count) {
+              const Bytes payload = bytes_of(count, size);
+              return vendor_time(vendor_run(algorithm, cluster, payload), payload);
+            }};
+  }
+  const Plan plan = price_plans(algorithm, cluster, router, largest, size, wishes).front().plan;
+  check_plan(plan, cluster.ranks());
+  return {plan, [&, plan, size](Count count) {
+            return price(make_schedule(plan, cluster.ranks(), count, size), cluster, router, size).time;
+          }};
+}
+
 ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
                         int gpus) {
   const Cluster cluster = with_ranks(scaling.machine, gpus);
   const Router router(cluster);
   const int size = size_of(scaling.kind);
   const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
-  Count largest = 0;
-  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), size, wishes);
 
   ModelledStep result;
   result.nodes = cluster.host_count();
-  result.plan = price_plans(algorithm, cluster, router, largest, size, wishes).front().plan;
-  check_plan(result.plan, gpus);
+  result.plan = reducer.plan;
   std::map<Count, Seconds> times;  // many gradients of a model are equally large
   result.step = run_step(scaling.compute, buckets, scaling.overlap, [&](std::size_t i) {
     const Count count = buckets[i].elements;
     const auto known = times.find(count);
     if (known != times.end()) return known->second;
-    const Schedule schedule = make_schedule(result.plan, gpus, count, size);
-    return times[count] = price(schedule, cluster, router, size).time;
+    return times[count] = reducer.time(count);
   });
   return result;
 }
@@ -61,7 +92,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     return gpus * scaling.batch / modelled.step.total().value;
   };
   // Dimensions that were asked for are for one count only, and never for the baseline.
-  const PlanWishes wishes = options.wishes(algorithm);
+  const PlanWishes wishes = is_vendor(algorithm) ? PlanWishes{} : options.wishes(algorithm);
   PlanWishes free = wishes;
   free.dims.clear();
   free.patterns.clear();
@@ -96,6 +127,13 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<Citation> vendor_inputs(const ScalingCase& scaling, const std::string& algorithm) {
+  const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
+  const int size = size_of(scaling.kind);
+  const Count largest = largest_of(make_buckets(scaling.model, scaling.policy, size));
+  return vendor_run(algorithm, with_ranks(scaling.machine, most), bytes_of(largest, size)).inputs;
 }
 
 }  // namespace polyring

@@ -27,6 +27,7 @@ struct PlanCommandOptions {
 /// What the user asked for is kept; the rest is chosen by price.
 Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
             int size) {
+  options.plan.refuse_vendors("plan");
   const std::string& algorithm = options.plan.algorithms.front();
   Plan plan =
       price_plans(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).front().plan;

@@ -11,6 +11,8 @@
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
+#include "simulation/vendors/vendor_run.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -58,6 +60,21 @@ std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& com
   return notes;
 }
 
+/// NCCL and MPI choose their own plans.
+void check_algorithms(const PlanOptions& plan) {
+  bool all_vendors = true;
+  for (const std::string& algorithm : plan.algorithms) {
+    if (is_vendor(algorithm)) continue;
+    find_algorithm(algorithm);
+    all_vendors = false;
+  }
+  if (all_vendors && !plan.asks_nothing()) {
+    usage_error(
+        "nccl and mpi choose their own plans; leave --dims, --ddl-options, --patterns, --lanes and --chunk "
+        "out");
+  }
+}
+
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
   if (!options.output.empty()) check_writable(options.output);
   ScalingCase scaling;
@@ -74,7 +91,7 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
   const Compute compute = options.compute.resolve(scaling.model, host.gpus.front().model);
   scaling.compute = compute.step;
-  for (const std::string& algorithm : options.plan.algorithms) find_algorithm(algorithm);
+  check_algorithms(options.plan);
 
   std::vector<ScaleRow> rows;
   for (const std::string& algorithm : options.plan.algorithms) {
@@ -83,6 +100,11 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   }
   ResultFile result = describe_run(command, scaling.machine, nullptr);
   result.inputs = inputs_of(scaling, compute);
+  for (const std::string& algorithm : options.plan.algorithms) {
+    if (!is_vendor(algorithm)) continue;
+    for (const Citation& citation : vendor_inputs(scaling, algorithm))
+      result.inputs.push_back({algorithm, citation.fact, citation.source});
+  }
   result.notes = notes_of(scaling, compute, options.plan.algorithms);
   fmt::print("{}\n", scale_table(rows).text());
   for (const std::string& note : result.notes) fmt::print("{}\n", note);
@@ -102,6 +124,9 @@ void add_scale(CommandLine& line) {
   options->machine.add_to(app);
   options->compute.add_to(app);
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
+  auto* algorithm = app.get_option("--algorithm");
+  algorithm->description(
+      fmt::format("{}; nccl and mpi for what these would choose", algorithm->get_description()));
   app.add_option("--gpus", options->gpus, "GPU counts: a list, or a range that doubles")
       ->capture_default_str()
       ->type_name("LIST");

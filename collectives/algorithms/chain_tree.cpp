@@ -4,9 +4,8 @@
 //                                0 ← 3                     a tree over their heads; its mirror for the other
 //                                                          half of the payload
 //
-// The lanes come in pairs, a tree and its mirror. The chains of pair l begin at each host's l-th rank, so
-// that trees of different pairs leave a host from different ranks, and by different NICs where there are
-// several.
+// The lanes come in pairs, a tree and its mirror. The chains of the pairs begin at ranks that are spread over
+// the host, so that trees of different pairs leave it by different NICs where there are several.
 //
 // Unlike NCCL, which reduces and broadcasts along the same links in two kernels side by side, a chunk goes up
 // before it comes down, and NCCL's trees differ where the hosts are no power of two.
@@ -15,15 +14,19 @@
 // about 2·((g − 1)·α + log2(m)·α') + 2·S/β.
 // NVIDIA, "Massively scale your deep learning training with NCCL 2.4", 2019; Sanders, Speck and Träff,
 // Parallel Computing 35(12), 2009.
+#include <algorithm>
+
 #include "collectives/algorithms/algorithms.hpp"
 
 namespace polyring {
 
 Schedule chain_tree(const Plan& plan, Count count, int element_size) {
   const int in_host = plan.dims.front();
+  const int apart = std::max(1, in_host / plan.lanes);
   return lanes_of(plan, 2 * plan.lanes, count, element_size, [&](int lane) {
     std::vector<int> order;
-    for (int position = 0; position < in_host; ++position) order.push_back((position + lane / 2) % in_host);
+    for (int position = 0; position < in_host; ++position)
+      order.push_back((position + lane / 2 * apart) % in_host);
     const Pattern& tree = lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern();
     return std::vector{Dimension(chain_pattern(), in_host, 1, std::move(order)),
                        Dimension(tree, plan.ranks() / in_host, in_host)};

@@ -105,7 +105,7 @@ TEST(RecursiveDoubling, FoldsTheRanksBeyondAPowerOfTwo) {
 }
 
 TEST(ChainTree, CrossesHostsOnlyBetweenTheHeadsOfItsChains) {
-  // Two pairs of trees over four hosts of four: heads are the ranks 0 and 1 of each host.
+  // Two pairs of trees over four hosts of four: heads are the ranks 0 and 2 of each host.
   const Schedule schedule = make_schedule({"chain-tree", {4, 4}, {}, 2, {}}, 16, 1600, 4);
   std::vector<Transfer> sends;
   for (int lane = 0; lane < 4; ++lane) {
@@ -119,8 +119,8 @@ TEST(ChainTree, CrossesHostsOnlyBetweenTheHeadsOfItsChains) {
   for (const Transfer& transfer : sends) {
     if (transfer.source / 4 == transfer.destination / 4) continue;
     between_hosts += transfer.slice.count;
-    EXPECT_EQ(transfer.source % 4, transfer.stream.lane / 2);
-    EXPECT_EQ(transfer.destination % 4, transfer.stream.lane / 2);
+    EXPECT_EQ(transfer.source % 4, transfer.stream.lane / 2 * 2);
+    EXPECT_EQ(transfer.destination % 4, transfer.stream.lane / 2 * 2);
   }
   EXPECT_EQ(between_hosts, 2 * 3 * 1600);
 }

@@ -1,0 +1,327 @@
+// NCCL's ring or tree on the cluster as NCCL sees it: its own link speeds, narrowed by what its protocol
+// costs, and its own latencies in place of the links'.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "collectives/catalogue.hpp"
+#include "simulation/vendors/nccl_tuner.hpp"
+#include "simulation/vendors/vendor_run.hpp"
+#include "topology/error.hpp"
+#include "topology/path.hpp"
+#include "topology/route.hpp"
+
+namespace polyring {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+/// A kind of GPUs in NCCL's table: GB/s of one NVLink as NCCL counts it, and as it is.
+struct Generation {
+  std::string_view model;
+  int capability;
+  double counted;
+  double nominal;
+};
+
+constexpr std::array kGenerations{
+    Generation{"P100", 60, 18, 20},     Generation{"V100", 70, 20, 25},    Generation{"A100", 80, 20, 25},
+    Generation{"GH200", 90, 20.6, 25},  Generation{"H100", 90, 20.6, 25},  Generation{"H200", 90, 20.6, 25},
+    Generation{"GB200", 100, 40.1, 50}, Generation{"B200", 100, 40.1, 50},
+};
+
+/// PCI_BW in place of what 16 lanes of the third generation carry; NCCL counts others in proportion.
+constexpr double kPciCounted = 12 / 15.75;
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+const Generation* generation_of(const Machine& machine) {
+  for (const Generation& generation : kGenerations) {
+    if (!machine.gpus.empty() && contains(machine.gpus.front().model, generation.model)) return &generation;
+  }
+  return nullptr;
+}
+
+std::string processor(const Machine& machine) {
+  return machine.packages.empty() ? "" : machine.packages.front().model;
+}
+
+/// A Xeon Scalable's generation is the second digit of its number: 8480 is of the fourth. 0: another one.
+int xeon_scalable(const std::string& model) {
+  for (const std::string_view family : {"Platinum ", "Gold ", "Silver ", "Bronze "}) {
+    const std::size_t at = model.find(family);
+    if (at == std::string::npos || at + family.size() + 1 >= model.size()) continue;
+    const char digit = model[at + family.size() + 1];
+    if (std::isdigit(static_cast<unsigned char>(digit)) != 0) return digit - '0';
+  }
+  return 0;
+}
+
+/// What NCCL counts on between two sockets, in GB/s; nothing for processors that it has no number for.
+std::optional<double> between_sockets(const std::string& model) {
+  if (contains(model, "POWER")) return 32;
+  if (contains(model, "AMD")) return 16;
+  if (!contains(model, "Intel")) return std::nullopt;
+  const int generation = xeon_scalable(model);
+  return generation >= 4 ? 22 : generation >= 1 ? 10 : 6;
+}
+
+/// Links as NCCL counts them, without latencies: NCCL's own take their place.
+Machine as_counted(Machine machine) {
+  const Generation* generation = generation_of(machine);
+  const auto sockets = between_sockets(processor(machine));
+  for (Link& link : machine.links) {
+    link.latency = {};
+    if (link.kind == LinkKind::nvlink) {
+      if (generation == nullptr) {
+        usage_error(
+            "NCCL's tuning model has no NVLink speed for '{}', only for P100, V100, A100, H100, H200 and "
+            "B200; "
+            "leave nccl out",
+            machine.gpus.front().model);
+      }
+      link.bandwidth = generation->counted / generation->nominal * link.bandwidth;
+    } else if (link.kind == LinkKind::pcie) {
+      link.bandwidth = kPciCounted * link.bandwidth;
+    } else if (link.kind == LinkKind::socket_bus && sockets) {
+      const Bandwidth counted = gigabytes_per_second(*sockets);
+      link.bandwidth = link.bandwidth.known() ? std::min(link.bandwidth, counted) : counted;
+    }
+  }
+  return machine;
+}
+
+/// The NVLinks of a GPU to each other GPU, by index; nothing where there is none.
+std::vector<std::vector<Link*>> nvlink_mesh(Machine& machine) {
+  std::vector<std::vector<Link*>> mesh(machine.gpus.size(), std::vector<Link*>(machine.gpus.size()));
+  for (Link& link : machine.links) {
+    if (link.kind != LinkKind::nvlink || link.from.kind != DeviceKind::gpu || link.to.kind != DeviceKind::gpu)
+      continue;
+    mesh[index(link.from.index)][index(link.to.index)] = &link;
+    mesh[index(link.to.index)][index(link.from.index)] = &link;
+  }
+  return mesh;
+}
+
+/// Appends GPUs to the way until it is a ring over all of them; false, and the way as it was, when none is.
+bool close_ring(const std::vector<std::vector<Link*>>& mesh, std::vector<int>& way) {
+  const std::vector<Link*>& next = mesh[index(way.back())];
+  if (way.size() == mesh.size()) return next[index(way.front())] != nullptr;
+  for (int gpu = 0; gpu < static_cast<int>(mesh.size()); ++gpu) {
+    if (next[index(gpu)] == nullptr || std::find(way.begin(), way.end(), gpu) != way.end()) continue;
+    way.push_back(gpu);
+    if (close_ring(mesh, way)) return true;
+    way.pop_back();
+  }
+  return false;
+}
+
+/// Where NVLinks join the GPUs of a host to a mesh, NCCL lays several rings, which together use all of them.
+/// In their place one ring is laid that has the width of all, and the ranks follow it.
+void follow_nvlinks(Machine& machine) {
+  if (machine.gpus.size() < 3) return;
+  const std::vector<std::vector<Link*>> mesh = nvlink_mesh(machine);
+  std::vector<int> ring{0};
+  if (!close_ring(mesh, ring)) return;
+  double width = std::numeric_limits<double>::infinity();
+  for (const std::vector<Link*>& links : mesh) {
+    double all = 0;
+    for (const Link* link : links) all += link == nullptr ? 0 : link->bandwidth.value;
+    width = std::min(width, all);
+  }
+  std::vector<int> position(ring.size());
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    position[index(ring[i])] = static_cast<int>(i);
+    mesh[index(ring[i])][index(ring[(i + 1) % ring.size()])]->bandwidth = {width};
+  }
+  const std::vector<Gpu> gpus = machine.gpus;
+  for (std::size_t i = 0; i < ring.size(); ++i) machine.gpus[i] = gpus[index(ring[i])];
+  for (Link& link : machine.links) {
+    for (DeviceId* end : {&link.from, &link.to}) {
+      if (end->kind == DeviceKind::gpu) end->index = position[index(end->index)];
+    }
+  }
+}
+
+void narrow(Cluster& cluster, double factor) {
+  cluster.fabric.leaf_uplink = factor * cluster.fabric.leaf_uplink;
+  for (HostGroup& group : cluster.groups) {
+    for (Link& link : group.machine.links) link.bandwidth = factor * link.bandwidth;
+    for (Nic& nic : group.machine.nics) {
+      for (Port& port : nic.ports) port.bandwidth = factor * port.bandwidth;
+    }
+  }
+}
+
+/// Rings in rank order; those over several hosts leave them from each GPU in turn, so that all NICs carry
+/// alike.
+Plan ring_plan(int gpus, int hosts) { return {"ring", {gpus, hosts}, {}, hosts > 1 ? gpus : 1, {}}; }
+
+/// The bandwidth of a ring plan's lanes together: of its narrowest resource, by how many lanes cross it.
+/// `all`: also between hosts.
+Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router& router, bool all) {
+  const int ranks = plan.ranks();
+  const Schedule schedule = make_schedule(plan, ranks, ranks, 1);
+  std::map<ResourceId, int> crossings;
+  std::vector<Transfer> sends;
+  std::vector<ResourceId> route;
+  for (int lane = 0; lane < plan.lanes; ++lane) {
+    const Dimension& ring = schedule.lanes[index(lane)].dimensions.front();
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const Rank next = ring.rank_at(rank, (ring.position(rank) + 1) % ranks);
+      if (!all && cluster.place(rank).host != cluster.place(next).host) continue;
+      route.clear();
+      router.route(rank, next, route);
+      for (const ResourceId resource : route) ++crossings[resource];
+    }
+  }
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const auto& [resource, number] : crossings) {
+    narrowest = std::min(narrowest, router.bandwidth(resource).value * plan.lanes / number);
+  }
+  return {narrowest};
+}
+
+/// NCCL's channels: one for each NIC between hosts, one for each NVLink's worth of a ring inside one.
+int channels_of(const Machine& machine, int hosts, Bandwidth in_host) {
+  if (hosts == 1) {
+    const Generation* generation = generation_of(machine);
+    const double one = generation == nullptr ? 12 : generation->counted;
+    return std::max(1, static_cast<int>(in_host.gigabytes_per_second() / one));
+  }
+  int infiniband = 0;
+  int up = 0;
+  for (const Nic& nic : machine.nics) {
+    up += nic.up() ? 1 : 0;
+    infiniband += nic.up() && nic.kind == NicKind::infiniband ? 1 : 0;
+  }
+  return std::clamp(infiniband > 0 ? infiniband : up, 1, machine.ranks());
+}
+
+/// LL128 needs a generation that NCCL tested, NVLink between all GPUs, and NICs beside them on PCIe switches.
+bool ll128_enabled(const Machine& machine, int capability, bool nvlink, int hosts) {
+  if (!nvlink || (capability != 70 && capability != 80 && capability != 90)) return false;
+  if (hosts == 1) return true;
+  for (int gpu = 0; gpu < machine.ranks(); ++gpu) {
+    bool near = false;
+    for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
+      const auto path = find_path(machine, {DeviceKind::gpu, gpu}, {DeviceKind::nic, nic});
+      near = near || (path && path->type <= PathType::pxb);
+    }
+    if (!near) return false;
+  }
+  return true;
+}
+
+NcclSystem system_of(const Cluster& counted, const Plan& ring) {
+  const Machine& machine = counted.host(0);
+  const Generation* generation = generation_of(machine);
+  NcclSystem system;
+  system.ranks = counted.ranks();
+  system.hosts = counted.host_count();
+  system.capability = generation == nullptr ? 60 : generation->capability;
+  system.power = contains(processor(machine), "POWER");
+  system.amd = contains(processor(machine), "AMD");
+  system.nvlink = machine.ranks() > 1;
+  for (int gpu = 0; gpu < machine.ranks() && system.nvlink; ++gpu) {
+    const auto path =
+        find_path(machine, machine.rank_device(gpu), machine.rank_device((gpu + 1) % machine.ranks()));
+    system.nvlink = path && path->type == PathType::nvl;
+  }
+  const Router router(counted);
+  system.between_hosts = ring_bandwidth(ring, counted, router, true);
+  system.in_host = machine.ranks() > 1 ? ring_bandwidth(ring, counted, router, false) : system.between_hosts;
+  system.channels = channels_of(machine, system.hosts, system.in_host);
+  system.ll128 = ll128_enabled(machine, system.capability, system.nvlink, system.hosts);
+  return system;
+}
+
+/// NCCL's latency of a tree's hop with Simple is that of a chunk, "base lat + 256k/12GB/s"; the chunk's own
+/// way is simulated.
+Seconds without_chunk(Seconds hop) {
+  const Seconds chunk = Bytes{256 << 10} / gigabytes_per_second(12);
+  return hop > chunk ? hop - chunk : hop;
+}
+
+void run_ring(VendorRun& run, const NcclEstimate& choice, int ranks) {
+  // NCCL posts a ring's messages ahead, so that a byte waits for the hops on its way alone; here ranks go
+  // step by step, and a slow hop holds all of them up. With the mean hop both take the same.
+  run.costs.message_in_host = 1.0 / (2 * (ranks - 1)) * (choice.latency - choice.base);
+  run.costs.message_between_hosts = run.costs.message_in_host;
+}
+
+void run_tree(VendorRun& run, const NcclSystem& system, const NcclEstimate& choice, Bytes payload) {
+  run.plan = {"chain-tree",
+              {system.ranks / system.hosts, system.hosts},
+              {},
+              system.channels,
+              nccl_tree_chunk(system, choice.protocol, payload)};
+  const bool chunk_in_hop = choice.protocol == NcclProtocol::simple;
+  run.costs.message_in_host = chunk_in_hop ? without_chunk(choice.hop_in_host) : choice.hop_in_host;
+  run.costs.message_between_hosts =
+      chunk_in_hop ? without_chunk(choice.hop_between_hosts) : choice.hop_between_hosts;
+  // NCCL's buffers hold eight chunks for each hop, up and down: the way as a whole limits nothing.
+  run.window = kMostStreams;
+}
+
+std::vector<Citation> inputs_of(const VendorRun& run, const NcclSystem& system, const NcclEstimate& choice,
+                                Bytes payload) {
+  const std::string tuning(kNcclTuning);
+  return {{fmt::format("{} for {} over {} ranks: expected {}, the least of all that are enabled", run.choice,
+                       to_text(payload), system.ranks, to_text(choice.time(payload))),
+           tuning},
+          {fmt::format("{} once, hops of {} in a host and {} between", to_text(choice.base),
+                       to_text(choice.hop_in_host), to_text(choice.hop_between_hosts)),
+           tuning},
+          {fmt::format("rings of {} in a host, {} over all, {:.0f} % of it payload; {} channels",
+                       to_text(system.in_host), to_text(system.between_hosts), 100 * choice.efficiency,
+                       system.channels),
+           std::string(kNcclLinks) + ", " + tuning + "; channels: one a NIC, or an NVLink's worth, assumed"},
+          {fmt::format("simulated as {}, {}; ranks follow a ring of NVLinks, as wide as all of NCCL's rings, "
+                       "where there is one",
+                       to_text(run.plan),
+                       choice.algorithm == NcclAlgorithm::ring
+                           ? "each step charged the mean hop"
+                           : "hops of Simple less the 256 KiB chunk that NCCL counts in"),
+           "this model"}};
+}
+
+}  // namespace
+
+VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
+  const int gpus = cluster.host(0).ranks();
+  for (const HostGroup& group : cluster.groups) {
+    if (group.machine.ranks() != gpus)
+      usage_error("NCCL is modelled for hosts of equally many GPUs; leave nccl out, or choose such hosts");
+  }
+  VendorRun run;
+  run.view = cluster;
+  for (HostGroup& group : run.view.groups) {
+    group.machine = as_counted(std::move(group.machine));
+    follow_nvlinks(group.machine);
+  }
+  run.view.fabric.latency = {};
+  run.view.fabric.spine_latency = {};
+  run.plan = ring_plan(gpus, cluster.host_count());
+  if (cluster.ranks() == 1) {
+    run.choice = "nothing to reduce";
+    return run;
+  }
+  const NcclSystem system = system_of(run.view, run.plan);
+  const NcclEstimate choice = nccl_choice(system, payload);
+  run.choice = fmt::format("{}, {}", to_text(choice.algorithm), to_text(choice.protocol));
+  run.once = choice.base;
+  if (choice.algorithm == NcclAlgorithm::ring) {
+    run_ring(run, choice, system.ranks);
+  } else {
+    run_tree(run, system, choice, payload);
+  }
+  narrow(run.view, choice.efficiency);
+  run.inputs = inputs_of(run, system, choice, payload);
+  return run;
+}
+
+}  // namespace polyring

@@ -9,6 +9,7 @@ TABLES = {
     "scale-minsky-one-rail": "scale --machine minsky --rails 1",
     "scale-minsky-overlap": "scale --machine minsky --overlap --bucket fused:64MiB",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
+    "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
     "verify-2x2": "verify --dims 2x2",
 }
 

@@ -48,8 +48,11 @@ class Usage(ProgramTest):
             self.refused(*words, "--chunk", "-1", naming="--chunk")
             self.refused(*words, "--chunk", "5Q", naming="5Q")
             self.refused(*words, "--algorithm", "ring", "--patterns", "ring", naming="--patterns")
-        for name in (("plan", *MINSKY), ("verify",), ("scale", *MINSKY)):
-            self.refused(*name, "--algorithm", "mpi", naming="mpi")
+        for name in (("plan", *MINSKY), ("verify",)):
+            for vendor in ("mpi", "nccl"):
+                self.refused(*name, "--algorithm", vendor, naming=f"polyring scale --algorithm {vendor}")
+        for choice in (("--lanes", "2"), ("--chunk", "1M"), ("--dims", "4"), ("--patterns", "ring")):
+            self.refused("scale", *MINSKY, "--algorithm", "nccl,mpi", *choice, naming="choose their own plans")
         self.refused("plan", *MINSKY, "--patterns", "nonsense", naming="nonsense")
         self.refused("plan", *MINSKY, "--ranks", "8", "--dims", "4x2", "--patterns", "ring", naming="patterns")
 

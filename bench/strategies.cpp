@@ -237,7 +237,8 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
     result.time.total = run.total + of_gradients.time(gradients);
     const Seconds waited = run.bubble * run.total;
     result.bubble = waited.value / result.time.total.value;
-    result.time.exposed = result.time.total - scaling.compute.total() - waited;
+    // The difference of large numbers: nothing exposed may come out as less than that.
+    result.time.exposed = std::max(Seconds{}, result.time.total - scaling.compute.total() - waited);
   }
   const Limit limit = result.time.exposed > scaling.compute.total() ? Limit::network : Limit::compute;
   add_feed(scaling.conditions, result.time, limit, static_cast<double>(cluster.ranks()) * scaling.batch,

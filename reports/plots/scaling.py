@@ -16,15 +16,24 @@ def baseline_gpus(rows):
     return 1
 
 
+def label_of(row):
+    """The algorithm, and of a strategy what is the same at all GPU counts: not the number of its replicas."""
+    if "strategy" not in row:
+        return row["algorithm"]
+    factors = row["strategy"].split(",")
+    split = [factor for factor in factors if not factor.startswith(("data=", "inter-model="))]
+    return f"{row['algorithm']}, {','.join(split) or factors[0].split('=')[0]}"
+
+
 def published_points(rows, key):
     return sorted({row["gpus"]: row[key] for row in rows if row[key] is not None}.items())
 
 
 def draw_lines(axes, series, colours, key):
-    for (algorithm, source), rows in series.items():
+    for (label, source), rows in series.items():
         rows = sorted(rows, key=lambda row: row["gpus"])
         axes.plot([row["gpus"] for row in rows], [row[key] for row in rows],
-                  **style.point_style(source, colours[algorithm]))
+                  **style.point_style(source, colours[label]))
 
 
 def draw_published(axes, rows, key):
@@ -67,8 +76,8 @@ def group_title(rows):
 def draw(result, rows):
     series = defaultdict(list)
     for row in rows:
-        series[(row["algorithm"], row["source"])].append(row)
-    colours = style.colours_of((row["algorithm"], row["algorithm"]) for row in rows)
+        series[(label_of(row), row["source"])].append(row)
+    colours = style.colours_of((label_of(row), row["algorithm"]) for row in rows)
     sources = {row["source"] for row in rows}
     if any(row["published_speedup"] is not None or row["published_efficiency"] is not None for row in rows):
         sources.add("published")

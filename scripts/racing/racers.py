@@ -140,8 +140,8 @@ class Race:
             f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
             tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
             tables.count(self.goals()) + (", but --quick is no measurement" if self.quick else "") + ".\n",
-            "Each launch, and how many of the cores others kept busy just before it. Gloo has one of its own, since its threads run\n"
-            "on between its turns and slow down whoever shares the launch:\n",
+            "Each launch, and how many of the cores others kept busy just before it. Gloo has one of its own,\n"
+            "since small payloads of all others take longer beside its threads:\n",
             tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.busy) for outcome in self.outcomes]),
         ]
         faults = [f"Wrong: {sentence}" for sentence in self.wrong] + [f"Failed: {sentence}" for sentence, _ in self.failed]

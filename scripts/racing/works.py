@@ -40,7 +40,7 @@ LAUNCHES = (
     Launch("openmpi", "openmpi", CMA),
     Launch("openmpi-no-cma", "openmpi", NO_CMA),
     Launch("mpich", "mpich"),
-    Launch("gloo", "openmpi", CMA, ("gloo:all",)),  # alone: its threads run on between its turns
+    Launch("gloo", "openmpi", CMA, ("gloo:all",)),  # alone: small payloads of all others take longer beside its threads
 )
 
 
@@ -136,5 +136,6 @@ WORKS = (
     Work("cluster-4x4-resnet50-fused", "4 hosts x 4 ranks, ResNet-50's gradients in buckets of 64 MiB", cluster(4, 4),
          AHEAD, steps("fused:64MiB"), 6, None, sizes("1M"), CLUSTER_HEAT),
     Work("cluster-4x4-resnet50-per-tensor", "4 hosts x 4 ranks, ResNet-50's 161 gradients one by one", cluster(4, 4),
-         AHEAD, steps("per-tensor"), 6, None, sizes("16K"), ("allreduce", "-b", "16K", "-e", "1M", "-f", "64", "-n", "1", "-w", "0")),
+         AHEAD, steps("per-tensor"), 6, None, sizes("16K"),
+         ("allreduce", "-b", "16K", "-e", "1M", "-f", "64", "-n", "1", "-w", "0")),
 )

@@ -145,7 +145,8 @@ class Race(unittest.TestCase):
         self.assertEqual((verdict["bound_goal"], verdict["of_bound_launch"]), ("missed", "mpich"))
 
     def test_heats_between_hosts(self):
-        self.race(0, "--only", "cluster-2x2", TIMES='{"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 90, "gloo:chunked": 181}')
+        times = {"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 90, "gloo:chunked": 181}
+        self.race(0, "--only", "cluster-2x2", TIMES=json.dumps(times))
         heat, full = ("4M 1 0", "mpi,mpi:all"), ("16M 6 1", "multi-ring,mpi,mpi:ring")
         # Gloo has its own heat: the one that is promising is slow beside MPI's.
         gloo = [("4M 1 0", "gloo:all"), ("16M 6 1", "multi-ring,gloo:bcube")]
@@ -161,7 +162,8 @@ class Race(unittest.TestCase):
                     ("gloo", ["gloo:bcube"]))
         expected = []  # a heat at the same size for each launch, also for the one without CMA
         for library, racing in launches:
-            expected += [("64M 2 1", "mpi,mpi:all" if library == "mpi" else "gloo:all"), ("64M 20 3", ",".join(["multi-ring", *racing]))]
+            expected.append(("64M 2 1", "mpi,mpi:all" if library == "mpi" else "gloo:all"))
+            expected.append(("64M 20 3", ",".join(["multi-ring", *racing])))
         self.assertEqual(self.launched(), expected)
         recorded = [launch["promising"] for launch in self.result()["works"][0]["launches"] if "promising" in launch]
         self.assertEqual(recorded, [racing for _, racing in launches])

@@ -5,12 +5,13 @@
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <new>
+#include <optional>
 
 #include "collectives/kernels.hpp"
 #include "collectives/patience.hpp"
 #include "collectives/shared/boards.hpp"
 #include "collectives/shared/memory.hpp"
+#include "collectives/shared/slots.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -18,9 +19,6 @@ namespace {
 
 /// Up to here what is given is copied: its owner need not wait until others have read it.
 constexpr std::size_t kEager = 4096;
-
-/// Offers that nobody has to finish: all that they give is in the entry.
-constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
 bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes) {
   return !a.empty() && bytes > 0 && a.data() < b + bytes && b < a.data() + a.size();
@@ -87,7 +85,6 @@ class SharedTransport final : public PollingTransport {
   bool drain(std::size_t from);
   bool accept(const Arrived& arrived);
   const std::byte* given(const Arrived& arrived);
-  void finish(const Arrived& arrived);
   void carry_out(Operation& operation);
   void combine(Operation& operation);
   void hand_on(Operation& operation);
@@ -96,14 +93,9 @@ class SharedTransport final : public PollingTransport {
   void reuse_retired();
 
   std::uint32_t take_slot();
-  void add_slots();
-  std::atomic<std::uint32_t>& mark(std::size_t place, std::uint32_t slot) const;
-  bool finished(std::uint32_t slot) const {
-    return slot == kNoSlot || mark(own_place_, slot).load(std::memory_order_acquire) != 0;
-  }
   bool finished(const Operation& operation) const {
     return std::all_of(operation.slots.begin(), operation.slots.end(),
-                       [&](std::uint32_t slot) { return finished(slot); });
+                       [&](std::uint32_t slot) { return slots_->finished(slot); });
   }
 
   SharedGroup group_;
@@ -112,6 +104,7 @@ class SharedTransport final : public PollingTransport {
   std::size_t own_place_;
   std::vector<std::size_t> place_;  // of each rank among the members
   std::shared_ptr<SharedMemory> memory_;
+  std::optional<Slots> slots_;
   std::vector<std::uint32_t> next_read_;   // of each member's entries to us
   std::vector<std::uint32_t> next_write_;  // of ours to each member
 
@@ -119,10 +112,8 @@ class SharedTransport final : public PollingTransport {
   std::vector<Operation*> in_flight_;
   std::vector<Operation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
-  std::size_t offer_blocks_ = 0;
-  std::vector<std::uint32_t> free_slots_;
-  std::vector<Operation*> retiring_;  // done, but their copies must stay until they have been read
-  std::size_t next_look_ = kKept;     // at those, when they are so many
+  std::vector<Operation*> retiring_;        // done, but their copies must stay until they have been read
+  std::size_t next_look_ = kKept;           // at those, when they are so many
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;
 };
@@ -142,7 +133,7 @@ SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Board
   }
   own_place_ = place_[index(group.rank)];
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
-  add_slots();
+  slots_.emplace(boards_->all, own_place_, *memory_);
 }
 
 SharedTransport::~SharedTransport() {
@@ -327,11 +318,6 @@ const std::byte* SharedTransport::given(const Arrived& arrived) {
   return memory_->at(arrived.from, location);
 }
 
-void SharedTransport::finish(const Arrived& arrived) {
-  if (arrived.offer.slot == kNoSlot) return;
-  mark(arrived.from, arrived.offer.slot).store(1, std::memory_order_release);
-}
-
 /// This rank's part, once all offers that it needs have come.
 void SharedTransport::carry_out(Operation& operation) {
   const Meeting& meeting = operation.meeting;
@@ -347,7 +333,7 @@ void SharedTransport::carry_out(Operation& operation) {
     hand_on(operation);
   }
   for (const Arrived& arrived : operation.offers) {
-    if (arrived.from != kNobody) finish(arrived);
+    if (arrived.from != kNobody) slots_->finish(arrived.from, arrived.offer.slot);
   }
   operation.made = true;
 }
@@ -405,9 +391,7 @@ bool SharedTransport::complete(Operation& operation) {
 void SharedTransport::reuse(Operation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
-  for (const std::uint32_t slot : operation.slots) {
-    if (slot != kNoSlot) free_slots_.push_back(slot);
-  }
+  for (const std::uint32_t slot : operation.slots) slots_->give_back(slot);
   spare_.push_back(&operation);
 }
 
@@ -441,7 +425,7 @@ std::vector<Rank> SharedTransport::awaited() const {
     for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
       const Meeting::Partner& partner = operation->meeting.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
-      const bool unfinished = operation->made && operation->waits && !finished(operation->slots[i]);
+      const bool unfinished = operation->made && operation->waits && !slots_->finished(operation->slots[i]);
       if (silent || unfinished) ranks.push_back(partner.rank);
     }
   }
@@ -450,39 +434,12 @@ std::vector<Rank> SharedTransport::awaited() const {
   return ranks;
 }
 
-/// Never waits: the others may be starting operations themselves, and finish nothing meanwhile.
 std::uint32_t SharedTransport::take_slot() {
   if (retiring_.size() >= next_look_) {
     reuse_retired();
     next_look_ = std::max(kKept, 2 * retiring_.size());
   }
-  if (free_slots_.empty()) add_slots();
-  const std::uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  mark(own_place_, slot).store(0, std::memory_order_relaxed);
-  return slot;
-}
-
-void SharedTransport::add_slots() {
-  if (offer_blocks_ == kMostOfferBlocks) {
-    throw Error(ExitCode::not_available,
-                "there are too many messages in flight at once; use larger chunks or fewer lanes");
-  }
-  if (offer_blocks_ > 0) {
-    auto* block = new (memory_->take_block(sizeof(FinishedBlock))) FinishedBlock;
-    own_board().more_finished[offer_blocks_] =
-        memory_->locate(reinterpret_cast<std::byte*>(block), sizeof *block);
-  }
-  const auto first = static_cast<std::uint32_t>(offer_blocks_++ * kOffersInBlock);
-  for (std::uint32_t i = kOffersInBlock; i > 0; --i) free_slots_.push_back(first + i - 1);
-}
-
-/// Where it is noted that an offer of this rank is finished.
-std::atomic<std::uint32_t>& SharedTransport::mark(std::size_t place, std::uint32_t slot) const {
-  Board& board = *boards_->all[place];
-  if (slot < kOffersInBlock) return board.finished[slot];
-  std::byte* block = memory_->at(place, board.more_finished[slot / kOffersInBlock]);
-  return (*reinterpret_cast<FinishedBlock*>(block))[slot % kOffersInBlock];
+  return slots_->take();
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ struct Offer {
   std::uint32_t slot = 0;  // where to note that it is finished
   std::int32_t tag = 0;
   OfferKind kind = OfferKind::message;
+  bool gives_pieces = false;  // its Location, or that of `take`, is of PieceBlocks
+  bool takes_pieces = false;
   std::uint64_t gives = 0;  // bytes, to be read
   Location take;            // to be written
 };

@@ -6,11 +6,14 @@
 #include <deque>
 #include <exception>
 #include <new>
+#include <optional>
 
-#include "collectives/kernels.hpp"
 #include "collectives/patience.hpp"
 #include "collectives/shared/boards.hpp"
+#include "collectives/shared/carrier.hpp"
 #include "collectives/shared/memory.hpp"
+#include "collectives/shared/operation.hpp"
+#include "collectives/shared/slots.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -18,9 +21,6 @@ namespace {
 
 /// Up to here what is given is copied: its owner need not wait until others have read it.
 constexpr std::size_t kEager = 4096;
-
-/// Offers that nobody has to finish: all that they give is in the entry.
-constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
 bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes) {
   return !a.empty() && bytes > 0 && a.data() < b + bytes && b < a.data() + a.size();
@@ -46,34 +46,9 @@ class SharedTransport final : public PollingTransport {
   std::vector<Rank> awaited() const override;
 
  private:
-  static constexpr std::size_t kNobody = ~std::size_t{0};
   static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
-  /// An offer that has come: a copy of it, as the entry is soon another's.
-  struct Arrived {
-    Offer offer;
-    std::size_t from = kNobody;
-    InlineData data;
-  };
-  /// Something to be copied out of a block when all is done.
-  struct Landing {
-    std::byte* block;
-    std::span<std::byte> to;
-  };
-  /// An operation in flight: a send, a receive or a meeting. Used again and again, for the vectors' sake.
-  struct Operation {
-    Ticket ticket = 0;
-    OfferKind kind = OfferKind::message;
-    Meeting meeting;                   // of a message: one partner; what is received goes to `result`
-    std::vector<Arrived> offers;       // of the partners, as they come
-    std::size_t missing = 0;           // offers that are still awaited
-    bool made = false;                 // this rank's part is done
-    std::vector<std::uint32_t> slots;  // of the offers to each partner
-    bool waits = false;                // until those are finished, because what they give is not a copy
-    std::vector<std::byte*> blocks;
-    std::vector<Landing> landings;
-  };
   Board& own_board() { return *boards_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
 
@@ -81,29 +56,23 @@ class SharedTransport final : public PollingTransport {
   void make_offers(Operation& operation);
   Location give(Operation& operation, std::span<const std::byte> data);
   Location take(Operation& operation, std::span<std::byte> data);
+  bool gives_pieces(const Meeting& meeting, std::size_t partner) const;
+  bool takes_pieces(const Meeting& meeting, std::size_t partner) const;
+  Location own_pieces(Operation& operation, std::span<const std::byte> gives, std::span<std::byte> takes);
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(Operation& operation);
 
   bool drain(std::size_t from);
   bool accept(const Arrived& arrived);
-  const std::byte* given(const Arrived& arrived);
-  void finish(const Arrived& arrived);
-  void carry_out(Operation& operation);
-  void combine(Operation& operation);
-  void hand_on(Operation& operation);
+  bool advance(Operation& operation);
   bool complete(Operation& operation);
   void reuse(Operation& operation);
   void reuse_retired();
 
   std::uint32_t take_slot();
-  void add_slots();
-  std::atomic<std::uint32_t>& mark(std::size_t place, std::uint32_t slot) const;
-  bool finished(std::uint32_t slot) const {
-    return slot == kNoSlot || mark(own_place_, slot).load(std::memory_order_acquire) != 0;
-  }
   bool finished(const Operation& operation) const {
     return std::all_of(operation.slots.begin(), operation.slots.end(),
-                       [&](std::uint32_t slot) { return finished(slot); });
+                       [&](std::uint32_t slot) { return slots_->finished(slot); });
   }
 
   SharedGroup group_;
@@ -112,6 +81,8 @@ class SharedTransport final : public PollingTransport {
   std::size_t own_place_;
   std::vector<std::size_t> place_;  // of each rank among the members
   std::shared_ptr<SharedMemory> memory_;
+  std::optional<Slots> slots_;
+  std::optional<Carrier> carrier_;
   std::vector<std::uint32_t> next_read_;   // of each member's entries to us
   std::vector<std::uint32_t> next_write_;  // of ours to each member
 
@@ -119,12 +90,8 @@ class SharedTransport final : public PollingTransport {
   std::vector<Operation*> in_flight_;
   std::vector<Operation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
-  std::size_t offer_blocks_ = 0;
-  std::vector<std::uint32_t> free_slots_;
-  std::vector<Operation*> retiring_;  // done, but their copies must stay until they have been read
-  std::size_t next_look_ = kKept;     // at those, when they are so many
-  std::vector<const std::byte*> inputs_;
-  std::vector<std::byte*> outputs_;
+  std::vector<Operation*> retiring_;        // done, but their copies must stay until they have been read
+  std::size_t next_look_ = kKept;           // at those, when they are so many
 };
 
 SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards,
@@ -142,7 +109,8 @@ SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Board
   }
   own_place_ = place_[index(group.rank)];
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
-  add_slots();
+  slots_.emplace(boards_->all, own_place_, *memory_);
+  carrier_.emplace(group.rank, *memory_, options);
 }
 
 SharedTransport::~SharedTransport() {
@@ -158,7 +126,7 @@ Memory SharedTransport::allocate(Bytes size) {
   return {address, [memory = memory_](std::byte* memory_of_user) { memory->remove(memory_of_user); }};
 }
 
-SharedTransport::Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
+Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
   if (spare_.empty()) spare_.push_back(&operations_.emplace_back());
   Operation& operation = *spare_.back();
   spare_.pop_back();
@@ -169,6 +137,8 @@ SharedTransport::Operation& SharedTransport::begin(OfferKind kind, int tag, Tick
   operation.made = false;
   operation.slots.clear();
   operation.waits = false;
+  operation.owned.clear();
+  operation.part = 0;
   return operation;
 }
 
@@ -206,16 +176,54 @@ void SharedTransport::make_offers(Operation& operation) {
     const Meeting::Partner& partner = meeting.partners[i];
     const bool message = operation.kind == OfferKind::message;
     if (partner.gives.empty() && partner.takes.empty() && !message) continue;
-    Offer offer{kNoSlot, meeting.tag, operation.kind, partner.gives.size(), {}};
+    Offer offer{kNoSlot, meeting.tag, operation.kind, false, false, partner.gives.size(), {}};
     const bool inlined = partner.gives.size() <= kInline;
-    if (!inlined && (partner.gives.data() != copied.data() || partner.gives.size() != copied.size())) {
+    offer.gives_pieces = gives_pieces(meeting, i);
+    offer.takes_pieces = takes_pieces(meeting, i);
+    Location through;
+    if (offer.gives_pieces || offer.takes_pieces) {
+      through = own_pieces(operation, offer.gives_pieces ? partner.gives : std::span<const std::byte>(),
+                           offer.takes_pieces ? partner.takes : std::span<std::byte>());
+    }
+    if (!inlined && !offer.gives_pieces &&
+        (partner.gives.data() != copied.data() || partner.gives.size() != copied.size())) {
       location = give(operation, partner.gives);
       copied = partner.gives;
     }
-    if (!partner.takes.empty()) offer.take = take(operation, partner.takes);
+    if (!partner.takes.empty()) offer.take = offer.takes_pieces ? through : take(operation, partner.takes);
     if (!inlined || !partner.takes.empty()) offer.slot = operation.slots[i] = take_slot();
-    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&location, 1)));
+    const Location& given = offer.gives_pieces ? through : location;
+    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&given, 1)));
   }
+}
+
+/// What is in no segment and too long to be copied at once. What several are given is copied once for all of
+/// them, and what this rank overwrites meanwhile, before it does.
+bool SharedTransport::gives_pieces(const Meeting& meeting, std::size_t partner) const {
+  const std::span<const std::byte> data = meeting.partners[partner].gives;
+  if (data.size() <= options_.piece.value || overlap(data, meeting.result, meeting.own.size())) return false;
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    if (i != partner && meeting.partners[i].gives.data() == data.data()) return false;
+  }
+  return memory_->locate(data.data(), data.size()).generation == 0;
+}
+
+bool SharedTransport::takes_pieces(const Meeting& meeting, std::size_t partner) const {
+  const std::span<std::byte> data = meeting.partners[partner].takes;
+  return data.size() > options_.piece.value && memory_->locate(data.data(), data.size()).generation == 0;
+}
+
+Location SharedTransport::own_pieces(Operation& operation, std::span<const std::byte> gives,
+                                     std::span<std::byte> takes) {
+  const std::size_t bytes = PieceBlocks::bytes(options_.piece.value);
+  std::byte* block = memory_->take_block(bytes);
+  operation.blocks.push_back(block);
+  operation.waits = true;
+  // In place, what is written has just been read into the caches.
+  const bool streaming = operation.meeting.payload >= options_.streaming && gives.data() != takes.data();
+  operation.owned.emplace_back(*new (block) PieceBlocks, options_.piece.value, gives, takes,
+                               streaming ? Stores::streaming : Stores::cached);
+  return memory_->locate(block, bytes);
 }
 
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
@@ -320,76 +328,24 @@ bool SharedTransport::accept(const Arrived& arrived) {
   return false;
 }
 
-const std::byte* SharedTransport::given(const Arrived& arrived) {
-  if (arrived.offer.gives <= kInline) return arrived.data.data();
-  Location location;
-  std::memcpy(&location, arrived.data.data(), sizeof location);
-  return memory_->at(arrived.from, location);
-}
-
-void SharedTransport::finish(const Arrived& arrived) {
-  if (arrived.offer.slot == kNoSlot) return;
-  mark(arrived.from, arrived.offer.slot).store(1, std::memory_order_release);
-}
-
-/// This rank's part, once all offers that it needs have come.
-void SharedTransport::carry_out(Operation& operation) {
-  const Meeting& meeting = operation.meeting;
-  const auto& partners = meeting.partners;
-  const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });
-  if (operation.kind == OfferKind::message) {
-    if (reads && !meeting.own.empty()) {
-      std::memcpy(meeting.result, given(operation.offers.front()), meeting.own.size());
-    }
-  } else if (reads) {
-    combine(operation);
-  } else {
-    hand_on(operation);
-  }
+/// Goes on with the pieces of an operation; false when there is nothing to do before others have gone on.
+bool SharedTransport::advance(Operation& operation) {
+  bool any = false;
+  for (PieceOwner& owner : operation.owned) any = owner.advance() || any;
+  if (operation.made || operation.missing > 0 || !carrier_->carry_out(operation)) return any;
   for (const Arrived& arrived : operation.offers) {
-    if (arrived.from != kNobody) finish(arrived);
+    if (operation.made && arrived.from != kNobody) slots_->finish(arrived.from, arrived.offer.slot);
   }
-  operation.made = true;
-}
-
-void SharedTransport::combine(Operation& operation) {
-  const Meeting& meeting = operation.meeting;
-  inputs_.clear();
-  outputs_.clear();
-  bool own = false;
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    const Meeting::Partner& partner = meeting.partners[i];
-    if (!own && partner.rank > group_.rank) {
-      inputs_.push_back(meeting.own.data());
-      own = true;
-    }
-    const Arrived& arrived = operation.offers[i];
-    if (partner.read) inputs_.push_back(given(arrived));
-    if (partner.write) outputs_.push_back(memory_->at(arrived.from, arrived.offer.take));
-  }
-  if (!own) inputs_.push_back(meeting.own.data());
-  if (meeting.result != nullptr) outputs_.push_back(meeting.result);
-  // In place, what is written has just been read into the caches.
-  const bool streaming = meeting.payload >= options_.streaming && meeting.result != meeting.own.data();
-  const auto count = static_cast<Count>(meeting.own.size()) / size_of(meeting.reduction.kind);
-  combine_many(meeting.reduction.kind, meeting.reduction.op, outputs_, inputs_, count,
-               meeting.reduction.divisor, streaming ? Stores::streaming : Stores::cached);
-}
-
-void SharedTransport::hand_on(Operation& operation) {
-  const Meeting& meeting = operation.meeting;
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    if (!meeting.partners[i].write) continue;
-    const Arrived& arrived = operation.offers[i];
-    copy_on_host(memory_->at(arrived.from, arrived.offer.take), meeting.own.data(), meeting.own.size(),
-                 meeting.payload >= options_.streaming ? Stores::streaming : Stores::cached);
-  }
+  return true;
 }
 
 /// Whether all is done, by the others as well. Then at most copies are left of the operation.
 bool SharedTransport::complete(Operation& operation) {
   const bool unread = !finished(operation);
   if (operation.waits && unread) return false;
+  for (const PieceOwner& owner : operation.owned) {
+    if (!owner.done()) return false;
+  }
   for (const Landing& landing : operation.landings) {
     std::memcpy(landing.to.data(), landing.block, landing.to.size());
   }
@@ -405,9 +361,7 @@ bool SharedTransport::complete(Operation& operation) {
 void SharedTransport::reuse(Operation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
-  for (const std::uint32_t slot : operation.slots) {
-    if (slot != kNoSlot) free_slots_.push_back(slot);
-  }
+  for (const std::uint32_t slot : operation.slots) slots_->give_back(slot);
   spare_.push_back(&operation);
 }
 
@@ -422,17 +376,22 @@ void SharedTransport::reuse_retired() {
 bool SharedTransport::poll(std::vector<Ticket>& done) {
   const std::size_t before = done.size();
   take_local(done);
-  for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
-  for (Operation*& operation : in_flight_) {
-    if (!operation->made && operation->missing == 0) carry_out(*operation);
-    if (!operation->made) continue;
-    const Ticket ticket = operation->ticket;
-    if (!complete(*operation)) continue;
-    done.push_back(ticket);
-    operation = nullptr;
+  // Whoever goes on with pieces does not wait.
+  for (bool advances = true; advances;) {
+    advances = false;
+    for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
+    for (Operation*& operation : in_flight_) {
+      advances = advance(*operation) || advances;
+      if (!operation->made) continue;
+      const Ticket ticket = operation->ticket;
+      if (!complete(*operation)) continue;
+      done.push_back(ticket);
+      operation = nullptr;
+    }
+    std::erase(in_flight_, nullptr);
+    if (done.size() > before) return true;
   }
-  std::erase(in_flight_, nullptr);
-  return done.size() > before;
+  return false;
 }
 
 std::vector<Rank> SharedTransport::awaited() const {
@@ -441,8 +400,8 @@ std::vector<Rank> SharedTransport::awaited() const {
     for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
       const Meeting::Partner& partner = operation->meeting.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
-      const bool unfinished = operation->made && operation->waits && !finished(operation->slots[i]);
-      if (silent || unfinished) ranks.push_back(partner.rank);
+      const bool unfinished = operation->made && operation->waits && !slots_->finished(operation->slots[i]);
+      if (silent || unfinished || carrier_->waits_for(*operation, i)) ranks.push_back(partner.rank);
     }
   }
   std::sort(ranks.begin(), ranks.end());
@@ -450,39 +409,12 @@ std::vector<Rank> SharedTransport::awaited() const {
   return ranks;
 }
 
-/// Never waits: the others may be starting operations themselves, and finish nothing meanwhile.
 std::uint32_t SharedTransport::take_slot() {
   if (retiring_.size() >= next_look_) {
     reuse_retired();
     next_look_ = std::max(kKept, 2 * retiring_.size());
   }
-  if (free_slots_.empty()) add_slots();
-  const std::uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  mark(own_place_, slot).store(0, std::memory_order_relaxed);
-  return slot;
-}
-
-void SharedTransport::add_slots() {
-  if (offer_blocks_ == kMostOfferBlocks) {
-    throw Error(ExitCode::not_available,
-                "there are too many messages in flight at once; use larger chunks or fewer lanes");
-  }
-  if (offer_blocks_ > 0) {
-    auto* block = new (memory_->take_block(sizeof(FinishedBlock))) FinishedBlock;
-    own_board().more_finished[offer_blocks_] =
-        memory_->locate(reinterpret_cast<std::byte*>(block), sizeof *block);
-  }
-  const auto first = static_cast<std::uint32_t>(offer_blocks_++ * kOffersInBlock);
-  for (std::uint32_t i = kOffersInBlock; i > 0; --i) free_slots_.push_back(first + i - 1);
-}
-
-/// Where it is noted that an offer of this rank is finished.
-std::atomic<std::uint32_t>& SharedTransport::mark(std::size_t place, std::uint32_t slot) const {
-  Board& board = *boards_->all[place];
-  if (slot < kOffersInBlock) return board.finished[slot];
-  std::byte* block = memory_->at(place, board.more_finished[slot / kOffersInBlock]);
-  return (*reinterpret_cast<FinishedBlock*>(block))[slot % kOffersInBlock];
+  return slots_->take();
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // A rank offers: it tells another where in its memory something may be read, or written. The other does so
 // straight there, and notes that the offer is finished. What lies outside of shared segments, in a user's own
-// buffers, is copied through one.
+// buffers, goes through one.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/shared/boards.hpp"
+#include "collectives/shared/options.hpp"
 #include "collectives/transport.hpp"
 
 namespace polyring {
@@ -20,11 +21,6 @@ struct SharedGroup {
   std::vector<Rank> members;  // of this host, ascending, with `rank`
   Allgather allgather;
   WaitRules rules;
-};
-
-struct SharedOptions {
-  /// Payloads from here on are written past the caches, unless they are reduced in place.
-  Bytes streaming{8 << 20};
 };
 
 /// Collective over the world. Messages and meetings reach the members alone. Null on all ranks when it cannot

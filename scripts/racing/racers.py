@@ -7,7 +7,6 @@ import functools
 from racing import launching, results, tables, works
 
 HEAT_FACTOR = 2  # who needs longer than this times the fastest in a heat does not race
-OWN_CHOICE = "mpi"
 QUICK_ITERATIONS = 3
 FAULTS = {launching.NOT_AVAILABLE: "left out", launching.WRONG_RESULT: "wrong result"}
 BUSY = 0.2  # cores; with more, what is measured is also the work of others
@@ -50,7 +49,7 @@ class Race:
 
     def run(self, work, place):
         outcome = Outcome(work, [], [], {}, self.rounds)
-        heats = {}  # by MPI: the rivals that race
+        heats = {}  # {launch: the rivals that race in it and in those that share its heat}
         self.outcomes.append(outcome)
         for round_number in range(1, self.rounds + 1):
             for launch in works.LAUNCHES:
@@ -66,7 +65,7 @@ class Race:
         outcome.launches.append({"launch": launch.name, "failed": str(failure), "code": failure.code})
         outcome.faults[launch.name] = FAULTS.get(failure.code, "failed")
         if failure.code == launching.NOT_AVAILABLE:
-            self.left_out[f"{launch.name}{' between emulated hosts' if outcome.work.hosts.emulated else ''}: {failure}"] += 1
+            self.left_out[f"{launch.name}: {failure}"] += 1
         elif failure.code == launching.WRONG_RESULT:
             self.wrong.append(sentence)
         else:
@@ -75,30 +74,27 @@ class Race:
     def race(self, outcome, launch, round_number, heats):
         work = outcome.work
         self.check(launch, work.hosts)
-        rivals = [f"{OWN_CHOICE}:all", *(["gloo:all"] if self.has_gloo(outcome, launch) else [])]
-        if work.heat and not self.quick:
-            if launch.mpi not in heats:
-                heats[launch.mpi] = self.heat(outcome, launch, rivals)
-            rivals = [name for name in heats[launch.mpi] if launch.has_gloo or not name.startswith("gloo:")]
+        rivals = self.promising(outcome, launch, heats) if work.heat and not self.quick else launch.rivals
         words = list(work.quick if self.quick else work.command)
         words += ["-n", str(min(work.iterations, QUICK_ITERATIONS) if self.quick else work.iterations)]
         if words[0] == "allreduce" and work.warmup is not None:
             words += ["-w", str(work.warmup)]
-        racing = [results.POLYRING, OWN_CHOICE, *(name for name in rivals if name != OWN_CHOICE)]
         name = f"{work.name}-{launch.name}" + (f"-{round_number}" if self.rounds > 1 else "")
-        ran = self.launch(outcome, launch, name, words, racing)
+        ran = self.launch(outcome, launch, name, words, [results.POLYRING, *rivals])
         found = results.contests(launch.name, ran.result)
         if not found:
             raise launching.Failed("there is no right result of Polyring beside one of a rival", launching.WRONG_RESULT)
         outcome.contests += found
 
-    def heat(self, outcome, launch, rivals):
-        """The rivals that have a chance."""
-        words = [*outcome.work.heat, "-n", "1", "-w", "0"]
-        ran = self.launch(outcome, launch, f"{outcome.work.name}-{launch.mpi}-heat", words, [OWN_CHOICE, *rivals])
-        names = results.promising(ran.result, HEAT_FACTOR)
-        outcome.launches[-1]["promising"] = names
-        return names
+    def promising(self, outcome, launch, heats):
+        """The rivals that a heat of this launch, or one that it shares, gives a chance; and the library's own choice."""
+        work = outcome.work
+        held = next((other for other in heats if work.shares_heat(launch, other)), None)
+        if held is None:
+            ran = self.launch(outcome, launch, f"{work.name}-{launch.name}-heat", work.heat, launch.rivals)
+            heats[launch] = outcome.launches[-1]["promising"] = results.promising(ran.result, HEAT_FACTOR)
+        own = [name for name in launch.rivals if name == works.OWN_CHOICE]
+        return list(dict.fromkeys([*own, *heats[held or launch]]))
 
     def launch(self, outcome, launch, name, words, racing):
         path = self.folder / f"{name}.json"
@@ -117,18 +113,12 @@ class Race:
         """Throws Failed where this cannot be launched."""
         program = self.programs[launch.mpi]
         why = program if isinstance(program, str) else ""
-        if not why and hosts.emulated:
-            why = why_not_emulated(launch.mpi)
+        if not why and launch.has_gloo:
+            why = why_no_gloo(program)
+        if not why and hosts.emulated and (why_not := why_not_emulated(launch.mpi)):
+            why = f"between emulated hosts: {why_not}"
         if why:
             raise launching.Failed(why, launching.NOT_AVAILABLE)
-
-    def has_gloo(self, outcome, launch):
-        if not launch.has_gloo:
-            return False
-        if why := why_no_gloo(self.programs[launch.mpi]):
-            self.left_out[f"Gloo: {why}"] += 1
-            outcome.faults.setdefault(launch.name, "no Gloo")
-        return not why
 
     def exit_code(self):
         if self.wrong:
@@ -150,7 +140,8 @@ class Race:
             f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
             tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
             tables.count(self.goals()) + (", but --quick is no measurement" if self.quick else "") + ".\n",
-            "Each launch, and how many of the cores others kept busy just before it:\n",
+            "Each launch, and how many of the cores others kept busy just before it. Gloo has one of its own,\n"
+            "since small payloads of all others take longer beside its threads:\n",
             tables.launches([(outcome.work, results.by_launch(outcome.contests), outcome.busy) for outcome in self.outcomes]),
         ]
         faults = [f"Wrong: {sentence}" for sentence in self.wrong] + [f"Failed: {sentence}" for sentence, _ in self.failed]

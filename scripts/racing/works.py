@@ -3,6 +3,7 @@
 import dataclasses
 
 FRACTION_OF_MEMORY = 0.7  # of the memory-bandwidth bound, on one host
+OWN_CHOICE = "mpi"  # the algorithm that the MPI chooses itself
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,18 +22,25 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One library in one configuration, which runs beside Polyring built with the same MPI."""
+    """One library in one configuration, which runs beside Polyring built with this MPI."""
 
     name: str
     mpi: str  # as scripts/emulate --mpi
     options: tuple = ()  # of its mpirun
-    has_gloo: bool = False
+    rivals: tuple = (OWN_CHOICE, f"{OWN_CHOICE}:all")  # as polyring --algorithm
+
+    @property
+    def has_gloo(self):
+        return any(name.startswith("gloo:") for name in self.rivals)
 
 
+CMA = ("--mca", "btl_vader_single_copy_mechanism", "cma")
+NO_CMA = ("--mca", "btl_vader_single_copy_mechanism", "none")
 LAUNCHES = (
-    Launch("openmpi", "openmpi", ("--mca", "btl_vader_single_copy_mechanism", "cma"), has_gloo=True),
-    Launch("openmpi-no-cma", "openmpi", ("--mca", "btl_vader_single_copy_mechanism", "none")),
+    Launch("openmpi", "openmpi", CMA),
+    Launch("openmpi-no-cma", "openmpi", NO_CMA),
     Launch("mpich", "mpich"),
+    Launch("gloo", "openmpi", CMA, ("gloo:all",)),  # alone: small payloads of all others take longer beside its threads
 )
 
 
@@ -67,11 +75,15 @@ class Work:
     iterations: int
     warmup: int | None = 1  # None: the command has none
     quick: tuple = ()  # in place of `command` with --quick
-    heat: tuple = ()  # a cheaper command that finds the rivals that have a chance; empty: all race
+    heat: tuple = ()  # a cheaper command that finds the rivals that have a chance, all options given; empty: all race
 
     @property
     def placements(self):
         return ("step",) if self.command[0] == "train" else ("out-of-place", "in-place")
+
+    def shares_heat(self, one, other):
+        """Whether these launches have one heat. What CMA changes inside a host decides there, but not between hosts."""
+        return one == other or (self.hosts.emulated and (one.mpi, one.rivals) == (other.mpi, other.rivals))
 
 
 def sizes(size, *options):
@@ -83,15 +95,20 @@ def steps(bucket):
 
 
 def host_work(name, what, ranks, size, goal, iterations, *options):
-    smaller = "1M" if size.endswith("M") else size
-    return Work(name, what, host(ranks), goal, sizes(size, *options), iterations, 3, sizes(smaller, *options))
+    """The heat of large payloads is at their own size, since each algorithm has sizes that it is good at."""
+    large = size.endswith("M")
+    return Work(name, what, host(ranks), goal, sizes(size, *options), iterations, 3, sizes("1M" if large else size, *options),
+                sizes(size, *options, "-n", "2", "-w", "1") if large else ())
+
+
+CLUSTER_HEAT = sizes("4M", "-n", "1", "-w", "0")
 
 
 def cluster_work(name, what, hosts, size, goal, iterations):
     """With large payloads the slowest rivals need a minute for each iteration: those race at a quarter of it only."""
     large = size.endswith("M")
     return Work(name, what, hosts, goal, sizes(size), iterations, 1, sizes("1M" if large else size),
-                sizes("4M") if large else ())
+                CLUSTER_HEAT if large else ())
 
 
 AHEAD = Goal()
@@ -117,7 +134,8 @@ WORKS = (
     cluster_work("cluster-4x4-8K", "4 hosts x 4 ranks, 8 KiB", cluster(4, 4), "8K", AHEAD, 100),
     cluster_work("cluster-4x4-64K", "4 hosts x 4 ranks, 64 KiB", cluster(4, 4), "64K", AHEAD, 50),
     Work("cluster-4x4-resnet50-fused", "4 hosts x 4 ranks, ResNet-50's gradients in buckets of 64 MiB", cluster(4, 4),
-         AHEAD, steps("fused:64MiB"), 6, None, sizes("1M"), sizes("4M")),
+         AHEAD, steps("fused:64MiB"), 6, None, sizes("1M"), CLUSTER_HEAT),
     Work("cluster-4x4-resnet50-per-tensor", "4 hosts x 4 ranks, ResNet-50's 161 gradients one by one", cluster(4, 4),
-         AHEAD, steps("per-tensor"), 6, None, sizes("16K"), ("allreduce", "-b", "16K", "-e", "1M", "-f", "64")),
+         AHEAD, steps("per-tensor"), 6, None, sizes("16K"),
+         ("allreduce", "-b", "16K", "-e", "1M", "-f", "64", "-n", "1", "-w", "0")),
 )

@@ -82,6 +82,7 @@ std::unique_ptr<Transport> make_shared(const Fabric& fabric, Rank rank, int rank
   std::string why;
   SharedOptions options;
   if (fabric.streaming) options.streaming = Bytes{1};
+  if (fabric.pieces) options.piece = Bytes{512};
   std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
   if (!transport) throw Error(ExitCode::not_available, why);
   return transport;
@@ -95,7 +96,7 @@ std::string Fabric::name() const {
     case Kind::threads:
       return "threads";
     case Kind::shared:
-      return streaming ? "shared_streaming" : "shared";
+      return fmt::format("shared{}{}", pieces ? "_pieces" : "", streaming ? "_streaming" : "");
     case Kind::composed:
       return fmt::format("composed_{}", kPlacements[static_cast<int>(placement)]);
   }
@@ -103,8 +104,12 @@ std::string Fabric::name() const {
 }
 
 std::vector<Fabric> fabrics() {
-  std::vector<Fabric> all{
-      {Fabric::Kind::threads}, {Fabric::Kind::shared}, {Fabric::Kind::shared, Placement::one_host, true}};
+  std::vector<Fabric> all{{Fabric::Kind::threads}};
+  for (const bool streaming : {false, true}) {
+    for (const bool pieces : {false, true}) {
+      all.push_back({Fabric::Kind::shared, Placement::one_host, streaming, pieces});
+    }
+  }
   for (const Placement placement :
        {Placement::halves, Placement::all_but_one, Placement::one_and_all, Placement::in_turn}) {
     all.push_back({Fabric::Kind::composed, placement});

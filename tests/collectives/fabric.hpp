@@ -22,6 +22,7 @@ struct Fabric {
   enum class Kind { threads, shared, composed } kind = Kind::threads;
   Placement placement = Placement::one_host;
   bool streaming = false;  // shared memory is written past the caches, however little it is
+  bool pieces = false;     // what is in no segment goes by short pieces
 
   std::string name() const;
 };

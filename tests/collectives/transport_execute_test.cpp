@@ -307,6 +307,27 @@ TEST_P(EveryTransportExecutes, SeveralExecutorsByTurns) {
   });
 }
 
+TEST_P(EveryTransportExecutes, InMemoryOfSomeThatOthersReachAndOfSomeThatTheyDoNot) {
+  constexpr Count kCount = (1 << 17) + 5;
+  testing::run_over(GetParam(), 3, [&](Transport& transport) {
+    Buffers buffers(transport, kCount * sizeof(float));
+    const Payload payload(ElementKind::float32, ReduceOp::avg, 3);
+    for (const std::string& algorithm : testing::algorithm_names()) {
+      Executor executor =
+          Case{{algorithm, {3}, {}, 1, {}}, kCount, ElementKind::float32, ReduceOp::avg}.executor(transport);
+      for (const int choice : {1, 2, 6}) {
+        const bool library = (choice >> transport.rank() & 1) != 0;
+        for (const bool other : {library, !library}) {
+          std::byte* const output = buffers.output(other);
+          payload.fill(transport.rank(), buffers.input(library), kCount);
+          executor.run(buffers.input(library), output);
+          ASSERT_EQ(payload.wrong(output, kCount), 0) << algorithm << ", " << choice;
+        }
+      }
+    }
+  });
+}
+
 TEST_P(EveryTransportExecutes, InMemoryThatComesAndGoes) {
   // One segment after another takes the place of the last.
   constexpr Count kCount = 4 * Payload::kPeriod;

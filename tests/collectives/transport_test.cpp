@@ -334,5 +334,27 @@ TEST(SharedTransport, NamesOnlyThePartnersOfAMeetingThatHaveNotFinished) {
       Seconds{0.3});
 }
 
+TEST(SharedTransport, NamesAPartnerThatKeepsItsPiecesBack) {
+  testing::run_over(
+      {Fabric::Kind::shared}, 3,
+      [](Transport& transport) {
+        const Rank own = transport.rank();
+        Buffer buffer(transport, Buffer::From::vector, 1 << 20);
+        Meeting meeting;
+        if (own < 2) {
+          meeting.partners.push_back({2, buffer.span(), {}, false, false});
+        } else {
+          for (const Rank peer : {0, 1}) meeting.partners.push_back({peer, {}, {}, true, false});
+          meeting.own = buffer.span();
+          meeting.result = buffer.span().data();
+        }
+        transport.meet(meeting, 1);
+        if (own == 1) return;  // offers, but fills nothing
+        EXPECT_THAT(complaint(transport), ::testing::HasSubstr("of rank "));
+        EXPECT_THAT(transport.awaited(), ::testing::ElementsAre(own == 2 ? 1 : 2));
+      },
+      Seconds{0.3});
+}
+
 }  // namespace
 }  // namespace polyring

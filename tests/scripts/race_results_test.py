@@ -131,6 +131,7 @@ class Contests(unittest.TestCase):
     def test_who_goes_on_after_a_heat(self):
         heat = times(mpi=[10.0], mpi_ring=[20.0], mpi_linear=[20.1], gloo_ring=[50.0])
         self.assertEqual(results.promising(heat, 2), ["mpi", "mpi:ring"])
+        self.assertEqual(results.promising(times(mpi=[10.0, 11.0], mpi_ring=[400.0, 19.0]), 2), ["mpi", "mpi:ring"])
         small = times(mpi_linear=[1.0], mpi=[3.0])
         for row in small["rows"]:
             row["size_bytes"] = 8

@@ -15,6 +15,7 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 NOT_AVAILABLE, USAGE, WRONG_RESULT, MPI_FAILED = 5, 6, 7, 10
+LAUNCHES = ["openmpi", "openmpi-no-cma", "mpich", "gloo"]
 
 # Writes a result in which each algorithm takes as long as $TIMES says, or 30 us, in six samples; null is wrong.
 POLYRING = """
@@ -25,7 +26,7 @@ with open(os.environ["CALLS"], "a") as calls:
 if "gloo:ring" in words:
     sys.exit(0)  # only asked whether it is there
 value = lambda option: words[words.index(option) + 1]
-everyone = {"mpi:all": ["mpi:ring", "mpi:linear"], "gloo:all": ["gloo:bcube"]}
+everyone = {"mpi:all": ["mpi:ring", "mpi:linear"], "gloo:all": ["gloo:bcube", "gloo:chunked"]}
 names = [name for asked in value("--algorithm").split(",") for name in everyone.get(asked, [asked])]
 times = {"multi-ring": 10.0} | json.loads(os.environ.get("TIMES", "{}"))
 wrong_in_place = [name for name in names if times.get(name + " in place", 1) is None]
@@ -91,23 +92,30 @@ class Race(unittest.TestCase):
     def result(self, folder="race"):
         return json.loads((self.root / folder / "race.json").read_text())
 
-    def counts(self):
+    def counts(self, folder="race"):
         """How many works meet their goals, miss one, and are incomplete."""
-        return tuple(self.result()[f"goals_{standing}"] for standing in ("met", "missed", "incomplete"))
+        return tuple(self.result(folder)[f"goals_{standing}"] for standing in ("met", "missed", "incomplete"))
 
-    def assert_incomplete(self, lacking):
+    def launched(self):
+        """The size, iterations and warm-ups of each launch, and who raced."""
+        calls = [call.split() for call in self.calls.read_text().splitlines()]
+        value = lambda words, option: words[words.index(option) + 1]
+        return [(" ".join(value(words, option) for option in ("-e", "-n", "-w")), value(words, "--algorithm"))
+                for words in calls if words[-1] != "gloo:ring"]
+
+    def assert_incomplete(self, lacking, folder="race"):
         """The only work, in both placements, for what these launches lack."""
-        (work,) = self.result()["works"]
-        self.assertEqual((work["standing"], self.counts()), ("incomplete", (0, 0, 1)))
+        (work,) = self.result(folder)["works"]
+        self.assertEqual((work["standing"], self.counts(folder)), ("incomplete", (0, 0, 1)))
         self.assertEqual([(verdict["placement"], verdict["standing"], verdict["lacking"]) for verdict in work["verdicts"]],
                          [(placement, "incomplete", lacking) for placement in ("out-of-place", "in-place")])
 
     def test_a_work_in_all_launches(self):
-        output = self.race(0, "--only", "host-1M", TIMES='{"mpi:ring": 20}')
+        output = self.race(0, "--only", "host-8B", TIMES='{"mpi:ring": 20}')
         self.assertIn("1 of 1 works meet their goals.\n", output)
         self.assertIn(output[output.index("# Polyring"):output.index("\nWritten to")].strip(), (self.out / "race.md").read_text())
         (work,) = self.result()["works"]
-        self.assertEqual([launch["launch"] for launch in work["launches"]], ["openmpi", "openmpi-no-cma", "mpich"])
+        self.assertEqual([launch["launch"] for launch in work["launches"]], LAUNCHES)
         self.assertEqual({verdict["best_rival"] for verdict in work["verdicts"]}, {"mpi:ring"})
         self.assertEqual([(verdict["placement"], verdict["standing"], verdict["lacking"]) for verdict in work["verdicts"]],
                          [("out-of-place", "met", {}), ("in-place", "met", {})])
@@ -115,8 +123,7 @@ class Race(unittest.TestCase):
             self.assertTrue((self.out / launch["result"]).exists())
             self.assertNotIn(str(self.root), launch["command"])
         self.assertIn("btl_vader_single_copy_mechanism none", work["launches"][1]["command"])
-        algorithms = [call.split("--algorithm ")[1].split()[0] for call in self.calls.read_text().splitlines()[1:]]
-        self.assertEqual(algorithms, ["multi-ring,mpi,mpi:all,gloo:all", "multi-ring,mpi,mpi:all", "multi-ring,mpi,mpi:all"])
+        self.assertEqual([algorithms for _, algorithms in self.launched()], [*["multi-ring,mpi,mpi:all"] * 3, "multi-ring,gloo:all"])
         self.assertTrue(all(call.startswith("1 ") for call in self.calls.read_text().splitlines()))
 
     def test_goals_that_are_missed_are_no_failure(self):
@@ -137,28 +144,48 @@ class Race(unittest.TestCase):
         self.assertEqual((verdict["ratio_goal"], verdict["launch"]), ("met", "openmpi"))
         self.assertEqual((verdict["bound_goal"], verdict["of_bound_launch"]), ("missed", "mpich"))
 
-    def test_heats(self):
-        self.race(0, "--only", "cluster-2x2", TIMES='{"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 40}')
-        calls = [call.split(" ", 1)[1] for call in self.calls.read_text().splitlines()[1:]]
-        options = [(words[words.index("-e") + 1], words[words.index("--algorithm") + 1]) for words in map(str.split, calls)]
-        mpich = [("4M", "mpi,mpi:all"), ("16M", "multi-ring,mpi,mpi:ring")]
-        self.assertEqual(options[:2], [("4M", "mpi,mpi:all,gloo:all"), ("16M", "multi-ring,mpi,mpi:ring,gloo:bcube")])
-        self.assertEqual(options[2:3], [("16M", "multi-ring,mpi,mpi:ring")])
-        # In the heat without Gloo, 41 is still more than twice 20.
-        self.assertEqual(options[3:], mpich)
+    def test_heats_between_hosts(self):
+        times = {"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 90, "gloo:chunked": 181}
+        self.race(0, "--only", "cluster-2x2", TIMES=json.dumps(times))
+        heat, full = ("4M 1 0", "mpi,mpi:all"), ("16M 6 1", "multi-ring,mpi,mpi:ring")
+        # Gloo has its own heat: the one that is promising is slow beside MPI's.
+        gloo = [("4M 1 0", "gloo:all"), ("16M 6 1", "multi-ring,gloo:bcube")]
+        self.assertEqual(self.launched(), [heat, full, full, heat, full, *gloo])
+        self.assertEqual([launch["launch"] for launch in self.result()["works"][0]["launches"]],
+                         ["openmpi", "openmpi", "openmpi-no-cma", "mpich", "mpich", "gloo", "gloo"])
+
+    def test_heats_on_this_host(self):
+        of_mpich = 'export TIMES=\'{"mpi:linear": 59}\'\n'
+        self.fake("build-mpich/bin/polyring", f'{of_mpich}exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+        self.race(0, "--only", "host-64M-malloc", TIMES='{"mpi": 31, "mpi:ring": 61, "mpi:linear": 20, "gloo:chunked": 61}')
+        launches = (("mpi", ["mpi", "mpi:linear"]), ("mpi", ["mpi", "mpi:linear"]), ("mpi", ["mpi", "mpi:ring", "mpi:linear"]),
+                    ("gloo", ["gloo:bcube"]))
+        expected = []  # a heat at the same size for each launch, also for the one without CMA
+        for library, racing in launches:
+            expected.append(("64M 2 1", "mpi,mpi:all" if library == "mpi" else "gloo:all"))
+            expected.append(("64M 20 3", ",".join(["multi-ring", *racing])))
+        self.assertEqual(self.launched(), expected)
+        recorded = [launch["promising"] for launch in self.result()["works"][0]["launches"] if "promising" in launch]
+        self.assertEqual(recorded, [racing for _, racing in launches])
+        for call in self.calls.read_text().splitlines():
+            self.assertEqual("--buffers malloc" in call, "gloo:ring" not in call)
+
+    def test_rounds_share_their_heats(self):
+        self.race(0, "--only", "host-1M", "--rounds", "2")
+        self.assertEqual(len(self.launched()), 4 + 2 * 4)
 
     def test_rounds(self):
         self.race(0, "--only", "host-8B", "--rounds", "2")
         (work,) = self.result()["works"]
-        self.assertEqual(len({launch["result"] for launch in work["launches"]}), 6)
-        self.assertEqual(len(work["contests"]), 6)  # 3 launches, 2 placements
+        self.assertEqual(len({launch["result"] for launch in work["launches"]}), 8)
+        self.assertEqual(len(work["contests"]), 8)  # 4 launches, 2 placements
         self.assertEqual(work["standing"], "met")
 
     def test_a_round_that_fails_leaves_its_work_incomplete(self):
         self.fake("build-mpich/bin/polyring", '[[ "$*" != *mpich-2.json* ]] || { echo "polyring: rank 1 is gone" >&2; exit 10; }\n'
                   f'exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
         self.race(MPI_FAILED, "--only", "host-8B", "--rounds", "2")
-        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 8)
         self.assert_incomplete({"mpich": "failed"})
 
     def test_training_steps(self):
@@ -170,6 +197,8 @@ class Race(unittest.TestCase):
         output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"mpi:linear": null}')
         self.assertIn("- Wrong: host-8B, openmpi: mpi:linear of 64 bytes gave 3 wrong elements", output)
         self.assert_incomplete(dict.fromkeys(("openmpi", "openmpi-no-cma", "mpich"), "wrong result"))
+        self.race(WRONG_RESULT, "--only", "host-8B", "--out", "of-gloo", TIMES='{"gloo:bcube": null}')
+        self.assert_incomplete({"gloo": "wrong result"}, "of-gloo")
         output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"multi-ring": null}')
         self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
         self.assertRegex(output, r"host-8B +\| in-place +\| - .*\| incomplete .*\| openmpi \(wrong result\), ")
@@ -177,9 +206,9 @@ class Race(unittest.TestCase):
     def test_a_placement_in_which_polyring_was_wrong(self):
         output = self.race(WRONG_RESULT, "--only", "host-8B", TIMES='{"multi-ring in place": null}')
         self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
-        self.assertEqual(len(self.result()["works"][0]["contests"]), 3)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
         self.assertRegex(output, r"host-8B +\| in-place +\| - .*\| incomplete ")
-        self.assert_incomplete(dict.fromkeys(("openmpi", "openmpi-no-cma", "mpich"), "wrong result"))
+        self.assert_incomplete(dict.fromkeys(LAUNCHES, "wrong result"))
 
     def test_what_is_not_there_is_left_out_and_told(self):
         (self.root / "bin/mpiexec.mpich").unlink()
@@ -187,29 +216,38 @@ class Race(unittest.TestCase):
         self.assertIn("- Left out 1 time: mpich: there is no mpiexec.mpich; run scripts/setup --mpich\n", output)
         self.assertIn("0 of 1 works meet their goals, 1 is incomplete.\n", output)
         self.assertRegex(output, r"host-8B .*\| >= 1 +\| incomplete \| .*\| mpich \(left out\) +\|")
-        self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
         self.assert_incomplete({"mpich": "left out"})
 
     def test_without_emulated_hosts(self):
         self.fake("scripts/emulate", "echo 'emulate: network namespaces need root' >&2; exit 5")
         output = self.race(NOT_AVAILABLE, "--only", "cluster-2x2,host-8B")
-        self.assertIn("- Left out 1 time: mpich between emulated hosts: emulate: network namespaces need root\n", output)
+        self.assertIn("- Left out 1 time: mpich: between emulated hosts: emulate: network namespaces need root\n", output)
         self.assertRegex(output, r"cluster-2x2 .*\| - .*\| incomplete .*\| incomplete \| openmpi \(left out\), ")
         self.assertIn("1 of 2 works meet their goals, 1 is incomplete.\n", output)
 
     def test_without_gloo(self):
         self.fake("build/bin/polyring", '[[ "$*" != *gloo:ring* ]] || { echo "polyring: no Gloo here" >&2; exit 5; }\n'
                   f'exec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
-        output = self.race(NOT_AVAILABLE, "--only", "host-8B")
-        self.assertIn("- Left out 1 time: Gloo: polyring: no Gloo here\n", output)
+        output = self.race(NOT_AVAILABLE, "--only", "host-8B,cluster-2x2")
+        self.assertIn("- Left out 2 times: gloo: polyring: no Gloo here\n", output)
+        self.assertEqual(output.count("\n- Left out"), 1)
         self.assertNotIn("gloo:all", self.calls.read_text())
-        self.assert_incomplete({"openmpi": "no Gloo"})
+        for work in self.result()["works"]:
+            self.assertEqual({contest["launch"] for contest in work["contests"]}, set(LAUNCHES) - {"gloo"})
+            self.assertEqual([(verdict["ratio_goal"], verdict["lacking"]) for verdict in work["verdicts"]],
+                             [("incomplete", {"gloo": "left out"})] * 2)
+
+    def test_a_goal_that_gloo_alone_misses_is_missed(self):
+        output = self.race(0, "--only", "host-8B", TIMES='{"gloo:chunked": 9}')
+        self.assertRegex(output, r"host-8B .*\| gloo:chunked \(gloo\) +\| 9 us +\| 0\.90 .*\| NO ")
+        self.assertEqual(self.counts(), (0, 1, 0))
 
     def test_a_launch_that_fails(self):
         self.fake("build-mpich/bin/polyring", "echo 'polyring: rank 1 is gone' >&2; exit 10")
         output = self.race(MPI_FAILED, "--only", "host-8B")
         self.assertIn("- Failed: host-8B, mpich: polyring: rank 1 is gone\n", output)
-        self.assertEqual(len(self.result()["works"][0]["contests"]), 4)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
         self.assert_incomplete({"mpich": "failed"})
 
     def test_a_launch_that_fails_does_not_hide_what_another_misses(self):
@@ -227,7 +265,7 @@ class Race(unittest.TestCase):
     def test_an_mpi_that_hangs_when_its_result_is_written(self):
         self.set_seconds("PARTING_S", 0.3)
         self.race(0, "--only", "host-8B", HANG="1")
-        self.assertEqual(len(self.result()["works"][0]["contests"]), 6)
+        self.assertEqual(len(self.result()["works"][0]["contests"]), 8)
 
     def test_an_interrupted_race_reports_what_is_done(self):
         self.fake("build-mpich/bin/polyring", f"echo $$ > {self.root}/waiting; exec sleep 300")
@@ -240,7 +278,7 @@ class Race(unittest.TestCase):
         self.assertEqual(job.returncode, 130, output + errors)
         self.assertIn("- Interrupted: not all works were raced.\n", output)
         self.assertFalse(self.result()["complete"])
-        self.assert_incomplete({"mpich": "no result"})
+        self.assert_incomplete({"mpich": "no result", "gloo": "no result"})
         self.assertFalse(pathlib.Path(f"/proc/{(self.root / 'waiting').read_text().strip()}").exists())
 
     def test_results_are_kept(self):
@@ -262,9 +300,12 @@ class Race(unittest.TestCase):
     def test_quick(self):
         output = self.race(0, "--quick", "--only", "host-64M-malloc,cluster-2x2")
         self.assertIn(", but --quick is no measurement.\n", output)
-        for call in self.calls.read_text().splitlines()[1:]:
-            self.assertIn(" -e 1M ", call)
-            self.assertIn(" -n 3 ", call)
+        self.assertEqual({options for options, _ in self.launched()}, {"1M 3 3", "1M 3 1"})
+        self.assertEqual(len(self.launched()), 8)
+
+    def test_works_are_chosen_by_patterns(self):
+        self.race(0, "--only", "host-1K,host-?[BM],host-8B")
+        self.assertEqual([work["work"] for work in self.result()["works"]], ["host-1K", "host-1M", "host-8B"])
 
     def test_list_has_every_line_of_the_goals(self):
         output = self.race(0, "--list")
@@ -277,7 +318,7 @@ class Race(unittest.TestCase):
 
     def test_bad_options_are_refused_before_any_work(self):
         self.fake("scripts/build", f"touch {self.calls}")
-        for options, naming in ((["--only", "host-2M"], "'host-2M'"), (["--only", ""], "''"), (["--rounds", "0"], "'0'"),
+        for options, naming in ((["--only", "host-2M"], "'host-2M'"), (["--only", ""], "''"), (["--only", "host-8B,rack-*"], "'rack-*'"), (["--rounds", "0"], "'0'"),
                                 (["--rounds", "many"], "'many'"), (["--out"], "--out"), (["--fast"], "--fast"), (["race"], "race"),
                                 (["--openmpi-program", "README.md"], "'README.md'"), (["--onl", "host-8B"], "--onl")):
             with self.subTest(options=options):

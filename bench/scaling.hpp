@@ -41,9 +41,10 @@ struct ModelledStep {
 };
 
 /// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with
-/// what `options` asks for in its place; `nccl` and `mpi` choose by themselves for each bucket. Speedup is over one whole host, as published results have it: images
-/// per second over those of one host; efficiency is speedup by hosts, or by the part of a host that is used.
-/// Throws a usage Error for a GPU count that does not fill whole hosts, and for links of unknown speed.
+/// what `options` asks for in its place; `nccl` and `mpi` choose by themselves for each bucket. Speedup is
+/// over one whole host, as published results have it: images per second over those of one host; efficiency is
+/// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
+/// not fill whole hosts, and for links of unknown speed.
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);
 

@@ -28,8 +28,8 @@ Run slices_of(Slice shared, Blocks blocks, int n) {
 
 enum class End { source, destination };
 
-/// Appends the transfers of which `rank` is the given end. A spread is the reduce pattern, or its first steps,
-/// run backwards: the last of them first, and what was sent is now received.
+/// Appends the transfers of which `rank` is the given end. A spread is the reduce pattern, or its first
+/// steps, run backwards: the last of them first, and what was sent is now received.
 void append_transfers(const Schedule& schedule, Stream stream, int stage, int step, Rank rank, End end,
                       std::vector<Transfer>& transfers) {
   const Lane& lane = schedule.lanes[index(stream.lane)];

@@ -1,15 +1,10 @@
 #include "bench/mirror.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
 
 #include "bench/compute.hpp"
 #include "bench/scaling.hpp"
 #include "reports/published.hpp"
-#include "reports/tables.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {
@@ -79,88 +74,6 @@ void model_all(Mirror& mirror, std::string_view machine, std::string_view model_
   }
 }
 
-const ScaleRow& row_of(const Modelled& modelled, int gpus) {
-  return *std::find_if(modelled.rows.begin(), modelled.rows.end(),
-                       [&](const ScaleRow& row) { return row.gpus == gpus; });
-}
-
-std::string combination_text(const Combination& combination) {
-  return fmt::format("{} rail{}, batch {}, {}", combination.rails, combination.rails == 1 ? "" : "s",
-                     combination.batch, combination.overlap ? "overlap" : "no overlap");
-}
-
-/// Modelled, and by how much that is above the published figure.
-std::string cell(const ScaleRow& row, const PublishedFigure& figure) {
-  if (figure.efficiency) {
-    return fmt::format("{:.1f} ({:+.1f})", 100 * row.efficiency, 100 * (row.efficiency - *figure.efficiency));
-  }
-  return fmt::format("{:.0f} ({:+.0f} %)", row.images_per_second,
-                     100 * (row.images_per_second / *figure.images_per_second - 1));
-}
-
-Table table_of(const Mirror& mirror) {
-  std::vector<Column> columns{{"", "", "", Align::left}};
-  std::vector<std::string> published{"published"};
-  for (const PublishedFigure& figure : mirror.figures) {
-    const bool percent = figure.efficiency.has_value();
-    columns.push_back(
-        {fmt::format("{} GPUs", figure.gpus), figure.statement, percent ? "%" : "images/s", Align::right});
-    published.push_back(percent ? fmt::format("{:.1f}", 100 * *figure.efficiency)
-                                : fmt::format("{:.0f}", *figure.images_per_second));
-  }
-  Table table(std::move(columns));
-  table.add_row(std::move(published));
-  for (const Modelled& modelled : mirror.modelled) {
-    std::vector<std::string> cells{"modelled: " + combination_text(modelled.combination)};
-    for (const PublishedFigure& figure : mirror.figures)
-      cells.push_back(cell(row_of(modelled, figure.gpus), figure));
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
-/// Of the published efficiencies, those between the least and the greatest of all combinations.
-std::string range_text(const Mirror& mirror) {
-  std::vector<std::string> outside;
-  int efficiencies = 0;
-  for (const PublishedFigure& figure : mirror.figures) {
-    if (!figure.efficiency) continue;
-    ++efficiencies;
-    double least = 1;
-    double most = 0;
-    for (const Modelled& modelled : mirror.modelled) {
-      least = std::min(least, row_of(modelled, figure.gpus).efficiency);
-      most = std::max(most, row_of(modelled, figure.gpus).efficiency);
-    }
-    if (*figure.efficiency < least - kPublishedRounding || *figure.efficiency > most + kPublishedRounding) {
-      outside.push_back(fmt::format("{} GPUs ({:.1f} to {:.1f} %)", figure.gpus, 100 * least, 100 * most));
-    }
-  }
-  if (efficiencies == 0) return "";
-  if (outside.empty()) return "Every published efficiency lies in the range of the combinations.\n";
-  return fmt::format("Published efficiencies outside of the range of all combinations: {}.\n",
-                     fmt::join(outside, ", "));
-}
-
-std::string agreement_text(const Mirror& mirror) {
-  std::vector<std::string> inside;
-  const Modelled* nearest = nullptr;
-  Residual least;
-  for (const Modelled& modelled : mirror.modelled) {
-    const auto residual = worst_residual(mirror, modelled);
-    if (!residual) return "";
-    if (std::abs(residual->efficiency) <= kPublishedRounding)
-      inside.push_back(combination_text(modelled.combination));
-    if (nearest != nullptr && std::abs(residual->efficiency) >= std::abs(least.efficiency)) continue;
-    nearest = &modelled;
-    least = *residual;
-  }
-  return fmt::format(
-      "Within the published rounding everywhere: {}. Nearest: {}, at most {:+.3f} off, at {} GPUs.\n",
-      inside.empty() ? "none" : fmt::format("{}", fmt::join(inside, "; ")),
-      combination_text(nearest->combination), least.efficiency, least.gpus);
-}
-
 }  // namespace
 
 std::vector<Mirror> mirror_published() {
@@ -188,22 +101,6 @@ std::vector<Mirror> mirror_published() {
     }
   }
   return mirrors;
-}
-
-std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& modelled) {
-  std::optional<Residual> worst;
-  for (const PublishedFigure& figure : mirror.figures) {
-    if (!figure.efficiency) continue;
-    const double difference = row_of(modelled, figure.gpus).efficiency - *figure.efficiency;
-    if (!worst || std::abs(difference) > std::abs(worst->efficiency)) worst = {difference, figure.gpus};
-  }
-  return worst;
-}
-
-std::string text(const Mirror& mirror) {
-  std::string result = fmt::format("{}\n{}\n\n{}\n", mirror.system, mirror.source, table_of(mirror).text());
-  return result +
-         (mirror.why_not.empty() ? range_text(mirror) + agreement_text(mirror) : mirror.why_not + "\n");
 }
 
 }  // namespace polyring

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <unordered_map>
 
+#include "simulation/flow_writer.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -39,10 +38,9 @@ class Builder {
       : schedule_(schedule),
         full_(every_block_full(schedule)),
         expanded_(full_ ? in_blocks(schedule) : schedule),
-        cluster_(cluster),
-        router_(router),
         element_size_(element_size),
         costs_(costs),
+        writer_(workload_, cluster, router, costs_),
         received_(index(schedule.ranks)) {
     workload_.actors = schedule.ranks;
     if (costs_.reduction.known()) {
@@ -106,60 +104,26 @@ class Builder {
       for (; i < sends_.size() && sends_[i].destination == to; ++i) count += sends_[i].slice.count;
       const double bytes = static_cast<double>(count) * bytes_per_element_;
       received_[index(to)] += bytes;
-      route_.clear();
-      const Seconds latency = router_.route(from, to, route_);
-      const bool in_host = cluster_.place(from).host == cluster_.place(to).host;
-      const Seconds message = in_host ? costs_.message_in_host : costs_.message_between_hosts;
-      const int first = static_cast<int>(workload_.uses.size());
-      for (const ResourceId resource : route_) workload_.uses.push_back({own_index(resource), 1});
-      workload_.flows.push_back({from, to, false, connection(lane, from, to), bytes,
-                                 (latency + message).value, first, static_cast<int>(workload_.uses.size())});
+      writer_.add_message(lane, from, to, bytes);
     }
   }
 
   void add_reductions() {
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
-      if (received_[index(rank)] == 0) continue;
-      const int first = static_cast<int>(workload_.uses.size());
-      workload_.uses.push_back({rank, 1});
-      workload_.flows.push_back(
-          {rank, rank, true, connection(0, rank, rank), received_[index(rank)], 0, first, first + 1});
+      if (received_[index(rank)] > 0) writer_.add_reduction(rank, received_[index(rank)], rank);
     }
-  }
-
-  int connection(int lane, Rank from, Rank to) {
-    const std::uint64_t key =
-        (static_cast<std::uint64_t>(lane) * index(schedule_.ranks) + index(from)) * index(schedule_.ranks) +
-        index(to);
-    const auto [at, added] = connections_.try_emplace(key, workload_.connections);
-    if (added) ++workload_.connections;
-    return at->second;
-  }
-
-  /// Only resources that something crosses are the workload's.
-  int own_index(ResourceId resource) {
-    const auto [at, added] = own_.try_emplace(resource, static_cast<int>(workload_.capacities.size()));
-    if (added) {
-      workload_.capacities.push_back(router_.bandwidth(resource).value);
-      workload_.names.push_back(resource);
-    }
-    return at->second;
   }
 
   const Schedule& schedule_;
   bool full_;
   Schedule expanded_;
-  const Cluster& cluster_;
-  const Router& router_;
   int element_size_;
   Costs costs_;
   Workload workload_;
-  std::unordered_map<ResourceId, int> own_;
-  std::unordered_map<std::uint64_t, int> connections_;
+  FlowWriter writer_;
   std::vector<double> received_;  // bytes by rank, of the round being added
   double bytes_per_element_ = 0;
   std::vector<Transfer> sends_;
-  std::vector<ResourceId> route_;
 };
 
 }  // namespace

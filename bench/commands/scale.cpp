@@ -62,7 +62,8 @@ std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& com
           "Modelled: {} NIC{} a host, batch {}, buckets {}, {}; nothing is fitted to the published figures.",
           rails, rails == 1 ? "" : "s", scaling.batch, to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
-      fmt::format("Computation: {}.", compute.source)};
+      fmt::format("Computation: {}.", compute.source),
+      "Not validated: how far these times are from those of a real cluster has not been measured."};
   const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   for (const std::string& algorithm : algorithms) {

@@ -10,7 +10,7 @@
 
 namespace polyring {
 
-void Transport::meet(const Meeting&, Ticket) { assert(!"nobody can be met here"); }
+void Transport::meet(const Meeting&, Ticket) { assert(false && "nobody can be met here"); }
 
 Memory HostTransport::allocate(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.

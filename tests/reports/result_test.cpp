@@ -211,6 +211,15 @@ TEST(BadResult, EveryMissingKeyIsNamed) {
   }
 }
 
+TEST(BadResult, OneEndOfAnIntervalIsNone) {
+  const json whole = document_of(examples::scale());
+  for (const char* key : {"iteration_low_ms", "iteration_high_ms"}) {
+    json damaged = whole;
+    ASSERT_EQ(damaged["rows"][1].erase(key), 1u);
+    EXPECT_THAT(complaint(damaged.dump()), HasSubstr("one of iteration_low_ms and iteration_high_ms"));
+  }
+}
+
 TEST(BadResult, EveryWrongTypeAndNegativeNumberIsNamed) {
   for (const ResultFile& example : all_examples()) {
     const json whole = document_of(example);

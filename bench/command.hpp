@@ -23,6 +23,7 @@ void add_verify(CommandLine& line);
 void add_allreduce(CommandLine& line);
 void add_train(CommandLine& line);
 void add_scale(CommandLine& line);
+void add_calibrate(CommandLine& line);
 void add_tune(CommandLine& line);
 void add_report(CommandLine& line);
 

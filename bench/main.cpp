@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
   add_train(line);
   add_scale(line);
   add_tune(line);
+  add_calibrate(line);
   add_report(line);
   refuse_empty_words(argc, argv);
   try {

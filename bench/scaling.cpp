@@ -76,12 +76,79 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
   result.nodes = cluster.host_count();
   result.plan = reducer.plan;
   result.bottleneck = reducer.bottleneck;
-  const Step step = run_step(scaling.compute, buckets, scaling.overlap,
-                             [&](std::size_t i) { return reducer.time(buckets[i].elements); });
+  const auto step_with = [&](double slowness) {
+    return run_step(scaling.compute, buckets, scaling.overlap,
+                    [&](std::size_t i) { return slowness * reducer.time(buckets[i].elements); });
+  };
+  const Step step = step_with(1);
+  if (scaling.spread) {
+    result.least = step.total().value / step_with(1 + *scaling.spread).total().value;
+    result.most = step.total().value / step_with(1 / (1 + *scaling.spread)).total().value;
+  }
   result.time = with_stragglers(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus);
   add_feed(scaling.conditions, result.time, limit_of(step), static_cast<double>(gpus) * scaling.batch,
            result.nodes);
   return result;
+}
+
+/// Data parallel and nothing else.
+bool is_plain(const Strategy& strategy) { return strategy.replica_gpus() == 1 && !strategy.independent; }
+
+const TrainRow* find_measured(const ScalingCase& scaling, const std::string& algorithm, int gpus) {
+  for (const TrainRow& row : scaling.measured)
+    if (row.algorithm == algorithm && row.gpus == gpus) return &row;
+  return nullptr;
+}
+
+/// What a measured step and a modelled one say in the same words.
+ScaleRow measured_row(const TrainRow& measured) {
+  ScaleRow row;
+  row.dims = measured.dims;
+  row.lanes = measured.lanes;
+  row.chunk_bytes = measured.chunk_bytes;
+  row.nodes = measured.nodes;
+  row.iteration_ms = measured.iteration_ms.median;
+  row.images_per_second = measured.images_per_second;
+  row.exposed_comm_ms = measured.exposed_comm_ms;
+  row.source = measured.source;
+  return row;
+}
+
+/// Its efficiency_low and _high are parts of the efficiency still.
+ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
+                      int gpus) {
+  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
+  check_memory(scaling.model.name,
+               trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
+               scaling.machine.host(0).gpus.front().memory);
+  const ModelledStep modelled = is_plain(strategy) ? model_step(scaling, algorithm, wishes, gpus)
+                                                   : model_strategy(scaling, strategy, algorithm, wishes,
+                                                                    with_ranks(scaling.machine, gpus));
+  ScaleRow row;
+  if (scaling.strategy) row.strategy = to_text(strategy);
+  row.bubble = modelled.bubble;
+  row.dims = dims_text(modelled.plan.dims);
+  row.lanes = modelled.plan.lanes;
+  row.chunk_bytes = modelled.plan.chunk.value;
+  row.nodes = modelled.nodes;
+  set_step(row, modelled.time);
+  row.images_per_second = gpus * scaling.batch / modelled.time.total.value;
+  row.efficiency_low = modelled.least;
+  row.efficiency_high = modelled.most;
+  row.bottleneck = modelled.bottleneck;
+  row.source = Source::modelled;
+  return row;
+}
+
+void add_published(const ScalingCase& scaling, const std::string& algorithm, std::vector<ScaleRow>& rows) {
+  const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
+  for (ScaleRow& row : rows) {
+    if (!is_plain(for_gpus(scaling.strategy.value_or(Strategy{}), row.gpus))) continue;
+    if (const PublishedPoint* point = find_point(published, row.gpus)) {
+      row.published_speedup = point->speedup;
+      row.published_efficiency = point->efficiency;
+    }
+  }
 }
 
 void refuse_unknown_links(const ScalingCase& scaling) {
@@ -102,56 +169,40 @@ int rails_of(const Machine& host) {
 
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options) {
-  refuse_unknown_links(scaling);
+  // What a calibration was fitted to crossed the links of unknown speed as well.
+  if (!scaling.spread) refuse_unknown_links(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
-  const auto images_per_second = [&](const ModelledStep& modelled, int gpus) {
-    return gpus * scaling.batch / modelled.time.total.value;
-  };
   // Dimensions that were asked for are for one count only, and never for the baseline.
   const PlanWishes wishes = is_vendor(algorithm) ? PlanWishes{} : options.wishes(algorithm);
   PlanWishes free = wishes;
   free.dims.clear();
   free.patterns.clear();
-  const double host_images = images_per_second(model_step(scaling, algorithm, free, host_gpus), host_gpus);
-  const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
+  const TrainRow* measured_host = find_measured(scaling, algorithm, host_gpus);
+  const double host_images =
+      measured_host != nullptr
+          ? measured_host->images_per_second
+          : host_gpus * scaling.batch / model_step(scaling, algorithm, free, host_gpus).time.total.value;
 
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
-    const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
-    check_memory(scaling.model.name,
-                 trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
-                 scaling.machine.host(0).gpus.front().memory);
-    const bool plain = strategy.replica_gpus() == 1 && !strategy.independent;
-    const ModelledStep modelled =
-        plain ? model_step(scaling, algorithm, wishes, gpus)
-              : model_strategy(scaling, strategy, algorithm, wishes, with_ranks(scaling.machine, gpus));
-    ScaleRow row;
-    if (scaling.strategy) row.strategy = to_text(strategy);
-    row.bubble = modelled.bubble;
+    const TrainRow* measured = find_measured(scaling, algorithm, gpus);
+    ScaleRow row =
+        measured != nullptr ? measured_row(*measured) : modelled_row(scaling, algorithm, wishes, gpus);
     row.machine = scaling.name;
     row.model = scaling.model.name;
     row.algorithm = algorithm;
-    row.dims = dims_text(modelled.plan.dims);
-    row.lanes = modelled.plan.lanes;
-    row.chunk_bytes = modelled.plan.chunk.value;
     row.gpus = gpus;
-    row.nodes = modelled.nodes;
     row.batch = scaling.batch;
     row.bucket = to_text(scaling.policy);
     row.overlap = scaling.overlap;
-    set_step(row, modelled.time);
-    row.images_per_second = images_per_second(modelled, gpus);
     row.speedup = row.images_per_second / host_images;
     row.efficiency = row.speedup * host_gpus / gpus;
-    if (const PublishedPoint* point = find_point(plain ? published : nullptr, gpus)) {
-      row.published_speedup = point->speedup;
-      row.published_efficiency = point->efficiency;
-    }
+    for (std::optional<double>* end : {&row.efficiency_low, &row.efficiency_high})
+      if (*end) *end = **end * row.efficiency;
     row.rails = rails_of(scaling.machine.host(0));
-    row.bottleneck = modelled.bottleneck;
-    row.source = Source::modelled;
     rows.push_back(std::move(row));
   }
+  add_published(scaling, algorithm, rows);
   return rows;
 }
 

@@ -26,6 +26,8 @@ struct ScalingCase {
   Conditions conditions;
   std::optional<Strategy> strategy;  // nothing: data parallel
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
+  std::optional<double> spread;      // of allreduce times, as a part of them: what a calibration is off
+  std::vector<TrainRow> measured;    // rows that need not be modelled
   std::vector<int> gpus;
 };
 
@@ -34,17 +36,21 @@ int rails_of(const Machine& host);
 
 struct ModelledStep {
   StepTime time;
+  // With a spread: the throughput where all allreduces are so much slower, or faster, as a part of this
+  // one's.
+  std::optional<double> least;
+  std::optional<double> most;
   Plan plan;  // of the gradients' allreduce
   int nodes = 1;
   std::string bottleneck;        // of the largest bucket's allreduce
   std::optional<double> bubble;  // of a pipeline, as a part of the step
 };
 
-/// The rows of one algorithm, one for each GPU count. The plan is the cheapest for the largest bucket, with
-/// what `options` asks for in its place; `nccl` and `mpi` choose by themselves for each bucket. Speedup is
-/// over one whole host, as published results have it: images per second over those of one host; efficiency is
-/// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
-/// not fill whole hosts, and for links of unknown speed.
+/// The rows of one algorithm, one for each GPU count: measured ones where they are given. The plan is the
+/// cheapest for the largest bucket, with what `options` asks for in its place; `nccl` and `mpi` choose by
+/// themselves for each bucket. Speedup is over one whole host, as published results have it: images per
+/// second over those of one host; efficiency is speedup by hosts, or by the part of a host that is used.
+/// Throws a usage Error for a GPU count that does not fill whole hosts, and for links of unknown speed.
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);
 

@@ -106,6 +106,8 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   visit("bubble", row.bubble, MayBeAbsent{});
   visit("iteration_low_ms", row.iteration_low_ms, MayBeAbsent{});
   visit("iteration_high_ms", row.iteration_high_ms, MayBeAbsent{});
+  visit("efficiency_low", row.efficiency_low, MayBeAbsent{});
+  visit("efficiency_high", row.efficiency_high, MayBeAbsent{});
   visit("feed_GBps", row.feed_GBps, MayBeAbsent{});
   visit("limit", row.limit, MayBeAbsent{});
   visit("rails", row.rails, MayBeAbsent{});

@@ -131,11 +131,16 @@ void check(const Value& value, const TimelineSpan& span) {
   if (span.end_ms < span.begin_ms) value.wrong("ends before it begins");
 }
 
+void check_interval(const Value& value, const char* low, const std::optional<double>& from, const char* high,
+                    const std::optional<double>& to) {
+  if (from.has_value() != to.has_value())
+    value.wrong(fmt::format("has one of {} and {}, and not the other", low, high));
+  if (from.value_or(0) > to.value_or(0)) value.wrong(fmt::format("is not in order: {}, {}", low, high));
+}
+
 void check(const Value& value, const ScaleRow& row) {
-  if (row.iteration_low_ms.has_value() != row.iteration_high_ms.has_value())
-    value.wrong("has one of iteration_low_ms and iteration_high_ms, and not the other");
-  if (row.iteration_low_ms.value_or(0) > row.iteration_high_ms.value_or(0))
-    value.wrong("is not in order: iteration_low_ms, iteration_high_ms");
+  check_interval(value, "iteration_low_ms", row.iteration_low_ms, "iteration_high_ms", row.iteration_high_ms);
+  check_interval(value, "efficiency_low", row.efficiency_low, "efficiency_high", row.efficiency_high);
 }
 
 void check(const Value&, const auto&) {}

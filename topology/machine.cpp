@@ -167,6 +167,8 @@ std::string_view to_text(LinkKind kind) {
       return "pcie";
     case LinkKind::socket_bus:
       return "socket-bus";
+    case LinkKind::memory:
+      return "memory";
   }
   return "?";
 }

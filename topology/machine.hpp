@@ -74,6 +74,7 @@ enum class LinkKind {
   xgmi,
   pcie,
   socket_bus,  // between packages: X-bus, QPI, UPI, Infinity Fabric
+  memory,      // between a process and the package whose memory it uses: see processes.hpp
 };
 
 /// A full-duplex link between two devices of one machine.
@@ -118,7 +119,7 @@ struct Machine {
 };
 
 std::string_view to_text(DeviceKind kind);
-std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket-bus"
+std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket-bus", "memory"
 std::string_view to_text(NicKind kind);   // "infiniband", "ethernet"
 
 }  // namespace polyring

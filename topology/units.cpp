@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -84,6 +85,8 @@ std::string scaled(double value, const std::array<Unit, N>& units) {
 }
 
 }  // namespace
+
+double rounded(double value) { return std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr); }
 
 Bytes parse_bytes(std::string_view text, std::string_view what) {
   double number = 0;

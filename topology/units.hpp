@@ -43,6 +43,9 @@ constexpr Bandwidth gigabytes_per_second(double gigabytes) { return {gigabytes *
 constexpr Bandwidth gigabits_per_second(double gigabits) { return {gigabits * 1e9 / 8}; }
 constexpr Seconds microseconds(double us) { return {us * 1e-6}; }
 
+/// To twelve significant digits: 40e9 / 1e9 and 0.6e-6 / 1e-6 come out as people write them.
+double rounded(double value);
+
 /// `8`, `1K`, `64M`, `2G`, `64KiB`, `64MiB` (all binary, as nccl-tests reads them), `100MB` and `1kB`
 /// (decimal). Throws a usage Error that names `what` for anything else: a sign, a fraction of a byte, more
 /// than 2^63 − 1.

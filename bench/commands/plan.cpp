@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "bench/calibration_file.hpp"
 #include "bench/command.hpp"
 #include "bench/options.hpp"
 #include "collectives/bound.hpp"
@@ -22,7 +23,8 @@ struct PlanCommandOptions {
   PlanOptions plan;
   std::string kind = "float";
   std::string size = "100MB";
-  int ranks = 0;  // 0: those of the machine
+  int ranks = 0;            // 0: those of the machine
+  std::string calibration;  // empty: none
 };
 
 /// What the user asked for is kept; the rest is what is fastest when simulated.
@@ -82,7 +84,9 @@ void print_times(const Price& price, const Simulation& simulation, const Bound& 
 }
 
 ExitCode plan(const PlanCommandOptions& options) {
-  const Cluster machine = options.machine.load();
+  Cluster machine = options.machine.load();
+  if (!options.calibration.empty())
+    machine = calibrated(std::move(machine), read_calibration(options.calibration).calibration);
   const auto dims = options.plan.asked_dims();
   const int ranks = options.ranks != 0 ? options.ranks : dims ? Plan{"", *dims}.ranks() : machine.ranks();
   const Cluster cluster = with_ranks(machine, ranks);
@@ -133,6 +137,9 @@ void add_plan(CommandLine& line) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--size", options->size, "Payload of each rank")->capture_default_str()->type_name("SIZE");
+  app.add_option("--calibration", options->calibration,
+                 "Links as polyring calibrate found them, in place of what is stated")
+      ->type_name("FILE");
 }
 
 }  // namespace polyring

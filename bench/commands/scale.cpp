@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
+#include "bench/calibration_file.hpp"
 #include "bench/command.hpp"
 #include "bench/compute.hpp"
+#include "bench/from_run.hpp"
 #include "bench/mirror.hpp"
 #include "bench/options.hpp"
 #include "bench/record.hpp"
@@ -21,6 +24,7 @@ namespace polyring {
 namespace {
 
 constexpr const char* kDefaultGpus = "4..256";
+constexpr int kMostByDefault = 256;
 
 struct ScaleOptions {
   MachineOptions machine;
@@ -35,38 +39,91 @@ struct ScaleOptions {
   bool overlap = false;
   bool explain = false;
   bool published = false;
+  std::vector<std::string> runs;
+  std::string calibration;
+  bool algorithms_given = false;
   std::string output;
 };
 
+/// A table that is wanted, and what its numbers rest on.
+struct Request {
+  ScalingCase scaling;
+  std::vector<std::string> algorithms;
+  std::string compute_source;
+  std::optional<CalibrationRecord> calibration;
+  std::string measured;  // what was, in a sentence; empty when nothing was
+};
+
+std::vector<Input> inputs_of(const CalibrationRecord& record) {
+  std::vector<Input> inputs;
+  const std::string source =
+      fmt::format("polyring calibrate of {}, {}", record.created, to_text(record.source));
+  for (const LinkFit& fit : record.calibration.links) {
+    inputs.push_back({"calibration",
+                      fmt::format("{}: {} and {}", to_text(fit.link), to_text(fit.latency),
+                                  fit.bandwidth.known()
+                                      ? to_text(fit.bandwidth)
+                                      : fmt::format("{:.1f} % of the stated bandwidth", 100 * fit.share)),
+                      source});
+  }
+  return inputs;
+}
+
 /// Everything that the numbers rest on, each with its source.
-std::vector<Input> inputs_of(const ScalingCase& scaling, const Compute& compute) {
-  std::vector<Input> inputs{{"computation per step", to_text(compute.step.total()), compute.source},
-                            {"gradients",
-                             fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
-                                         scaling.model.gradients.size()),
-                             scaling.model.summary}};
+std::vector<Input> inputs_of(const Request& request) {
+  const ScalingCase& scaling = request.scaling;
+  std::vector<Input> inputs{
+      {"computation per step", to_text(scaling.compute.total()), request.compute_source},
+      {"gradients",
+       fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
+                   scaling.model.gradients.size()),
+       scaling.model.summary}};
   const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
   inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
   for (const Citation& citation : scaling.machine.host(0).citations)
     inputs.push_back({scaling.name, citation.fact, citation.source});
   for (const Citation& citation : scaling.machine.fabric.citations)
     inputs.push_back({"fabric", citation.fact, citation.source});
+  for (const std::string& algorithm : request.algorithms) {
+    if (!is_vendor(algorithm)) continue;
+    for (const Citation& citation : vendor_inputs(scaling, algorithm))
+      inputs.push_back({algorithm, citation.fact, citation.source});
+  }
+  if (request.calibration) {
+    const std::vector<Input> of_calibration = inputs_of(*request.calibration);
+    inputs.insert(inputs.end(), of_calibration.begin(), of_calibration.end());
+  }
   return inputs;
 }
 
-std::vector<std::string> notes_of(const ScalingCase& scaling, const Compute& compute,
-                                  const std::vector<std::string>& algorithms) {
+/// How far the modelled times can be trusted.
+std::vector<std::string> trust_notes(const Request& request) {
+  if (!request.calibration)
+    return {"Not validated: how far these times are from those of a real cluster has not been measured."};
+  std::vector<std::string> notes{note_of(*request.calibration)};
+  const int most = request.calibration->calibration.range.most_ranks;
+  if (request.scaling.gpus.back() > most) {
+    notes.push_back(
+        fmt::format("Beyond {} ranks nothing was measured: there these errors are not known to hold.", most));
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_of(const Request& request) {
+  const ScalingCase& scaling = request.scaling;
   const int rails = rails_of(scaling.machine.host(0));
   std::vector<std::string> notes{
       fmt::format(
           "Modelled: {} NIC{} a host, batch {}, buckets {}, {}; nothing is fitted to the published figures.",
           rails, rails == 1 ? "" : "s", scaling.batch, to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
-      fmt::format("Computation: {}.", compute.source),
-      "Not validated: how far these times are from those of a real cluster has not been measured."};
+      fmt::format("Computation: {}.", request.compute_source)};
+  if (!request.measured.empty()) notes.push_back(request.measured);
+  const std::vector<std::string> trust = trust_notes(request);
+  notes.insert(notes.end(), trust.begin(), trust.end());
   const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
-  for (const std::string& algorithm : algorithms) {
+  for (const std::string& algorithm : request.algorithms) {
     if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
       notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
     }
@@ -126,9 +183,9 @@ std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOpti
 }
 
 /// NCCL and MPI choose their own plans.
-void check_algorithms(const PlanOptions& plan) {
+void check_algorithms(const std::vector<std::string>& algorithms, const PlanOptions& plan) {
   bool all_vendors = true;
-  for (const std::string& algorithm : plan.algorithms) {
+  for (const std::string& algorithm : algorithms) {
     if (is_vendor(algorithm)) continue;
     find_algorithm(algorithm);
     all_vendors = false;
@@ -140,43 +197,81 @@ void check_algorithms(const PlanOptions& plan) {
   }
 }
 
-ExitCode scale(const ScaleOptions& options, const std::string& command) {
-  if (!options.output.empty()) check_writable(options.output);
-  if (options.published) return show_published(options, command);
-  ScalingCase scaling;
+/// The measured counts, and then twice as many again and again.
+std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
+  std::set<int> counts;
+  for (const TrainRow& row : measured) counts.insert(row.gpus);
+  for (int next = 2 * *counts.rbegin(); next <= kMostByDefault; next *= 2) counts.insert(next);
+  return {counts.begin(), counts.end()};
+}
+
+Request request_from_runs(const ScaleOptions& options) {
+  MeasuredTraining training = measured_training(options.runs);
+  if (options.calibration.empty()) {
+    usage_error(
+        "of the links of these hosts too little is known to model more of them; fit them with polyring "
+        "calibrate, and give --calibration");
+  }
+  Request request;
+  request.measured = note_of(training, options.runs);
+  request.scaling = std::move(training.scaling);
+  request.algorithms = options.algorithms_given ? options.plan.algorithms : training.algorithms;
+  request.compute_source = training.compute_source;
+  if (options.gpus.empty()) request.scaling.gpus = counts_from(request.scaling.measured);
+  return request;
+}
+
+Request request_of_machine(const ScaleOptions& options) {
+  Request request;
+  ScalingCase& scaling = request.scaling;
   scaling.machine = options.machine.load();
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = make_model(options.compute.model);
   scaling.batch = options.compute.batch;
   scaling.policy = parse_bucket_policy(options.bucket);
   scaling.overlap = options.overlap;
-  scaling.kind = parse_element_kind(options.kind);
-  scaling.conditions = options.conditions.resolve(scaling.model.name);
-  scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
-  scaling.micro_batches = options.micro_batches;
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
   const Compute compute = options.compute.resolve(scaling.model, host.gpus.front().model);
   scaling.compute = compute.step;
-  check_algorithms(options.plan);
+  request.compute_source = compute.source;
+  request.algorithms = options.plan.algorithms;
+  return request;
+}
 
+Request request_of(const ScaleOptions& options) {
+  Request request = options.runs.empty() ? request_of_machine(options) : request_from_runs(options);
+  ScalingCase& scaling = request.scaling;
+  scaling.kind = parse_element_kind(options.kind);
+  scaling.conditions = options.conditions.resolve(scaling.model.name);
+  if (scaling.gpus.empty())
+    scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
+  scaling.micro_batches = options.micro_batches;
+  check_algorithms(request.algorithms, options.plan);
+  if (!options.calibration.empty()) {
+    request.calibration = read_calibration(options.calibration);
+    scaling.machine = calibrated(std::move(scaling.machine), request.calibration->calibration);
+    scaling.spread = request.calibration->calibration.error().spread;
+  }
+  return request;
+}
+
+ExitCode scale(const ScaleOptions& options, const std::string& command) {
+  if (!options.output.empty()) check_writable(options.output);
+  if (options.published) return show_published(options, command);
+  const Request request = request_of(options);
   std::vector<ScaleRow> rows;
-  const std::vector<ScalingCase> cases = by_strategy(scaling, options);
-  for (const std::string& algorithm : options.plan.algorithms) {
+  const std::vector<ScalingCase> cases = by_strategy(request.scaling, options);
+  for (const std::string& algorithm : request.algorithms) {
     for (const ScalingCase& at : cases) {
       const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, options.plan);
       rows.insert(rows.end(), of_case.begin(), of_case.end());
     }
   }
-  ResultFile result = describe_run(command, &scaling.machine, nullptr);
-  result.inputs = inputs_of(scaling, compute);
-  for (const std::string& algorithm : options.plan.algorithms) {
-    if (!is_vendor(algorithm)) continue;
-    for (const Citation& citation : vendor_inputs(scaling, algorithm))
-      result.inputs.push_back({algorithm, citation.fact, citation.source});
-  }
-  result.notes = notes_of(scaling, compute, options.plan.algorithms);
+  ResultFile result = describe_run(command, &request.scaling.machine, nullptr);
+  result.inputs = inputs_of(request);
+  result.notes = notes_of(request);
   for (const ScalingCase& at : cases)
     if (at.strategy) result.notes.push_back(note_of(at, for_gpus(*at.strategy, at.gpus.back())));
   fmt::print("{}\n", scale_table(rows).text());
@@ -198,8 +293,12 @@ void add_scale(CommandLine& line) {
       "--filesystem 500GB/s --jitter 5%\n"
       "  polyring scale --machine dgx-a100 --model gpt2-xl --batch 8 --compute-ms 900 --gpus 8,64 "
       "--algorithm "
-      "multi-ring --strategy pipeline=4 --strategy intra-model=8",
-      [options, &line] { return scale(*options, line.text); });
+      "multi-ring --strategy pipeline=4 --strategy intra-model=8\n"
+      "  polyring scale --from-run 2hosts.json --from-run 4hosts.json --calibration calibration.json",
+      [options, &line] {
+        options->algorithms_given = line.app.get_subcommand("scale")->count("--algorithm") > 0;
+        return scale(*options, line.text);
+      });
   options->machine.add_to(app);
   options->compute.add_to(app);
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
@@ -224,12 +323,24 @@ void add_scale(CommandLine& line) {
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()
       ->type_name("TYPE");
+  auto* runs = app.add_option("--from-run", options->runs,
+                              "Results of polyring train: what was measured, and from it more hosts like "
+                              "those; may be repeated")
+                   ->allow_extra_args(false)
+                   ->type_name("FILE");
+  for (const char* of_run : {"--machine", "--from", "--rails", "--model", "--batch", "--compute-ms", "--gpu",
+                             "--bucket", "--overlap", "--strategy"}) {
+    runs->excludes(app.get_option(of_run));
+  }
+  app.add_option("--calibration", options->calibration,
+                 "Links as polyring calibrate found them, in place of what is stated; with its error")
+      ->type_name("FILE");
   auto* published =
       app.add_flag("--published", options->published,
                    "Every published result beside the model, for each combination of what was not "
                    "published: rails, overlap, batch");
   for (const char* own : {"--machine", "--from", "--rails", "--model", "--batch", "--algorithm", "--gpus",
-                          "--bucket", "--overlap"}) {
+                          "--bucket", "--overlap", "--from-run", "--calibration"}) {
     published->excludes(app.get_option(own));
   }
   app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");

@@ -36,6 +36,14 @@ def draw_lines(axes, series, colours, key):
                   **style.point_style(source, colours[label]))
 
 
+def draw_band(axes, series, colours):
+    """What a calibrated model may be off."""
+    for (label, _), rows in series.items():
+        known = sorted((row["gpus"], row["efficiency_low"], row["efficiency_high"]) for row in rows if "efficiency_low" in row)
+        if known:
+            axes.fill_between(*zip(*known), color=colours[label], alpha=0.18, linewidth=0, zorder=1.5)
+
+
 def draw_published(axes, rows, key):
     points = published_points(rows, key)
     if points:
@@ -60,6 +68,7 @@ def draw_speedup(axes, rows, series, colours):
 
 def draw_efficiency(axes, rows, series, colours):
     draw_ideal(axes, sorted({row["gpus"] for row in rows}), lambda count: 1)
+    draw_band(axes, series, colours)
     draw_lines(axes, series, colours, "efficiency")
     draw_published(axes, rows, "published_efficiency")
     shown = [row["efficiency"] for row in rows]

@@ -11,6 +11,7 @@
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
 #include "topology/path.hpp"
+#include "topology/processes.hpp"
 
 namespace polyring {
 namespace {
@@ -70,9 +71,9 @@ Staging stage(const Machine& machine, Bytes payload) {
     const int package = packages[index(gpu)];
     const Bandwidth memory = machine.packages[index(package)].memory_bandwidth;
     const double share = memory.value / processes[index(package)];
-    view.gpus[index(gpu)].name = fmt::format("process{}", gpu);
+    view.gpus[index(gpu)].name = process_name(gpu);
     view.links.push_back(
-        {{DeviceKind::gpu, gpu}, {DeviceKind::package, package}, LinkKind::socket_bus, {share / 2}, {}});
+        {{DeviceKind::gpu, gpu}, {DeviceKind::package, package}, LinkKind::memory, {share / 2}, {}});
     if (!memory.known()) continue;
     result.copy = std::max(result.copy, Seconds{bytes / share});
     const Bandwidth reduction{share / 3};

@@ -162,6 +162,8 @@ ResultFile scale() {
     ScaleRow fed = scale_row("parameter-server", 4 << step, 3 + 24.0 * step, Source::modelled);
     fed.iteration_low_ms = 0.98 * fed.iteration_ms;
     fed.iteration_high_ms = 1.02 * fed.iteration_ms;
+    fed.efficiency_low = 0.97 * fed.efficiency;
+    fed.efficiency_high = 1.02 * fed.efficiency;
     fed.feed_GBps = 0.11e-3 * fed.images_per_second;
     fed.rails = 2;
     fed.bottleneck = "host 0: mlx5_0 out, busy 95 % of the time";

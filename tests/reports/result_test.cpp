@@ -72,7 +72,8 @@ TEST(Result, WithoutRowsOrOptionalValuesIsReadAsItWasWritten) {
 
 TEST(Result, OfARowWithoutConditionsIsWrittenAsItAlwaysWas) {
   const json rows = document_of(examples::scale())["rows"];
-  for (const char* key : {"iteration_low_ms", "iteration_high_ms", "feed_GBps", "limit"}) {
+  for (const char* key :
+       {"iteration_low_ms", "iteration_high_ms", "efficiency_low", "efficiency_high", "feed_GBps", "limit"}) {
     EXPECT_FALSE(rows[0].contains(key)) << key;
     EXPECT_TRUE(rows[1].contains(key)) << key;
   }
@@ -187,8 +188,16 @@ TEST(BadResult, ThatIsMissingOrAFolderIsRefused) {
 
 /// What only some scaling rows have.
 bool may_be_absent(const std::string& key) {
-  const std::set<std::string> keys{"iteration_low_ms", "iteration_high_ms", "feed_GBps", "limit", "rails",
-                                   "bottleneck",       "strategy",          "bubble"};
+  const std::set<std::string> keys{"iteration_low_ms",
+                                   "iteration_high_ms",
+                                   "efficiency_low",
+                                   "efficiency_high",
+                                   "feed_GBps",
+                                   "limit",
+                                   "rails",
+                                   "bottleneck",
+                                   "strategy",
+                                   "bubble"};
   return keys.contains(key);
 }
 
@@ -213,10 +222,14 @@ TEST(BadResult, EveryMissingKeyIsNamed) {
 
 TEST(BadResult, OneEndOfAnIntervalIsNone) {
   const json whole = document_of(examples::scale());
-  for (const char* key : {"iteration_low_ms", "iteration_high_ms"}) {
-    json damaged = whole;
-    ASSERT_EQ(damaged["rows"][1].erase(key), 1u);
-    EXPECT_THAT(complaint(damaged.dump()), HasSubstr("one of iteration_low_ms and iteration_high_ms"));
+  for (const std::string ends : {"iteration_low_ms iteration_high_ms", "efficiency_low efficiency_high"}) {
+    const std::string low = ends.substr(0, ends.find(' '));
+    const std::string high = ends.substr(ends.find(' ') + 1);
+    for (const std::string& key : {low, high}) {
+      json damaged = whole;
+      ASSERT_EQ(damaged["rows"][1].erase(key), 1u);
+      EXPECT_THAT(complaint(damaged.dump()), HasSubstr("one of " + low + " and " + high));
+    }
   }
 }
 

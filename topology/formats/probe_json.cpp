@@ -1,6 +1,5 @@
 #include "topology/formats/probe_json.hpp"
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "topology/error.hpp"
@@ -10,9 +9,6 @@ namespace polyring {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Twelve significant digits: 40e9 / 1e9 and 0.6e-6 / 1e-6 come out as people write them.
-double rounded(double value) { return std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr); }
 
 Json gigabytes(Bandwidth bandwidth) {
   return bandwidth.known() ? Json(rounded(bandwidth.gigabytes_per_second())) : Json(nullptr);

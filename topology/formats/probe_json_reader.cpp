@@ -173,7 +173,8 @@ void read_links(const Object& object, Machine& machine) {
     return found->second;
   };
   each(object, "links", [&](const Object& link) {
-    constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi, LinkKind::pcie, LinkKind::socket_bus};
+    constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi, LinkKind::pcie, LinkKind::socket_bus,
+                                LinkKind::memory};
     machine.links.push_back({device(link, "from"), device(link, "to"), kind_of(link, kKinds),
                              bandwidth(link, "GBps"), latency(link, "latency_us")});
   });

@@ -1,0 +1,36 @@
+// The file in which `polyring calibrate` keeps what it found: JSON.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reports/result.hpp"
+#include "simulation/calibration.hpp"
+
+namespace polyring {
+
+/// A calibration, and how it came about.
+struct CalibrationRecord {
+  std::string created;                  // ISO 8601, UTC
+  std::string command;                  // the command line
+  Source source = Source::measured;     // emulated when any of the runs was
+  std::vector<std::string> fitted_to;   // each run: its file, and what ran
+  std::vector<std::string> checked_on;  // likewise
+  Calibration calibration;
+};
+
+std::string calibration_text(const CalibrationRecord& record);
+
+/// Throws a usage Error that names `file` unless `text` is of this format and no newer version, and every
+/// number makes sense.
+CalibrationRecord parse_calibration(const std::string& text, const std::string& file);
+
+/// The same from a file. Throws as read_file() does, too.
+CalibrationRecord read_calibration(const std::filesystem::path& path);
+
+/// "Calibrated on 24 emulated times of up to 16 ranks; at 60 others …": what is to be said where a table
+/// rests on it.
+std::string note_of(const CalibrationRecord& record);
+
+}  // namespace polyring

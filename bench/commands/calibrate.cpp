@@ -1,0 +1,171 @@
+// polyring calibrate: what the links of a cluster do, from allreduces that were measured on it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "bench/calibration_file.hpp"
+#include "bench/calibration_points.hpp"
+#include "bench/command.hpp"
+#include "reports/files.hpp"
+#include "reports/tables.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+struct CalibrateOptions {
+  std::vector<std::string> runs;
+  std::vector<std::string> checks;
+  std::string output;
+  bool points = false;
+};
+
+std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
+
+std::string with_error(const std::string& value, const std::optional<double>& error) {
+  return error ? fmt::format("{} ± {}", value, percent(*error)) : value + ", not told by these runs";
+}
+
+struct Runs {
+  std::vector<ResultFile> files;
+  std::vector<MeasuredRun> runs;
+  std::vector<MeasuredPoint> points;  // of all
+};
+
+Runs read_runs(const std::vector<std::string>& paths) {
+  Runs all;
+  for (const std::string& path : paths) {
+    all.files.push_back(read_result(path));
+    all.runs.push_back(measured_run(path, all.files.back()));
+    const std::vector<MeasuredPoint>& points = all.runs.back().points;
+    all.points.insert(all.points.end(), points.begin(), points.end());
+  }
+  return all;
+}
+
+/// A run that is given twice would be told as its own check.
+void refuse_the_same(const Runs& fitted, const Runs& checked) {
+  for (std::size_t i = 0; i < fitted.files.size(); ++i) {
+    for (std::size_t j = 0; j < checked.files.size(); ++j) {
+      if (fitted.files[i] == checked.files[j]) {
+        usage_error("'{}' is fitted to and '{}' checked on, but they are the same run; check on another",
+                    fitted.runs[i].file, checked.runs[j].file);
+      }
+    }
+  }
+}
+
+Table links_table(const Calibration& calibration) {
+  Table table({{"", "link", "", Align::left},
+               {"", "latency", "", Align::left},
+               {"", "bandwidth for payload", "", Align::left}});
+  for (const LinkFit& fit : calibration.links) {
+    const std::string bandwidth = fit.bandwidth.known()
+                                      ? to_text(fit.bandwidth)
+                                      : fmt::format("{} of what is stated", percent(fit.share));
+    table.add_row({std::string(to_text(fit.link)), with_error(to_text(fit.latency), fit.latency_error),
+                   with_error(bandwidth, fit.bandwidth_error)});
+  }
+  return table;
+}
+
+void add_errors(Table& table, const std::string& role, const Runs& runs, const Calibration& calibration) {
+  for (const MeasuredRun& run : runs.runs) {
+    std::vector<double> predicted;
+    std::vector<double> measured;
+    std::size_t worst = 0;
+    const auto off = [&](std::size_t i) { return std::abs(predicted[i] / measured[i] - 1); };
+    for (std::size_t i = 0; i < run.points.size(); ++i) {
+      predicted.push_back(predict(run.points[i], calibration).value);
+      measured.push_back(run.points[i].time.value);
+      if (off(i) > off(worst)) worst = i;
+    }
+    const PredictionError error = prediction_error(predicted, measured);
+    table.add_row({role, run.file, run.where, std::string(to_text(run.source)),
+                   fmt::format("{}", error.points), percent(error.mean),
+                   fmt::format("{:+.1f} %", 100 * (predicted[worst] / measured[worst] - 1)),
+                   run.points[worst].name});
+  }
+}
+
+Table points_table(const std::vector<const Runs*>& all, const Calibration& calibration) {
+  Table table({{"", "run", "", Align::left},
+               {"", "allreduce", "", Align::left},
+               {"", "measured", "us"},
+               {"", "predicted", "us"},
+               {"", "off", "%"}});
+  for (const Runs* runs : all) {
+    for (const MeasuredRun& run : runs->runs) {
+      table.add_gap();
+      for (const MeasuredPoint& point : run.points) {
+        const double predicted = predict(point, calibration).value;
+        table.add_row({run.where, point.name, fmt::format("{:.1f}", point.time.value * 1e6),
+                       fmt::format("{:.1f}", predicted * 1e6),
+                       fmt::format("{:+.1f}", 100 * (predicted / point.time.value - 1))});
+      }
+    }
+  }
+  return table;
+}
+
+std::vector<std::string> names_of(const Runs& runs) {
+  std::vector<std::string> names;
+  for (const MeasuredRun& run : runs.runs) names.push_back(fmt::format("{}: {}", run.file, run.where));
+  return names;
+}
+
+ExitCode calibrate_from(const CalibrateOptions& options, const std::string& command) {
+  if (!options.output.empty()) check_writable(options.output);
+  const Runs fitted = read_runs(options.runs);
+  const Runs checked = read_runs(options.checks);
+  refuse_the_same(fitted, checked);
+
+  CalibrationRecord record;
+  record.created = iso_time_now();
+  record.command = command;
+  record.fitted_to = names_of(fitted);
+  record.checked_on = names_of(checked);
+  for (const Runs* runs : {&fitted, &checked})
+    for (const MeasuredRun& run : runs->runs)
+      if (run.source == Source::emulated) record.source = Source::emulated;
+  record.calibration = with_check(calibrate(fitted.points), checked.points);
+
+  Table errors({{"", "", "", Align::left},
+                {"", "run", "", Align::left},
+                {"", "ranks", "", Align::left},
+                {"", "source", "", Align::left},
+                {"", "times", ""},
+                {"error", "mean", ""},
+                {"error", "worst", ""},
+                {"", "at", "", Align::left}});
+  add_errors(errors, "fitted", fitted, record.calibration);
+  add_errors(errors, "checked", checked, record.calibration);
+  fmt::print("{}\n{}\n", links_table(record.calibration).text(), errors.text());
+  if (options.points) fmt::print("{}\n", points_table({&fitted, &checked}, record.calibration).text());
+  fmt::print("{}\n", note_of(record));
+  if (!options.output.empty())
+    fmt::print("\nWritten to {}\n", create_file(options.output, calibration_text(record)).string());
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_calibrate(CommandLine& line) {
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::App& app = add_subcommand(
+      line, "calibrate", "Fit latency and bandwidth of the links to measured allreduces, for plan and scale",
+      "polyring calibrate 2hosts.json 4hosts.json --check 8hosts.json -o calibration.json\n"
+      "  polyring scale --machine minsky --calibration calibration.json",
+      [options, &line] { return calibrate_from(*options, line.text); });
+  app.add_option("RUNS", options->runs, "Results of polyring allreduce (-J), of several sizes and algorithms")
+      ->required()
+      ->type_name("FILE…");
+  app.add_option("--check", options->checks,
+                 "Other results, which it is not fitted to: the error of its predictions is said and kept")
+      ->type_name("FILE…");
+  app.add_flag("--points", options->points, "Also each time, measured and predicted");
+  app.add_option("-o,--output", options->output, "Write the calibration here, as JSON")->type_name("FILE");
+}
+
+}  // namespace polyring

@@ -1,0 +1,99 @@
+#include "simulation/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace polyring {
+namespace {
+
+void apply(const LinkFit& fit, Bandwidth& bandwidth) {
+  bandwidth = bandwidth.known() ? fit.share * bandwidth : fit.bandwidth;
+}
+
+void apply(const Calibration& calibration, Machine& machine) {
+  for (Link& link : machine.links) {
+    const LinkFit* fit = calibration.find(class_of(link.kind));
+    if (fit == nullptr) continue;
+    apply(*fit, link.bandwidth);
+    link.latency = fit->latency;
+  }
+  const LinkFit* network = calibration.find(LinkClass::network);
+  if (network == nullptr) return;
+  for (Nic& nic : machine.nics)
+    for (Port& port : nic.ports) apply(*network, port.bandwidth);
+}
+
+void apply(const Calibration& calibration, Fabric& fabric) {
+  const LinkFit* network = calibration.find(LinkClass::network);
+  const LinkFit* uplink = calibration.find(LinkClass::uplink);
+  if (network != nullptr) fabric.latency = network->latency;
+  if (uplink != nullptr) fabric.spine_latency = uplink->latency;
+  if (uplink == nullptr) uplink = network;
+  if (uplink != nullptr && fabric.leaf_uplink.known()) apply(*uplink, fabric.leaf_uplink);
+}
+
+}  // namespace
+
+LinkClass class_of(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::nvlink:
+      return LinkClass::nvlink;
+    case LinkKind::xgmi:
+      return LinkClass::xgmi;
+    case LinkKind::pcie:
+      return LinkClass::pcie;
+    case LinkKind::socket_bus:
+      return LinkClass::socket_bus;
+    case LinkKind::memory:
+      break;
+  }
+  return LinkClass::memory;
+}
+
+std::string_view to_text(LinkClass link) {
+  switch (link) {
+    case LinkClass::memory:
+      return to_text(LinkKind::memory);
+    case LinkClass::nvlink:
+      return to_text(LinkKind::nvlink);
+    case LinkClass::xgmi:
+      return to_text(LinkKind::xgmi);
+    case LinkClass::pcie:
+      return to_text(LinkKind::pcie);
+    case LinkClass::socket_bus:
+      return to_text(LinkKind::socket_bus);
+    case LinkClass::network:
+      return "network";
+    case LinkClass::uplink:
+      return "uplink";
+  }
+  return "?";
+}
+
+const LinkFit* Calibration::find(LinkClass link) const {
+  const auto found =
+      std::find_if(links.begin(), links.end(), [&](const LinkFit& fit) { return fit.link == link; });
+  return found == links.end() ? nullptr : &*found;
+}
+
+PredictionError prediction_error(const std::vector<double>& predicted, const std::vector<double>& measured) {
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < predicted.size(); ++i)
+    errors.push_back(std::abs(predicted[i] / measured[i] - 1));
+  std::sort(errors.begin(), errors.end());
+  PredictionError result;
+  result.points = static_cast<int>(errors.size());
+  for (const double error : errors) result.mean += error / static_cast<double>(errors.size());
+  result.worst = errors.back();
+  const auto rank = static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(errors.size())));
+  result.spread = errors[rank - 1];
+  return result;
+}
+
+Cluster calibrated(Cluster cluster, const Calibration& calibration) {
+  for (HostGroup& group : cluster.groups) apply(calibration, group.machine);
+  apply(calibration, cluster.fabric);
+  return cluster;
+}
+
+}  // namespace polyring

@@ -1,0 +1,94 @@
+"""polyring calibrate on runs of this machine, and tables of scale that rest on it."""
+
+import json
+
+from program import ProgramTest, main
+
+
+class Calibrate(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        for name, ranks in (("two", 2), ("three", 3)):
+            self.succeed("allreduce", "-b", "1K", "-e", "1M", "-f", "32", "-n", "5", "--algorithm", "multi-ring,ring,mpi",
+                         "-J", f"{name}.json", ranks=ranks)
+
+    def calibrate(self, *words):
+        out = self.succeed("calibrate", *words, "-o", "calibration.json")
+        return out, json.loads((self.folder / "calibration.json").read_text(encoding="utf-8"))
+
+    def train(self):
+        self.succeed("train", "--compute-ms", "5", "-n", "3", "--bucket", "fused:16MiB", "--algorithm", "multi-ring,mpi",
+                     "-J", "train.json", ranks=2)
+
+    def test_fits_one_run_and_is_checked_on_another(self):
+        out, kept = self.calibrate("two.json", "--check", "three.json", "--points")
+        self.assertEqual((kept["source"], [link["link"] for link in kept["links"]]), ("measured", ["memory"]))
+        self.assertEqual(kept["fitted_to"], ["two.json: 2 ranks on 1 host"])
+        # Two algorithms of ours, three sizes, out of place and in place.
+        self.assertEqual((kept["fitted"]["points"], kept["checked"]["points"]), (12, 12))
+        self.assertEqual((kept["range"]["most_ranks"], kept["range"]["largest_bytes"]), (3, 1 << 20))
+        self.assertIn("ring of 1MiB in place", out)
+        self.assertIn("at 12 others it is off by", out)
+
+    def test_a_run_is_no_check_of_itself(self):
+        (self.folder / "copy.json").write_bytes((self.folder / "two.json").read_bytes())
+        self.refused("calibrate", "two.json", "--check", "copy.json", "-o", "c.json", naming="they are the same run")
+        self.refused("calibrate", "two.json", "three.json", "--check", "three.json", naming="they are the same run")
+
+    def test_what_cannot_be_calibrated_on(self):
+        self.succeed("scale", "--machine", "minsky", "--algorithm", "ring", "--gpus", "4", "-J", "scale.json")
+        self.refused("calibrate", "scale.json", naming="is a result of polyring scale")
+        self.refused("calibrate", "none.json", naming="none.json")
+        vendor = json.loads((self.folder / "two.json").read_text(encoding="utf-8"))
+        vendor["rows"] = [row for row in vendor["rows"] if row["algorithm"] == "mpi"]
+        (self.folder / "vendor.json").write_text(json.dumps(vendor), encoding="utf-8")
+        self.refused("calibrate", "vendor.json", naming="only of vendors' calls")
+        scattered = json.loads((self.folder / "three.json").read_text(encoding="utf-8"))
+        scattered["placement"][1]["host"] = "elsewhere"
+        (self.folder / "scattered.json").write_text(json.dumps(scattered), encoding="utf-8")
+        self.refused("calibrate", "scattered.json", naming="not numbered one after another")
+        self.refused("scale", "--machine", "minsky", "--calibration", "two.json", naming="is no calibration")
+
+    def test_a_table_says_what_it_rests_on(self):
+        self.calibrate("two.json", "three.json")
+        out = self.succeed("scale", "--machine", "minsky", "--algorithm", "multi-ring", "--gpus", "4,8", "--calibration",
+                           "calibration.json", "-J", "scale.json")
+        self.assertNotIn("Not validated", out)
+        self.assertIn("Beyond 3 ranks nothing was measured", out)
+        for row in json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))["rows"]:
+            self.assertLessEqual(row["efficiency_low"], row["efficiency"])
+            self.assertLessEqual(row["efficiency"], row["efficiency_high"])
+        self.assertIn("modelled time", self.succeed("plan", "--machine", "minsky", "--calibration", "calibration.json"))
+
+    def test_a_table_begins_with_what_was_measured(self):
+        self.calibrate("two.json", "three.json")
+        self.train()
+        out = self.succeed("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "1,2",
+                           "-J", "scale.json")
+        self.assertIn("Measured: 2 ranks (train.json)", out)
+        rows = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))["rows"]
+        self.assertEqual([(row["gpus"], row["source"], row["algorithm"]) for row in rows],
+                         [(1, "modelled", "multi-ring"), (2, "measured", "multi-ring")])
+        trained = json.loads((self.folder / "train.json").read_text(encoding="utf-8"))["rows"][0]
+        self.assertAlmostEqual(rows[1]["iteration_ms"], trained["iteration_ms"]["median"])
+        # The baseline is a whole host, and that was measured.
+        self.assertAlmostEqual(rows[1]["speedup"], 1)
+        self.assertAlmostEqual(rows[0]["iteration_ms"], 5)
+
+    def test_what_cannot_be_gone_on_from(self):
+        self.train()
+        self.refused("scale", "--from-run", "train.json", naming="give --calibration")
+        self.refused("scale", "--from-run", "two.json", naming="is a result of polyring allreduce")
+        self.refused("scale", "--from-run", "train.json", "--machine", "minsky", naming="--machine")
+        other = json.loads((self.folder / "train.json").read_text(encoding="utf-8"))
+        for row in other["rows"]:
+            row["batch"] += 1
+        (self.folder / "other.json").write_text(json.dumps(other), encoding="utf-8")
+        self.refused("scale", "--from-run", "train.json", "--from-run", "other.json", naming="not of one model")
+        other["rows"] = [row for row in other["rows"] if row["algorithm"] == "mpi"]
+        (self.folder / "other.json").write_text(json.dumps(other), encoding="utf-8")
+        self.refused("scale", "--from-run", "other.json", naming="only steps of vendors")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+#include "bench/calibration_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::HasSubstr;
+
+CalibrationRecord record() {
+  CalibrationRecord record;
+  record.created = "2026-03-01T12:00:00Z";
+  record.command = "polyring calibrate a.json --check b.json";
+  record.source = Source::emulated;
+  record.fitted_to = {"a.json: 4 ranks on 2 hosts"};
+  record.checked_on = {"b.json: 9 ranks on 3 hosts"};
+  Calibration& calibration = record.calibration;
+  calibration.links = {{LinkClass::memory, microseconds(4), gigabytes_per_second(3), 1, 0.05, {}},
+                       {LinkClass::network, microseconds(90), {}, 0.94, {}, 0.01}};
+  calibration.fitted = {24, 0.02, 0.05, 0.04};
+  calibration.checked = {30, 0.03, 0.12, 0.08};
+  calibration.range = {16, 4, {65536}, {16 << 20}};
+  return record;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_calibration(text, "a file");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("'a file'"));
+    return error.what();
+  }
+  ADD_FAILURE() << "was not refused: " << text;
+  return {};
+}
+
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = calibration_text(record());
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(CalibrationFile, IsReadAsItWasWritten) {
+  const std::string text = calibration_text(record());
+  EXPECT_EQ(calibration_text(parse_calibration(text, "a file")), text);
+  CalibrationRecord unchecked = record();
+  unchecked.calibration.checked.reset();
+  const CalibrationRecord read = parse_calibration(calibration_text(unchecked), "a file");
+  EXPECT_FALSE(read.calibration.checked);
+  EXPECT_EQ(read.calibration.find(LinkClass::network)->bandwidth_error, 0.01);
+  EXPECT_FALSE(read.calibration.find(LinkClass::memory)->bandwidth_error);
+}
+
+TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
+  for (const char* text : {"", "[]", "{}", "{\"format\": \"polyring-result\"}", "\xff\xfe"})
+    EXPECT_THAT(refusal(text), HasSubstr("is no calibration, or damaged"));
+  EXPECT_THAT(refusal(changed("\"version\": 1", "\"version\": 2")), HasSubstr("of version 2"));
+  EXPECT_THAT(refusal(changed("\"network\"", "\"pigeons\"")), HasSubstr("no links of kind 'pigeons'"));
+  EXPECT_THAT(refusal(changed("\"share\": 0.94", "\"share\": -0.94")), HasSubstr("share is -0.94"));
+  EXPECT_THAT(refusal(changed("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));
+  EXPECT_THAT(refusal(changed("\"share\": 0.94", "\"share\": 1e400")), HasSubstr("damaged"));
+  EXPECT_THAT(refusal(changed("\"most_ranks\": 16", "\"most_ranks\": 0")), HasSubstr("most_ranks is 0"));
+  EXPECT_THAT(refusal(changed("\"emulated\"", "\"modelled\"")), HasSubstr("its source is 'modelled'"));
+  EXPECT_THAT(refusal(changed("\"fitted\":", "\"fated\":")), HasSubstr("damaged"));
+}
+
+TEST(CalibrationFile, SaysWhatItsPredictionsAreWorth) {
+  EXPECT_EQ(
+      note_of(record()),
+      "Calibrated on 24 emulated times of up to 16 ranks; at 30 others it is off by 3.0 % on average, at "
+      "worst by 12.0 %.");
+  CalibrationRecord unchecked = record();
+  unchecked.calibration.checked.reset();
+  EXPECT_THAT(note_of(unchecked), HasSubstr("not checked on any others"));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -160,10 +160,10 @@ void add_calibrate(CommandLine& line) {
       [options, &line] { return calibrate_from(*options, line.text); });
   app.add_option("RUNS", options->runs, "Results of polyring allreduce (-J), of several sizes and algorithms")
       ->required()
-      ->type_name("FILE…");
+      ->type_name("FILE");
   app.add_option("--check", options->checks,
                  "Other results, which it is not fitted to: the error of its predictions is said and kept")
-      ->type_name("FILE…");
+      ->type_name("FILE");
   app.add_flag("--points", options->points, "Also each time, measured and predicted");
   app.add_option("-o,--output", options->output, "Write the calibration here, as JSON")->type_name("FILE");
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "collectives/catalogue.hpp"
+#include "simulation/in_network.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
 #include "topology/formats/read_cluster.hpp"
@@ -39,6 +40,8 @@ Cluster MachineOptions::load() const {
 std::string MachineOptions::name(const Cluster& cluster) const {
   return preset.empty() ? cluster.host(0).name : preset;
 }
+
+bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }
 
 void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several) {
   algorithms = std::move(default_algorithms);
@@ -81,17 +84,17 @@ std::string PlanOptions::ignored() const {
              : fmt::format("DDL's {} have no meaning here and are ignored", fmt::join(ddl.ignored, ", "));
 }
 
-void PlanOptions::refuse_vendors(std::string_view command) const {
+void PlanOptions::refuse_without_schedule(std::string_view command) const {
   for (const std::string& algorithm : algorithms) {
-    if (!is_vendor(algorithm)) continue;
+    if (has_schedule(algorithm)) continue;
     usage_error(
-        "polyring {1} knows no schedule of '{0}'; use polyring scale --algorithm {0}, which models its "
-        "choice",
+        "polyring {1} knows no schedule of '{0}'; use polyring scale --algorithm {0}, which models it",
         algorithm, command);
   }
 }
 
 PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
+  if (is_vendor(algorithm)) return {};
   const auto has_dims = [](const std::string& name) {
     const auto known = polyring::algorithms();
     return std::any_of(known.begin(), known.end(),
@@ -102,7 +105,7 @@ PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
         "--patterns is for the dimensions of multi-ring; name that algorithm, or leave --patterns out");
   }
   PlanWishes wishes{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
-  if (find_algorithm(algorithm).has_dims) wishes.patterns = patterns;
+  if (has_schedule(algorithm) && find_algorithm(algorithm).has_dims) wishes.patterns = patterns;
   if (!chunk.empty()) {
     wishes.chunk = parse_bytes(chunk, "--chunk");
     if (wishes.chunk.value == 0)

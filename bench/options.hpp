@@ -26,6 +26,9 @@ struct MachineOptions {
   std::string name(const Cluster& cluster) const;
 };
 
+/// False for nccl, mpi and in-network, which only `scale` models; true for all other names.
+bool has_schedule(std::string_view algorithm);
+
 /// How an allreduce is to be done.
 struct PlanOptions {
   std::vector<std::string> algorithms;
@@ -41,13 +44,12 @@ struct PlanOptions {
   std::optional<std::vector<int>> asked_dims() const;
   /// What --ddl-options asked for that has no meaning here, in words; empty when there is nothing.
   std::string ignored() const;
-  /// Whether all choices are left to the algorithm.
-  bool asks_nothing() const {
-    return dims.empty() && ddl_options.empty() && patterns.empty() && lanes == 0 && chunk.empty();
-  }
-  /// Throws a usage Error for nccl and mpi, which `command` cannot plan.
-  void refuse_vendors(std::string_view command) const;
-  /// What was asked for of this algorithm's plan.
+  /// Whether these choices are left to the algorithm, or all of them.
+  bool asks_no_dims() const { return dims.empty() && ddl_options.empty() && patterns.empty(); }
+  bool asks_nothing() const { return asks_no_dims() && lanes == 0 && chunk.empty(); }
+  /// Throws a usage Error for algorithms that `command` cannot plan, since they have no schedule.
+  void refuse_without_schedule(std::string_view command) const;
+  /// What was asked for of this algorithm's plan: nothing of those of nccl and mpi.
   PlanWishes wishes(std::string_view algorithm) const;
 };
 

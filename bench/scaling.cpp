@@ -8,6 +8,7 @@
 #include "bench/strategies.hpp"
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
+#include "simulation/in_network.hpp"
 #include "simulation/price.hpp"
 #include "simulation/simulate.hpp"
 #include "simulation/vendors/vendor_run.hpp"
@@ -51,15 +52,18 @@ Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Cou
 Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
                    int size, const PlanWishes& wishes) {
   if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, size);
-  SimulatedPlan chosen = choose_plan(algorithm, cluster, router, largest, size, wishes);
+  const bool in_network = algorithm == kInNetwork;
+  SimulatedPlan chosen = in_network ? choose_in_network(cluster, router, largest, size, wishes)
+                                    : choose_plan(algorithm, cluster, router, largest, size, wishes);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const auto time = [&, plan = chosen.plan, times, size](Count count) mutable {
+  const auto time = [&, plan = chosen.plan, times, size, in_network](Count count) mutable {
     const auto [at, added] = times.try_emplace(count);
-    if (added) {
-      at->second = simulate(make_schedule(plan, cluster.ranks(), count, size), cluster, router, size).time;
-    }
-    return at->second;
+    if (!added) return at->second;
+    const Simulation of_bucket =
+        in_network ? simulate_in_network(plan, cluster, router, count, size)
+                   : simulate(make_schedule(plan, cluster.ranks(), count, size), cluster, router, size);
+    return at->second = of_bucket.time;
   };
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
 }
@@ -94,6 +98,15 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
 /// Data parallel and nothing else.
 bool is_plain(const Strategy& strategy) { return strategy.replica_gpus() == 1 && !strategy.independent; }
 
+/// A strategy's groups run schedules of ours.
+void refuse_without_schedule(const std::string& algorithm) {
+  if (!has_schedule(algorithm)) {
+    usage_error(
+        "{} is modelled for data-parallel steps only; choose another --algorithm, or leave --strategy out",
+        algorithm);
+  }
+}
+
 const TrainRow* find_measured(const ScalingCase& scaling, const std::string& algorithm, int gpus) {
   for (const TrainRow& row : scaling.measured)
     if (row.algorithm == algorithm && row.gpus == gpus) return &row;
@@ -121,6 +134,7 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm, 
   check_memory(scaling.model.name,
                trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
                scaling.machine.host(0).gpus.front().memory);
+  if (!is_plain(strategy)) refuse_without_schedule(algorithm);
   const ModelledStep modelled = is_plain(strategy) ? model_step(scaling, algorithm, wishes, gpus)
                                                    : model_strategy(scaling, strategy, algorithm, wishes,
                                                                     with_ranks(scaling.machine, gpus));
@@ -173,7 +187,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   if (!scaling.spread) refuse_unknown_links(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
   // Dimensions that were asked for are for one count only, and never for the baseline.
-  const PlanWishes wishes = is_vendor(algorithm) ? PlanWishes{} : options.wishes(algorithm);
+  const PlanWishes wishes = options.wishes(algorithm);
   PlanWishes free = wishes;
   free.dims.clear();
   free.patterns.clear();
@@ -206,8 +220,10 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   return rows;
 }
 
-std::vector<Citation> vendor_inputs(const ScalingCase& scaling, const std::string& algorithm) {
+std::vector<Citation> algorithm_inputs(const ScalingCase& scaling, const std::string& algorithm) {
   const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
+  if (algorithm == kInNetwork) return in_network_inputs(with_ranks(scaling.machine, most));
+  if (!is_vendor(algorithm)) return {};
   const int size = size_of(scaling.kind);
   const Count largest = largest_of(make_buckets(scaling.model, scaling.policy, size));
   return vendor_run(algorithm, with_ranks(scaling.machine, most), bytes_of(largest, size)).inputs;

@@ -48,13 +48,15 @@ struct ModelledStep {
 
 /// The rows of one algorithm, one for each GPU count: measured ones where they are given. The plan is the
 /// cheapest for the largest bucket, with what `options` asks for in its place; `nccl` and `mpi` choose by
-/// themselves for each bucket. Speedup is over one whole host, as published results have it: images per
-/// second over those of one host; efficiency is speedup by hosts, or by the part of a host that is used.
-/// Throws a usage Error for a GPU count that does not fill whole hosts, and for links of unknown speed.
+/// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Speedup is over
+/// one whole host, as published results have it: images per second over those of one host; efficiency is
+/// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
+/// not fill whole hosts, and for links of unknown speed.
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);
 
-/// What the rows of `nccl` or `mpi` rest on, for the most GPUs and the largest bucket.
-std::vector<Citation> vendor_inputs(const ScalingCase& scaling, const std::string& algorithm);
+/// What the rows of `nccl`, `mpi` or `in-network` rest on, for the most GPUs and the largest bucket; nothing
+/// for other algorithms.
+std::vector<Citation> algorithm_inputs(const ScalingCase& scaling, const std::string& algorithm);
 
 }  // namespace polyring

@@ -7,10 +7,15 @@ void FlowWriter::add_message(int lane, Rank from, Rank to, double bytes) {
   const Seconds latency = router_.route(from, to, route_);
   const bool in_host = cluster_.place(from).host == cluster_.place(to).host;
   const Seconds message = in_host ? costs_.message_in_host : costs_.message_between_hosts;
+  add_message(lane, from, to, bytes, latency + message, route_);
+}
+
+void FlowWriter::add_message(int lane, int from, int to, double bytes, Seconds latency,
+                             std::span<const ResourceId> route) {
   const int first = static_cast<int>(workload_.uses.size());
-  for (const ResourceId resource : route_) workload_.uses.push_back({own_index(resource), 1});
-  workload_.flows.push_back({from, to, false, connection(lane, from, to), bytes, (latency + message).value,
-                             first, static_cast<int>(workload_.uses.size())});
+  for (const ResourceId resource : route) workload_.uses.push_back({own_index(resource), 1});
+  workload_.flows.push_back({from, to, false, connection(lane, from, to), bytes, latency.value, first,
+                             static_cast<int>(workload_.uses.size())});
 }
 
 void FlowWriter::add_reduction(Rank rank, double bytes, int resource) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,10 @@ class FlowWriter {
 
   /// Messages of one lane between the same ranks share a connection.
   void add_message(int lane, Rank from, Rank to, double bytes);
+
+  /// The same between any two actors, over resources of the router's.
+  void add_message(int lane, int from, int to, double bytes, Seconds latency,
+                   std::span<const ResourceId> route);
 
   /// A rank's own work, over a resource of the workload's.
   void add_reduction(Rank rank, double bytes, int resource);

@@ -23,10 +23,9 @@ struct Limits {
 };
 
 /// Nothing when a limit was passed.
-std::optional<Simulation> simulate_within(const Schedule& schedule, const Cluster& cluster,
-                                          const Router& router, int element_size,
-                                          const SimulationOptions& options, const Limits& limits) {
-  Workload workload = without_slack(make_workload(schedule, cluster, router, element_size, options.costs));
+std::optional<Simulation> simulate_within(Workload workload, const SimulationOptions& options,
+                                          const Limits& limits) {
+  workload = without_slack(std::move(workload));
   if (options.classes) workload = by_classes(workload);
   const auto ran = run(workload, {options.window, options.skip, limits.seconds, limits.events});
   if (!ran) return std::nullopt;
@@ -47,7 +46,11 @@ std::optional<Simulation> simulate_within(const Schedule& schedule, const Cluste
 
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
                     const SimulationOptions& options) {
-  return *simulate_within(schedule, cluster, router, element_size, options, {});
+  return simulate(make_workload(schedule, cluster, router, element_size, options.costs), options);
+}
+
+Simulation simulate(Workload workload, const SimulationOptions& options) {
+  return *simulate_within(std::move(workload), options, {});
 }
 
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
@@ -63,8 +66,9 @@ SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, co
   const double highest = kPromising * candidates.front().price.time.value;
   for (std::size_t i = 1; i < std::min(candidates.size(), kMostSimulated); ++i) {
     if (best.simulation.events > kManyEvents || candidates[i].price.time.value > highest) break;
-    const auto simulation = simulate_within(schedule_of(candidates[i].plan), cluster, router, element_size,
-                                            options, {best.simulation.time.value, kManyEvents});
+    const auto simulation = simulate_within(
+        make_workload(schedule_of(candidates[i].plan), cluster, router, element_size, options.costs), options,
+        {best.simulation.time.value, kManyEvents});
     if (simulation && simulation->time < best.simulation.time) best = {candidates[i].plan, *simulation};
   }
   return best;

@@ -31,6 +31,9 @@ struct Simulation {
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
                     const SimulationOptions& options = {});
 
+/// Of a workload that is written out already, with the costs in it.
+Simulation simulate(Workload workload, const SimulationOptions& options);
+
 struct SimulatedPlan {
   Plan plan;
   Simulation simulation;

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "simulation/flow_writer.hpp"
+#include "simulation/switch_tree.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -33,16 +34,19 @@ Schedule in_blocks(Schedule schedule) {
 
 class Builder {
  public:
-  Builder(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
-          const Costs& costs)
+  /// `switches`: none, or what is between the way down and the way up.
+  Builder(const Schedule& schedule, const SwitchTree* switches, const Cluster& cluster, const Router& router,
+          int element_size, const Costs& costs)
       : schedule_(schedule),
+        switches_(switches),
         full_(every_block_full(schedule)),
         expanded_(full_ ? in_blocks(schedule) : schedule),
         element_size_(element_size),
         costs_(costs),
         writer_(workload_, cluster, router, costs_),
-        received_(index(schedule.ranks)) {
-    workload_.actors = schedule.ranks;
+        received_(index(schedule.ranks)),
+        held_(index(schedule.ranks)) {
+    workload_.actors = schedule.ranks + (switches == nullptr ? 0 : switches->switches());
     if (costs_.reduction.known()) {
       workload_.capacities.assign(index(schedule.ranks), costs_.reduction.value);
       workload_.names.assign(index(schedule.ranks), -1);
@@ -60,6 +64,7 @@ class Builder {
     Course course{lane.chunks, static_cast<int>(workload_.rounds.size()), 0};
     if (lane.slice.empty()) course.chunks = 0;
     for (int stage = 0; course.chunks > 0 && stage < stage_count(lane); ++stage) {
+      if (switches_ != nullptr && 2 * stage == stage_count(lane)) add_switches(lane_number);
       const Dimension& dimension = lane.dimensions[index(stage_at(lane, stage).dimension)];
       const int steps = step_count(lane, stage);
       const bool steady = full_ && dimension.pattern().steady() && steps > 0;
@@ -73,8 +78,7 @@ class Builder {
 
   void add_round(int lane_number, int stage, int step, int repeats) {
     const Lane& lane = schedule_.lanes[index(lane_number)];
-    const double of_lane = static_cast<double>(lane.slice.count) * element_size_ / lane.chunks;
-    bytes_per_element_ = full_ ? of_lane / schedule_.ranks : element_size_;
+    bytes_per_element_ = bytes_per_element(lane);
     Round round{static_cast<int>(workload_.flows.size()), 0, repeats};
     const bool reduces = stage_at(lane, stage).combine == Combine::reduce;
     std::fill(received_.begin(), received_.end(), 0.0);
@@ -82,15 +86,34 @@ class Builder {
       sends_.clear();
       append_sends(expanded_, {lane_number, 0}, stage, step, rank, sends_);
       add_transfers(lane_number);
-      if (workload_.flows.size() > kMostFlows) {
-        usage_error(
-            "{} over {} ranks has too many transfers to simulate; use fewer ranks or another algorithm",
-            schedule_.algorithm, schedule_.ranks);
-      }
+      refuse_too_many();
     }
     if (reduces && costs_.reduction.known()) add_reductions();
     round.last_flow = static_cast<int>(workload_.flows.size());
     workload_.rounds.push_back(round);
+  }
+
+  /// Of the lane's expanded schedule.
+  double bytes_per_element(const Lane& lane) const {
+    const double of_chunk = static_cast<double>(lane.slice.count) * element_size_ / lane.chunks;
+    return full_ ? of_chunk / schedule_.ranks : element_size_;
+  }
+
+  void refuse_too_many() const {
+    if (workload_.flows.size() <= kMostFlows) return;
+    usage_error("{} over {} ranks has too many transfers to simulate; use fewer ranks or another algorithm",
+                schedule_.algorithm, schedule_.ranks);
+  }
+
+  void add_switches(int lane_number) {
+    const Lane& lane = schedule_.lanes[index(lane_number)];
+    const int dimensions = static_cast<int>(lane.dimensions.size());
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      const Slice slice = shared_slice(expanded_, {lane_number, 0}, dimensions, rank);
+      held_[index(rank)] = static_cast<double>(slice.count) * bytes_per_element(lane);
+    }
+    switches_->add_rounds(lane_number, held_, workload_, writer_);
+    refuse_too_many();
   }
 
   /// The slices that one rank sends to another in a step are one message.
@@ -115,6 +138,7 @@ class Builder {
   }
 
   const Schedule& schedule_;
+  const SwitchTree* switches_;
   bool full_;
   Schedule expanded_;
   int element_size_;
@@ -122,9 +146,16 @@ class Builder {
   Workload workload_;
   FlowWriter writer_;
   std::vector<double> received_;  // bytes by rank, of the round being added
+  std::vector<double> held_;      // by rank, before the switches
   double bytes_per_element_ = 0;
   std::vector<Transfer> sends_;
 };
+
+void refuse_other_size(const Schedule& schedule, const Cluster& cluster) {
+  if (cluster.ranks() == schedule.ranks) return;
+  usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
+              cluster.ranks());
+}
 
 }  // namespace
 
@@ -148,11 +179,14 @@ std::vector<double> Workload::busy() const {
 
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
                        int element_size, const Costs& costs) {
-  if (cluster.ranks() != schedule.ranks) {
-    usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
-                cluster.ranks());
-  }
-  return Builder(schedule, cluster, router, element_size, costs).run();
+  refuse_other_size(schedule, cluster);
+  return Builder(schedule, nullptr, cluster, router, element_size, costs).run();
+}
+
+Workload make_workload(const Schedule& schedule, const SwitchTree& switches, const Cluster& cluster,
+                       const Router& router, int element_size, const Costs& costs) {
+  refuse_other_size(schedule, cluster);
+  return Builder(schedule, &switches, cluster, router, element_size, costs).run();
 }
 
 }  // namespace polyring

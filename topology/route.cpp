@@ -139,32 +139,45 @@ ResourceId Router::first_resource(int host, int group) const {
   return first_of_group_[index(group)] + (host - first_host_[index(group)]) * hosts_[index(group)].resources;
 }
 
+Seconds Router::append(const DevicePath& path, ResourceId first, std::vector<ResourceId>& route) {
+  for (const ResourceId resource : path.resources) route.push_back(first + resource);
+  return path.latency;
+}
+
 Seconds Router::route(int from_rank, int to_rank, std::vector<ResourceId>& route) const {
   const Place from = cluster_.place(from_rank);
   const Place to = cluster_.place(to_rank);
-  const int from_group = group_of_host(from.host);
-  const HostRoutes& out = hosts_[index(from_group)];
-  const ResourceId out_first = first_resource(from.host, from_group);
-  const auto append = [&route](const DevicePath& path, ResourceId first) {
-    for (const ResourceId resource : path.resources) route.push_back(first + resource);
-    return path.latency;
-  };
   if (from.host == to.host) {
-    return append(out.between[index(from.index_on_host * out.ranks + to.index_on_host)], out_first);
+    const int group = group_of_host(from.host);
+    const HostRoutes& host = hosts_[index(group)];
+    return append(host.between[index(from.index_on_host * host.ranks + to.index_on_host)],
+                  first_resource(from.host, group), route);
   }
-
-  const int to_group = group_of_host(to.host);
-  const HostRoutes& in = hosts_[index(to_group)];
   const Fabric& fabric = cluster_.fabric;
-  Seconds latency = fabric.latency + append(out.leave[index(from.index_on_host)], out_first);
+  Seconds latency = fabric.latency + leave(from_rank, route);
   if (fabric.hosts_per_leaf > 0 && from.host / fabric.hosts_per_leaf != to.host / fabric.hosts_per_leaf) {
     latency = latency + fabric.spine_latency;
-    if (fabric.leaf_uplink.known()) {
-      route.push_back(first_leaf_ + 2 * (from.host / fabric.hosts_per_leaf));
-      route.push_back(first_leaf_ + 2 * (to.host / fabric.hosts_per_leaf) + 1);
-    }
+    cross_uplinks(from.host / fabric.hosts_per_leaf, true, route);
+    cross_uplinks(to.host / fabric.hosts_per_leaf, false, route);
   }
-  return latency + append(in.enter[index(to.index_on_host)], first_resource(to.host, to_group));
+  return latency + enter(to_rank, route);
+}
+
+Seconds Router::leave(int rank, std::vector<ResourceId>& route) const {
+  const Place from = cluster_.place(rank);
+  const int group = group_of_host(from.host);
+  return append(hosts_[index(group)].leave[index(from.index_on_host)], first_resource(from.host, group),
+                route);
+}
+
+Seconds Router::enter(int rank, std::vector<ResourceId>& route) const {
+  const Place to = cluster_.place(rank);
+  const int group = group_of_host(to.host);
+  return append(hosts_[index(group)].enter[index(to.index_on_host)], first_resource(to.host, group), route);
+}
+
+void Router::cross_uplinks(int leaf, bool up, std::vector<ResourceId>& route) const {
+  if (cluster_.fabric.leaf_uplink.known()) route.push_back(first_leaf_ + 2 * leaf + (up ? 0 : 1));
 }
 
 Router::Owner Router::owner(ResourceId resource) const {

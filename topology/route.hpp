@@ -30,6 +30,13 @@ class Router {
   /// near ones, and in turns where several are equal in that too.
   Seconds route(int from_rank, int to_rank, std::vector<ResourceId>& route) const;
 
+  /// The parts of a route between hosts that lie in them: from a rank out of its NIC, and in through it to a
+  /// rank. The cluster has several hosts.
+  Seconds leave(int rank, std::vector<ResourceId>& route) const;
+  Seconds enter(int rank, std::vector<ResourceId>& route) const;
+  /// Appends the uplinks of a leaf, unless they block nothing.
+  void cross_uplinks(int leaf, bool up, std::vector<ResourceId>& route) const;
+
  private:
   struct DevicePath {
     std::vector<ResourceId> resources;  // relative to the host's first resource
@@ -52,6 +59,7 @@ class Router {
     int resource = 0;
   };
 
+  static Seconds append(const DevicePath& path, ResourceId first, std::vector<ResourceId>& route);
   HostRoutes routes_of(int group) const;
   void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;

@@ -30,7 +30,7 @@ struct PlanCommandOptions {
 /// What the user asked for is kept; the rest is what is fastest when simulated.
 Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
             int size) {
-  options.plan.refuse_vendors("plan");
+  options.plan.refuse_without_schedule("plan");
   const std::string& algorithm = options.plan.algorithms.front();
   return choose_plan(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).plan;
 }

@@ -17,7 +17,7 @@
 #include "collectives/catalogue.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
-#include "simulation/vendors/vendor_run.hpp"
+#include "simulation/in_network.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -85,8 +85,7 @@ std::vector<Input> inputs_of(const Request& request) {
   for (const Citation& citation : scaling.machine.fabric.citations)
     inputs.push_back({"fabric", citation.fact, citation.source});
   for (const std::string& algorithm : request.algorithms) {
-    if (!is_vendor(algorithm)) continue;
-    for (const Citation& citation : vendor_inputs(scaling, algorithm))
+    for (const Citation& citation : algorithm_inputs(scaling, algorithm))
       inputs.push_back({algorithm, citation.fact, citation.source});
   }
   if (request.calibration) {
@@ -123,7 +122,13 @@ std::vector<std::string> notes_of(const Request& request) {
   notes.insert(notes.end(), trust.begin(), trust.end());
   const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
-  for (const std::string& algorithm : request.algorithms) {
+  const std::vector<std::string>& algorithms = request.algorithms;
+  if (std::find(algorithms.begin(), algorithms.end(), kInNetwork) != algorithms.end()) {
+    notes.push_back(
+        "In-network: switches reduce as fast as they receive; the bound of reductions at the GPUs does not "
+        "hold.");
+  }
+  for (const std::string& algorithm : algorithms) {
     if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
       notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
     }
@@ -182,15 +187,23 @@ std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOpti
   return cases;
 }
 
-/// NCCL and MPI choose their own plans.
+/// NCCL and MPI choose their own plans, and where the network reduces, hosts are the dimension.
 void check_algorithms(const std::vector<std::string>& algorithms, const PlanOptions& plan) {
-  bool all_vendors = true;
+  bool planned = false;
+  bool in_network = false;
   for (const std::string& algorithm : algorithms) {
-    if (is_vendor(algorithm)) continue;
+    in_network = in_network || algorithm == kInNetwork;
+    if (!has_schedule(algorithm)) continue;
     find_algorithm(algorithm);
-    all_vendors = false;
+    planned = true;
   }
-  if (all_vendors && !plan.asks_nothing()) {
+  if (planned) return;
+  if (in_network && !plan.asks_no_dims()) {
+    usage_error(
+        "in-network reduces inside hosts and then between them; leave --dims, --ddl-options and --patterns "
+        "out");
+  }
+  if (!in_network && !plan.asks_nothing()) {
     usage_error(
         "nccl and mpi choose their own plans; leave --dims, --ddl-options, --patterns, --lanes and --chunk "
         "out");
@@ -304,7 +317,8 @@ void add_scale(CommandLine& line) {
   options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
   auto* algorithm = app.get_option("--algorithm");
   algorithm->description(
-      fmt::format("{}; nccl and mpi for what these would choose", algorithm->get_description()));
+      fmt::format("{}; nccl and mpi for what these would choose; in-network for switches that reduce",
+                  algorithm->get_description()));
   app.add_option("--gpus", options->gpus,
                  "GPU counts: a list, or a range that doubles; by default those of --strategy, if it has all")
       ->default_str(kDefaultGpus)

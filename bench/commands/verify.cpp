@@ -33,7 +33,7 @@ struct Case {
 /// All that is asked for, checked before anything is proved.
 std::vector<Case> cases_of(const VerifyOptions& options) {
   std::vector<Case> cases;
-  options.plan.refuse_vendors("verify");
+  options.plan.refuse_without_schedule("verify");
   for (const std::string& algorithm : options.plan.algorithms) {
     for (const int ranks : rank_counts(options)) {
       if (ranks > kMostVerifiableRanks) {

@@ -38,6 +38,10 @@ class Speed(ProgramTest):
             60, "scale", "--machine", "summit", "--gpus", "27648", "--algorithm", "multi-ring", "--compute-ms", "100"
         )
 
+    def test_in_network_reduction_on_27648_gpus(self):
+        words = ("--gpus", "27648", "--algorithm", "in-network", "--compute-ms", "100")
+        self.within(30, "scale", "--machine", "summit", *words)
+
 
 if __name__ == "__main__":
     main()

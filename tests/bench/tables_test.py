@@ -16,6 +16,7 @@ TABLES = {
     "--strategy data=16,pipeline=4 --strategy inter-model=64",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
     "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
+    "scale-minsky-in-network": "scale --machine minsky --algorithm multi-ring,in-network --gpus 4,64,256 --explain",
     "verify-2x2": "verify --dims 2x2",
 }
 

@@ -49,10 +49,12 @@ class Usage(ProgramTest):
             self.refused(*words, "--chunk", "5Q", naming="5Q")
             self.refused(*words, "--algorithm", "ring", "--patterns", "ring", naming="--patterns")
         for name in (("plan", *MINSKY), ("verify",)):
-            for vendor in ("mpi", "nccl"):
+            for vendor in ("mpi", "nccl", "in-network"):
                 self.refused(*name, "--algorithm", vendor, naming=f"polyring scale --algorithm {vendor}")
         for choice in (("--lanes", "2"), ("--chunk", "1M"), ("--dims", "4"), ("--patterns", "ring")):
             self.refused("scale", *MINSKY, "--algorithm", "nccl,mpi", *choice, naming="choose their own plans")
+        for choice in (("--dims", "4"), ("--ddl-options", "-mode p:4"), ("--patterns", "ring")):
+            self.refused("scale", *MINSKY, "--algorithm", "in-network,nccl", *choice, naming="inside hosts and then between")
         self.refused("plan", *MINSKY, "--patterns", "nonsense", naming="nonsense")
         self.refused("plan", *MINSKY, "--ranks", "8", "--dims", "4x2", "--patterns", "ring", naming="patterns")
 
@@ -159,6 +161,9 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", naming="--overlap")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")
+        for algorithm in ("nccl", "mpi", "in-network"):
+            words = ("--algorithm", algorithm, "--strategy", "pipeline=4")
+            self.refused("scale", *MINSKY, *words, naming=f"{algorithm} is modelled for data-parallel steps only")
         self.refused("scale", *MINSKY, "--micro-batches", "8", naming="--strategy")
         for count in ("0", "-1", "x"):
             self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--micro-batches", count, naming="--micro-batches")

@@ -1,0 +1,107 @@
+#include "simulation/in_network.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "collectives/catalogue.hpp"
+#include "simulation/engine.hpp"
+#include "simulation/switch_tree.hpp"
+#include "simulation/symmetry.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::string_view kSharp =
+    "Graham et al., Scalable Hierarchical Aggregation Protocol (SHArP), COMHPC 2016";
+constexpr std::string_view kStreaming =
+    "Graham et al., SHARP Streaming-Aggregation Hardware Design and Evaluation, ISC High Performance 2020, "
+    "doi:10.1007/978-3-030-50743-5_3";
+
+void refuse_unlike_hosts(const Cluster& cluster) {
+  for (const HostGroup& group : cluster.groups) {
+    if (group.machine.ranks() != cluster.host(0).ranks()) {
+      usage_error(
+          "in-network reduction is modelled for hosts of equally many GPUs; leave in-network out, or choose "
+          "such hosts");
+    }
+  }
+}
+
+Schedule inside_hosts(const Plan& plan, const Cluster& cluster, Count count, int element_size) {
+  return in_groups(make_schedule(plan, cluster.host(0).ranks(), count, element_size), 1, cluster.ranks());
+}
+
+Workload workload_of(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
+                     int element_size, const Costs& costs) {
+  return make_workload(inside_hosts(plan, cluster, count, element_size), SwitchTree(cluster, router, costs),
+                       cluster, router, element_size, costs);
+}
+
+/// The same workload with lanes of so many chunks, where they are of one.
+Workload in_chunks(Workload workload, int chunks) {
+  for (Flow& flow : workload.flows) flow.bytes /= chunks;
+  for (Course& course : workload.courses) course.chunks *= chunks;
+  return workload;
+}
+
+}  // namespace
+
+Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
+                               int element_size, const SimulationOptions& options) {
+  refuse_unlike_hosts(cluster);
+  if (cluster.host_count() == 1) {
+    return simulate(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router, element_size,
+                    options);
+  }
+  return simulate(workload_of(plan, cluster, router, count, element_size, options.costs), options);
+}
+
+SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, int element_size,
+                                const PlanWishes& wishes, const SimulationOptions& options) {
+  refuse_unlike_hosts(cluster);
+  const PlanWishes in_host{{}, {}, wishes.lanes, wishes.chunk};
+  if (cluster.host_count() == 1)
+    return choose_plan("multi-ring", cluster, router, count, element_size, in_host, options);
+
+  const Bytes payload{static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(element_size)};
+  std::map<int, Workload> whole;  // by lanes, of one chunk each
+  Plan best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Plan& plan : candidate_plans("multi-ring", cluster_of(cluster.host(0), 1), payload, in_host)) {
+    const auto [at, added] = whole.try_emplace(plan.lanes);
+    if (added) {
+      Plan unchunked = plan;
+      unchunked.chunk = {};
+      at->second = by_classes(
+          without_slack(workload_of(unchunked, cluster, router, count, element_size, options.costs)));
+    }
+    const int chunks = inside_hosts(plan, cluster, count, element_size).lanes.front().chunks;
+    const auto ran = run(in_chunks(at->second, chunks), {.window = options.window, .seconds = least});
+    if (!ran || ran->seconds >= least) continue;
+    best = plan;
+    least = ran->seconds;
+  }
+  return {best, simulate_in_network(best, cluster, router, count, element_size, options)};
+}
+
+std::vector<Citation> in_network_inputs(const Cluster& cluster) {
+  if (cluster.host_count() == 1) return {{"one host: the multi-ring's allreduce", "this model"}};
+  return {
+      {"a tree of switches: each sends on what it has reduced when it has it from all below it, and the "
+       "root's result goes back down",
+       std::string(kSharp)},
+      {"switches reduce as fast as they receive and take no time of their own, whatever the payload: with "
+       "SHARP's streaming aggregation, since HDR, about 95 % of the network's bandwidth was measured",
+       std::string(kStreaming) + "; that the rest is reached as well is assumed, in its favour"},
+      {"the switches are the leaves and one root above them, over all uplinks of a leaf together; any number "
+       "of hosts and bytes at once",
+       "assumed"},
+      {"one half of the fabric's latencies counts on the way up, the other on the way down", "assumed"},
+      {"inside a host reduce-scatter before and allgather after; each GPU sends its share through the NIC "
+       "nearest to it",
+       "this model"}};
+}
+
+}  // namespace polyring

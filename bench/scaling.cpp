@@ -98,6 +98,15 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
 /// Data parallel and nothing else.
 bool is_plain(const Strategy& strategy) { return strategy.replica_gpus() == 1 && !strategy.independent; }
 
+/// Before anything is simulated.
+void check_batches(const ScalingCase& scaling) {
+  if (!scaling.global_batch) return;
+  if (scaling.strategy && scaling.strategy->independent)
+    usage_error("independent trials share no batch; use weak scaling for inter-model");
+  for (const int gpus : scaling.gpus) with_share(scaling, gpus);
+  with_share(scaling, scaling.machine.host(0).ranks());
+}
+
 /// A strategy's groups run schedules of ours.
 void refuse_without_schedule(const std::string& algorithm) {
   if (!has_schedule(algorithm)) {
@@ -155,6 +164,7 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm, 
 }
 
 void add_published(const ScalingCase& scaling, const std::string& algorithm, std::vector<ScaleRow>& rows) {
+  if (scaling.global_batch) return;  // what was published is weak scaling
   const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
   for (ScaleRow& row : rows) {
     if (!is_plain(for_gpus(scaling.strategy.value_or(Strategy{}), row.gpus))) continue;
@@ -181,10 +191,26 @@ int rails_of(const Machine& host) {
       std::count_if(host.nics.begin(), host.nics.end(), [](const Nic& nic) { return nic.up(); }));
 }
 
+ScalingCase with_share(const ScalingCase& scaling, int gpus) {
+  ScalingCase result = scaling;
+  if (!scaling.global_batch) return result;
+  if (*scaling.global_batch % gpus != 0) {
+    const bool host = gpus == scaling.machine.host(0).ranks();
+    usage_error("a global batch of {} does not divide among {}{} GPUs{}; change --global-batch, or --gpus",
+                *scaling.global_batch, host ? "the " : "", gpus, host ? " of one host, the baseline" : "");
+  }
+  result.batch = *scaling.global_batch / gpus;
+  const double part = static_cast<double>(result.batch) / scaling.batch;
+  result.compute.forward = part * scaling.compute.forward;
+  result.compute.backward = part * scaling.compute.backward;
+  return result;
+}
+
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options) {
   // What a calibration was fitted to crossed the links of unknown speed as well.
   if (!scaling.spread) refuse_unknown_links(scaling);
+  check_batches(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
   // Dimensions that were asked for are for one count only, and never for the baseline.
   const PlanWishes wishes = options.wishes(algorithm);
@@ -192,21 +218,23 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   free.dims.clear();
   free.patterns.clear();
   const TrainRow* measured_host = find_measured(scaling, algorithm, host_gpus);
+  const ScalingCase host = with_share(scaling, host_gpus);
   const double host_images =
       measured_host != nullptr
           ? measured_host->images_per_second
-          : host_gpus * scaling.batch / model_step(scaling, algorithm, free, host_gpus).time.total.value;
+          : host_gpus * host.batch / model_step(host, algorithm, free, host_gpus).time.total.value;
 
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
     const TrainRow* measured = find_measured(scaling, algorithm, gpus);
-    ScaleRow row =
-        measured != nullptr ? measured_row(*measured) : modelled_row(scaling, algorithm, wishes, gpus);
+    const ScalingCase at = with_share(scaling, gpus);
+    ScaleRow row = measured != nullptr ? measured_row(*measured) : modelled_row(at, algorithm, wishes, gpus);
     row.machine = scaling.name;
     row.model = scaling.model.name;
     row.algorithm = algorithm;
     row.gpus = gpus;
-    row.batch = scaling.batch;
+    row.batch = at.batch;
+    row.global_batch = scaling.global_batch;
     row.bucket = to_text(scaling.policy);
     row.overlap = scaling.overlap;
     row.speedup = row.images_per_second / host_images;

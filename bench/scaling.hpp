@@ -19,7 +19,8 @@ struct ScalingCase {
   std::string name;  // of the machine, as published results know it
   Model model;
   StepCompute compute;
-  int batch = 32;  // per GPU
+  int batch = 32;                   // per GPU: that of `compute`, and under weak scaling of each row
+  std::optional<int> global_batch;  // strong scaling: of all GPUs of each row together
   BucketPolicy policy;
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
@@ -33,6 +34,10 @@ struct ScalingCase {
 
 /// The host's NICs that are up.
 int rails_of(const Machine& host);
+
+/// The case at one GPU count. Under strong scaling a GPU has its share of the global batch, and computes for
+/// it as long for each sample as `compute` does. Throws a usage Error when a share is not a whole number.
+ScalingCase with_share(const ScalingCase& scaling, int gpus);
 
 struct ModelledStep {
   StepTime time;
@@ -51,7 +56,7 @@ struct ModelledStep {
 /// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Speedup is over
 /// one whole host, as published results have it: images per second over those of one host; efficiency is
 /// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
-/// not fill whole hosts, and for links of unknown speed.
+/// not fill whole hosts, for links of unknown speed, and as with_share().
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);
 

@@ -130,6 +130,7 @@ struct ScaleRow {
   std::optional<double> published_speedup;
   std::optional<double> published_efficiency;
   // Of rows that have it only:
+  std::optional<int> global_batch;         // of all GPUs together, the same at all counts: strong scaling
   std::optional<std::string> strategy;     // "data=64,pipeline=4"
   std::optional<double> bubble;            // part of the iteration for which a stage, on average, waits
   std::optional<double> iteration_low_ms;  // with jitter: 95 % of the steps take from low to high

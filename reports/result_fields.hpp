@@ -102,6 +102,7 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("published_speedup", row.published_speedup);
   visit("published_efficiency", row.published_efficiency);
+  visit("global_batch", row.global_batch, MayBeAbsent{});
   visit("strategy", row.strategy, MayBeAbsent{});
   visit("bubble", row.bubble, MayBeAbsent{});
   visit("iteration_low_ms", row.iteration_low_ms, MayBeAbsent{});

@@ -22,6 +22,10 @@ struct Property {
 
 std::string strategy_text(const ScaleRow& row) { return row.strategy.value_or(""); }
 std::string strategy_text(const TrainRow&) { return ""; }
+std::string global_batch_text(const ScaleRow& row) {
+  return row.global_batch ? std::to_string(*row.global_batch) : "";
+}
+std::string global_batch_text(const TrainRow&) { return ""; }
 
 template <typename Row>
 const std::vector<Property<Row>>& properties() {
@@ -34,6 +38,7 @@ const std::vector<Property<Row>>& properties() {
       {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }},
       {"gpus", Align::right, true, [](const Row& row) { return std::to_string(row.gpus); }},
       {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }},
+      {"global batch", Align::right, false, [](const Row& row) { return global_batch_text(row); }},
       {"batch", Align::right, false, [](const Row& row) { return std::to_string(row.batch); }},
       {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }},
       {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); }},

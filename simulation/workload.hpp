@@ -1,9 +1,9 @@
 // Workload: a schedule on a cluster, written out as flows between actors over resources. What the engine
 // runs.
 //
-// At first every rank is an actor and every directed link, NIC and uplink a resource. symmetry.hpp makes
-// smaller workloads of it: then an actor stands for a class of ranks, a flow for a class of transfers, and a
-// resource for a class of resources.
+// At first every rank is an actor, and every switch that reduces, and every directed link, NIC and uplink a
+// resource. symmetry.hpp makes smaller workloads of it: then an actor stands for a class of ranks, a flow for
+// a class of transfers, and a resource for a class of resources.
 //
 // A lane is a course of rounds, one for each step of its stages; a step that repeats the one before is
 // written once. All chunks of a lane take the same course. A payload is taken as divisible at will: a block
@@ -54,7 +54,7 @@ struct Course {
 
 struct Workload {
   int actors = 0;
-  int connections = 0;             // one for each lane and pair of ranks, and for each rank's reductions
+  int connections = 0;             // one for each lane and pair of actors, and for each rank's reductions
   std::vector<double> capacities;  // of the resources, bytes/s
   std::vector<ResourceId> names;   // of each resource, or of one of its class: of a Router; −1 a reduction
   std::vector<Flow> flows;

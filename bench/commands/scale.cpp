@@ -35,6 +35,8 @@ struct ScaleOptions {
   std::string gpus;  // empty: kDefaultGpus, or what a strategy's factors multiply to
   std::vector<std::string> strategies;
   std::optional<int> micro_batches;
+  std::string scaling;              // empty: as global_batch says
+  std::optional<int> global_batch;  // nothing: weak scaling, or the batches of one host
   std::string bucket = "none";
   bool overlap = false;
   bool explain = false;
@@ -54,6 +56,14 @@ struct Request {
   std::string measured;  // what was, in a sentence; empty when nothing was
 };
 
+/// What is the same at all GPU counts: nothing, but a GPU's batch, under weak scaling.
+std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& host) {
+  if (options.scaling == "weak" && options.global_batch)
+    usage_error("--global-batch is for strong scaling; leave it out, or --scaling weak");
+  if (options.global_batch || options.scaling != "strong") return options.global_batch;
+  return options.compute.batch * host.ranks();
+}
+
 std::vector<Input> inputs_of(const CalibrationRecord& record) {
   std::vector<Input> inputs;
   const std::string source =
@@ -72,12 +82,13 @@ std::vector<Input> inputs_of(const CalibrationRecord& record) {
 /// Everything that the numbers rest on, each with its source.
 std::vector<Input> inputs_of(const Request& request) {
   const ScalingCase& scaling = request.scaling;
-  std::vector<Input> inputs{
-      {"computation per step", to_text(scaling.compute.total()), request.compute_source},
-      {"gradients",
-       fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
-                   scaling.model.gradients.size()),
-       scaling.model.summary}};
+  std::vector<Input> inputs{{scaling.global_batch ? fmt::format("computation of a batch of {}", scaling.batch)
+                                                  : "computation per step",
+                             to_text(scaling.compute.total()), request.compute_source},
+                            {"gradients",
+                             fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
+                                         scaling.model.gradients.size()),
+                             scaling.model.summary}};
   const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
   inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
   for (const Citation& citation : scaling.machine.host(0).citations)
@@ -113,13 +124,22 @@ std::vector<std::string> notes_of(const Request& request) {
   const int rails = rails_of(scaling.machine.host(0));
   std::vector<std::string> notes{
       fmt::format(
-          "Modelled: {} NIC{} a host, batch {}, buckets {}, {}; nothing is fitted to the published figures.",
-          rails, rails == 1 ? "" : "s", scaling.batch, to_text(scaling.policy),
+          "Modelled: {} NIC{} a host, {}, buckets {}, {}; nothing is fitted to the published figures.", rails,
+          rails == 1 ? "" : "s",
+          scaling.global_batch ? fmt::format("a global batch of {}", *scaling.global_batch)
+                               : fmt::format("batch {}", scaling.batch),
+          to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", request.compute_source)};
   if (!request.measured.empty()) notes.push_back(request.measured);
   const std::vector<std::string> trust = trust_notes(request);
   notes.insert(notes.end(), trust.begin(), trust.end());
+  if (scaling.global_batch) {
+    notes.push_back(fmt::format(
+        "Strong scaling: a sample is taken to compute as fast as in a batch of {}; that real GPUs compute "
+        "smaller batches less efficiently is not modelled.",
+        scaling.batch));
+  }
   const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   const std::vector<std::string>& algorithms = request.algorithms;
@@ -129,6 +149,7 @@ std::vector<std::string> notes_of(const Request& request) {
         "hold.");
   }
   for (const std::string& algorithm : algorithms) {
+    if (scaling.global_batch) break;  // what was published is weak scaling
     if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
       notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
     }
@@ -248,6 +269,7 @@ Request request_of_machine(const ScaleOptions& options) {
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
   const Compute compute = options.compute.resolve(scaling.model, host.gpus.front().model);
   scaling.compute = compute.step;
+  scaling.global_batch = global_batch_of(options, host);
   request.compute_source = compute.source;
   request.algorithms = options.plan.algorithms;
   return request;
@@ -285,14 +307,37 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   ResultFile result = describe_run(command, &request.scaling.machine, nullptr);
   result.inputs = inputs_of(request);
   result.notes = notes_of(request);
-  for (const ScalingCase& at : cases)
-    if (at.strategy) result.notes.push_back(note_of(at, for_gpus(*at.strategy, at.gpus.back())));
+  for (const ScalingCase& at : cases) {
+    if (!at.strategy) continue;
+    const int gpus = at.gpus.back();
+    result.notes.push_back(note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus)));
+  }
   fmt::print("{}\n", scale_table(rows).text());
   if (options.explain) explain(rows, result.inputs);
   for (const std::string& note : result.notes) fmt::print("{}\n", note);
   result.rows = std::move(rows);
   save(options.output, result);
   return ExitCode::ok;
+}
+
+/// How the samples and the work of a step are divided among GPUs.
+void add_division(CLI::App& app, ScaleOptions& options) {
+  app.add_option("--scaling", options.scaling,
+                 "What is the same at all counts: weak, the batch of a GPU; strong, that of all together")
+      ->default_str("weak")
+      ->check(CLI::IsMember({"weak", "strong"}));
+  app.add_option("--global-batch", options.global_batch,
+                 "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
+      ->check(CLI::Range(1, 1 << 30))
+      ->type_name("N");
+  app.add_option("--strategy", options.strategies,
+                 "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
+                 "without data, GPUs that are left make replicas; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N,…");
+  app.add_option("--micro-batches", options.micro_batches, "Of a pipeline; by default 4 for each stage")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
 }
 
 }  // namespace
@@ -302,6 +347,7 @@ void add_scale(CommandLine& line) {
   CLI::App& app = add_subcommand(
       line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
       "polyring scale --machine minsky --model resnet50 --gpus 4..256\n"
+      "  polyring scale --machine minsky --algorithm multi-ring,in-network --global-batch 8192\n"
       "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
       "--filesystem 500GB/s --jitter 5%\n"
       "  polyring scale --machine dgx-a100 --model gpt2-xl --batch 8 --compute-ms 900 --gpus 8,64 "
@@ -325,14 +371,7 @@ void add_scale(CommandLine& line) {
       ->type_name("LIST");
   app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
   app.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
-  app.add_option("--strategy", options->strategies,
-                 "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
-                 "without data, GPUs that are left make replicas; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N,…");
-  app.add_option("--micro-batches", options->micro_batches, "Of a pipeline; by default 4 for each stage")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N");
+  add_division(app, *options);
   options->conditions.add_to(app);
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()
@@ -343,7 +382,7 @@ void add_scale(CommandLine& line) {
                    ->allow_extra_args(false)
                    ->type_name("FILE");
   for (const char* of_run : {"--machine", "--from", "--rails", "--model", "--batch", "--compute-ms", "--gpu",
-                             "--bucket", "--overlap", "--strategy"}) {
+                             "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
     runs->excludes(app.get_option(of_run));
   }
   app.add_option("--calibration", options->calibration,
@@ -353,8 +392,9 @@ void add_scale(CommandLine& line) {
       app.add_flag("--published", options->published,
                    "Every published result beside the model, for each combination of what was not "
                    "published: rails, overlap, batch");
-  for (const char* own : {"--machine", "--from", "--rails", "--model", "--batch", "--algorithm", "--gpus",
-                          "--bucket", "--overlap", "--from-run", "--calibration"}) {
+  for (const char* own :
+       {"--machine", "--from", "--rails", "--model", "--batch", "--algorithm", "--gpus", "--scaling",
+        "--global-batch", "--bucket", "--overlap", "--from-run", "--calibration"}) {
     published->excludes(app.get_option(own));
   }
   app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");

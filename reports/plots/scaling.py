@@ -25,6 +25,10 @@ def label_of(row):
     return f"{row['algorithm']}, {','.join(split) or factors[0].split('=')[0]}"
 
 
+def batch_text(row):
+    return f"global batch {row['global_batch']}" if "global_batch" in row else f"batch {row['batch']} per GPU"
+
+
 def published_points(rows, key):
     return sorted({row["gpus"]: row[key] for row in rows if row[key] is not None}.items())
 
@@ -94,7 +98,7 @@ def draw(result, rows):
     height = 5.4
     first = rows[0]
     overlap = "with" if first["overlap"] else "without"
-    subtitle = f"batch {first['batch']} per GPU, buckets: {first['bucket']}, {overlap} overlap"
+    subtitle = f"{batch_text(first)}, buckets: {first['bucket']}, {overlap} overlap"
     figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources - {"published"})
@@ -115,9 +119,10 @@ def draw(result, rows):
 
 
 def charts(result):
-    """A chart for each machine, model, batch, bucket policy and overlap."""
+    """A chart for each machine, model, bucket policy, overlap and batch: a GPU's, or that of all GPUs."""
     groups = defaultdict(list)
     for row in result.rows:
         if row["speedup"] > 0:
-            groups[tuple(row[key] for key in ("machine", "model", "batch", "bucket", "overlap"))].append(row)
+            key = (*(row[name] for name in ("machine", "model", "bucket", "overlap")), batch_text(row))
+            groups[key].append(row)
     return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

@@ -17,6 +17,7 @@ TABLES = {
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
     "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
     "scale-minsky-in-network": "scale --machine minsky --algorithm multi-ring,in-network --gpus 4,64,256 --explain",
+    "scale-minsky-strong": "scale --machine minsky --algorithm multi-ring --gpus 4..64 --global-batch 2048 --explain",
     "verify-2x2": "verify --dims 2x2",
 }
 

@@ -119,7 +119,7 @@ class Usage(ProgramTest):
             self.refused(*words, "--from", "third.xml", naming="format 3")
 
     def test_published_results_have_their_own_machines(self):
-        for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring")):
+        for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring"), ("--scaling", "strong"), ("--global-batch", "256")):
             self.refused("scale", "--published", *words, naming=words[0])
 
     def test_scale_needs_gpus(self):
@@ -138,6 +138,18 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--gpus", "256..4", naming="ends before it begins")
         self.refused("scale", *MINSKY, "--gpus", "6", naming="hosts of 4")
         self.refused("scale", *MINSKY, "--datatype", "nonsense", naming="nonsense")
+
+    def test_strong_scaling(self):
+        strong = ("scale", *MINSKY, "--scaling", "strong")
+        self.refused("scale", *MINSKY, "--scaling", "nonsense", naming="nonsense")
+        for batch in ("0", "-1", "x", "1.5", "99999999999"):
+            self.refused("scale", *MINSKY, "--global-batch", batch, naming="--global-batch")
+        self.refused("scale", *MINSKY, "--scaling", "weak", "--global-batch", "256", naming="--scaling weak")
+        # 32 for each of 4 GPUs are 128.
+        self.refused(*strong, "--gpus", "4..256", naming="global batch of 128 does not divide among 256 GPUs;")
+        self.refused(*strong, "--global-batch", "100", "--gpus", "4,8", naming="100 does not divide among 8 GPUs;")
+        self.refused("scale", *MINSKY, "--global-batch", "6", "--gpus", "1,2", naming="among the 4 GPUs of one host")
+        self.refused(*strong, "--gpus", "4", "--strategy", "inter-model=4", naming="inter-model")
 
     def test_feeding_and_jitter(self):
         for size in ("0", "-1", "x", "5Q", "mnist", ""):

@@ -15,7 +15,7 @@ PROGRAM, SCRIPT = sys.argv[1:3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(SCRIPT).parent))
 
-from plots import bandwidth, style, timeline  # noqa: E402
+from plots import bandwidth, scaling, style, timeline  # noqa: E402
 from plots.results import read_result  # noqa: E402
 
 CHARTS = {"allreduce": "allreduce-bus-bandwidth", "train": "train-timeline", "scale": "scale-scaling"}
@@ -99,6 +99,14 @@ class ChartsTest(unittest.TestCase):
         run = self.plot(self.write("two.json", result), "--out", self.out)
         self.assertEqual([line.split("\t")[1] for line in run.stdout.splitlines()],
                          ["two-bus-bandwidth", "two-bus-bandwidth-2"])
+
+    def test_strong_scaling_has_one_chart_for_all_its_batches(self):
+        result = self.result("scale")
+        for row in result["rows"]:
+            row.update(global_batch=8192, batch=8192 // row["gpus"])
+        run = self.plot(self.write("strong.json", result), "--out", self.out)
+        self.assertEqual([line.split("\t")[1] for line in run.stdout.splitlines()], ["strong-scaling"])
+        self.assertIn("global batch 8192", scaling.batch_text(result["rows"][0]))
 
     def test_bad_input_is_refused(self):
         whole = json.dumps(self.result("scale"))

@@ -70,6 +70,19 @@ TEST(Result, WithoutRowsOrOptionalValuesIsReadAsItWasWritten) {
   EXPECT_EQ(read_result(write_result(folder / "b.json", file)), file);
 }
 
+TEST(Result, KeepsWhatOnlySomeScalingRowsHave) {
+  const TemporaryFolder folder;
+  ResultFile file = examples::scale();
+  ScaleRow& row = std::get<std::vector<ScaleRow>>(file.rows)[0];
+  row.global_batch = 8192;
+  row.strategy = "data=64,pipeline=4";
+  row.bubble = 0.25;
+  EXPECT_EQ(read_result(write_result(folder / "a.json", file)), file);
+  const json rows = document_of(file)["rows"];
+  EXPECT_EQ(rows[0]["global_batch"], 8192);
+  EXPECT_FALSE(rows[1].contains("global_batch"));
+}
+
 TEST(Result, OfARowWithoutConditionsIsWrittenAsItAlwaysWas) {
   const json rows = document_of(examples::scale())["rows"];
   for (const char* key :
@@ -196,6 +209,7 @@ bool may_be_absent(const std::string& key) {
                                    "limit",
                                    "rails",
                                    "bottleneck",
+                                   "global_batch",
                                    "strategy",
                                    "bubble"};
   return keys.contains(key);

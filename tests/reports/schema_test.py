@@ -21,7 +21,7 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 KINDS = ("allreduce", "train", "scale")
 
 
-MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "strategy", "bubble")
+MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble")
 
 
 def damaged_objects(whole):

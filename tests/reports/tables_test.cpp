@@ -182,6 +182,18 @@ TEST(ScaleTable, HasColumnsOfConditionsOnlyWhereSomeRowHasThem) {
   EXPECT_THAT(scale_table(rows).csv(), AllOf(Not(HasSubstr("feed")), Not(HasSubstr("limit"))));
 }
 
+TEST(ScaleTable, OfStrongScalingSaysBothBatches) {
+  auto rows = rows_of<ScaleRow>(examples::scale());
+  EXPECT_THAT(scale_table(rows).caption, AllOf(HasSubstr("; batch 32"), Not(HasSubstr("global batch"))));
+  for (ScaleRow& row : rows) {
+    row.global_batch = 8192;
+    row.batch = 8192 / row.gpus;
+  }
+  EXPECT_THAT(scale_table(rows).caption, AllOf(HasSubstr("global batch 8192"), Not(HasSubstr("; batch"))));
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr("nodes,batch,"));
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr("4x2,8,2,1024,"));
+}
+
 TEST(ScaleTable, ShowsInColumnsOnlyWhatVaries) {
   auto rows = rows_of<ScaleRow>(examples::scale());
   EXPECT_THAT(scale_table(rows).caption, HasSubstr("machine minsky"));

@@ -4,12 +4,11 @@
 #include <cassert>
 #include <cmath>
 #include <cstddef>
-#include <deque>
 #include <limits>
-#include <queue>
 
 #include "simulation/sharing.hpp"
 #include "simulation/streams.hpp"
+#include "simulation/timers.hpp"
 
 namespace polyring {
 namespace {
@@ -30,12 +29,13 @@ class Engine {
         options_(options),
         streams_(workload, options.window),
         sharing_(workload.capacities),
-        connections_(index(workload.connections)) {}
+        connections_(index(workload.connections)),
+        timers_(index(workload.connections)) {}
 
   std::optional<EngineResult> run() {
     for (int actor = 0; actor < workload_.actors; ++actor) begin_streams(actor);
     settle();
-    while (!events_.empty()) {
+    while (!timers_.empty()) {
       step();
       settle();
       if (turned_) look_for_period();
@@ -46,31 +46,29 @@ class Engine {
   }
 
  private:
-  using Id = Sharing::Id;
+  using Id = int;
+  static constexpr Id kNone = -1;
 
   /// A flow of one stream that is under way.
   struct Underway {
     int stream = 0;
     int flow = 0;
-    enum class Phase { latency, waiting, moving } phase = Phase::latency;
+    double ready = 0;  // when its latency is over
+    // In the queue of its connection:
+    Id before = kNone;
+    Id after = kNone;
+  };
+  /// Its messages move one after another, in the order in which they come; of those that come together, the
+  /// older stream's first. Its timer says when what moves will be through; where nothing moves, when what
+  /// waits is ready.
+  struct Connection {
+    Id first = kNone;  // that waits
+    Id last = kNone;
+    Id moving = kNone;
+    int sharing = -1;      // the flow that last moved, while its share has not been given back
     double remaining = 0;  // bytes, at `since`
     double rate = 0;
     double since = 0;
-    double end = 0;             // of the latency, or of the movement at this rate
-    std::uint32_t version = 0;  // of the one event that still counts
-  };
-  using Phase = Underway::Phase;
-  /// Its messages move one after another, in the order in which they come; of those that come together, the
-  /// older stream's first.
-  struct Connection {
-    std::deque<Id> waiting;
-    bool busy = false;
-  };
-  struct Event {
-    double time;
-    Id flow;
-    std::uint32_t version;
-    bool operator>(const Event& other) const { return time > other.time; }
   };
   /// A state to which the present one is compared.
   struct Snapshot {
@@ -78,27 +76,31 @@ class Engine {
     int first_stream = 0;
     std::vector<Streams::Live> live;
     std::vector<double> left;  // s, of each flow under way
-    std::vector<Phase> phases;
+    std::vector<char> moving;
   };
 
-  const Flow& flow_of(const Underway& underway) const { return workload_.flows[index(underway.flow)]; }
+  const Flow& flow_of(Id id) const { return workload_.flows[index(underway_[index(id)].flow)]; }
+  std::span<const Use> uses_of(int flow) const {
+    const Flow& of = workload_.flows[index(flow)];
+    return std::span(workload_.uses).subspan(index(of.first_use), index(of.last_use - of.first_use));
+  }
 
   /// All that happens at the next point of time.
   void step() {
-    while (!events_.empty() && stale(events_.top())) events_.pop();
-    if (events_.empty()) return;
-    const double limit = events_.top().time * (1 + kSameTime);
-    for (; !events_.empty() && events_.top().time <= limit; events_.pop()) {
-      const Event event = events_.top();
-      if (stale(event)) continue;
-      now_ = std::max(now_, event.time);
-      ++happened_;
-      ended_.push_back(event.flow);
+    const double limit = timers_.next() * (1 + kSameTime);
+    while (!timers_.empty() && timers_.next() <= limit) {
+      now_ = std::max(now_, timers_.next());
+      due_.push_back(timers_.pop());
     }
-    for (const Id id : ended_) underway_[index(id)].phase == Phase::moving ? finish(id) : wait(id);
-    ended_.clear();
+    for (const int connection : due_) {
+      if (connections_[index(connection)].moving == kNone) {
+        open_.push_back(connection);
+      } else {
+        finish(connection);
+      }
+    }
+    due_.clear();
   }
-  bool stale(const Event& event) const { return underway_[index(event.flow)].version != event.version; }
 
   void begin_streams(int actor) {
     for (int stream = streams_.begin(actor); stream >= 0; stream = streams_.begin(actor)) {
@@ -110,7 +112,7 @@ class Engine {
   void advance(int stream, int actor) {
     begun_.clear();
     const bool done = streams_.advance(stream, actor, begun_);
-    for (const int flow : begun_) begin(stream, flow);
+    for (const Streams::Begun& begun : begun_) begin(begun.stream, begun.flow);
     if (done) begin_streams(actor);
   }
 
@@ -122,97 +124,114 @@ class Engine {
       id = spare_.back();
       spare_.pop_back();
     }
-    Underway& underway = underway_[index(id)];
-    underway.stream = stream;
-    underway.flow = flow;
-    underway.phase = Phase::latency;
-    underway.rate = 0;
+    const Flow& of = workload_.flows[index(flow)];
+    underway_[index(id)] = {stream, flow, now_ + of.latency, kNone, kNone};
     streams_.set_underway(stream, flow, id);
-    if (flow_of(underway).latency > 0) {
-      expect(id, now_ + flow_of(underway).latency);
-    } else {
-      wait(id);
-    }
+    enqueue(id);
+    if (connections_[index(of.connection)].moving == kNone) open_.push_back(of.connection);
+    if (of.latency > 0) ++happened_;
   }
 
-  void wait(Id id) {
+  void enqueue(Id id) {
     Underway& underway = underway_[index(id)];
-    underway.phase = Phase::waiting;
-    underway.end = now_;
-    ++underway.version;
-    std::deque<Id>& waiting = connections_[index(flow_of(underway).connection)].waiting;
-    auto at = waiting.end();
-    for (; at != waiting.begin(); --at) {
-      const Underway& before = underway_[index(*(at - 1))];
-      if (before.end < now_ || before.stream <= underway.stream) break;
-    }
-    waiting.insert(at, id);
-    open_.push_back(flow_of(underway).connection);
+    Connection& connection = connections_[index(flow_of(id).connection)];
+    Id before = connection.last;
+    while (before != kNone && comes_before(underway, underway_[index(before)]))
+      before = underway_[index(before)].before;
+    underway.before = before;
+    Id& from_before = before == kNone ? connection.first : underway_[index(before)].after;
+    underway.after = from_before;
+    from_before = id;
+    (underway.after == kNone ? connection.last : underway_[index(underway.after)].before) = id;
+  }
+  static bool comes_before(const Underway& a, const Underway& b) {
+    return a.stream < b.stream && a.ready <= b.ready * (1 + kSameTime);
   }
 
   /// Called when all that happens now has happened, so that those that come together are all there.
   void start_waiting() {
     for (const int i : open_) {
       Connection& connection = connections_[index(i)];
-      if (connection.busy || connection.waiting.empty()) continue;
-      connection.busy = true;
-      move(connection.waiting.front());
-      connection.waiting.pop_front();
+      if (connection.moving != kNone) continue;
+      const Id next = connection.first;
+      if (next != kNone && underway_[index(next)].ready <= now_ * (1 + kSameTime)) {
+        connection.first = underway_[index(next)].after;
+        (connection.first == kNone ? connection.last : underway_[index(connection.first)].before) = kNone;
+        move(i, next);
+        continue;
+      }
+      if (connection.sharing >= 0) sharing_.remove(i);
+      connection.sharing = -1;
+      if (next != kNone) timers_.set(i, underway_[index(next)].ready);
     }
     open_.clear();
   }
 
-  void move(Id id) {
-    Underway& underway = underway_[index(id)];
-    const Flow& flow = flow_of(underway);
-    underway.phase = Phase::moving;
-    underway.remaining = flow.bytes;
-    underway.since = now_;
-    sharing_.add(
-        id, std::span(workload_.uses).subspan(index(flow.first_use), index(flow.last_use - flow.first_use)));
+  /// What follows at once over the same resources takes the rate that it finds: to the others nothing
+  /// changes.
+  void move(int number, Id id) {
+    Connection& connection = connections_[index(number)];
+    const int flow = underway_[index(id)].flow;
+    connection.moving = id;
+    connection.remaining = workload_.flows[index(flow)].bytes;
+    connection.since = now_;
+    const std::span<const Use> uses = uses_of(flow);
+    if (connection.sharing >= 0) {
+      if (std::ranges::equal(uses, uses_of(connection.sharing))) {
+        timers_.set(number, now_ + connection.remaining / connection.rate);
+        return;
+      }
+      sharing_.remove(number);
+    }
+    connection.sharing = flow;
+    connection.rate = 0;
+    sharing_.add(number, uses);
   }
 
-  void finish(Id id) {
-    Underway& underway = underway_[index(id)];
-    const int stream = underway.stream;
-    const int number = underway.flow;
-    const Flow& flow = flow_of(underway);
-    ++underway.version;
-    sharing_.remove(id);
-    spare_.push_back(id);
-    connections_[index(flow.connection)].busy = false;
-    open_.push_back(flow.connection);
-    if (options_.skip) note(stream, number, flow);
-    streams_.finish(stream, number, flow.source, flow.local ? End::reduction : End::send);
-    if (!flow.local) streams_.finish(stream, number, flow.destination, End::receive);
-    advance(stream, flow.source);
-    if (!flow.local && flow.source != flow.destination) advance(stream, flow.destination);
-  }
-
-  void expect(Id id, double time) {
-    Underway& underway = underway_[index(id)];
-    underway.end = time;
-    events_.push({time, id, ++underway.version});
+  void finish(int number) {
+    Connection& connection = connections_[index(number)];
+    const auto ended = underway_[index(connection.moving)];
+    const Flow& flow = workload_.flows[index(ended.flow)];
+    const int arrives = ended.stream + flow.shift;
+    spare_.push_back(connection.moving);
+    connection.moving = kNone;
+    open_.push_back(number);
+    ++happened_;
+    if (options_.skip) note(ended.stream, ended.flow, flow);
+    streams_.end(ended.stream, ended.flow);
+    streams_.finish(ended.stream, flow.source, flow.local ? End::reduction : End::send);
+    if (!flow.local) streams_.finish(arrives, flow.destination, End::receive);
+    advance(ended.stream, flow.source);
+    const bool once = flow.source == flow.destination && flow.shift == 0;
+    if (!flow.local && !once) advance(arrives, flow.destination);
   }
 
   /// New rates, and when what moves at them will be through.
   void settle() {
     start_waiting();
-    for (const Id id : sharing_.share()) {
-      Underway& underway = underway_[index(id)];
-      const double rate = sharing_.rate(id);
-      if (rate == underway.rate) continue;
-      underway.remaining = std::max(0.0, underway.remaining - underway.rate * (now_ - underway.since));
-      underway.since = now_;
-      underway.rate = rate;
-      expect(id, now_ + underway.remaining / rate);
+    for (const int number : sharing_.share()) {
+      Connection& connection = connections_[index(number)];
+      const double rate = sharing_.rate(number);
+      if (rate == connection.rate) continue;
+      connection.remaining =
+          std::max(0.0, connection.remaining - connection.rate * (now_ - connection.since));
+      connection.since = now_;
+      connection.rate = rate;
+      timers_.set(number, now_ + connection.remaining / rate);
     }
   }
+
+  /// How long the present phase of a flow under way will last, or has lasted where it waits (negative).
+  double time_left(Id id) const {
+    const int connection = flow_of(id).connection;
+    return (moves(id) ? timers_.time(connection) : underway_[index(id)].ready) - now_;
+  }
+  bool moves(Id id) const { return connections_[index(flow_of(id).connection)].moving == id; }
 
   /// The same flow coming to its end again and again marks the periods, of whatever length they are.
   void note(int stream, int number, const Flow& flow) {
     const Streams::Position& at = streams_.position(stream, flow.source);
-    const int left = workload_.rounds[index(at.round)].repeats - at.repeat;
+    const int left = streams_.repeats(at) - at.repeat;
     if (stream == marker_stream_ && number == marker_flow_) {
       turned_ = left >= kWorthwhile;
       if (!turned_) marker_stream_ = -1;
@@ -243,12 +262,12 @@ class Engine {
     seen_.first_stream = streams_.first();
     seen_.live.assign(streams_.live().begin(), streams_.live().end());
     seen_.left.clear();
-    seen_.phases.clear();
+    seen_.moving.clear();
     for (const Streams::Live& live : seen_.live) {
       for (const int flow : live.flows) {
         if (flow < 0) continue;
-        seen_.left.push_back(underway_[index(flow)].end - now_);
-        seen_.phases.push_back(underway_[index(flow)].phase);
+        seen_.left.push_back(time_left(flow));
+        seen_.moving.push_back(moves(flow));
       }
     }
   }
@@ -269,16 +288,15 @@ class Engine {
         const int now = live.flows[flow];
         if (before < 0 && now < 0 && before == now) continue;
         if (before < 0 || now < 0) return false;
-        const Underway& underway = underway_[index(now)];
-        if (underway.phase != seen_.phases[next]) return false;
-        if (std::abs(underway.end - now_ - seen_.left[next++]) > tolerance) return false;
+        if (moves(now) != static_cast<bool>(seen_.moving[next])) return false;
+        if (std::abs(time_left(now) - seen_.left[next++]) > tolerance) return false;
       }
     }
     return true;
   }
 
   static bool same_position(const Streams::Position& then, const Streams::Position& now) {
-    return then.round == now.round && then.receiving == now.receiving && then.others == now.others &&
+    return then.turn == now.turn && then.receiving == now.receiving && then.others == now.others &&
            then.reducing == now.reducing && then.repeat <= now.repeat;
   }
 
@@ -286,7 +304,7 @@ class Engine {
   void skip_periods() {
     std::int64_t periods = std::numeric_limits<std::int64_t>::max();
     for_each_turning([&](const Streams::Position& now, int repeats) {
-      const int left = workload_.rounds[index(now.round)].repeats - 1 - now.repeat;
+      const int left = streams_.repeats(now) - 1 - now.repeat;
       periods = std::min<std::int64_t>(periods, left / repeats - 1);
     });
     if (periods < 1 || periods == std::numeric_limits<std::int64_t>::max()) return;
@@ -312,12 +330,12 @@ class Engine {
   Streams streams_;
   Sharing sharing_;
   std::vector<Connection> connections_;
+  Timers timers_;          // of the connections
+  std::vector<int> due_;   // connections whose time has come
   std::vector<int> open_;  // connections on which something may move
   std::vector<Underway> underway_;
   std::vector<Id> spare_;
-  std::vector<Id> ended_;
-  std::vector<int> begun_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Streams::Begun> begun_;
   double now_ = 0;
   double skipped_ = 0;  // s, of whole periods
   std::uint64_t happened_ = 0;

@@ -19,33 +19,36 @@ Sharing::Sharing(const std::vector<double>& capacities) : resources_(capacities.
 }
 
 void Sharing::add(Id flow, std::span<const Use> uses) {
-  if (index(flow) >= members_.size()) {
-    members_.resize(index(flow) + 1);
-    rates_.resize(index(flow) + 1);
-  }
+  if (index(flow) >= members_.size()) members_.resize(index(flow) + 1);
   Member& member = members_[index(flow)];
   member.uses = uses;
-  member.positions.resize(uses.size());
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    Resource& resource = resources_[index(uses[i].resource)];
-    member.positions[i] = static_cast<int>(resource.crossings.size());
-    resource.crossings.push_back({flow, static_cast<int>(i)});
-    mark(uses[i].resource);
+  member.rate = uses.empty() ? std::numeric_limits<double>::infinity() : 0;
+  if (uses.empty()) unbound_.push_back(flow);
+  if (member.room < uses.size()) {
+    member.first_position = positions_.size();
+    member.room = uses.size();
+    positions_.resize(positions_.size() + uses.size());
   }
-  if (!uses.empty()) return;
-  rates_[index(flow)] = std::numeric_limits<double>::infinity();
-  unbound_.push_back(flow);
+  for (int i = 0; i < static_cast<int>(uses.size()); ++i) {
+    const Use& use = uses[index(i)];
+    Resource& resource = resources_[index(use.resource)];
+    position(member, i) = static_cast<int>(resource.crossings.size());
+    resource.crossings.push_back({flow, i, use.weight});
+    mark(use.resource);
+  }
 }
 
 void Sharing::remove(Id flow) {
-  Member& member = members_[index(flow)];
-  for (std::size_t i = 0; i < member.uses.size(); ++i) {
-    Resource& resource = resources_[index(member.uses[i].resource)];
+  const Member& member = members_[index(flow)];
+  for (int i = 0; i < static_cast<int>(member.uses.size()); ++i) {
+    const int used = member.uses[index(i)].resource;
+    Resource& resource = resources_[index(used)];
     const Crossing last = resource.crossings.back();
-    resource.crossings[index(member.positions[i])] = last;
-    members_[index(last.flow)].positions[index(last.use)] = member.positions[i];
+    const int at = position(member, i);
+    resource.crossings[index(at)] = last;
+    position(members_[index(last.flow)], last.use) = at;
     resource.crossings.pop_back();
-    mark(member.uses[i].resource);
+    mark(used);
   }
 }
 
@@ -55,46 +58,64 @@ void Sharing::mark(int resource) {
   dirty_.push_back(resource);
 }
 
-void Sharing::reach(Id flow) {
-  Member& member = members_[index(flow)];
-  if (member.reached) return;
-  member.reached = true;
-  changed_.push_back(flow);
-  for (const Use& use : member.uses) {
-    Resource& resource = resources_[index(use.resource)];
-    if (resource.touched) continue;
-    resource.touched = true;
-    touched_.push_back(use.resource);
+/// Flows far apart from each other are filled by themselves, since one that comes or goes rarely reaches far.
+const std::vector<Sharing::Id>& Sharing::share() {
+  changed_.clear();
+  for (const int resource : dirty_) {
+    if (resources_[index(resource)].dirty) refill(resource);
   }
+  dirty_.clear();
+  changed_.insert(changed_.end(), unbound_.begin(), unbound_.end());
+  unbound_.clear();
+  return changed_;
 }
 
 /// The flows that share a resource with one that came or went are filled anew, between the others with the
 /// rates that they have. Where that leaves one of the others wronged, or a wrong done to one of these, the
 /// others concerned are filled anew as well: rates are max-min fair when, and only when, each flow has a full
 /// resource on which nobody has more.
-const std::vector<Sharing::Id>& Sharing::share() {
-  changed_.clear();
-  for (const int dirty : dirty_) {
-    Resource& resource = resources_[index(dirty)];
-    resource.dirty = false;
-    for (const Crossing crossing : resource.crossings) reach(crossing.flow);
-  }
-  dirty_.clear();
+void Sharing::refill(int dirty) {
+  touch(dirty);
   do {
+    reach_dirty();
     open();
     fill();
   } while (reach_wronged());
   for (const int resource : touched_) resources_[index(resource)].touched = false;
-  for (const Id flow : changed_) members_[index(flow)].reached = false;
+  for (const Id flow : reached_) members_[index(flow)].reached = false;
+  changed_.insert(changed_.end(), reached_.begin(), reached_.end());
   touched_.clear();
-  changed_.insert(changed_.end(), unbound_.begin(), unbound_.end());
-  unbound_.clear();
-  return changed_;
+  reached_.clear();
+  examined_ = 0;
+}
+
+void Sharing::touch(int resource) {
+  if (resources_[index(resource)].touched) return;
+  resources_[index(resource)].touched = true;
+  touched_.push_back(resource);
+}
+
+void Sharing::reach(Id flow) {
+  Member& member = members_[index(flow)];
+  if (member.reached) return;
+  member.reached = true;
+  reached_.push_back(flow);
+  for (const Use& use : member.uses) touch(use.resource);
+}
+
+/// A flow that has come has no rate until it is reached.
+void Sharing::reach_dirty() {
+  for (; examined_ < touched_.size(); ++examined_) {
+    Resource& resource = resources_[index(touched_[examined_])];
+    if (!resource.dirty) continue;
+    resource.dirty = false;
+    for (const Crossing crossing : resource.crossings) reach(crossing.flow);
+  }
 }
 
 /// What is left to the reached flows on each resource.
 void Sharing::open() {
-  for (const Id flow : changed_) members_[index(flow)].fixed = false;
+  for (const Id flow : reached_) members_[index(flow)].fixed = false;
   for (const int i : touched_) {
     Resource& resource = resources_[index(i)];
     resource.left = resource.capacity;
@@ -103,13 +124,12 @@ void Sharing::open() {
     resource.highest = 0;
     for (const Crossing crossing : resource.crossings) {
       const Member& member = members_[index(crossing.flow)];
-      const double weight = member.uses[index(crossing.use)].weight;
       if (member.reached) {
-        resource.weight += weight;
+        resource.weight += crossing.weight;
         ++resource.rising;
       } else {
-        resource.left -= weight * rates_[index(crossing.flow)];
-        resource.highest = std::max(resource.highest, rates_[index(crossing.flow)]);
+        resource.left -= crossing.weight * member.rate;
+        resource.highest = std::max(resource.highest, member.rate);
       }
     }
   }
@@ -139,7 +159,7 @@ void Sharing::fix(int full, double level) {
     if (!member.reached || member.fixed) continue;
     member.fixed = true;
     member.limit = full;
-    rates_[index(crossing.flow)] = level;
+    member.rate = level;
     for (const Use& use : member.uses) {
       Resource& resource = resources_[index(use.resource)];
       resource.left -= use.weight * level;
@@ -152,33 +172,32 @@ void Sharing::fix(int full, double level) {
 
 /// Reaches those that others' new rates leave no longer fair; false when there are none.
 bool Sharing::reach_wronged() {
-  const std::size_t before = changed_.size();
+  const std::size_t before = reached_.size();
   const std::size_t touched = touched_.size();
   for (std::size_t i = 0; i < touched; ++i) {
     const Resource& resource = resources_[index(touched_[i])];
     double wronged = std::numeric_limits<double>::infinity();  // the least rate of a reached flow that is
     for (const Crossing crossing : resource.crossings) {
       const Member& member = members_[index(crossing.flow)];
-      if (member.limit != touched_[i] || fair(crossing.flow, resource)) continue;
+      if (member.limit != touched_[i] || fair(member, resource)) continue;
       if (member.reached) {
-        wronged = std::min(wronged, rates_[index(crossing.flow)]);
+        wronged = std::min(wronged, member.rate);
       } else {
         reach(crossing.flow);
       }
     }
     if (wronged == std::numeric_limits<double>::infinity()) continue;
     for (const Crossing crossing : resource.crossings) {
-      if (rates_[index(crossing.flow)] > wronged) reach(crossing.flow);
+      if (members_[index(crossing.flow)].rate > wronged) reach(crossing.flow);
     }
   }
-  return changed_.size() > before;
+  return reached_.size() > before;
 }
 
 /// Whether the resource that limits the flow is full, and nobody has more of it.
-bool Sharing::fair(Id flow, const Resource& resource) const {
+bool Sharing::fair(const Member& member, const Resource& resource) const {
   constexpr double kRounding = 1e-13;
-  return resource.left <= kRounding * resource.capacity &&
-         resource.highest <= rates_[index(flow)] * (1 + kRounding);
+  return resource.left <= kRounding * resource.capacity && resource.highest <= member.rate * (1 + kRounding);
 }
 
 }  // namespace polyring

@@ -23,14 +23,15 @@ class Sharing {
   void remove(Id flow);
 
   /// Computes anew the rates (bytes/s) that may have changed since the last call; returns the flows that have
-  /// them. A flow without resources has an infinite rate.
+  /// them, some perhaps more than once. A flow without resources has an infinite rate.
   const std::vector<Id>& share();
-  double rate(Id flow) const { return rates_[static_cast<std::size_t>(flow)]; }
+  double rate(Id flow) const { return members_[static_cast<std::size_t>(flow)].rate; }
 
  private:
   struct Crossing {
     Id flow;
     int use;  // index among the flow's uses
+    double weight;
   };
   struct Resource {
     double capacity = 0;
@@ -45,27 +46,38 @@ class Sharing {
   };
   struct Member {
     std::span<const Use> uses;
-    std::vector<int> positions;  // among the crossings of each used resource
-    int limit = -1;              // the resource that was full at this rate
-    bool reached = false;        // its rate is being computed
+    double rate = 0;
+    std::size_t first_position = 0;  // in positions_
+    std::size_t room = 0;            // there
+    int limit = -1;                  // the resource that was full at this rate
+    bool reached = false;            // its rate is being computed
     bool fixed = false;
   };
 
+  int& position(const Member& member, int use) {
+    return positions_[member.first_position + static_cast<std::size_t>(use)];
+  }
   void mark(int resource);
+  void refill(int dirty);
+  void touch(int resource);
   void reach(Id flow);
+  void reach_dirty();
   void open();
   void fill();
   void fix(int resource, double level);
   bool reach_wronged();
-  bool fair(Id flow, const Resource& resource) const;
+  bool fair(const Member& member, const Resource& resource) const;
 
   std::vector<Resource> resources_;
   std::vector<Member> members_;
-  std::vector<double> rates_;
+  std::vector<int> positions_;  // of each flow's uses among the crossings of the resource
   std::vector<int> dirty_;
+  std::vector<Id> changed_;
+  std::vector<Id> unbound_;  // new flows without resources
+  // Of what is being filled:
+  std::vector<Id> reached_;
   std::vector<int> touched_;  // resources that reached flows cross
-  std::vector<Id> changed_;   // reached flows
-  std::vector<Id> unbound_;   // new flows without resources
+  std::size_t examined_ = 0;  // of these, whether they are dirty
 };
 
 }  // namespace polyring

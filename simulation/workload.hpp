@@ -30,6 +30,7 @@ struct Flow {
   double latency = 0;  // s, before the first byte moves
   int first_use = 0;   // [first_use, last_use) of Workload::uses
   int last_use = 0;
+  int shift = 0;  // from the source's course to the destination's, where lanes are exchanged (symmetry.hpp)
 };
 
 /// A resource that a flow crosses.

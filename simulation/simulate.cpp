@@ -26,7 +26,7 @@ struct Limits {
 std::optional<Simulation> simulate_within(Workload workload, const SimulationOptions& options,
                                           const Limits& limits) {
   workload = without_slack(std::move(workload));
-  if (options.classes) workload = by_classes(workload);
+  if (options.classes) workload = by_classes(workload, options.window);
   const auto ran = run(workload, {options.window, options.skip, limits.seconds, limits.events});
   if (!ran) return std::nullopt;
   Simulation result;

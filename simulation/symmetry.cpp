@@ -27,31 +27,59 @@ Colour mixed(Colour value) {
 
 Colour joined(Colour a, Colour b) { return mixed(a ^ (b + 0x632be59bd9b4e019)); }
 
+/// An actor in a course.
+std::size_t role_of(const Workload& workload, int course, int actor) {
+  return index(course) * index(workload.actors) + index(actor);
+}
+
+template <typename Do>
+void for_each_flow(const Workload& workload, Do&& act) {
+  for (int course = 0; course < static_cast<int>(workload.courses.size()); ++course) {
+    const Course& at = workload.courses[index(course)];
+    for (int round = at.first_round; round < at.last_round; ++round) {
+      const Round& of = workload.rounds[index(round)];
+      for (int flow = of.first_flow; flow < of.last_flow; ++flow) act(course, round - at.first_round, flow);
+    }
+  }
+}
+
+std::size_t distinct(const std::vector<Colour>& colours) {
+  std::vector<Colour> table(std::bit_ceil(2 * colours.size() + 1));  // 0: free
+  std::size_t found = 0;
+  for (const Colour colour : colours) {
+    std::size_t at = colour & (table.size() - 1);
+    while (table[at] != 0 && table[at] != colour) at = (at + 1) & (table.size() - 1);
+    found += table[at] == colour ? 0 : 1;
+    table[at] = colour;
+  }
+  return found;
+}
+
 /// Refines colours until no class falls apart any more.
 class Refinement {
  public:
-  explicit Refinement(const Workload& workload)
+  /// `exchange`: lanes may stand for each other.
+  Refinement(const Workload& workload, bool exchange)
       : workload_(workload),
         actors_(index(workload.actors)),
+        roles_(workload.courses.size() * actors_.size()),
         connections_(index(workload.connections)),
         resources_(workload.capacities.size()) {
     for (std::size_t i = 0; i < resources_.size(); ++i) {
       resources_[i] = mixed(std::bit_cast<Colour>(workload.capacities[i]));
     }
-    round_of_.resize(workload.flows.size());
-    for (std::size_t round = 0; round < workload.rounds.size(); ++round) {
-      const Round& at = workload.rounds[round];
-      std::fill(round_of_.begin() + at.first_flow, round_of_.begin() + at.last_flow, static_cast<int>(round));
-    }
+    for (std::size_t i = 0; !exchange && i < roles_.size(); ++i) roles_[i] = mixed(i / actors_.size());
   }
 
-  /// False when it takes more than so many turns, as when a difference travels far around a ring.
+  /// False when too little would be saved, or when it takes more than so many turns, as when a difference
+  /// travels far around a ring.
   bool run() {
     constexpr int kMostTurns = 64;
     std::size_t classes = 0;
     for (int turn = 0; turn < kMostTurns; ++turn) {
       refine();
-      const std::size_t now = count(actors_) + count(connections_) + count(resources_);
+      if (2 * distinct(actors_) > actors_.size()) return false;
+      const std::size_t now = distinct(roles_) + distinct(connections_) + distinct(resources_);
       if (now == classes) return true;
       classes = now;
     }
@@ -59,19 +87,23 @@ class Refinement {
   }
 
   const std::vector<Colour>& actors() const { return actors_; }
+  /// No two actors of different classes have roles of one colour.
+  const std::vector<Colour>& roles() const { return roles_; }
   const std::vector<Colour>& connections() const { return connections_; }
   const std::vector<Colour>& resources() const { return resources_; }
 
  private:
   void refine() {
-    std::vector<Colour> actors(actors_.size());
+    std::vector<Colour> roles(roles_.size());
     std::vector<Colour> connections(connections_.size());
     std::vector<Colour> resources(resources_.size());
-    for (std::size_t i = 0; i < round_of_.size(); ++i) {
-      const Flow& flow = workload_.flows[i];
-      Colour colour = joined(static_cast<Colour>(round_of_[i]), std::bit_cast<Colour>(flow.bytes));
+    for_each_flow(workload_, [&](int course, int step, int number) {
+      const Flow& flow = workload_.flows[index(number)];
+      const std::size_t source = role_of(workload_, course, flow.source);
+      const std::size_t destination = role_of(workload_, course, flow.destination);
+      Colour colour = joined(static_cast<Colour>(step), std::bit_cast<Colour>(flow.bytes));
       colour = joined(colour, std::bit_cast<Colour>(flow.latency));
-      colour = joined(joined(colour, actors_[index(flow.source)]), actors_[index(flow.destination)]);
+      colour = joined(joined(colour, roles_[source]), roles_[destination]);
       colour = joined(colour, connections_[index(flow.connection)]);
       Colour crossed = 0;
       for (int use = flow.first_use; use < flow.last_use; ++use) {
@@ -79,30 +111,36 @@ class Refinement {
       }
       colour = joined(colour, crossed);
       // Sums, since the order in which flows are listed means nothing.
-      actors[index(flow.source)] += joined(colour, 1);
-      actors[index(flow.destination)] += joined(colour, 2);
+      roles[source] += joined(colour, 1);
+      roles[destination] += joined(colour, 2);
       connections[index(flow.connection)] += joined(colour, 4);
       for (int use = flow.first_use; use < flow.last_use; ++use) {
         resources[index(workload_.uses[index(use)].resource)] += joined(colour, 3);
       }
-    }
-    join(actors_, actors);
+    });
+    join(roles_, roles);
     join(connections_, connections);
     join(resources_, resources);
+    join_roles();
+  }
+
+  /// An actor is all of its roles, and each of them is that actor's.
+  void join_roles() {
+    std::vector<Colour> actors(actors_.size());
+    for (std::size_t i = 0; i < roles_.size(); ++i) actors[i % actors.size()] += joined(roles_[i], 5);
+    join(actors_, actors);
+    for (std::size_t i = 0; i < roles_.size(); ++i) roles_[i] = joined(roles_[i], actors_[i % actors.size()]);
   }
 
   static void join(std::vector<Colour>& colours, const std::vector<Colour>& met) {
     for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = joined(colours[i], met[i]);
   }
-  static std::size_t count(const std::vector<Colour>& colours) {
-    return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
-  }
 
   const Workload& workload_;
   std::vector<Colour> actors_;
+  std::vector<Colour> roles_;
   std::vector<Colour> connections_;
   std::vector<Colour> resources_;
-  std::vector<int> round_of_;
 };
 
 /// Classes, numbered as their first members come.
@@ -121,23 +159,33 @@ struct Classes {
   int count() const { return static_cast<int>(members.size()); }
 };
 
-/// The flows of a class that has the first member of its source class, with resources as classes.
+/// The flows of a class that has the first member of its source class, with resources as classes. Of roles
+/// that are alike the first of that member stands for all.
 class Quotient {
  public:
-  Quotient(const Workload& workload, const Classes& actors, const Classes& connections,
-           const Classes& resources)
-      : workload_(workload), actors_(actors), connections_(connections), resources_(resources) {
-    result_.actors = actors.count();
-    result_.connections = connections.count();
-    for (const int member : resources.members) {
+  Quotient(const Workload& workload, const Refinement& refinement)
+      : workload_(workload),
+        actors_(refinement.actors()),
+        connections_(refinement.connections()),
+        resources_(refinement.resources()),
+        roles_(refinement.roles()),
+        found_(workload.rounds.size()) {
+    result_.actors = actors_.count();
+    result_.connections = connections_.count();
+    for (const int member : resources_.members) {
       result_.capacities.push_back(workload.capacities[index(member)]);
       result_.names.push_back(workload.names[index(member)]);
     }
     result_.courses = workload.courses;
+    for (const int member : actors_.members) {
+      for (int course = 0; course < static_cast<int>(workload.courses.size()); ++course)
+        course_of_role_.try_emplace(roles_[role_of(workload, course, member)], course);
+    }
   }
 
   Workload run() {
-    for (const Round& round : workload_.rounds) add_round(round);
+    for_each_flow(workload_, [&](int course, int step, int flow) { collect(course, step, flow); });
+    for (std::size_t round = 0; round < found_.size(); ++round) write(round);
     return std::move(result_);
   }
 
@@ -146,51 +194,57 @@ class Quotient {
     int source;
     int destination;
     bool local;
+    int shift;
     int connection;
     double bytes;
     double latency;
     std::vector<int> resources;  // classes, sorted
     auto operator<=>(const Key&) const = default;
   };
+  /// How often flows of a class cross the first member of each class of resources.
+  using Crossings = std::map<int, int>;
 
-  void add_round(const Round& round) {
-    // How often flows of each class cross the first member of each class of resources.
-    std::map<Key, std::map<int, int>> found;
-    for (int i = round.first_flow; i < round.last_flow; ++i) {
-      const Flow& flow = workload_.flows[index(i)];
-      const bool first = actors_.members[index(actors_.of[index(flow.source)])] == flow.source;
-      bool crosses_first = false;
-      for (int use = flow.first_use; use < flow.last_use; ++use) {
-        const int resource = workload_.uses[index(use)].resource;
-        crosses_first =
-            crosses_first || resources_.members[index(resources_.of[index(resource)])] == resource;
-      }
-      if (!first && !crosses_first) continue;
-      std::map<int, int>& crossings = found[key_of(flow)];
-      for (int use = flow.first_use; use < flow.last_use; ++use) {
-        const int resource = workload_.uses[index(use)].resource;
-        const int of = resources_.of[index(resource)];
-        crossings[of] += resources_.members[index(of)] == resource ? 1 : 0;
-      }
+  void collect(int course, int step, int number) {
+    const Flow& flow = workload_.flows[index(number)];
+    const bool first = actors_.members[index(actors_.of[index(flow.source)])] == flow.source;
+    const auto is_first = [&](int resource) {
+      return resources_.members[index(resources_.of[index(resource)])] == resource;
+    };
+    bool crosses_first = false;
+    for (int use = flow.first_use; use < flow.last_use; ++use) {
+      crosses_first = crosses_first || is_first(workload_.uses[index(use)].resource);
     }
-    Round result{static_cast<int>(result_.flows.size()), 0, round.repeats};
-    for (const auto& [key, crossings] : found) {
+    if (!first && !crosses_first) return;
+    const int in_course = course_of_role_.at(roles_[role_of(workload_, course, flow.source)]);
+    const int to_course = course_of_role_.at(roles_[role_of(workload_, course, flow.destination)]);
+    const int round = workload_.courses[index(in_course)].first_round + step;
+    Crossings& crossings = found_[index(round)][key_of(flow, to_course - in_course)];
+    for (int use = flow.first_use; use < flow.last_use; ++use) {
+      const int resource = workload_.uses[index(use)].resource;
+      crossings[resources_.of[index(resource)]] += is_first(resource) ? 1 : 0;
+    }
+  }
+
+  void write(std::size_t round) {
+    Round result{static_cast<int>(result_.flows.size()), 0, workload_.rounds[round].repeats};
+    for (const auto& [key, crossings] : found_[round]) {
       const int first = static_cast<int>(result_.uses.size());
       for (const auto& [resource, times] : crossings) {
         assert(times > 0);
         result_.uses.push_back({resource, static_cast<double>(times)});
       }
       result_.flows.push_back({key.source, key.destination, key.local, key.connection, key.bytes, key.latency,
-                               first, static_cast<int>(result_.uses.size())});
+                               first, static_cast<int>(result_.uses.size()), key.shift});
     }
     result.last_flow = static_cast<int>(result_.flows.size());
     result_.rounds.push_back(result);
   }
 
-  Key key_of(const Flow& flow) const {
+  Key key_of(const Flow& flow, int shift) const {
     Key key{actors_.of[index(flow.source)],
             actors_.of[index(flow.destination)],
             flow.local,
+            shift,
             connections_.of[index(flow.connection)],
             flow.bytes,
             flow.latency,
@@ -203,11 +257,43 @@ class Quotient {
   }
 
   const Workload& workload_;
-  const Classes& actors_;
-  const Classes& connections_;
-  const Classes& resources_;
+  Classes actors_;
+  Classes connections_;
+  Classes resources_;
+  const std::vector<Colour>& roles_;
+  std::unordered_map<Colour, int> course_of_role_;
+  std::vector<std::map<Key, Crossings>> found_;  // by round
   Workload result_;
 };
+
+bool same_shape(const Workload& workload, const Course& a, const Course& b) {
+  const int rounds = a.last_round - a.first_round;
+  if (a.chunks != b.chunks || b.last_round - b.first_round != rounds) return false;
+  for (int step = 0; step < rounds; ++step) {
+    const int repeats = workload.rounds[index(a.first_round + step)].repeats;
+    if (workload.rounds[index(b.first_round + step)].repeats != repeats) return false;
+  }
+  return true;
+}
+
+/// Whether nothing but their flows could tell the lanes apart.
+bool can_exchange(const Workload& workload, int window) {
+  if (workload.courses.size() < 2) return false;
+  const Course& first = workload.courses.front();
+  if (first.chunks > window) return false;
+  for (const Course& course : workload.courses) {
+    if (!same_shape(workload, first, course)) return false;
+  }
+  // Where lanes share a connection, as a rank's reductions do, the older stream goes first.
+  std::vector<int> course_of(index(workload.connections), -1);
+  bool own = true;
+  for_each_flow(workload, [&](int course, int, int flow) {
+    int& of = course_of[index(workload.flows[index(flow)].connection)];
+    own = own && (of < 0 || of == course);
+    of = course;
+  });
+  return own;
+}
 
 /// For each resource, the others through which the flows that cross it come: of each flow the narrowest.
 class Feeders {
@@ -288,14 +374,13 @@ Workload without_slack(Workload workload) {
   return workload;
 }
 
-Workload by_classes(const Workload& workload) {
-  Refinement refinement(workload);
-  if (!refinement.run()) return workload;
-  const Classes actors(refinement.actors());
-  if (actors.count() == workload.actors) return workload;
-  const Classes connections(refinement.connections());
-  const Classes resources(refinement.resources());
-  return Quotient(workload, actors, connections, resources).run();
+Workload by_classes(const Workload& workload, int window) {
+  for (const bool exchange : {false, true}) {
+    if (exchange && !can_exchange(workload, window)) break;
+    Refinement refinement(workload, exchange);
+    if (refinement.run()) return Quotient(workload, refinement).run();
+  }
+  return workload;
 }
 
 }  // namespace polyring

@@ -135,6 +135,43 @@ TEST(Simulate, ClassesAndSkippedPeriodsChangeNothing) {
   }
 }
 
+/// With all chunks of a lane in flight, classes on and off.
+void expect_exchanged(const Cluster& cluster, const Plan& plan, Count count, int window, int actors) {
+  SimulationOptions options;
+  options.window = window;
+  const Simulation by_classes = simulation_of(plan, cluster, count, options);
+  options.classes = false;
+  const Simulation every = simulation_of(plan, cluster, count, options);
+  expect_same(by_classes.time.value, every.time.value, to_text(plan));
+  EXPECT_NEAR(by_classes.busy, every.busy, 1e-9) << to_text(plan);
+  EXPECT_EQ(every.actors, cluster.ranks()) << to_text(plan);
+  EXPECT_EQ(by_classes.actors, actors) << to_text(plan);
+  // As many fewer events as there are ranks in a class.
+  EXPECT_EQ(by_classes.events * static_cast<std::uint64_t>(every.actors),
+            every.events * static_cast<std::uint64_t>(actors))
+      << to_text(plan);
+}
+
+TEST(Simulate, RanksAreAlikeThatChangePlacesWithTheirLanes) {
+  // In a double binary tree over 16 hosts no two are alike; but host 15 − i does in the one tree what host i
+  // does in the other, and GPU 2 in its host's second chain what GPU 0 does in the first.
+  const Count count = 250'000;
+  const Plan tree{"tree", {16}, {}, 1, {100'000}};
+  const Plan chains{"chain-tree", {4, 16}, {}, 2, {50'000}};
+  expect_exchanged(uniform(16, 1), tree, count, 5, 8);
+  expect_exchanged(uniform(16, 4), chains, count, 5, 16);
+  expect_exchanged(uniform(16, 4), {"chain-tree", {4, 16}, {}, 1, {100'000}}, count, 5, 32);
+  // Five chunks, of which four are in flight: the lane that is done first goes on first, whichever it is.
+  expect_exchanged(uniform(16, 1), tree, count, 4, 16);
+  expect_exchanged(uniform(16, 4), chains, count, 4, 64);
+  // Lanes that are not equally long, and hosts that are not equally fast.
+  expect_exchanged(uniform(16, 4), chains, count + 1, 5, 64);
+  Cluster uneven = uniform(15, 1);
+  uneven.groups.push_back({uneven.groups.front().machine, 1});
+  uneven.groups.back().machine.nics.front().ports.front().bandwidth = {kNic / 3};
+  expect_exchanged(uneven, tree, count, 5, 16);
+}
+
 TEST(Simulate, LargeClustersTakeFewEvents) {
   const Count count = 25'557'032;
   const auto chunk = [&](int chunks) {

@@ -116,6 +116,7 @@ std::vector<std::string> names_of(const Runs& runs) {
 }
 
 ExitCode calibrate_from(const CalibrateOptions& options, const std::string& command) {
+  if (options.runs.empty()) usage_error("calibrate needs results of polyring allreduce: give their files");
   if (!options.output.empty()) check_writable(options.output);
   const Runs fitted = read_runs(options.runs);
   const Runs checked = read_runs(options.checks);
@@ -159,7 +160,6 @@ void add_calibrate(CommandLine& line) {
       "  polyring scale --machine minsky --calibration calibration.json",
       [options, &line] { return calibrate_from(*options, line.text); });
   app.add_option("RUNS", options->runs, "Results of polyring allreduce (-J), of several sizes and algorithms")
-      ->required()
       ->type_name("FILE");
   app.add_option("--check", options->checks,
                  "Other results, which it is not fitted to: the error of its predictions is said and kept")

@@ -40,6 +40,8 @@ LinkClass class_of(LinkKind kind) {
       return LinkClass::nvlink;
     case LinkKind::xgmi:
       return LinkClass::xgmi;
+    case LinkKind::c2c:
+      return LinkClass::c2c;
     case LinkKind::pcie:
       return LinkClass::pcie;
     case LinkKind::socket_bus:
@@ -58,6 +60,8 @@ std::string_view to_text(LinkClass link) {
       return to_text(LinkKind::nvlink);
     case LinkClass::xgmi:
       return to_text(LinkKind::xgmi);
+    case LinkClass::c2c:
+      return to_text(LinkKind::c2c);
     case LinkClass::pcie:
       return to_text(LinkKind::pcie);
     case LinkClass::socket_bus:

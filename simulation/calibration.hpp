@@ -11,11 +11,11 @@ namespace polyring {
 
 /// Links that are taken to be alike. Network: a host's NICs and what lies between those of one leaf switch;
 /// uplink: of a leaf switch, and the way over the spine.
-enum class LinkClass { memory, nvlink, xgmi, pcie, socket_bus, network, uplink };
+enum class LinkClass { memory, nvlink, xgmi, c2c, pcie, socket_bus, network, uplink };
 
-inline constexpr LinkClass kLinkClasses[] = {LinkClass::memory, LinkClass::nvlink,     LinkClass::xgmi,
-                                             LinkClass::pcie,   LinkClass::socket_bus, LinkClass::network,
-                                             LinkClass::uplink};
+inline constexpr LinkClass kLinkClasses[] = {LinkClass::memory,  LinkClass::nvlink, LinkClass::xgmi,
+                                             LinkClass::c2c,     LinkClass::pcie,   LinkClass::socket_bus,
+                                             LinkClass::network, LinkClass::uplink};
 
 LinkClass class_of(LinkKind kind);
 std::string_view to_text(LinkClass link);  // as to_text(LinkKind); "network", "uplink"

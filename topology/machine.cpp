@@ -163,6 +163,8 @@ std::string_view to_text(LinkKind kind) {
       return "nvlink";
     case LinkKind::xgmi:
       return "xgmi";
+    case LinkKind::c2c:
+      return "c2c";
     case LinkKind::pcie:
       return "pcie";
     case LinkKind::socket_bus:

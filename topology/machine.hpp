@@ -51,6 +51,7 @@ struct Port {
   int number = 1;
   bool up = false;
   Bandwidth bandwidth;  // per direction; 0 when unknown
+  std::string guid{};   // InfiniBand's name of it, "0x506b4b0300c0ffee"; empty when unknown
 };
 
 enum class NicKind { infiniband, ethernet };
@@ -63,6 +64,7 @@ struct Nic {
   int host_bridge = -1;
   NicKind kind = NicKind::ethernet;
   std::vector<Port> ports;
+  std::string system_guid{};  // shared by all functions of one adapter; empty when unknown
 
   bool up() const;
   /// The sum over the ports that are up, per direction; 0 when none is up or a speed is unknown.
@@ -72,6 +74,7 @@ struct Nic {
 enum class LinkKind {
   nvlink,
   xgmi,
+  c2c,  // NVLink-C2C: between a GPU and the CPU beside it
   pcie,
   socket_bus,  // between packages: X-bus, QPI, UPI, Infinity Fabric
   memory,      // between a process and the package whose memory it uses: see processes.hpp
@@ -92,6 +95,13 @@ struct Citation {
   std::string source;
 };
 
+/// One of the places where a live probe looks.
+struct ProbeSource {
+  std::string name;    // "hwloc", "sysfs", "NVML"
+  bool read = false;   // false: it is absent, or may not be read
+  std::string detail;  // what was read there, or why nothing was, and what would help
+};
+
 struct Machine {
   std::string name;   // host name or preset name
   std::string model;  // "IBM Power S822LC (8335-GTB)"
@@ -102,6 +112,8 @@ struct Machine {
   std::vector<Nic> nics;
   std::vector<Link> links;
   std::vector<Citation> citations;
+  std::vector<ProbeSource> sources{};  // of a live probe; empty for presets and files
+  std::vector<std::string> remarks{};  // what somebody should look at: "gpu2 runs on 8 of 16 PCIe lanes"
 
   /// The device's name, as in links of the JSON: "gpu0", "package1", "mlx5_0", "switch2", "nvswitch0".
   std::string device_name(DeviceId id) const;
@@ -119,7 +131,7 @@ struct Machine {
 };
 
 std::string_view to_text(DeviceKind kind);
-std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "pcie", "socket-bus", "memory"
+std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "c2c", "pcie", "socket-bus", "memory"
 std::string_view to_text(NicKind kind);   // "infiniband", "ethernet"
 
 }  // namespace polyring

@@ -104,6 +104,22 @@ std::string sentence_about(const std::string& text) {
   return usage_sentence([&] { parse_probe_json(text, "machine.json"); });
 }
 
+TEST(ProbeJson, KeepsWhatALiveProbeNoted) {
+  Machine machine = small_machine();
+  machine.nics[0].ports[0].guid = "0x506b4b0300c0ffee";
+  machine.nics[0].system_guid = "0x506b4b0300c0ffe0";
+  machine.links[0].kind = LinkKind::c2c;
+  machine.sources = {{"hwloc", true, "2 packages"}, {"NVML", false, "there is no libnvidia-ml.so.1"}};
+  machine.remarks = {"gpu1 runs on 8 of 16 PCIe lanes"};
+  const Cluster cluster = cluster_of(machine, 1);
+  const std::string json = probe_json(cluster);
+  EXPECT_EQ(probe_json(parse_probe_json(json, "probe.json")), json);
+  EXPECT_THAT(json, AllOf(HasSubstr("0x506b4b0300c0ffee"), HasSubstr("0x506b4b0300c0ffe0")));
+  EXPECT_THAT(probe_text(cluster),
+              AllOf(HasSubstr("absent NVML: there is no libnvidia-ml.so.1"),
+                    HasSubstr("look at\n    gpu1 runs on 8 of 16 PCIe lanes"), HasSubstr("c2c")));
+}
+
 TEST(ProbeJson, RefusesWhatIsNotOurs) {
   EXPECT_THAT(sentence_about("{\"hosts\": ["), HasSubstr("not valid JSON"));
   EXPECT_THAT(sentence_about("{}"), HasSubstr("not of polyring probe"));

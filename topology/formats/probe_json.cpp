@@ -53,17 +53,21 @@ Json to_json(const Gpu& gpu) {
 }
 
 Json to_json(const Port& port) {
-  return {{"number", port.number}, {"up", port.up}, {"GBps", gigabytes(port.bandwidth)}};
+  Json json{{"number", port.number}, {"up", port.up}, {"GBps", gigabytes(port.bandwidth)}};
+  if (!port.guid.empty()) json["guid"] = port.guid;
+  return json;
 }
 
 Json to_json(const Nic& nic) {
-  return {{"name", nic.name},
-          {"model", or_null(nic.model)},
-          {"pci", or_null(nic.pci)},
-          {"numa", or_null(nic.numa)},
-          {"host_bridge", or_null(nic.host_bridge)},
-          {"kind", to_text(nic.kind)},
-          {"ports", array_of(nic.ports, [](const Port& port) { return to_json(port); })}};
+  Json json{{"name", nic.name},
+            {"model", or_null(nic.model)},
+            {"pci", or_null(nic.pci)},
+            {"numa", or_null(nic.numa)},
+            {"host_bridge", or_null(nic.host_bridge)},
+            {"kind", to_text(nic.kind)},
+            {"ports", array_of(nic.ports, [](const Port& port) { return to_json(port); })}};
+  if (!nic.system_guid.empty()) json["system_guid"] = nic.system_guid;
+  return json;
 }
 
 Json to_json(const Machine& machine, const Link& link) {
@@ -74,19 +78,26 @@ Json to_json(const Machine& machine, const Link& link) {
           {"latency_us", microseconds_of(link.latency)}};
 }
 
+Json to_json(const ProbeSource& source) {
+  return {{"name", source.name}, {"read", source.read}, {"detail", source.detail}};
+}
+
 Json to_json(const HostGroup& group) {
   const Machine& machine = group.machine;
   const auto convert = [](const auto& element) { return to_json(element); };
-  return {{"name", machine.name},
-          {"model", or_null(machine.model)},
-          {"count", group.count},
-          {"packages", array_of(machine.packages, convert)},
-          {"switches", array_of(machine.switches, convert)},
-          {"nvswitches", machine.nvswitches},
-          {"gpus", array_of(machine.gpus, convert)},
-          {"nics", array_of(machine.nics, convert)},
-          {"links", array_of(machine.links, [&](const Link& link) { return to_json(machine, link); })},
-          {"citations", array_of(machine.citations, convert)}};
+  Json json{{"name", machine.name},
+            {"model", or_null(machine.model)},
+            {"count", group.count},
+            {"packages", array_of(machine.packages, convert)},
+            {"switches", array_of(machine.switches, convert)},
+            {"nvswitches", machine.nvswitches},
+            {"gpus", array_of(machine.gpus, convert)},
+            {"nics", array_of(machine.nics, convert)},
+            {"links", array_of(machine.links, [&](const Link& link) { return to_json(machine, link); })},
+            {"citations", array_of(machine.citations, convert)}};
+  if (!machine.sources.empty()) json["sources"] = array_of(machine.sources, convert);
+  if (!machine.remarks.empty()) json["remarks"] = machine.remarks;
+  return json;
 }
 
 Json to_json(const Fabric& fabric) {

@@ -145,9 +145,11 @@ Nic read_nic(const Object& object) {
           optional_integer(object, "numa", -1),
           optional_integer(object, "host_bridge", -1),
           kind_of(object, std::array{NicKind::infiniband, NicKind::ethernet}),
-          {}};
+          {},
+          optional_text(object, "system_guid")};
   each(object, "ports", [&](const Object& port) {
-    nic.ports.push_back({integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps")});
+    nic.ports.push_back(
+        {integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps"), optional_text(port, "guid")});
   });
   return nic;
 }
@@ -173,11 +175,27 @@ void read_links(const Object& object, Machine& machine) {
     return found->second;
   };
   each(object, "links", [&](const Object& link) {
-    constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi, LinkKind::pcie, LinkKind::socket_bus,
-                                LinkKind::memory};
+    constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi,       LinkKind::c2c,
+                                LinkKind::pcie,   LinkKind::socket_bus, LinkKind::memory};
     machine.links.push_back({device(link, "from"), device(link, "to"), kind_of(link, kKinds),
                              bandwidth(link, "GBps"), latency(link, "latency_us")});
   });
+}
+
+void read_notes(const Object& object, Machine& machine) {
+  machine.citations = read_citations(object);
+  if (!value_of(object, "sources").is_null()) {
+    each(object, "sources", [&](const Object& source) {
+      machine.sources.push_back({text(source, "name"), boolean(source, "read"), text(source, "detail")});
+    });
+  }
+  const Json& remarks = value_of(object, "remarks");
+  if (remarks.is_null()) return;
+  if (!remarks.is_array()) wrong(object, "remarks", "an array of texts");
+  for (const Json& remark : remarks) {
+    if (!remark.is_string()) wrong(object, "remarks", "an array of texts");
+    machine.remarks.push_back(remark.get<std::string>());
+  }
 }
 
 HostGroup read_host(const Object& object) {
@@ -194,7 +212,7 @@ HostGroup read_host(const Object& object) {
   each(object, "gpus", [&](const Object& gpu) { machine.gpus.push_back(read_gpu(gpu)); });
   each(object, "nics", [&](const Object& nic) { machine.nics.push_back(read_nic(nic)); });
   read_links(object, machine);
-  machine.citations = read_citations(object);
+  read_notes(object, machine);
   return {std::move(machine), optional_integer(object, "count", 1)};
 }
 

@@ -74,7 +74,7 @@ class Tree {
       placed_.insert({DeviceKind::package, i});
     // First what hangs on PCIe; a GPU that has no PCIe link hangs on its NVLink to the package.
     grow({LinkKind::pcie});
-    grow({LinkKind::pcie, LinkKind::nvlink, LinkKind::xgmi});
+    grow({LinkKind::pcie, LinkKind::nvlink, LinkKind::xgmi, LinkKind::c2c});
   }
 
   std::string text() const {
@@ -150,6 +150,17 @@ std::string sources_text(const std::vector<Citation>& citations) {
   return out;
 }
 
+/// What a live probe read, what it could not, and what somebody should look at.
+std::string notes_text(const Machine& machine) {
+  std::string out;
+  for (const ProbeSource& source : machine.sources)
+    out += fmt::format("    {} {}: {}\n", source.read ? "read  " : "absent", source.name, source.detail);
+  if (!out.empty()) out = "  probed\n" + out;
+  if (!machine.remarks.empty()) out += "  look at\n";
+  for (const std::string& remark : machine.remarks) out += fmt::format("    {}\n", remark);
+  return out;
+}
+
 std::string fabric_text(const Fabric& fabric) {
   std::string out = "fabric: ";
   if (fabric.hosts_per_leaf == 0) {
@@ -177,7 +188,7 @@ std::string probe_text(const Cluster& cluster) {
     out += fmt::format("\nhost {}  {}{}\n", machine.name, or_unknown(machine.model),
                        group.count == 1 ? "" : fmt::format(", {} alike", group.count));
     const Tree tree(machine);
-    out += tree.text() + tree.other_links();
+    out += tree.text() + tree.other_links() + notes_text(machine);
     if (!machine.citations.empty()) out += "  sources\n" + sources_text(machine.citations);
   }
   out += "\n" + fabric_text(cluster.fabric);

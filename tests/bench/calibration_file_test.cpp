@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "topology/error.hpp"
+#include "tests/bench/damaged_files.hpp"
 
 namespace polyring {
 namespace {
@@ -26,23 +26,11 @@ CalibrationRecord record() {
   return record;
 }
 
-std::string refusal(const std::string& text) {
-  try {
-    parse_calibration(text, "a file");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_THAT(error.what(), HasSubstr("'a file'"));
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused: " << text;
-  return {};
-}
+std::string refused(const std::string& text) { return refusal_of(parse_calibration, text); }
 
-std::string changed(const std::string& from, const std::string& to) {
-  std::string text = calibration_text(record());
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+/// The text of the record with something else in it.
+std::string damaged(const std::string& from, const std::string& to) {
+  return changed(calibration_text(record()), from, to);
 }
 
 TEST(CalibrationFile, IsReadAsItWasWritten) {
@@ -58,15 +46,15 @@ TEST(CalibrationFile, IsReadAsItWasWritten) {
 
 TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
   for (const char* text : {"", "[]", "{}", "{\"format\": \"polyring-result\"}", "\xff\xfe"})
-    EXPECT_THAT(refusal(text), HasSubstr("is no calibration, or damaged"));
-  EXPECT_THAT(refusal(changed("\"version\": 1", "\"version\": 2")), HasSubstr("of version 2"));
-  EXPECT_THAT(refusal(changed("\"network\"", "\"pigeons\"")), HasSubstr("no links of kind 'pigeons'"));
-  EXPECT_THAT(refusal(changed("\"share\": 0.94", "\"share\": -0.94")), HasSubstr("share is -0.94"));
-  EXPECT_THAT(refusal(changed("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));
-  EXPECT_THAT(refusal(changed("\"share\": 0.94", "\"share\": 1e400")), HasSubstr("damaged"));
-  EXPECT_THAT(refusal(changed("\"most_ranks\": 16", "\"most_ranks\": 0")), HasSubstr("most_ranks is 0"));
-  EXPECT_THAT(refusal(changed("\"emulated\"", "\"modelled\"")), HasSubstr("its source is 'modelled'"));
-  EXPECT_THAT(refusal(changed("\"fitted\":", "\"fated\":")), HasSubstr("damaged"));
+    EXPECT_THAT(refused(text), HasSubstr("is no calibration, or damaged"));
+  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 2")), HasSubstr("of version 2"));
+  EXPECT_THAT(refused(damaged("\"network\"", "\"pigeons\"")), HasSubstr("no links of kind 'pigeons'"));
+  EXPECT_THAT(refused(damaged("\"share\": 0.94", "\"share\": -0.94")), HasSubstr("share is -0.94"));
+  EXPECT_THAT(refused(damaged("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));
+  EXPECT_THAT(refused(damaged("\"share\": 0.94", "\"share\": 1e400")), HasSubstr("damaged"));
+  EXPECT_THAT(refused(damaged("\"most_ranks\": 16", "\"most_ranks\": 0")), HasSubstr("most_ranks is 0"));
+  EXPECT_THAT(refused(damaged("\"emulated\"", "\"modelled\"")), HasSubstr("its source is 'modelled'"));
+  EXPECT_THAT(refused(damaged("\"fitted\":", "\"fated\":")), HasSubstr("damaged"));
 }
 
 TEST(CalibrationFile, SaysWhatItsPredictionsAreWorth) {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "simulation/in_network.hpp"
+#include "tests/bench/uniform_case.hpp"
 #include "tests/models/refusal.hpp"
-#include "tests/simulation/clusters.hpp"
 
 namespace polyring {
 namespace {
@@ -22,14 +22,7 @@ constexpr int kBatch = 32;
 
 /// Hosts of 4 GPUs.
 ScalingCase case_of(std::vector<int> gpus) {
-  ScalingCase scaling;
-  scaling.machine = testing::uniform(1, 4);
-  for (Link& link : scaling.machine.groups.front().machine.links)
-    if (!link.bandwidth.known()) link.bandwidth = {1e18};  // the way to the NIC, which is never the limit
-  scaling.name = "uniform";
-  scaling.model = make_model("resnet50");
-  scaling.compute = compute_of(scaling.model, {kComputeMs * 1e-3});
-  scaling.batch = kBatch;
+  ScalingCase scaling = testing::uniform_case("resnet50", 1, kComputeMs, kBatch);
   scaling.gpus = std::move(gpus);
   return scaling;
 }

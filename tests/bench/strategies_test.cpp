@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "bench/scaling.hpp"
+#include "tests/bench/uniform_case.hpp"
 #include "tests/models/refusal.hpp"
-#include "tests/simulation/clusters.hpp"
 
 namespace polyring {
 namespace {
@@ -19,14 +19,7 @@ constexpr double kComputeMs = 300;
 
 /// Two hosts of 4 GPUs.
 ScalingCase case_of(const std::string& model, const std::string& strategy, int gpus = 8) {
-  ScalingCase scaling;
-  scaling.machine = testing::uniform(2, 4);
-  for (Link& link : scaling.machine.groups.front().machine.links)
-    if (!link.bandwidth.known()) link.bandwidth = {1e18};  // the way to the NIC, which is never the limit
-  scaling.name = "uniform";
-  scaling.model = make_model(model);
-  scaling.compute = compute_of(scaling.model, {kComputeMs * 1e-3});
-  scaling.batch = 8;
+  ScalingCase scaling = testing::uniform_case(model, 2, kComputeMs, 8);
   scaling.gpus = {gpus};
   scaling.strategy = parse_strategy(strategy);
   return scaling;

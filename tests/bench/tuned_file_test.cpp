@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "reports/files.hpp"
+#include "tests/bench/damaged_files.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -23,24 +23,11 @@ TunedPlan choice(std::uint64_t payload, int ranks = 4) {
           20};
 }
 
-std::string refusal(const std::string& text) {
-  try {
-    parse_tuned(text, "a file");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_THAT(error.what(), HasSubstr("'a file'"));
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused: " << text;
-  return {};
-}
+std::string refused(const std::string& text) { return refusal_of(parse_tuned, text); }
 
 /// The text of one choice with something else in it.
-std::string changed(const std::string& from, const std::string& to) {
-  std::string text = tuned_text(std::vector{choice(1 << 20)});
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+std::string damaged(const std::string& from, const std::string& to) {
+  return changed(tuned_text(std::vector{choice(1 << 20)}), from, to);
 }
 
 /// An environment variable with another value, or none, for as long as this lives.
@@ -67,14 +54,14 @@ TEST(TunedFile, IsReadAsItWasWritten) {
 
 TEST(TunedFile, ThatIsDamagedIsRefused) {
   const std::string whole = tuned_text(std::vector{choice(1 << 20)});
-  EXPECT_THAT(refusal(""), HasSubstr("not whole JSON"));
-  EXPECT_THAT(refusal(whole.substr(0, whole.size() / 2)), HasSubstr("not whole JSON"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("not a file of polyring tune"));
-  EXPECT_THAT(refusal(changed("polyring-tuned", "polyring-result")),
+  EXPECT_THAT(refused(""), HasSubstr("not whole JSON"));
+  EXPECT_THAT(refused(whole.substr(0, whole.size() / 2)), HasSubstr("not whole JSON"));
+  EXPECT_THAT(refused("[]"), HasSubstr("not a file of polyring tune"));
+  EXPECT_THAT(refused(damaged("polyring-tuned", "polyring-result")),
               HasSubstr("not a file of polyring tune"));
-  EXPECT_THAT(refusal(changed("\"version\": 1", "\"version\": 2")), HasSubstr("newer polyring"));
-  EXPECT_THAT(refusal(changed("\"version\": 1", "\"version\": \"1\"")), HasSubstr("no version"));
-  EXPECT_THAT(refusal(changed("\"choices\"", "\"rows\"")), HasSubstr("no choices"));
+  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 2")), HasSubstr("newer polyring"));
+  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": \"1\"")), HasSubstr("no version"));
+  EXPECT_THAT(refused(damaged("\"choices\"", "\"rows\"")), HasSubstr("no choices"));
   const std::pair<const char*, const char*> changes[] = {
       {"\"ranks\":4", "\"ranks\":0"},
       {"\"ranks\":4", "\"ranks\":-4"},
@@ -95,7 +82,7 @@ TEST(TunedFile, ThatIsDamagedIsRefused) {
       {"\"default_time_us\":20.0", "\"default_time_us\":\"20\""},
   };
   for (const auto& [from, to] : changes) {
-    EXPECT_THAT(refusal(changed(from, to)), HasSubstr("choices[0]")) << to;
+    EXPECT_THAT(refused(damaged(from, to)), HasSubstr("choices[0]")) << to;
   }
 }
 

@@ -119,7 +119,8 @@ class Usage(ProgramTest):
             self.refused(*words, "--from", "third.xml", naming="format 3")
 
     def test_published_results_have_their_own_machines(self):
-        for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring"), ("--scaling", "strong"), ("--global-batch", "256")):
+        for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring"),
+                      ("--scaling", "strong"), ("--global-batch", "256")):
             self.refused("scale", "--published", *words, naming=words[0])
 
     def test_scale_needs_gpus(self):

@@ -25,7 +25,7 @@ NOT_AVAILABLE = 5
 TIMEOUT = 4
 PATIENCE_S = 100
 FRAMED = 1448 / 1514  # of the rate, what the headers of a full Ethernet frame leave to a TCP stream
-LOADED = 0.75  # of the rate, what a stream gets at least where the machine has other work too: shaping is right or far off
+LOADED = 0.88  # of the rate, what the best of a few streams gets at least where the machine has other work too
 
 
 def mpi_options():
@@ -175,7 +175,7 @@ class Emulate(unittest.TestCase):
     def goodput(self, options, sender, receiver, megabytes, wanted):
         """The best of a few tries: what runs beside a test takes time from it."""
         best = 0
-        for _ in range(4):
+        for _ in range(8):
             best = max(best, float(self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes)))
             if best > wanted:
                 break

@@ -16,9 +16,9 @@ namespace {
 /// docs/performance.md.
 constexpr Bytes kDefaultChunk{1 << 20};
 
-/// Between hosts a chunk is so large that the messages of a ring's step are as these: less than the 64 KiB
-/// from where Open MPI's TCP first asks the receiver, and large enough that a message's cost does not count.
-constexpr Bytes kRingMessage{16 << 10};
+/// A chunk is so large that the longest messages between hosts are as these: less than the 64 KiB from where
+/// Open MPI's TCP first asks the receiver, and large enough that a message's cost does not count.
+constexpr Bytes kMessage{16 << 10};
 
 /// Up to here one step to everybody beats two steps of less: all that it sends is copied once, and nobody
 /// waits until others have read it. See docs/performance.md.
@@ -110,9 +110,32 @@ std::vector<std::string> default_patterns(const std::vector<int>& dims, const Mp
   return patterns;
 }
 
-Bytes default_chunk(const MpiWorld& world, Bytes payload) {
-  if (world.nodes() == 1) return kDefaultChunk;
-  const std::uint64_t of_messages = kRingMessage.value * static_cast<std::uint64_t>(world.size());
+/// The longest message between hosts that a rank of the first host sends, as a part of a chunk; 0 when there
+/// is none.
+double longest_message(Plan plan, const MpiWorld& world) {
+  constexpr Count kCount = 1 << 20;
+  plan.chunk = {};
+  const Schedule schedule = make_schedule(plan, world.size(), kCount, 1);
+  const int per_host = std::max(1, world.ranks_per_node());
+  Count longest = 0;
+  std::vector<Transfer> sends;
+  for (Rank rank = 0; rank < per_host; ++rank) {
+    for (int stage = 0; stage < stage_count(schedule.lanes.front()); ++stage) {
+      for (int step = 0; step < step_count(schedule.lanes.front(), stage); ++step) {
+        sends.clear();
+        append_sends(schedule, {}, stage, step, rank, sends);
+        for (const Transfer& send : sends)
+          if (send.destination >= per_host) longest = std::max(longest, send.slice.count);
+      }
+    }
+  }
+  return static_cast<double>(longest) / static_cast<double>(stream_slice(schedule, {}).count);
+}
+
+Bytes default_chunk(const Plan& plan, const MpiWorld& world, Bytes payload) {
+  const double longest = world.nodes() == 1 ? 0 : longest_message(plan, world);
+  if (longest == 0) return kDefaultChunk;
+  const auto of_messages = static_cast<std::uint64_t>(static_cast<double>(kMessage.value) / longest);
   return {std::max(of_messages, payload.value / kMostUsefulChunks)};
 }
 
@@ -131,15 +154,17 @@ void check_agreement(const Plan& plan, const MpiWorld& world) {
 
 Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world,
                   const Transport* transport, Bytes payload) {
-  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, default_chunk(world, payload)};
+  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, {}};
   const int in_host = world.ranks_per_node();
   if (plan.dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
   if (plan.dims.empty()) plan.dims = {world.size()};
   if (algorithm == kTunedAlgorithm && transport != nullptr) {
     if (plan.patterns.empty()) plan.patterns = default_patterns(plan.dims, world, *transport, payload);
-    // Nothing overlaps with a single meeting.
-    if (plan.patterns.size() == 1 && plan.patterns.front() != "ring") plan.chunk = {};
   }
+  // Nothing overlaps with a single meeting.
+  const bool one_meeting = algorithm == kTunedAlgorithm && transport != nullptr &&
+                           plan.patterns.size() == 1 && plan.patterns.front() != "ring";
+  if (!one_meeting && wishes.chunk.value == 0) plan.chunk = default_chunk(plan, world, payload);
   plan = with_wishes(std::move(plan), wishes);
   check_agreement(plan, world);
   return plan;

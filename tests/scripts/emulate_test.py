@@ -201,6 +201,13 @@ class Emulate(unittest.TestCase):
         self.assertAlmostEqual(result["rows"][0]["bound_us"], 2 * 1 / 2 * 65536 / 12.5)
         self.assertTrue(any("2 racks with uplinks at 12.5MB/s" in note for note in result["notes"]), result["notes"])
 
+    def test_messages_between_hosts_are_short(self):
+        algorithms = "multi-ring,ring,halving-doubling,tree"
+        rows = self.allreduce(shape(2, 2), "-b", "1M", "-e", "1M", "-n", "1", "--algorithm", algorithms)["rows"]
+        message = 16 << 10  # a part of the chunk: that of one of 4 ranks, a half, and all
+        self.assertEqual({row["algorithm"]: row["chunk_bytes"] for row in rows},
+                         {"multi-ring": 4 * message, "ring": 4 * message, "halving-doubling": 2 * message, "tree": message})
+
     def test_the_exit_code_is_the_commands(self):
         code, _, errors = self.run_job(shape(2, 1), "sh", "-c", "echo why >&2; exit 7")
         self.assertEqual(code, 7)

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -62,16 +65,19 @@ Locality locality(const Machine& machine, DeviceId id) {
   return {};
 }
 
-/// `devices`: all that the path touches, in order, both ends included.
-PathType classify(const Machine& machine, const std::vector<DeviceId>& devices) {
+PathType classify(const Machine& machine, DeviceId from, const Path& path) {
+  const std::vector<DeviceId> devices = devices_of(machine, from, path);
   const auto packages = std::ranges::count(devices, DeviceKind::package, &DeviceId::kind);
   const auto switches = std::ranges::count(devices, DeviceKind::pci_switch, &DeviceId::kind);
   if (packages == 0) return switches <= 1 ? PathType::pix : PathType::pxb;
-  const DeviceId from = devices.front();
   const DeviceId to = devices.back();
   const Locality a = locality(machine, from);
   const Locality b = locality(machine, to);
   if (packages > 1 || (a.numa >= 0 && b.numa >= 0 && a.numa != b.numa)) return PathType::sys;
+  const auto c2c = std::ranges::count_if(path.hops, [&](const Hop& hop) {
+    return machine.links[static_cast<std::size_t>(hop.link)].kind == LinkKind::c2c;
+  });
+  if (c2c > 0) return c2c == std::ssize(path.hops) ? PathType::c2c : PathType::p2c;
   if (from.kind == DeviceKind::package || to.kind == DeviceKind::package) return PathType::phb;
   return a.host_bridge >= 0 && a.host_bridge == b.host_bridge ? PathType::phb : PathType::node;
 }
@@ -83,11 +89,17 @@ std::string_view to_text(PathType type) {
     case PathType::self:
       return "X";
     case PathType::nvl:
-      return "NV";
+      return "NVL";
+    case PathType::nvb:
+      return "NVB";
+    case PathType::c2c:
+      return "C2C";
     case PathType::pix:
       return "PIX";
     case PathType::pxb:
       return "PXB";
+    case PathType::p2c:
+      return "P2C";
     case PathType::phb:
       return "PHB";
     case PathType::node:
@@ -109,18 +121,34 @@ std::optional<Path> find_path(const Machine& machine, DeviceId from, DeviceId to
   }
   Path path;
   path.bandwidth = {reached[to].width};
-  std::vector<DeviceId> devices{to};
-  while (devices.back() != from) {
-    const Hop hop = reached[devices.back()].hop;
+  for (DeviceId at = to; at != from;) {
+    const Hop hop = reached[at].hop;
     const Link& link = machine.links[static_cast<std::size_t>(hop.link)];
     path.hops.push_back(hop);
     path.latency = path.latency + link.latency;
-    devices.push_back(hop.forward ? link.from : link.to);
+    at = hop.forward ? link.from : link.to;
   }
   std::ranges::reverse(path.hops);
-  std::ranges::reverse(devices);
-  path.type = gpu_fabric ? PathType::nvl : classify(machine, devices);
+  path.type = gpu_fabric ? PathType::nvl : classify(machine, from, path);
   return path;
+}
+
+Path path_between(const Machine& machine, DeviceId from, DeviceId to) {
+  auto path = find_path(machine, from, to);
+  if (!path) {
+    usage_error("{}: there is no path from {} to {}; add the missing link", machine.name,
+                machine.device_name(from), machine.device_name(to));
+  }
+  return *std::move(path);
+}
+
+std::vector<DeviceId> devices_of(const Machine& machine, DeviceId from, const Path& path) {
+  std::vector<DeviceId> devices{from};
+  for (const Hop& hop : path.hops) {
+    const Link& link = machine.links[static_cast<std::size_t>(hop.link)];
+    devices.push_back(hop.forward ? link.to : link.from);
+  }
+  return devices;
 }
 
 }  // namespace polyring

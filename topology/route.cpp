@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "topology/error.hpp"
+#include "topology/rank_nics.hpp"
 
 namespace polyring {
 namespace {
@@ -22,15 +22,6 @@ int resources_of(const Machine& machine) {
   return 2 * static_cast<int>(machine.links.size() + machine.nics.size());
 }
 
-Path path_between(const Machine& machine, DeviceId from, DeviceId to) {
-  auto path = find_path(machine, from, to);
-  if (!path) {
-    usage_error("{}: there is no path from {} to {}; add the missing link", machine.name,
-                machine.device_name(from), machine.device_name(to));
-  }
-  return *std::move(path);
-}
-
 /// The resources of the links of a path, those of unknown bandwidth left out.
 std::vector<ResourceId> known_links(const Machine& machine, const Path& path) {
   std::vector<ResourceId> resources;
@@ -39,34 +30,6 @@ std::vector<ResourceId> known_links(const Machine& machine, const Path& path) {
       resources.push_back(link_resource(hop.link, hop.forward));
   }
   return resources;
-}
-
-/// The InfiniBand NICs that are up; without any, all that are up.
-std::vector<int> usable_nics(const Machine& machine) {
-  std::vector<int> infiniband;
-  std::vector<int> up;
-  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (!machine.nics[index(nic)].up()) continue;
-    up.push_back(nic);
-    if (machine.nics[index(nic)].kind == NicKind::infiniband) infiniband.push_back(nic);
-  }
-  return infiniband.empty() ? up : infiniband;
-}
-
-/// Of the usable NICs those that are nearest to the device, and of these the widest.
-std::vector<int> best_nics(const Machine& machine, const std::vector<int>& usable, DeviceId device) {
-  std::vector<int> best;
-  std::pair<std::size_t, double> least;  // hops, and bandwidth negated
-  for (const int nic : usable) {
-    const Path path = path_between(machine, device, {DeviceKind::nic, nic});
-    const std::pair cost{path.hops.size(), -machine.nics[index(nic)].bandwidth().value};
-    if (best.empty() || cost < least) {
-      best.clear();
-      least = cost;
-    }
-    if (cost == least) best.push_back(nic);
-  }
-  return best;
 }
 
 }  // namespace
@@ -105,16 +68,14 @@ Router::HostRoutes Router::routes_of(int group) const {
 }
 
 void Router::add_nics(const Machine& machine, HostRoutes& host) const {
-  const std::vector<int> usable = usable_nics(machine);
-  if (usable.empty()) {
+  const std::vector<int> nics = rank_nics(machine);
+  if (nics.empty()) {
     usage_error("{} has no network port that is up, so it cannot be one of several hosts; use one host",
                 machine.name);
   }
-  std::map<std::vector<int>, std::size_t> turns;  // of the ranks that have the same choice
   for (int rank = 0; rank < host.ranks; ++rank) {
+    const int nic = nics[index(rank)];
     const DeviceId device = machine.rank_device(rank);
-    const std::vector<int> best = best_nics(machine, usable, device);
-    const int nic = best[turns[best]++ % best.size()];
     const DeviceId id{DeviceKind::nic, nic};
     const Path out = path_between(machine, device, id);
     const Path in = path_between(machine, id, device);

@@ -25,9 +25,8 @@ class Router {
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
 
-  /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the NIC
-  /// that is nearest to the rank: by InfiniBand where a host has any that is up, by the widest among equally
-  /// near ones, and in turns where several are equal in that too.
+  /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the
+  /// rank's NIC, see rank_nics().
   Seconds route(int from_rank, int to_rank, std::vector<ResourceId>& route) const;
 
   /// The parts of a route between hosts that lie in them: from a rank out of its NIC, and in through it to a

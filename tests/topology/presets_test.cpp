@@ -6,6 +6,7 @@
 #include "tests/topology/support.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_matrix.hpp"
+#include "topology/formats/probe_paths.hpp"
 #include "topology/formats/probe_text.hpp"
 #include "topology/path.hpp"
 
@@ -47,6 +48,7 @@ TEST_P(Presets, PrintAsTheirGoldenFiles) {
   const std::string name(GetParam());
   expect_golden("probe/" + name + ".txt", probe_text(cluster));
   expect_golden("probe/" + name + ".matrix", probe_matrix(cluster));
+  expect_golden("probe/" + name + ".paths", probe_paths(cluster));
   expect_golden("probe/" + name + ".json", probe_json(cluster));
 }
 

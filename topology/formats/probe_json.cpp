@@ -111,12 +111,15 @@ Json to_json(const Fabric& fabric) {
 
 }  // namespace
 
-std::string probe_json(const Cluster& cluster) {
-  const Json json{{"schema", kProbeSchema},
-                  {"version", kProbeVersion},
-                  {"name", cluster.name},
-                  {"hosts", array_of(cluster.groups, [](const HostGroup& group) { return to_json(group); })},
-                  {"fabric", to_json(cluster.fabric)}};
+std::string probe_json(const Cluster& cluster) { return probe_json(cluster, {}); }
+
+std::string probe_json(const Cluster& cluster, std::span<const JsonPart> parts) {
+  Json json{{"schema", kProbeSchema},
+            {"version", kProbeVersion},
+            {"name", cluster.name},
+            {"hosts", array_of(cluster.groups, [](const HostGroup& group) { return to_json(group); })},
+            {"fabric", to_json(cluster.fabric)}};
+  for (const JsonPart& part : parts) json[part.key] = Json::parse(part.json);
   // Names come from files and firmware, and may not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

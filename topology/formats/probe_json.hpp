@@ -1,6 +1,7 @@
 // A cluster as JSON, and back.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,14 @@ namespace polyring {
 /// numa, kind, ..., ports[]{number, up, GBps}}, links[]{from, to, kind, GBps, latency_us}, citations[]}` and
 /// `fabric`. GBps is 1e9 bytes per second in one direction. What is unknown is null.
 std::string probe_json(const Cluster& cluster);
+
+/// A value beside those of the cluster, which the reader passes over: its key, and its JSON.
+struct JsonPart {
+  std::string key;
+  std::string json;
+};
+
+std::string probe_json(const Cluster& cluster, std::span<const JsonPart> parts);
 
 /// Throws a usage Error for text that is not JSON, JSON that is not a cluster of ours or of a newer version,
 /// and for a cluster that does not validate. `origin` names the text in errors.

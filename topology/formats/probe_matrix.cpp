@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/formats/aligned.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -26,6 +27,15 @@ constexpr std::string_view kLegend =
     "NODE   PCIe, across several host bridges of one NUMA node\n"
     "SYS    across NUMA nodes or packages\n"
     "CPU    the nearest packages; NUMA the nearest NUMA node; ? is unknown\n";
+
+constexpr std::string_view kC2cLegend =
+    "C2C    NVLink-C2C, between a GPU and the CPU beside it; P2C is C2C and then the CPU's PCIe\n";
+
+bool has_c2c(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.groups, [](const HostGroup& group) {
+    return std::ranges::find(group.machine.links, LinkKind::c2c, &Link::kind) != group.machine.links.end();
+  });
+}
 
 std::vector<DeviceId> gpus_and_nics(const Machine& machine) {
   std::vector<DeviceId> devices;
@@ -76,21 +86,6 @@ std::vector<Row> table_of(const Machine& machine) {
   return table;
 }
 
-/// Columns to the left, two blanks between them, none at the end of a line.
-std::string aligned(const std::vector<Row>& table) {
-  std::string out;
-  for (const Row& row : table) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      std::size_t width = 0;
-      for (const Row& other : table) width = std::max(width, other[column].size());
-      line += fmt::format("{:<{}}", row[column], width + 2);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string probe_matrix(const Cluster& cluster) {
@@ -103,7 +98,9 @@ std::string probe_matrix(const Cluster& cluster) {
     out += bare ? "no GPU and no NIC\n" : aligned(table_of(machine));
     out += "\n";
   }
-  return out + std::string(kLegend);
+  out += kLegend;
+  if (has_c2c(cluster)) out += kC2cLegend;
+  return out;
 }
 
 }  // namespace polyring

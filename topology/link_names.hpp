@@ -1,0 +1,33 @@
+// What people call links and network ports: "2 NVLinks of 20.0 GB/s", "X-bus package0 - package1", "2 x EDR
+// InfiniBand".
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// "NVLink", "xGMI", "NVLink-C2C", "PCIe", "memory"; between packages by the processor: "X-bus" of POWER,
+/// "Infinity Fabric" of AMD, "UPI or QPI" of Intel, otherwise "socket bus".
+std::string kind_name(const Machine& machine, const Link& link);
+
+/// The kind and both ends: "X-bus package0 - package1".
+std::string link_name(const Machine& machine, const Link& link);
+
+/// How many NVLinks a link bonds, by what one of the GPU's generation carries: 20 GB/s per direction of
+/// P100's, 25 of V100's to H200's, 50 of B200's (NVIDIA's data sheets of these GPUs). 0 where that is
+/// unknown, or the bandwidth is no multiple of it.
+int nvlinks_in(const Machine& machine, const Link& link);
+
+/// As to_text(), but "unknown speed" for what is unknown.
+std::string speed_text(Bandwidth bandwidth);
+
+/// What these links (indices into Machine::links) and NICs are together, those of one kind and speed counted,
+/// what carries most first: "4 x NVLink of 20.0 GB/s and 2 x EDR InfiniBand". A link that is the only one of
+/// its kind shows its ends where `ends` is set.
+std::string names_of(const Machine& machine, std::span<const int> links, std::span<const int> nics,
+                     bool ends);
+
+}  // namespace polyring

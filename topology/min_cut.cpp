@@ -1,0 +1,164 @@
+#include "topology/min_cut.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "topology/rank_nics.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+/// What rounding leaves of a capacity that is used up, in B/s.
+constexpr double kNothing = 1;
+
+/// Devices as numbers, with two more: where the flow comes from, and where it goes.
+class Numbers {
+ public:
+  explicit Numbers(const Machine& machine)
+      : first_{0,
+               static_cast<int>(machine.packages.size()),
+               static_cast<int>(machine.switches.size()),
+               machine.nvswitches,
+               static_cast<int>(machine.gpus.size()),
+               static_cast<int>(machine.nics.size())} {
+    for (std::size_t kind = 1; kind < std::size(first_); ++kind) first_[kind] += first_[kind - 1];
+  }
+
+  int of(DeviceId id) const { return first_[static_cast<int>(id.kind)] + id.index; }
+  int source() const { return first_[5]; }
+  int sink() const { return source() + 1; }
+  int count() const { return sink() + 1; }
+
+ private:
+  int first_[6];  // of each kind, in the order of DeviceKind
+};
+
+/// A network through which a flow is sent. An arc and its reverse are neighbours: 2i and 2i + 1.
+class Network {
+ public:
+  explicit Network(int nodes) : arcs_of_(static_cast<std::size_t>(nodes)) {}
+
+  void add(int from, int to, double forward, double backward) {
+    arcs_of_[static_cast<std::size_t>(from)].push_back(static_cast<int>(arcs_.size()));
+    arcs_.push_back({to, forward});
+    arcs_of_[static_cast<std::size_t>(to)].push_back(static_cast<int>(arcs_.size()));
+    arcs_.push_back({from, backward});
+  }
+
+  /// Sends all that there is room for, by shortest ways first (Edmonds and Karp, 1972). False when that is
+  /// without end.
+  bool fill(int source, int sink) {
+    while (find_way(source, sink)) {
+      double room = kInfinite;
+      for (int node = sink; node != source; node = tail(way_in(node)))
+        room = std::min(room, arc(way_in(node)).room);
+      if (room == kInfinite) return false;
+      for (int node = sink; node != source; node = tail(way_in(node))) {
+        arc(way_in(node)).room -= room;
+        arc(way_in(node) ^ 1).room += room;
+      }
+    }
+    return true;
+  }
+
+  /// After fill(): whether more could flow to this node from the source.
+  bool reached(int node) const { return way_in_[static_cast<std::size_t>(node)] != kNone; }
+
+ private:
+  struct Arc {
+    int to;
+    double room;
+  };
+  static constexpr int kNone = -1;
+  static constexpr int kStart = -2;
+
+  Arc& arc(int index) { return arcs_[static_cast<std::size_t>(index)]; }
+  int way_in(int node) const { return way_in_[static_cast<std::size_t>(node)]; }
+  int tail(int index) { return arc(index ^ 1).to; }
+
+  /// Whether there is one, with room.
+  bool find_way(int source, int sink) {
+    way_in_.assign(arcs_of_.size(), kNone);
+    way_in_[static_cast<std::size_t>(source)] = kStart;
+    std::vector<int> queue{source};
+    for (std::size_t next = 0; next < queue.size(); ++next) {
+      for (const int index : arcs_of_[static_cast<std::size_t>(queue[next])]) {
+        const int to = arc(index).to;
+        if (arc(index).room <= kNothing || reached(to)) continue;
+        way_in_[static_cast<std::size_t>(to)] = index;
+        queue.push_back(to);
+      }
+    }
+    return reached(sink);
+  }
+
+  std::vector<Arc> arcs_;
+  std::vector<std::vector<int>> arcs_of_;
+  std::vector<int> way_in_;  // by node: the arc by which find_way() came
+};
+
+double room_of(Bandwidth bandwidth) { return bandwidth.known() ? bandwidth.value : kInfinite; }
+
+/// A link as data can cross it: both ways, but to a NIC only on the way out of the host.
+struct Way {
+  int link = 0;
+  DeviceId from;
+  DeviceId to;
+  bool back = true;
+};
+
+std::vector<Way> ways_of(const Machine& machine, const std::vector<int>& nics) {
+  std::vector<Way> ways;
+  for (int i = 0; i < static_cast<int>(machine.links.size()); ++i) {
+    const Link& link = machine.links[static_cast<std::size_t>(i)];
+    const bool reversed = link.from.kind == DeviceKind::nic;
+    Way way{i, reversed ? link.to : link.from, reversed ? link.from : link.to};
+    way.back = way.to.kind != DeviceKind::nic;
+    if (way.back || std::ranges::find(nics, way.to.index) != nics.end()) ways.push_back(way);
+  }
+  return ways;
+}
+
+}  // namespace
+
+MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts) {
+  assert(static_cast<int>(inside.size()) == machine.ranks());
+  const Numbers numbers(machine);
+  const std::vector<int> nics = several_hosts ? usable_nics(machine) : std::vector<int>{};
+  const std::vector<Way> ways = ways_of(machine, nics);
+  const auto bandwidth_of = [&](int link) { return machine.links[static_cast<std::size_t>(link)].bandwidth; };
+  const auto ports_of = [&](int nic) { return machine.nics[static_cast<std::size_t>(nic)].bandwidth(); };
+  Network network(numbers.count());
+  for (const Way& way : ways) {
+    const double room = room_of(bandwidth_of(way.link));
+    network.add(numbers.of(way.from), numbers.of(way.to), room, way.back ? room : 0);
+  }
+  for (int rank = 0; rank < machine.ranks(); ++rank) {
+    const int device = numbers.of(machine.rank_device(rank));
+    const bool is_inside = inside[static_cast<std::size_t>(rank)];
+    network.add(is_inside ? numbers.source() : device, is_inside ? device : numbers.sink(), kInfinite, 0);
+  }
+  for (const int nic : nics) {
+    network.add(numbers.of({DeviceKind::nic, nic}), numbers.sink(), room_of(ports_of(nic)), 0);
+  }
+  if (!network.fill(numbers.source(), numbers.sink())) return {};
+
+  MinCut cut;
+  for (const Way& way : ways) {
+    const bool from = network.reached(numbers.of(way.from));
+    const bool to = network.reached(numbers.of(way.to));
+    if (from == to || (to && !way.back)) continue;
+    cut.links.push_back(way.link);
+    cut.bandwidth = cut.bandwidth + bandwidth_of(way.link);
+  }
+  for (const int nic : nics) {
+    if (!network.reached(numbers.of({DeviceKind::nic, nic}))) continue;
+    cut.nics.push_back(nic);
+    cut.bandwidth = cut.bandwidth + ports_of(nic);
+  }
+  return cut;
+}
+
+}  // namespace polyring

@@ -1,0 +1,26 @@
+// Cuts of a host: the least that joins some of its ranks to all other ranks.
+#pragma once
+
+#include <vector>
+
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// What must be cut to part some ranks of a host from all others, with every other device on either side, so
+/// that the bandwidth is least.
+struct MinCut {
+  Bandwidth
+      bandwidth;  // per direction, all that is cut together; 0 when there is nothing of known speed to cut
+  std::vector<int> links;  // indices into Machine::links
+  std::vector<int> nics;   // whose ports are cut
+};
+
+/// Parts the ranks for which `inside` is true from the host's others and, where there are several hosts, from
+/// all ranks of those, which are reached by usable_nics(); nothing passes through a NIC within the host. The
+/// largest flow between the two (Ford and Fulkerson, 1956): links are full duplex, and one of unknown speed
+/// is never cut. Of equal cuts the one nearest to the ranks inside. There must be a rank inside and one
+/// outside.
+MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts);
+
+}  // namespace polyring

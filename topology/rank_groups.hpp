@@ -1,0 +1,31 @@
+// The ranks of a host in the groups that its hardware makes: what hangs under one package or PCIe switch,
+// what NVLinks join.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// Some ranks of a host, and what people call them.
+struct RankGroup {
+  std::string name;  // "2 GPUs of package0"; of one alone its own, "gpu0"
+  std::vector<int> ranks;
+};
+
+/// Each holds every rank of the host once; those that belong nowhere come last, together: "the other 2 GPUs".
+std::vector<RankGroup> single_ranks(const Machine& machine);
+/// By the package that is nearest; ranks that are as near to several belong nowhere.
+std::vector<RankGroup> ranks_by_package(const Machine& machine);
+/// By the PCIe switch below the package, or where switches hang under switches, by the one above the rank.
+std::vector<RankGroup> ranks_by_upper_switch(const Machine& machine);
+std::vector<RankGroup> ranks_by_lower_switch(const Machine& machine);
+/// GPUs that NVLinks (or xGMI) join, directly or through others.
+std::vector<RankGroup> ranks_by_island(const Machine& machine);
+
+/// "4 GPUs", "1 GPU", "2 processes"; "the host" where a rank has neither.
+std::string ranks_text(const Machine& machine, int ranks);
+
+}  // namespace polyring

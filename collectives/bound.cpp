@@ -6,162 +6,169 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 #include <vector>
+
+#include "topology/link_names.hpp"
+#include "topology/min_cut.hpp"
+#include "topology/rank_groups.hpp"
 
 namespace polyring {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// A cut of the cluster into parts, by the bandwidth that joins each kind of part to the rest.
-struct Cut {
-  std::string noun;  // "hosts, each with"
-  int parts = 0;
-  double total = 0;  // of all parts
-  double least = std::numeric_limits<double>::infinity();
-  bool known = true;
-
-  void add(double bandwidth, int number) {
-    known = known && bandwidth > 0;
-    parts += number;
-    total += bandwidth * number;
-    least = std::min(least, bandwidth);
-  }
+/// Ranks that are cut from all others, `number` times alike.
+struct Part {
+  std::string limit;  // what joins it to the rest, in words
+  int number = 1;
+  double bandwidth = kInfinite;  // infinite when unknown
 };
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+/// A way to part all ranks.
+using Cut = std::vector<Part>;
 
-/// What a NIC can move: the least of its ports and its links into the host; NaN when its ports are unknown.
-/// Links of unknown speed constrain nothing.
-double nic_bandwidth(const Machine& machine, int nic) {
-  const DeviceId id{DeviceKind::nic, nic};
-  double links = 0;
-  for (const Link& link : machine.links) {
-    if (link.from != id && link.to != id) continue;
-    links += link.bandwidth.known() ? link.bandwidth.value : std::numeric_limits<double>::infinity();
-  }
-  const double ports = machine.nics[index(nic)].bandwidth().value;
-  return ports > 0 ? std::min(ports, links) : kUnknown;
+double or_infinite(Bandwidth bandwidth) { return bandwidth.known() ? bandwidth.value : kInfinite; }
+
+/// "gpu0 reaches the others only over …".
+std::string reach_text(const Machine& machine, const RankGroup& group, const MinCut& cut, bool named) {
+  const bool one = group.ranks.size() == 1;
+  const char* verb = one || machine.gpus.empty() ? "reaches" : "reach";
+  return fmt::format("{} {} the others only over {}", group.name, verb,
+                     names_of(machine, cut.links, cut.nics, named));
 }
 
-/// All NICs that are up and for which `counts` holds; NaN when one of them is of unknown speed.
-template <typename Counts>
-double nics_bandwidth(const Machine& machine, Counts counts) {
-  double total = 0;
-  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (machine.nics[index(nic)].up() && counts(nic)) total += nic_bandwidth(machine, nic);
-  }
-  return total;
+/// "4 GPUs of a host share 2 x EDR InfiniBand".
+std::string host_text(const Cluster& cluster, const Machine& machine, const MinCut& cut) {
+  const std::string over = names_of(machine, cut.links, cut.nics, true);
+  const std::string host = cluster.groups.size() == 1 ? "a host" : machine.name;
+  if (machine.gpus.empty()) return fmt::format("{} has {}", host, over);
+  return fmt::format("{} of {} {} {}", ranks_text(machine, machine.ranks()), host,
+                     machine.ranks() == 1 ? "has" : "share", over);
 }
 
-/// The devices that hang under this package alone: reached from it, and from no other, over PCIe switches.
-std::set<DeviceId> devices_under(const Machine& machine, int package) {
-  const auto reach = [&machine](int from) {
-    std::set<DeviceId> reached{{DeviceKind::package, from}};
-    std::vector<DeviceId> next{{DeviceKind::package, from}};
-    while (!next.empty()) {
-      const DeviceId at = next.back();
-      next.pop_back();
-      for (const Link& link : machine.links) {
-        if (link.from != at && link.to != at) continue;
-        const DeviceId other = link.from == at ? link.to : link.from;
-        if (other.kind == DeviceKind::package || !reached.insert(other).second) continue;
-        if (other.kind == DeviceKind::pci_switch) next.push_back(other);
-      }
+std::vector<bool> mask_of(const RankGroup& group, const Machine& machine) {
+  std::vector<bool> inside(static_cast<std::size_t>(machine.ranks()));
+  for (const int rank : group.ranks) inside[static_cast<std::size_t>(rank)] = true;
+  return inside;
+}
+
+/// Each host's ranks in groups; nothing where that leaves a single part.
+template <typename Grouping>
+Cut cut_by(const Cluster& cluster, Grouping grouping) {
+  const bool several_hosts = cluster.host_count() > 1;
+  Cut parts;
+  for (const HostGroup& hosts : cluster.groups) {
+    const Machine& machine = hosts.machine;
+    const std::vector<RankGroup> groups = grouping(machine);
+    if (!several_hosts && groups.size() == 1) return {};
+    std::vector<MinCut> cuts;
+    std::set<double> speeds;
+    for (const RankGroup& group : groups) {
+      cuts.push_back(min_cut(machine, mask_of(group, machine), several_hosts));
+      speeds.insert(cuts.back().bandwidth.value);
     }
-    return reached;
-  };
-  std::set<DeviceId> own = reach(package);
-  for (int other = 0; other < static_cast<int>(machine.packages.size()); ++other) {
-    if (other == package) continue;
-    for (const DeviceId shared : reach(other)) own.erase(shared);
-  }
-  return own;
-}
-
-/// The links that join the devices for which `inside` holds to the others; NaN when one of them is of unknown
-/// speed.
-template <typename Inside>
-double crossing(const Machine& machine, Inside inside) {
-  double total = 0;
-  for (const Link& link : machine.links) {
-    if (inside(link.from) == inside(link.to)) continue;
-    total += link.bandwidth.known() ? link.bandwidth.value : kUnknown;
-  }
-  return total;
-}
-
-/// NaN marks a cut that an unknown bandwidth crosses: the whole cut is left out.
-void add(Cut& cut, double bandwidth, int number) { cut.add(std::isnan(bandwidth) ? 0 : bandwidth, number); }
-
-void add_ranks(Cut& cut, const HostGroup& group) {
-  for (int gpu = 0; gpu < static_cast<int>(group.machine.gpus.size()); ++gpu) {
-    const DeviceId id{DeviceKind::gpu, gpu};
-    add(cut, crossing(group.machine, [&](DeviceId device) { return device == id; }), group.count);
-  }
-  cut.known = cut.known && !group.machine.gpus.empty();
-}
-
-void add_packages(Cut& cut, const HostGroup& group, bool several_hosts) {
-  const Machine& machine = group.machine;
-  std::size_t gpus = 0;
-  for (int package = 0; package < static_cast<int>(machine.packages.size()); ++package) {
-    const std::set<DeviceId> own = devices_under(machine, package);
-    const auto inside = [&own](DeviceId device) { return own.contains(device); };
-    const auto own_gpus =
-        std::count_if(own.begin(), own.end(), [](DeviceId id) { return id.kind == DeviceKind::gpu; });
-    if (own_gpus == 0) continue;
-    gpus += static_cast<std::size_t>(own_gpus);
-    double leaving = crossing(machine, inside);
-    if (several_hosts) {
-      leaving += nics_bandwidth(machine, [&](int nic) { return inside({DeviceKind::nic, nic}); });
+    // Single ranks that are all alike need no names.
+    const bool each =
+        groups.size() == static_cast<std::size_t>(machine.ranks()) && groups.size() > 1 && speeds.size() == 1;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      RankGroup group = groups[i];
+      if (each) group.name = "each " + ranks_text(machine, 1).substr(2);
+      if (cluster.groups.size() > 1) group.name += " of " + machine.name;
+      parts.push_back(
+          {reach_text(machine, group, cuts[i], !each), hosts.count, or_infinite(cuts[i].bandwidth)});
     }
-    add(cut, leaving, group.count);
   }
-  // The parts of a cut must hold all ranks.
-  cut.known = cut.known && gpus == machine.gpus.size();
+  return parts;
 }
 
-Bound bound_of(const Cut& cut, double payload) {
-  if (cut.parts < 2 || !cut.known) return {};
+Cut cut_into_hosts(const Cluster& cluster) {
+  if (cluster.host_count() < 2) return {};
+  Cut parts;
+  for (const HostGroup& hosts : cluster.groups) {
+    const Machine& machine = hosts.machine;
+    const MinCut cut =
+        min_cut(machine, std::vector<bool>(static_cast<std::size_t>(machine.ranks()), true), true);
+    parts.push_back({host_text(cluster, machine, cut), hosts.count, or_infinite(cut.bandwidth)});
+  }
+  return parts;
+}
+
+/// `hosts`: the cut into these.
+Cut cut_into_leaves(const Cluster& cluster, const Cut& hosts) {
+  const Fabric& fabric = cluster.fabric;
+  if (fabric.hosts_per_leaf == 0 || cluster.host_count() <= fabric.hosts_per_leaf) return {};
+  Cut leaves;
+  int host = 0;
+  for (const Part& part : hosts) {
+    for (int i = 0; i < part.number; ++i, ++host) {
+      if (host % fabric.hosts_per_leaf == 0) leaves.push_back({"", 1, 0});
+      leaves.back().bandwidth += part.bandwidth;
+    }
+  }
+  for (Part& leaf : leaves) {
+    leaf.limit = leaf.bandwidth < or_infinite(fabric.leaf_uplink)
+                     ? "the hosts of a leaf switch share their NICs"
+                     : fmt::format("{} hosts of a leaf switch share its uplinks", fabric.hosts_per_leaf);
+    leaf.bandwidth = std::min(leaf.bandwidth, or_infinite(fabric.leaf_uplink));
+  }
+  return leaves;
+}
+
+Bound bound_of(const Cut& parts, double payload) {
+  double number = 0;
+  double total = 0;
+  for (const Part& part : parts) {
+    number += part.number;
+    total += part.number * part.bandwidth;
+  }
+  if (number < 2) return {};
+  const Part& least = *std::ranges::min_element(parts, {}, &Part::bandwidth);
+  if (std::isinf(least.bandwidth)) return {};
   // Every element crosses between m parts at least 2(m − 1) times in all, and leaves each part at least once.
-  const double all = 2 * (cut.parts - 1) * payload / cut.total;
-  const double one = payload / cut.least;
-  const Bandwidth bandwidth{all >= one ? cut.total / cut.parts : cut.least};
-  return {{std::max(all, one)}, bandwidth, fmt::format("{} {} {}", cut.parts, cut.noun, to_text(bandwidth))};
+  const double all = 2 * (number - 1) * payload / total;
+  const double one = payload / least.bandwidth;
+  const Bandwidth average{total / number};
+  std::string text = fmt::format("{}: {}", least.limit, to_text(Bandwidth{least.bandwidth}));
+  if (all <= one) return {{one}, {least.bandwidth}, std::move(text)};
+  if (average.value > least.bandwidth * (1 + 1e-9)) text += fmt::format(", on average {}", to_text(average));
+  return {{all}, average, std::move(text)};
+}
+
+/// The first of those that limit most.
+Bound worst_of(const std::vector<Cut>& cuts, Bytes payload) {
+  Bound worst;
+  for (const Cut& cut : cuts) {
+    Bound bound = bound_of(cut, static_cast<double>(payload.value));
+    if (bound.time.value > worst.time.value * (1 + 1e-9)) worst = std::move(bound);
+  }
+  return worst;
+}
+
+std::vector<Cut> network_cuts(const Cluster& cluster) {
+  Cut hosts = cut_into_hosts(cluster);
+  Cut leaves = cut_into_leaves(cluster, hosts);
+  return {std::move(hosts), std::move(leaves)};
 }
 
 }  // namespace
 
 Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
-  const bool several_hosts = cluster.host_count() > 1;
-  Cut ranks{"GPUs, each joined by"};
-  Cut packages{"sockets, each joined by"};
-  Cut hosts{"hosts, each with NICs of"};
-  double host_total = 0;
-  for (const HostGroup& group : cluster.groups) {
-    add_ranks(ranks, group);
-    add_packages(packages, group, several_hosts);
-    const double nics = nics_bandwidth(group.machine, [](int) { return true; });
-    add(hosts, nics, group.count);
-    host_total += nics * group.count;
+  std::vector<Cut> cuts = network_cuts(cluster);
+  for (const auto grouping :
+       {ranks_by_package, ranks_by_upper_switch, ranks_by_lower_switch, ranks_by_island, single_ranks}) {
+    cuts.push_back(cut_by(cluster, grouping));
   }
-  std::vector<Cut> cuts{ranks, packages, hosts};
-  const Fabric& fabric = cluster.fabric;
-  if (fabric.hosts_per_leaf > 0 && fabric.leaf_uplink.known() &&
-      cluster.host_count() > fabric.hosts_per_leaf) {
-    const int leaves = (cluster.host_count() + fabric.hosts_per_leaf - 1) / fabric.hosts_per_leaf;
-    Cut leaf{"leaf switches, each with uplinks of"};
-    add(leaf, std::min(fabric.leaf_uplink.value, host_total / leaves), leaves);
-    cuts.push_back(leaf);
-  }
+  return worst_of(cuts, payload);
+}
 
-  Bound worst;
-  for (const Cut& cut : cuts) {
-    const Bound bound = bound_of(cut, static_cast<double>(payload.value));
-    if (bound.time > worst.time) worst = bound;
-  }
-  return worst;
+Bound network_bound(const Cluster& cluster, Bytes payload) {
+  return worst_of(network_cuts(cluster), payload);
+}
+
+Bandwidth bus_bandwidth(Bytes payload, int ranks, Seconds time) {
+  if (time.value <= 0) return {};
+  return {static_cast<double>(payload.value) / time.value * 2 * (ranks - 1) / ranks};
 }
 
 }  // namespace polyring

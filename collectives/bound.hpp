@@ -1,5 +1,6 @@
 // The bound: the least time in which any allreduce whose reductions are done at the ranks can move its
-// payload over this topology. Switches that reduce (SHARP, NVLink SHARP) can do better.
+// payload over this topology, by the network ports that routes use. Switches that reduce (SHARP, NVLink
+// SHARP) can do better.
 #pragma once
 
 #include <string>
@@ -9,16 +10,27 @@
 
 namespace polyring {
 
-/// A cut into m equal parts, each joined to the rest by `bandwidth` in each direction.
+/// What limits: a cut that parts the ranks, and what joins a part to the rest in each direction.
 struct Bound {
   Seconds time;         // 0 when no cut has a known bandwidth
-  Bandwidth bandwidth;  // of the cut that limits
-  std::string cut;      // in words: "64 hosts, each with 1 NIC: 12.1 GB/s"
+  Bandwidth bandwidth;  // of the part that has least, or of all parts on average, whichever limits
+  std::string cut;      // in words: "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"
 };
 
-/// 2(m − 1)/m · payload / bandwidth, for the worst of the cuts into ranks, packages, hosts and leaf switches:
-/// the bytes that must leave an average part, Patarasuk and Yuan's lower bound applied to parts instead of
-/// ranks. `payload` is each rank's. Cuts with a link of unknown bandwidth are left out.
+/// The largest over all cuts of the ranks into m parts, of which part i is joined to the rest by B(i):
+///
+///     max( 2(m − 1) · payload / ΣB(i),  payload / min B(i) )
+///
+/// where the first is Patarasuk and Yuan's lower bound (JPDC 69(2), 2009) applied to parts instead of ranks.
+/// Cuts are those into leaf switches, hosts, packages, PCIe switches, groups that NVLinks join, and single
+/// ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts with nothing of known speed around them
+/// are left out.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
+
+/// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.
+Bound network_bound(const Cluster& cluster, Bytes payload);
+
+/// Bus bandwidth as nccl-tests has it, payload / time · 2(n − 1) / n for n ranks; 0 for no time.
+Bandwidth bus_bandwidth(Bytes payload, int ranks, Seconds time);
 
 }  // namespace polyring

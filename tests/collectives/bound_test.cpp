@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
+#include "topology/min_cut.hpp"
+#include "topology/presets.hpp"
+
 namespace polyring {
 namespace {
 
@@ -53,15 +59,15 @@ constexpr Bytes kPayload{1'000'000'000};
 
 TEST(Bound, InOneHostIsTheWorstOfGpuAndSocket) {
   const Bound bound = allreduce_bound(hosts_like(two_sockets(), 1), kPayload);
-  // GPUs: 2·3/4 GB over 56 GB/s; sockets: 1 GB over 32 GB/s.
+  // GPUs: 2·3/4 GB over 56 GB/s; sockets: 1 GB over 32 GB/s, of the socket bus and of two PCIe links.
   EXPECT_DOUBLE_EQ(bound.time.value, 1.0 / 32);
-  EXPECT_EQ(bound.cut, "2 sockets, each joined by 32.0 GB/s");
+  EXPECT_EQ(bound.cut, "2 GPUs of package0 reach the others only over 2 x PCIe of 16.0 GB/s: 32.0 GB/s");
 }
 
 TEST(Bound, BetweenHostsIsTheNics) {
   const Bound bound = allreduce_bound(hosts_like(two_sockets(), 64), kPayload);
   EXPECT_DOUBLE_EQ(bound.time.value, 2 * 63.0 / 64 / 10);
-  EXPECT_EQ(bound.cut, "64 hosts, each with NICs of 10.0 GB/s");
+  EXPECT_EQ(bound.cut, "4 GPUs of a host share 1 x InfiniBand of 10.0 GB/s: 10.0 GB/s");
 }
 
 TEST(Bound, OfOneRankOrUnknownLinksIsUnknown) {
@@ -71,6 +77,15 @@ TEST(Bound, OfOneRankOrUnknownLinksIsUnknown) {
   Machine cpu_only;
   cpu_only.packages.resize(1);
   EXPECT_EQ(allreduce_bound(hosts_like(cpu_only, 1), kPayload).time.value, 0);
+}
+
+TEST(Bound, OfPartsThatAreKnownHoldsWithoutTheOthers) {
+  // gpu3 is joined by links of unknown speed; 56 GB/s still limit what leaves gpu0.
+  Machine machine = two_sockets();
+  machine.links[3].bandwidth = machine.links[5].bandwidth = machine.links[6].bandwidth = {};
+  const Bound bound = allreduce_bound(hosts_like(machine, 1), kPayload);
+  EXPECT_DOUBLE_EQ(bound.time.value, 1.0 / 32) << "both GPUs of package0 leave it over 2 x 16 GB/s of PCIe";
+  EXPECT_EQ(bound.cut, "2 GPUs of package0 reach the others only over 2 x PCIe of 16.0 GB/s: 32.0 GB/s");
 }
 
 TEST(Bound, IgnoresPortsThatAreDown) {
@@ -95,10 +110,14 @@ TEST(Bound, CountsANicOfTwoSocketsForBoth) {
                            microseconds(1)});
   machine.nics.front().ports.front().bandwidth = gigabytes_per_second(1000);
   const Bound bound = allreduce_bound(hosts_like(machine, 2), kPayload);
-  EXPECT_EQ(bound.cut, "2 hosts, each with NICs of 20.0 GB/s");
+  EXPECT_EQ(
+      bound.cut,
+      "4 GPUs of a host share PCIe nic0 - package0 of 16.0 GB/s and PCIe nic0 - package1 of 4.00 GB/s: 20.0 "
+      "GB/s");
   machine.links.back().bandwidth = {};
   machine.links[machine.links.size() - 2].bandwidth = {};
-  EXPECT_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).cut, "8 GPUs, each joined by 56.0 GB/s")
+  EXPECT_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).cut,
+            "2 GPUs of package0 reach the others only over 2 x PCIe of 16.0 GB/s: 32.0 GB/s")
       << "links of unknown speed limit nothing";
 }
 
@@ -108,15 +127,119 @@ TEST(Bound, SeesAnOversubscribedLeafSwitch) {
   cluster.fabric.leaf_uplink = gigabytes_per_second(5);
   const Bound bound = allreduce_bound(cluster, kPayload);
   EXPECT_DOUBLE_EQ(bound.time.value, 2 * 3.0 / 4 / 5);
-  EXPECT_EQ(bound.cut, "4 leaf switches, each with uplinks of 5.00 GB/s");
+  EXPECT_EQ(bound.cut, "4 hosts of a leaf switch share its uplinks: 5.00 GB/s");
 }
 
 TEST(Bound, OfUnlikeHostsIsTheWorstHostOrTheAverage) {
   Machine slow = two_sockets();
+  slow.name = "slow";
   slow.nics.front().ports.front().bandwidth = gigabytes_per_second(1);
   Cluster cluster = hosts_like(two_sockets(), 3);
   cluster.groups.push_back({slow, 1});
   EXPECT_DOUBLE_EQ(allreduce_bound(cluster, kPayload).time.value, 1.0);
+  EXPECT_EQ(allreduce_bound(cluster, kPayload).cut,
+            "4 GPUs of slow share 1 x InfiniBand of 1.00 GB/s: 1.00 GB/s");
+  // One of 9 GB/s is not what limits: 2·3/4 GB leave a host on average, over (3 · 10 + 9) / 4 = 9.75 GB/s.
+  cluster.groups.back().machine.nics.front().ports.front().bandwidth = gigabytes_per_second(9);
+  EXPECT_DOUBLE_EQ(allreduce_bound(cluster, kPayload).time.value, 1.5 / 9.75);
+  EXPECT_EQ(allreduce_bound(cluster, kPayload).cut,
+            "4 GPUs of slow share 1 x InfiniBand of 9.00 GB/s: 9.00 GB/s, on average 9.75 GB/s");
+}
+
+TEST(Bound, SeesTheSharedUplinkOfAPcieSwitch) {
+  // Four GPUs behind one switch with one uplink of 16 GB/s, four behind another, both at one package.
+  Machine machine;
+  machine.name = "switched";
+  machine.packages = {{"package0", {}, 8, {}, {}, {0}}};
+  machine.switches = {{"switch0", {}}, {"switch1", {}}};
+  const auto pcie = [&](DeviceId from, DeviceId to) {
+    machine.links.push_back({from, to, LinkKind::pcie, gigabytes_per_second(16), microseconds(1)});
+  };
+  for (int s = 0; s < 2; ++s) pcie({DeviceKind::pci_switch, s}, {DeviceKind::package, 0});
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    machine.gpus.push_back({});
+    machine.gpus.back().name = "gpu" + std::to_string(gpu);
+    pcie({DeviceKind::gpu, gpu}, {DeviceKind::pci_switch, gpu / 4});
+  }
+  // A GPU alone: 2·7/8 GB over 16 GB/s; a switch: 1 GB over 16 GB/s.
+  EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 1), kPayload).time.value, 1.75 / 16);
+  machine.links[0].bandwidth = machine.links[1].bandwidth = gigabytes_per_second(4);
+  const Bound bound = allreduce_bound(hosts_like(machine, 1), kPayload);
+  EXPECT_DOUBLE_EQ(bound.time.value, 1.0 / 4);
+  EXPECT_EQ(bound.cut, "4 GPUs behind switch0 reach the others only over PCIe switch0 - package0: 4.00 GB/s");
+}
+
+TEST(Bound, SeesIslandsOfNvlink) {
+  // All on one package, so that only the NVLinks tell gpu0 and gpu1 from gpu2 and gpu3.
+  Machine machine = two_sockets();
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    Link& link = machine.links[static_cast<std::size_t>(gpu)];
+    link.to = {DeviceKind::package, 0};
+    link.bandwidth = gigabytes_per_second(3);
+  }
+  const Bound bound = allreduce_bound(hosts_like(machine, 1), kPayload);
+  EXPECT_DOUBLE_EQ(bound.time.value, 1.0 / 6);
+  EXPECT_EQ(
+      bound.cut,
+      "2 GPUs joined to each other (gpu0, gpu1) reach the others only over 2 x PCIe of 3.00 GB/s: 6.00 GB/s");
+}
+
+/// The bound by every way to part up to eight ranks of a host, each part by its least cut.
+class EveryPartition {
+ public:
+  explicit EveryPartition(const Machine& machine) : ranks_(machine.ranks()) {
+    for (unsigned part = 1; part + 1 < (1u << ranks_); ++part) {
+      std::vector<bool> inside;
+      for (int rank = 0; rank < ranks_; ++rank) inside.push_back(((part >> rank) & 1u) != 0);
+      joined_[part] = min_cut(machine, inside, false).bandwidth.value;
+    }
+    part_the_rest((1u << ranks_) - 1, 0, 0, 1e300);
+  }
+  double seconds() const { return worst_; }
+
+ private:
+  /// With the lowest rank that is left goes every subset of the others that are.
+  void part_the_rest(unsigned left, int parts, double total, double least) {
+    if (left == 0) {
+      const double payload = static_cast<double>(kPayload.value);
+      if (parts > 1) worst_ = std::max({worst_, 2 * (parts - 1) * payload / total, payload / least});
+      return;
+    }
+    const unsigned lowest = left & (~left + 1);
+    const unsigned others = left ^ lowest;
+    for (unsigned with = others;; with = (with - 1) & others) {
+      const unsigned part = lowest | with;
+      if (joined_.contains(part))
+        part_the_rest(left ^ part, parts + 1, total + joined_[part], std::min(least, joined_[part]));
+      if (with == 0) break;
+    }
+  }
+
+  int ranks_;
+  std::map<unsigned, double> joined_;
+  double worst_ = 0;
+};
+
+TEST(Bound, IsThatOfTheWorstOfAllPartitionsOnThePresets) {
+  for (const std::string_view name : preset_names()) {
+    const Cluster cluster = preset(name, 1);
+    const double named = allreduce_bound(cluster, kPayload).time.value;
+    EXPECT_NEAR(named / EveryPartition(cluster.host(0)).seconds(), 1, 1e-9) << name;
+  }
+}
+
+TEST(Bound, OfTheNetworkIsItsPartAlone) {
+  const Cluster cluster = preset("dgx-a100", 2);
+  // 8 HDR a host; but 2·15/16 GB leave each GPU over 300 + 31.5 GB/s at best.
+  EXPECT_NEAR(network_bound(cluster, kPayload).time.value, 1.0 / (8 * 24.2), 1e-12);
+  EXPECT_EQ(network_bound(cluster, kPayload).cut, "8 GPUs of a host share 8 x HDR InfiniBand: 194 GB/s");
+  EXPECT_NEAR(allreduce_bound(cluster, kPayload).time.value, 2 * 15.0 / 16 / 331.5, 1e-12);
+  EXPECT_EQ(network_bound(preset("dgx-a100", 1), kPayload).time.value, 0);
+}
+
+TEST(BusBandwidth, IsThatOfNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_bandwidth(kPayload, 4, {0.1}).gigabytes_per_second(), 15);
+  EXPECT_FALSE(bus_bandwidth(kPayload, 4, {0}).known());
 }
 
 }  // namespace

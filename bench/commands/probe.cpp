@@ -4,9 +4,12 @@
 #include <memory>
 
 #include "bench/command.hpp"
+#include "bench/expected.hpp"
 #include "bench/options.hpp"
+#include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_matrix.hpp"
+#include "topology/formats/probe_paths.hpp"
 #include "topology/formats/probe_text.hpp"
 #include "topology/resize.hpp"
 
@@ -16,17 +19,38 @@ namespace {
 struct ProbeOptions {
   MachineOptions machine;
   std::string format = "text";
+  bool expect = false;
+  int hosts = 0;  // 0: those of the machine
+  int gpus = 0;
 };
 
+/// The hosts asked for, all like the machine's.
+Cluster load(const ProbeOptions& options) {
+  Cluster cluster = options.machine.load();
+  if (options.hosts == 0 && options.gpus == 0) return cluster;
+  if (cluster.groups.size() > 1) {
+    usage_error("the hosts of '{}' differ, so more like them are undefined; leave --hosts and --gpus out",
+                cluster.name);
+  }
+  return with_ranks(cluster, options.gpus > 0 ? options.gpus : options.hosts * cluster.host(0).ranks());
+}
+
 ExitCode probe(const ProbeOptions& options) {
-  const Cluster cluster = options.machine.load();
+  const Cluster cluster = load(options);
+  const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
   if (options.format == "json") {
-    fmt::print("{}\n", probe_json(cluster));
-  } else if (options.format == "matrix") {
+    const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}, {"expected", to_json(expectation())}};
+    fmt::print("{}\n", probe_json(cluster, parts));
+    return ExitCode::ok;
+  }
+  if (options.format == "matrix") {
     fmt::print("{}", probe_matrix(cluster));
+  } else if (options.format == "paths") {
+    fmt::print("{}", probe_paths(cluster));
   } else {
     fmt::print("{}", probe_text(cluster));
   }
+  if (options.expect || options.format == "text") fmt::print("\n{}", to_text(expectation()));
   return ExitCode::ok;
 }
 
@@ -38,9 +62,18 @@ void add_probe(CommandLine& line) {
                                  "polyring probe --machine minsky --format matrix",
                                  [options] { return probe(*options); });
   options->machine.add_to(app);
-  app.add_option("--format", options->format, "text (a tree), matrix (as nvidia-smi topo -m) or json")
-      ->check(CLI::IsMember({"text", "matrix", "json"}))
+  app.add_option("--format", options->format,
+                 "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and why) or json")
+      ->check(CLI::IsMember({"text", "matrix", "paths", "json"}))
       ->capture_default_str();
+  app.add_flag("--expect", options->expect, "Also the allreduce bandwidth that each algorithm should reach");
+  auto* hosts = app.add_option("--hosts", options->hosts, "So many hosts like this one")
+                    ->type_name("N")
+                    ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--gpus", options->gpus, "So many GPUs: a part of one host, or whole hosts")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 24))
+      ->excludes(hosts);
 }
 
 }  // namespace polyring

@@ -1,0 +1,201 @@
+#include "bench/expected.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "collectives/catalogue.hpp"
+#include "reports/result.hpp"
+#include "reports/tables.hpp"
+#include "simulation/price.hpp"
+#include "simulation/simulate.hpp"
+#include "topology/error.hpp"
+#include "topology/rank_nics.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr int kElementSize = 4;  // float32
+/// Above, only algorithms are simulated whose ranks are alike, or nearly so.
+constexpr int kManyRanks = 256;
+constexpr std::array<std::string_view, 3> kFewEvents{"multi-ring", "ring", "halving-doubling"};
+
+constexpr const char* kAlone = "one rank has nobody to reduce with";
+
+/// The first NIC of unknown speed by which hosts would be joined.
+std::string unknown_port(const Cluster& cluster) {
+  for (const HostGroup& group : cluster.groups) {
+    for (const int index : usable_nics(group.machine)) {
+      const Nic& nic = group.machine.nics[static_cast<std::size_t>(index)];
+      if (!nic.bandwidth().known()) return fmt::format("{}: the speed of {}", group.machine.name, nic.name);
+    }
+  }
+  return {};
+}
+
+/// `unknown`: what would have to be known, where there is no bound.
+ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& bound,
+                        const std::string& unknown) {
+  const int ranks = cluster.ranks();
+  ExpectedBound row{std::move(where), cluster.host_count(), ranks, {}, bound.cut};
+  row.busbw = bus_bandwidth(kExpectedPayload, ranks, bound.time);
+  if (bound.time.value > 0) return row;
+  row.limit = ranks < 2         ? kAlone
+              : unknown.empty() ? "nothing that is known limits it"
+                                : "unknown: " + unknown;
+  return row;
+}
+
+/// 2(m − 1)/m · S through each of m hosts' NICs comes to their bandwidth as bus bandwidth when m grows.
+ExpectedBound many_hosts(const Machine& machine) {
+  const Cluster two = cluster_of(machine, 2);
+  const Bound bound = network_bound(two, kExpectedPayload);
+  ExpectedBound row = bound_row("between many hosts", two, bound, unknown_port(two));
+  row.hosts = row.ranks = 0;
+  row.busbw = bound.bandwidth;
+  return row;
+}
+
+ExpectedAlgorithm simulated(std::string_view algorithm, const Cluster& cluster, const Router& router,
+                            const Bound& bound) {
+  ExpectedAlgorithm row;
+  row.algorithm = algorithm;
+  if (cluster.ranks() > kManyRanks && std::ranges::find(kFewEvents, algorithm) == kFewEvents.end()) {
+    row.limit =
+        fmt::format("takes long on more than {} ranks: polyring plan --algorithm {}", kManyRanks, algorithm);
+    return row;
+  }
+  const Count count = static_cast<Count>(kExpectedPayload.value) / kElementSize;
+  const SimulatedPlan best = choose_plan(algorithm, cluster, router, count, kElementSize);
+  const Simulation& simulation = best.simulation;
+  row.plan = to_text(best.plan);
+  row.time = simulation.time;
+  row.busbw = bus_bandwidth(kExpectedPayload, cluster.ranks(), row.time);
+  if (bound.time.value > 0) row.bound_fraction = bound.time.value / row.time.value;
+  if (simulation.bottleneck >= 0)
+    row.limit = fmt::format("{}, busy {:.0f} %", router.name(simulation.bottleneck), 100 * simulation.busy);
+  return row;
+}
+
+std::string gigabytes_text(Bandwidth bandwidth) {
+  return bandwidth.known() ? fmt::format("{:.3g}", bandwidth.gigabytes_per_second()) : "?";
+}
+
+std::string count_text(int count) { return count > 0 ? fmt::format("{}", count) : "many"; }
+
+std::string bounds_text(const Expectation& expectation) {
+  Table table({{"", "at most", "", Align::left},
+               {"", "hosts", "", Align::right},
+               {"", "ranks", "", Align::right},
+               {"", "busbw", "GB/s", Align::right},
+               {"", "what limits", "", Align::left},
+               {"", "source", "", Align::left}});
+  for (const ExpectedBound& row : expectation.bounds) {
+    table.add_row({row.where, count_text(row.hosts), count_text(row.ranks), gigabytes_text(row.busbw),
+                   row.limit, std::string(to_text(Source::modelled))});
+  }
+  return table.text();
+}
+
+std::string algorithms_text(const Expectation& expectation) {
+  Table table({{"", "algorithm", "", Align::left},
+               {"", "busbw", "GB/s", Align::right},
+               {"", "of the bound", "%", Align::right},
+               {"", "time", "", Align::right},
+               {"", "plan", "", Align::left},
+               {"", "busiest", "", Align::left},
+               {"", "source", "", Align::left}});
+  for (const ExpectedAlgorithm& row : expectation.algorithms) {
+    const bool timed = row.time.value > 0;
+    table.add_row({row.algorithm, timed ? gigabytes_text(row.busbw) : "-",
+                   row.bound_fraction ? fmt::format("{:.0f}", 100 * *row.bound_fraction) : "-",
+                   timed ? to_text(row.time) : "-", timed ? row.plan : "-", row.limit,
+                   std::string(to_text(Source::modelled))});
+  }
+  return table.text();
+}
+
+using Json = nlohmann::ordered_json;
+
+Json gigabytes(Bandwidth bandwidth) {
+  return bandwidth.known() ? Json(rounded(bandwidth.gigabytes_per_second())) : Json(nullptr);
+}
+
+Json to_json(const ExpectedBound& row) {
+  return {{"where", row.where},
+          {"hosts", row.hosts > 0 ? Json(row.hosts) : Json(nullptr)},
+          {"ranks", row.ranks > 0 ? Json(row.ranks) : Json(nullptr)},
+          {"busbw_GBps", gigabytes(row.busbw)},
+          {"limit", row.limit},
+          {"source", to_text(Source::modelled)}};
+}
+
+Json to_json(const ExpectedAlgorithm& row) {
+  return {{"algorithm", row.algorithm},
+          {"plan", row.plan.empty() ? Json(nullptr) : Json(row.plan)},
+          {"time_us", row.time.value > 0 ? Json(rounded(row.time.value * 1e6)) : Json(nullptr)},
+          {"busbw_GBps", gigabytes(row.busbw)},
+          {"bound_fraction", row.bound_fraction ? Json(rounded(*row.bound_fraction)) : Json(nullptr)},
+          {"limit", row.limit},
+          {"source", to_text(Source::modelled)}};
+}
+
+}  // namespace
+
+Expectation expected_bounds(const Cluster& cluster) {
+  Expectation result;
+  for (const HostGroup& group : cluster.groups) {
+    const Cluster alone = cluster_of(group.machine, 1);
+    result.bounds.push_back(bound_row("inside " + group.machine.name, alone,
+                                      allreduce_bound(alone, kExpectedPayload), unknown_speed(alone)));
+  }
+  if (cluster.host_count() > 1) {
+    result.bounds.push_back(
+        bound_row("between hosts", cluster, network_bound(cluster, kExpectedPayload), unknown_port(cluster)));
+    result.bounds.push_back(
+        bound_row("together", cluster, allreduce_bound(cluster, kExpectedPayload), unknown_speed(cluster)));
+  } else if (!usable_nics(cluster.host(0)).empty()) {
+    result.bounds.push_back(many_hosts(cluster.host(0)));
+  }
+  return result;
+}
+
+Expectation expected(const Cluster& cluster) {
+  Expectation result = expected_bounds(cluster);
+  result.not_simulated = cluster.ranks() < 2 ? kAlone : unknown_speed(cluster);
+  if (!result.not_simulated.empty()) return result;
+  const Router router(cluster);
+  const Bound bound = allreduce_bound(cluster, kExpectedPayload);
+  for (const Algorithm& algorithm : algorithms())
+    result.algorithms.push_back(simulated(algorithm.name, cluster, router, bound));
+  std::ranges::stable_sort(result.algorithms, std::ranges::greater{}, &ExpectedAlgorithm::busbw);
+  return result;
+}
+
+std::string to_text(const Expectation& expectation) {
+  std::string out =
+      fmt::format("expected of an allreduce, by these links (busbw as nccl-tests has it, for {})\n\n{}",
+                  to_text(expectation.payload), bounds_text(expectation));
+  if (!expectation.algorithms.empty()) out += "\n" + algorithms_text(expectation);
+  if (!expectation.not_simulated.empty())
+    out += fmt::format("\nno algorithm is simulated: {}\n", expectation.not_simulated);
+  return out;
+}
+
+std::string to_json(const Expectation& expectation) {
+  Json bounds = Json::array();
+  for (const ExpectedBound& row : expectation.bounds) bounds.push_back(to_json(row));
+  Json json{{"payload_bytes", expectation.payload.value}, {"bounds", std::move(bounds)}};
+  if (!expectation.algorithms.empty()) {
+    Json algorithms = Json::array();
+    for (const ExpectedAlgorithm& row : expectation.algorithms) algorithms.push_back(to_json(row));
+    json["algorithms"] = std::move(algorithms);
+  }
+  if (!expectation.not_simulated.empty()) json["not_simulated"] = expectation.not_simulated;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace polyring

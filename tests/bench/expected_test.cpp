@@ -1,0 +1,186 @@
+// What the known machines should reach, calculated by hand from their links.
+#include "bench/expected.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collectives/catalogue.hpp"
+#include "tests/topology/support.hpp"
+#include "topology/formats/read_cluster.hpp"
+#include "topology/presets.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const ExpectedBound& bound(const Expectation& expectation, const std::string& where) {
+  for (const ExpectedBound& row : expectation.bounds) {
+    if (row.where == where) return row;
+  }
+  throw std::out_of_range(where);
+}
+
+const ExpectedAlgorithm& algorithm(const Expectation& expectation, const std::string& name) {
+  for (const ExpectedAlgorithm& row : expectation.algorithms) {
+    if (row.algorithm == name) return row;
+  }
+  throw std::out_of_range(name);
+}
+
+struct Known {
+  const char* machine;
+  double inside;  // GB/s of bus bandwidth
+  const char* inside_cut;
+  double between;
+  const char* between_cut;
+};
+
+class ExpectedBounds : public ::testing::TestWithParam<Known> {};
+
+TEST_P(ExpectedBounds, AreThoseCalculatedByHand) {
+  const Expectation result = expected_bounds(preset(GetParam().machine, 1));
+  const ExpectedBound& inside = bound(result, std::string("inside ") + GetParam().machine);
+  EXPECT_NEAR(inside.busbw.gigabytes_per_second(), GetParam().inside, 1e-6);
+  EXPECT_EQ(inside.limit, GetParam().inside_cut);
+  const ExpectedBound& between = bound(result, "between many hosts");
+  EXPECT_NEAR(between.busbw.gigabytes_per_second(), GetParam().between, 1e-6);
+  EXPECT_EQ(between.limit, GetParam().between_cut);
+  EXPECT_TRUE(result.algorithms.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, ExpectedBounds,
+    ::testing::Values(
+        // Each half's payload must cross 38.4 GB/s of X-bus once: S / 38.4, as busbw times 2·3/4.
+        Known{"minsky", 57.6,
+              "2 GPUs of package0 reach the others only over X-bus package0 - package1: 38.4 GB/s", 24.2,
+              "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"},
+        // Each GPU has 4 NVLinks of 20 GB/s and PCIe gen 3 x16: 2·7/8·S must leave it.
+        Known{
+            "dgx1-p100", 95.75,
+            "each GPU reaches the others only over 4 x NVLink of 20.0 GB/s and PCIe of 15.8 GB/s: 95.8 GB/s",
+            48.4, "8 GPUs of a host share 4 x EDR InfiniBand: 48.4 GB/s"},
+        // 12 NVLinks of 25 GB/s and PCIe gen 4 x16; 18 and gen 5.
+        Known{
+            "dgx-a100", 331.5,
+            "each GPU reaches the others only over 12 x NVLink of 25.0 GB/s and PCIe of 31.5 GB/s: 332 GB/s",
+            193.6, "8 GPUs of a host share 8 x HDR InfiniBand: 194 GB/s"},
+        Known{
+            "dgx-h100", 513,
+            "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s and PCIe of 63.0 GB/s: 513 GB/s",
+            388, "8 GPUs of a host share 8 x NDR InfiniBand: 388 GB/s"}),
+    [](const auto& row) {
+      std::string name = row.param.machine;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Expected, ReachesOnAnNvswitchWhatItsLinksCarry) {
+  // Rings use NVLink alone: 300 of 331.5 GB/s.
+  const Expectation result = expected(preset("dgx-a100", 1));
+  EXPECT_NEAR(algorithm(result, "multi-ring").busbw.gigabytes_per_second(), 300, 3);
+  EXPECT_NEAR(algorithm(result, "multi-ring").bound_fraction.value(), 300 / 331.5, 0.01);
+  EXPECT_EQ(result.algorithms.size(), algorithms().size());
+}
+
+TEST(Expected, OfARingOnMinskyIsTheXBus) {
+  // A ring crosses the X-bus once in each direction, with 2·3/4·S: busbw is the bus's bandwidth.
+  const Expectation result = expected(preset("minsky", 1));
+  EXPECT_NEAR(algorithm(result, "ring").busbw.gigabytes_per_second(), 38.4, 0.4);
+  EXPECT_THAT(algorithm(result, "ring").limit, HasSubstr("package0 -> package1 (socket-bus), busy"));
+  for (const ExpectedAlgorithm& row : result.algorithms) {
+    EXPECT_GT(row.bound_fraction.value(), 0) << row.algorithm;
+    EXPECT_LE(row.bound_fraction.value(), 1 + 1e-9) << row.algorithm;
+    EXPECT_LE(row.busbw, result.algorithms.front().busbw) << "the best comes first";
+  }
+}
+
+TEST(Expected, OfSeveralHostsIsThatOfTheirNics) {
+  // 2·63/64·S through 24.2 GB/s; as busbw of 256 ranks times 255/256 · 64/63.
+  const Expectation result = expected(preset("minsky", 64));
+  const double between = 24.2 * 255 / 256 * 64 / 63;
+  EXPECT_NEAR(bound(result, "between hosts").busbw.gigabytes_per_second(), between, 1e-6);
+  EXPECT_NEAR(bound(result, "together").busbw.gigabytes_per_second(), between, 1e-6);
+  EXPECT_NEAR(bound(result, "inside minsky").busbw.gigabytes_per_second(), 57.6, 1e-6);
+  EXPECT_EQ(bound(result, "inside minsky").ranks, 4);
+  EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.9);
+}
+
+TEST(Expected, LeavesOutWhatTakesLong) {
+  const Expectation result = expected(preset("minsky", 256));
+  EXPECT_GT(algorithm(result, "multi-ring").time.value, 0);
+  EXPECT_EQ(algorithm(result, "recursive-doubling").time.value, 0);
+  EXPECT_THAT(algorithm(result, "recursive-doubling").limit, HasSubstr("polyring plan --algorithm"));
+  EXPECT_FALSE(algorithm(result, "recursive-doubling").bound_fraction);
+}
+
+TEST(Expected, SaysWhatIsUnknown) {
+  Cluster cluster = preset("minsky", 1);
+  for (Link& link : cluster.groups.front().machine.links) link.bandwidth = {};
+  const Expectation result = expected(cluster);
+  EXPECT_FALSE(bound(result, "inside minsky").busbw.known());
+  EXPECT_THAT(bound(result, "inside minsky").limit,
+              HasSubstr("unknown: minsky: the speed of the nvlink link"));
+  EXPECT_DOUBLE_EQ(bound(result, "between many hosts").busbw.gigabytes_per_second(), 24.2)
+      << "the ports' speed is known";
+  EXPECT_TRUE(result.algorithms.empty());
+  EXPECT_THAT(to_text(result), HasSubstr("no algorithm is simulated: minsky: the speed of the nvlink link"));
+  const Json json = Json::parse(to_json(result));
+  EXPECT_TRUE(json.at("bounds").at(0).at("busbw_GBps").is_null());
+  EXPECT_EQ(json.at("not_simulated"), result.not_simulated);
+  cluster.groups.front().machine.nics[1].ports[0].bandwidth = {};
+  EXPECT_EQ(bound(expected_bounds(cluster), "between many hosts").limit,
+            "unknown: minsky: the speed of mlx5_1");
+}
+
+TEST(Expected, OfOneRankIsNothing) {
+  Cluster cluster = preset("minsky", 1);
+  cluster.groups.front().machine = Machine{};
+  cluster.groups.front().machine.packages.resize(1);
+  const Expectation result = expected(cluster);
+  ASSERT_EQ(result.bounds.size(), 1u);
+  EXPECT_EQ(result.bounds.front().limit, "one rank has nobody to reduce with");
+  EXPECT_EQ(result.not_simulated, "one rank has nobody to reduce with");
+}
+
+TEST(Expected, IsJsonToo) {
+  const Json json = Json::parse(to_json(expected(preset("minsky", 2))));
+  EXPECT_EQ(json.at("payload_bytes"), std::uint64_t{1} << 30);
+  EXPECT_EQ(json.at("bounds").size(), 3u);
+  EXPECT_EQ(json.at("bounds").at(0).at("source"), "modelled");
+  const Json& best = json.at("algorithms").at(0);
+  EXPECT_GT(best.at("busbw_GBps"), 0);
+  EXPECT_GT(best.at("time_us"), 0);
+  EXPECT_LE(best.at("bound_fraction"), 1);
+  EXPECT_EQ(best.at("source"), "modelled");
+}
+
+Cluster real_machine(const char* file) { return read_cluster(testing::topologies() / "hwloc" / file); }
+
+TEST(ExpectedOfRealMachines, IsUnknownWhereTheFileHasNoSpeeds) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  const Expectation result = expected_bounds(real_machine("mpibind-coral-ea-hwloc1.xml"));
+  for (const ExpectedBound& row : result.bounds) EXPECT_FALSE(row.busbw.known()) << row.where;
+  EXPECT_THAT(result.bounds.at(0).limit, HasSubstr("unknown: rzmanta33: the speed of the "));
+  EXPECT_EQ(result.bounds.at(1).limit, "unknown: rzmanta33: the speed of mlx5_0");
+}
+
+TEST(ExpectedOfRealMachines, OfTheXe8640IsItsNvlinksAndOnePort) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  // Three NVLink pairs of 150 GB/s leave each H100, and PCIe gen 5 x16. One port is up; the file has no speed
+  // of it, but of its PCIe link.
+  const Expectation result = expected_bounds(real_machine("flux-core-ipa20.xml"));
+  EXPECT_NEAR(result.bounds.at(0).busbw.gigabytes_per_second(), 450 + 63.015385, 1e-3);
+  EXPECT_EQ(result.bounds.at(0).limit,
+            "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s and PCIe of 63.0 GB/s: 513 GB/s");
+  EXPECT_EQ(result.bounds.at(1).where, "between many hosts");
+  EXPECT_NEAR(result.bounds.at(1).busbw.gigabytes_per_second(), 31.507692, 1e-3);
+  EXPECT_THAT(result.bounds.at(1).limit, HasSubstr("4 GPUs of a host share PCIe "));
+}
+
+}  // namespace
+}  // namespace polyring

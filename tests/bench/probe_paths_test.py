@@ -1,0 +1,80 @@
+"""probe --format paths, --expect, --hosts and --gpus, as a user calls them."""
+
+import json
+import os
+import time
+import unittest
+from pathlib import Path
+
+from program import SANITIZED, ProgramTest, main
+
+TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
+ALGORITHMS = 9
+
+
+class ProbePaths(ProgramTest):
+    def test_table(self):
+        text = self.succeed("probe", "--machine", "dgx1-p100", "--format", "paths")
+        self.assertRegex(text, r"(?m)^gpu0  gpu1 +NVL +20 +0.6 +gpu0 - gpu1 +direct 1 NVLink of 20.0 GB/s$")
+        self.assertRegex(text, r"(?m)^gpu0  gpu5 +NVB +20 +1.2 +gpu0 - gpu1 - gpu5 +no NVLink between them, but two through gpu1")
+        self.assertRegex(text, r"(?m)^gpu0  mlx5_0 \* +PIX ")
+        self.assertNotIn("expected of an allreduce", text)
+
+    def test_json_has_the_pairs(self):
+        document = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
+        self.assertEqual([pair["type"] for pair in document["paths"][0]["gpus"]], ["NVL", "SYS", "SYS", "SYS", "SYS", "NVL"])
+        self.assertEqual([pair["to"] for pair in document["paths"][0]["nics"] if pair["nearest"]],
+                         ["mlx5_0", "mlx5_0", "mlx5_1", "mlx5_1"])
+        self.assertEqual(document["expected"]["bounds"][0]["busbw_GBps"], 57.6)
+        self.assertNotIn("algorithms", document["expected"])
+
+    def test_text_ends_with_the_bounds(self):
+        text = self.succeed("probe", "--machine", "minsky")
+        self.assertIn("4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s", text)
+        self.assertNotIn("multi-ring", text)
+
+    def test_expect_simulates_each_algorithm(self):
+        text = self.succeed("probe", "--machine", "minsky", "--expect", "--hosts", "4")
+        self.assertIn("minsky: 4 hosts, 16 ranks", text)
+        self.assertRegex(text, r"(?m)^between hosts +4 +16 +30\.[23] +4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s +modelled$")
+        self.assertRegex(text, r"(?m)^multi-ring +\d")
+        document = json.loads(self.succeed("probe", "--machine", "minsky", "--expect", "--gpus", "16", "--format", "json"))
+        self.assertEqual(document["hosts"][0]["count"], 4)
+        self.assertEqual(len(document["expected"]["algorithms"]), ALGORITHMS)
+        for row in document["expected"]["algorithms"]:
+            self.assertLessEqual(row["bound_fraction"], 1, row)
+        part = json.loads(self.succeed("probe", "--machine", "minsky", "--gpus", "2", "--format", "json"))
+        self.assertEqual(len(part["hosts"][0]["gpus"]), 2)
+
+    def test_plan_says_the_same(self):
+        text = self.succeed("plan", "--machine", "minsky", "--ranks", "16")
+        self.assertIn("(4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s); the plan reaches", text)
+
+    def test_is_quick(self):
+        begin = time.monotonic()
+        self.succeed("probe", "--machine", "dgx-h100")
+        self.succeed("probe", "--machine", "dgx-h100", "--format", "paths")
+        if not SANITIZED:
+            self.assertLess(time.monotonic() - begin, 2, "both together")
+
+    def test_mistakes(self):
+        self.refused("probe", "--machine", "minsky", "--hosts", "0", naming="--hosts")
+        self.refused("probe", "--machine", "minsky", "--gpus", "6", naming="multiple of 4")
+        self.refused("probe", "--machine", "minsky", "--gpus", "8", "--hosts", "2", naming="--hosts")
+
+    @unittest.skipUnless(TOPOLOGIES, "POLYRING_TOPOLOGIES is not set")
+    def test_every_real_machine_has_its_pairs(self):
+        for path in sorted((Path(TOPOLOGIES) / "hwloc").glob("*.xml")):
+            with self.subTest(path=path.name):
+                document = json.loads(self.succeed("probe", "--from", path, "--format", "json"))
+                host, paths = document["hosts"][0], document["paths"][0]
+                gpus, nics = len(host["gpus"]), len(host["nics"])
+                self.assertEqual(len(paths["gpus"]), gpus * (gpus - 1) // 2)
+                self.assertEqual(len(paths["nics"]), gpus * nics)
+                for pair in paths["gpus"] + paths["nics"]:
+                    self.assertTrue(pair["reason"])
+                    self.assertEqual((pair["way"][0], pair["way"][-1]), (pair["from"], pair["to"]))
+
+
+if __name__ == "__main__":
+    main()

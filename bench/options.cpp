@@ -21,16 +21,22 @@ void MachineOptions::add_to(CLI::App& app) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   auto* machine =
       app.add_option("--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
-  app.add_option("--from", file, "hwloc XML, or JSON of `polyring probe`; without either, this machine")
-      ->type_name("FILE")
-      ->excludes(machine);
+  auto* from =
+      app.add_option("--from", file, "hwloc XML, or JSON of `polyring probe`; without either, this machine")
+          ->type_name("FILE")
+          ->excludes(machine);
+  app.add_option("--sysfs", sysfs, "A copy of another machine's /sys")
+      ->type_name("DIR")
+      ->excludes(machine)
+      ->excludes(from);
   app.add_option("--rails", rails, "Use only the first N NICs of each host")->type_name("N");
 }
 
 Cluster MachineOptions::load() const {
-  Cluster cluster = !preset.empty() ? polyring::preset(preset, 1)
-                    : !file.empty() ? read_cluster(file)
-                                    : cluster_of(probe_this_machine(), 1);
+  Cluster cluster = !preset.empty()  ? polyring::preset(preset, 1)
+                    : !file.empty()  ? read_cluster(file)
+                    : !sysfs.empty() ? cluster_of(probe_recorded_sysfs(sysfs), 1)
+                                     : cluster_of(probe_this_machine(), 1);
   if (rails) {
     for (HostGroup& group : cluster.groups) group.machine = with_rails(group.machine, *rails);
   }

@@ -12,10 +12,11 @@
 
 namespace polyring {
 
-/// Which machine: --machine PRESET, --from FILE, or this one.
+/// Which machine: --machine PRESET, --from FILE, --sysfs DIR, or this one.
 struct MachineOptions {
   std::string preset;
   std::string file;
+  std::string sysfs;         // a copy of another machine's
   std::optional<int> rails;  // nothing: all
 
   void add_to(CLI::App& app);

@@ -9,8 +9,14 @@
 namespace polyring {
 
 /// This machine, live: packages, memory and PCI devices through hwloc; link speeds and port states through
-/// sysfs. What cannot be read stays unknown (0, -1 or empty).
+/// sysfs; NVLink and the GPUs' health through NVML, xGMI through AMD's driver. What cannot be read stays
+/// unknown (0, -1 or empty); Machine::sources says what was read, and Machine::remarks what somebody should
+/// look at. Needs no rights and changes nothing.
 Machine probe_this_machine();
+
+/// The machine whose /sys was copied into the folder (or into `sys` in it), as far as it was copied. Throws a
+/// usage Error when that is no such folder.
+Machine probe_recorded_sysfs(const std::filesystem::path& folder);
 
 /// Reads an hwloc XML file, format 1 or 2, also its NVLinkBandwidth matrix. PCIe speeds are those that the
 /// file holds, which for an idle device can be lower than its link can do. Throws a usage Error for a file

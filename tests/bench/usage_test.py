@@ -95,6 +95,8 @@ class Usage(ProgramTest):
         for words in (("probe",), ("plan",), ("scale",)):
             self.refused(*words, "--machine", "nonsense", naming="nonsense")
             self.refused(*words, *MINSKY, "--from", "x", naming="--from")
+            self.refused(*words, *MINSKY, "--sysfs", "/sys", naming="--sysfs")
+            self.refused(*words, "--sysfs", "missing", naming="missing")
             for rails in ("0", "-1", "3", "x"):
                 self.refused(*words, *MINSKY, "--rails", rails, naming="rails")
         self.refused("probe", "--format", "nonsense", naming="nonsense")

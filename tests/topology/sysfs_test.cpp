@@ -1,6 +1,9 @@
 #include "topology/probe/sysfs.hpp"
 
+#include <unistd.h>
+
 #include "tests/topology/support.hpp"
+#include "topology/probe/trial.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -105,6 +108,30 @@ TEST(SysfsPorts, OfEthernetSayTheirSpeed) {
   EXPECT_TRUE(interface("eth2", "unknown\n", "1\n", "-1\n").up);
   EXPECT_FALSE(interface("eth2", "unknown\n", "0\n", "-1\n").up);
   EXPECT_FALSE(Sysfs(folder.path()).ethernet_port("eth9", 1).has_value());
+}
+
+TEST(SysfsFiles, ThatMayNotBeReadAreNamed) {
+  const TemporaryFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms{0755});
+  std::filesystem::permissions(folder.write("secret", "x\n"), std::filesystem::perms::none);
+  struct Seen {
+    std::size_t refused;
+    bool named;
+  };
+  const Shared<Seen> seen;
+  const std::string path = folder.path();
+  try_out(
+      [&] {
+        constexpr uid_t kNobody = 65534;
+        if (geteuid() == 0 && setuid(kNobody) != 0) return;
+        const Sysfs sysfs(path);
+        sysfs.line("secret");
+        sysfs.line("missing");
+        *seen = {sysfs.refused().size(), sysfs.refused().contains(path + "/secret")};
+      },
+      {5});
+  EXPECT_EQ(seen->refused, 1u);
+  EXPECT_TRUE(seen->named);
 }
 
 TEST(SysfsRealPorts, ReadAsTheirDriversWroteThem) {

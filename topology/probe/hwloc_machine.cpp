@@ -7,22 +7,16 @@
 #include <set>
 #include <tuple>
 
+#include "topology/probe/files.hpp"
 #include "topology/probe/hwloc_nvlink.hpp"
 #include "topology/probe/hwloc_pci.hpp"
+#include "topology/probe/pci_ids.hpp"
 
 namespace polyring::probe {
 namespace {
 
-constexpr unsigned kNvidia = 0x10de;
-constexpr unsigned kAmd = 0x1002;
-constexpr unsigned kClassDisplay = 0x03;  // upper byte
-constexpr unsigned kClassEthernet = 0x0200;
-constexpr unsigned kClassInfiniband = 0x0207;
-
 bool is_gpu(hwloc_obj_t pci) {
-  const auto& attributes = pci->attr->pcidev;
-  return attributes.class_id >> 8 == kClassDisplay &&
-         (attributes.vendor_id == kNvidia || attributes.vendor_id == kAmd);
+  return probe::is_gpu(pci->attr->pcidev.class_id, pci->attr->pcidev.vendor_id);
 }
 
 /// The object's first OS device of this type; the object itself where it is one.
@@ -37,9 +31,7 @@ hwloc_obj_t os_device(hwloc_obj_t object, hwloc_obj_osdev_type_e type) {
 bool is_nic(hwloc_obj_t object) {
   if (os_device(object, HWLOC_OBJ_OSDEV_NETWORK) || os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS))
     return true;
-  if (object->type != HWLOC_OBJ_PCI_DEVICE) return false;
-  const unsigned kind = object->attr->pcidev.class_id;
-  return kind == kClassEthernet || kind == kClassInfiniband;
+  return object->type == HWLOC_OBJ_PCI_DEVICE && is_network_controller(object->attr->pcidev.class_id);
 }
 
 /// The first non-empty value of the info attribute among the object and its OS devices.
@@ -61,7 +53,10 @@ std::string model_of(hwloc_obj_t object) {
   return fmt::format("device {:04x}:{:04x}", object->attr->pcidev.vendor_id, object->attr->pcidev.device_id);
 }
 
-Bytes gpu_memory(hwloc_obj_t gpu) {
+Bytes gpu_memory(hwloc_obj_t gpu, const std::optional<Sysfs>& sysfs) {
+  if (sysfs) {
+    if (const Bytes memory = sysfs->gpu_memory(pci_address(gpu)); memory.value > 0) return memory;
+  }
   for (const char* name : {"CUDAGlobalMemorySize", "OpenCLGlobalMemorySize"}) {
     const std::string kibibytes = info_below(gpu, name);
     if (!kibibytes.empty()) return {std::strtoull(kibibytes.c_str(), nullptr, 10) << 10};
@@ -83,12 +78,16 @@ NicKind nic_kind(hwloc_obj_t object, hwloc_obj_t openfabrics, const std::optiona
 }
 
 /// The states of the ports as the XML holds them; their rates are not in it.
-std::vector<Port> recorded_ports(hwloc_obj_t openfabrics) {
+std::vector<Port> recorded_ports(hwloc_obj_t openfabrics, NicKind kind) {
   std::vector<Port> ports;
   for (int number = 1;; ++number) {
     const std::string state = info(openfabrics, fmt::format("Port{}State", number).c_str());
     if (state.empty()) return ports;
-    ports.push_back({number, state == "4", {}});  // 4 is IB_PORT_ACTIVE
+    // RoCE makes the first GID of the Ethernet address.
+    const std::string gid = kind == NicKind::infiniband
+                                ? info(openfabrics, fmt::format("Port{}GID0", number).c_str())
+                                : std::string();
+    ports.push_back({number, state == "4", {}, guid_text(gid)});  // 4 is IB_PORT_ACTIVE
   }
 }
 
@@ -105,9 +104,10 @@ std::vector<Port> ethernet_ports(hwloc_obj_t object, const Sysfs& sysfs) {
   return ports;
 }
 
-std::vector<Port> ports_of(hwloc_obj_t object, hwloc_obj_t openfabrics, const std::optional<Sysfs>& sysfs) {
+std::vector<Port> ports_of(hwloc_obj_t object, hwloc_obj_t openfabrics, NicKind kind,
+                           const std::optional<Sysfs>& sysfs) {
   if (openfabrics == nullptr) return sysfs ? ethernet_ports(object, *sysfs) : std::vector<Port>{};
-  return sysfs ? sysfs->openfabrics_ports(openfabrics->name) : recorded_ports(openfabrics);
+  return sysfs ? sysfs->openfabrics_ports(openfabrics->name) : recorded_ports(openfabrics, kind);
 }
 
 /// Adds the devices of a topology to its machine.
@@ -138,7 +138,7 @@ class Builder {
                              pci_address(object),
                              tree_.numa_of(object),
                              tree_.host_bridge_of(object),
-                             gpu_memory(object),
+                             gpu_memory(object, sysfs_),
                              {}});
     gpus_[object] = id;
     tree_.attach(object, id);
@@ -148,16 +148,17 @@ class Builder {
     const hwloc_obj_t openfabrics = os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
     const hwloc_obj_t network = os_device(object, HWLOC_OBJ_OSDEV_NETWORK);
     const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
-    const std::string guid = openfabrics == nullptr ? "" : info(openfabrics, "SysImageGUID");
+    const std::string guid = openfabrics == nullptr ? "" : guid_text(info(openfabrics, "SysImageGUID"));
     if (!guid.empty() && object->type == HWLOC_OBJ_PCI_DEVICE) {
       const auto [port, is_new] = adapter_ports_.try_emplace({guid, object->attr->pcidev.func}, id);
       if (!is_new) return add_attachment(object, port->second);
     }
     const hwloc_obj_t named = openfabrics != nullptr ? openfabrics : network;
+    const NicKind kind = nic_kind(object, openfabrics, sysfs_);
     machine_.nics.push_back({unique_name(named != nullptr ? named->name : "nic@" + pci_of(object)),
                              model_of(object), pci_of(object), tree_.numa_of(object),
-                             tree_.host_bridge_of(object), nic_kind(object, openfabrics, sysfs_),
-                             ports_of(object, openfabrics, sysfs_)});
+                             tree_.host_bridge_of(object), kind, ports_of(object, openfabrics, kind, sysfs_),
+                             guid});
     tree_.attach(object, id);
   }
 

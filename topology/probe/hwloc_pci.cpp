@@ -37,7 +37,7 @@ std::string pci_address(hwloc_obj_t object) {
 }
 
 PciTree::PciTree(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs, Machine& machine)
-    : topology_(topology), sysfs_(sysfs), machine_(machine) {
+    : topology_(topology), sysfs_(sysfs), machine_(machine), links_(machine) {
   hwloc_obj_t object = nullptr;
   while ((object = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, object)) != nullptr) {
     packages_.push_back(object);
@@ -45,13 +45,7 @@ PciTree::PciTree(const HwlocTopology& topology, const std::optional<Sysfs>& sysf
   // Some virtual machines report none: then all of it is one package.
   if (packages_.empty()) packages_.push_back(hwloc_get_root_obj(topology.get()));
   for (const hwloc_obj_t package : packages_) add_package(package);
-  const int count = static_cast<int>(packages_.size());
-  for (int a = 0; a < count; ++a) {
-    for (int b = a + 1; b < count; ++b) {
-      machine.links.push_back(
-          {{DeviceKind::package, a}, {DeviceKind::package, b}, LinkKind::socket_bus, {}, {}});
-    }
-  }
+  add_socket_buses(machine);
 }
 
 void PciTree::add_package(hwloc_obj_t object) {
@@ -103,41 +97,17 @@ Bandwidth PciTree::speed(hwloc_obj_t object) const {
   return gigabytes_per_second(std::round(gigabytes * 1e4) / 1e4);
 }
 
-/// Both ends of a link, and the bridges that only pass it on, bound it. Unknown ends don't.
-Bandwidth PciTree::narrowest(const std::vector<hwloc_obj_t>& ends) const {
-  Bandwidth least;
-  for (const hwloc_obj_t end : ends) {
-    const Bandwidth bandwidth = speed(end);
-    if (bandwidth.known() && (!least.known() || bandwidth < least)) least = bandwidth;
-  }
-  return least;
-}
-
-DeviceId PciTree::switch_at(hwloc_obj_t upstream_port, const std::vector<hwloc_obj_t>& ends,
-                            DeviceId parent) {
-  const int index = static_cast<int>(machine_.switches.size());
-  const auto [entry, is_new] = switches_.try_emplace(upstream_port, DeviceId{DeviceKind::pci_switch, index});
-  if (is_new) {
-    machine_.switches.push_back({fmt::format("switch{}", index), pci_address(upstream_port)});
-    machine_.links.push_back({entry->second, parent, LinkKind::pcie, narrowest(ends), {}});
-  }
-  return entry->second;
+PciEnd PciTree::end_at(hwloc_obj_t object) const {
+  // hwloc's own number tells apart the devices of several machines that one file can hold.
+  return {fmt::format("{}", object->gp_index), pci_address(object), speed(object)};
 }
 
 void PciTree::attach(hwloc_obj_t object, DeviceId device) {
-  DeviceId parent{DeviceKind::package, package_of(object)};
-  // From the top: a root port, then an upstream and a downstream port for each switch. An upstream port
-  // without a downstream port below it is a mere bridge to an older bus.
-  const std::vector<hwloc_obj_t> bridges = bridges_above(object);
-  std::size_t below = 0;
-  for (std::size_t upstream = 1; upstream + 1 < bridges.size(); upstream += 2) {
-    parent = switch_at(bridges[upstream], {bridges[upstream - 1], bridges[upstream]}, parent);
-    below = upstream + 1;
-  }
-  std::vector<hwloc_obj_t> ends(bridges.begin() + static_cast<std::ptrdiff_t>(below), bridges.end());
-  ends.push_back(object);
-  if (object->type == HWLOC_OBJ_OS_DEVICE) ends.clear();  // not a PCI device: nothing is known of its link
-  machine_.links.push_back({device, parent, LinkKind::pcie, narrowest(ends), {}});
+  std::vector<PciEnd> bridges;
+  for (const hwloc_obj_t bridge : bridges_above(object)) bridges.push_back(end_at(bridge));
+  std::vector<PciEnd> ends;
+  if (object->type != HWLOC_OBJ_OS_DEVICE) ends.push_back(end_at(object));
+  links_.attach(device, {DeviceKind::package, package_of(object)}, bridges, ends);
 }
 
 }  // namespace polyring::probe

@@ -8,6 +8,7 @@
 
 #include "topology/machine.hpp"
 #include "topology/probe/hwloc_topology.hpp"
+#include "topology/probe/pci_links.hpp"
 #include "topology/probe/sysfs.hpp"
 
 namespace polyring::probe {
@@ -34,14 +35,13 @@ class PciTree {
  private:
   void add_package(hwloc_obj_t object);
   Bandwidth speed(hwloc_obj_t object) const;
-  Bandwidth narrowest(const std::vector<hwloc_obj_t>& ends) const;
-  DeviceId switch_at(hwloc_obj_t upstream_port, const std::vector<hwloc_obj_t>& ends, DeviceId parent);
+  PciEnd end_at(hwloc_obj_t object) const;
 
   const HwlocTopology& topology_;
   const std::optional<Sysfs>& sysfs_;
   Machine& machine_;
+  PciLinks links_;
   std::vector<hwloc_obj_t> packages_;
-  std::map<hwloc_obj_t, DeviceId> switches_;  // by upstream port
   std::map<hwloc_obj_t, int> host_bridges_;
 };
 

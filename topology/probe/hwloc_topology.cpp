@@ -26,8 +26,9 @@ HwlocTopology::HwlocTopology() : topology_(make_topology()) {
   hwloc_topology_set_type_filter(get(), HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   hwloc_topology_set_type_filter(get(), HWLOC_OBJ_OS_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   hwloc_topology_set_flags(get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-  // Looking at a machine should not start its OpenCL drivers, nor open its X displays.
-  for (const char* component : {"opencl", "gl"}) {
+  // Looking at a machine should not start its CUDA and OpenCL drivers, nor open its X displays. What NVML and
+  // ROCm know we read ourselves: in a child process, since drivers can hang.
+  for (const char* component : {"opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"}) {
     hwloc_topology_set_components(get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
 }

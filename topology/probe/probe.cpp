@@ -1,16 +1,25 @@
 #include "topology/probe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "topology/error.hpp"
+#include "topology/probe/files.hpp"
 #include "topology/probe/hwloc_machine.hpp"
+#include "topology/probe/kfd.hpp"
+#include "topology/probe/nvml.hpp"
+#include "topology/probe/pci_ids.hpp"
+#include "topology/probe/remarks.hpp"
+#include "topology/probe/sysfs_machine.hpp"
 #include "topology/probe/trial.hpp"
 #include "topology/text_file.hpp"
 
@@ -57,14 +66,116 @@ void check_hwloc_xml(std::string_view xml, std::string_view origin) {
   }
 }
 
+/// NVML where a driver of NVIDIA's is, and nowhere else: asking takes a child process.
+probe::NvmlFindings ask_nvml(Machine& machine) {
+  // The last is that of Windows' subsystem for Linux.
+  for (const char* driver : {"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"}) {
+    std::error_code failed;
+    if (std::filesystem::exists(driver, failed)) return probe::add_nvml(machine);
+  }
+  return {
+      {"NVML", false,
+       "neither /proc/driver/nvidia nor /dev/nvidiactl is there; where GPUs of NVIDIA's are, install their "
+       "driver, or load it with: modprobe nvidia (as root)"},
+      {},
+      {}};
+}
+
+/// NVIDIA's GPUs that PCI shows, but not the driver that reaches others.
+void remark_gpus_without_driver(const probe::Sysfs& sysfs, const probe::NvmlFindings& nvml,
+                                Machine& machine) {
+  if (!nvml.source.read) return;
+  for (const Gpu& gpu : machine.gpus) {
+    if (gpu.pci.empty() || nvml.gpus.contains(gpu.pci)) continue;
+    const auto vendor = probe::whole_number(probe::read_line(sysfs.pci_folder(gpu.pci) / "vendor"));
+    if (vendor != static_cast<long>(probe::kNvidia)) continue;
+    machine.remarks.push_back(fmt::format(
+        "{} ({}) is there, but NVIDIA's driver does not show it: it is not given to this container or "
+        "job, or has fallen off the bus (see dmesg)",
+        gpu.name, gpu.pci));
+  }
+}
+
+void add_sysfs_remarks(const probe::Sysfs& sysfs, const std::set<std::string>& busy, Machine& machine) {
+  for (auto& remark : probe::pcie_remarks(machine, sysfs, busy)) machine.remarks.push_back(std::move(remark));
+  for (auto& remark : probe::port_remarks(machine, sysfs)) machine.remarks.push_back(std::move(remark));
+}
+
+/// `what` was read, and what else is to be said of that.
+std::string sysfs_detail(const probe::Sysfs& sysfs, std::string what) {
+  for (const probe::Bond& bond : sysfs.bonds())
+    what += fmt::format("; {} bonds {} ({})", bond.name, fmt::join(bond.members, " and "), bond.mode);
+  if (!sysfs.refused().empty()) {
+    what +=
+        fmt::format("; {} file{} may not be read by this user, {} first: run as root", sysfs.refused().size(),
+                    sysfs.refused().size() == 1 ? "" : "s", *sysfs.refused().begin());
+  }
+  return what;
+}
+
+bool looks_like_sysfs(const std::filesystem::path& folder) {
+  std::error_code failed;
+  return std::ranges::any_of(std::array{"class", "bus", "devices"}, [&](const char* name) {
+    return std::filesystem::is_directory(folder / name, failed);
+  });
+}
+
+/// The folder itself, or `sys` in it.
+std::filesystem::path recorded_root(const std::filesystem::path& folder) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(folder, failed))
+    usage_error("there is no folder '{}'; give the copy of another machine's /sys", folder.string());
+  for (const std::filesystem::path& root : {folder, folder / "sys"}) {
+    if (looks_like_sysfs(root)) return std::filesystem::canonical(root);
+  }
+  usage_error("'{}' has none of class/, bus/ and devices/ in it; give the copy of another machine's /sys",
+              folder.string());
+}
+
+/// sysfs does not hold the host's name; that of the copy's folder has to do.
+std::string recorded_name(const std::filesystem::path& root) {
+  std::string name = root.filename().string();
+  if (name == "sys") name = root.parent_path().filename().string();
+  return name.empty() ? "recorded" : name;
+}
+
 }  // namespace
 
 Machine probe_this_machine() {
-  Machine machine = probe::machine_from(probe::HwlocTopology::live(), probe::Sysfs());
+  const probe::Sysfs sysfs;
+  Machine machine = probe::machine_from(probe::HwlocTopology::live(), sysfs);
   if (machine.name.empty()) machine.name = host_name();
   machine.citations = {{"packages, memory, PCI devices", "hwloc on this machine"},
                        {"PCIe: the highest generation on the lanes that are connected; port states and rates",
                         "sysfs of this machine"}};
+  machine.sources.push_back({"hwloc", true, "packages, memory, PCI devices and where they hang"});
+  const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
+  const probe::NvmlFindings nvml = ask_nvml(machine);
+  remark_gpus_without_driver(sysfs, nvml, machine);
+  add_sysfs_remarks(sysfs, nvml.busy, machine);
+  machine.sources.push_back({"sysfs", true, sysfs_detail(sysfs, "PCIe speeds and widths, ports")});
+  machine.sources.push_back(nvml.source);
+  machine.sources.push_back(rocm);
+  machine.validate();
+  return machine;
+}
+
+Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
+  const std::filesystem::path root = recorded_root(folder);
+  const probe::Sysfs sysfs(root);
+  Machine machine = probe::machine_from(sysfs);
+  machine.name = recorded_name(root);
+  const std::string where = fmt::format("sysfs recorded in '{}'", folder.string());
+  machine.citations = {{"packages, memory, PCI devices, port states and rates", where},
+                       {"PCIe: the highest generation on the lanes that are connected", where}};
+  const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
+  add_sysfs_remarks(sysfs, {}, machine);
+  constexpr const char* kLiveOnly = "can be asked on the machine itself only; run polyring probe there";
+  const std::string copied = fmt::format("'{}': {}", folder.string(), probe::what_was_copied(sysfs));
+  machine.sources = {{"sysfs", true, sysfs_detail(sysfs, copied)},
+                     {"hwloc", false, kLiveOnly},
+                     {"NVML", false, kLiveOnly},
+                     rocm};
   machine.validate();
   return machine;
 }

@@ -1,43 +1,83 @@
 #include "topology/probe/sysfs.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <charconv>
-#include <fstream>
+#include <cctype>
+#include <cerrno>
+
+#include "topology/probe/files.hpp"
 
 namespace polyring::probe {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The first line of a file, empty when it cannot be read. Reading `speed` of an interface that is down
-/// fails.
-std::string read_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-/// The number at the front of the text, 0 when there is none.
-double leading_number(std::string_view text) {
-  double number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  return number;
-}
-
-/// The entries of a folder, empty when there is none.
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code failed;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    found.push_back(entry->path());
+/// `0000:01:00.0`; the domain has four digits or more.
+bool is_pci_address(std::string_view name) {
+  constexpr std::string_view kPattern = "x:xx:xx.x";
+  if (name.size() < kPattern.size() + 3) return false;
+  const std::string_view end = name.substr(name.size() - kPattern.size());
+  const auto digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t i = 0; i < kPattern.size(); ++i) {
+    if (kPattern[i] == 'x' ? !digit(end[i]) : end[i] != kPattern[i]) return false;
   }
-  std::ranges::sort(found);
-  return found;
+  return std::ranges::all_of(name.substr(0, name.size() - kPattern.size()), digit);
 }
 
-NicKind link_layer(const fs::path& port) {
-  return read_line(port / "link_layer") == "Ethernet" ? NicKind::ethernet : NicKind::infiniband;
+/// The PCI devices on the way to a folder of /sys/devices, from the top, and the host bridge above them.
+struct Chain {
+  std::string host_bridge;
+  std::vector<std::string> addresses;
+};
+
+Chain chain_of(const fs::path& folder) {
+  Chain chain;
+  for (const fs::path& part : folder) {
+    const std::string name = part.string();
+    if (is_pci_address(name)) {
+      chain.addresses.push_back(name);
+    } else if (chain.addresses.empty() && name.starts_with("pci") && name.find(':') != std::string::npos) {
+      chain.host_bridge = name;
+    }
+  }
+  return chain;
+}
+
+void find_pci_folders(const fs::path& folder, std::map<std::string, fs::path>& found) {
+  for (const fs::path& entry : entries(folder)) {
+    const std::string name = entry.filename().string();
+    std::error_code failed;
+    if (!is_pci_address(name) || fs::is_symlink(entry, failed)) continue;
+    found[name] = entry;
+    find_pci_folders(entry, found);
+  }
+}
+
+NicKind link_layer(const std::string& text) {
+  return text == "Ethernet" ? NicKind::ethernet : NicKind::infiniband;
+}
+
+/// "ACTIVE" of "4: ACTIVE".
+std::string after_number(const std::string& text) {
+  const auto colon = text.find(": ");
+  return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+/// Such as the one to a server's management processor.
+bool hangs_on_usb(const fs::path& interface) {
+  std::error_code failed;
+  const fs::path device = fs::canonical(interface / "device", failed);
+  return std::any_of(device.begin(), device.end(), [](const fs::path& part) {
+    const std::string name = part.string();
+    return name.starts_with("usb") && whole_number(name.substr(3)).has_value();
+  });
+}
+
+int lanes_of(const std::string& text) {
+  const double lanes = leading_number(text);
+  // 255 lanes and the like are what virtual devices report for "unknown".
+  return lanes >= 1 && lanes <= 32 ? static_cast<int>(lanes) : 0;
 }
 
 }  // namespace
@@ -58,48 +98,175 @@ Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer) {
   return (64.0 / 66) * line;
 }
 
+std::string Sysfs::read(const fs::path& path) const {
+  std::string text = read_line(path);
+  if (text.empty() && access(path.c_str(), R_OK) != 0 && errno == EACCES) refused_.insert(path.string());
+  return text;
+}
+
+std::string Sysfs::line(const fs::path& name) const { return read(root_ / name); }
+
+fs::path Sysfs::pci_folder(const std::string& pci) const {
+  fs::path listed = root_ / "bus/pci/devices" / pci;
+  std::error_code failed;
+  if (fs::exists(listed, failed)) return listed;
+  if (!found_) {
+    found_.emplace();
+    for (const fs::path& entry : entries(root_ / "devices")) {
+      if (entry.filename().string().starts_with("pci")) find_pci_folders(entry, *found_);
+    }
+  }
+  const auto found = found_->find(pci);
+  return found == found_->end() ? listed : found->second;
+}
+
+std::vector<std::string> Sysfs::bridges_above(const std::string& pci) const {
+  std::error_code failed;
+  std::vector<std::string> addresses = chain_of(fs::canonical(pci_folder(pci), failed)).addresses;
+  if (!addresses.empty()) addresses.pop_back();
+  return addresses;
+}
+
+std::vector<PciDevice> Sysfs::pci_devices() const {
+  std::set<std::string> addresses;
+  for (const fs::path& entry : entries(root_ / "bus/pci/devices"))
+    addresses.insert(entry.filename().string());
+  if (addresses.empty()) {
+    pci_folder("none");  // looks below devices/
+    for (const auto& [address, folder] : *found_) addresses.insert(address);
+  }
+  std::vector<PciDevice> devices;
+  for (const std::string& address : addresses) {
+    if (!is_pci_address(address)) continue;
+    const fs::path folder = pci_folder(address);
+    const auto number = [&](const char* name) {
+      return static_cast<unsigned>(whole_number(read(folder / name)).value_or(0));
+    };
+    std::error_code failed;
+    devices.push_back({address, number("class") >> 8, number("vendor"), number("device"),
+                       chain_of(fs::canonical(folder, failed)).host_bridge, bridges_above(address)});
+  }
+  return devices;
+}
+
+PcieLink Sysfs::pcie_link(const std::string& pci) const {
+  const fs::path folder = pci_folder(pci);
+  return {leading_number(read(folder / "current_link_speed")),
+          leading_number(read(folder / "max_link_speed")), lanes_of(read(folder / "current_link_width")),
+          lanes_of(read(folder / "max_link_width"))};
+}
+
 Bandwidth Sysfs::pcie_bandwidth(const std::string& pci) const {
-  const fs::path device = root_ / "bus/pci/devices" / pci;
-  const double connected = leading_number(read_line(device / "current_link_width"));
-  const double widest = leading_number(read_line(device / "max_link_width"));
-  const double lanes = connected > 0 ? std::min(connected, widest) : widest;
-  // 255 lanes and the like are what virtual devices report for "unknown".
-  if (lanes < 1 || lanes > 32) return {};
-  return probe::pcie_bandwidth(read_line(device / "max_link_speed"), static_cast<int>(lanes));
+  const PcieLink link = pcie_link(pci);
+  if (link.max_lanes == 0) return {};
+  const int lanes = link.lanes > 0 ? std::min(link.lanes, link.max_lanes) : link.max_lanes;
+  return probe::pcie_bandwidth(read(pci_folder(pci) / "max_link_speed"), lanes);
 }
 
 bool Sysfs::is_virtual_function(const std::string& pci) const {
   std::error_code failed;
-  return !pci.empty() && fs::exists(root_ / "bus/pci/devices" / pci / "physfn", failed);
+  return !pci.empty() && fs::exists(pci_folder(pci) / "physfn", failed);
+}
+
+Bytes Sysfs::gpu_memory(const std::string& pci) const {
+  return {
+      static_cast<std::uint64_t>(whole_number(read(pci_folder(pci) / "mem_info_vram_total")).value_or(0))};
+}
+
+std::string Sysfs::pci_of(const fs::path& entry) const {
+  std::error_code failed;
+  const fs::path device = fs::canonical(entry / "device", failed);
+  const std::vector<std::string> addresses = chain_of(failed ? fs::path() : device).addresses;
+  return addresses.empty() ? "" : addresses.back();
+}
+
+std::map<std::string, std::string> Sysfs::openfabrics_devices() const {
+  std::map<std::string, std::string> devices;
+  for (const fs::path& entry : entries(root_ / "class/infiniband"))
+    devices[entry.filename().string()] = pci_of(entry);
+  return devices;
 }
 
 std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
   std::vector<Port> ports;
   for (const fs::path& folder : entries(root_ / "class/infiniband" / device / "ports")) {
     const int number = static_cast<int>(leading_number(folder.filename().string()));
-    const bool up = read_line(folder / "state").starts_with("4:");  // "4: ACTIVE"
-    ports.push_back({number, up, openfabrics_rate(read_line(folder / "rate"), link_layer(folder))});
+    const bool up = read(folder / "state").starts_with("4:");  // "4: ACTIVE"
+    const NicKind kind = link_layer(read(folder / "link_layer"));
+    // Behind its subnet's prefix the first GID has the port's GUID; RoCE makes it of the Ethernet address.
+    const std::string guid = kind == NicKind::infiniband ? guid_text(read(folder / "gids/0")) : std::string();
+    ports.push_back({number, up, openfabrics_rate(read(folder / "rate"), kind), guid});
   }
   std::ranges::sort(ports, {}, &Port::number);
   return ports;
 }
 
+std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) const {
+  std::vector<PortState> states;
+  for (const fs::path& folder : entries(root_ / "class/infiniband" / device / "ports")) {
+    states.push_back({static_cast<int>(leading_number(folder.filename().string())),
+                      after_number(read(folder / "state")), after_number(read(folder / "phys_state"))});
+  }
+  std::ranges::sort(states, {}, &PortState::number);
+  return states;
+}
+
 std::optional<NicKind> Sysfs::openfabrics_kind(const std::string& device) const {
   const std::vector<fs::path> ports = entries(root_ / "class/infiniband" / device / "ports");
   if (ports.empty()) return std::nullopt;
-  const bool infiniband = std::ranges::any_of(
-      ports, [](const fs::path& port) { return link_layer(port) == NicKind::infiniband; });
+  const bool infiniband = std::ranges::any_of(ports, [this](const fs::path& port) {
+    return link_layer(read(port / "link_layer")) == NicKind::infiniband;
+  });
   return infiniband ? NicKind::infiniband : NicKind::ethernet;
+}
+
+std::string Sysfs::openfabrics_system_guid(const std::string& device) const {
+  return guid_text(line(fs::path("class/infiniband") / device / "sys_image_guid"));
 }
 
 std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int number) const {
   const fs::path folder = root_ / "class/net" / interface;
-  const std::string state = read_line(folder / "operstate");
+  const std::string state = read(folder / "operstate");
   if (state.empty()) return std::nullopt;
   // Virtual interfaces say "unknown" for a state; what they carry then decides.
-  const bool up = state == "up" || (state == "unknown" && read_line(folder / "carrier") == "1");
-  const double megabits = leading_number(read_line(folder / "speed"));  // -1 when unknown
-  return Port{number, up, gigabits_per_second(std::max(megabits, 0.0) / 1000)};
+  const bool connected = state == "up" || (state == "unknown" && read(folder / "carrier") == "1");
+  const bool standby = read(folder / "bonding_slave/state") == "backup";
+  const double megabits = leading_number(read(folder / "speed"));  // -1 when unknown
+  return Port{number, connected && !standby, gigabits_per_second(std::max(megabits, 0.0) / 1000)};
+}
+
+std::vector<Interface> Sysfs::interfaces() const {
+  constexpr long kArphrdEthernet = 1;  // ARPHRD_ETHER of linux/if_arp.h
+  std::vector<Interface> found;
+  for (const fs::path& folder : entries(root_ / "class/net")) {
+    std::error_code failed;
+    const std::string name = folder.filename().string();
+    const auto port = ethernet_port(name, 1);
+    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(folder)) continue;
+    found.push_back({name, pci_of(folder), *port,
+                     whole_number(read(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,
+                     // An interface that nobody has set up refuses to tell.
+                     read(folder / "carrier") == "0", read(folder / "bonding_slave/state") == "backup",
+                     static_cast<int>(whole_number(read(folder / "mtu")).value_or(0))});
+  }
+  return found;
+}
+
+std::vector<Bond> Sysfs::bonds() const {
+  std::vector<Bond> found;
+  for (const fs::path& folder : entries(root_ / "class/net")) {
+    const std::string mode = read(folder / "bonding/mode");  // "802.3ad 4"
+    if (mode.empty()) continue;
+    Bond bond{folder.filename().string(), mode.substr(0, mode.find(' ')), {}};
+    std::string members = read(folder / "bonding/slaves");
+    while (!members.empty()) {
+      const auto space = std::min(members.find(' '), members.size());
+      if (space > 0) bond.members.push_back(members.substr(0, space));
+      members.erase(0, space + 1);
+    }
+    found.push_back(std::move(bond));
+  }
+  return found;
 }
 
 }  // namespace polyring::probe

@@ -1,9 +1,14 @@
-// What Linux's sysfs says about links and ports; hwloc 2.9 reports neither port rates nor the best PCIe
-// speed.
+// What Linux's sysfs says about PCI devices, links and ports; hwloc 2.9 reports neither port rates nor the
+// best PCIe speed.
+//
+// Files and their meaning: Documentation/ABI/testing/sysfs-bus-pci, sysfs-class-infiniband (stable) and
+// sysfs-class-net of the Linux kernel.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,11 +17,68 @@
 
 namespace polyring::probe {
 
+/// A PCI device's link upwards. What is unknown is 0.
+struct PcieLink {
+  double speed = 0;      // gigatransfers/s per lane, now; idle GPUs turn it down
+  double max_speed = 0;  // what the device can do
+  int lanes = 0;         // negotiated with the port above; does not depend on load
+  int max_lanes = 0;
+};
+
+/// A PCI device, and where it hangs.
+struct PciDevice {
+  std::string address;    // "0000:01:00.0"
+  unsigned class_id = 0;  // base class and subclass, 0x0302
+  unsigned vendor = 0;
+  unsigned device = 0;
+  std::string host_bridge;           // "pci0000:00", empty when unknown
+  std::vector<std::string> bridges;  // addresses of those above it, from the root port down
+};
+
+/// A network interface of a device, which lo, bridges and bonds are not; those on USB are left out.
+struct Interface {
+  std::string name;  // "eth0"
+  std::string pci;   // of the device, empty when it is none or unknown
+  Port port;         // bandwidth, and whether it carries traffic: the standby of a bond doesn't
+  bool ethernet = true;
+  bool no_carrier = false;  // it is set up, but nothing answers at the other end
+  bool standby = false;     // of a bond that has another active member
+  int mtu = 0;
+};
+
+/// A bond, and its members.
+struct Bond {
+  std::string name;
+  std::string mode;  // "802.3ad", "active-backup"
+  std::vector<std::string> members;
+};
+
+/// The state of an OpenFabrics port beyond what a Port holds.
+struct PortState {
+  int number = 1;
+  std::string state;     // "ACTIVE", "INIT", "DOWN"
+  std::string physical;  // "LinkUp", "Polling", "Disabled"
+};
+
 /// A view of /sys, or of a copy of it.
 class Sysfs {
  public:
   explicit Sysfs(std::filesystem::path root = "/sys") : root_(std::move(root)) {}
 
+  const std::filesystem::path& root() const { return root_; }
+  /// The first line of a file below the root, empty when it cannot be read.
+  std::string line(const std::filesystem::path& name) const;
+  /// The files that are there but may not be read, as far as they were asked for.
+  const std::set<std::string>& refused() const { return refused_; }
+
+  /// All PCI functions, in the order of their addresses.
+  std::vector<PciDevice> pci_devices() const;
+  /// Where a device's files are. A copy can lack bus/pci, and then has them below devices/ only.
+  std::filesystem::path pci_folder(const std::string& pci) const;
+  /// The addresses of the PCI bridges above the device, from the root port down; empty when unknown.
+  std::vector<std::string> bridges_above(const std::string& pci) const;
+
+  PcieLink pcie_link(const std::string& pci) const;
   /// What the PCI device (bus address as in 0000:01:00.0) can do per direction: its highest generation on the
   /// lanes that are connected. 0 when unknown. The current generation is no measure: idle GPUs turn it down.
   Bandwidth pcie_bandwidth(const std::string& pci) const;
@@ -24,17 +86,33 @@ class Sysfs {
   /// Whether the PCI device is a slice (SR-IOV) of another one that is visible here.
   bool is_virtual_function(const std::string& pci) const;
 
+  /// A GPU's memory as AMD's driver gives it; 0 when unknown.
+  Bytes gpu_memory(const std::string& pci) const;
+
+  /// The names of the OpenFabrics devices, with the addresses of their PCI devices (empty when unknown).
+  std::map<std::string, std::string> openfabrics_devices() const;
   /// The ports of an OpenFabrics device such as mlx5_0, in order.
   std::vector<Port> openfabrics_ports(const std::string& device) const;
+  std::vector<PortState> openfabrics_states(const std::string& device) const;
   /// Whether any of its ports says that its link layer is InfiniBand (and not RoCE's Ethernet); nothing when
   /// unknown.
   std::optional<NicKind> openfabrics_kind(const std::string& device) const;
+  /// The GUID that all functions of its adapter share, as guid_text() has it; empty when unknown.
+  std::string openfabrics_system_guid(const std::string& device) const;
 
   /// The state of a network interface such as eth0 as port `number`; nothing when there is no such interface.
   std::optional<Port> ethernet_port(const std::string& interface, int number) const;
+  std::vector<Interface> interfaces() const;
+  std::vector<Bond> bonds() const;
 
  private:
+  std::string read(const std::filesystem::path& path) const;
+  /// The PCI address of the device that an entry of class/ belongs to, empty when it is none or unknown.
+  std::string pci_of(const std::filesystem::path& entry) const;
+
   std::filesystem::path root_;
+  mutable std::set<std::string> refused_;
+  mutable std::optional<std::map<std::string, std::filesystem::path>> found_;  // below devices/, by address
 };
 
 /// `16.0 GT/s PCIe` on 16 lanes is 31.5 GB/s after line coding. 0 for text that is not a speed.

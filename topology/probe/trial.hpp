@@ -1,13 +1,53 @@
-// Trying something out that may crash: hwloc 2.9 does on some damaged files.
+// Trying something out that may crash or hang: hwloc 2.9 does on some damaged files, a driver does when its
+// GPU has fallen off the bus.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
 #include <functional>
+#include <new>
+#include <type_traits>
+
+#include "topology/error.hpp"
+#include "topology/units.hpp"
 
 namespace polyring::probe {
 
-/// Runs the action in a child process, and says whether that ended by itself within `seconds`, be it with an
-/// exception. What the action prints and changes is lost. Throws an Error (internal) when no process can be
-/// started.
+enum class Ending { by_itself, crashed, out_of_time };
+
+/// Runs the action in a child process, and says how that ended; an exception is an end by itself. What the
+/// action prints and changes is lost, but for what it writes into a Shared. A child that is out of time is
+/// killed, and not waited for when even that does not end it, as when it sleeps inside a driver. Throws an
+/// Error (internal) when no process can be started.
+Ending try_out(const std::function<void()>& action, Seconds limit);
+
+/// Whether the action ends by itself within `seconds`.
 bool survives(const std::function<void()>& action, unsigned seconds);
+
+/// A value in memory that child processes share, so that an action can leave its results there. Whoever reads
+/// them after a crash should trust none.
+template <typename Value>
+class Shared {
+  static_assert(std::is_trivially_copyable_v<Value>);
+
+ public:
+  Shared() {
+    void* memory = mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      throw Error(ExitCode::internal, fmt::format("mmap failed: {}", std::strerror(errno)));
+    value_ = new (memory) Value{};
+  }
+  ~Shared() { munmap(value_, sizeof(Value)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  Value& operator*() const { return *value_; }
+  Value* operator->() const { return value_; }
+
+ private:
+  Value* value_;
+};
 
 }  // namespace polyring::probe

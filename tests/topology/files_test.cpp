@@ -1,0 +1,37 @@
+#include "topology/probe/files.hpp"
+
+#include "tests/topology/support.hpp"
+
+namespace polyring::probe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SysfsFiles, HoldNumbers) {
+  EXPECT_EQ(whole_number("0x10de\n"), 0x10de);
+  EXPECT_EQ(whole_number("-1"), -1);
+  EXPECT_EQ(whole_number("12 kB"), 12);
+  EXPECT_EQ(whole_number(""), std::nullopt);
+  EXPECT_EQ(whole_number("x"), std::nullopt);
+  EXPECT_EQ(whole_number("99999999999999999999"), std::nullopt);
+}
+
+TEST(SysfsFiles, HoldLists) {
+  EXPECT_THAT(number_list("0-3,8,10-11"), ElementsAre(0, 1, 2, 3, 8, 10, 11));
+  EXPECT_THAT(number_list("7"), ElementsAre(7));
+  for (const char* text : {"", "x", "3-1", "1-", "-1", "1;2", "0-4294967295", "0-99999999"})
+    EXPECT_THAT(number_list(text), IsEmpty()) << text;
+}
+
+TEST(SysfsFiles, HoldGuids) {
+  EXPECT_EQ(guid_text("506b:4b03:00c0:ffee\n"), "0x506b4b0300c0ffee");
+  EXPECT_EQ(guid_text("fe80:0000:0000:0000:506b:4b03:00c0:ffee"), "0x506b4b0300c0ffee");
+  EXPECT_EQ(guid_text("fe80:0000:0000:0000:0000:0000:0000:0000"), "");
+  EXPECT_EQ(guid_text("0a7f:bc12:45ef:d23bEOF"), "");
+  EXPECT_EQ(guid_text("506b:4b03"), "");
+  EXPECT_EQ(guid_text(""), "");
+}
+
+}  // namespace
+}  // namespace polyring::probe

@@ -1,0 +1,85 @@
+#include "topology/probe/kfd.hpp"
+
+#include "tests/topology/sysfs_tree.hpp"
+
+namespace polyring::probe {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::SysfsTree;
+
+/// The folders of kfd for two processors (nodes 0 and 1) and four GPUs (2 to 5), at 0000:c1:00.0 and so on.
+void fill(const SysfsTree& tree) {
+  const std::string nodes = "class/kfd/kfd/topology/nodes/";
+  for (int cpu = 0; cpu < 2; ++cpu)
+    tree.write(fmt::format("{}{}/properties", nodes, cpu), "cpu_cores_count 64\nsimd_count 0\nlocation_id 0");
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    tree.write(fmt::format("{}{}/properties", nodes, 2 + gpu),
+               fmt::format("cpu_cores_count 0\nsimd_count 440\nlocation_id {}\ndomain 0", (0xc1 + gpu) << 8));
+  }
+  const auto link = [&](int from, int to, int number, int type, int weight, int megabytes) {
+    tree.write(fmt::format("{}{}/io_links/{}/properties", nodes, from, number),
+               fmt::format("type {}\nnode_from {}\nnode_to {}\nweight {}\nmin_bandwidth 0\nmax_bandwidth {}",
+                           type, from, to, weight, megabytes));
+  };
+  link(2, 0, 0, 2, 20, 64000);    // PCIe
+  link(2, 3, 1, 11, 15, 200000);  // four links in one package
+  link(3, 2, 0, 11, 15, 200000);
+  link(2, 4, 2, 11, 15, 50000);
+  link(4, 2, 0, 11, 15, 50000);
+  link(2, 5, 3, 11, 30, 0);  // two hops
+  link(4, 5, 1, 11, 15, 0);  // an older driver, which does not know the bandwidth
+  link(5, 4, 0, 11, 15, 0);
+  link(5, 1, 1, 11, 13, 36000);  // to a processor
+}
+
+Machine machine_with_gpus() {
+  Machine machine;
+  machine.packages = {{"package0", {}, 64, {}, {}, {0}}, {"package1", {}, 64, {}, {}, {1}}};
+  for (int i = 0; i < 4; ++i)
+    machine.gpus.push_back(
+        {fmt::format("gpu{}", i), "", fmt::format("0000:c{}:00.0", 1 + i), -1, -1, {}, {}});
+  return machine;
+}
+
+TEST(Kfd, HasTheDirectLinks) {
+  const SysfsTree tree;
+  fill(tree);
+  Machine machine = machine_with_gpus();
+  const ProbeSource source = add_xgmi(Sysfs(tree.path()), machine);
+  EXPECT_TRUE(source.read);
+  EXPECT_THAT(source.detail, HasSubstr("4 GPUs, 4 xGMI links"));
+  const auto gigabytes = [&](DeviceId from, DeviceId to) {
+    for (const Link& link : machine.links) {
+      if (link.from == from && link.to == to && link.kind == LinkKind::xgmi)
+        return link.bandwidth.gigabytes_per_second();
+    }
+    return -1.0;
+  };
+  const auto gpu = [](int index) { return DeviceId{DeviceKind::gpu, index}; };
+  EXPECT_EQ(machine.links.size(), 4u);
+  EXPECT_DOUBLE_EQ(gigabytes(gpu(0), gpu(1)), 200);
+  EXPECT_DOUBLE_EQ(gigabytes(gpu(0), gpu(2)), 50);
+  EXPECT_DOUBLE_EQ(gigabytes(gpu(2), gpu(3)), 0);
+  EXPECT_DOUBLE_EQ(gigabytes(gpu(3), {DeviceKind::package, 1}), 36);
+}
+
+TEST(Kfd, IsAbsentWithoutItsDriver) {
+  const SysfsTree tree;
+  Machine machine = machine_with_gpus();
+  const ProbeSource source = add_xgmi(Sysfs(tree.path()), machine);
+  EXPECT_FALSE(source.read);
+  EXPECT_THAT(source.detail, HasSubstr("amdgpu"));
+  EXPECT_TRUE(machine.links.empty());
+}
+
+TEST(Kfd, SaysWhichNodesMayNotBeRead) {
+  const SysfsTree tree;
+  fill(tree);
+  tree.write("class/kfd/kfd/topology/nodes/6/properties", "");
+  Machine machine = machine_with_gpus();
+  EXPECT_THAT(add_xgmi(Sysfs(tree.path()), machine).detail, HasSubstr("1 of its nodes may not be read"));
+}
+
+}  // namespace
+}  // namespace polyring::probe

@@ -1,0 +1,185 @@
+#include "topology/probe/sysfs_machine.hpp"
+
+#include "tests/topology/sysfs_tree.hpp"
+#include "topology/path.hpp"
+#include "topology/probe.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using testing::SysfsTree;
+
+constexpr DeviceId gpu(int index) { return {DeviceKind::gpu, index}; }
+constexpr DeviceId nic(int index) { return {DeviceKind::nic, index}; }
+
+const std::string kSwitch = "pci0000:00/0000:00:01.0/0000:01:00.0";
+
+/// A GPU and a NIC below one switch of the first socket, a GPU and a dual-port NIC at the second.
+void fill(const SysfsTree& tree) {
+  tree.two_sockets();
+  tree.bridge("pci0000:00/0000:00:01.0");
+  tree.bridge(kSwitch);
+  tree.bridge(kSwitch + "/0000:02:00.0");
+  tree.bridge(kSwitch + "/0000:02:01.0", 8);
+  tree.pci(kSwitch + "/0000:02:00.0/0000:03:00.0", {.device_class = "0x030200", .numa = 0});
+  tree.pci(kSwitch + "/0000:02:01.0/0000:04:00.0",
+           {.device_class = "0x020700", .vendor = "0x15b3", .numa = 0, .lanes = 8});
+  tree.openfabrics("mlx5_0", kSwitch + "/0000:02:01.0/0000:04:00.0", "506b:4b03:0000:0001",
+                   "506b:4b03:0000:0011");
+  tree.bridge("pci0000:80/0000:80:01.0");
+  tree.pci("pci0000:80/0000:80:01.0/0000:81:00.0", {.device_class = "0x030200", .numa = 1});
+  tree.bridge("pci0000:80/0000:80:02.0");
+  for (const std::string function : {"0", "1"}) {
+    const std::string place = "pci0000:80/0000:80:02.0/0000:82:00." + function;
+    tree.pci(place, {.device_class = "0x020000", .vendor = "0x15b3", .numa = 1});
+    tree.openfabrics("mlx5_" + std::to_string(1 + std::stoi(function)), place, "506b:4b03:0000:0002",
+                     "0000:0000:0000:0000", "4: ACTIVE", "5: LinkUp", "Ethernet");
+    tree.interface("eth" + function, place, "up", "100000");
+  }
+  // What is no GPU and no NIC: the server's own VGA, a disk, a virtual function, lo.
+  tree.pci("pci0000:80/0000:80:03.0", {.device_class = "0x030000", .vendor = "0x1a03"});
+  tree.pci("pci0000:80/0000:80:04.0", {.device_class = "0x010802", .vendor = "0x144d"});
+  tree.pci("pci0000:80/0000:80:02.0/0000:82:01.0", {.device_class = "0x020000", .vendor = "0x15b3"});
+  tree.link("devices/pci0000:80/0000:80:02.0/0000:82:01.0/physfn",
+            "devices/pci0000:80/0000:80:02.0/0000:82:00.0");
+  tree.write("class/net/lo/operstate", "unknown");
+  tree.write("class/dmi/id/product_name", "XE8640");
+  tree.write("class/dmi/id/sys_vendor", "Dell Inc.");
+}
+
+TEST(RecordedSysfs, HasPackagesAndMemory) {
+  const SysfsTree tree;
+  fill(tree);
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  EXPECT_EQ(machine.name, tree.path().filename().string());
+  EXPECT_EQ(machine.model, "Dell Inc. XE8640");
+  ASSERT_EQ(machine.packages.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    const Package& package = machine.packages[static_cast<std::size_t>(i)];
+    EXPECT_EQ(package.cores, 2);
+    EXPECT_EQ(package.memory.value, std::uint64_t{1} << 30);
+    EXPECT_THAT(package.numa_nodes, ElementsAre(i));
+  }
+}
+
+TEST(RecordedSysfs, HasDevicesWhereTheyHang) {
+  const SysfsTree tree;
+  fill(tree);
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.gpus[1].pci, "0000:81:00.0");
+  EXPECT_EQ(machine.gpus[1].numa, 1);
+  EXPECT_NE(machine.gpus[0].host_bridge, machine.gpus[1].host_bridge);
+  ASSERT_EQ(machine.switches.size(), 1u);
+  EXPECT_EQ(machine.switches[0].pci, "0000:01:00.0");
+  ASSERT_EQ(machine.nics.size(), 3u);
+  EXPECT_EQ(machine.nics[0].name, "mlx5_0");
+  EXPECT_EQ(find_path(machine, gpu(0), nic(0))->type, PathType::pix);
+  EXPECT_EQ(find_path(machine, gpu(0), gpu(1))->type, PathType::sys);
+  EXPECT_EQ(find_path(machine, gpu(1), nic(1))->type, PathType::phb);
+  // Eight of 16 lanes of generation 4.
+  EXPECT_NEAR(find_path(machine, gpu(0), nic(0))->bandwidth.gigabytes_per_second(), 15.754, 1e-3);
+  EXPECT_NEAR(find_path(machine, gpu(1), nic(1))->bandwidth.gigabytes_per_second(), 31.508, 1e-3);
+}
+
+TEST(RecordedSysfs, HasPortsWithTheirGuids) {
+  const SysfsTree tree;
+  fill(tree);
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.nics.size(), 3u);
+  EXPECT_EQ(machine.nics[0].kind, NicKind::infiniband);
+  EXPECT_EQ(machine.nics[0].system_guid, "0x506b4b0300000001");
+  EXPECT_EQ(machine.nics[0].ports.at(0).guid, "0x506b4b0300000011");
+  EXPECT_EQ(machine.nics[2].kind, NicKind::ethernet);
+  EXPECT_EQ(machine.nics[2].ports.at(0).guid, "");
+  // Two functions of one adapter are two ports.
+  EXPECT_EQ(machine.nics[1].system_guid, machine.nics[2].system_guid);
+}
+
+TEST(RecordedSysfs, SeesOnePortOnceThatTwoSocketsShare) {
+  const SysfsTree tree;
+  tree.two_sockets();
+  for (const std::string root : {"0", "8"}) {
+    const std::string place = "pci0000:" + root + "0/0000:" + root + "0:01.0/0000:" + root + "1:00.0";
+    tree.bridge("pci0000:" + root + "0/0000:" + root + "0:01.0");
+    tree.pci(place, {.device_class = "0x020700", .vendor = "0x15b3", .numa = root == "0" ? 0 : 1});
+    tree.openfabrics("mlx5_" + root, place, "506b:4b03:0000:0001", "506b:4b03:0000:001" + root);
+  }
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_EQ(machine.nics[0].numa, -1);
+  EXPECT_EQ(std::ranges::count(machine.links, nic(0), &Link::from), 2);
+}
+
+TEST(RecordedSysfs, ReadsACopyWithoutTheBussLinks) {
+  const SysfsTree tree;
+  fill(tree);
+  std::filesystem::remove_all(tree.path() / "bus");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(find_path(machine, gpu(0), nic(0))->type, PathType::pix);
+  EXPECT_NEAR(find_path(machine, gpu(0), nic(0))->bandwidth.gigabytes_per_second(), 15.754, 1e-3);
+}
+
+TEST(RecordedSysfs, SaysWhatWasRead) {
+  const SysfsTree tree;
+  fill(tree);
+  std::filesystem::remove_all(tree.path() / "devices/system");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  EXPECT_EQ(machine.packages.size(), 1u);
+  const auto detail = &ProbeSource::detail;
+  EXPECT_THAT(
+      machine.sources,
+      ElementsAre(AllOf(Field(&ProbeSource::name, "sysfs"), Field(&ProbeSource::read, true),
+                        Field(detail, HasSubstr("not recorded: processors (devices/system/cpu), memory"))),
+                  AllOf(Field(&ProbeSource::name, "hwloc"), Field(&ProbeSource::read, false)),
+                  AllOf(Field(&ProbeSource::name, "NVML"), Field(&ProbeSource::read, false)),
+                  AllOf(Field(&ProbeSource::name, "ROCm"), Field(&ProbeSource::read, false))));
+}
+
+TEST(RecordedSysfs, MustBeOne) {
+  const testing::TemporaryFolder folder;
+  const auto sentence = [](const std::filesystem::path& path) {
+    return testing::usage_sentence([&] { probe_recorded_sysfs(path); });
+  };
+  EXPECT_THAT(sentence(folder.path() / "missing"), HasSubstr("there is no folder"));
+  EXPECT_THAT(sentence(folder.write("file", "x")), HasSubstr("there is no folder"));
+  EXPECT_THAT(sentence(folder.path()), HasSubstr("none of class/, bus/ and devices/"));
+}
+
+// Its ports were read off the files by hand. The copy has class/infiniband and nothing else.
+TEST(RecordedSysfs, ReadsPrometheussCopy) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  const auto folder = testing::topologies() / "fabric/sysfs-prometheus";
+  const Machine machine = probe_recorded_sysfs(folder);
+  EXPECT_EQ(machine.name, "sysfs-prometheus");
+  EXPECT_EQ(probe_recorded_sysfs(folder / "sys").name, "sysfs-prometheus");
+  EXPECT_TRUE(machine.gpus.empty());
+  ASSERT_EQ(machine.nics.size(), 3u);
+  EXPECT_EQ(machine.nics[0].name, "hfi1_0");
+  EXPECT_NEAR(machine.nics[0].bandwidth().gigabytes_per_second(), 12.12, 0.01);
+  EXPECT_EQ(machine.nics[1].model, "MT4099");
+  EXPECT_NEAR(machine.nics[1].bandwidth().gigabytes_per_second(), 8, 1e-9);
+  EXPECT_NEAR(machine.nics[2].bandwidth().gigabytes_per_second(), 3.03, 0.01);
+  EXPECT_THAT(machine.sources.at(0).detail,
+              AllOf(HasSubstr("OpenFabrics"), HasSubstr("not recorded: processors")));
+  EXPECT_THAT(machine.remarks, ElementsAre());
+}
+
+TEST(LiveProbe, SaysWhatItRead) {
+  const Machine machine = probe_this_machine();
+  std::vector<std::string> names;
+  for (const ProbeSource& source : machine.sources) {
+    names.push_back(source.name);
+    EXPECT_NE(source.detail, "") << source.name;
+  }
+  EXPECT_THAT(names, ElementsAre("hwloc", "sysfs", "NVML", "ROCm"));
+  EXPECT_TRUE(machine.sources[0].read);
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,139 @@
+#include "topology/probe/kfd.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "topology/probe/files.hpp"
+
+namespace polyring::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Properties = std::map<std::string, unsigned long long>;
+
+/// Lines such as `simd_count 440`.
+Properties properties_of(const fs::path& path) {
+  Properties properties;
+  std::ifstream file(path);
+  std::string key;
+  unsigned long long value = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    if (words >> key >> value) properties[key] = value;
+  }
+  return properties;
+}
+
+unsigned long long value_of(const Properties& properties, const std::string& key) {
+  const auto found = properties.find(key);
+  return found == properties.end() ? 0 : found->second;
+}
+
+/// A location_id has the bus in its upper byte, then five bits of device and three of function.
+std::string address_of(const Properties& node) {
+  const unsigned long long location = value_of(node, "location_id");
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", value_of(node, "domain"), location >> 8 & 0xff,
+                     location >> 3 & 0x1f, location & 0x7);
+}
+
+/// The device of each kfd node that the machine has.
+class Nodes {
+ public:
+  Nodes(const fs::path& folder, const Machine& machine) {
+    for (const fs::path& entry : entries(folder)) {
+      const auto number = whole_number(entry.filename().string());
+      if (!number) continue;
+      const Properties node = properties_of(entry / "properties");
+      if (node.empty()) ++unreadable_;
+      if (value_of(node, "simd_count") > 0) add_gpu(*number, address_of(node), machine);
+      if (value_of(node, "cpu_cores_count") > 0) add_cpu(*number, machine);
+    }
+  }
+
+  int gpus() const { return gpus_; }
+  int unreadable() const { return unreadable_; }
+
+  std::optional<DeviceId> at(unsigned long long node) const {
+    const auto found = devices_.find(static_cast<long>(node));
+    if (found == devices_.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  void add_gpu(long node, const std::string& pci, const Machine& machine) {
+    ++gpus_;
+    const auto gpu = std::ranges::find(machine.gpus, pci, &Gpu::pci);
+    if (gpu != machine.gpus.end())
+      devices_[node] = {DeviceKind::gpu, static_cast<int>(gpu - machine.gpus.begin())};
+  }
+
+  /// The first kfd nodes are the NUMA nodes that have processors, in their order. An accelerator that is
+  /// both, as MI300A, counts as its GPU.
+  void add_cpu(long node, const Machine& machine) {
+    if (devices_.contains(node)) return;
+    for (std::size_t i = 0; i < machine.packages.size(); ++i) {
+      if (std::ranges::find(machine.packages[i].numa_nodes, node) != machine.packages[i].numa_nodes.end())
+        devices_[node] = {DeviceKind::package, static_cast<int>(i)};
+    }
+  }
+
+  std::map<long, DeviceId> devices_;
+  int gpus_ = 0;
+  int unreadable_ = 0;
+};
+
+/// By pair, lower device first: each direction has its own entry, and they should agree; the lesser counts.
+using Links = std::map<std::pair<DeviceId, DeviceId>, Bandwidth>;
+
+void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
+  constexpr unsigned long long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI of kfd_crat.h
+  constexpr unsigned long long kOneHop = 15;
+  for (const fs::path& entry : entries(node / "io_links")) {
+    const Properties link = properties_of(entry / "properties");
+    const auto from = nodes.at(value_of(link, "node_from"));
+    const auto to = nodes.at(value_of(link, "node_to"));
+    if (value_of(link, "type") != kXgmi || !from || !to || *from == *to) continue;
+    if (from->kind == DeviceKind::package && to->kind == DeviceKind::package) continue;
+    const Bandwidth bandwidth{static_cast<double>(value_of(link, "max_bandwidth")) * 1e6};
+    // Pairs that other GPUs lie between are listed too, with a weight for every hop and without a bandwidth.
+    if (!bandwidth.known() && value_of(link, "weight") > kOneHop) continue;
+    const auto [known, is_new] = links.try_emplace(std::minmax(*from, *to), bandwidth);
+    if (!is_new) known->second = std::min(known->second, bandwidth);
+  }
+}
+
+}  // namespace
+
+ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
+  const fs::path folder = sysfs.root() / "class/kfd/kfd/topology/nodes";
+  if (entries(folder).empty())
+    return {"ROCm", false,
+            fmt::format("{} is not there; it comes with AMD's amdgpu driver", folder.string())};
+  const Nodes nodes(folder, machine);
+  Links links;
+  for (const fs::path& node : entries(folder)) add_links_of(node, nodes, links);
+  for (const auto& [ends, bandwidth] : links) {
+    const auto& [lower, higher] = ends;
+    // From the GPU to the package, and otherwise from the lower GPU to the higher.
+    const bool peers = lower.kind == higher.kind;
+    machine.links.push_back({peers ? lower : higher, peers ? higher : lower, LinkKind::xgmi, bandwidth, {}});
+  }
+  if (!links.empty())
+    machine.citations.push_back(
+        {"xGMI: max_bandwidth of the direct links", "AMD's kfd in sysfs of this machine"});
+  std::string detail = fmt::format("kfd: {} GPU{}, {} xGMI link{}", nodes.gpus(),
+                                   nodes.gpus() == 1 ? "" : "s", links.size(), links.size() == 1 ? "" : "s");
+  if (nodes.unreadable() > 0)
+    detail += fmt::format(
+        "; {} of its nodes may not be read: allow this user or container their GPUs (group render)",
+        nodes.unreadable());
+  return {"ROCm", true, detail};
+}
+
+}  // namespace polyring::probe

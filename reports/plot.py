@@ -5,7 +5,6 @@ For each chart it writes NAME.png and NAME.svg, and prints a line with the resul
 separated by tabs. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written).
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -13,11 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
 from plots.results import InputError, read_result  # noqa: E402
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise InputError(f"{message}; see plot.py --help")
+from plots.script import Parser, run, use_matplotlib  # noqa: E402
 
 
 def parse_arguments(arguments):
@@ -71,28 +66,13 @@ def save(figure, folder, name):
 def draw(arguments):
     options = parse_arguments(arguments)
     results = [read_result(Path(path)) for path in options.results]
-    try:
-        import matplotlib
-    except ImportError as error:
-        print(f"plot.py: {sys.executable} has no matplotlib ({error}); install python3-matplotlib or name another "
-              "Python in POLYRING_PYTHON", file=sys.stderr)
-        return 5
-    matplotlib.use("Agg")
+    use_matplotlib()
     drawings = [(result, name, chart) for result in results for name, chart in named_charts(result)]
     check_out(options.out, [name for _, name, _ in drawings])
     for result, name, chart in drawings:
         save(chart.draw(), options.out, name)
         print(result.name, name, chart.title, sep="\t")
-    return 0
-
-
-def main():
-    try:
-        return draw(sys.argv[1:])
-    except InputError as error:
-        print(f"plot.py: {error}", file=sys.stderr)
-        return 6
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(draw))

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "reports/drawing.hpp"
 #include "reports/files.hpp"
-#include "reports/process.hpp"
 #include "reports/report_text.hpp"
 #include "reports/result.hpp"
 #include "reports/tables.hpp"
@@ -43,19 +42,6 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results) {
   return sections;
 }
 
-std::string python() {
-  const char* chosen = std::getenv("POLYRING_PYTHON");
-  return chosen != nullptr && *chosen != '\0' ? chosen : POLYRING_DEFAULT_PYTHON;
-}
-
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of("\r\n");
-  if (end == std::string::npos) return "it gave no reason";
-  const std::size_t begin = text.find_last_of('\n', end);
-  const std::size_t first = begin == std::string::npos ? 0 : begin + 1;
-  return text.substr(first, end + 1 - first);
-}
-
 /// plot.py prints a line for each chart: the result's name, the chart's name and its title, with tabs
 /// between.
 void take_charts(const std::string& printed, std::vector<ReportSection>& sections) {
@@ -72,19 +58,12 @@ void take_charts(const std::string& printed, std::vector<ReportSection>& section
 
 /// Returns why there are no charts, or nothing when there are.
 std::string draw_charts(const fs::path& folder, std::vector<ReportSection>& sections) {
-  const std::string interpreter = python();
-  if (interpreter.empty()) {
-    return "the report has no charts: no Python with matplotlib was found when polyring was built; install "
-           "python3-matplotlib and name that Python in POLYRING_PYTHON";
-  }
-  std::vector<std::string> command{interpreter, POLYRING_PLOT_SCRIPT, "--out", folder.string()};
+  std::vector<std::string> arguments{"--out", folder.string()};
   for (const ReportSection& section : sections)
-    command.push_back((folder / (section.name + ".json")).string());
-  const ProcessResult result = run_process(command);
-  if (result.exit_code != 0) {
-    return fmt::format("the report has no charts: {}", last_line(result.errors));
-  }
-  take_charts(result.output, sections);
+    arguments.push_back((folder / (section.name + ".json")).string());
+  const Drawing drawing = run_drawing("plot.py", arguments);
+  if (drawing.code != ExitCode::ok) return fmt::format("the report has no charts: {}", drawing.failure);
+  take_charts(drawing.output, sections);
   return "";
 }
 

@@ -1,0 +1,52 @@
+#include "reports/drawing.hpp"
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "reports/process.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr int kNotStarted = 127;
+
+std::string python() {
+  const char* chosen = std::getenv("POLYRING_PYTHON");
+  return chosen != nullptr && *chosen != '\0' ? chosen : POLYRING_DEFAULT_PYTHON;
+}
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of("\r\n");
+  if (end == std::string::npos) return "it gave no reason";
+  const std::size_t begin = text.find_last_of('\n', end);
+  const std::size_t first = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(first, end + 1 - first);
+}
+
+/// The scripts use polyring's exit codes for what they know of; anything else is a bug in them.
+ExitCode code_of(int exit_code) {
+  if (exit_code == kNotStarted) return ExitCode::not_available;
+  for (const ExitCode known : {ExitCode::ok, ExitCode::not_available, ExitCode::usage}) {
+    if (exit_code == static_cast<int>(known)) return known;
+  }
+  return ExitCode::internal;
+}
+
+}  // namespace
+
+Drawing run_drawing(std::string_view script, std::span<const std::string> arguments) {
+  const std::string interpreter = python();
+  if (interpreter.empty()) {
+    return {ExitCode::not_available, "",
+            "no Python with matplotlib was found when polyring was built; install python3-matplotlib and "
+            "name that Python in POLYRING_PYTHON"};
+  }
+  std::vector<std::string> command{interpreter, fmt::format("{}/{}", POLYRING_SCRIPTS, script)};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  ProcessResult result = run_process(command);
+  return {code_of(result.exit_code), std::move(result.output),
+          result.exit_code == 0 ? "" : last_line(result.errors)};
+}
+
+}  // namespace polyring

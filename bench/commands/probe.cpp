@@ -7,6 +7,7 @@
 #include "bench/expected.hpp"
 #include "bench/options.hpp"
 #include "topology/error.hpp"
+#include "topology/formats/probe_dot.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_matrix.hpp"
 #include "topology/formats/probe_paths.hpp"
@@ -43,6 +44,11 @@ ExitCode probe(const ProbeOptions& options) {
     fmt::print("{}\n", probe_json(cluster, parts));
     return ExitCode::ok;
   }
+  if (options.format == "dot") {
+    if (options.expect) usage_error("--expect adds a table, for which a graph has no place; leave it out");
+    fmt::print("{}", probe_dot(cluster));
+    return ExitCode::ok;
+  }
   if (options.format == "matrix") {
     fmt::print("{}", probe_matrix(cluster));
   } else if (options.format == "paths") {
@@ -62,9 +68,11 @@ void add_probe(CommandLine& line) {
                                  "polyring probe --machine minsky --format matrix",
                                  [options] { return probe(*options); });
   options->machine.add_to(app);
-  app.add_option("--format", options->format,
-                 "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and why) or json")
-      ->check(CLI::IsMember({"text", "matrix", "paths", "json"}))
+  app.add_option(
+         "--format", options->format,
+         "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and why), json or dot (for "
+         "Graphviz)")
+      ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot"}))
       ->capture_default_str();
   app.add_flag("--expect", options->expect, "Also the allreduce bandwidth that each algorithm should reach");
   auto* hosts = app.add_option("--hosts", options->hosts, "So many hosts like this one")

@@ -6,6 +6,8 @@
 #include "bench/command.hpp"
 #include "bench/expected.hpp"
 #include "bench/options.hpp"
+#include "bench/picture.hpp"
+#include "reports/picture.hpp"
 #include "topology/error.hpp"
 #include "topology/formats/probe_dot.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -20,6 +22,7 @@ namespace {
 struct ProbeOptions {
   MachineOptions machine;
   std::string format = "text";
+  std::string picture;  // a file; empty for none
   bool expect = false;
   int hosts = 0;  // 0: those of the machine
   int gpus = 0;
@@ -37,7 +40,12 @@ Cluster load(const ProbeOptions& options) {
 }
 
 ExitCode probe(const ProbeOptions& options) {
+  if (!options.picture.empty()) check_picture(options.picture);
   const Cluster cluster = load(options);
+  if (!options.picture.empty()) {
+    draw_hosts(options.machine, cluster, options.picture);
+    return ExitCode::ok;
+  }
   const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
   if (options.format == "json") {
     const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}, {"expected", to_json(expectation())}};
@@ -68,13 +76,18 @@ void add_probe(CommandLine& line) {
                                  "polyring probe --machine minsky --format matrix",
                                  [options] { return probe(*options); });
   options->machine.add_to(app);
-  app.add_option(
-         "--format", options->format,
-         "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and why), json or dot (for "
-         "Graphviz)")
-      ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot"}))
-      ->capture_default_str();
-  app.add_flag("--expect", options->expect, "Also the allreduce bandwidth that each algorithm should reach");
+  auto* format = app.add_option("--format", options->format,
+                                "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
+                                "why), json or dot (for Graphviz)")
+                     ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot"}))
+                     ->capture_default_str();
+  auto* expect = app.add_flag("--expect", options->expect,
+                              "Also the allreduce bandwidth that each algorithm should reach");
+  app.add_option("--picture", options->picture,
+                 "Draw the hosts into a file, .svg or .png; an existing one is kept and .1, .2, … appended")
+      ->type_name("FILE")
+      ->excludes(format)
+      ->excludes(expect);
   auto* hosts = app.add_option("--hosts", options->hosts, "So many hosts like this one")
                     ->type_name("N")
                     ->check(CLI::Range(1, 1 << 20));

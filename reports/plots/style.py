@@ -17,6 +17,7 @@ ALGORITHM_COLOURS = {"multi-ring": BLUE, "ring": ORANGE, "halving-doubling": GRE
                      "parameter-server": VERMILION, "direct": SKY, "mpi": INK, "nccl": MUTED}
 SPARE_COLOURS = (SKY, PURPLE, GREEN, VERMILION, ORANGE, "#8C6D31", "#6B4C9A", INK)
 
+FONT = "DejaVu Sans"
 LEGEND_LETTERS = 125  # that fit on a line, with 7 for each marker
 
 
@@ -73,7 +74,7 @@ def source_handles(sources):
 
 def use_style():
     matplotlib.rcParams.update({
-        "font.family": "DejaVu Sans", "font.size": 9.5, "text.color": INK, "axes.labelcolor": INK,
+        "font.family": FONT, "font.size": 9.5, "text.color": INK, "axes.labelcolor": INK,
         "axes.edgecolor": "#B6C0CA", "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
         "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.8, "axes.axisbelow": True,
         "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 10,

@@ -5,7 +5,7 @@ import re
 from program import SUBCOMMANDS, ProgramTest, main
 
 OPTIONS = {
-    "probe": "--machine --from --rails --format --expect --hosts --gpus",
+    "probe": "--machine --from --rails --format --picture --expect --hosts --gpus",
     "plan": "--machine --from --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size "
     "--calibration",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --ranks --count",

@@ -5,17 +5,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "topology/error.hpp"
 
 namespace polyring {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostAtOnce = 64;  // each takes two of our open files
 
 /// Files rather than pipes: a program that fills one pipe while the other is read would hang.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -23,6 +29,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 File temporary_file() {
   File file(std::tmpfile(), &std::fclose);
   if (!file) usage_error("cannot make a temporary file: {}; free some room in /tmp", std::strerror(errno));
+  ::fcntl(::fileno(file.get()), F_SETFD, FD_CLOEXEC);
   return file;
 }
 
@@ -35,47 +42,182 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-/// Owns the redirections of a program to be started.
-class Redirections {
+/// While one lives, the signals below wait until next() asks for them.
+class HeldSignals {
  public:
-  Redirections(std::FILE* output, std::FILE* errors) {
+  HeldSignals() {
+    sigemptyset(&held_);
+    sigaddset(&held_, SIGCHLD);
+    for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      sigaction(signal_number, nullptr, &action);
+      if (action.sa_handler != SIG_IGN) sigaddset(&held_, signal_number);
+    }
+    pthread_sigmask(SIG_BLOCK, &held_, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  const sigset_t& before() const { return before_; }
+
+  /// The next of them, or 0 when none comes within `patience`.
+  int next(Clock::duration patience) const {
+    const auto nanoseconds =
+        std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count());
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const timespec time{static_cast<time_t>(nanoseconds / kSecond), static_cast<long>(nanoseconds % kSecond)};
+    return std::max(0, sigtimedwait(&held_, nullptr, &time));
+  }
+
+ private:
+  sigset_t held_;
+  sigset_t before_;
+};
+
+/// Owns the redirections and the attributes of a program to be started.
+class Setting {
+ public:
+  Setting(std::FILE* output, std::FILE* errors, const sigset_t& signals) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, ::fileno(output), STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, ::fileno(errors), STDERR_FILENO);
+    ::posix_spawnattr_init(&attributes_);
+    // In a session of its own it can be killed with its children, and has no terminal to ask for passwords.
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setsigmask(&attributes_, &signals);
   }
-  Redirections(const Redirections&) = delete;
-  Redirections& operator=(const Redirections&) = delete;
-  ~Redirections() { ::posix_spawn_file_actions_destroy(&actions_); }
-  const posix_spawn_file_actions_t* get() const { return &actions_; }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+  ~Setting() {
+    ::posix_spawnattr_destroy(&attributes_);
+    ::posix_spawn_file_actions_destroy(&actions_);
+  }
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
 
  private:
   posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
 };
 
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return 127;
+/// A program that was started.
+class Running {
+ public:
+  Running(std::span<const std::string> arguments, const sigset_t& signals, std::optional<Seconds> limit)
+      : output_(temporary_file()), errors_(temporary_file()) {
+    if (limit) {
+      deadline_ = Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit->value));
+    }
+    const Setting setting(output_.get(), errors_.get(), signals);
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const int failure =
+        ::posix_spawnp(&child_, argv[0], setting.actions(), setting.attributes(), argv.data(), environ);
+    if (failure == 0) return;
+    child_ = 0;
+    result_ = {127, "", fmt::format("cannot run '{}': {}", arguments[0], std::strerror(failure)), false};
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Running(Running&&) = delete;
+  ~Running() { kill(); }
+
+  Clock::time_point deadline() const { return deadline_; }
+  void expire() { deadline_ = std::min(deadline_, Clock::now()); }
+
+  /// Whether it has ended. Once its time is over it is asked to end, and a little later it must.
+  bool ended() {
+    constexpr std::chrono::seconds kGrace{3};
+    if (child_ == 0 || try_to_reap(WNOHANG)) return true;
+    if (Clock::now() < deadline_) return false;
+    if (result_.timed_out) {
+      kill();
+      return true;
+    }
+    ::kill(-child_, SIGTERM);
+    result_.timed_out = true;
+    deadline_ = Clock::now() + kGrace;
+    return false;
+  }
+
+  /// What it gave; it has ended.
+  ProcessResult take() { return std::move(result_); }
+
+ private:
+  bool try_to_reap(int options) {
+    int status = 0;
+    pid_t found = 0;
+    do {
+      found = ::waitpid(child_, &status, options);
+    } while (found < 0 && errno == EINTR);
+    if (found == 0) return false;
+    if (result_.timed_out) ::kill(-child_, SIGKILL);  // what it has left
+    const int signal_number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    result_.exit_code = found < 0 ? 127 : signal_number != 0 ? 128 + signal_number : WEXITSTATUS(status);
+    result_.output = content(output_.get());
+    result_.errors = content(errors_.get());
+    child_ = 0;
+    return true;
+  }
+
+  void kill() {
+    if (child_ == 0) return;
+    ::kill(-child_, SIGKILL);
+    try_to_reap(0);
+  }
+
+  File output_;
+  File errors_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  pid_t child_ = 0;  // 0: it has ended
+  ProcessResult result_;
+};
+
+/// Lets a signal take the effect that it has without us, which is mostly our end.
+[[noreturn]] void pass_on(int signal_number) {
+  ::kill(::getpid(), signal_number);
+  throw Error(ExitCode::internal, fmt::format("interrupted by signal {}", signal_number));
 }
 
 }  // namespace
 
+std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string>> programs,
+                                         std::optional<Seconds> limit) {
+  constexpr std::chrono::seconds kLongestWait{1};
+  std::vector<ProcessResult> results(programs.size());
+  std::vector<std::pair<std::size_t, std::unique_ptr<Running>>> running;
+  int interrupted = 0;
+  {
+    const HeldSignals signals;
+    std::size_t started = 0;
+    while (!running.empty() || (started < programs.size() && interrupted == 0)) {
+      while (started < programs.size() && running.size() < kMostAtOnce && interrupted == 0) {
+        running.emplace_back(started, std::make_unique<Running>(programs[started], signals.before(), limit));
+        ++started;
+      }
+      std::erase_if(running, [&](auto& entry) {
+        if (!entry.second->ended()) return false;
+        results[entry.first] = entry.second->take();
+        return true;
+      });
+      if (running.empty()) continue;
+      Clock::time_point wake = Clock::now() + kLongestWait;
+      for (const auto& [index, program] : running) wake = std::min(wake, program->deadline());
+      const int signal_number = signals.next(wake - Clock::now());
+      if (signal_number == 0 || signal_number == SIGCHLD) continue;
+      interrupted = signal_number;
+      for (const auto& [index, program] : running) program->expire();
+    }
+  }
+  if (interrupted != 0) pass_on(interrupted);
+  return results;
+}
+
 ProcessResult run_process(std::span<const std::string> arguments) {
-  const File output = temporary_file();
-  const File errors = temporary_file();
-  const Redirections redirections(output.get(), errors.get());
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  const int failure = ::posix_spawnp(&child, argv[0], redirections.get(), nullptr, argv.data(), environ);
-  if (failure != 0)
-    return {127, "", fmt::format("cannot run '{}': {}", arguments[0], std::strerror(failure))};
-  const int exit_code = wait_for(child);
-  return {exit_code, content(output.get()), content(errors.get())};
+  const std::vector<std::string> program(arguments.begin(), arguments.end());
+  return std::move(run_processes(std::span(&program, 1), std::nullopt).front());
 }
 
 }  // namespace polyring

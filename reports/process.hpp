@@ -1,8 +1,12 @@
-// Runs another program and collects what it prints.
+// Runs other programs and collects what they print.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "topology/units.hpp"
 
 namespace polyring {
 
@@ -10,9 +14,17 @@ struct ProcessResult {
   int exit_code = 0;  // 127 when the program could not be started, 128 + n when signal n ended it
   std::string output;
   std::string errors;
+  bool timed_out = false;  // it did not end in time, and was ended
 };
 
-/// Runs `arguments[0]`, found on PATH, without a shell and with no input, and waits for its end.
+/// Runs `arguments[0]`, found on PATH, without a shell, a terminal and input, and waits for its end. When
+/// SIGINT, SIGTERM or SIGHUP comes meanwhile, the program is ended with all that it started (SIGTERM, and
+/// SIGKILL 3 s later), and then the signal takes its effect.
 ProcessResult run_process(std::span<const std::string> arguments);
+
+/// The same with several programs, up to 64 at one time, each of which is ended in that way when it runs for
+/// longer than `limit`.
+std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string>> programs,
+                                         std::optional<Seconds> limit);
 
 }  // namespace polyring

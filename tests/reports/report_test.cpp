@@ -8,7 +8,6 @@
 
 #include "examples.hpp"
 #include "reports/files.hpp"
-#include "reports/process.hpp"
 #include "reports/result.hpp"
 #include "topology/error.hpp"
 
@@ -139,19 +138,6 @@ TEST_F(ReportTest, LinksTheChartsThatWereDrawn) {
     EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.png", chart)), 10000u);
     EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.svg", chart)), 10000u);
   }
-}
-
-TEST(Process, CollectsWhatAProgramPrints) {
-  const std::vector<std::string> command{"sh", "-c", "echo out; echo err >&2; exit 3"};
-  const ProcessResult result = run_process(command);
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(result.output, "out\n");
-  EXPECT_EQ(result.errors, "err\n");
-}
-
-TEST(Process, ThatDoesNotExistOrIsKilledIsReported) {
-  EXPECT_EQ(run_process(std::vector<std::string>{"/nonexistent/program"}).exit_code, 127);
-  EXPECT_EQ(run_process(std::vector<std::string>{"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
 }
 
 }  // namespace

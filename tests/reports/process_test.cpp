@@ -1,0 +1,103 @@
+#include "reports/process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "reports/files.hpp"
+#include "tests/reports/examples.hpp"
+
+namespace polyring {
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(Process, CollectsWhatAProgramPrints) {
+  const std::vector<std::string> command{"sh", "-c", "echo out; echo err >&2; exit 3"};
+  const ProcessResult result = run_process(command);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_EQ(result.errors, "err\n");
+}
+
+TEST(Process, ThatDoesNotExistOrIsKilledIsReported) {
+  EXPECT_EQ(run_process(std::vector<std::string>{"/nonexistent/program"}).exit_code, 127);
+  EXPECT_EQ(run_process(std::vector<std::string>{"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
+}
+
+TEST(Process, SeveralRunAtTheSameTime) {
+  const Clock::time_point start = Clock::now();
+  const auto results = run_processes(
+      std::vector<Words>{
+          {"sh", "-c", "sleep 1; echo a"}, {"sh", "-c", "sleep 1; echo b; exit 2"}, {"/nonexistent/program"}},
+      std::nullopt);
+  EXPECT_LT(seconds_since(start), 1.9);
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0].output, "a\n");
+  EXPECT_EQ(results[1].output, "b\n");
+  EXPECT_EQ(results[1].exit_code, 2);
+  EXPECT_EQ(results[2].exit_code, 127);
+  EXPECT_THAT(results[2].errors, ::testing::HasSubstr("/nonexistent/program"));
+}
+
+TEST(Process, MoreThanRunAtOnceAllRun) {
+  const std::vector<Words> programs(150, Words{"sh", "-c", "echo x"});
+  for (const ProcessResult& result : run_processes(programs, std::nullopt)) EXPECT_EQ(result.output, "x\n");
+}
+
+TEST(Process, IsEndedWithItsChildrenWhenItsTimeIsOver) {
+  const examples::TemporaryFolder folder;
+  const std::string mark = (folder / "mark").string();
+  const Clock::time_point start = Clock::now();
+  const auto results = run_processes(
+      std::vector<Words>{{"sh", "-c", "echo began; (sleep 2; touch '" + mark + "') & wait"}, {"true"}},
+      Seconds{0.3});
+  EXPECT_LT(seconds_since(start), 1.9);
+  EXPECT_TRUE(results[0].timed_out);
+  EXPECT_EQ(results[0].exit_code, 128 + SIGTERM);
+  EXPECT_EQ(results[0].output, "began\n");
+  EXPECT_FALSE(results[1].timed_out);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
+
+TEST(Process, IsKilledWhenItDoesNotWantToEnd) {
+  const Clock::time_point start = Clock::now();
+  const auto results = run_processes(
+      std::vector<Words>{{"sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"}}, Seconds{0.2});
+  EXPECT_TRUE(results[0].timed_out);
+  EXPECT_EQ(results[0].exit_code, 128 + SIGKILL);
+  EXPECT_LT(seconds_since(start), 8);
+}
+
+TEST(Process, EndsWithUsWhenWeAreInterrupted) {
+  const examples::TemporaryFolder folder;
+  const std::string mark = (folder / "mark").string();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    run_process(Words{"sh", "-c", "sleep 2; touch '" + mark + "'"});
+    _exit(0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(child, SIGINT);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -4,9 +4,37 @@
 #include <exception>
 
 namespace polyring {
+namespace {
+
+/// What the launcher says. An MPI of another kind changes these variables when it is initialised.
+struct Start {
+  Rank rank = launched_rank();
+  int ranks = launched_ranks();
+  std::string launcher = launched_by();
+};
+
+[[noreturn]] void fail_alone(const Start& start) {
+  const std::string library = MpiWorld::library();
+  std::string remedy = fmt::format("use the mpirun of {}", library);
+  if (start.launcher == "srun")
+    remedy =
+        fmt::format("choose a plugin for it, as in srun --mpi=pmix (srun --mpi=list has all), or {}", remedy);
+  throw Error(
+      ExitCode::mpi,
+      fmt::format("{} has started {} processes, but each of them runs alone, since this polyring was built "
+                  "with {}; {}",
+                  start.launcher, start.ranks, library, remedy));
+}
+
+}  // namespace
 
 ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
+  const Start start;
   MpiWorld world;
+  if (world.size() == 1 && start.ranks > 1) {
+    if (start.rank == 0) fail_alone(start);
+    return ExitCode::ok;
+  }
   const auto fail = [&world](ExitCode code, const char* why) {
     fmt::print(stderr, "polyring: rank {} ({}): {}\n", world.rank(), world.host(), why);
     std::fflush(stderr);

@@ -10,9 +10,10 @@
 
 namespace polyring {
 
-/// Initialises MPI, runs `body` on every rank, and finalises. A usage Error must be thrown on all ranks
-/// alike, or through on_root(): it is thrown on. Any other exception is printed with the rank and the host,
-/// and the job is aborted with its exit code.
+/// Initialises MPI, runs `body` on every rank, and finalises. Throws an Error (mpi), on rank 0 alone, when a
+/// launcher started several processes that do not find each other: it is of another MPI. A usage Error must
+/// be thrown on all ranks alike, or through on_root(): it is thrown on. Any other exception is printed with
+/// the rank and the host, and the job is aborted with its exit code.
 ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body);
 
 /// A watchdog with the world's name for this rank and its time limit, which aborts the job.

@@ -23,13 +23,18 @@ namespace {
 /// What the launchers tell each process: Open MPI, MPICH and Intel MPI (PMI), PMIx, Slurm with srun.
 constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
 
+/// A shell in an allocation, and a batch script, have SLURM_NTASKS and SLURM_PROCID too, but no step of
+/// several tasks.
+const char* slurm_tasks() {
+  const char* tasks = std::getenv("SLURM_PROCID") == nullptr ? nullptr : std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks != nullptr && std::string_view(tasks) != "1" ? tasks : nullptr;
+}
+
 const char* launched_rank_text() {
   for (const char* name : kRankVariables) {
     if (const char* value = std::getenv(name)) return value;
   }
-  // An interactive shell inside an allocation has SLURM_PROCID too, but no step of several tasks.
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  return tasks != nullptr && std::string_view(tasks) != "1" ? std::getenv("SLURM_PROCID") : nullptr;
+  return slurm_tasks() != nullptr ? std::getenv("SLURM_PROCID") : nullptr;
 }
 
 std::string describe(int code) {
@@ -81,6 +86,21 @@ bool launched_by_mpi() { return launched_rank_text() != nullptr; }
 Rank launched_rank() {
   const char* text = launched_rank_text();
   return text == nullptr ? 0 : std::atoi(text);
+}
+
+int launched_ranks() {
+  // mpirun under Slurm starts its daemons by srun: so its own number counts.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(name)) return std::max(1, std::atoi(size));
+  }
+  const char* tasks = slurm_tasks();
+  return tasks == nullptr ? 1 : std::max(1, std::atoi(tasks));
+}
+
+std::string launched_by() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "Open MPI's mpirun";
+  if (slurm_tasks() != nullptr) return "srun";
+  return std::getenv("PMI_SIZE") != nullptr ? "an mpiexec of MPICH's kind" : "a launcher";
 }
 
 void check_mpi(int result, std::string_view call) {

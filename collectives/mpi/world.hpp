@@ -19,6 +19,10 @@ namespace polyring {
 bool launched_by_mpi();
 /// Its rank then, before MPI is initialised; 0 otherwise.
 Rank launched_rank();
+/// How many ranks the launcher says that it has started; 1 where it does not say, and where there was none.
+int launched_ranks();
+/// "srun", "Open MPI's mpirun", …; for people, when a launcher has started this process.
+std::string launched_by();
 
 /// Initialises MPI and finalises it. One at a time. Every failing call throws Error(ExitCode::mpi) that names
 /// the call.

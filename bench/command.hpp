@@ -25,6 +25,7 @@ void add_train(CommandLine& line);
 void add_scale(CommandLine& line);
 void add_calibrate(CommandLine& line);
 void add_tune(CommandLine& line);
+void add_launch(CommandLine& line);
 void add_report(CommandLine& line);
 
 /// A subcommand with an example in its help.

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   add_tune(line);
   add_calibrate(line);
   add_report(line);
+  add_launch(line);
   refuse_empty_words(argc, argv);
   try {
     app.parse(argc, argv);

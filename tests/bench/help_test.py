@@ -19,9 +19,11 @@ OPTIONS = {
     "calibrate": "--check --points --output",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",
+    "launch": "--host --hostfile --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
+    "--rankfile --timeout --no-trial --dry-run",
 }
 # As nccl-tests has them.
-LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "tune": "befinT", "calibrate": "o", "report": ""}
+LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
 
 
 class Help(ProgramTest):

@@ -20,7 +20,7 @@ USAGE = 6
 TIMEOUT = 4
 PATIENCE_S = 120
 
-SUBCOMMANDS = ("probe", "plan", "verify", "allreduce", "train", "scale", "tune", "calibrate", "report")
+SUBCOMMANDS = ("probe", "plan", "verify", "allreduce", "train", "scale", "tune", "calibrate", "report", "launch")
 
 
 def command(*arguments, ranks=0):

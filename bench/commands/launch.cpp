@@ -1,0 +1,304 @@
+// polyring launch: looks at the hosts of a job, says what is wrong with them, and starts the job.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "bench/command.hpp"
+#include "bench/launch/ask.hpp"
+#include "bench/launch/faults.hpp"
+#include "bench/launch/hosts.hpp"
+#include "bench/launch/launcher.hpp"
+#include "bench/launch/placement.hpp"
+#include "bench/launch/shell.hpp"
+#include "bench/launch/trial.hpp"
+#include "bench/options.hpp"
+#include "bench/version.hpp"
+#include "collectives/mpi/world.hpp"
+#include "reports/files.hpp"
+#include "reports/tables.hpp"
+
+namespace polyring {
+namespace {
+
+struct LaunchArguments {
+  std::string host_list;
+  std::string hostfile;
+  PlacementWishes wishes;
+  std::string shell;     // empty: srun in an allocation of Slurm's, else ssh
+  std::string launcher;  // empty: mpirun, or srun where there is only that
+  std::string launcher_words;
+  std::string polyring;  // empty: this program's own path
+  std::string rankfile = "polyring.rankfile";
+  std::string timeout = "15";
+  bool allow_different = false;
+  bool no_trial = false;
+  bool dry_run = false;
+  std::vector<std::string> program;
+};
+
+constexpr double kTrialLimits = 4;  // time limits of an answer that a trial run may take
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+/// Whether `command --version` can be run here, and what it prints.
+std::optional<std::string> version_of(const std::string& command) {
+  const ProcessResult result = run_process(std::vector<std::string>{command, "--version"});
+  return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
+}
+
+void print_faults(const std::vector<Fault>& faults) {
+  for (const Fault& fault : faults) fmt::print(stderr, "polyring: {}\n", fault.sentence);
+}
+
+class Launch {
+ public:
+  explicit Launch(const LaunchArguments& arguments)
+      : arguments_(arguments), limit_(parse_timeout(arguments.timeout)), program_(arguments.program) {
+    if (program_.empty())
+      usage_error("name the program to run, as in: polyring launch -H a,b -- polyring allreduce");
+    polyring_ = !arguments.polyring.empty() ? arguments.polyring
+                                            : std::filesystem::read_symlink("/proc/self/exe").string();
+    // The one that the hosts are asked for is the one that runs.
+    is_polyring_ = std::filesystem::path(program_.front()).filename() == "polyring";
+    if (program_.front() == "polyring") program_.front() = polyring_;
+  }
+
+  ExitCode run() {
+    find_hosts();
+    find_launcher();
+    const std::vector<HostAnswer> answers = ask();
+    const std::vector<Fault> faults = find_faults(answers, questions_, expected());
+    print_faults(faults);
+    if (!faults.empty()) return faults.front().code;
+    place(answers);
+    const std::string file = write_placement();
+    show(answers, file);
+    const LaunchCommand command = launch_command(launcher_, placement_, options_, file, program_);
+    fmt::print(arguments_.dry_run ? stdout : stderr, "{}\n", command.text());
+    if (arguments_.dry_run) return ExitCode::ok;
+    for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
+    if (const auto fault = trial(file)) {
+      print_faults({*fault});
+      return fault->code;
+    }
+    become(command.words());
+  }
+
+ private:
+  void find_hosts() {
+    const std::vector<ListedHost> allocated = slurm_hosts(variable);
+    if (!arguments_.host_list.empty()) {
+      hosts_ = parse_host_list(arguments_.host_list);
+    } else if (!arguments_.hostfile.empty()) {
+      hosts_ = parse_hostfile(read_file(arguments_.hostfile), arguments_.hostfile);
+    } else {
+      hosts_ = allocated;
+    }
+    if (hosts_.empty()) {
+      usage_error(
+          "there are no hosts to run '{}' on; name them by -H host1,host2 or --hostfile FILE, or start "
+          "inside "
+          "of a Slurm allocation",
+          program_.front());
+    }
+    in_slurm_ = !allocated.empty();
+    options_.as_allocated = hosts_ == allocated;
+    options_.oversubscribe = arguments_.wishes.oversubscribe;
+    options_.extra = split_words(arguments_.launcher_words);
+    const std::vector<std::string> shell = split_words(arguments_.shell);
+    if (!shell.empty()) {
+      options_.shell = RemoteShell::other(shell);
+    } else if (in_slurm_ && version_of("srun")) {
+      options_.shell = RemoteShell::srun();
+    }
+  }
+
+  void find_launcher() {
+    launcher_.command = arguments_.launcher.empty() ? "mpirun" : arguments_.launcher;
+    auto printed = version_of(launcher_.command);
+    if (!printed && arguments_.launcher.empty() && in_slurm_) {
+      launcher_.command = "srun";
+      printed = version_of(launcher_.command);
+    }
+    if (!printed) {
+      throw Error(
+          ExitCode::not_available,
+          fmt::format("there is no MPI here: '{} --version' fails; install one, or name its mpirun by "
+                      "--launcher",
+                      launcher_.command));
+    }
+    launcher_ = identify_launcher(launcher_.command, *printed);
+    if (launcher_.kind == LauncherKind::unknown)
+      usage_error(
+          "'{}' is no launcher that is known here; name the mpirun of Open MPI, MPICH or Intel MPI, or "
+          "Slurm's srun, by --launcher",
+          launcher_.command);
+    starts_polyring_ = starts(launcher_, MpiWorld::library());
+    if (is_polyring_ && !starts_polyring_) {
+      throw Error(
+          ExitCode::mpi,
+          fmt::format("'{}' is of {}, but this polyring was built with {}: each rank would run alone; name "
+                      "the mpirun of {} by --launcher",
+                      launcher_.command, launcher_.name, MpiWorld::library(), MpiWorld::library()));
+    }
+  }
+
+  std::vector<HostAnswer> ask() {
+    questions_ = {polyring_, launcher_.kind == LauncherKind::slurm ? "" : launcher_.command, options_.shell,
+                  limit_};
+    std::vector<std::string> names;
+    for (const ListedHost& host : hosts_) names.push_back(host.name);
+    return ask_hosts(names, questions_);
+  }
+
+  Expected expected() const {
+    return {fmt::format("polyring {} ({})", version(), commit()), launcher_, !arguments_.allow_different};
+  }
+
+  void place(const std::vector<HostAnswer>& answers) {
+    std::vector<Machine> machines;
+    for (const HostAnswer& answer : answers) machines.push_back(*answer.machine);
+    placement_ = place_ranks(hosts_, machines, arguments_.wishes);
+    if (placement_.hosts.size() < hosts_.size()) options_.as_allocated = false;
+  }
+
+  /// Its path; empty when no file is needed. One of the same content is used again.
+  std::string write_placement() const {
+    const std::string text = placement_file(launcher_, placement_, options_);
+    if (text.empty()) return {};
+    const std::filesystem::path path = arguments_.rankfile;
+    if (std::filesystem::is_regular_file(path) && read_file(path) == text) return path.string();
+    return create_file(path, text).string();
+  }
+
+  void show(const std::vector<HostAnswer>& answers, const std::string& file) const {
+    constexpr std::size_t kMostRows = 32;
+    Table table({{"", "host", "", Align::left},
+                 {"", "ranks", "", Align::right},
+                 {"", "GPUs", "", Align::right},
+                 {"", "cores of a rank", "", Align::right}});
+    int next = 0;
+    for (const PlacedHost& host : placement_.hosts) {
+      const int first = next;
+      next += host.ranks;
+      const auto row = static_cast<std::size_t>(&host - placement_.hosts.data());
+      if (row >= kMostRows) continue;
+      const auto answer = std::ranges::find(answers, host.name, &HostAnswer::host);
+      const std::string cores =
+          placement_.bound() ? std::to_string(host.cores.front().last - host.cores.front().first + 1) : "any";
+      table.add_row({host.name,
+                     host.ranks == 1 ? std::to_string(first) : fmt::format("{}-{}", first, next - 1),
+                     std::to_string(answer->machine->gpus.size()), cores});
+    }
+    fmt::print(stderr, "{}", table.text());
+    if (placement_.hosts.size() > kMostRows)
+      fmt::print(stderr, "and {} hosts more\n", placement_.hosts.size() - kMostRows);
+    for (const std::string& difference : differences(answers))
+      fmt::print(stderr, "\nThe hosts are not alike: {}", difference);
+    fmt::print(stderr, "{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
+  }
+
+  std::optional<Fault> trial(const std::string& file) const {
+    if (arguments_.no_trial) return std::nullopt;
+    if (!starts_polyring_) {
+      fmt::print(stderr,
+                 "The trial run is skipped: this polyring was built with {}, and {} cannot start it\n",
+                 MpiWorld::library(), launcher_.name);
+      return std::nullopt;
+    }
+    const Seconds limit = kTrialLimits * limit_;
+    const auto program = trial_program(polyring_, limit);
+    return try_out(launch_command(launcher_, placement_, options_, file, program), options_.shell, limit);
+  }
+
+  /// The job takes this process' place: its signals, its output and its exit code.
+  [[noreturn]] static void become(const std::vector<std::string>& words) {
+    std::fflush(nullptr);
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    ::execvp(argv[0], argv.data());
+    throw Error(ExitCode::not_available, fmt::format("cannot run '{}': {}; name another by --launcher",
+                                                     words.front(), std::strerror(errno)));
+  }
+
+  const LaunchArguments& arguments_;
+  Seconds limit_;
+  std::vector<std::string> program_;
+  std::string polyring_;
+  bool is_polyring_ = false;
+  std::vector<ListedHost> hosts_;
+  bool in_slurm_ = false;
+  LaunchOptions options_;
+  Launcher launcher_;
+  bool starts_polyring_ = false;
+  Questions questions_;
+  Placement placement_;
+};
+
+void add_host_options(CLI::App& app, LaunchArguments& arguments) {
+  auto* list =
+      app.add_option("-H,--host", arguments.host_list,
+                     "Hosts and their ranks: node0,node1:4,rack[01-16]; without, the Slurm allocation's")
+          ->type_name("LIST");
+  app.add_option("--hostfile", arguments.hostfile,
+                 "The same from a file, one a line: node1 slots=4, or node1:4")
+      ->type_name("FILE")
+      ->excludes(list);
+  app.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
+                 "Ranks of hosts of which the list says nothing")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  app.add_flag("--oversubscribe", arguments.wishes.oversubscribe,
+               "Let ranks share GPUs, or cores where there are none");
+  app.add_flag("--allow-different", arguments.allow_different, "Start although the hosts are not alike");
+}
+
+void add_launcher_options(CLI::App& app, LaunchArguments& arguments) {
+  app.add_option("--rsh", arguments.shell,
+                 "What runs a command on a host; ssh, or srun in a Slurm allocation")
+      ->type_name("COMMAND");
+  app.add_option("--launcher", arguments.launcher, "What starts the ranks; mpirun, or else srun")
+      ->type_name("COMMAND");
+  app.add_option("--launcher-args", arguments.launcher_words,
+                 "More words for it: \"--mca btl_tcp_if_include ib0\"")
+      ->type_name("TEXT");
+  app.add_option("--polyring", arguments.polyring, "This program on the hosts; the same path as here")
+      ->type_name("PATH");
+  app.add_option("--rankfile", arguments.rankfile, "Where to write which rank runs where")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("-T,--timeout", arguments.timeout,
+                 "How long a host may take to answer, and a quarter of what the trial run may")
+      ->capture_default_str();
+  app.add_flag("--no-trial", arguments.no_trial, "Start without a tiny allreduce of all ranks before");
+  app.add_flag("--dry-run", arguments.dry_run, "Only print the command");
+}
+
+}  // namespace
+
+void add_launch(CommandLine& line) {
+  auto arguments = std::make_shared<LaunchArguments>();
+  CLI::App& app = add_subcommand(line, "launch", "Check the hosts of a job, and start it",
+                                 "polyring launch -H node0,node1 -- polyring allreduce -b 8 -e 1G\n"
+                                 "  polyring launch --hostfile hosts --dry-run -- ./train --epochs 1",
+                                 [arguments] { return Launch(*arguments).run(); });
+  add_host_options(app, *arguments);
+  add_launcher_options(app, *arguments);
+  app.add_option("program", arguments->program, "What to run, and its arguments, after --")
+      ->type_name("PROGRAM…");
+}
+
+}  // namespace polyring

@@ -1,0 +1,42 @@
+// Lists of hosts, as people, files and Slurm write them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace polyring {
+
+/// A host to start ranks on.
+struct ListedHost {
+  std::string name;
+  int ranks = 0;  // 0: as many as it has GPUs
+  bool operator==(const ListedHost&) const = default;
+};
+
+/// `node0,node1:4,rack[01-04]:8`. A host that is named several times gets the sum, in its first place. Throws
+/// a usage Error that names what is wrong for anything else.
+std::vector<ListedHost> parse_host_list(std::string_view text);
+
+/// One host per line: `node0 slots=4 max_slots=8` as Open MPI has it, or `node0:4` as MPICH has it; comments
+/// begin with #. Without slots, max_slots is their number. Throws a usage Error that names the line, with
+/// `origin` for the file.
+std::vector<ListedHost> parse_hostfile(std::string_view text, std::string_view origin);
+
+/// Slurm's `node[01-04,7],login`, in its order. Throws a usage Error.
+std::vector<std::string> expand_nodelist(std::string_view text);
+
+/// Slurm's `4(x2),3`: 4, 4, 3. Throws a usage Error.
+std::vector<int> expand_tasks_per_node(std::string_view text);
+
+/// A variable of the environment, or nothing.
+using Environment = std::function<std::optional<std::string>(const char*)>;
+
+/// The hosts of the Slurm allocation that this process is in: SLURM_JOB_NODELIST, with the ranks of
+/// SLURM_TASKS_PER_NODE where the job asked for tasks (SLURM_NTASKS). Empty outside of one. Throws a usage
+/// Error when they do not fit together.
+std::vector<ListedHost> slurm_hosts(const Environment& environment);
+
+}  // namespace polyring

@@ -1,0 +1,54 @@
+// Which rank runs where: on which host, and on which of its cores.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/launch/hosts.hpp"
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// Neighbouring cores of one package. Cores are counted as hwloc and Open MPI do (logical indices).
+struct CoreRange {
+  int package = 0;
+  int first = 0;   // in the package
+  int last = 0;    // included
+  int before = 0;  // cores of the packages before this one
+  bool operator==(const CoreRange&) const = default;
+};
+
+/// The ranks of one host; those of a placement are numbered host after host.
+struct PlacedHost {
+  std::string name;
+  int ranks = 0;
+  std::vector<CoreRange> cores;  // of each rank; empty where ranks are not bound
+};
+
+struct Placement {
+  std::vector<PlacedHost> hosts;  // in the order of their ranks; each has ranks
+  int ranks() const;
+  /// Whether every rank has cores of its own.
+  bool bound() const;
+};
+
+struct PlacementWishes {
+  std::optional<int> ranks{};           // in all
+  std::optional<int> ranks_per_host{};  // where the list of hosts says nothing
+  bool oversubscribe = false;           // ranks may share GPUs, or cores on hosts without GPUs
+};
+
+/// The ranks of a host are, in this order: what the list says, `ranks_per_host`, its GPUs, its cores. With
+/// fewer `ranks`, hosts whose ranks were listed are filled one after the other, else all get equally many,
+/// the first hosts one more. Throws a usage Error for more ranks than there are GPUs, or cores.
+Placement place_ranks(std::span<const ListedHost> hosts, std::span<const Machine> machines,
+                      const PlacementWishes& wishes);
+
+/// Cores for the first `ranks` GPUs of a host: each GPU's NUMA node is shared out to the ranks on it, or its
+/// package where the NUMA nodes are unknown or cannot have equally many cores. On a host without GPUs the
+/// ranks fill the packages evenly. Empty when some of the ranks would have no core of their own.
+std::vector<CoreRange> cores_of_ranks(const Machine& machine, int ranks);
+
+}  // namespace polyring

@@ -1,0 +1,40 @@
+#include "bench/launch/remote_shell.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bench/launch/shell.hpp"
+
+namespace polyring {
+
+/// Beside the steps that the allocation runs already, on one of its hosts.
+std::vector<std::string> RemoteShell::srun_words(const std::string& host) const {
+  return {words_.front(), "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
+}
+
+std::vector<std::string> RemoteShell::command(const std::string& host, const std::string& script,
+                                              Seconds patience) const {
+  if (kind_ == Kind::srun) {
+    std::vector<std::string> words = srun_words(host);
+    words.insert(words.end(), {"sh", "-c", script});
+    return words;
+  }
+  std::vector<std::string> words = words_;
+  if (kind_ == Kind::ssh) {
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o",
+                               fmt::format("ConnectTimeout={:.0f}", std::ceil(patience.value))});
+  }
+  // The user's shell there may be another than sh.
+  words.insert(words.end(), {host, "sh -c " + shell_quoted(script)});
+  return words;
+}
+
+std::string RemoteShell::by_hand(const std::string& host) const {
+  std::vector<std::string> words = kind_ == Kind::srun ? srun_words(host) : words_;
+  if (kind_ != Kind::srun) words.push_back(host);
+  words.emplace_back("true");
+  return shell_line(words);
+}
+
+}  // namespace polyring

@@ -1,0 +1,21 @@
+// Words and command lines of a shell.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace polyring {
+
+/// The word as a POSIX shell must get it to read it as one word.
+std::string shell_quoted(std::string_view word);
+/// All words, quoted where they must be, with blanks between.
+std::string shell_line(std::span<const std::string> words);
+/// The words between blanks; quotes have no meaning.
+std::vector<std::string> split_words(std::string_view text);
+
+/// The last line that is not blank, without blanks at its ends: where programs say why they failed.
+std::string last_line(std::string_view text);
+
+}  // namespace polyring

@@ -1,0 +1,185 @@
+#include "bench/launch/faults.hpp"
+
+#include "tests/topology/support.hpp"
+#include "topology/formats/probe_json.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::small_machine;
+
+constexpr const char* kPolyring = "polyring 1.2.3 (abc)";
+
+Questions questions() { return {"/opt/polyring", "mpirun", RemoteShell::ssh(), {10}}; }
+
+HostAnswer good(const std::string& host) {
+  HostAnswer answer;
+  answer.host = host;
+  answer.polyring = kPolyring;
+  answer.mpi = "Open MPI 4.1.4";
+  answer.machine = small_machine();
+  return answer;
+}
+
+std::vector<Fault> faults(const std::vector<HostAnswer>& answers, bool alike = true) {
+  return find_faults(answers, questions(),
+                     {kPolyring, {"mpirun", LauncherKind::open_mpi, "Open MPI 4.1.4", 4}, alike});
+}
+
+/// The only fault, which has this code.
+std::string only_fault(const std::vector<HostAnswer>& answers, ExitCode code) {
+  const std::vector<Fault> found = faults(answers);
+  EXPECT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.at(0).code, code);
+  return found.at(0).sentence;
+}
+
+ProcessResult printed(const std::string& version, const std::string& mpi, const std::string& probe) {
+  return {0, "Welcome to node1\n@polyring:begin@\n" + version + "@\n" + mpi + "@\n" + probe + "@\n", "",
+          false};
+}
+
+std::string section(const std::string& text, int code = 0) {
+  return fmt::format("{}\n@polyring:{}", text, code);
+}
+
+std::string probed() { return section(probe_json(cluster_of(small_machine(), 1))); }
+
+TEST(Answers, AreRead) {
+  const auto answer =
+      read_answer("node1", questions(),
+                  printed(section(kPolyring), section("mpirun (Open MPI) 4.1.4\n\nReport bugs"), probed()));
+  EXPECT_EQ(answer.polyring, kPolyring);
+  EXPECT_EQ(answer.mpi, "Open MPI 4.1.4");
+  ASSERT_TRUE(answer.machine);
+  EXPECT_EQ(answer.machine->gpus.size(), 2U);
+  EXPECT_THAT(faults({answer}), IsEmpty());
+}
+
+TEST(Answers, SayWhatIsMissing) {
+  const auto answer = read_answer("node1", questions(),
+                                  printed(section("sh: 1: /opt/polyring: not found", 127),
+                                          section("sh: 1: mpirun: not found", 127), section("", 127)));
+  EXPECT_EQ(answer.no_polyring, "sh: 1: /opt/polyring: not found");
+  EXPECT_EQ(answer.no_mpi, "sh: 1: mpirun: not found");
+  EXPECT_FALSE(answer.machine);
+  const auto failing = read_answer("node1", questions(),
+                                   {0, printed(section(kPolyring), section("", 3), section("", 6)).output,
+                                    "warning\npolyring: no such thing\n", false});
+  EXPECT_EQ(failing.no_mpi, "exit code 3");
+  EXPECT_EQ(failing.no_machine, "polyring: no such thing");
+}
+
+TEST(Answers, SayWhyThereAreNone) {
+  const auto words = [](const ProcessResult& result) {
+    return read_answer("a", questions(), result).unreachable;
+  };
+  EXPECT_EQ(words({255, "", "ssh: connect to host a port 22: Connection refused\n", false}),
+            "ssh: connect to host a port 22: Connection refused");
+  EXPECT_EQ(words({1, "This account is not available.\n", "", false}), "This account is not available.");
+  EXPECT_EQ(words({255, "", "", false}), "exit code 255");
+  // The connection broke after the first answer.
+  EXPECT_EQ(words({255, "@polyring:begin@\n" + section(kPolyring) + "@\n", "Broken pipe\n", false}),
+            "Broken pipe");
+}
+
+TEST(Answers, SayWhatHangs) {
+  const auto silent = read_answer("a", questions(), {143, "", "", true});
+  EXPECT_TRUE(silent.timed_out);
+  EXPECT_EQ(silent.busy_with, "");
+  const std::string two = printed(section(kPolyring), section("mpirun (Open MPI) 4.1.4"), "").output;
+  const auto busy = read_answer("a", questions(), {143, two, "", true});
+  EXPECT_EQ(busy.busy_with, "/opt/polyring probe --format json");
+  // What has all been said counts, though the connection is not closed.
+  auto late = printed(section(kPolyring), section("mpirun (Open MPI) 4.1.4"), probed());
+  late.timed_out = true;
+  EXPECT_FALSE(read_answer("a", questions(), late).timed_out);
+}
+
+TEST(Answers, AreAskedForByShellsWords) {
+  const std::string script = question_script({"/my polyring", "mpirun", RemoteShell::ssh(), {1}});
+  EXPECT_THAT(script, HasSubstr("'/my polyring' --version 2>&1;"));
+  EXPECT_THAT(script, HasSubstr("'/my polyring' probe --format json;"));
+}
+
+TEST(Faults, AreNoneWhenAllIsWell) { EXPECT_THAT(faults({good("a"), good("b")}), IsEmpty()); }
+
+TEST(Faults, NameUnreachableHosts) {
+  HostAnswer answer = good("b");
+  answer.unreachable = "ssh: connect to host b port 22: No route to host";
+  const std::string sentence = only_fault({good("a"), answer}, ExitCode::not_available);
+  EXPECT_THAT(sentence, HasSubstr("cannot reach b: ssh: connect to host b port 22: No route to host"));
+  EXPECT_THAT(sentence, HasSubstr("ssh b true"));
+}
+
+TEST(Faults, NameHostsThatAreSilentTogether) {
+  HostAnswer silent = good("b");
+  silent.timed_out = true;
+  HostAnswer other = silent;
+  other.host = "c";
+  const std::string sentence = only_fault({good("a"), silent, other}, ExitCode::timeout);
+  EXPECT_THAT(sentence, HasSubstr("no answer from b and c within 10.0 s: a firewall"));
+  silent.busy_with = "mpirun --version";
+  EXPECT_THAT(only_fault({silent}, ExitCode::timeout),
+              HasSubstr("'mpirun --version' did not end within 10.0 s on b"));
+}
+
+TEST(Faults, NameAMissingOrAnotherPolyring) {
+  HostAnswer answer = good("b");
+  answer.polyring = "polyring 1.2.3 (def-dirty)";
+  EXPECT_THAT(only_fault({good("a"), answer}, ExitCode::not_available),
+              HasSubstr("b has polyring 1.2.3 (def-dirty), but this is polyring 1.2.3 (abc)"));
+  answer.polyring.clear();
+  answer.no_polyring = "not found";
+  EXPECT_THAT(only_fault({good("a"), answer}, ExitCode::not_available),
+              HasSubstr("b cannot run '/opt/polyring': not found; install"));
+}
+
+TEST(Faults, NameAMissingOrAnotherMpi) {
+  HostAnswer answer = good("b");
+  answer.mpi = "MPICH 4.0.2";
+  EXPECT_THAT(only_fault({good("a"), answer}, ExitCode::mpi),
+              HasSubstr("b has MPICH 4.0.2, but the ranks are started by Open MPI 4.1.4"));
+  answer.mpi.clear();
+  answer.no_mpi = "sh: mpirun: not found";
+  EXPECT_THAT(only_fault({good("a"), answer}, ExitCode::not_available),
+              HasSubstr("b has no MPI: 'mpirun --version' says sh: mpirun: not found"));
+}
+
+TEST(Faults, NameHostsThatAreNotAlike) {
+  HostAnswer fewer = good("b");
+  fewer.machine->gpus.pop_back();
+  const std::string sentence = only_fault({good("a"), fewer, good("c")}, ExitCode::usage);
+  EXPECT_THAT(sentence, HasSubstr("b has 1 x GPU; a and c have 2 x GPU; leave the odd ones out"));
+  EXPECT_THAT(faults({good("a"), fewer, good("c")}, false), IsEmpty());
+}
+
+TEST(Faults, CompareModelsNicsAndCores) {
+  HostAnswer odd = good("b");
+  odd.machine->gpus[1].model = "other";
+  odd.machine->nics[0].ports[0].up = false;
+  odd.machine->packages[0].cores = 2;
+  EXPECT_THAT(
+      differences(std::vector{good("a"), odd}),
+      ElementsAre("a has 2 x GPU; b has 1 x GPU, 1 x other",
+                  "a has 1 x infiniband NIC up at 12.0 GB/s; b has no NIC up",
+                  "a has 2 x package of 4 cores; b has 1 x package of 2 cores, 1 x package of 4 cores"));
+  HostAnswer slow = good("b");
+  slow.machine->nics[0].ports[0].bandwidth = gigabytes_per_second(6);
+  EXPECT_THAT(differences(std::vector{good("a"), slow}).at(0),
+              HasSubstr("b has 1 x infiniband NIC up at 6.00 GB/s"));
+}
+
+TEST(HostNames, AreShortened) {
+  const auto text = [](std::vector<std::string> names) { return host_names(names); };
+  EXPECT_EQ(text({"a"}), "a");
+  EXPECT_EQ(text({"a", "b"}), "a and b");
+  EXPECT_EQ(text({"a", "b", "c", "d"}), "a, b, c and d");
+  EXPECT_EQ(text({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,177 @@
+#include "bench/launch/launcher.hpp"
+
+#include "bench/launch/shell.hpp"
+#include "tests/topology/support.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::usage_sentence;
+
+const std::vector<std::string> kProgram{"./train", "--name", "a b"};
+
+Launcher open_mpi(const char* version = "4.1.4") {
+  return identify_launcher("mpirun", fmt::format("mpirun (Open MPI) {}\n\nReport bugs to …\n", version));
+}
+
+Launcher mpich() {
+  return identify_launcher("mpiexec",
+                           "HYDRA build details:\n    Version:                                 4.0.2\n");
+}
+
+Launcher slurm() { return identify_launcher("srun", "slurm-wlm 22.05.8\n"); }
+
+Placement two_hosts() {
+  return {{{"a", 2, {{0, 0, 4, 0}, {0, 5, 9, 0}}}, {"b", 2, {{0, 0, 4, 0}, {0, 5, 9, 0}}}}};
+}
+
+Placement unbound() { return {{{"a", 3, {}}, {"b", 1, {}}}}; }
+
+std::string text_of(const Launcher& launcher, const Placement& placement, const LaunchOptions& options) {
+  const std::string file = placement_file(launcher, placement, options).empty() ? "" : "the file";
+  return launch_command(launcher, placement, options, file, kProgram).text();
+}
+
+TEST(Launcher, IsKnownByItsVersion) {
+  EXPECT_EQ(open_mpi().kind, LauncherKind::open_mpi);
+  EXPECT_EQ(open_mpi("5.0.3").name, "Open MPI 5.0.3");
+  EXPECT_EQ(open_mpi("5.0.3").major, 5);
+  EXPECT_EQ(identify_launcher("mpiexec", "mpiexec (OpenRTE) 4.1.4\n").name, "Open MPI 4.1.4");
+  EXPECT_EQ(mpich().kind, LauncherKind::mpich);
+  EXPECT_EQ(mpich().name, "MPICH 4.0.2");
+  EXPECT_EQ(
+      identify_launcher("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619\n")
+          .name,
+      "Intel MPI 2021.10");
+  EXPECT_EQ(slurm().name, "Slurm 22.05.8");
+  EXPECT_EQ(identify_launcher("srun", "slurm 23.11.4\n").kind, LauncherKind::slurm);
+  for (const char* text : {"", "GNU bash, version 5.2", "slurm", "(Open MPI)"})
+    EXPECT_EQ(identify_launcher("x", text).kind, LauncherKind::unknown) << text;
+}
+
+TEST(Launcher, StartsItsOwnMpi) {
+  EXPECT_TRUE(starts(open_mpi(), "Open MPI 4.1.6"));
+  EXPECT_FALSE(starts(open_mpi("5.0.3"), "Open MPI 4.1.6"));
+  EXPECT_FALSE(starts(open_mpi(), "MPICH 4.0.2"));
+  EXPECT_TRUE(starts(mpich(), "MPICH 3.4"));
+  EXPECT_FALSE(starts(mpich(), "Open MPI 4.1.4"));
+  EXPECT_TRUE(starts(slurm(), "Open MPI 4.1.4"));
+}
+
+TEST(OpenMpi, GetsARankfile) {
+  EXPECT_EQ(placement_file(open_mpi(), two_hosts(), {}),
+            "rank 0=a slot=0:0-4\nrank 1=a slot=0:5-9\nrank 2=b slot=0:0-4\nrank 3=b slot=0:5-9\n");
+  EXPECT_EQ(placement_file(open_mpi(), {{{"a", 1, {{1, 3, 3, 4}}}}}, {}), "rank 0=a slot=1:3\n");
+  EXPECT_EQ(text_of(open_mpi(), two_hosts(), {}),
+            "mpirun \\\n  --host a:2,b:2 \\\n  -n 4 \\\n  --rankfile 'the file' \\\n  ./train --name 'a b'");
+  EXPECT_THAT(text_of(open_mpi("5.0.3"), two_hosts(), {}), HasSubstr("--map-by 'rankfile:file=the file'"));
+}
+
+TEST(OpenMpi, BindsNothingWhereRanksShareCores) {
+  EXPECT_EQ(placement_file(open_mpi(), unbound(), {}), "");
+  LaunchOptions options;
+  EXPECT_THAT(text_of(open_mpi(), unbound(), options), HasSubstr("--map-by slot --bind-to none \\\n"));
+  options.oversubscribe = true;
+  EXPECT_THAT(text_of(open_mpi(), unbound(), options), HasSubstr("--bind-to none --oversubscribe"));
+  EXPECT_THAT(text_of(open_mpi("5.0.3"), unbound(), options),
+              HasSubstr("--map-by slot:oversubscribe --bind-to none"));
+}
+
+TEST(OpenMpi, GetsTheRemoteShellAndMoreWords) {
+  LaunchOptions options;
+  options.shell = RemoteShell::other({"enter", "-x"});
+  options.extra = {"--mca", "btl", "tcp,self"};
+  EXPECT_THAT(text_of(open_mpi(), two_hosts(), options),
+              HasSubstr("--mca plm_rsh_agent 'enter -x' \\\n  --mca btl tcp,self"));
+  EXPECT_THAT(text_of(open_mpi("5.0.3"), two_hosts(), options),
+              HasSubstr("--prtemca plm_ssh_agent 'enter -x'"));
+}
+
+TEST(Mpich, GetsAHostfile) {
+  EXPECT_EQ(placement_file(mpich(), unbound(), {}), "a:3\nb:1\n");
+  EXPECT_EQ(text_of(mpich(), two_hosts(), {}),
+            "mpiexec \\\n  -f 'the file' \\\n  -n 4 \\\n  -bind-to core:5 \\\n  ./train --name 'a b'");
+  EXPECT_THAT(text_of(mpich(), unbound(), {}), HasSubstr("-bind-to none"));
+}
+
+TEST(Mpich, BindsBlocksOfCoresOnly) {
+  const auto binding = [](const Placement& placement) { return text_of(mpich(), placement, {}); };
+  EXPECT_THAT(binding({{{"a", 2, {{0, 0, 3, 0}, {1, 0, 3, 4}}}}}), HasSubstr("-bind-to core:4"));
+  // The GPUs are near the second package, or their ranks have not equally many cores.
+  EXPECT_THAT(binding({{{"a", 1, {{1, 0, 3, 4}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 2, {{0, 0, 3, 0}, {1, 0, 1, 4}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 2, {{0, 4, 7, 0}, {0, 0, 3, 0}}}}}), HasSubstr("-bind-to none"));
+}
+
+TEST(Mpich, TakesARemoteShellOfOneWord) {
+  LaunchOptions options;
+  options.shell = RemoteShell::other({"enter"});
+  EXPECT_THAT(text_of(mpich(), two_hosts(), options), HasSubstr("-launcher ssh -launcher-exec enter"));
+  options.shell = RemoteShell::other({"enter", "-x"});
+  EXPECT_THAT(usage_sentence([&] { text_of(mpich(), two_hosts(), options); }), HasSubstr("write a script"));
+}
+
+TEST(IntelMpi, BindsByItself) {
+  const Launcher intel =
+      identify_launcher("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 1\n");
+  EXPECT_THAT(text_of(intel, two_hosts(), {}), HasSubstr("-machinefile 'the file'"));
+  EXPECT_THAT(text_of(intel, two_hosts(), {}), Not(HasSubstr("-bind-to")));
+}
+
+TEST(Slurm, GetsTheHostOfEachRank) {
+  EXPECT_EQ(placement_file(slurm(), unbound(), {}), "a\na\na\nb\n");
+  EXPECT_EQ(text_of(slurm(), unbound(), {}),
+            "SLURM_HOSTFILE='the file' srun \\\n  --ntasks=4 --distribution=arbitrary --cpu-bind=none \\\n"
+            "  --kill-on-bad-exit=1 \\\n  ./train --name 'a b'");
+}
+
+TEST(Slurm, NeedsNoFileForItsOwnOrder) {
+  LaunchOptions options;
+  options.as_allocated = true;
+  EXPECT_EQ(placement_file(slurm(), two_hosts(), options), "");
+  EXPECT_THAT(
+      text_of(slurm(), two_hosts(), options),
+      HasSubstr("srun \\\n  --ntasks=4 --nodes=2 --ntasks-per-node=2 --distribution=block --cpu-bind=cores"));
+  EXPECT_NE(placement_file(slurm(), unbound(), options), "");
+}
+
+TEST(LaunchCommand, HasAllWordsAndTheEnvironment) {
+  const LaunchCommand command = launch_command(slurm(), unbound(), {}, "file", kProgram);
+  EXPECT_THAT(command.environment,
+              ElementsAre(std::pair<std::string, std::string>("SLURM_HOSTFILE", "file")));
+  EXPECT_EQ(command.words().front(), "srun");
+  EXPECT_EQ(command.words().back(), "a b");
+}
+
+TEST(RemoteShell, CallsSshSrunAndOthers) {
+  EXPECT_THAT(
+      RemoteShell::ssh().command("a", "echo 'x'", {2.5}),
+      ElementsAre("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "a", "sh -c 'echo '\\''x'\\'''"));
+  EXPECT_EQ(RemoteShell::ssh().by_hand("a"), "ssh a true");
+  EXPECT_THAT(RemoteShell::ssh().chosen(), IsEmpty());
+  EXPECT_THAT(
+      RemoteShell::srun().command("a", "echo x", {1}),
+      ElementsAre("srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=a", "sh", "-c", "echo x"));
+  EXPECT_EQ(RemoteShell::srun().by_hand("a"), "srun --overlap --nodes=1 --ntasks=1 --nodelist=a true");
+  EXPECT_THAT(RemoteShell::other({"enter", "-x"}).command("a", "true", {1}),
+              ElementsAre("enter", "-x", "a", "sh -c true"));
+  EXPECT_THAT(RemoteShell::other({"enter", "-x"}).chosen(), ElementsAre("enter", "-x"));
+}
+
+TEST(Shell, QuotesAndSplits) {
+  EXPECT_EQ(shell_quoted("a-b_c.d/e:f,g=h"), "a-b_c.d/e:f,g=h");
+  EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_quoted("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(shell_line(std::vector<std::string>{"a", "b c"}), "a 'b c'");
+  EXPECT_THAT(split_words("  a  b\tc\n"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(split_words(" "), IsEmpty());
+  EXPECT_EQ(last_line("first\n  second  \n\n"), "second");
+  EXPECT_EQ(last_line("\n \n"), "");
+}
+
+}  // namespace
+}  // namespace polyring

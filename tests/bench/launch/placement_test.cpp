@@ -1,0 +1,119 @@
+#include "bench/launch/placement.hpp"
+
+#include "tests/topology/support.hpp"
+#include "topology/presets.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::small_machine;
+using testing::usage_sentence;
+
+using Hosts = std::vector<ListedHost>;
+
+Machine bare(int packages, int cores) {
+  Machine machine;
+  machine.name = "bare";
+  for (int i = 0; i < packages; ++i)
+    machine.packages.push_back({fmt::format("package{}", i), "", cores, {}, {}, {i}});
+  return machine;
+}
+
+Machine machine_of(const char* name) { return preset(name, 1).host(0); }
+
+/// "a 0-3": the host and the ranks that it has.
+std::vector<std::string> shares(const Hosts& hosts, const std::vector<Machine>& machines,
+                                const PlacementWishes& wishes) {
+  std::vector<std::string> texts;
+  for (const PlacedHost& host : place_ranks(hosts, machines, wishes).hosts)
+    texts.push_back(fmt::format("{} {}", host.name, host.ranks));
+  return texts;
+}
+
+std::string fault(const Hosts& hosts, const std::vector<Machine>& machines, const PlacementWishes& wishes) {
+  return usage_sentence([&] { place_ranks(hosts, machines, wishes); });
+}
+
+const std::vector<Machine> kTwoMinskys{machine_of("minsky"), machine_of("minsky")};
+
+TEST(Placement, GivesEachGpuARank) {
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {}), ElementsAre("a 4", "b 4"));
+}
+
+TEST(Placement, GivesEachCoreARankWithoutGpus) {
+  EXPECT_THAT(shares({{"a", 0}}, {bare(2, 3)}, {}), ElementsAre("a 6"));
+  EXPECT_THAT(shares({{"a", 0}}, {bare(2, 3)}, {.ranks_per_host = 2}), ElementsAre("a 2"));
+}
+
+TEST(Placement, SpreadsFewerRanksEvenly) {
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {.ranks = 4}), ElementsAre("a 2", "b 2"));
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {.ranks = 5}), ElementsAre("a 3", "b 2"));
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {.ranks = 1}), ElementsAre("a 1"));
+  // The second host has two GPUs only.
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, {machine_of("minsky"), small_machine()}, {.ranks = 6}),
+              ElementsAre("a 4", "b 2"));
+}
+
+TEST(Placement, FillsHostsWhoseRanksWereListed) {
+  EXPECT_THAT(shares({{"a", 4}, {"b", 2}}, kTwoMinskys, {}), ElementsAre("a 4", "b 2"));
+  EXPECT_THAT(shares({{"a", 4}, {"b", 2}}, kTwoMinskys, {.ranks = 5}), ElementsAre("a 4", "b 1"));
+}
+
+TEST(Placement, RefusesMoreRanksThanGpus) {
+  EXPECT_THAT(fault({{"a", 0}, {"b", 5}}, kTwoMinskys, {}),
+              HasSubstr("5 ranks are asked for on b, which has 4 GPUs"));
+  EXPECT_THAT(fault({{"a", 0}}, {bare(1, 2)}, {.ranks_per_host = 3}), HasSubstr("which has 2 cores"));
+  EXPECT_THAT(fault({{"a", 0}, {"b", 0}}, kTwoMinskys, {.ranks = 9}),
+              HasSubstr("-n 9 are more ranks than the 8 GPUs of 2 hosts; give -n 8 or less"));
+  EXPECT_THAT(fault({{"a", 0}}, {bare(0, 0)}, {}), HasSubstr("--ranks-per-host"));
+}
+
+TEST(Placement, SharesGpusWhereThatIsAsked) {
+  EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {.ranks = 10, .oversubscribe = true}),
+              ElementsAre("a 5", "b 5"));
+  EXPECT_THAT(shares({{"a", 7}}, kTwoMinskys, {.oversubscribe = true}), ElementsAre("a 7"));
+}
+
+TEST(CoresOfRanks, AreNearTheirGpus) {
+  // Four GPUs, two at each package of ten cores.
+  EXPECT_THAT(cores_of_ranks(machine_of("minsky"), 4),
+              ElementsAre(CoreRange{0, 0, 4, 0}, CoreRange{0, 5, 9, 0}, CoreRange{1, 0, 4, 10},
+                          CoreRange{1, 5, 9, 10}));
+  EXPECT_THAT(cores_of_ranks(machine_of("minsky"), 3),
+              ElementsAre(CoreRange{0, 0, 4, 0}, CoreRange{0, 5, 9, 0}, CoreRange{1, 0, 9, 10}));
+}
+
+TEST(CoresOfRanks, FollowTheNumaNodesOfAPackage) {
+  Machine machine = small_machine();
+  machine.packages[0].numa_nodes = {3, 2};
+  machine.gpus[0].numa = 3;
+  // Node 2 has the first two of the four cores, node 3 the others.
+  EXPECT_THAT(cores_of_ranks(machine, 2), ElementsAre(CoreRange{0, 2, 3, 0}, CoreRange{1, 0, 3, 4}));
+  machine.packages[0].numa_nodes = {2, 3, 4};  // which cannot have equally many
+  EXPECT_EQ(cores_of_ranks(machine, 1).front(), (CoreRange{0, 0, 3, 0}));
+}
+
+TEST(CoresOfRanks, FollowTheLinksWhereNumaNodesAreUnknown) {
+  Machine machine = small_machine();
+  for (Gpu& gpu : machine.gpus) gpu.numa = -1;
+  EXPECT_THAT(cores_of_ranks(machine, 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
+}
+
+TEST(CoresOfRanks, FillPackagesEvenlyWithoutGpus) {
+  EXPECT_THAT(cores_of_ranks(bare(2, 4), 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
+  EXPECT_THAT(cores_of_ranks(bare(2, 2), 3),
+              ElementsAre(CoreRange{0, 0, 0, 0}, CoreRange{0, 1, 1, 0}, CoreRange{1, 0, 1, 2}));
+}
+
+TEST(CoresOfRanks, AreNoneWhereRanksWouldShareThem) {
+  EXPECT_THAT(cores_of_ranks(bare(1, 2), 3), IsEmpty());
+  Machine machine = small_machine();
+  machine.packages[1].cores = 0;
+  EXPECT_THAT(cores_of_ranks(machine, 2), IsEmpty());
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,365 @@
+"""polyring launch: with a remote shell that plays hosts with all kinds of faults, a srun that is none, and for real on
+this host. Either MPI."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
+
+MPI = 10
+HANGS = "exec sleep 1000"
+
+# What ssh is to a cluster: hosts whose names begin with dead, hang and noisy are what these say.
+RSH = """#!/bin/sh
+host=$1
+shift
+case $host in
+  dead*) echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255 ;;
+  hang*) exec sleep 1000 ;;
+  noisy*) echo "Welcome to $host"; echo "a warning" >&2 ;;
+esac
+HOST=$host exec sh -c "$*"
+"""
+
+# The program on a host: of hosts without HOST, the real one.
+POLYRING = """#!/bin/sh
+case $HOST.$1 in
+  old*.--version) echo "polyring 0.0.1 (old)"; exit ;;
+  none*) echo "sh: 1: polyring: not found" >&2; exit 127 ;;
+  busy*.probe) exec sleep 1000 ;;
+  few*.probe) exec cat {folder}/fewer.json ;;
+  *.probe) exec cat {folder}/gpus.json ;;
+esac
+exec {program} "$@"
+"""
+
+# The launcher here and on a host.
+LAUNCHER = """#!/bin/sh
+case $HOST.$1 in
+  bare*.--version) echo "sh: 1: $0: not found" >&2; exit 127 ;;
+  other*.--version) echo "mpirun (Open MPI) 1.2.3"; exit ;;
+  *.--version) {version} ;;
+esac
+{run}
+"""
+
+SRUN = """#!/bin/sh
+[ "$1" != --version ] || {{ echo "slurm 23.02.6"; exit; }}
+tasks=1
+while :; do
+  case $1 in
+    --ntasks=*) tasks=${{1#*=}} ;;
+    --nodelist=*) HOST=${{1#*=}} && export HOST ;;
+    -*) ;;
+    *) break ;;
+  esac
+  shift
+done
+[ "$tasks" -gt 1 ] || exec "$@"
+export SLURM_STEP_NUM_TASKS=$tasks
+{run}
+"""
+
+
+OPEN_MPI = "HYDRA" not in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+class LaunchTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+        self.rsh = self.script("rsh", RSH)
+        gpus = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
+        (self.folder / "gpus.json").write_text(json.dumps(gpus), encoding="utf-8")
+        host = gpus["hosts"][0]
+        gone = host["gpus"].pop()["name"]
+        host["links"] = [link for link in host["links"] if gone not in (link["from"], link["to"])]
+        (self.folder / "fewer.json").write_text(json.dumps(gpus), encoding="utf-8")
+        self.fake = self.script("polyring", POLYRING.format(folder=self.folder, program=PROGRAM))
+        self.open_mpi()
+
+    def script(self, name, text):
+        path = self.bin / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+        return path
+
+    def launcher(self, version, run="exit 9"):
+        return self.script("mpirun", LAUNCHER.format(version=version, run=run))
+
+    def open_mpi(self):
+        return self.launcher('echo "mpirun (Open MPI) 4.1.4"; exit')
+
+    def started(self, *words, variables=None, shell=True):
+        """polyring launch, with this test's remote shell and its programs first on PATH."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
+        environment["PATH"] = f"{self.bin}:{environment['PATH']}"
+        options = ["--rsh", self.rsh] if shell else []
+        return subprocess.Popen(
+            [PROGRAM, "launch", *map(str, options), *map(str, words)], cwd=self.folder,
+            env={**environment, **(variables or {})}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    def launch(self, *words, **more):
+        job = self.started(*words, **more)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        output, errors = job.communicate(timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(words, job.returncode, output, errors)
+
+    def dry(self, *words, program=("./train", "-x"), **more):
+        """The printed command of a launch that goes well, and the rankfile."""
+        ran = self.launch("--polyring", self.fake, "--dry-run", *words, "--", *program, **more)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rankfile = self.folder / "polyring.rankfile"
+        text = rankfile.read_text(encoding="utf-8") if rankfile.exists() else ""
+        rankfile.unlink(missing_ok=True)
+        return ran.stdout, text
+
+    def fault(self, code, *words, naming, **more):
+        """Exits so, with these phrases in as many sentences, and starts and writes nothing."""
+        naming = [naming] if isinstance(naming, str) else naming
+        with self.subTest(words=words):
+            before = self.files()
+            ran = self.launch("--polyring", self.fake, *words, "--", "./train", **more)
+            self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+            self.assertEqual(ran.stdout, "")
+            sentences = ran.stderr.splitlines()
+            self.assertEqual(len(sentences), len(naming), ran.stderr)
+            for sentence, phrase in zip(sentences, naming):
+                self.assertTrue(sentence.startswith("polyring: "), sentence)
+                self.assertIn(phrase, sentence)
+                self.assertLess(len(sentence), 700)
+            self.assertEqual(self.files(), before)
+
+
+class Commands(LaunchTest):
+    def test_open_mpi(self):
+        command, rankfile = self.dry("-H", "node0,noisy1")
+        self.assertEqual(
+            command,
+            "mpirun \\\n  --host node0:4,noisy1:4 \\\n  -n 8 \\\n  --rankfile polyring.rankfile \\\n"
+            f"  --mca plm_rsh_agent {self.rsh} \\\n  ./train -x\n",
+        )
+        # A minsky has two packages of ten cores, and two GPUs at each.
+        ranks = [f"rank {4 * host + i}={name} slot={slot}\n" for host, name in enumerate(("node0", "noisy1"))
+                 for i, slot in enumerate(("0:0-4", "0:5-9", "1:0-4", "1:5-9"))]
+        self.assertEqual(rankfile, "".join(ranks))
+
+    def test_another_launcher(self):
+        self.launcher('printf "HYDRA build details:\\n    Version:   4.0.2\\n"; exit')
+        command, hostfile = self.dry("-H", "node0,node1", "-n", 6, "--launcher", self.bin / "mpirun")
+        self.assertIn(f"{self.bin}/mpirun \\\n  -f polyring.rankfile \\\n  -n 6 \\\n", command)
+        self.assertIn("-launcher-exec", command)
+        self.assertEqual(hostfile, "node0:3\nnode1:3\n")
+
+    def test_a_hostfile(self):
+        (self.folder / "hosts").write_text("node0 slots=4 # first\nnode1:2\n", encoding="utf-8")
+        command, _ = self.dry("--hostfile", "hosts")
+        self.assertIn("--host node0:4,node1:2 \\\n  -n 6 ", command)
+
+    def test_ranks(self):
+        self.assertIn("--host node0:2,node1:2 \\\n  -n 4", self.dry("-H", "node[0-1]", "-n", 4)[0])
+        self.assertIn("--host node0:4 \\\n  -n 4", self.dry("-H", "node0:4,node1", "-n", 4)[0])
+        self.assertIn("--host node0:3,node1:3", self.dry("-H", "node[0-1]", "--ranks-per-host", 3)[0])
+        shared, rankfile = self.dry("-H", "node0:40", "--oversubscribe")
+        self.assertIn("--map-by slot --bind-to none --oversubscribe", shared)
+        self.assertEqual(rankfile, "")
+
+    def test_more_words_for_the_launcher(self):
+        command, _ = self.dry("-H", "node0", "--launcher-args", "--mca btl tcp,self")
+        self.assertIn("  --mca btl tcp,self \\\n  ./train -x\n", command)
+
+    def test_polyring_is_the_one_that_was_asked(self):
+        if not OPEN_MPI:
+            self.skipTest("this build is not Open MPI's")
+        command, _ = self.dry("-H", "node0", program=("polyring", "allreduce", "-b", "8"))
+        self.assertTrue(command.endswith(f"  {self.fake} allreduce -b 8\n"), command)
+
+    def test_rankfiles_are_kept(self):
+        names = []
+        for hosts in ("node0", "node1", "node0"):
+            ran = self.launch("--polyring", self.fake, "--dry-run", "-H", hosts, "--", "./train")
+            names.append(ran.stdout.split("--rankfile ")[1].split()[0])
+        self.assertEqual(names, ["polyring.rankfile", "polyring.rankfile.1", "polyring.rankfile"])
+        self.assertIn("=node0 ", (self.folder / "polyring.rankfile").read_text(encoding="utf-8"))
+        self.assertIn("=node1 ", (self.folder / "polyring.rankfile.1").read_text(encoding="utf-8"))
+
+    def test_what_is_shown(self):
+        ran = self.launch("--polyring", self.fake, "--dry-run", "-H", "node[0-1]", "--", "./train")
+        self.assertRegex(ran.stderr, r"(?m)^node1 +4-7 +4 +5$")
+        self.assertIn("Written to polyring.rankfile", ran.stderr)
+
+
+class Faults(LaunchTest):
+    def test_unreachable(self):
+        self.fault(NOT_AVAILABLE, "-H", "node0,dead1",
+                   naming="cannot reach dead1: ssh: connect to host dead1 port 22: Connection refused")
+
+    def test_silent(self):
+        start = time.monotonic()
+        self.fault(TIMEOUT, "-H", "node0,hang1,hang2", "-T", "3", naming="no answer from hang1 and hang2 within 3.00 s: a firewall")
+        self.fault(TIMEOUT, "-H", "node0,busy1", "-T", "3", naming="probe --format json' did not end within 3.00 s on busy1")
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_polyring(self):
+        self.fault(NOT_AVAILABLE, "-H", "node0,none1", naming="polyring: not found; install the same build there")
+        self.fault(NOT_AVAILABLE, "-H", "node0,old1", naming="old1 has polyring 0.0.1 (old), but this is polyring ")
+
+    def test_mpi(self):
+        self.fault(NOT_AVAILABLE, "-H", "node0,bare1", naming="bare1 has no MPI: 'mpirun --version' says")
+        self.fault(MPI, "-H", "node0,other1", naming="other1 has Open MPI 1.2.3, but the ranks are started by Open MPI 4.1.4")
+
+    def test_hosts_that_are_not_alike(self):
+        words = ("-H", "node0,few1,node2")
+        self.fault(USAGE, *words, naming="not alike: few1 has 3 x ")
+        command, _ = self.dry(*words, "--allow-different")
+        self.assertIn("--host node0:4,few1:3,node2:4 \\\n  -n 11", command)
+
+    def test_more_ranks_than_gpus(self):
+        self.fault(USAGE, "-H", "node0,node1", "-n", 9, naming="-n 9 are more ranks than the 8 GPUs of 2 hosts")
+        self.fault(USAGE, "-H", "node0:5", naming="5 ranks are asked for on node0, which has 4 GPUs")
+
+    def test_several_at_once(self):
+        self.fault(NOT_AVAILABLE, "-H", "dead1,node0,hang1,old1,other1", "-T", "3",
+                   naming=["cannot reach dead1", "no answer from hang1", "old1 has polyring", "other1 has Open MPI 1.2.3"])
+
+    def test_no_hosts(self):
+        self.fault(USAGE, naming="there are no hosts to run './train' on")
+        self.refused("launch", "-H", "node0", naming="name the program")
+        self.refused("launch", "-H", "a", "--hostfile", "b", "--", "x", naming="--host")
+        self.refused("launch", "--hostfile", "missing", "--", "x", naming="missing")
+        self.refused("launch", "-H", "a:x", "--", "x", naming="a:x")
+        for time_limit in ("0", "-1", "x"):
+            self.refused("launch", "-H", "a", "-T", time_limit, "--", "x", naming="--timeout")
+        for ranks in ("0", "-1", "x"):
+            self.refused("launch", "-H", "a", "-n", ranks, "--", "x", naming="--ranks")
+
+    def test_no_launcher(self):
+        self.fault(NOT_AVAILABLE, "-H", "node0", "--launcher", "no-such-mpirun", naming="'no-such-mpirun --version' fails")
+        self.launcher('echo "bash 5"; exit')
+        self.fault(USAGE, "-H", "node0", naming="no launcher that is known")
+
+    def test_the_launcher_of_another_mpi(self):
+        if OPEN_MPI:
+            self.launcher('printf "HYDRA build details:\\n    Version:   4.0.2\\n"; exit')
+        ran = self.launch("-H", "node0", "--", "polyring", "allreduce")
+        self.assertEqual(ran.returncode, MPI, ran.stderr)
+        self.assertIn("each rank would run alone", ran.stderr)
+
+    def test_an_unwritable_rankfile(self):
+        self.fault(USAGE, "-H", "node0", "--rankfile", "missing/ranks", naming="missing/ranks")
+
+    def test_a_trial_run_that_hangs(self):
+        self.launcher(f'exec {shutil.which(MPIEXEC)} --version', HANGS)
+        start = time.monotonic()
+        ran = self.launch("--polyring", self.fake, "-H", "node0", "-T", "0.5", "--", "./train")
+        self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
+        self.assertIn("polyring: a trial run of all ranks hung for 2.00 s", ran.stderr)
+        self.assertIn("firewall", ran.stderr)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_trial_run_that_fails(self):
+        self.launcher(f'exec {shutil.which(MPIEXEC)} --version', 'echo "the words of mpirun" >&2; exit 213')
+        ran = self.launch("--polyring", self.fake, "-H", "node0", "--", "./train")
+        self.assertEqual(ran.returncode, MPI, ran.stderr)
+        self.assertIn("\nthe words of mpirun\npolyring: a trial run of all ranks ended with exit code 213;", ran.stderr)
+
+
+class Slurm(LaunchTest):
+    ALLOCATION = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[0-1]"}
+    TASKS = {**ALLOCATION, "SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "2(x2)"}
+
+    def srun(self, run="exit 9"):
+        self.script("srun", SRUN.format(run=run))
+
+    def test_its_hosts(self):
+        self.srun()
+        command, _ = self.dry(variables=self.ALLOCATION, shell=False)
+        self.assertIn("mpirun \\\n  --host node0:4,node1:4 \\\n  -n 8", command)
+        command, _ = self.dry(variables=self.TASKS, shell=False)
+        self.assertIn("--host node0:2,node1:2", command)
+
+    def test_srun_as_the_launcher(self):
+        self.srun()
+        command, ranks = self.dry("--launcher", "srun", variables=self.TASKS, shell=False)
+        self.assertIn("srun \\\n  --ntasks=4 --nodes=2 --ntasks-per-node=2 --distribution=block --cpu-bind=cores", command)
+        self.assertEqual(ranks, "")
+        command, ranks = self.dry("--launcher", "srun", "-H", "node1,node0", variables=self.ALLOCATION, shell=False)
+        self.assertTrue(command.startswith("SLURM_HOSTFILE=polyring.rankfile srun \\\n  --ntasks=8 --distribution=arbitrary"))
+        self.assertEqual(ranks, "node1\n" * 4 + "node0\n" * 4)
+
+    def test_a_host_that_srun_does_not_reach(self):
+        self.script("srun", SRUN.format(run="exit 9").replace("--nodelist=*)", "--nodelist=node1) echo 'srun: error: Unable to create step' >&2; exit 1 ;;\n    --nodelist=*)"))
+        self.fault(NOT_AVAILABLE, variables=self.ALLOCATION, shell=False,
+                   naming="cannot reach node1: srun: error: Unable to create step")
+
+    def test_it_runs_and_gets_the_file(self):
+        self.srun('cat "$SLURM_HOSTFILE"; echo "$@"; exit 3')
+        ran = self.launch("--polyring", self.fake, "--launcher", "srun", "-H", "node1,node0", "-n", 2, "--no-trial", "--",
+                          "./train", variables=self.ALLOCATION, shell=False)
+        self.assertEqual(ran.returncode, 3, ran.stderr)
+        self.assertEqual(ran.stdout, "node1\nnode0\n./train\n")
+
+    def test_ranks_that_do_not_find_each_other(self):
+        # What srun does where it has no plugin for the program's MPI.
+        self.srun('rank=0\nwhile [ $rank -lt $tasks ]; do SLURM_PROCID=$rank "$@" || code=$?; rank=$((rank + 1)); done\nexit ${code:-0}')
+        ran = self.launch("--polyring", self.fake, "--launcher", "srun", "-n", 2, "--", "./train",
+                          variables={"SLURM_JOB_NODELIST": "node[0-1]"}, shell=False)
+        self.assertEqual(ran.returncode, MPI, ran.stderr)
+        self.assertEqual(ran.stderr.count("polyring: srun has started 2 processes, but each of them runs alone"), 1, ran.stderr)
+        self.assertIn("srun --mpi=pmix", ran.stderr)
+
+
+class ForReal(LaunchTest):
+    """On this host, by the MPI that the program was built with."""
+
+    def real(self, *words):
+        return self.launch("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", *words, shell=False)
+
+    def test_an_allreduce(self):
+        ran = self.real("--", "polyring", "allreduce", "-b", "1K", "-e", "1K", "-n", "2", "--algorithm", "ring", "-J", "out.json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stderr, r"\n  \S*polyring allreduce -b 1K -e 1K ")
+        rows = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))["rows"]
+        self.assertEqual({row["ranks"] for row in rows}, {2})
+        self.assertNotIn("launch", ran.stdout)
+
+    def test_its_exit_code(self):
+        self.assertEqual(self.real("--no-trial", "--", "sh", "-c", "exit 3").returncode, 3)
+
+    def test_an_interrupt_ends_all(self):
+        mark = str(self.folder / "mark")
+        job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
+                           "sh", "-c", f"echo began; sleep 1000 & wait; echo {mark}", shell=False)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        self.assertEqual(job.stdout.readline(), "began\n")
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=30)
+        self.assertNotEqual(job.returncode, 0)
+        deadline = time.monotonic() + 10
+        while self.running(mark) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(self.running(mark), [])
+
+    @staticmethod
+    def running(mark):
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as words:
+                    if mark.encode() in words.read():
+                        found.append(int(name))
+            except OSError:
+                continue  # ended meanwhile
+        return found
+
+
+if __name__ == "__main__":
+    main()

@@ -26,17 +26,17 @@ struct ExpectedBound {
 struct ExpectedAlgorithm {
   std::string algorithm;
   std::string plan;  // the best one
-  Seconds time;      // simulated; 0 when it was not
+  Seconds time;      // simulated
   Bandwidth busbw;
   std::optional<double> bound_fraction;  // of what the cluster allows
-  std::string limit;                     // the resource that is busiest, or why nothing was simulated
+  std::string busiest;                   // resource, and for how much of the time
 };
 
 struct Expectation {
   Bytes payload = kExpectedPayload;
   std::vector<ExpectedBound> bounds;
-  std::vector<ExpectedAlgorithm> algorithms;  // the best first; empty: not asked for, or:
-  std::string not_simulated{};                // why there are none
+  std::vector<ExpectedAlgorithm> algorithms;  // the best first; empty when not asked for
+  std::string not_simulated{};                // which others are not, and why
 };
 
 /// The bounds of each kind of host by itself, then of the network between hosts and of all together; of one
@@ -44,7 +44,7 @@ struct Expectation {
 Expectation expected_bounds(const Cluster& cluster);
 
 /// With each algorithm of the catalogue: its best plan for float32 of that payload. Those that would take
-/// minutes to simulate on so many ranks have no time, and say so.
+/// minutes to simulate on so many ranks are left out.
 Expectation expected(const Cluster& cluster);
 
 /// Tables for a terminal.

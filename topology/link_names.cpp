@@ -31,8 +31,7 @@ std::string socket_bus_name(const Machine& machine, const Link& link) {
 /// GB/s per direction of one NVLink of this GPU; 0 when unknown.
 double nvlink_gigabytes(std::string_view model) {
   constexpr std::pair<std::string_view, double> kGenerations[] = {
-      {"P100", 20}, {"V100", 25}, {"A100", 25}, {"A800", 25}, {"H100", 25},
-      {"H800", 25}, {"H20", 25},  {"B100", 50}, {"B200", 50}, {"GH200", 25},
+      {"P100", 20}, {"V100", 25}, {"A100", 25}, {"H100", 25}, {"H200", 25}, {"B200", 50},
   };
   for (const auto& [name, gigabytes] : kGenerations) {
     if (contains(model, name)) return gigabytes;

@@ -73,7 +73,8 @@ ExitCode probe(const ProbeOptions& options) {
 void add_probe(CommandLine& line) {
   auto options = std::make_shared<ProbeOptions>();
   CLI::App& app = add_subcommand(line, "probe", "Show GPUs, NICs, and the links between them",
-                                 "polyring probe --machine minsky --format matrix",
+                                 "polyring probe --machine minsky --format matrix\n"
+                                 "  polyring probe --machine minsky --expect --hosts 64",
                                  [options] { return probe(*options); });
   options->machine.add_to(app);
   auto* format = app.add_option("--format", options->format,

@@ -39,6 +39,8 @@ struct Known {
   const char* between_cut;
 };
 
+void PrintTo(const Known& known, std::ostream* out) { *out << known.machine; }
+
 class ExpectedBounds : public ::testing::TestWithParam<Known> {};
 
 TEST_P(ExpectedBounds, AreThoseCalculatedByHand) {
@@ -91,7 +93,7 @@ TEST(Expected, OfARingOnMinskyIsTheXBus) {
   // A ring crosses the X-bus once in each direction, with 2·3/4·S: busbw is the bus's bandwidth.
   const Expectation result = expected(preset("minsky", 1));
   EXPECT_NEAR(algorithm(result, "ring").busbw.gigabytes_per_second(), 38.4, 0.4);
-  EXPECT_THAT(algorithm(result, "ring").limit, HasSubstr("package0 -> package1 (socket-bus), busy"));
+  EXPECT_THAT(algorithm(result, "ring").busiest, HasSubstr("package0 -> package1 (socket-bus), busy"));
   for (const ExpectedAlgorithm& row : result.algorithms) {
     EXPECT_GT(row.bound_fraction.value(), 0) << row.algorithm;
     EXPECT_LE(row.bound_fraction.value(), 1 + 1e-9) << row.algorithm;
@@ -112,10 +114,10 @@ TEST(Expected, OfSeveralHostsIsThatOfTheirNics) {
 
 TEST(Expected, LeavesOutWhatTakesLong) {
   const Expectation result = expected(preset("minsky", 256));
-  EXPECT_GT(algorithm(result, "multi-ring").time.value, 0);
-  EXPECT_EQ(algorithm(result, "recursive-doubling").time.value, 0);
-  EXPECT_THAT(algorithm(result, "recursive-doubling").limit, HasSubstr("polyring plan --algorithm"));
-  EXPECT_FALSE(algorithm(result, "recursive-doubling").bound_fraction);
+  EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.9);
+  EXPECT_EQ(result.algorithms.size(), 2u);
+  EXPECT_THAT(result.not_simulated, HasSubstr("recursive-doubling, direct, one-shot, "));
+  EXPECT_THAT(to_text(result), HasSubstr("not simulated: ring, "));
 }
 
 TEST(Expected, SaysWhatIsUnknown) {
@@ -128,7 +130,7 @@ TEST(Expected, SaysWhatIsUnknown) {
   EXPECT_DOUBLE_EQ(bound(result, "between many hosts").busbw.gigabytes_per_second(), 24.2)
       << "the ports' speed is known";
   EXPECT_TRUE(result.algorithms.empty());
-  EXPECT_THAT(to_text(result), HasSubstr("no algorithm is simulated: minsky: the speed of the nvlink link"));
+  EXPECT_THAT(to_text(result), HasSubstr("not simulated: minsky: the speed of the nvlink link"));
   const Json json = Json::parse(to_json(result));
   EXPECT_TRUE(json.at("bounds").at(0).at("busbw_GBps").is_null());
   EXPECT_EQ(json.at("not_simulated"), result.not_simulated);

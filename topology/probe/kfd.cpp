@@ -113,8 +113,7 @@ void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
 ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
   const fs::path folder = sysfs.root() / "class/kfd/kfd/topology/nodes";
   if (entries(folder).empty())
-    return {"ROCm", false,
-            fmt::format("{} is not there; it comes with AMD's amdgpu driver", folder.string())};
+    return {"ROCm", false, "sysfs has no class/kfd/kfd/topology/nodes; it comes with AMD's amdgpu driver"};
   const Nodes nodes(folder, machine);
   Links links;
   for (const fs::path& node : entries(folder)) add_links_of(node, nodes, links);

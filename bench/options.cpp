@@ -22,7 +22,9 @@ void MachineOptions::add_to(CLI::App& app) {
   auto* machine =
       app.add_option("--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
   auto* from =
-      app.add_option("--from", file, "hwloc XML, or JSON of `polyring probe`; without either, this machine")
+      app.add_option("--from", file,
+                     "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`; without "
+                     "either, this machine")
           ->type_name("FILE")
           ->excludes(machine);
   app.add_option("--sysfs", sysfs, "A copy of another machine's /sys")

@@ -14,6 +14,7 @@
 #include "topology/formats/probe_matrix.hpp"
 #include "topology/formats/probe_paths.hpp"
 #include "topology/formats/probe_text.hpp"
+#include "topology/formats/write_nccl_xml.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -52,9 +53,10 @@ ExitCode probe(const ProbeOptions& options) {
     fmt::print("{}\n", probe_json(cluster, parts));
     return ExitCode::ok;
   }
-  if (options.format == "dot") {
-    if (options.expect) usage_error("--expect adds a table, for which a graph has no place; leave it out");
-    fmt::print("{}", probe_dot(cluster));
+  if (options.format == "dot" || options.format == "nccl-xml") {
+    if (options.expect)
+      usage_error("--expect adds a table, for which {} has no place; leave it out", options.format);
+    fmt::print("{}", options.format == "dot" ? probe_dot(cluster) : write_nccl_xml(cluster));
     return ExitCode::ok;
   }
   if (options.format == "matrix") {
@@ -79,8 +81,8 @@ void add_probe(CommandLine& line) {
   options->machine.add_to(app);
   auto* format = app.add_option("--format", options->format,
                                 "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
-                                "why), json or dot (for Graphviz)")
-                     ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot"}))
+                                "why), json, dot (for Graphviz) or nccl-xml (for NCCL_TOPO_FILE)")
+                     ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot", "nccl-xml"}))
                      ->capture_default_str();
   auto* expect = app.add_flag("--expect", options->expect,
                               "Also the allreduce bandwidth that each algorithm should reach");

@@ -108,6 +108,10 @@ class Usage(ProgramTest):
             "not.xml": "GPU0 GPU1\n",
             "html.xml": "<html><body>404</body></html>\n",
             "truncated.xml": whole[:140],
+            "nccl.xml": '<system version="1"><cpu numaid="0">',
+            "nan.xml": '<system version="1"><cpu numaid="NaN"/></system>',
+            "bomb.xml": '<!DOCTYPE system [<!ENTITY a "aa">]><system version="1"><cpu numaid="&a;"/></system>',
+            "matrix.txt": "\tGPU0\tGPU1\nGPU0\tX\tNV1\n",
             "not.json": '{"hosts": [',
             "other.json": '{"name": "x"}',
         }

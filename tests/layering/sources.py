@@ -30,6 +30,7 @@ CONFINED = {
     "mpi.h": {"collectives/mpi/*", "collectives/baselines/mpi*", "collectives/transports/mpi*"},
     "nccl.h": set(),
     "nvml.h": set(),
+    "pugixml.hpp": {"topology/formats/nccl_xml*"},
     "simgrid/*": {"tests/simulation/oracle/*"},
 }
 

@@ -14,21 +14,12 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::links_of;
 using testing::TemporaryFolder;
 using testing::usage_sentence;
 
 std::filesystem::path fixture(const char* name) {
   return std::filesystem::path(POLYRING_TESTS) / "fixtures" / name;
-}
-
-/// "gpu0-switch0 pcie 15.8 GB/s" for each link, in the machine's order.
-std::vector<std::string> links_of(const Machine& machine) {
-  std::vector<std::string> links;
-  for (const Link& link : machine.links) {
-    links.push_back(fmt::format("{}-{} {} {}", machine.device_name(link.from), machine.device_name(link.to),
-                                to_text(link.kind), to_text(link.bandwidth)));
-  }
-  return links;
 }
 
 TEST(HwlocImport, ReadsPackages) {

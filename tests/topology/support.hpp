@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/error.hpp"
 #include "topology/machine.hpp"
@@ -100,6 +101,16 @@ inline Machine small_machine() {
                            gigabytes_per_second(20),
                            microseconds(2)});
   return machine;
+}
+
+/// "gpu0-switch0 pcie 15.8 GB/s" for each link, in the machine's order.
+inline std::vector<std::string> links_of(const Machine& machine) {
+  std::vector<std::string> links;
+  for (const Link& link : machine.links) {
+    links.push_back(fmt::format("{}-{} {} {}", machine.device_name(link.from), machine.device_name(link.to),
+                                to_text(link.kind), to_text(link.bandwidth)));
+  }
+  return links;
 }
 
 /// The folder of real machines' files, empty when the tests have none.

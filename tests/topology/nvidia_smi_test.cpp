@@ -1,0 +1,173 @@
+// The matrix of `nvidia-smi topo -m`: the machine that has its paths, and what is refused.
+#include "topology/formats/nvidia_smi.hpp"
+
+#include "tests/topology/support.hpp"
+#include "topology/path.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::links_of;
+using ::testing::SizeIs;
+using testing::usage_sentence;
+
+Machine parse(const std::string& text) { return parse_topo_matrix(text, "dir/node7.txt"); }
+
+std::string sentence_about(const std::string& text) {
+  const std::string sentence = usage_sentence([&] { parse(text); });
+  EXPECT_THAT(sentence, HasSubstr("node7.txt"));
+  return sentence;
+}
+
+/// A matrix of `GPU0 GPU1 ...` with these rows of cells, without the columns behind them.
+std::string gpus(const std::vector<std::string>& rows) {
+  std::string head;
+  std::string body;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    head += fmt::format("\tGPU{}", i);
+    body += fmt::format("GPU{}\t{}\n", i, rows[i]);
+  }
+  return head + "\n" + body;
+}
+
+// As the driver prints it: escapes around the head, blanks around X, empty columns of NICs, legends.
+const std::string kServer =
+    "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"
+    "GPU 2: NVIDIA H100 80GB HBM3 (UUID: GPU-3)\n"
+    "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\r\n"
+    "GPU0\t X \tNV18\tNV18\tPIX\tPXB\tSYS\t0-55,112-167\t0\t\tN/A\r\n"
+    "GPU1\tNV18\t X \tNV18\tPXB\tPHB\tSYS\t0-55,112-167\t0\t\tN/A\r\n"
+    "GPU2\tNV18\tNV18\t X \tSYS\tSYS\tNODE\t56-111,168-223\t1\t\tN/A\r\n"
+    "NIC0\tPIX\tPXB\tSYS\t X \tPXB\tSYS\t\t\t\t\r\n"
+    "NIC1\tPXB\tPHB\tSYS\tPXB\t X \tSYS\t\t\t\t\r\n"
+    "NIC2\tSYS\tSYS\tNODE\tSYS\tSYS\t X \t\t\t\t\r\n"
+    "\r\nLegend:\r\n\r\n  X    = Self\r\n  NV#  = Connection traversing a bonded set of # NVLinks\r\n"
+    "\r\nNIC Legend:\r\n\r\n  NIC0: mlx5_0\r\n  NIC1: mlx5_1\r\n  NIC2: roceP2s1\r\n";
+
+TEST(NvidiaSmi, FindsDevicesWithTheirNamesAndPlaces) {
+  ASSERT_TRUE(is_topo_matrix(kServer));
+  std::string text = kServer;
+  // Make its tree a possible one: GPU1 and NIC1 under PXB.
+  for (const char* cell : {"PXB\tPHB\tSYS\t0-55", "PXB\tPHB\tSYS\tPXB\t X"}) {
+    const auto at = text.find(cell);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at + 4, 3, "PXB");
+  }
+  const Machine machine = parse(text);
+  EXPECT_EQ(machine.name, "node7");
+  ASSERT_THAT(machine.gpus, SizeIs(3));
+  EXPECT_EQ(machine.gpus[2].name, "gpu2");
+  EXPECT_EQ(machine.gpus[2].model, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(machine.gpus[2].numa, 1);
+  ASSERT_THAT(machine.nics, SizeIs(3));
+  EXPECT_EQ(machine.nics[0].name, "mlx5_0");
+  EXPECT_EQ(machine.nics[0].kind, NicKind::infiniband);
+  EXPECT_EQ(machine.nics[0].numa, 0);
+  EXPECT_EQ(machine.nics[2].kind, NicKind::ethernet);
+  EXPECT_THAT(machine.nics[0].ports, IsEmpty());
+  ASSERT_THAT(machine.packages, SizeIs(2));
+  EXPECT_EQ(machine.packages[1].model, "CPUs 56-111,168-223");
+  EXPECT_THAT(machine.packages[1].numa_nodes, ElementsAre(1));
+  EXPECT_THAT(machine.remarks, IsEmpty());
+}
+
+TEST(NvidiaSmi, SaysWhichPathsNoTreeHas) {
+  EXPECT_THAT(parse(kServer).remarks,
+              ElementsAre(HasSubstr("not those of GPU1 and mlx5_1 (PHB, here PXB) and 0 other")));
+}
+
+TEST(NvidiaSmi, HasThePathsOfTheMatrix) {
+  const char* rows[] = {"X PIX PXB PHB NODE SYS", "PIX X PXB PHB NODE SYS",    "PXB PXB X PHB NODE SYS",
+                        "PHB PHB PHB X NODE SYS", "NODE NODE NODE NODE X SYS", "SYS SYS SYS SYS SYS X"};
+  const Machine machine = parse(gpus({std::begin(rows), std::end(rows)}));
+  EXPECT_THAT(machine.packages, SizeIs(2));
+  EXPECT_THAT(machine.switches, SizeIs(3));
+  EXPECT_THAT(machine.remarks, IsEmpty());
+  for (int a = 0; a < 6; ++a) {
+    std::string row;
+    for (int b = 0; b < 6; ++b) {
+      row += (b == 0 ? "" : " ") +
+             std::string(to_text(find_path(machine, {DeviceKind::gpu, a}, {DeviceKind::gpu, b})->type));
+    }
+    EXPECT_EQ(row, rows[a]);
+  }
+}
+
+TEST(NvidiaSmi, KnowsTheOldWordForSys) {
+  const Machine machine = parse(gpus({"X SOC", "SOC X"}));
+  EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type, PathType::sys);
+}
+
+TEST(NvidiaSmi, GivesNvlinksTheBandwidthOfTheModel) {
+  const std::string matrix = gpus({"X NV2", "NV2 X"});
+  const Machine unknown = parse(matrix);
+  EXPECT_THAT(links_of(unknown), Contains("gpu0-gpu1 nvlink ?"));
+  EXPECT_THAT(unknown.remarks, ElementsAre(HasSubstr("nvidia-smi -L")));
+  const Machine named =
+      parse("GPU 0: Tesla P100-SXM2-16GB (UUID: GPU-1)\nGPU 1: Tesla P100-SXM2-16GB\n" + matrix);
+  EXPECT_THAT(links_of(named), Contains("gpu0-gpu1 nvlink 40.0 GB/s"));
+  EXPECT_THAT(named.remarks, IsEmpty());
+  EXPECT_THAT(named.citations.back().source, HasSubstr("P100"));
+}
+
+TEST(NvidiaSmi, FindsNvswitchesWhereAGpuHasNotSoManyLinks) {
+  const Machine direct = parse(gpus({"X NV6 NV6 NV6", "NV6 X NV6 NV6", "NV6 NV6 X NV6", "NV6 NV6 NV6 X"}));
+  EXPECT_EQ(direct.nvswitches, 0);  // 4 H100 of 18 links
+  const Machine switched = parse(gpus({"X NV12 NV12", "NV12 X NV12", "NV12 NV12 X"}));
+  EXPECT_EQ(switched.nvswitches, 1);  // part of a machine with NVSwitches
+  EXPECT_EQ(find_path(switched, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 2})->type, PathType::nvl);
+}
+
+// GPUs of one affinity may still be SYS from each other's NICs, as where NUMA is emulated.
+TEST(NvidiaSmi, BelievesTheMatrixMoreThanTheAffinity) {
+  const Machine machine = parse(
+      " GPU0 GPU1 NIC0 NIC1 CPU Affinity NUMA Affinity\nGPU0 X NV18 PIX SYS 0-55 0\nGPU1 NV18 X SYS PIX 0-55 "
+      "0\n"
+      "NIC0 PIX SYS X SYS\nNIC1 SYS PIX SYS X\n");
+  EXPECT_THAT(machine.packages, SizeIs(2));
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("nvidia-smi -L")));
+  EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 1})->type, PathType::sys);
+}
+
+TEST(NvidiaSmi, ReadsMoreThanTheMatrixAround) {
+  EXPECT_THAT(parse("$ nvidia-smi topo -m\n# of node7\n" + gpus({"X SYS", "SYS X"}) + "$ ").gpus, SizeIs(2));
+  EXPECT_THAT(parse(" GPU0 CPU Affinity NUMA Affinity\nGPU0 X N/A N/A\n").gpus, SizeIs(1));
+  EXPECT_FALSE(is_topo_matrix("GPU0 X NV1"));
+  EXPECT_FALSE(is_topo_matrix("GPU 0: Tesla P100\n"));
+  EXPECT_FALSE(is_topo_matrix(""));
+}
+
+TEST(NvidiaSmi, RefusesWhatIsCutOffOrContradictsItself) {
+  const std::string good = gpus({"X NV1", "NV1 X"});
+  EXPECT_THAT(sentence_about(good.substr(0, good.find("GPU1\tNV1"))), HasSubstr("no row for GPU1"));
+  EXPECT_THAT(sentence_about(good.substr(0, good.size() - 3)), HasSubstr("1 cells in the row GPU1, not 2"));
+  EXPECT_THAT(sentence_about(gpus({"X NV1", "NV2 X"})), HasSubstr("another of"));
+  EXPECT_THAT(sentence_about(gpus({"X X", "X X"})), HasSubstr("says 'X' of GPU0 and GPU1"));
+  EXPECT_THAT(sentence_about(gpus({"NV1 NV1", "NV1 X"})), HasSubstr("GPU0 and GPU0"));
+  EXPECT_THAT(sentence_about(good + good), HasSubstr("a second one"));
+  EXPECT_THAT(sentence_about(good + "GPU1\tNV1\tX\n"), HasSubstr("two rows GPU1"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU0\nGPU0 X X\n"), HasSubstr("two columns GPU0"));
+  EXPECT_THAT(sentence_about("\n"), HasSubstr("names of the columns"));
+  EXPECT_THAT(sentence_about("GPU0 GPU1 " + std::string(500, 'x')),
+              HasSubstr("a column name of 500 characters"));
+  for (const char* cell : {"NV", "NV0", "NV-1", "NV99999999999", "NVx", "PIP", "ERR!", "NaN"}) {
+    EXPECT_THAT(sentence_about(gpus({fmt::format("X {}", cell), fmt::format("{} X", cell)})),
+                HasSubstr("legend"))
+        << cell;
+  }
+}
+
+TEST(NvidiaSmi, RefusesCrowds) {
+  std::string head;
+  for (int i = 0; i < 100; ++i) head += fmt::format(" GPU{}", i);
+  EXPECT_THAT(sentence_about(head + "\n"), HasSubstr("more than 96 devices"));
+  EXPECT_THAT(sentence_about("GPU0 GPU1\n" + std::string(2u << 20, 'x')), HasSubstr("more than the 1MiB"));
+}
+
+}  // namespace
+}  // namespace polyring

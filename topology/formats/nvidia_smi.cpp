@@ -1,0 +1,258 @@
+#include "topology/formats/nvidia_smi.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "topology/error.hpp"
+#include "topology/gpu_links.hpp"
+
+namespace polyring {
+namespace nvidia_smi {
+namespace {
+
+constexpr Bytes kLongest{1u << 20};
+/// More than any host has, and few enough that all paths between them are found in no time.
+constexpr std::size_t kMostDevices = 96;
+constexpr int kMostNvlinks = 1024;
+constexpr std::size_t kLongestName = 100;
+
+using Words = std::vector<std::string>;
+
+/// Without the terminal's escapes, with which nvidia-smi underlines the head; blanks for control characters.
+std::string without_escapes(std::string_view line) {
+  std::string plain;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\x1b') {
+      plain += std::iscntrl(static_cast<unsigned char>(line[i])) != 0 ? ' ' : line[i];
+      continue;
+    }
+    if (i + 1 < line.size() && line[i + 1] == '[') ++i;
+    while (i + 1 < line.size() && std::isalpha(static_cast<unsigned char>(line[i + 1])) == 0) ++i;
+    ++i;
+  }
+  return plain;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(without_escapes(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+Words words_of(std::string_view line) {
+  Words words;
+  for (std::size_t at = line.find_first_not_of(' '); at != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    words.emplace_back(line.substr(at, end - at));
+    at = line.find_first_not_of(' ', end);
+  }
+  return words;
+}
+
+/// The whole of the text as a number of 0 and above; nothing for other text.
+std::optional<int> number_in(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || rest != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+bool is_gpu(std::string_view name) {
+  return name.starts_with("GPU") && number_in(name.substr(3)).has_value();
+}
+
+std::optional<Cell> cell_of(std::string_view word) {
+  static const std::map<std::string_view, PathType> kTypes{
+      {"X", PathType::self},    {"PIX", PathType::pix}, {"PXB", PathType::pxb}, {"PHB", PathType::phb},
+      {"NODE", PathType::node}, {"SYS", PathType::sys}, {"SOC", PathType::sys}};  // SOC: before driver 384
+  if (const auto type = kTypes.find(word); type != kTypes.end()) return Cell{type->second, 0};
+  if (!word.starts_with("NV")) return std::nullopt;
+  const auto links = number_in(word.substr(2));
+  if (!links || *links < 1 || *links > kMostNvlinks) return std::nullopt;
+  return Cell{PathType::nvl, *links};
+}
+
+/// The head names the columns: a GPU, then a word that is no cell.
+bool is_head(const Words& words) {
+  return !words.empty() && is_gpu(words[0]) && (words.size() == 1 || !cell_of(words[1]));
+}
+
+/// What a line says of a name in front of a colon: `NIC0: mlx5_0`, `GPU 0: Tesla V100-SXM2-16GB (UUID: ...)`.
+struct Note {
+  std::string name;
+  std::string value;
+};
+
+std::optional<Note> note_of(std::string_view line) {
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  Note note;
+  for (const std::string& word : words_of(line.substr(0, colon))) note.name += word;
+  const std::string_view value = line.substr(colon + 1);
+  for (const std::string& word : words_of(value.substr(0, value.find(" (UUID")))) {
+    note.value += (note.value.empty() ? "" : " ") + word;
+  }
+  return note;
+}
+
+/// Reads line after line.
+class Reader {
+ public:
+  explicit Reader(std::string_view origin) : origin_(origin) {}
+
+  void read(const std::string& line) {
+    const Words words = words_of(line);
+    if (words.empty() || words[0].starts_with('#')) return;
+    if (is_head(words)) return read_head(words);
+    if (const auto column = column_of(words[0]); column && words.size() > 1 && cell_of(words[1])) {
+      return read_row(*column, words);
+    }
+    if (auto note = note_of(line)) notes_[note->name] = note->value;
+  }
+
+  Matrix finish() {
+    if (matrix_.devices.empty()) refuse("has no line with the names of the columns, GPU0 first");
+    for (std::size_t row = 0; row < matrix_.cells.size(); ++row) {
+      if (matrix_.cells[row].empty())
+        refuse(fmt::format("has no row for {}: it is cut off", matrix_.devices[row].name));
+    }
+    check_symmetry();
+    apply_notes();
+    return std::move(matrix_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    usage_error(
+        "'{}' is no whole matrix of nvidia-smi: it {}; write it again with: nvidia-smi topo -m > FILE",
+        origin_, what);
+  }
+
+  std::optional<std::size_t> column_of(const std::string& name) const {
+    const auto found = columns_.find(name);
+    return found == columns_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void read_head(const Words& words) {
+    if (!matrix_.devices.empty()) refuse("has a second one behind it; give each host a file");
+    for (const std::string& word : words) {
+      if (word == "CPU" || word == "NUMA" || word == "GPU") {
+        has_numa_ = std::ranges::find(words, "NUMA") != words.end();
+        has_cpu_ = word == "CPU";
+        break;
+      }
+      if (word.size() > kLongestName) refuse(fmt::format("has a column name of {} characters", word.size()));
+      if (!columns_.emplace(word, columns_.size()).second) refuse(fmt::format("has two columns {}", word));
+      if (columns_.size() > kMostDevices) refuse(fmt::format("has more than {} devices", kMostDevices));
+      matrix_.devices.push_back({word, is_gpu(word), {}, {}, -1});
+    }
+    matrix_.cells.resize(matrix_.devices.size());
+  }
+
+  void read_row(std::size_t row, const Words& words) {
+    Device& device = matrix_.devices[row];
+    std::vector<Cell>& cells = matrix_.cells[row];
+    if (!cells.empty()) refuse(fmt::format("has two rows {}", device.name));
+    const std::size_t count = matrix_.devices.size();
+    if (words.size() < count + 1) {
+      refuse(fmt::format("has {} cells in the row {}, not {}", words.size() - 1, device.name, count));
+    }
+    for (std::size_t column = 0; column < count; ++column) {
+      const std::string& word = words[column + 1];
+      const auto cell = cell_of(word);
+      if (!cell) {
+        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", word.substr(0, 20),
+                           device.name, matrix_.devices[column].name));
+      }
+      if ((cell->type == PathType::self) != (column == row)) {
+        refuse(fmt::format("says '{}' of {} and {}", word, device.name, matrix_.devices[column].name));
+      }
+      cells.push_back(*cell);
+    }
+    read_affinity(device, words, count + 1);
+  }
+
+  void read_affinity(Device& device, const Words& words, std::size_t at) const {
+    if (has_cpu_ && at < words.size() && words[at] != "N/A") device.cpu_affinity = words[at];
+    if (has_cpu_) ++at;
+    if (has_numa_ && at < words.size()) device.numa = number_in(words[at]).value_or(-1);
+  }
+
+  void check_symmetry() const {
+    for (int a = 0; a < matrix_.size(); ++a) {
+      for (int b = 0; b < a; ++b) {
+        if (matrix_.at(a, b) == matrix_.at(b, a)) continue;
+        const auto name = [&](int device) { return matrix_.devices[static_cast<std::size_t>(device)].name; };
+        refuse(fmt::format("says one thing of {} and {} and another of {} and {}", name(a), name(b), name(b),
+                           name(a)));
+      }
+    }
+  }
+
+  void apply_notes() {
+    for (Device& device : matrix_.devices) {
+      const auto note = notes_.find(device.name);
+      if (note == notes_.end() || note->second.empty()) continue;
+      (device.is_gpu ? device.model : device.name) = note->second.substr(0, kLongestName);
+    }
+  }
+
+  std::string origin_;
+  Matrix matrix_;
+  std::map<std::string, std::size_t> columns_;
+  std::map<std::string, std::string> notes_;
+  bool has_cpu_ = false;
+  bool has_numa_ = false;
+};
+
+}  // namespace
+
+Matrix read_matrix(std::string_view text, std::string_view origin) {
+  if (text.size() > kLongest.value) {
+    usage_error("'{}' has {} bytes, more than the {} that a matrix of nvidia-smi can have; give another file",
+                origin, text.size(), to_text(kLongest));
+  }
+  Reader reader(origin);
+  for (const std::string& line : lines_of(text)) reader.read(line);
+  return reader.finish();
+}
+
+}  // namespace nvidia_smi
+
+bool is_topo_matrix(std::string_view text) {
+  constexpr std::size_t kFarEnough = 1u << 16;  // a matrix may follow other output
+  for (const std::string& line : nvidia_smi::lines_of(text.substr(0, kFarEnough))) {
+    if (nvidia_smi::is_head(nvidia_smi::words_of(line))) return true;
+  }
+  return false;
+}
+
+Machine parse_topo_matrix(std::string_view text, std::string_view origin) {
+  const nvidia_smi::Matrix matrix = nvidia_smi::read_matrix(text, origin);
+  Machine machine = nvidia_smi::machine_of(matrix);
+  const std::filesystem::path path{std::string(origin)};
+  machine.name = path.stem().string();
+  const std::string source = fmt::format("nvidia-smi topo -m '{}'", path.filename().string());
+  machine.citations.push_back({"GPUs, NICs, the kinds of paths between them, numbers of NVLinks", source});
+  machine.citations.push_back({"packages and PCIe switches: as few as these paths need", "deduced"});
+  for (const nvidia_smi::Device& device : matrix.devices) {
+    const GpuLinkRate rate = nvlink_rate(compute_capability_of(device.model));
+    if (!rate.bandwidth.known()) continue;
+    machine.citations.push_back({"bandwidth of one NVLink", std::string(rate.source)});
+    break;
+  }
+  machine.validate();
+  return machine;
+}
+
+}  // namespace polyring

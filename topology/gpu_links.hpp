@@ -1,0 +1,26 @@
+// How fast one link between GPUs is, by the GPU's generation: files count links, and seldom say their speed.
+#pragma once
+
+#include <string_view>
+
+#include "topology/units.hpp"
+
+namespace polyring {
+
+/// One NVLink or xGMI link, per direction, and who says so. A bandwidth of 0 is unknown, with no source.
+struct GpuLinkRate {
+  Bandwidth bandwidth;
+  std::string_view source;
+};
+
+/// Of a GPU of this CUDA compute capability, 70 for 7.0.
+GpuLinkRate nvlink_rate(int compute_capability);
+
+/// Of a GPU of this AMD architecture: `gfx90a`, also with features behind a colon, or `908` as older files
+/// have it.
+GpuLinkRate xgmi_rate(std::string_view architecture);
+
+/// By a product's name, such as `Tesla P100-SXM2-16GB`: 60. 0 for one that is not known to have NVLink.
+int compute_capability_of(std::string_view product);
+
+}  // namespace polyring

@@ -8,6 +8,7 @@
 #include "reports/files.hpp"
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
+#include "reports/result_text.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -192,8 +193,20 @@ Rows read_rows(const Value& root) {
   root.key("kind").wrong(fmt::format("is '{}' and none of allreduce, train, scale", kind));
 }
 
+/// Our files are not a tenth as deep; what is deeper would exhaust the stack when it is printed.
+constexpr int kDeepest = 100;
+
 json parse(const std::string& text, const std::string& file) {
-  json document = json::parse(text, nullptr, false);
+  const auto refuse_depth = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > kDeepest) {
+      usage_error(
+          "'{}' nests its values more than {} deep, as no result does; name a file that polyring wrote with "
+          "-J",
+          file, kDeepest);
+    }
+    return true;
+  };
+  json document = json::parse(text, refuse_depth, false);
   if (document.is_discarded()) {
     usage_error("'{}' is not whole JSON; name a file that polyring wrote with -J, or copy it again", file);
   }
@@ -202,9 +215,8 @@ json parse(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-ResultFile read_result(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const json document = parse(read_file(path), name);
+ResultFile parse_result(const std::string& text, const std::string& name) {
+  const json document = parse(text, name);
   const Value root{document, name, ""};
   check_format(root);
   ResultFile file;
@@ -213,6 +225,10 @@ ResultFile read_result(const std::filesystem::path& path) {
   file.machine = root.key("machine").json_value.dump();
   file.rows = read_rows(root);
   return file;
+}
+
+ResultFile read_result(const std::filesystem::path& path) {
+  return parse_result(read_file(path), path.string());
 }
 
 }  // namespace polyring

@@ -104,9 +104,10 @@ def details(device, shown, speed):
 
 
 def package_lines(package, width):
-    cores = f"{package.get('cores', 0)} core{'' if package.get('cores') == 1 else 's'}"
-    numa = f", NUMA {','.join(map(str, package['numa']))}" if package.get("numa") else ""
-    texts = [package.get("model") or "", cores + numa]
+    cores = package.get("cores")  # 0 where they are unknown
+    counts = [f"{cores} core{'' if cores == 1 else 's'}"] if cores else []
+    counts += [f"NUMA {','.join(map(str, package['numa']))}"] if package.get("numa") else []
+    texts = [package.get("model") or "", ", ".join(counts)]
     return [name_line(package["name"])] + [line for text in texts for line in wrapped(text, width - 2 * MARGIN)]
 
 

@@ -21,7 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 
 from plots import machine  # noqa: E402
 from plots.lettering import clean  # noqa: E402
-from plots.machine_layout import Box, HostLayout  # noqa: E402
+from plots.machine_layout import Box, HostLayout, package_lines  # noqa: E402
 from plots.probe import bandwidth_text, kinds_of, parents_of, read_probe  # noqa: E402
 import probes  # noqa: E402
 
@@ -127,6 +127,12 @@ class LayoutTest(unittest.TestCase):
         self.assertEqual(parents["switch1"], ["switch0"])
         self.assertEqual(parents["gpu1"], ["switch1"])
         self.assertNotIn("loose0", parents)
+
+    def test_what_is_unknown_of_a_package_is_left_out(self):
+        package = {"name": "package0", "model": None, "cores": 0, "numa": []}
+        self.assertEqual([line.text for line in package_lines(package, 2)], ["package0"])
+        package.update(cores=1, numa=[0, 8])
+        self.assertEqual([line.text for line in package_lines(package, 2)], ["package0", "1 core, NUMA 0,8"])
 
     def test_a_gpu_without_pcie_hangs_on_its_nvlink(self):
         host = read_probe(PROBES / "minsky.json")["hosts"][0]

@@ -14,9 +14,8 @@ std::string init_failure(int error) {
     case 4:
       return "this user may not open /dev/nvidiactl; join the group that owns it, or run as root";
     case 9:
-      return "NVIDIA's driver is not loaded, or not visible in this container; load it with: modprobe nvidia "
-             "(as "
-             "root)";
+      return "NVIDIA's driver is not loaded, or not visible in this container; load it with: "
+             "modprobe nvidia (as root)";
     case 12:
       return "a library of NVIDIA's driver is missing; install the driver again";
     case 15:
@@ -64,9 +63,8 @@ NvmlFindings add_nvml(Machine& machine, const std::string& library, Seconds limi
                          text_of(report->call));
   } else if (ending == Ending::out_of_time) {
     detail = fmt::format(
-        "NVIDIA's driver did not answer within {} in {}; see whether nvidia-smi works, and dmesg; nvidia-smi "
-        "-pm 1 "
-        "(as root) keeps the driver loaded, which makes it answer sooner",
+        "NVIDIA's driver did not answer within {} in {}; see whether nvidia-smi works, and dmesg; "
+        "nvidia-smi -pm 1 (as root) keeps the driver loaded, which makes it answer sooner",
         to_text(limit), text_of(report->call));
   } else if (report->init < 0) {
     detail =

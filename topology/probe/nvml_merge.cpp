@@ -273,9 +273,8 @@ class Merger {
          "NVML on this machine"});
     if (sums_.empty()) return;
     machine_.citations.push_back(
-        {"NVLink: active links times the payload of one per direction, 20 GB/s (NVLink 1), 25 (2 to 4) or 50 "
-         "(5), "
-         "less where the driver reports a lower speed",
+        {"NVLink: active links times the payload of one per direction, 20 GB/s (NVLink 1), 25 (2 to 4) or "
+         "50 (5), less where the driver reports a lower speed",
          "NVML on this machine; NVIDIA's architecture white papers"});
   }
 

@@ -122,23 +122,27 @@ class Running {
     result_ = {127, "", fmt::format("cannot run '{}': {}", arguments[0], std::strerror(failure)), false};
   }
   Running(Running&&) = delete;
-  ~Running() { kill(); }
+  ~Running() {
+    if (child_ != 0) ::kill(-child_, SIGKILL);
+  }
 
   Clock::time_point deadline() const { return deadline_; }
   void expire() { deadline_ = std::min(deadline_, Clock::now()); }
 
-  /// Whether it has ended. Once its time is over it is asked to end, and a little later it must.
+  /// Whether it has ended. Once its time is over it is asked to end, and a little later it must; one that
+  /// sleeps inside of a driver does not even then, and is left behind.
   bool ended() {
+    constexpr std::array kSignals{SIGTERM, SIGKILL};
     constexpr std::chrono::seconds kGrace{3};
-    if (child_ == 0 || try_to_reap(WNOHANG)) return true;
+    if (child_ == 0 || has_exited()) return true;
     if (Clock::now() < deadline_) return false;
-    if (result_.timed_out) {
-      kill();
-      return true;
-    }
-    ::kill(-child_, SIGTERM);
     result_.timed_out = true;
     deadline_ = Clock::now() + kGrace;
+    if (signals_sent_ == kSignals.size()) {
+      collect(128 + SIGKILL);
+      return true;
+    }
+    ::kill(-child_, kSignals[signals_sent_++]);
     return false;
   }
 
@@ -146,32 +150,31 @@ class Running {
   ProcessResult take() { return std::move(result_); }
 
  private:
-  bool try_to_reap(int options) {
+  bool has_exited() {
     int status = 0;
     pid_t found = 0;
     do {
-      found = ::waitpid(child_, &status, options);
+      found = ::waitpid(child_, &status, WNOHANG);
     } while (found < 0 && errno == EINTR);
     if (found == 0) return false;
     if (result_.timed_out) ::kill(-child_, SIGKILL);  // what it has left
     const int signal_number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    result_.exit_code = found < 0 ? 127 : signal_number != 0 ? 128 + signal_number : WEXITSTATUS(status);
-    result_.output = content(output_.get());
-    result_.errors = content(errors_.get());
-    child_ = 0;
+    collect(found < 0 ? 127 : signal_number != 0 ? 128 + signal_number : WEXITSTATUS(status));
     return true;
   }
 
-  void kill() {
-    if (child_ == 0) return;
-    ::kill(-child_, SIGKILL);
-    try_to_reap(0);
+  void collect(int exit_code) {
+    result_.exit_code = exit_code;
+    result_.output = content(output_.get());
+    result_.errors = content(errors_.get());
+    child_ = 0;
   }
 
   File output_;
   File errors_;
   Clock::time_point deadline_ = Clock::time_point::max();
   pid_t child_ = 0;  // 0: it has ended
+  std::size_t signals_sent_ = 0;
   ProcessResult result_;
 };
 

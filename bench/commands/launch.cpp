@@ -49,9 +49,10 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// Whether `command --version` can be run here, and what it prints.
-std::optional<std::string> version_of(const std::string& command) {
-  const ProcessResult result = run_process(std::vector<std::string>{command, "--version"});
+/// What `command --version` prints; nothing where it cannot be run, or does not end in time.
+std::optional<std::string> version_of(const std::string& command, Seconds limit) {
+  const std::vector<std::vector<std::string>> program{{command, "--version"}};
+  const ProcessResult result = run_processes(program, limit).front();
   return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
 }
 
@@ -105,9 +106,8 @@ class Launch {
     }
     if (hosts_.empty()) {
       usage_error(
-          "there are no hosts to run '{}' on; name them by -H host1,host2 or --hostfile FILE, or start "
-          "inside "
-          "of a Slurm allocation",
+          "there are no hosts to run '{}' on; name them by -H host1,host2 or --hostfile FILE, or start in a "
+          "Slurm allocation",
           program_.front());
     }
     in_slurm_ = !allocated.empty();
@@ -117,17 +117,22 @@ class Launch {
     const std::vector<std::string> shell = split_words(arguments_.shell);
     if (!shell.empty()) {
       options_.shell = RemoteShell::other(shell);
-    } else if (in_slurm_ && version_of("srun")) {
+    } else if (std::ranges::all_of(hosts_, [&](const ListedHost& host) { return is_in(allocated, host); }) &&
+               version_of("srun", limit_)) {
       options_.shell = RemoteShell::srun();
     }
   }
 
+  static bool is_in(const std::vector<ListedHost>& hosts, const ListedHost& host) {
+    return std::ranges::find(hosts, host.name, &ListedHost::name) != hosts.end();
+  }
+
   void find_launcher() {
     launcher_.command = arguments_.launcher.empty() ? "mpirun" : arguments_.launcher;
-    auto printed = version_of(launcher_.command);
+    auto printed = version_of(launcher_.command, limit_);
     if (!printed && arguments_.launcher.empty() && in_slurm_) {
       launcher_.command = "srun";
-      printed = version_of(launcher_.command);
+      printed = version_of(launcher_.command, limit_);
     }
     if (!printed) {
       throw Error(

@@ -26,4 +26,7 @@ Machine import_hwloc_xml(const std::filesystem::path& path);
 /// As import_hwloc_xml(), of text that is already in memory. `origin` names it in errors.
 Machine parse_hwloc_xml(std::string_view xml, std::string_view origin);
 
+/// The same without a trial in a child process: on damaged text hwloc may crash or never return.
+Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin);
+
 }  // namespace polyring

@@ -1,6 +1,7 @@
 #include "topology/formats/probe_json.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "topology/error.hpp"
 #include "topology/formats/probe_json_keys.hpp"
@@ -109,19 +110,56 @@ Json to_json(const Fabric& fabric) {
       {"citations", array_of(fabric.citations, [](const Citation& citation) { return to_json(citation); })}};
 }
 
+Json to_json(const Cluster& cluster) {
+  return {{"schema", kProbeSchema},
+          {"version", kProbeVersion},
+          {"name", cluster.name},
+          {"hosts", array_of(cluster.groups, [](const HostGroup& group) { return to_json(group); })},
+          {"fabric", to_json(cluster.fabric)}};
+}
+
+Json to_json(const HostIdentity& host) {
+  Json json{{"name", host.name}};
+  if (!host.port_guids.empty()) json["port_guids"] = host.port_guids;
+  return json;
+}
+
+Json to_json(const UnprobedHost& host) { return {{"name", host.name}, {"why", host.why}}; }
+
+Json to_json(const NamedDifference& difference) {
+  return {{"hosts", difference.hosts}, {"difference", difference.sentence}};
+}
+
+std::string text_of(Json json, std::span<const JsonPart> parts) {
+  for (const JsonPart& part : parts) json[part.key] = Json::parse(part.json);
+  // Names come from files and firmware, and may not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 std::string probe_json(const Cluster& cluster) { return probe_json(cluster, {}); }
 
 std::string probe_json(const Cluster& cluster, std::span<const JsonPart> parts) {
-  Json json{{"schema", kProbeSchema},
-            {"version", kProbeVersion},
-            {"name", cluster.name},
-            {"hosts", array_of(cluster.groups, [](const HostGroup& group) { return to_json(group); })},
-            {"fabric", to_json(cluster.fabric)}};
-  for (const JsonPart& part : parts) json[part.key] = Json::parse(part.json);
-  // Names come from files and firmware, and may not be UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(to_json(cluster), parts);
+}
+
+std::string probe_json(const Inventory& inventory) { return probe_json(inventory, {}); }
+
+std::string probe_json(const Inventory& inventory, std::span<const JsonPart> parts) {
+  const auto convert = [](const auto& element) { return to_json(element); };
+  Json json = to_json(inventory.cluster);
+  for (std::size_t group = 0; group < inventory.members.size(); ++group) {
+    // A single host says all of it itself.
+    if (inventory.members[group].size() > 1)
+      json["hosts"][group]["members"] = array_of(inventory.members[group], convert);
+  }
+  const std::vector<NamedDifference> differences = differences_of(inventory);
+  if (!differences.empty()) json["differences"] = array_of(differences, convert);
+  if (!inventory.unprobed.empty()) json["unprobed"] = array_of(inventory.unprobed, convert);
+  if (!inventory.places.empty()) json["places"] = inventory.places;
+  if (!inventory.notes.empty()) json["notes"] = inventory.notes;
+  return text_of(std::move(json), parts);
 }
 
 }  // namespace polyring

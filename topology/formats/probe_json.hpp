@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "topology/cluster.hpp"
+#include "topology/inventory.hpp"
 
 namespace polyring {
 
@@ -23,8 +24,17 @@ struct JsonPart {
 
 std::string probe_json(const Cluster& cluster, std::span<const JsonPart> parts);
 
+/// The same, and `hosts[].members[]{name, port_guids[]}` of each group of several hosts that are known one by
+/// one, `differences[]{hosts[], difference}` from the commonest kind of host, `unprobed[]{name, why}`,
+/// `places[]` and `notes[]`; each only where there is any. parse_inventory_json() reads back all but the
+/// differences, which follow from the rest.
+std::string probe_json(const Inventory& inventory);
+std::string probe_json(const Inventory& inventory, std::span<const JsonPart> parts);
+
 /// Throws a usage Error for text that is not JSON, JSON that is not a cluster of ours or of a newer version,
 /// and for a cluster that does not validate. `origin` names the text in errors.
 Cluster parse_probe_json(std::string_view text, std::string_view origin);
+/// As parse_probe_json().
+Inventory parse_inventory_json(std::string_view text, std::string_view origin);
 
 }  // namespace polyring

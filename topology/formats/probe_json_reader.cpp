@@ -94,6 +94,18 @@ void each(const Object& object, std::string_view key, Read read) {
   }
 }
 
+std::vector<std::string> optional_texts(const Object& object, std::string_view key) {
+  std::vector<std::string> texts;
+  const Json& array = value_of(object, key);
+  if (array.is_null()) return texts;
+  if (!array.is_array()) wrong(object, key, "an array of texts");
+  for (const Json& element : array) {
+    if (!element.is_string()) wrong(object, key, "an array of texts");
+    texts.push_back(element.get<std::string>());
+  }
+  return texts;
+}
+
 /// The value whose to_text() the file holds.
 template <typename Kind, std::size_t N>
 Kind kind_of(const Object& object, const std::array<Kind, N>& kinds) {
@@ -189,13 +201,7 @@ void read_notes(const Object& object, Machine& machine) {
       machine.sources.push_back({text(source, "name"), boolean(source, "read"), text(source, "detail")});
     });
   }
-  const Json& remarks = value_of(object, "remarks");
-  if (remarks.is_null()) return;
-  if (!remarks.is_array()) wrong(object, "remarks", "an array of texts");
-  for (const Json& remark : remarks) {
-    if (!remark.is_string()) wrong(object, "remarks", "an array of texts");
-    machine.remarks.push_back(remark.get<std::string>());
-  }
+  machine.remarks = optional_texts(object, "remarks");
 }
 
 HostGroup read_host(const Object& object) {
@@ -214,6 +220,19 @@ HostGroup read_host(const Object& object) {
   read_links(object, machine);
   read_notes(object, machine);
   return {std::move(machine), optional_integer(object, "count", 1)};
+}
+
+/// Who the hosts of the group are; a single host says so itself.
+std::vector<HostIdentity> read_members(const Object& object, const HostGroup& group) {
+  if (group.count == 1) return {identity_of(group.machine)};
+  std::vector<HostIdentity> members;
+  if (value_of(object, "members").is_null()) return members;
+  each(object, "members", [&](const Object& member) {
+    members.push_back({text(member, "name"), optional_texts(member, "port_guids")});
+  });
+  if (static_cast<int>(members.size()) != group.count)
+    wrong(object, "members", fmt::format("an array of the {} hosts", group.count));
+  return members;
 }
 
 Fabric read_fabric(const Object& object) {
@@ -245,7 +264,7 @@ void check_schema(const Json& json, std::string_view origin) {
 
 }  // namespace
 
-Cluster parse_probe_json(std::string_view text_of_file, std::string_view origin) {
+Inventory parse_inventory_json(std::string_view text_of_file, std::string_view origin) {
   const Json json = Json::parse(text_of_file, nullptr, false);
   if (json.is_discarded()) {
     usage_error("'{}' is not valid JSON, or is truncated; write it again with: polyring probe --format json",
@@ -253,13 +272,28 @@ Cluster parse_probe_json(std::string_view text_of_file, std::string_view origin)
   }
   check_schema(json, origin);
   const Object root{json, fmt::format("'{}'", origin)};
-  Cluster cluster;
+  Inventory inventory;
+  Cluster& cluster = inventory.cluster;
   cluster.name = text(root, "name");
-  each(root, "hosts", [&](const Object& host) { cluster.groups.push_back(read_host(host)); });
+  each(root, "hosts", [&](const Object& host) {
+    cluster.groups.push_back(read_host(host));
+    inventory.members.push_back(read_members(host, cluster.groups.back()));
+  });
   const Json& fabric = value_of(root, "fabric");
   if (fabric.is_object()) cluster.fabric = read_fabric({fabric, root.where + ".fabric"});
+  if (!value_of(root, "unprobed").is_null()) {
+    each(root, "unprobed", [&](const Object& host) {
+      inventory.unprobed.push_back({text(host, "name"), text(host, "why")});
+    });
+  }
+  inventory.places = optional_texts(root, "places");
+  inventory.notes = optional_texts(root, "notes");
   cluster.validate();
-  return cluster;
+  return inventory;
+}
+
+Cluster parse_probe_json(std::string_view text_of_file, std::string_view origin) {
+  return parse_inventory_json(text_of_file, origin).cluster;
 }
 
 }  // namespace polyring

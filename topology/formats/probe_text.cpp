@@ -179,10 +179,12 @@ std::string fabric_text(const Fabric& fabric) {
 
 }  // namespace
 
-std::string probe_text(const Cluster& cluster) {
+std::string probe_text(const Cluster& cluster) { return probe_text(cluster, cluster); }
+
+std::string probe_text(const Cluster& cluster, const Cluster& whole) {
   std::string out =
-      fmt::format("{}: {} host{}, {} rank{}\n", cluster.name, cluster.host_count(),
-                  cluster.host_count() == 1 ? "" : "s", cluster.ranks(), cluster.ranks() == 1 ? "" : "s");
+      fmt::format("{}: {} host{}, {} rank{}\n", whole.name, whole.host_count(),
+                  whole.host_count() == 1 ? "" : "s", whole.ranks(), whole.ranks() == 1 ? "" : "s");
   for (const HostGroup& group : cluster.groups) {
     const Machine& machine = group.machine;
     out += fmt::format("\nhost {}  {}{}\n", machine.name, or_unknown(machine.model),

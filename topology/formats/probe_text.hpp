@@ -11,5 +11,7 @@ namespace polyring {
 /// there; then the other links, the fabric, and the sources. Bandwidths are per direction; what is unknown is
 /// a `?`.
 std::string probe_text(const Cluster& cluster);
+/// The same of some hosts of a larger cluster, whose name and size the first line has.
+std::string probe_text(const Cluster& cluster, const Cluster& whole);
 
 }  // namespace polyring

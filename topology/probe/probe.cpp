@@ -139,6 +139,10 @@ std::string recorded_name(const std::filesystem::path& root) {
   return name.empty() ? "recorded" : name;
 }
 
+[[noreturn]] void unreadable(std::string_view origin) {
+  usage_error("'{}' is not a topology that hwloc can read; export it again with: lstopo FILE.xml", origin);
+}
+
 }  // namespace
 
 Machine probe_this_machine() {
@@ -180,25 +184,22 @@ Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
   return machine;
 }
 
-Machine parse_hwloc_xml(std::string_view xml, std::string_view origin) {
+Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   check_hwloc_xml(xml, origin);
-  const auto read = [text = std::string(xml)]() -> std::optional<Machine> {
-    const auto topology = probe::HwlocTopology::from_xml(text);
-    if (!topology) return std::nullopt;
-    return probe::machine_from(*topology, std::nullopt);
-  };
-  std::optional<Machine> found;
-  if (probe::survives(read, kMostSeconds)) found = read();
-  if (!found) {
-    usage_error("'{}' is not a topology that hwloc can read; export it again with: lstopo FILE.xml", origin);
-  }
-  Machine& machine = *found;
+  const auto topology = probe::HwlocTopology::from_xml(std::string(xml));
+  if (!topology) unreadable(origin);
+  Machine machine = probe::machine_from(*topology, std::nullopt);
   if (machine.name.empty()) machine.name = std::filesystem::path(origin).stem().string();
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},
                        {"PCIe: the speed when the file was made, which an idle device turns down", source}};
   machine.validate();
-  return std::move(machine);
+  return machine;
+}
+
+Machine parse_hwloc_xml(std::string_view xml, std::string_view origin) {
+  if (!probe::survives([&] { parse_untried_hwloc_xml(xml, origin); }, kMostSeconds)) unreadable(origin);
+  return parse_untried_hwloc_xml(xml, origin);
 }
 
 Machine import_hwloc_xml(const std::filesystem::path& path) {

@@ -1,0 +1,104 @@
+// Writes what ibnetdiscover would print of a small network, for tests.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace polyring::testing {
+
+class FabricBuilder {
+ public:
+  /// Nodes are named by their descriptions, and must have been added before they are joined.
+  FabricBuilder& add_switch(const std::string& name) { return add(name, 'S'); }
+  FabricBuilder& add_adapter(const std::string& name) { return add(name, 'H'); }
+
+  FabricBuilder& join(const std::string& a, int port_a, const std::string& b, int port_b,
+                      const std::string& rate = "4xNDR") {
+    port(a, port_a, b, port_b, rate);
+    port(b, port_b, a, port_a, rate);
+    return *this;
+  }
+
+  /// What one end says of a cable.
+  FabricBuilder& port(const std::string& own, int number, const std::string& peer, int peer_port,
+                      const std::string& rate = "4xNDR") {
+    const Node& at = nodes_[index_.at(own)];
+    const Node& other = nodes_[index_.at(peer)];
+    const std::string peer_id = fmt::format("\"{}\"[{}]", other.id(), peer_port);
+    const std::string line =
+        at.letter == 'S'
+            ? fmt::format("[{}]\t{}{}\t\t# \"{}\" lid 7 {}\n", number, peer_id,
+                          other.letter == 'S' ? "" : fmt::format("({}) ", other.guid(peer_port)), peer, rate)
+            : fmt::format("[{}]({}) \t{}\t\t# lid 3 lmc 0 \"{}\" lid 7 {}\n", number, at.guid(number),
+                          peer_id, peer, rate);
+    nodes_[index_.at(own)].ports += line;
+    return *this;
+  }
+
+  /// The GUID of an adapter's port.
+  std::string guid(const std::string& adapter, int port) const {
+    return nodes_[index_.at(adapter)].guid(port);
+  }
+
+  std::string text() const {
+    std::string out = "#\n# Topology file: generated on Sun Nov 22 00:00:00 2026\n#\n";
+    for (const char letter : {'S', 'H'}) {
+      for (const Node& node : nodes_) {
+        if (node.letter == letter) out += node.text();
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Node {
+    std::string name;
+    char letter;
+    std::size_t number;
+    std::string ports;
+
+    std::string id() const { return fmt::format("{}-{:016x}", letter, 0x2c9000000000000ull + 16 * number); }
+    std::string guid(int port) const {
+      return fmt::format("{:x}", 0x2c9000000000000ull + 16 * number + static_cast<unsigned>(port));
+    }
+    std::string text() const {
+      const std::string word = letter == 'S' ? "switch" : "ca";
+      return fmt::format(
+          "\nvendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x1\n{}guid=0x{}\n{}\t65 \"{}\"\t\t# \"{}\"{}\n{}", word,
+          guid(0), letter == 'S' ? "Switch" : "Ca", id(), name,
+          letter == 'S' ? " enhanced port 0 lid 9 lmc 0" : "", ports);
+    }
+  };
+
+  FabricBuilder& add(const std::string& name, char letter) {
+    index_[name] = nodes_.size();
+    nodes_.push_back({name, letter, nodes_.size() + 1, {}});
+    return *this;
+  }
+
+  std::vector<Node> nodes_;
+  std::map<std::string, std::size_t> index_;
+};
+
+/// Two spines above leaves of `hosts` hosts each, n0, n1, …, with one adapter, and `uplinks` to each spine.
+inline FabricBuilder fat_tree(int leaves, int hosts, int uplinks = 1) {
+  FabricBuilder fabric;
+  fabric.add_switch("spine0").add_switch("spine1");
+  for (int leaf = 0; leaf < leaves; ++leaf) {
+    const std::string name = fmt::format("leaf{}", leaf);
+    fabric.add_switch(name);
+    for (int i = 0; i < 2 * uplinks; ++i)
+      fabric.join(name, 33 + i, fmt::format("spine{}", i % 2), 1 + leaf * uplinks + i / 2);
+    for (int i = 0; i < hosts; ++i) {
+      const std::string adapter = fmt::format("n{} mlx5_0", leaf * hosts + i);
+      fabric.add_adapter(adapter).join(name, 1 + i, adapter, 1);
+    }
+  }
+  return fabric;
+}
+
+}  // namespace polyring::testing

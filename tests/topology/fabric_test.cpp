@@ -1,0 +1,398 @@
+// Networks as ibnetdiscover lists them: reading, damage, levels, leaves, rails, and placing hosts on them.
+#include "tests/topology/fabric_builder.hpp"
+#include "tests/topology/support.hpp"
+#include "topology/formats/fabric_text.hpp"
+#include "topology/formats/ibnetdiscover.hpp"
+#include "topology/placement.hpp"
+#include "topology/presets.hpp"
+#include "topology/text_file.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FabricBuilder;
+using testing::fat_tree;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::small_machine;
+using testing::usage_sentence;
+
+FabricMap parsed(const std::string& text) { return parse_ibnetdiscover(text, "net.out"); }
+FabricMap parsed(const FabricBuilder& fabric) { return parsed(fabric.text()); }
+
+std::vector<int> levels(const FabricMap& map) {
+  std::vector<int> levels;
+  for (const FabricSwitch& at : map.switches) levels.push_back(at.level);
+  return levels;
+}
+
+TEST(Guids, HaveOneForm) {
+  EXPECT_EQ(normal_guid("0xE09d730300156ff6"), "e09d730300156ff6");
+  EXPECT_EQ(normal_guid("ec0d:9a03:0049:a212"), "ec0d9a030049a212");
+  EXPECT_EQ(normal_guid("2c9000"), "00000000002c9000");
+  for (const char* none : {"", "0x", "0", "0000:0000:0000:0000", "xyz", "12345678901234567"})
+    EXPECT_EQ(normal_guid(none), "") << none;
+}
+
+TEST(Ibnetdiscover, ReadsNodesPortsAndRates) {
+  const FabricMap map = parsed(fat_tree(2, 3));
+  EXPECT_EQ(map.switches.size(), 4u);
+  EXPECT_EQ(map.adapters.size(), 6u);
+  EXPECT_EQ(map.links.size(), 10u);
+  EXPECT_THAT(map.remarks, IsEmpty());
+  EXPECT_THAT(levels(map), ElementsAre(2, 2, 1, 1));
+  EXPECT_EQ(map.adapters[4].host, "n4");
+  EXPECT_EQ(map.adapters[4].device, "mlx5_0");
+  EXPECT_THAT(map.adapters[4].port_guids, ElementsAre(normal_guid(fat_tree(2, 3).guid("n4 mlx5_0", 1))));
+  for (const FabricLink& link : map.links) EXPECT_EQ(link.bandwidth, gigabits_per_second(400)) << link.rate;
+}
+
+TEST(Ibnetdiscover, KnowsTheRatesThatLinuxKnows) {
+  const std::map<std::string, double> rates{{"1xSDR", 2.5},  {"4xSDR", 10},  {"4xDDR", 20},  {"4xQDR", 40},
+                                            {"4xFDR10", 40}, {"4xFDR", 56},  {"4xEDR", 100}, {"12xEDR", 300},
+                                            {"4xHDR", 200},  {"2xNDR", 200}, {"4xXDR", 800}, {"4x???", 0}};
+  for (const auto& [rate, gigabits] : rates) {
+    FabricBuilder fabric;
+    fabric.add_switch("s").add_adapter("n mlx5_0").join("s", 1, "n mlx5_0", 1, rate);
+    const FabricMap map = parsed(fabric);
+    ASSERT_EQ(map.links.size(), 1u);
+    EXPECT_DOUBLE_EQ(map.links[0].bandwidth.value, gigabits * 1e9 / 8) << rate;
+    EXPECT_EQ(map.remarks.size(), gigabits == 0 ? 1u : 0u);
+  }
+}
+
+TEST(Ibnetdiscover, ReadsWhatItsOtherOptionsPrint) {
+  const FabricMap map = parsed(
+      "Chassis 1 (guid 0x2c90000)\n\n# Spine Nodes\nvendid=0x8f1\nsysimgguid=0x5442\t\t# Chassis 1\r\n"
+      "switchguid=0x5442ba00003080(5442ba00003080)\t# ISR9024 line 1\n"
+      "Switch\t24 \"S-005442ba00003080\"\t\t# \"ISR9024 \"A\" Voltaire\" base port 0 lid 6 lmc 0\n"
+      "[22][ext 7]\t\"H-0008f10403961354\"[1](8f10403961355) \t\t# \"node3 HCA-1\" lid 4 4xSDR s=1 w=2 "
+      "v=4\n\n"
+      "Non-Chassis Nodes\n\ncaguid=0x8f10403961354\n"
+      "Ca\t2 \"H-0008f10403961354\"\t\t# \"node3 HCA-1\"\n"
+      "[1](8f10403961355) \t\"S-005442ba00003080\"[22][ext 7]\t\t# lid 4 lmc 0 \"ISR9024 \"A\" Voltaire\" "
+      "lid 6 4xSDR\n"
+      "rtguid=0x9\nRt\t2 \"R-0000000000000009\"\t\t# \"gateway\"\n");
+  EXPECT_THAT(map.remarks, IsEmpty());
+  ASSERT_EQ(map.links.size(), 1u);
+  EXPECT_EQ(map.links[0].rate, "4xSDR");
+  EXPECT_EQ(map.switches[0].name, "ISR9024 \"A\" Voltaire");
+  EXPECT_EQ(map.adapters[0].host, "node3");
+  EXPECT_EQ(map.adapters[1].kind, AdapterKind::router);
+}
+
+TEST(Ibnetdiscover, TellsHostsFromProducts) {
+  FabricBuilder fabric;
+  for (const char* name : {"n1 mlx5_0", "n2 HCA-12", "MT4129 ConnectX7   Mellanox Technologies",
+                           "MT4129 ConnectX7", "Mellanox Technologies Aggregation Node", "alone"})
+    fabric.add_adapter(name);
+  const FabricMap map = parsed(fabric);
+  std::vector<std::string> hosts;
+  for (const FabricAdapter& adapter : map.adapters) hosts.push_back(adapter.host);
+  EXPECT_THAT(hosts, ElementsAre("n1", "n2", "", "", "", ""));
+  EXPECT_EQ(map.adapters[4].kind, AdapterKind::aggregation);
+  fabric.add_switch("MF0;leaf-07:MQM9701/U1").add_switch("MF0;core:CS7520/L02/U2").add_switch("SX6036;x");
+  const FabricMap switches = parsed(fabric);
+  EXPECT_EQ(switches.switches[0].name, "leaf-07");
+  EXPECT_EQ(switches.switches[1].name, "core/L02/U2");
+  EXPECT_EQ(switches.switches[2].name, "SX6036;x");
+}
+
+TEST(Ibnetdiscover, RefusesWhatIsNotItsOutput) {
+  const std::string good = fat_tree(1, 1).text();
+  const std::map<std::string, std::string> broken{
+      {"", "names no switch"},
+      {"# only a comment\n", "names no switch"},
+      {"<html>\n", "line 1: this is none of ibnetdiscover's lines"},
+      {"[1]\t\"S-1\"[2]\n", "line 1: there is a port before the first node"},
+      {"Switch\t65\n", "line 1: a node has a number of ports"},
+      {"Switch\tx \"S-1\"\n", "line 1: a node has a number of ports"},
+      {"Switch\t65 \"S-xyz\"\n", "not followed by a GUID"},
+      {"Switch\t65 \"S-1\"\n[1]\t\"H-2\"\n", "line 2: a port has its number"},
+      {"Switch\t65 \"S-1\"\n[999999999999]\t\"H-2\"[1]\n", "line 2: a port has its number"},
+      {"Switch\t65 \"S-1\"\n[1\t\"H-2[1]\n", "line 2: a port has its number"},
+      {"Switch\t65 \"S-1\"\n[1]\t\"H-2\"[1]\n[1]\t\"H-3\"[1]\n",
+       "port 1 of this node is described for the second"},
+      {good + good, "is described for the second time"},
+  };
+  for (const auto& [text, naming] : broken)
+    EXPECT_THAT(usage_sentence([&, &text = text] { parsed(text); }), HasSubstr(naming)) << text;
+  std::string many;
+  for (int i = 1; i <= 49'153; ++i) many += fmt::format("Ca\t1 \"H-{:x}\"\n", i);
+  EXPECT_THAT(usage_sentence([&] { parsed(many); }), HasSubstr("line 49153: there are more nodes"));
+}
+
+TEST(Ibnetdiscover, LivesWithEndsThatDisagree) {
+  FabricBuilder fabric = fat_tree(2, 2);
+  fabric.add_adapter("n9 mlx5_0").port("leaf0", 20, "n9 mlx5_0", 1);
+  EXPECT_THAT(
+      parsed(fabric).remarks,
+      ElementsAre("1 port leads to a port that the file does not have; the link is counted, such as port "
+                  "20 of leaf0"));
+  EXPECT_EQ(parsed(fabric).links.size(), 9u);
+
+  fabric = fat_tree(2, 2);
+  fabric.port("leaf1", 20, "n0 mlx5_0", 1);  // which says that it hangs on leaf0
+  EXPECT_EQ(parsed(fabric).links.size(), 8u);
+  EXPECT_THAT(parsed(fabric).remarks, ElementsAre(HasSubstr("port 20 of leaf1")));
+
+  // Cut off in the middle, and at any place: read, or refused with a sentence.
+  const std::string whole = fat_tree(2, 2).text();
+  const FabricMap half = parsed(whole.substr(0, whole.find("Ca\t65")));
+  EXPECT_THAT(half.remarks, ::testing::Contains(HasSubstr("is it complete?")));
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    try {
+      fabric_text(parsed(whole.substr(0, size)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+    }
+  }
+}
+
+TEST(Fabric, ThreeLevelsAreFound) {
+  FabricBuilder fabric = fat_tree(2, 2);
+  fabric.add_switch("core").join("spine0", 60, "core", 1).join("spine1", 60, "core", 2);
+  const FabricMap map = parsed(fabric);
+  EXPECT_THAT(levels(map), ElementsAre(2, 2, 1, 1, 3));
+  EXPECT_THAT(map.remarks, IsEmpty());
+}
+
+TEST(Fabric, AnAdapterOnASpineMakesItNoLeaf) {
+  FabricBuilder fabric = fat_tree(6, 2);
+  fabric.add_adapter("manager mlx5_0").join("spine1", 60, "manager mlx5_0", 1);
+  const FabricMap map = parsed(fabric);
+  EXPECT_THAT(levels(map), ElementsAre(2, 2, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(map.remarks, ElementsAre("spine1 is of level 2, and yet 1 adapter hangs on it"));
+  EXPECT_EQ(leaves_of(map)[0].uplinks, 2);
+}
+
+TEST(Fabric, SaysWhenItIsNoFatTree) {
+  FabricBuilder ring;
+  for (int i = 0; i < 4; ++i) {
+    ring.add_switch(fmt::format("s{}", i));
+    for (int host = 0; host < 2; ++host) {
+      const std::string adapter = fmt::format("n{} mlx5_0", 2 * i + host);
+      ring.add_adapter(adapter).join(fmt::format("s{}", i), 1 + host, adapter, 1);
+    }
+  }
+  for (int i = 0; i < 4; ++i) ring.join(fmt::format("s{}", i), 10, fmt::format("s{}", (i + 1) % 4), 11);
+  ring.add_switch("nowhere");
+  const FabricMap map = parsed(ring);
+  EXPECT_THAT(levels(map), ElementsAre(1, 1, 1, 1, 0));
+  EXPECT_THAT(map.remarks, ElementsAre(HasSubstr("not a fat tree: 4 links join two switches of one level"),
+                                       "1 switch has no way to a host"));
+}
+
+/// Two units of 4 hosts with two adapters each, on a leaf for each rail; n7's cables are crossed.
+FabricBuilder rails() {
+  FabricBuilder fabric;
+  fabric.add_switch("spine");
+  for (const char* leaf : {"a0", "a1", "b0", "b1"}) fabric.add_switch(leaf);
+  int port = 1;
+  for (const char* leaf : {"a0", "a1", "b0", "b1"}) {
+    for (int i = 0; i < 3; ++i) fabric.join(leaf, 40 + i, "spine", port++);
+  }
+  for (int host = 0; host < 8; ++host) {
+    for (int rail = 0; rail < 2; ++rail) {
+      const std::string adapter = fmt::format("n{} mlx5_{}", host, rail);
+      const int leaf_rail = host == 7 ? 1 - rail : rail;
+      fabric.add_adapter(adapter).join(fmt::format("{}{}", host % 2 == 0 ? 'a' : 'b', leaf_rail), 1 + host,
+                                       adapter, 1);
+    }
+  }
+  return fabric;
+}
+
+TEST(Fabric, LeavesThatShareTheirHostsAreOneNeighbourhood) {
+  const FabricMap map = parsed(rails());
+  const std::vector<Leaf> leaves = leaves_of(map);
+  const std::vector<Neighbourhood> near = neighbourhoods_of(map, leaves);
+  ASSERT_EQ(near.size(), 2u);
+  EXPECT_THAT(near[0].leaves, ElementsAre(0, 1));
+  EXPECT_THAT(near[0].hosts, ElementsAre("n0", "n2", "n4", "n6"));
+  EXPECT_THAT(near[1].hosts, ElementsAre("n1", "n3", "n5", "n7"));
+  EXPECT_DOUBLE_EQ(near[0].up.gigabytes_per_second(), 6 * 50);
+  const std::string text = fabric_text(map);
+  EXPECT_THAT(text, HasSubstr("n7's mlx5_1 hangs on b0, where others have mlx5_0"));
+  EXPECT_THAT(text, HasSubstr("4   3       1.33  4 leaves: a0, a1, b0 and b1"));
+  EXPECT_THAT(text, HasSubstr("4 named hosts on a0 and a1, 300 GB/s up"));
+}
+
+TEST(Fabric, ALeafThatUnitsShareJoinsThemNot) {
+  FabricBuilder fabric = rails();
+  fabric.add_switch("storage").join("storage", 40, "spine", 50);
+  for (int host = 0; host < 8; ++host) {
+    const std::string adapter = fmt::format("n{} mlx5_2", host);
+    fabric.add_adapter(adapter).join("storage", 1 + host, adapter, 1);
+  }
+  const FabricMap map = parsed(fabric);
+  const auto near = neighbourhoods_of(map, leaves_of(map));
+  ASSERT_EQ(near.size(), 3u);
+  EXPECT_EQ(near[0].hosts.size(), 4u);
+  EXPECT_THAT(near[2].hosts, IsEmpty());
+}
+
+TEST(Fabric, SlowLinksAreNamed) {
+  FabricBuilder fabric = fat_tree(3, 4);
+  fabric.add_adapter("slow mlx5_0").join("leaf2", 20, "slow mlx5_0", 1, "1xNDR");
+  EXPECT_THAT(fabric_text(parsed(fabric)),
+              HasSubstr("the link from slow mlx5_0 port 1 to leaf2 port 20 runs at 1xNDR "
+                        "(12.5 GB/s), its like at 50.0 GB/s"));
+  EXPECT_THAT(fabric_text(parsed(fat_tree(3, 4))), Not(HasSubstr("look at")));
+}
+
+// --- placing hosts
+
+Inventory hosts(const std::vector<std::string>& names) {
+  std::vector<Inventory> parts;
+  for (const std::string& name : names) {
+    Machine machine = small_machine();
+    machine.name = name;
+    parts.push_back(inventory_of(std::move(machine)));
+  }
+  return merged(std::move(parts));
+}
+
+std::vector<std::string> order(const Inventory& inventory) {
+  std::vector<std::string> names;
+  for (const auto& members : inventory.members) {
+    for (const HostIdentity& host : members) names.push_back(host.name);
+  }
+  return names;
+}
+
+TEST(Placement, PutsHostsOfALeafTogether) {
+  const Inventory all = placed(hosts({"n0", "n4", "n1", "n5.example.org"}), parsed(fat_tree(3, 4, 2)));
+  EXPECT_THAT(order(all), ElementsAre("n0", "n1", "n4", "n5.example.org"));
+  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
+  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.gigabytes_per_second(), 4 * 50);
+  EXPECT_THAT(all.places, ElementsAre("leaf0: n0 and n1", "leaf1: n4 and n5.example.org"));
+  EXPECT_THAT(all.notes, ElementsAre("hosts are in the order of their leaf switches"));
+  EXPECT_THAT(all.cluster.fabric.citations[0].source, HasSubstr("net.out"));
+  EXPECT_EQ(all.cluster.groups.size(), 1u);
+}
+
+TEST(Placement, FindsHostsByGuidFirst) {
+  const FabricBuilder fabric = fat_tree(2, 2);
+  std::vector<Inventory> parts;
+  for (const char* name : {"n0", "n1"}) {
+    Machine machine = small_machine();
+    machine.name = name;
+    // The cables are others than the names say.
+    machine.nics[0].ports[0].guid =
+        "0x" + fabric.guid(name == std::string("n0") ? "n3 mlx5_0" : "n1 mlx5_0", 1);
+    parts.push_back(inventory_of(std::move(machine)));
+  }
+  const Inventory all = placed(merged(std::move(parts)), parsed(fabric));
+  EXPECT_THAT(all.places, ElementsAre("leaf1: n0", "leaf0: n1"));
+}
+
+TEST(Placement, OfAFullLeafComesBeforeOneThatIsNot) {
+  const Inventory all = placed(hosts({"n0", "n2", "n3", "n4", "n5"}), parsed(fat_tree(3, 2)));
+  EXPECT_THAT(order(all), ElementsAre("n2", "n3", "n4", "n5", "n0"));
+  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
+  for (const std::string& note : all.notes) EXPECT_THAT(note, Not(HasSubstr("leaves hold")));
+}
+
+TEST(Placement, SaysWhatItCannotExpress) {
+  const Inventory all = placed(hosts({"n0", "n1", "n2", "n4", "n5", "n8", "ghost"}), parsed(fat_tree(3, 4)));
+  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
+  EXPECT_THAT(all.notes, ElementsAre(HasSubstr("leaves hold 1 to 3 of these hosts; plans take 2 for each"),
+                                     HasSubstr("not in 'net.out': ghost")));
+  EXPECT_EQ(order(all).back(), "ghost");
+}
+
+TEST(Placement, HostsOfOneLeafGrowAsItsOthers) {
+  const Inventory all = placed(hosts({"n1"}), parsed(fat_tree(2, 4)));
+  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 4);
+}
+
+TEST(Placement, OnOneSwitchNothingIsFar) {
+  FabricBuilder fabric;
+  fabric.add_switch("s").add_adapter("n0 mlx5_0").join("s", 1, "n0 mlx5_0", 1);
+  EXPECT_EQ(placed(hosts({"n0"}), parsed(fabric)).cluster.fabric.hosts_per_leaf, 0);
+}
+
+TEST(Placement, GivesUnknownRatesThoseOfTheLinks) {
+  Machine machine = small_machine();
+  machine.name = "n0";
+  machine.nics[0].ports[0].bandwidth = {};
+  const Inventory all = placed(inventory_of(machine), parsed(fat_tree(2, 2)));
+  EXPECT_EQ(all.cluster.host(0).nics[0].bandwidth(), gigabits_per_second(400));
+  EXPECT_THAT(all.cluster.host(0).citations.back().fact, HasSubstr("rates of InfiniBand"));
+  const Inventory known = placed(hosts({"n0"}), parsed(fat_tree(2, 2)));
+  EXPECT_EQ(known.cluster.host(0).nics[0].bandwidth(), gigabytes_per_second(12));
+}
+
+TEST(Placement, RefusesHostsThatItCannotFind) {
+  EXPECT_THAT(usage_sentence([] {
+                placed(hosts({"x1", "x2"}), parsed(fat_tree(1, 1)));
+              }),
+              HasSubstr("none of the hosts (x1 and x2) is in 'net.out'"));
+  EXPECT_THAT(usage_sentence([] { placed(inventory_of(preset("minsky", 3)), parsed(fat_tree(1, 1))); }),
+              HasSubstr("'minsky' stands for 3 hosts without names"));
+}
+
+TEST(Placement, OfRailsCountsTheirLeavesAsOne) {
+  const Inventory all = placed(hosts({"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}), parsed(rails()));
+  EXPECT_THAT(all.places, ElementsAre("a0 and a1: n0, n2, n4 and n6", "b0 and b1: n1, n3, n5 and n7"));
+  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 4);
+  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.gigabytes_per_second(), 300);
+  EXPECT_THAT(all.notes, ::testing::Contains(HasSubstr("(rails)")));
+}
+
+// --- a real one; numbers by grep and awk
+
+FabricMap real_fabric() {
+  const auto file = testing::topologies() / "fabric/topograph-ibnetdiscover-example.out";
+  return parse_ibnetdiscover(read_text_file(file), file.string());
+}
+
+TEST(RealFabric, HasItsSwitchesAdaptersAndLevels) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  const FabricMap map = real_fabric();
+  EXPECT_EQ(map.switches.size(), 40u);
+  EXPECT_EQ(map.adapters.size(), 582u);
+  EXPECT_EQ(std::ranges::count(map.adapters, AdapterKind::aggregation, &FabricAdapter::kind), 40);
+  int leaves = 0;
+  for (const FabricSwitch& at : map.switches) {
+    const bool is_spine = at.name.find("IBSPINE") != std::string::npos;
+    EXPECT_EQ(at.level, is_spine ? 2 : 1) << at.name;
+    leaves += is_spine ? 0 : 1;
+  }
+  EXPECT_EQ(leaves, 31);
+  // 582 adapters with one port each, and 532 cables between leaves and spines.
+  EXPECT_EQ(map.links.size(), 582u + 532u);
+  for (const FabricLink& link : map.links) EXPECT_EQ(link.rate, "4xNDR");
+}
+
+TEST(RealFabric, HasItsLeavesAndRails) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  const FabricMap map = real_fabric();
+  const std::vector<Leaf> leaves = leaves_of(map);
+  const auto leaf = [&](std::string_view name) {
+    return *std::ranges::find_if(leaves, [&](const Leaf& at) {
+      return map.switches[static_cast<std::size_t>(at.switch_index)].name == name;
+    });
+  };
+  const Leaf first = leaf("A09-P1-IBLEAF-01-02");
+  EXPECT_EQ(first.adapters.size(), 16u);
+  EXPECT_EQ(first.uplinks, 14);
+  EXPECT_DOUBLE_EQ(first.down.gigabytes_per_second(), 16 * 50);
+  EXPECT_DOUBLE_EQ(first.up.gigabytes_per_second(), 14 * 50);
+  const Leaf crossed = leaf("B09-P1-IBLEAF-03-08");
+  EXPECT_EQ(crossed.adapters.size(), 19u);
+  EXPECT_EQ(crossed.uplinks, 18);
+  // Eight units of four rails each, but for the leaf 03-01 that is not there.
+  const std::vector<Neighbourhood> near = neighbourhoods_of(map, leaves);
+  ASSERT_EQ(near.size(), 8u);
+  std::vector<std::size_t> sizes;
+  for (const Neighbourhood& of : near) sizes.push_back(of.leaves.size());
+  EXPECT_EQ(std::ranges::count(sizes, 4u), 7);
+  EXPECT_EQ(std::ranges::count(sizes, 3u), 1);
+}
+
+}  // namespace
+}  // namespace polyring

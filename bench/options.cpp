@@ -4,14 +4,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
 
 #include "collectives/catalogue.hpp"
 #include "simulation/in_network.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
-#include "topology/formats/read_cluster.hpp"
+#include "topology/formats/ibnetdiscover.hpp"
+#include "topology/formats/read_inventory.hpp"
+#include "topology/placement.hpp"
 #include "topology/presets.hpp"
 #include "topology/probe.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 
@@ -22,31 +28,47 @@ void MachineOptions::add_to(CLI::App& app) {
   auto* machine =
       app.add_option("--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
   auto* from =
-      app.add_option("--from", file,
-                     "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`; without "
-                     "either, this machine")
+      app.add_option(
+             "--from", files,
+             "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`, one file or one "
+             "for each host; without "
+             "either, this machine")
           ->type_name("FILE")
           ->excludes(machine);
   app.add_option("--sysfs", sysfs, "A copy of another machine's /sys")
       ->type_name("DIR")
       ->excludes(machine)
       ->excludes(from);
+  app.add_option("--fabric", fabric, "Output of ibnetdiscover: places the hosts on their leaf switches")
+      ->type_name("FILE")
+      ->excludes(machine);
   app.add_option("--rails", rails, "Use only the first N NICs of each host")->type_name("N");
 }
 
-Cluster MachineOptions::load() const {
-  Cluster cluster = !preset.empty()  ? polyring::preset(preset, 1)
-                    : !file.empty()  ? read_cluster(file)
-                    : !sysfs.empty() ? cluster_of(probe_recorded_sysfs(sysfs), 1)
-                                     : cluster_of(probe_this_machine(), 1);
+Inventory MachineOptions::inventory() const {
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  return on_fabric(!preset.empty()  ? inventory_of(polyring::preset(preset, 1))
+                   : !files.empty() ? read_inventory(paths)
+                   : !sysfs.empty() ? inventory_of(probe_recorded_sysfs(sysfs))
+                                    : inventory_of(probe_this_machine()));
+}
+
+Inventory MachineOptions::on_fabric(Inventory hosts) const {
+  if (!fabric.empty()) hosts = placed(hosts, parse_ibnetdiscover(read_text_file(fabric), fabric));
   if (rails) {
-    for (HostGroup& group : cluster.groups) group.machine = with_rails(group.machine, *rails);
+    for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
   }
-  return cluster;
+  return hosts;
+}
+
+Cluster MachineOptions::load() const {
+  Inventory hosts = inventory();
+  for (const std::string& note : hosts.notes) fmt::print(stderr, "polyring: {}\n", note);
+  return std::move(hosts.cluster);
 }
 
 std::string MachineOptions::name(const Cluster& cluster) const {
-  return preset.empty() ? cluster.host(0).name : preset;
+  return preset.empty() ? cluster.name : preset;
 }
 
 bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }

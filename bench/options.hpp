@@ -8,22 +8,28 @@
 
 #include "collectives/element.hpp"
 #include "collectives/plan.hpp"
-#include "topology/cluster.hpp"
+#include "topology/inventory.hpp"
 
 namespace polyring {
 
-/// Which machine: --machine PRESET, --from FILE, --sysfs DIR, or this one.
+/// Which hosts: --machine PRESET, --from FILE…, --sysfs DIR, or this one; and the fabric between them.
 struct MachineOptions {
   std::string preset;
-  std::string file;
+  std::vector<std::string> files;
   std::string sysfs;         // a copy of another machine's
+  std::string fabric;        // empty: as the preset or the file has it
   std::optional<int> rails;  // nothing: all
 
   void add_to(CLI::App& app);
-  /// The hosts that the options describe, at their own size. Throws a usage Error as preset() and
-  /// read_cluster() do.
+  bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }
+  /// The hosts that the options describe, at their own size. Throws a usage Error as preset(),
+  /// read_inventory() and placed() do.
+  Inventory inventory() const;
+  /// These hosts on the fabric that the options name, with the rails that they ask for.
+  Inventory on_fabric(Inventory hosts) const;
+  /// The same without who the hosts are; what there is to note is printed on standard error.
   Cluster load() const;
-  /// The preset's name, or the machine's.
+  /// The preset's name, or the cluster's.
   std::string name(const Cluster& cluster) const;
 };
 

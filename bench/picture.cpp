@@ -21,7 +21,8 @@ std::string today() {
 /// Where the hosts were read.
 std::string source_of(const MachineOptions& options, const Cluster& cluster) {
   if (!options.preset.empty()) return fmt::format("preset {}", options.preset);
-  if (!options.file.empty()) return fmt::format("read from {}", options.file);
+  if (options.files.size() == 1) return fmt::format("read from {}", options.files.front());
+  if (!options.files.empty()) return fmt::format("read from {} files", options.files.size());
   if (!options.sysfs.empty()) return fmt::format("read from {}, a copy of /sys", options.sysfs);
   return fmt::format("probed on {}, {}", cluster.host(0).name, today());
 }

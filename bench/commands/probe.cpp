@@ -1,21 +1,30 @@
-// polyring probe: what this machine, a file or a preset is.
+// polyring probe: what this machine, all hosts of a job, some files or a preset are.
+#include "topology/probe.hpp"
+
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
+#include <utility>
 
+#include "bench/collective.hpp"
 #include "bench/command.hpp"
 #include "bench/expected.hpp"
+#include "bench/gather_probes.hpp"
 #include "bench/options.hpp"
 #include "bench/picture.hpp"
 #include "reports/picture.hpp"
 #include "topology/error.hpp"
+#include "topology/formats/fabric_text.hpp"
+#include "topology/formats/ibnetdiscover.hpp"
+#include "topology/formats/inventory_text.hpp"
 #include "topology/formats/probe_dot.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_matrix.hpp"
 #include "topology/formats/probe_paths.hpp"
-#include "topology/formats/probe_text.hpp"
 #include "topology/formats/write_nccl_xml.hpp"
 #include "topology/resize.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -27,46 +36,91 @@ struct ProbeOptions {
   bool expect = false;
   int hosts = 0;  // 0: those of the machine
   int gpus = 0;
+  std::string timeout = "60";
 };
 
 /// The hosts asked for, all like the machine's.
-Cluster load(const ProbeOptions& options) {
-  Cluster cluster = options.machine.load();
-  if (options.hosts == 0 && options.gpus == 0) return cluster;
+Inventory resized(Inventory hosts, const ProbeOptions& options) {
+  const Cluster& cluster = hosts.cluster;
+  if (options.hosts == 0 && options.gpus == 0) return hosts;
   if (cluster.groups.size() > 1) {
     usage_error("the hosts of '{}' differ, so more like them are undefined; leave --hosts and --gpus out",
                 cluster.name);
   }
-  return with_ranks(cluster, options.gpus > 0 ? options.gpus : options.hosts * cluster.host(0).ranks());
+  return inventory_of(
+      with_ranks(cluster, options.gpus > 0 ? options.gpus : options.hosts * cluster.host(0).ranks()));
 }
 
-ExitCode probe(const ProbeOptions& options) {
-  if (!options.picture.empty()) check_picture(options.picture);
-  const Cluster cluster = load(options);
+void print(const Inventory& all, const ProbeOptions& options) {
+  const Inventory hosts = resized(all, options);
+  const Cluster& cluster = hosts.cluster;
   if (!options.picture.empty()) {
-    draw_hosts(options.machine, cluster, options.picture);
-    return ExitCode::ok;
+    draw_hosts(options.machine, pictured(hosts), options.picture);
+    return;
   }
-  const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
+  const auto expectation = [&] {
+    return options.expect ? expected(cluster) : expected_bounds(by_kind(cluster));
+  };
   if (options.format == "json") {
     const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}, {"expected", to_json(expectation())}};
-    fmt::print("{}\n", probe_json(cluster, parts));
-    return ExitCode::ok;
+    fmt::print("{}\n", probe_json(hosts, parts));
+    return;
   }
   if (options.format == "dot" || options.format == "nccl-xml") {
     if (options.expect)
       usage_error("--expect adds a table, for which {} has no place; leave it out", options.format);
-    fmt::print("{}", options.format == "dot" ? probe_dot(cluster) : write_nccl_xml(cluster));
-    return ExitCode::ok;
+    fmt::print("{}", options.format == "dot" ? probe_dot(pictured(hosts)) : write_nccl_xml(cluster));
+    return;
   }
   if (options.format == "matrix") {
-    fmt::print("{}", probe_matrix(cluster));
+    fmt::print("{}", probe_matrix(pictured(hosts)));
   } else if (options.format == "paths") {
-    fmt::print("{}", probe_paths(cluster));
+    fmt::print("{}", probe_paths(pictured(hosts)));
   } else {
-    fmt::print("{}", probe_text(cluster));
+    fmt::print("{}", inventory_text(hosts));
   }
   if (options.expect || options.format == "text") fmt::print("\n{}", to_text(expectation()));
+}
+
+/// The fabric alone, where no hosts are known.
+ExitCode show_fabric(const ProbeOptions& options) {
+  if (options.format != "text")
+    usage_error("--format {} is for hosts; give --from as well, or leave it out", options.format);
+  const std::string& file = options.machine.fabric;
+  fmt::print("{}", fabric_text(parse_ibnetdiscover(read_text_file(file), file)));
+  return ExitCode::ok;
+}
+
+/// One probe on each host of the job; rank 0 prints.
+ExitCode probe_job(const ProbeOptions& options) {
+  const Seconds limit = parse_timeout(options.timeout);
+  return run_collectively([&](MpiWorld& world) {
+    on_root(world, [&] {
+      if (!options.picture.empty()) check_picture(options.picture);
+    });
+    // The others wait for the slowest probe, and then for what has to travel.
+    constexpr Seconds kToGather{30};
+    world.set_timeout(limit + kToGather);
+    Inventory hosts = gather_probes(world, probe_this_machine, limit);
+    bool all_probed = true;
+    on_root(world, [&] {
+      all_probed = hosts.unprobed.empty();
+      for (const UnprobedHost& host : hosts.unprobed)
+        fmt::print(stderr, "polyring: {} could not be probed: {}\n", host.name, host.why);
+      if (!hosts.cluster.groups.empty()) print(options.machine.on_fabric(std::move(hosts)), options);
+    });
+    return all_probed ? ExitCode::ok : ExitCode::not_available;
+  });
+}
+
+ExitCode probe(const ProbeOptions& options) {
+  const bool whole_job = options.machine.is_live() && launched_by_mpi();
+  if (!whole_job && launched_rank() != 0) return ExitCode::ok;
+  if (whole_job) return probe_job(options);
+  if (!options.picture.empty()) check_picture(options.picture);
+  parse_timeout(options.timeout);
+  if (options.machine.is_live() && !options.machine.fabric.empty()) return show_fabric(options);
+  print(options.machine.inventory(), options);
   return ExitCode::ok;
 }
 
@@ -74,10 +128,13 @@ ExitCode probe(const ProbeOptions& options) {
 
 void add_probe(CommandLine& line) {
   auto options = std::make_shared<ProbeOptions>();
-  CLI::App& app = add_subcommand(line, "probe", "Show GPUs, NICs, and the links between them",
-                                 "polyring probe --machine minsky --format matrix\n"
-                                 "  polyring probe --machine minsky --expect --hosts 64",
-                                 [options] { return probe(*options); });
+  CLI::App& app = add_subcommand(
+      line, "probe", "Show GPUs, NICs, and the links between them; under mpirun, of all hosts",
+      "polyring probe --machine minsky --format matrix\n"
+      "  polyring probe --machine minsky --expect --hosts 64\n"
+      "  mpirun -np 16 --map-by node polyring probe --fabric ibnetdiscover.out --format json\n"
+      "  polyring probe --from node*.json",
+      [options] { return probe(*options); }, true);
   options->machine.add_to(app);
   auto* format = app.add_option("--format", options->format,
                                 "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
@@ -98,6 +155,9 @@ void add_probe(CommandLine& line) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24))
       ->excludes(hosts);
+  app.add_option("-T,--timeout", options->timeout, "Of the probe of one host under mpirun")
+      ->capture_default_str()
+      ->type_name("TIME");
 }
 
 }  // namespace polyring

@@ -381,8 +381,9 @@ void add_scale(CommandLine& line) {
                               "those; may be repeated")
                    ->allow_extra_args(false)
                    ->type_name("FILE");
-  for (const char* of_run : {"--machine", "--from", "--rails", "--model", "--batch", "--compute-ms", "--gpu",
-                             "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
+  for (const char* of_run :
+       {"--machine", "--from", "--fabric", "--rails", "--model", "--batch", "--compute-ms", "--gpu",
+        "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
     runs->excludes(app.get_option(of_run));
   }
   app.add_option("--calibration", options->calibration,
@@ -393,8 +394,8 @@ void add_scale(CommandLine& line) {
                    "Every published result beside the model, for each combination of what was not "
                    "published: rails, overlap, batch");
   for (const char* own :
-       {"--machine", "--from", "--rails", "--model", "--batch", "--algorithm", "--gpus", "--scaling",
-        "--global-batch", "--bucket", "--overlap", "--from-run", "--calibration"}) {
+       {"--machine", "--from", "--fabric", "--rails", "--model", "--batch", "--algorithm", "--gpus",
+        "--scaling", "--global-batch", "--bucket", "--overlap", "--from-run", "--calibration"}) {
     published->excludes(app.get_option(own));
   }
   app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");

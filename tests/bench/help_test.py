@@ -5,15 +5,15 @@ import re
 from program import SUBCOMMANDS, ProgramTest, main
 
 OPTIONS = {
-    "probe": "--machine --from --sysfs --rails --format --picture --expect --hosts --gpus",
-    "plan": "--machine --from --sysfs --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size "
+    "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
+    "plan": "--machine --from --sysfs --fabric --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --datatype --ranks --size "
     "--calibration",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns --lanes --chunk --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --datatype --op --bucket --no-overlap --iters --timeout --output_file",
-    "scale": "--explain --published --machine --from --sysfs --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
+    "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --datatype --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output",
@@ -23,7 +23,7 @@ OPTIONS = {
     "--rankfile --timeout --no-trial --dry-run",
 }
 # As nccl-tests has them.
-LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
+LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
 
 
 class Help(ProgramTest):

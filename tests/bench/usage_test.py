@@ -99,7 +99,10 @@ class Usage(ProgramTest):
             self.refused(*words, "--sysfs", "missing", naming="missing")
             for rails in ("0", "-1", "3", "x"):
                 self.refused(*words, *MINSKY, "--rails", rails, naming="rails")
+            self.refused(*words, *MINSKY, "--fabric", "x", naming="--fabric")
         self.refused("probe", "--format", "nonsense", naming="nonsense")
+        for timeout in ("0", "-1", "x"):
+            self.refused("probe", *MINSKY, "--timeout", timeout, naming="--timeout")
 
     def test_files_of_machines(self):
         whole = HWLOC + '<topology version="2.0">\n  <object type="Machine" os_index="0"/>\n</topology>\n'

@@ -166,6 +166,27 @@ class Emulate(unittest.TestCase):
         self.assertTrue(any("2 hosts x 2 ranks at 200mbit" in note for note in result["notes"]), result["notes"])
         self.assertEqual([place["host"] for place in result["placement"]], ["node0", "node0", "node1", "node1"])
 
+    def probe(self, nodes, script):
+        """Exit code, standard output and error of probe, two ranks on a host, after a line of the shell on each."""
+        return self.run_job(shape(nodes, 2), "sh", "-c", f"{script}; exec {PROGRAM} probe --format json")
+
+    def test_probe_finds_each_host_once(self):
+        code, output, errors = self.probe(3, "true")
+        self.assertEqual(code, 0, output + errors)
+        groups = json.loads(output)["hosts"]
+        self.assertEqual([host["name"] for group in groups for host in group["members"]], ["node0", "node1", "node2"])
+
+    def test_probe_names_hosts_that_differ_or_fail(self):
+        xml = ROOT / "tests/topology/fixtures/two_sockets.v2.xml"
+        script = f"""case $(hostname) in
+          node1) export HWLOC_COMPONENTS=stop ;; *) export HWLOC_XMLFILE={xml} ;; esac"""
+        code, output, errors = self.probe(3, script)
+        self.assertEqual(code, NOT_AVAILABLE, output + errors)
+        self.assertRegex(errors, r"(?m)^polyring: node1 could not be probed: hwloc")
+        cluster = json.loads(output[output.index("{") : output.rindex("}") + 1])
+        self.assertEqual([group["count"] for group in cluster["hosts"]], [2])
+        self.assertEqual([host["name"] for host in cluster["unprobed"]], ["node1"])
+
     def test_no_allreduce_finds_a_way_past_the_wire(self):
         # All hosts' memory is this machine's: an MPI that copies straight from it would beat the bound.
         result = self.allreduce(shape(2, 1), "-b", "4M", "-e", "4M", "-n", "3", "--algorithm", "ring,mpi")

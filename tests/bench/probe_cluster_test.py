@@ -1,0 +1,128 @@
+"""probe, plan and scale of several hosts from their files, and of a fabric from ibnetdiscover's output."""
+
+import json
+import os
+import unittest
+from pathlib import Path
+
+from hosts import fabric, host_xml
+from program import ProgramTest, main
+
+TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
+
+
+class ProbeCluster(ProgramTest):
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def hosts(self, *names):
+        return [self.write(f"{name}.xml", host_xml(name)) for name in names]
+
+    def known_host(self, name, change=lambda host: None):
+        """JSON of a preset's host under another name."""
+        cluster = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
+        cluster["name"] = cluster["hosts"][0]["name"] = name
+        change(cluster["hosts"][0])
+        return self.write(f"{name}.json", json.dumps(cluster))
+
+    def test_alike_hosts_are_one_group(self):
+        files = self.hosts("node0", "node1", "node2")
+        text = self.succeed("probe", "--from", *files)
+        self.assertIn("node0 and 2 more: 3 hosts", text)
+        self.assertIn("hosts\n  3 alike: node0, node1 and node2\n", text)
+        cluster = json.loads(self.succeed("probe", "--format", "json", "--from", *files))
+        self.assertEqual([group["count"] for group in cluster["hosts"]], [3])
+        self.assertEqual([host["name"] for host in cluster["hosts"][0]["members"]], ["node0", "node1", "node2"])
+        self.write("all.json", json.dumps(cluster))
+        self.assertEqual(json.loads(self.succeed("probe", "--format", "json", "--from", "all.json")), cluster)
+        self.assertIn("node0, 3 alike", self.succeed("probe", "--format", "matrix", "--from", *files))
+
+    def test_differences_are_named(self):
+        def down(host):
+            host["nics"][1]["ports"][0]["up"] = False
+
+        def slower(host):
+            link = next(link for link in host["links"] if link["kind"] == "nvlink")
+            link["GBps"] -= 20
+
+        files = [self.known_host("node1"), self.known_host("node2"), self.known_host("node3", down),
+                 self.known_host("node4", slower), self.known_host("node5", down)]  # fmt: skip
+        text = self.succeed("probe", "--from", *files)
+        self.assertIn("  2 alike: node1 and node2\n", text)
+        self.assertRegex(text, r"\n  on node3 and node5 \w+ is down\n")
+        self.assertRegex(text, r"\n  node4 has one NVLink less between \w+ and \w+ \(20\.0 GB/s, not 40\.0 GB/s\)\n")
+        self.assertEqual(text.count("\nhost "), 1)
+        found = json.loads(self.succeed("probe", "--format", "json", "--from", *files))
+        self.assertEqual([group["count"] for group in found["hosts"]], [2, 1, 1, 1])
+        self.assertEqual([of["hosts"] for of in found["differences"]], [["node3", "node5"], ["node4"]])
+
+    def test_plan_and_scale_take_the_same_files(self):
+        files = [self.known_host(f"node{i}") for i in range(4)]
+        self.assertIn("16 ranks on 4 hosts", self.succeed("plan", "--from", *files))
+        self.assertTrue(self.succeed("scale", "--from", *files, "--gpus", "4,16"))
+
+    def test_one_bad_file_is_named(self):
+        files = self.hosts("node0", "node1")
+        self.write("bad.xml", "GPU0 GPU1\n")
+        for words in (("probe",), ("plan",), ("scale",)):
+            self.refused(*words, "--from", *files, "bad.xml", naming="bad.xml")
+            self.refused(*words, "--from", *files, "missing.xml", naming="missing.xml")
+
+    def test_many_files(self):
+        # How long it takes is in docs/cluster.md; here it must only not take for ever.
+        files = self.hosts(*(f"node{i:03}" for i in range(200)))
+        self.assertIn("200 alike: node[000-199]", self.succeed("probe", "--from", *files))
+
+    def test_a_fabric_alone(self):
+        self.write("net.out", fabric(4, 3))
+        text = self.succeed("probe", "--fabric", "net.out")
+        self.assertIn("fabric net.out: 5 switches, 12 channel adapters\n", text)
+        self.assertIn("level 1, leaves: 4 switches: leaf0, leaf1, leaf2 and leaf3\n", text)
+        self.assertIn("level 2: 1 switch: spine\n", text)
+        self.assertIn("host to level 1: 12 4xHDR (25.0 GB/s)\n", text)
+        self.assertIn("  3   1       3.00  4 leaves", text)
+        self.refused("probe", "--fabric", "net.out", "--format", "json", naming="--from")
+        self.refused("probe", "--fabric", "missing.out", naming="missing.out")
+        self.write("bad.out", "GPU0 GPU1\n")
+        self.refused("probe", "--fabric", "bad.out", naming="'bad.out', line 1")
+
+    def test_hosts_on_their_leaves(self):
+        self.write("net.out", fabric(4, 2))
+        files = [self.known_host(f"node{i}") for i in (0, 2, 1, 3)]
+        text = self.succeed("probe", "--fabric", "net.out", "--from", *files)
+        self.assertIn("leaf switches\n  leaf0: node0 and node1\n  leaf1: node2 and node3\n", text)
+        self.assertIn("fabric: leaves of 2 hosts with 25.0 GB/s to the spine", text)
+        # Near and far hosts become dimensions where it matters.
+        self.write("net.out", fabric(4, 2, uplink="1xSDR"))
+        ran = self.run_program("plan", "--fabric", "net.out", "--from", *files)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("hosts are in the order of their leaf switches", ran.stderr)
+        self.assertIn("multi-ring 4x2x2", ran.stdout)
+        self.assertIn("(2 hosts of a leaf switch share its uplinks: 312 MB/s)", ran.stdout)
+        self.assertTrue(self.succeed("scale", "--fabric", "net.out", "--from", *files, "--gpus", "4,16"))
+        stranger = self.known_host("stranger")
+        self.refused("probe", "--fabric", "net.out", "--from", stranger, naming="none of the hosts (stranger)")
+        self.assertIn("not in 'net.out': stranger", self.succeed("probe", "--fabric", "net.out", "--from", *files, stranger))
+
+
+@unittest.skipUnless(TOPOLOGIES, "POLYRING_TOPOLOGIES is not set")
+class RealClusters(ProgramTest):
+    def test_sierra(self):
+        files = [Path(TOPOLOGIES) / "hwloc" / f"flux-sched-sierra2-4n-{i}.xml" for i in range(4)]
+        text = self.succeed("probe", "--from", *files)
+        self.assertIn("sierra3682 and 3 more: 4 hosts, 16 ranks\n", text)
+        self.assertIn("4 alike: sierra3682, sierra3179, sierra3683 and sierra3178\n", text)
+        self.assertIn("taken as alike although sierra3683's package0 has 64KiB more memory\n", text)
+        self.assertEqual(text.count("\nhost "), 1)
+
+    def test_a_fat_tree(self):
+        text = self.succeed("probe", "--fabric", Path(TOPOLOGIES) / "fabric" / "topograph-ibnetdiscover-example.out")
+        self.assertIn("40 switches, 582 channel adapters", text)
+        self.assertIn("level 1, leaves: 31 switches", text)
+        self.assertIn("level 2: 9 switches", text)
+        self.assertIn(" 16  14       1.14  1 leaf: A09-P1-IBLEAF-01-02\n", text)
+
+
+if __name__ == "__main__":
+    main()

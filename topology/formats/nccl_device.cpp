@@ -53,12 +53,16 @@ Identity identity_of(std::string_view model) {
   return identity;
 }
 
+Bandwidth as_kept(Bandwidth bandwidth) {
+  return gigabytes_per_second(rounded(bandwidth.gigabytes_per_second()));
+}
+
 Bandwidth port_bandwidth(std::int64_t megabits_per_second, NicKind kind) {
   if (megabits_per_second <= 0) return {};
   // 40 Gb/s and less are of the generations up to QDR, which have another coding.
   const char* generation = megabits_per_second <= 40'000 ? " (4X QDR)" : "";
-  return probe::openfabrics_rate(
-      fmt::format("{} Gb/sec{}", static_cast<double>(megabits_per_second) / 1000, generation), kind);
+  return as_kept(probe::openfabrics_rate(
+      fmt::format("{} Gb/sec{}", static_cast<double>(megabits_per_second) / 1000, generation), kind));
 }
 
 }  // namespace polyring::nccl_xml

@@ -23,6 +23,10 @@ std::string model_of(const Identity& identity);
 /// Of a text by model_of(); of a product's name the compute capability.
 Identity identity_of(std::string_view model);
 
+/// To the twelve digits that our JSON keeps, so that what is derived of a machine comes out the same when it
+/// is read again.
+Bandwidth as_kept(Bandwidth bandwidth);
+
 /// What a port of this speed carries. Both NCCL and sysfs give InfiniBand's speeds per direction without the
 /// coding; 0 (unknown) for numbers of 0 and below, which some plugins give.
 Bandwidth port_bandwidth(std::int64_t megabits_per_second, NicKind kind);

@@ -69,7 +69,7 @@ Bandwidth pcie_link(const Element& pci) {
   if (error != std::errc{} || !in_range || !std::string_view(rest, end).starts_with(" GT/s")) {
     pci.refuse("link_speed", "a PCIe speed such as 16.0 GT/s PCIe");
   }
-  return lanes > 32 ? Bandwidth{} : probe::pcie_bandwidth(speed, static_cast<int>(lanes));
+  return lanes > 32 ? Bandwidth{} : as_kept(probe::pcie_bandwidth(speed, static_cast<int>(lanes)));
 }
 
 int dev_of(const Element& element) {

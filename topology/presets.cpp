@@ -19,8 +19,9 @@ struct Row {
 constexpr std::array kCatalogue{
     Row{"minsky", presets::minsky},       Row{"ac922", presets::ac922},
     Row{"summit", presets::summit},       Row{"dgx1-p100", presets::dgx1_p100},
-    Row{"big-basin", presets::big_basin}, Row{"dgx-a100", presets::dgx_a100},
-    Row{"dgx-h100", presets::dgx_h100},   Row{"ethernet", presets::ethernet},
+    Row{"dgx1-v100", presets::dgx1_v100}, Row{"big-basin", presets::big_basin},
+    Row{"dgx-a100", presets::dgx_a100},   Row{"dgx-h100", presets::dgx_h100},
+    Row{"ethernet", presets::ethernet},
 };
 
 }  // namespace

@@ -88,8 +88,9 @@ TEST(Catalogue, HoldsWhatIsKnownOfEachMachine) {
   for (const Facts& facts :
        {Facts{"minsky", 4, 2, 24.2, 80, 732}, Facts{"ac922", 4, 2, 24.2, 150, 900},
         Facts{"summit", 6, 2, 24.2, 150, 900}, Facts{"dgx1-p100", 8, 4, 48.4, 80, 732},
-        Facts{"big-basin", 8, 1, 6.25, 80, 732}, Facts{"dgx-a100", 8, 8, 193.6, 300, 1555},
-        Facts{"dgx-h100", 8, 8, 388, 450, 3350}, Facts{"ethernet", 4, 1, 0.125, 0, 732}}) {
+        Facts{"dgx1-v100", 8, 4, 48.4, 150, 900}, Facts{"big-basin", 8, 1, 6.25, 80, 732},
+        Facts{"dgx-a100", 8, 8, 193.6, 300, 1555}, Facts{"dgx-h100", 8, 8, 388, 450, 3350},
+        Facts{"ethernet", 4, 1, 0.125, 0, 732}}) {
     const Machine machine = preset(facts.name, 1).host(0);
     EXPECT_EQ(machine.packages.size(), 2u) << facts.name;
     EXPECT_EQ(machine.gpus.size(), facts.gpus) << facts.name;
@@ -103,7 +104,7 @@ TEST(Catalogue, HoldsWhatIsKnownOfEachMachine) {
                        facts.memory_gigabytes * 1e9);
     }
   }
-  EXPECT_EQ(preset_names().size(), 8u);
+  EXPECT_EQ(preset_names().size(), 9u);
 }
 
 TEST(Catalogue, SummitIsAsLargeAsPlansGo) { EXPECT_EQ(preset("summit", 4608).ranks(), 27648); }

@@ -15,6 +15,7 @@ Preset minsky();
 Preset ac922();
 Preset summit();
 Preset dgx1_p100();
+Preset dgx1_v100();
 Preset dgx_a100();
 Preset dgx_h100();
 Preset big_basin();

@@ -1,5 +1,7 @@
 // Servers with x86 processors: NVIDIA's DGX machines, Facebook's Big Basin and a commodity server.
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "topology/presets/catalogue.hpp"
 #include "topology/presets/parts.hpp"
@@ -34,6 +36,19 @@ void add_cube_mesh(Machine& machine, Bandwidth nvlink) {
   for (int i = 0; i < 4; ++i) join(i, i + 4);
 }
 
+/// The same mesh for GPUs with six links each: of a GPU's partners two have a double link.
+void add_doubled_cube_mesh(Machine& machine, Bandwidth nvlink) {
+  // By pair of GPUs, as nvidia-smi topo -m shows them.
+  constexpr std::array<std::pair<int, int>, 8> kDouble{
+      {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}}};
+  add_cube_mesh(machine, nvlink);
+  for (Link& link : machine.links) {
+    const std::pair ends(link.from.index, link.to.index);
+    if (link.kind == LinkKind::nvlink && std::ranges::find(kDouble, ends) != kDouble.end())
+      link.bandwidth = 2 * nvlink;
+  }
+}
+
 /// Four PCIe switches, two a socket, with two GPUs each and, where `nics_per_switch` > 0, as many NICs.
 void add_switch_trees(Machine& machine, const Packages& packages, const GpuKind& gpu, const NicPart& nic,
                       int nics_per_switch, Bandwidth pcie) {
@@ -66,14 +81,20 @@ void cite_broadwell(Machine& machine) {
        "Intel Xeon E5-2600 v4 product specifications");
 }
 
+/// All of a DGX-1 but its NVLinks.
+Machine dgx1(std::string model, const GpuKind& gpu) {
+  Machine machine;
+  machine.model = std::move(model);
+  const Packages packages =
+      add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, 256), gigabytes_per_second(38.4));
+  add_switch_trees(machine, packages, gpu, edr("ConnectX-4 EDR"), 1, pcie3_x16());
+  return machine;
+}
+
 }  // namespace
 
 Preset dgx1_p100() {
-  Machine machine;
-  machine.model = "NVIDIA DGX-1 (8x P100)";
-  const Packages packages =
-      add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, 256), gigabytes_per_second(38.4));
-  add_switch_trees(machine, packages, p100_sxm2(), edr("ConnectX-4 EDR"), 1, pcie3_x16());
+  Machine machine = dgx1("NVIDIA DGX-1 (8x P100)", p100_sxm2());
   add_cube_mesh(machine, gigabytes_per_second(20));
   cite(machine,
        "hybrid cube mesh, 4 NVLink 1.0 of 20 GB/s per direction a GPU; 4 PCIe switches with 2 GPUs and an "
@@ -83,6 +104,20 @@ Preset dgx1_p100() {
   cite_latencies(machine);
   return {std::move(machine),
           infiniband_tree_of_unknown_places("NVIDIA DGX-1 System Architecture, WP-08437-001")};
+}
+
+Preset dgx1_v100() {
+  Machine machine = dgx1("NVIDIA DGX-1 (8x V100)", v100_sxm2());
+  add_doubled_cube_mesh(machine, gigabytes_per_second(25));
+  cite(machine,
+       "hybrid cube mesh, 6 NVLink 2.0 of 25 GB/s per direction a GPU; 4 PCIe switches with 2 GPUs and an "
+       "EDR adapter each, PCIe gen 3 x16 (15.75 GB/s)",
+       "NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437-002");
+  cite(machine, "which GPUs have a double link", "nvidia-smi topo -m of such a machine");
+  cite_broadwell(machine);
+  cite_latencies(machine);
+  return {std::move(machine), infiniband_tree_of_unknown_places(
+                                  "NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437-002")};
 }
 
 Preset dgx_a100() {

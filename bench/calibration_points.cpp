@@ -22,6 +22,7 @@ MeasuredPoint point_of(const AllreduceRow& row, const Cluster& cluster) {
   MeasuredPoint point;
   point.cluster = cluster;
   point.plan = {row.algorithm, parse_dims(row.dims), split(row.patterns, '+'), row.lanes, {row.chunk_bytes}};
+  if (row.orders) point.plan.orders = parse_orders(*row.orders);
   check_plan(point.plan, cluster.ranks());
   point.count = static_cast<Count>(row.count);
   point.element_size = size_of(parse_element_kind(row.dtype));

@@ -98,6 +98,8 @@ void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorit
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   app.add_option("--chunk", chunk, "Pipelining unit of a lane, such as 1MiB")->type_name("SIZE");
+  app.add_option("--orders", orders, "Each lane's ring over the first dimension's ranks: 0-1-3-2/2-3-1-0")
+      ->type_name("0-1-…/…");
 }
 
 std::optional<std::vector<int>> PlanOptions::asked_dims() const {
@@ -125,17 +127,24 @@ void PlanOptions::refuse_without_schedule(std::string_view command) const {
 
 PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
   if (is_vendor(algorithm)) return {};
-  const auto has_dims = [](const std::string& name) {
+  const auto some = [&](bool Algorithm::*property) {
     const auto known = polyring::algorithms();
-    return std::any_of(known.begin(), known.end(),
-                       [&](const Algorithm& a) { return a.name == name && a.has_dims; });
+    return std::any_of(known.begin(), known.end(), [&](const Algorithm& a) {
+      return a.*property && std::find(algorithms.begin(), algorithms.end(), a.name) != algorithms.end();
+    });
   };
-  if (!patterns.empty() && std::none_of(algorithms.begin(), algorithms.end(), has_dims)) {
+  if (!patterns.empty() && !some(&Algorithm::has_dims)) {
     usage_error(
         "--patterns is for the dimensions of multi-ring; name that algorithm, or leave --patterns out");
   }
+  if (!orders.empty() && !some(&Algorithm::lanes_differ))
+    usage_error("--orders is for rings; name multi-ring, ring or chain-tree, or leave --orders out");
   PlanWishes wishes{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
-  if (has_schedule(algorithm) && find_algorithm(algorithm).has_dims) wishes.patterns = patterns;
+  if (has_schedule(algorithm)) {
+    const Algorithm& found = find_algorithm(algorithm);
+    if (found.has_dims) wishes.patterns = patterns;
+    if (found.lanes_differ && !orders.empty()) wishes.orders = parse_orders(orders);
+  }
   if (!chunk.empty()) {
     wishes.chunk = parse_bytes(chunk, "--chunk");
     if (wishes.chunk.value == 0)

@@ -42,8 +42,9 @@ struct PlanOptions {
   std::string dims;
   std::string ddl_options;
   std::vector<std::string> patterns;
-  int lanes = 0;      // 0: chosen
-  std::string chunk;  // empty: chosen
+  int lanes = 0;       // 0: chosen
+  std::string chunk;   // empty: chosen
+  std::string orders;  // empty: chosen
 
   void add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several);
 
@@ -53,7 +54,7 @@ struct PlanOptions {
   std::string ignored() const;
   /// Whether these choices are left to the algorithm, or all of them.
   bool asks_no_dims() const { return dims.empty() && ddl_options.empty() && patterns.empty(); }
-  bool asks_nothing() const { return asks_no_dims() && lanes == 0 && chunk.empty(); }
+  bool asks_nothing() const { return asks_no_dims() && lanes == 0 && chunk.empty() && orders.empty(); }
   /// Throws a usage Error for algorithms that `command` cannot plan, since they have no schedule.
   void refuse_without_schedule(std::string_view command) const;
   /// What was asked for of this algorithm's plan: nothing of those of nccl and mpi.

@@ -65,21 +65,23 @@ struct Entry {
 };
 
 ordered_json to_json(const TunedPlan& choice) {
-  return {{"machine", choice.place.machine},
-          {"cores", choice.place.cores},
-          {"network", choice.place.network},
-          {"ranks", choice.place.ranks},
-          {"nodes", choice.place.nodes},
-          {"ranks_per_node", choice.place.ranks_per_node},
-          {"transport", choice.place.transport},
-          {"size_bytes", choice.payload.value},
-          {"dims", dims_text(choice.plan.dims)},
-          {"patterns", patterns_text(choice.plan)},
-          {"lanes", choice.plan.lanes},
-          {"chunk_bytes", choice.plan.chunk.value},
-          {"is_default", choice.is_default},
-          {"time_us", choice.time_us},
-          {"default_time_us", choice.default_time_us}};
+  ordered_json object{{"machine", choice.place.machine},
+                      {"cores", choice.place.cores},
+                      {"network", choice.place.network},
+                      {"ranks", choice.place.ranks},
+                      {"nodes", choice.place.nodes},
+                      {"ranks_per_node", choice.place.ranks_per_node},
+                      {"transport", choice.place.transport},
+                      {"size_bytes", choice.payload.value},
+                      {"dims", dims_text(choice.plan.dims)},
+                      {"patterns", patterns_text(choice.plan)},
+                      {"lanes", choice.plan.lanes},
+                      {"chunk_bytes", choice.plan.chunk.value},
+                      {"is_default", choice.is_default},
+                      {"time_us", choice.time_us},
+                      {"default_time_us", choice.default_time_us}};
+  if (!choice.plan.orders.empty()) object["orders"] = orders_text(choice.plan.orders);
+  return object;
 }
 
 std::vector<std::string> split(const std::string& text, char between) {
@@ -107,6 +109,7 @@ TunedPlan read(const Entry& entry) {
   choice.default_time_us = entry.time("default_time_us");
   try {
     choice.plan.dims = parse_dims(entry.text("dims"));
+    if (entry.object.contains("orders")) choice.plan.orders = parse_orders(entry.text("orders"));
     check_plan(choice.plan, choice.place.ranks);
   } catch (const Error& error) {
     entry.wrong("dims", fmt::format("makes no plan: {}", error.what()));

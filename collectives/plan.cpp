@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -27,41 +26,6 @@ std::optional<int> product(const std::vector<int>& dims) {
   return static_cast<int>(result);
 }
 
-/// The divisor of n that is nearest below its square root.
-int square_divisor(int n) {
-  for (int divisor = static_cast<int>(std::sqrt(static_cast<double>(n))); divisor > 1; --divisor) {
-    if (n % divisor == 0) return divisor;
-  }
-  return 1;
-}
-
-std::vector<int> without_ones(std::vector<int> dims) {
-  std::erase(dims, 1);
-  if (dims.empty()) dims.push_back(1);
-  return dims;
-}
-
-bool hosts_alike(const Cluster& cluster) {
-  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const HostGroup& group) {
-    return group.machine.ranks() == cluster.groups.front().machine.ranks();
-  });
-}
-
-std::vector<std::vector<int>> candidate_dims(const Algorithm& algorithm, const Cluster& cluster) {
-  std::vector<std::vector<int>> candidates{natural_dims(cluster)};
-  if (!algorithm.has_dims || !hosts_alike(cluster)) return candidates;
-  const int in_host = cluster.host(0).ranks();
-  const int hosts = cluster.host_count();
-  const int near = square_divisor(hosts);
-  candidates.push_back(without_ones({in_host, near, hosts / near}));
-  candidates.push_back(without_ones({in_host, hosts}));
-  std::sort(candidates.begin() + 1, candidates.end());
-  candidates.erase(std::unique(candidates.begin() + 1, candidates.end()), candidates.end());
-  candidates.erase(std::remove(candidates.begin() + 1, candidates.end(), candidates.front()),
-                   candidates.end());
-  return candidates;
-}
-
 /// "DDL_OPTIONS" words: an option and its value.
 int parse_positive(std::string_view text, std::string_view what) {
   int value = 0;
@@ -70,6 +34,17 @@ int parse_positive(std::string_view text, std::string_view what) {
     usage_error("{} must be whole numbers of 1 or more joined by 'x', such as 4x8x8", what);
   }
   return value;
+}
+
+/// An order of `ranks` ranks has each of them once.
+void check_order(const std::vector<int>& order, std::size_t ranks) {
+  std::vector<int> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted == all) return;
+  usage_error("the order {} does not have each rank from 0 to {} once; give all of them in each lane's order",
+              fmt::join(order, "-"), static_cast<int>(ranks) - 1);
 }
 
 }  // namespace
@@ -92,6 +67,29 @@ std::string dims_text(const std::vector<int>& dims) {
   std::string text;
   for (const int dim : dims) text += fmt::format("{}{}", text.empty() ? "" : "x", dim);
   return text;
+}
+
+std::vector<std::vector<int>> parse_orders(std::string_view text) {
+  std::vector<std::vector<int>> orders(1);
+  const std::string what = fmt::format("orders '{}'", text);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of("-/", begin), text.size());
+    int rank = 0;
+    const auto [after, error] = std::from_chars(text.data() + begin, text.data() + end, rank);
+    if (error != std::errc{} || after != text.data() + end)
+      usage_error("{} must be ranks joined by '-', and lanes by '/', such as 0-1-3-2/2-3-1-0", what);
+    orders.back().push_back(rank);
+    if (end < text.size() && text[end] == '/') orders.emplace_back();
+    begin = end + 1;
+  }
+  for (const std::vector<int>& order : orders) check_order(order, orders.front().size());
+  return orders;
+}
+
+std::string orders_text(const std::vector<std::vector<int>>& orders) {
+  std::vector<std::string> lanes;
+  for (const std::vector<int>& order : orders) lanes.push_back(fmt::format("{}", fmt::join(order, "-")));
+  return fmt::format("{}", fmt::join(lanes, "/"));
 }
 
 DdlOptions parse_ddl_options(std::string_view text) {
@@ -125,6 +123,15 @@ void check_plan(const Plan& plan, int ranks) {
                 plan.ranks(), ranks, ranks);
   }
   if (plan.lanes < 1 || plan.lanes > 1024) usage_error("{} lanes are impossible; give 1 to 1024", plan.lanes);
+  if (!plan.orders.empty() && !algorithm.lanes_differ)
+    usage_error("{} has no rings to put in order; leave the orders out", plan.algorithm);
+  for (const std::vector<int>& order : plan.orders) {
+    if (order.size() != static_cast<std::size_t>(plan.dims.front())) {
+      usage_error("the order {} is of {} ranks, but the first dimension has {}; give an order of {}",
+                  fmt::join(order, "-"), order.size(), plan.dims.front(), plan.dims.front());
+    }
+    check_order(order, order.size());
+  }
   if (plan.patterns.empty()) return;
   if (!algorithm.has_dims) usage_error("{} has no patterns to choose; only multi-ring has", plan.algorithm);
   if (plan.patterns.size() != plan.dims.size()) {
@@ -137,59 +144,18 @@ void check_plan(const Plan& plan, int ranks) {
   }
 }
 
-std::vector<int> natural_dims(const Cluster& cluster) {
-  if (!hosts_alike(cluster)) return {cluster.ranks()};
-  const int hosts = cluster.host_count();
-  const int per_leaf = cluster.fabric.hosts_per_leaf;
-  const int in_host = cluster.host(0).ranks();
-  if (per_leaf > 1 && hosts > per_leaf && hosts % per_leaf == 0) {
-    return without_ones({in_host, per_leaf, hosts / per_leaf});
-  }
-  return without_ones({in_host, hosts});
-}
-
 Plan with_wishes(Plan plan, const PlanWishes& wishes) {
   if (!wishes.dims.empty()) plan.dims = wishes.dims;
   if (!wishes.patterns.empty()) plan.patterns = wishes.patterns;
   if (wishes.lanes > 0) plan.lanes = wishes.lanes;
   if (wishes.chunk.value > 0) plan.chunk = wishes.chunk;
+  if (!wishes.orders.empty()) plan.orders = wishes.orders;
   return plan;
 }
 
-std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
-                                  const PlanWishes& wishes) {
-  constexpr std::uint64_t kSmallestChunk = 64 * 1024;
-  const Algorithm& found = find_algorithm(algorithm);
-  std::vector<Plan> plans;
-  for (const std::vector<int>& dims : candidate_dims(found, cluster)) {
-    for (const int lanes : {1, 2, 4}) {
-      if (lanes > 1 && !found.lanes_differ) continue;
-      for (const std::uint64_t chunks : {1u, 4u, 16u, 64u}) {
-        const auto of_lane = static_cast<std::uint64_t>(wishes.lanes > 0 ? wishes.lanes : lanes);
-        const std::uint64_t chunk = payload.value / (of_lane * chunks);
-        if (chunks > 1 && chunk < kSmallestChunk) continue;
-        Plan plan{std::string(algorithm), dims, {}, lanes, chunks == 1 ? Bytes{} : Bytes{chunk}};
-        plan = with_wishes(std::move(plan), wishes);
-        // What is wished for leaves fewer choices.
-        if (std::find(plans.begin(), plans.end(), plan) == plans.end()) plans.push_back(std::move(plan));
-      }
-    }
-  }
-  return plans;
-}
-
-std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes) {
-  std::vector<std::vector<int>> grids{{ranks}};
-  if (ranks_per_node == 0) return grids;
-  const int near = square_divisor(nodes);
-  const int first = nodes == 1 ? square_divisor(ranks_per_node) : 1;
-  for (std::vector<int> grid :
-       {std::vector{ranks_per_node, nodes}, std::vector{ranks_per_node, near, nodes / near},
-        std::vector{first, ranks_per_node / first, nodes}}) {
-    grid = without_ones(std::move(grid));
-    if (std::find(grids.begin(), grids.end(), grid) == grids.end()) grids.push_back(std::move(grid));
-  }
-  return grids;
+std::vector<int> order_of_lane(const Plan& plan, int lane) {
+  if (plan.orders.empty()) return {};
+  return plan.orders[static_cast<std::size_t>(lane) % plan.orders.size()];
 }
 
 int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
@@ -217,6 +183,7 @@ std::string to_text(const Plan& plan) {
                                  plan.lanes == 1 ? "" : "s");
   if (!plan.patterns.empty()) text += fmt::format(", {}", fmt::join(plan.patterns, "+"));
   if (plan.chunk.value > 0) text += fmt::format(", chunks of {}", to_text(plan.chunk));
+  if (!plan.orders.empty()) text += fmt::format(", rings {}", orders_text(plan.orders));
   return text;
 }
 

@@ -48,6 +48,7 @@ struct AllreduceRow {
   std::string patterns;        // "direct+ring", of each of multi-ring's dimensions; empty for all others
   int lanes = 0;               // 0 for a vendor's call
   std::uint64_t chunk_bytes = 0;
+  std::optional<std::string> orders;  // "0-1-3-2/2-3-1-0", of each lane's ring; nothing where by rank
   int ranks = 0;
   int nodes = 0;
   int ranks_per_node = 0;

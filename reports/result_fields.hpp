@@ -38,6 +38,7 @@ void fields(Visitor& visit, MaybeConst<AllreduceRow> auto& row) {
   visit("patterns", row.patterns);
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
+  visit("orders", row.orders, MayBeAbsent{});
   visit("ranks", row.ranks, AtLeast{1});
   visit("nodes", row.nodes, AtLeast{1});
   visit("ranks_per_node", row.ranks_per_node);

@@ -61,15 +61,19 @@ Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const R
 SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, int element_size,
                                 const PlanWishes& wishes, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
-  const PlanWishes in_host{{}, {}, wishes.lanes, wishes.chunk};
+  const PlanWishes in_host{{}, {}, wishes.lanes, wishes.chunk, wishes.orders};
   if (cluster.host_count() == 1)
     return choose_plan("multi-ring", cluster, router, count, element_size, in_host, options);
 
   const Bytes payload{static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(element_size)};
+  // The way inside the host is what one host alone would choose.
+  const Cluster host = cluster_of(cluster.host(0), 1);
+  const Plan way = price_plans("multi-ring", host, Router(host), count, element_size, in_host).front().plan;
   std::map<int, Workload> whole;  // by lanes, of one chunk each
   Plan best;
   double least = std::numeric_limits<double>::infinity();
-  for (const Plan& plan : candidate_plans("multi-ring", cluster_of(cluster.host(0), 1), payload, in_host)) {
+  for (const Plan& plan : candidate_plans("multi-ring", host, payload, in_host)) {
+    if (plan.dims != way.dims || plan.orders != way.orders) continue;
     const auto [at, added] = whole.try_emplace(plan.lanes);
     if (added) {
       Plan unchunked = plan;

@@ -32,37 +32,75 @@ class Loads {
   std::vector<ResourceId> used_;
 };
 
+/// What transfers of a step need, those left out that another one outlasts whatever the size of a chunk.
+struct StepShape {
+  struct Transfers {
+    double latency = 0;
+    double moving = 0;  // of one chunk, on the busiest resource that they cross
+  };
+  double repeats = 1;
+  std::vector<Transfers> slowest;
+
+  void add(Transfers transfers) {
+    const auto outlasts = [](const Transfers& a, const Transfers& b) {
+      return a.latency >= b.latency && a.moving >= b.moving;
+    };
+    for (const Transfers& other : slowest) {
+      if (outlasts(other, transfers)) return;
+    }
+    std::erase_if(slowest, [&](const Transfers& other) { return outlasts(transfers, other); });
+    slowest.push_back(transfers);
+  }
+
+  double time(double scale) const {
+    double longest = 0;
+    for (const Transfers& transfers : slowest)
+      longest = std::max(longest, transfers.latency + scale * transfers.moving);
+    return repeats * longest;
+  }
+};
+
+struct StageShape {
+  StagePrice stage;  // but for its time
+  std::vector<StepShape> steps;
+};
+
+/// All that the price of one chunk depends on, and so that of a chunk of any other size.
+struct Shape {
+  std::vector<StageShape> stages;
+  std::vector<double> busy;  // seconds, by resource
+
+  Price price(double scale, int chunks, int window) const {
+    Price result;
+    double one_chunk = 0;
+    for (const StageShape& shape : stages) {
+      result.stages.push_back(shape.stage);
+      for (const StepShape& step : shape.steps) result.stages.back().time.value += step.time(scale);
+      one_chunk += result.stages.back().time.value;
+    }
+    const auto busiest = std::max_element(busy.begin(), busy.end());
+    double busy_for = 0;
+    if (busiest != busy.end() && *busiest > 0) {
+      busy_for = scale * *busiest;
+      result.bottleneck = static_cast<ResourceId>(busiest - busy.begin());
+    }
+    result.time = {one_chunk + (chunks - 1) * std::max(busy_for, one_chunk / window)};
+    return result;
+  }
+};
+
 class Pricer {
  public:
   Pricer(const Schedule& schedule, const Router& router, int element_size)
-      : schedule_(schedule),
-        router_(router),
-        element_size_(element_size),
-        loads_(router.resource_count()),
-        busy_(router.resource_count()) {}
+      : schedule_(schedule), router_(router), element_size_(element_size), loads_(router.resource_count()) {
+    shape_.busy.resize(index(router.resource_count()));
+  }
 
-  Price run(int window) {
-    Price result;
+  Shape run() {
     int stages = 0;
-    int chunks = 1;
-    for (const Lane& lane : schedule_.lanes) {
-      stages = std::max(stages, stage_count(lane));
-      chunks = std::max(chunks, lane.chunks);
-    }
-    double one_chunk = 0;
-    for (int stage = 0; stage < stages; ++stage) {
-      result.stages.push_back(price_stage(stage));
-      one_chunk += result.stages.back().time.value;
-    }
-    double busiest = 0;
-    for (const ResourceId resource : busy_.used()) {
-      if (busy_.at(resource) > busiest) {
-        busiest = busy_.at(resource);
-        result.bottleneck = resource;
-      }
-    }
-    result.time = {one_chunk + (chunks - 1) * std::max(busiest, one_chunk / window)};
-    return result;
+    for (const Lane& lane : schedule_.lanes) stages = std::max(stages, stage_count(lane));
+    for (int stage = 0; stage < stages; ++stage) add_stage(stage);
+    return std::move(shape_);
   }
 
  private:
@@ -73,34 +111,34 @@ class Pricer {
   };
 
   /// Chunk 0 of a lane is its largest, by at most one element.
-  StagePrice price_stage(int stage) {
-    StagePrice result;
+  void add_stage(int stage) {
+    StageShape result;
     int steps = 0;
     bool steady = true;
     for (const Lane& lane : schedule_.lanes) {
       if (stage >= stage_count(lane)) continue;
-      const Dimension& dimension = lane.dimensions[index(stage_at(lane, stage).dimension)];
-      result.stage = stage_at(lane, stage);
-      result.pattern = dimension.pattern().name();
-      result.groups_of = dimension.size();
+      const Stage at = stage_at(lane, stage);
+      const Dimension& dimension = lane.dimensions[index(at.dimension)];
+      result.stage.stage = at;
+      result.stage.pattern = dimension.pattern().name();
+      result.stage.groups_of = dimension.size();
       const int in_lane = step_count(lane, stage);
       steady = steady && dimension.pattern().steady() && (steps == 0 || steps == in_lane) &&
-               every_block_full(lane, result.stage.dimension);
+               every_block_full(lane, at.dimension);
       steps = std::max(steps, in_lane);
     }
     // The steps of a steady pattern differ by an element a block at most: one is priced for all.
     const int priced = steady ? std::min(steps, 1) : steps;
-    const double repeats = steady ? steps : 1;
     double worst = 0;
     for (int step = 0; step < priced; ++step) {
-      const auto [time, bottleneck, load_time] = price_step(stage, step, repeats);
-      result.time.value += time * repeats;
+      result.steps.push_back({steady ? static_cast<double>(steps) : 1, {}});
+      const auto [bottleneck, load_time] = fill_step(result.steps.back(), stage, step);
       if (load_time > worst) {
         worst = load_time;
-        result.bottleneck = bottleneck;
+        result.stage.bottleneck = bottleneck;
       }
     }
-    return result;
+    shape_.stages.push_back(std::move(result));
   }
 
   /// Whether every group has at least one element for each of its blocks, so that all transfers exist.
@@ -110,13 +148,12 @@ class Pricer {
     return least > 0;
   }
 
-  struct StepPrice {
-    double time = 0;
-    ResourceId bottleneck = -1;
-    double load_time = 0;  // of the bottleneck
+  struct Bottleneck {
+    ResourceId resource = -1;
+    double load_time = 0;
   };
 
-  StepPrice price_step(int stage, int step, double repeats) {
+  Bottleneck fill_step(StepShape& shape, int stage, int step) {
     loads_.clear();
     crossings_.clear();
     routes_.clear();
@@ -130,23 +167,20 @@ class Pricer {
         refuse_too_many();
       }
     }
-    StepPrice result;
+    Bottleneck bottleneck;
     for (const Crossing& crossing : crossings_) {
       double longest = 0;
       for (std::size_t i = crossing.first; i < crossing.last; ++i) {
         const double time = loads_.at(routes_[i]) / router_.bandwidth(routes_[i]).value;
         longest = std::max(longest, time);
-        if (time > result.load_time) {
-          result.load_time = time;
-          result.bottleneck = routes_[i];
-        }
+        if (time > bottleneck.load_time) bottleneck = {routes_[i], time};
       }
-      result.time = std::max(result.time, crossing.latency + longest);
+      shape.add({crossing.latency, longest});
     }
     for (const ResourceId resource : loads_.used()) {
-      busy_.add(resource, repeats * loads_.at(resource) / router_.bandwidth(resource).value);
+      shape_.busy[index(resource)] += shape.repeats * loads_.at(resource) / router_.bandwidth(resource).value;
     }
-    return result;
+    return bottleneck;
   }
 
   void add(const Transfer& transfer) {
@@ -170,31 +204,60 @@ class Pricer {
   const Router& router_;
   int element_size_;
   Loads loads_;  // bytes, of the step being priced
-  Loads busy_;   // seconds, of one chunk
+  Shape shape_;
   std::vector<Crossing> crossings_;
   std::vector<ResourceId> routes_;
   std::vector<Transfer> sends_;
 };
 
-}  // namespace
-
-Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
-            int window) {
+/// Of one chunk of a schedule for the cluster's ranks.
+Shape shape_of(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size) {
   if (cluster.ranks() != schedule.ranks) {
     usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
                 cluster.ranks());
   }
-  return Pricer(schedule, router, element_size).run(window);
+  return Pricer(schedule, router, element_size).run();
+}
+
+/// Of the lane that has most.
+int chunks_of(const Schedule& schedule) {
+  int chunks = 1;
+  for (const Lane& lane : schedule.lanes) chunks = std::max(chunks, lane.chunks);
+  return chunks;
+}
+
+}  // namespace
+
+Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+            int window) {
+  return shape_of(schedule, cluster, router, element_size).price(1, chunks_of(schedule), window);
+}
+
+std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                                int element_size) {
+  const int chunks = chunks_of(schedule);
+  std::vector<Seconds> times;
+  for (const double busy : shape_of(schedule, cluster, router, element_size).busy)
+    times.push_back({chunks * busy});
+  return times;
 }
 
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, int element_size, const PlanWishes& wishes) {
   const Bytes payload{static_cast<std::uint64_t>(count * element_size)};
   std::vector<PricedPlan> plans;
+  Plan whole;  // whose shape it is
+  Shape shape;
   for (Plan& plan : candidate_plans(algorithm, cluster, payload, wishes)) {
-    const Schedule schedule = make_schedule(plan, cluster.ranks(), count, element_size);
-    Price of_plan = price(schedule, cluster, router, element_size);
-    plans.push_back({std::move(plan), std::move(of_plan)});
+    const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, element_size));
+    Plan unchunked = plan;
+    unchunked.chunk = {};
+    if (plans.empty() || unchunked != whole) {
+      whole = std::move(unchunked);
+      shape =
+          shape_of(make_schedule(whole, cluster.ranks(), count, element_size), cluster, router, element_size);
+    }
+    plans.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow)});
   }
   // Candidates come with few lanes and large chunks first.
   std::stable_sort(plans.begin(), plans.end(),

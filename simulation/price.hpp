@@ -44,13 +44,17 @@ struct Price {
 Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
             int window = kDefaultWindow);
 
+/// How long each resource is busy with the whole payload, by its id. Throws as price() does.
+std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                                int element_size);
+
 struct PricedPlan {
   Plan plan;
   Price price;
 };
 
 /// The candidates of an algorithm for `count` elements, cheapest first; among equals the one with fewer lanes
-/// and larger chunks.
+/// and larger chunks. A chunk is taken as that part of its lane, to the byte.
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, int element_size, const PlanWishes& wishes = {});
 

@@ -5,7 +5,6 @@
 
 #include "collectives/catalogue.hpp"
 #include "simulation/engine.hpp"
-#include "simulation/price.hpp"
 #include "simulation/symmetry.hpp"
 
 namespace polyring {
@@ -53,25 +52,37 @@ Simulation simulate(Workload workload, const SimulationOptions& options) {
   return *simulate_within(std::move(workload), options, {});
 }
 
+std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
+                                           const Router& router, Count count, int element_size,
+                                           const PlanWishes& wishes, const SimulationOptions& options) {
+  std::vector<ConsideredPlan> plans;
+  for (PricedPlan& priced : price_plans(algorithm, cluster, router, count, element_size, wishes))
+    plans.push_back({std::move(priced.plan), std::move(priced.price), std::nullopt});
+  const auto workload_of = [&](const Plan& plan) {
+    return make_workload(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router,
+                         element_size, options.costs);
+  };
+  Simulation best = simulate(workload_of(plans.front().plan), options);
+  plans.front().simulation = best;
+  const double highest = kPromising * plans.front().price.time.value;
+  for (std::size_t i = 1; i < std::min(plans.size(), kMostSimulated); ++i) {
+    if (best.events > kManyEvents || plans[i].price.time.value > highest) break;
+    const Limits limits{best.time.value, kManyEvents};
+    plans[i].simulation = simulate_within(workload_of(plans[i].plan), options, limits);
+    if (plans[i].simulation && plans[i].simulation->time < best.time) best = *plans[i].simulation;
+  }
+  std::stable_sort(plans.begin(), plans.end(), [](const ConsideredPlan& a, const ConsideredPlan& b) {
+    if (!a.simulation || !b.simulation) return a.simulation.has_value() && !b.simulation.has_value();
+    return a.simulation->time < b.simulation->time;
+  });
+  return plans;
+}
+
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
                           Count count, int element_size, const PlanWishes& wishes,
                           const SimulationOptions& options) {
-  const std::vector<PricedPlan> candidates =
-      price_plans(algorithm, cluster, router, count, element_size, wishes);
-  const auto schedule_of = [&](const Plan& plan) {
-    return make_schedule(plan, cluster.ranks(), count, element_size);
-  };
-  const Plan& cheapest = candidates.front().plan;
-  SimulatedPlan best{cheapest, simulate(schedule_of(cheapest), cluster, router, element_size, options)};
-  const double highest = kPromising * candidates.front().price.time.value;
-  for (std::size_t i = 1; i < std::min(candidates.size(), kMostSimulated); ++i) {
-    if (best.simulation.events > kManyEvents || candidates[i].price.time.value > highest) break;
-    const auto simulation = simulate_within(
-        make_workload(schedule_of(candidates[i].plan), cluster, router, element_size, options.costs), options,
-        {best.simulation.time.value, kManyEvents});
-    if (simulation && simulation->time < best.simulation.time) best = {candidates[i].plan, *simulation};
-  }
-  return best;
+  auto plans = consider_plans(algorithm, cluster, router, count, element_size, wishes, options);
+  return {std::move(plans.front().plan), *plans.front().simulation};
 }
 
 }  // namespace polyring

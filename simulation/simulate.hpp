@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "collectives/executor.hpp"
 #include "collectives/plan.hpp"
 #include "simulation/costs.hpp"
+#include "simulation/price.hpp"
 #include "simulation/workload.hpp"
 
 namespace polyring {
@@ -39,8 +42,21 @@ struct SimulatedPlan {
   Simulation simulation;
 };
 
-/// The fastest plan of an algorithm for `count` elements, which has what is wished for. The candidates whose
-/// prices are lowest are simulated, unless that takes too long.
+struct ConsideredPlan {
+  Plan plan;
+  Price price;
+  std::optional<Simulation> simulation;  // of the few that might be the fastest
+};
+
+/// The candidates of an algorithm for `count` elements, all of which have what is wished for: those whose
+/// prices are lowest are simulated, unless that takes too long or they turn out slower than another one, and
+/// come first, the fastest at the front; then the others, by price. At least one is simulated.
+std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
+                                           const Router& router, Count count, int element_size,
+                                           const PlanWishes& wishes = {},
+                                           const SimulationOptions& options = {});
+
+/// The first of them.
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
                           Count count, int element_size, const PlanWishes& wishes = {},
                           const SimulationOptions& options = {});

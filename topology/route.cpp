@@ -141,6 +141,15 @@ void Router::cross_uplinks(int leaf, bool up, std::vector<ResourceId>& route) co
   if (cluster_.fabric.leaf_uplink.known()) route.push_back(first_leaf_ + 2 * leaf + (up ? 0 : 1));
 }
 
+ResourceId Router::of_link(int host, int link, bool forward) const {
+  return first_resource(host, group_of_host(host)) + link_resource(link, forward);
+}
+
+ResourceId Router::of_nic(int host, int nic, bool out) const {
+  const int group = group_of_host(host);
+  return first_resource(host, group) + nic_resource(cluster_.groups[index(group)].machine, nic, out);
+}
+
 Router::Owner Router::owner(ResourceId resource) const {
   const auto after = std::upper_bound(first_of_group_.begin(), first_of_group_.end(), resource);
   const int group = static_cast<int>(after - first_of_group_.begin()) - 1;

@@ -25,6 +25,10 @@ class Router {
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
 
+  /// One direction of a host's link or NIC, by their index in its Machine.
+  ResourceId of_link(int host, int link, bool forward) const;
+  ResourceId of_nic(int host, int nic, bool out) const;
+
   /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the
   /// rank's NIC, see rank_nics().
   Seconds route(int from_rank, int to_rank, std::vector<ResourceId>& route) const;

@@ -139,6 +139,7 @@ class AllreduceRun {
       row.patterns = patterns_text(*rival.plan);
       row.lanes = rival.plan->lanes;
       row.chunk_bytes = rival.plan->chunk.value;
+      if (!rival.plan->orders.empty()) row.orders = orders_text(rival.plan->orders);
     }
     row.ranks = world_.size();
     row.nodes = world_.nodes();

@@ -16,6 +16,10 @@ Schedule recursive_doubling(const Plan& plan, Count count, int element_size);
 Schedule chain_tree(const Plan& plan, Count count, int element_size);
 Schedule parameter_server(const Plan& plan, Count count, int element_size);
 
+/// The order that the plan has for a lane's ring over a group of the first dimension; empty where it has
+/// none.
+std::vector<int> order_of_lane(const Plan& plan, int lane);
+
 /// The chunks that a lane of `count` elements is cut into: as many as the plan's chunk size asks for, at
 /// least one, never more than its elements. Throws a usage Error when `lanes` such lanes would have more than
 /// kMostStreams together.

@@ -5,7 +5,8 @@
 //                                                          half of the payload
 //
 // The lanes come in pairs, a tree and its mirror. The chains of the pairs begin at ranks that are spread over
-// the host, so that trees of different pairs leave it by different NICs where there are several.
+// the host, so that trees of different pairs leave it by different NICs where there are several; or each
+// pair's chains are in the order that the plan has for it.
 //
 // Unlike NCCL, which reduces and broadcasts along the same links in two kernels side by side, a chunk goes up
 // before it comes down, and NCCL's trees differ where the hosts are no power of two.
@@ -24,8 +25,8 @@ Schedule chain_tree(const Plan& plan, Count count, int element_size) {
   const int in_host = plan.dims.front();
   const int apart = std::max(1, in_host / plan.lanes);
   return lanes_of(plan, 2 * plan.lanes, count, element_size, [&](int lane) {
-    std::vector<int> order;
-    for (int position = 0; position < in_host; ++position)
+    std::vector<int> order = order_of_lane(plan, lane / 2);
+    for (int position = static_cast<int>(order.size()); position < in_host; ++position)
       order.push_back((position + lane / 2 * apart) % in_host);
     const Pattern& tree = lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern();
     return std::vector{Dimension(chain_pattern(), in_host, 1, std::move(order)),

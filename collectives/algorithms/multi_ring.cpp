@@ -8,12 +8,15 @@
 //     allgather      Y   0 ⇄ 2   1 ⇄ 3
 //     allgather      X   0 ⇄ 1   2 ⇄ 3
 //
-// Lanes split the payload; odd lanes run their rings in the other direction. A dimension may use another
+// Lanes split the payload; odd lanes run their rings in the other direction, and those of the first dimension
+// in the plan's orders where it has any. A dimension may use another
 // pattern than the ring ("halving", "direct", "one-shot"): DDL, too, chose an algorithm for each dimension.
 //
 // Steps: 2·Σ(dᵢ − 1). Bytes sent per rank: 2(n − 1)/n · S in all, of which only 2(m − 1)/m · S/X between m
 // hosts. Time: 2·Σᵢ (dᵢ − 1)(αᵢ + S/(d₁⋯dᵢ·βᵢ)); with chunks the dimensions overlap and the slowest remains.
 // Cho et al., "PowerAI DDL", arXiv:1708.02188; Cho et al., "BlueConnect", MLSys 2019.
+#include <utility>
+
 #include "collectives/algorithms/algorithms.hpp"
 
 namespace polyring {
@@ -35,8 +38,9 @@ Schedule multi_ring(const Plan& plan, Count count, int element_size) {
     for (std::size_t i = 0; i < plan.dims.size(); ++i) {
       const int size = plan.dims[i];
       const Pattern& pattern = plan.patterns.empty() ? ring_pattern() : *find_pattern(plan.patterns[i]);
-      dimensions.emplace_back(pattern, size, stride,
-                              lane % 2 == 0 ? std::vector<int>{} : reversed_ring(size));
+      std::vector<int> order = i == 0 ? order_of_lane(plan, lane) : std::vector<int>{};
+      if (order.empty() && lane % 2 == 1) order = reversed_ring(size);
+      dimensions.emplace_back(pattern, size, stride, std::move(order));
       stride *= size;
     }
     return dimensions;

@@ -124,6 +124,13 @@ class Allreduce(ProgramTest):
         )
         self.assertEqual({(row["lanes"], row["chunk_bytes"]) for row in rows}, {(3, 8192)})
 
+    def test_orders(self):
+        orders = "0-2-1-3/3-1-2-0"
+        rows = self.measure(
+            4, "-b", "1K", "-e", "1K", "--algorithm", "multi-ring,ring", "--dims", "4", "--lanes", "2", "--orders", orders
+        )
+        self.assertEqual({(row["orders"], row["lanes"]) for row in rows}, {(orders, 2)})
+
     def test_unchecked(self):
         self.succeed("allreduce", *QUICK, "-e", "1K", "-c", "0", "-J", "unchecked.json", ranks=2)
         rows = json.loads((self.folder / "unchecked.json").read_text(encoding="utf-8"))["rows"]

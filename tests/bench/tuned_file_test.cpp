@@ -47,7 +47,8 @@ class Variable {
 };
 
 TEST(TunedFile, IsReadAsItWasWritten) {
-  const std::vector<TunedPlan> choices{choice(1024), choice(1 << 20), choice(1 << 20, 16)};
+  std::vector<TunedPlan> choices{choice(1024), choice(1 << 20), choice(1 << 20, 16), choice(2 << 20)};
+  choices.back().plan.orders = {{1, 0}, {0, 1}};
   EXPECT_EQ(parse_tuned(tuned_text(choices), "a file"), choices);
   EXPECT_TRUE(parse_tuned(tuned_text({}), "a file").empty());
 }

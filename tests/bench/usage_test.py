@@ -56,6 +56,9 @@ class Usage(ProgramTest):
         for choice in (("--dims", "4"), ("--ddl-options", "-mode p:4"), ("--patterns", "ring")):
             self.refused("scale", *MINSKY, "--algorithm", "in-network,nccl", *choice, naming="inside hosts and then between")
         self.refused("plan", *MINSKY, "--patterns", "nonsense", naming="nonsense")
+        for orders in ("0-1-2", "0-1-2-2", "0,1,2,3", "0-1-2-3/"):
+            self.refused("plan", *MINSKY, "--orders", orders, naming=orders.split("/")[0])
+        self.refused("plan", *MINSKY, "--algorithm", "tree", "--orders", "0-1-2-3", naming="--orders is for rings")
         self.refused("plan", *MINSKY, "--ranks", "8", "--dims", "4x2", "--patterns", "ring", naming="patterns")
 
     def test_baselines(self):

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "collectives/catalogue.hpp"
 #include "topology/error.hpp"
+#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -49,6 +52,20 @@ TEST(Dims, ThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([] { parse_dims("65536x65536x4"); }), HasSubstr("more ranks than there can be"));
 }
 
+TEST(Orders, AreReadAndWritten) {
+  const std::vector<std::vector<int>> orders{{0, 1, 3, 2}, {2, 3, 1, 0}};
+  EXPECT_EQ(parse_orders("0-1-3-2/2-3-1-0"), orders);
+  EXPECT_EQ(orders_text(orders), "0-1-3-2/2-3-1-0");
+  EXPECT_EQ(parse_orders("0"), std::vector<std::vector<int>>{{0}});
+}
+
+TEST(Orders, ThatMakeNoSenseAreRefused) {
+  for (const char* text : {"", "-", "/", "0-", "0-1/", "0--1", "a", "0,1", "0-1 ", "0x1"})
+    EXPECT_THAT(refusal([&] { parse_orders(text); }), HasSubstr("such as 0-1-3-2/2-3-1-0")) << text;
+  for (const char* text : {"1", "0-0", "0-2", "0-1/0-1-2", "0-1-2/0-1"})
+    EXPECT_THAT(refusal([&] { parse_orders(text); }), HasSubstr("does not have each rank")) << text;
+}
+
 TEST(DdlOptions, MeanTheSameDimensions) {
   const DdlOptions options = parse_ddl_options("-mode p:4x8x8 -dump_iter 100 -dev_sync 1");
   EXPECT_THAT(options.dims, ElementsAre(4, 8, 8));
@@ -85,6 +102,12 @@ TEST(CheckPlan, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal([] { check_plan({"ring", {4}, {"ring"}}, 4); }), HasSubstr("only multi-ring"));
   EXPECT_THAT(refusal([] { check_plan({"ring", {4}, {}, 0}, 4); }), HasSubstr("lanes"));
   EXPECT_THAT(refusal([] { check_plan({"ring", {1}}, 0); }), HasSubstr("0 ranks"));
+  EXPECT_THAT(refusal([] {
+                check_plan({"ring", {2, 2}, {}, 1, {}, {{0, 1, 2, 3}}}, 4);
+              }),
+              HasSubstr("is of 4 ranks, but the first dimension has 2"));
+  EXPECT_THAT(refusal([] { check_plan({"ring", {3}, {}, 1, {}, {{0, 1, 1}}}, 3); }), HasSubstr("0-1-1"));
+  EXPECT_THAT(refusal([] { check_plan({"direct", {2}, {}, 1, {}, {{1, 0}}}, 2); }), HasSubstr("no rings"));
   EXPECT_THAT(refusal([] { make_schedule({"ring", {1}}, 1, -1, 4); }), HasSubstr("-1 elements"));
 }
 
@@ -126,6 +149,42 @@ TEST(CandidatePlans, VaryOnlyWhatIsNotWishedFor) {
   ASSERT_EQ(only.size(), 1u);
   EXPECT_EQ(only.front().lanes, 3);
   EXPECT_EQ(only.front().chunk.value, 4096u);
+}
+
+TEST(CandidatePlans, HaveThePartsOfAHostAsADimension) {
+  const auto dims_of = [](const char* machine, int hosts) {
+    std::set<std::string> dims;
+    for (const Plan& plan : candidate_plans("multi-ring", preset(machine, hosts), Bytes{100 << 20}))
+      dims.insert(dims_text(plan.dims));
+    return dims;
+  };
+  EXPECT_THAT(dims_of("minsky", 1), ElementsAre("2x2", "4"));
+  EXPECT_THAT(dims_of("summit", 64), ElementsAre("3x2x64", "3x2x8x8", "6x64", "6x8x8"));
+  EXPECT_THAT(dims_of("dgx1-p100", 2), ElementsAre("4x2x2", "8x2"));
+}
+
+TEST(CandidatePlans, HaveTheRingsOfAHostWhereTheyAreOthersThanItsRanksOwn) {
+  const auto orders_of = [](const char* algorithm, const char* machine, int hosts,
+                            const PlanWishes& wishes = {}) {
+    std::set<std::string> orders;
+    for (const Plan& plan : candidate_plans(algorithm, preset(machine, hosts), Bytes{100 << 20}, wishes)) {
+      EXPECT_NO_THROW(check_plan(plan, 8 * hosts));
+      if (plan.orders.empty()) continue;
+      orders.insert(orders_text(plan.orders));
+      EXPECT_EQ(plan.dims.front(), 8);
+    }
+    return orders;
+  };
+  EXPECT_EQ(orders_of("multi-ring", "dgx1-p100", 1).size(), 1u);
+  EXPECT_EQ(orders_of("multi-ring", "dgx1-p100", 4).size(), 1u);
+  EXPECT_EQ(orders_of("ring", "dgx1-p100", 4).size(), 1u);
+  EXPECT_EQ(orders_of("tree", "dgx1-p100", 4).size(), 0u) << "has no rings";
+  EXPECT_EQ(orders_of("multi-ring", "dgx-a100", 4).size(), 0u) << "any order is as good";
+  EXPECT_EQ(orders_of("ring", "dgx-a100", 4).size(), 1u) << "but not where a ring leaves the host";
+  const PlanWishes direct{{8, 4}, {"direct", "ring"}, 0, {}};
+  EXPECT_EQ(orders_of("multi-ring", "dgx1-p100", 4, direct).size(), 0u) << "one step has no order";
+  const PlanWishes asked{{}, {}, 0, {}, {{7, 6, 5, 4, 3, 2, 1, 0}}};
+  EXPECT_THAT(orders_of("multi-ring", "dgx1-p100", 4, asked), ElementsAre("7-6-5-4-3-2-1-0"));
 }
 
 TEST(CandidatePlans, DoNotCutSmallPayloads) {

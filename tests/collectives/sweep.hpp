@@ -60,6 +60,16 @@ inline std::vector<Plan> plans_of(const Algorithm& algorithm, int n, int element
       plans.push_back({std::string(algorithm.name), dims, {}, 3, {}});
     }
   }
+  // Orders of the first dimension: every other rank first, and the same from the end.
+  for (const std::vector<int>& dims : factorings(n)) {
+    if (!algorithm.lanes_differ || dims.front() < 3) continue;
+    std::vector<int> order;
+    for (const int first : {0, 1}) {
+      for (int rank = first; rank < dims.front(); rank += 2) order.push_back(rank);
+    }
+    const std::vector<int> back(order.rbegin(), order.rend());
+    plans.push_back({std::string(algorithm.name), dims, {}, 3, small_chunk, {order, back}});
+  }
   return plans;
 }
 

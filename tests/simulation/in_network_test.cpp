@@ -171,7 +171,7 @@ TEST(InNetwork, ChoosesTheFastestOfItsPlans) {
     }
   }
   const SimulatedPlan wished = choose_in_network(cluster, router, 1 << 20, kSize, {{}, {}, 3, {65536}});
-  EXPECT_EQ(wished.plan, (Plan{"multi-ring", {4}, {}, 3, {65536}}));
+  EXPECT_EQ(wished.plan, (Plan{"multi-ring", {2, 2}, {}, 3, {65536}}));
 }
 
 TEST(InNetwork, OfOneHostIsTheMultiRing) {

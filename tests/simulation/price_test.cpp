@@ -151,6 +151,90 @@ TEST(PricePlans, ChooseWhatIsLeftFreeForTheDimensionsWishedFor) {
   EXPECT_LT(flat.front().price.time.value, 0.6 * mixed.time.value);
 }
 
+TEST(PricePlans, ReachTheBoundOfOneHostAsFarAsItsLinksCan) {
+  // The bound counts a GPU's PCIe beside its NVLinks: rings of NVLinks alone reach at most 80 of 95.75 GB/s
+  // with P100, 150 of 165.75 with V100. Between sockets the bus is all that there is, in pairs of one GPU
+  // from each.
+  for (const auto& [name, least, most] : {std::tuple{"dgx1-p100", 0.83, 80 / 95.75},
+                                          {"big-basin", 0.83, 80 / 95.75},
+                                          {"dgx1-v100", 0.90, 150 / 165.75},
+                                          {"minsky", 0.95, 1.0},
+                                          {"ac922", 0.95, 1.0},
+                                          {"summit", 0.95, 1.0}}) {
+    const Cluster cluster = preset(name, 1);
+    const Router router(cluster);
+    const Count count = 64'000'000;
+    const Bytes payload{256'000'000};
+    const PricedPlan best = price_plans("multi-ring", cluster, router, count, kSize).front();
+    const double reached = allreduce_bound(cluster, payload).time.value / best.price.time.value;
+    EXPECT_GE(reached, least) << name << ' ' << to_text(best.plan);
+    EXPECT_LE(reached, most + 1e-9) << name << ' ' << to_text(best.plan);
+  }
+}
+
+TEST(PricePlans, AreThePricesOfTheirSchedules) {
+  for (const char* name : {"minsky", "dgx1-p100"}) {
+    const Cluster cluster = preset(name, 4);
+    const Router router(cluster);
+    // A multiple of all that it is cut into, so that no chunk is an element longer than another.
+    const Count count = Count{32} * 4 * 64 * 1000;
+    for (const std::string_view algorithm : {"multi-ring", "ring", "chain-tree"}) {
+      for (const PricedPlan& priced : price_plans(algorithm, cluster, router, count, kSize)) {
+        const Schedule schedule = make_schedule(priced.plan, cluster.ranks(), count, kSize);
+        expect_same(priced.price.time.value, price(schedule, cluster, router, kSize).time.value,
+                    to_text(priced.plan));
+      }
+    }
+  }
+}
+
+TEST(BusyTimes, AreWhatTheSchedulesBytesTake) {
+  // In rank order the ring over a Minsky's four GPUs crosses the bus twice: both directions carry 3/4 of the
+  // payload down and as much up. In pairs across it they carry a quarter for each GPU of a socket.
+  const Cluster cluster = preset("minsky", 1);
+  const Router router(cluster);
+  const Count count = 1'200'000;
+  const double payload = static_cast<double>(count) * kSize;
+  const auto on_bus = [&](const Plan& plan) {
+    const auto busy = busy_times(make_schedule(plan, 4, count, kSize), cluster, router, kSize);
+    const Machine& machine = cluster.host(0);
+    for (int link = 0; link < static_cast<int>(machine.links.size()); ++link) {
+      const Link& of = machine.links[static_cast<std::size_t>(link)];
+      if (of.kind != LinkKind::socket_bus) continue;
+      const double forward = busy[static_cast<std::size_t>(router.of_link(0, link, true))].value;
+      EXPECT_NEAR(busy[static_cast<std::size_t>(router.of_link(0, link, false))].value / forward, 1, 1e-9);
+      return forward * of.bandwidth.value / payload;
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(on_bus({"multi-ring", {4}}), 1.5, 1e-9);
+  EXPECT_NEAR(on_bus({"multi-ring", {2, 2}}), 1.0, 1e-9);
+  EXPECT_NEAR(on_bus({"multi-ring", {2, 2}, {}, 1, {480'000}}), 1.0, 1e-9) << "in chunks";
+  EXPECT_NEAR(on_bus({"multi-ring", {4}, {}, 1, {}, {{0, 2, 1, 3}}}), 3.0, 1e-9) << "four times across";
+}
+
+TEST(Rails, CarryTheSameInPlansBetweenHosts) {
+  for (const std::string_view name : preset_names()) {
+    const Cluster cluster = preset(name, 4);
+    const Router router(cluster);
+    const Machine& machine = cluster.host(0);
+    const Count count = Count{cluster.ranks()} * 16 * 1000;
+    for (const char* algorithm : {"multi-ring", "ring"}) {
+      const PricedPlan best = price_plans(algorithm, cluster, router, count, kSize).front();
+      const auto busy =
+          busy_times(make_schedule(best.plan, cluster.ranks(), count, kSize), cluster, router, kSize);
+      for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
+        for (const bool out : {true, false}) {
+          const double first = busy[static_cast<std::size_t>(router.of_nic(0, 0, out))].value;
+          EXPECT_GT(first, 0) << name;
+          EXPECT_NEAR(busy[static_cast<std::size_t>(router.of_nic(0, nic, out))].value / first, 1, 1e-3)
+              << name << ' ' << to_text(best.plan) << ' ' << machine.nics[static_cast<std::size_t>(nic)].name;
+        }
+      }
+    }
+  }
+}
+
 TEST(UnknownSpeed, IsNamed) {
   Cluster cluster = preset("minsky", 2);
   EXPECT_EQ(unknown_speed(cluster), "");

@@ -9,6 +9,7 @@
 #include "collectives/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/support.hpp"
+#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -186,6 +187,31 @@ TEST(Simulate, LargeClustersTakeFewEvents) {
       simulation_of({"multi-ring", {4, 64, 64}, {}, 1, chunk(16)}, uniform(4096, 4), count);
   EXPECT_LT(grid.actors, 5);
   EXPECT_LT(grid.events, 1'000'000u);
+}
+
+TEST(ConsiderPlans, PutsTheFastestFirstAndKeepsTheOthers) {
+  const Cluster cluster = preset("dgx1-p100", 1);
+  const Router router(cluster);
+  const Count count = 64'000'000;
+  const auto considered = consider_plans("multi-ring", cluster, router, count, kSize);
+  EXPECT_EQ(considered.size(), price_plans("multi-ring", cluster, router, count, kSize).size());
+  ASSERT_TRUE(considered.front().simulation);
+  bool simulated = true;
+  for (std::size_t i = 1; i < considered.size(); ++i) {
+    const ConsideredPlan& before = considered[i - 1];
+    simulated = simulated && considered[i].simulation.has_value();
+    EXPECT_EQ(considered[i].simulation.has_value(), simulated) << "those simulated come first";
+    if (simulated) {
+      EXPECT_LE(before.simulation->time, considered[i].simulation->time);
+    } else if (!before.simulation) {
+      EXPECT_LE(before.price.time, considered[i].price.time);
+    }
+  }
+  const SimulatedPlan chosen = choose_plan("multi-ring", cluster, router, count, kSize);
+  EXPECT_EQ(chosen.plan, considered.front().plan);
+  EXPECT_EQ(chosen.plan.orders.size(), 4u) << to_text(chosen.plan);
+  // As predicted by hand: four lanes of 20 GB/s, 14 steps of an eighth of a lane and 0.6 us.
+  EXPECT_NEAR(chosen.simulation.time.value / (14 * (0.6e-6 + 256e6 / 4 / 8 / 20e9)), 1, 0.01);
 }
 
 TEST(Simulate, NothingIsFasterThanTheBound) {

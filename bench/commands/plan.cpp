@@ -9,6 +9,7 @@
 #include "bench/calibration_file.hpp"
 #include "bench/command.hpp"
 #include "bench/options.hpp"
+#include "bench/plan_explained.hpp"
 #include "collectives/bound.hpp"
 #include "reports/tables.hpp"
 #include "simulation/price.hpp"
@@ -25,14 +26,15 @@ struct PlanCommandOptions {
   std::string size = "100MB";
   int ranks = 0;            // 0: those of the machine
   std::string calibration;  // empty: none
+  bool explain = false;
 };
 
-/// What the user asked for is kept; the rest is what is fastest when simulated.
-Plan choose(const PlanCommandOptions& options, const Cluster& cluster, const Router& router, Count count,
-            int size) {
+/// What the user asked for is kept; the rest is what is fastest when simulated, at the front.
+std::vector<ConsideredPlan> consider(const PlanCommandOptions& options, const PlannedFor& planned) {
   options.plan.refuse_without_schedule("plan");
   const std::string& algorithm = options.plan.algorithms.front();
-  return choose_plan(algorithm, cluster, router, count, size, options.plan.wishes(algorithm)).plan;
+  return consider_plans(algorithm, planned.cluster, planned.router, planned.count, planned.element_size,
+                        options.plan.wishes(algorithm));
 }
 
 void print_dimensions(const Plan& plan, const Schedule& schedule) {
@@ -97,7 +99,9 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Bytes payload{static_cast<std::uint64_t>(count * size)};
 
   const Router router(cluster);
-  const Plan chosen = choose(options, cluster, router, count, size);
+  const PlannedFor planned{cluster, router, count, size};
+  const std::vector<ConsideredPlan> considered = consider(options, planned);
+  const Plan& chosen = considered.front().plan;
   const Schedule schedule = make_schedule(chosen, ranks, count, size);
   const std::string ignored = options.plan.ignored();
   if (!ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
@@ -115,8 +119,11 @@ ExitCode plan(const PlanCommandOptions& options) {
   if (unknown.empty()) {
     print_times(price(schedule, cluster, router, size), simulate(schedule, cluster, router, size),
                 allreduce_bound(cluster, payload), router, payload);
+    if (options.explain)
+      fmt::print("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
   } else {
-    fmt::print("{}: there is no modelled time.\n", unknown);
+    fmt::print("{}: there is no modelled time{}.\n", unknown,
+               options.explain ? ", and nothing to explain a choice by" : "");
   }
   return ExitCode::ok;
 }
@@ -125,9 +132,11 @@ ExitCode plan(const PlanCommandOptions& options) {
 
 void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanCommandOptions>();
-  CLI::App& app = add_subcommand(
-      line, "plan", "Show dimensions, rings, lanes, bytes moved, modelled time and the bound",
-      "polyring plan --machine minsky --ranks 256 --dims 4x8x8", [options] { return plan(*options); });
+  CLI::App& app =
+      add_subcommand(line, "plan", "Show dimensions, rings, lanes, bytes moved, modelled time and the bound",
+                     "polyring plan --machine minsky --ranks 256 --dims 4x8x8\n  polyring plan --machine "
+                     "dgx1-v100 --size 256MB --explain",
+                     [options] { return plan(*options); });
   options->machine.add_to(app);
   options->plan.add_to(app, {"multi-ring"}, false);
   app.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
@@ -140,6 +149,8 @@ void add_plan(CommandLine& line) {
   app.add_option("--calibration", options->calibration,
                  "Links as polyring calibrate found them, in place of what is stated")
       ->type_name("FILE");
+  app.add_flag("--explain", options->explain,
+               "Add why this plan won and over which others, the rings drawn, and the links left unused");
 }
 
 }  // namespace polyring

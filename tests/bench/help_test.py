@@ -7,7 +7,7 @@ from program import SUBCOMMANDS, ProgramTest, main
 OPTIONS = {
     "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
     "plan": "--machine --from --sysfs --fabric --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --ranks --size "
-    "--calibration",
+    "--calibration --explain",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",

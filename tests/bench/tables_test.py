@@ -18,6 +18,9 @@ TABLES = {
     "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
     "scale-minsky-in-network": "scale --machine minsky --algorithm multi-ring,in-network --gpus 4,64,256 --explain",
     "scale-minsky-strong": "scale --machine minsky --algorithm multi-ring --gpus 4..64 --global-batch 2048 --explain",
+    "plan-dgx1-v100-explained": "plan --machine dgx1-v100 --size 256MB --explain",
+    "plan-minsky-explained": "plan --machine minsky --ranks 16 --size 256MB --explain",
+    "plan-dgx-a100-ring-explained": "plan --machine dgx-a100 --ranks 16 --algorithm ring --explain",
     "verify-2x2": "verify --dims 2x2",
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "collectives/catalogue.hpp"
+#include "collectives/rings/host_rings.hpp"
 #include "simulation/simulate.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/simulation/oracle/simgrid.hpp"
@@ -169,9 +170,12 @@ TEST(Oracle, AgreesOnKnownMachines) {
       const Cluster cluster = preset(name, hosts);
       const int n = cluster.ranks();
       const Bytes chunk{static_cast<std::uint64_t>(kEven * kSize / 2 / 3)};
-      for (const Plan& plan : {Plan{"ring", {n}}, Plan{"multi-ring", {gpus, hosts}},
-                               Plan{"multi-ring", {gpus, hosts}, {}, 2, chunk}, Plan{"halving-doubling", {n}},
-                               Plan{"tree", {n}}, Plan{"direct", {n}}}) {
+      const auto rings = host_rings(cluster.host(0)).orders;
+      for (const Plan& plan :
+           {Plan{"ring", {n}}, Plan{"multi-ring", {gpus, hosts}},
+            Plan{"multi-ring", {gpus, hosts}, {}, 2, chunk},
+            Plan{"multi-ring", {gpus, hosts}, {}, static_cast<int>(rings.size()), {}, rings},
+            Plan{"halving-doubling", {n}}, Plan{"tree", {n}}, Plan{"direct", {n}}}) {
         cases.push_back({std::string(name), cluster, plan});
       }
     }

@@ -1,16 +1,18 @@
 // A library that behaves as NVIDIA's management library, for machines that have none. Built several times,
 // each time as another machine:
 //
-//   FAKE_MESH     4 GPUs, each joined to each other by 2 NVLinks of version 2, with several ailments; knows
-//   no fields FAKE_SWITCH   8 GPUs with 18 NVLinks to NVSwitches, answered by fields only, called version 5
-//   as some drivers do FAKE_POWER    2 GPUs joined to each other and to a POWER processor by 3 NVLinks each;
-//   an old driver, which lacks
-//                 functions
-//   FAKE_GRACE    1 GPU on the C2C links of a Grace processor; refuses some calls
-//   FAKE_LOST     2 GPUs, one of which has fallen off the bus
-//   FAKE_CRASH    crashes when asked for a GPU's memory
-//   FAKE_HANG     never returns from its initialisation
-//   FAKE_UNLOADED whose driver is not loaded
+// - FAKE_MESH: 4 GPUs, each joined to each other by 2 NVLinks of version 2, with several ailments; knows no
+// fields
+// - FAKE_SWITCH: 8 GPUs with 18 NVLinks to NVSwitches, answered by fields only, called version 5 as some
+// drivers do
+// - FAKE_POWER: 2 GPUs joined to each other and to a POWER processor by 3 NVLinks each; an old driver, which
+// lacks
+//   functions
+// - FAKE_GRACE: 1 GPU on the C2C links of a Grace processor; refuses some calls
+// - FAKE_LOST: 2 GPUs, one of which has fallen off the bus
+// - FAKE_CRASH: crashes when asked for a GPU's memory
+// - FAKE_HANG: never returns from its initialisation
+// - FAKE_UNLOADED: whose driver is not loaded
 //
 // The declarations are made from NVIDIA's documentation a second time, apart from those of nvml_library.cpp.
 #include <unistd.h>
@@ -137,7 +139,7 @@ int nvmlDeviceGetMaxClockInfo(nvmlDevice_t, int clock, unsigned* megahertz) {
   return kOk;
 }
 
-int nvmlDeviceGetFieldValues(nvmlDevice_t, int count, nvmlFieldValue_t* values) {
+int nvmlDeviceGetFieldValues([[maybe_unused]] nvmlDevice_t device, int count, nvmlFieldValue_t* values) {
   for (int i = 0; i < count; ++i) {
     nvmlFieldValue_t& value = values[i];
     value.valueType = 1;
@@ -149,7 +151,9 @@ int nvmlDeviceGetFieldValues(nvmlDevice_t, int count, nvmlFieldValue_t* values) 
 #if defined(FAKE_SWITCH)
     if (value.scopeId < 18) {
       if (value.fieldId == 164) answer(26562);
-      if (value.fieldId == 165) answer(value.scopeId % 2 == 0 ? 1 : 2);  // every other one sleeps
+      // Every other link sleeps, and one is inactive.
+      if (value.fieldId == 165) answer(value.scopeId % 2 == 0 ? 1 : 2);
+      if (value.fieldId == 165 && device->index == 5 && value.scopeId == 7) answer(0);
       if (value.fieldId == 166) answer(7);
     }
 #elif defined(FAKE_GRACE)

@@ -17,6 +17,8 @@ using nlohmann::ordered_json;
 constexpr std::string_view kFormat = "polyring-calibration";
 /// Raised whenever a reader of the old version would misread the new one.
 constexpr int kVersion = 1;
+constexpr double kMost = 1e9;  // ranks, hosts or points
+constexpr double kMostBytes = 1e18;
 
 template <typename T>
 ordered_json or_null(const std::optional<T>& value) {
@@ -52,10 +54,13 @@ struct Reader {
     return value;
   }
 
-  int count(const json& object, const char* key) const {
-    const auto value = object.at(key).get<std::int64_t>();
-    if (value < 1 || value > 1'000'000'000) wrong(fmt::format("{} is {}", key, value));
-    return static_cast<int>(value);
+  /// From 1. The check comes on the double, which holds any number of the file.
+  template <typename Whole>
+  Whole count(const json& object, const char* key, double most) const {
+    const double value = object.at(key).get<double>();
+    if (!(value >= 1 && value <= most) || value != std::floor(value))
+      wrong(fmt::format("{} is {}", key, value));
+    return static_cast<Whole>(value);
   }
 
   std::optional<double> error_of(const json& object, const char* key) const {
@@ -79,7 +84,7 @@ struct Reader {
   }
 
   PredictionError prediction(const json& object) const {
-    return {count(object, "points"), number(object, "mean", 0), number(object, "worst", 0),
+    return {count<int>(object, "points", kMost), number(object, "mean", 0), number(object, "worst", 0),
             number(object, "spread", 0)};
   }
 
@@ -89,10 +94,10 @@ struct Reader {
     calibration.fitted = prediction(object.at("fitted"));
     if (!object.at("checked").is_null()) calibration.checked = prediction(object.at("checked"));
     const json& range = object.at("range");
-    calibration.range = {count(range, "most_ranks"),
-                         count(range, "most_hosts"),
-                         {range.at("least_bytes").get<std::uint64_t>()},
-                         {range.at("largest_bytes").get<std::uint64_t>()}};
+    calibration.range = {count<int>(range, "most_ranks", kMost),
+                         count<int>(range, "most_hosts", kMost),
+                         {count<std::uint64_t>(range, "least_bytes", kMostBytes)},
+                         {count<std::uint64_t>(range, "largest_bytes", kMostBytes)}};
     return calibration;
   }
 

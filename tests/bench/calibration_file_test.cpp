@@ -53,6 +53,11 @@ TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
   EXPECT_THAT(refused(damaged("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));
   EXPECT_THAT(refused(damaged("\"share\": 0.94", "\"share\": 1e400")), HasSubstr("damaged"));
   EXPECT_THAT(refused(damaged("\"most_ranks\": 16", "\"most_ranks\": 0")), HasSubstr("most_ranks is 0"));
+  for (const char* value : {"1e300", "-1e300", "1.5"})
+    EXPECT_THAT(refused(damaged("\"most_ranks\": 16", std::string("\"most_ranks\": ") + value)),
+                HasSubstr("most_ranks is"));
+  EXPECT_THAT(refused(damaged("\"least_bytes\": 65536", "\"least_bytes\": -1")),
+              HasSubstr("least_bytes is -1"));
   EXPECT_THAT(refused(damaged("\"emulated\"", "\"modelled\"")), HasSubstr("its source is 'modelled'"));
   EXPECT_THAT(refused(damaged("\"fitted\":", "\"fated\":")), HasSubstr("damaged"));
 }

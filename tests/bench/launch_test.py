@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
@@ -337,7 +338,7 @@ class ForReal(LaunchTest):
     def test_an_interrupt_ends_all(self):
         mark = str(self.folder / "mark")
         job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
-                           "sh", "-c", f"echo began; sleep 1000 & wait; echo {mark}", shell=False)
+                           sys.executable, "-c", "import time; print('began', flush=True); time.sleep(1000)", mark, shell=False)
         self.addCleanup(lambda: job.poll() is None and job.kill())
         self.assertEqual(job.stdout.readline(), "began\n")
         job.send_signal(signal.SIGINT)

@@ -168,6 +168,8 @@ class Emulate(unittest.TestCase):
 
     def probe(self, nodes, script):
         """Exit code, standard output and error of probe, two ranks on a host, after a line of the shell on each."""
+        if "mpich" in self.mpi:
+            self.skipTest("MPICH with UCX may hang in MPI_Finalize between hosts, see github.com/pmodels/mpich/pull/6596")
         return self.run_job(shape(nodes, 2), "sh", "-c", f"{script}; exec {PROGRAM} probe --format json")
 
     def test_probe_finds_each_host_once(self):

@@ -41,6 +41,9 @@ class ProbeUnderMpi(ProgramTest):
         self.refused("probe", "--fabric", "missing.out", ranks=2, naming="missing.out")
 
     def test_a_rank_that_dies_ends_the_job(self):
+        version = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, check=True).stdout
+        if "HYDRA" in version:
+            self.skipTest("MPICH's mpiexec lets the others wait in MPI_Init for a process that never calls it")
         died = self.run_ranks("-n", "1", PROGRAM, "probe", ":", "-n", "1", "false")
         self.assertNotEqual(died.returncode, 0)
 

@@ -35,6 +35,8 @@ class EmulatedLaunch(unittest.TestCase):
     def setUpClass(cls):
         version = subprocess.run([os.environ["POLYRING_MPIEXEC"], "--version"], capture_output=True, text=True, check=True)
         cls.mpi = "mpich" if "HYDRA" in version.stdout else "openmpi"
+        if cls.mpi == "mpich":
+            raise unittest.SkipTest("an mpiexec of MPICH inside another one was seen to hang; with Open MPI this is tested")
         tried = subprocess.run(
             [EMULATE, "--mpi", cls.mpi, "--nodes", "1", "--ranks-per-node", "1", "--rate", "1gbit", "--", "true"],
             capture_output=True, text=True, check=False,

@@ -22,8 +22,8 @@ hwloc_topology_t make_topology() {
   setenv("HWLOC_HIDE_ERRORS", "2", 0);
   // hwloc loads its plugins for the first topology and unloads them after the last: one stays, so that
   // reading a thousand files loads them once.
-  static const hwloc_topology_t kKeepsPlugins = initialised();
-  static_cast<void>(kKeepsPlugins);
+  static const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> kKeepsPlugins(
+      initialised(), &hwloc_topology_destroy);
   return initialised();
 }
 

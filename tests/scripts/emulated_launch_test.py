@@ -19,11 +19,11 @@ NOT_AVAILABLE = 5
 TIMEOUT = 4
 PATIENCE_S = 120
 
-# Rank 0, on node0, goes on without what its own launcher has told it.
+# Rank 0, on node0, goes on without what its own launcher has told it; what a sanitizer is told, it keeps.
 ON_NODE0 = """#!/bin/sh
 [ "$(hostname)" = node0 ] || exit 0
 {before}
-exec env -i PATH="$PATH" HOME="$HOME" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \\
+exec env -i PATH="$PATH" HOME="$HOME" LSAN_OPTIONS="$LSAN_OPTIONS" ASAN_OPTIONS="$ASAN_OPTIONS" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \\
   PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 "$@"
 """
 # As scripts/emulated/cluster cuts links: node1's station does not exist.

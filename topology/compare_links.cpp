@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "topology/link_names.hpp"
+
 namespace polyring {
 namespace {
 
@@ -100,7 +102,7 @@ class PcieTree {
   std::map<DeviceId, int> depth_;  // packages have 0
 };
 
-std::string speed_text(Bandwidth bandwidth) {
+std::string speed_in_words(Bandwidth bandwidth) {
   return bandwidth.known() ? to_text(bandwidth) : "an unknown speed";
 }
 
@@ -135,7 +137,7 @@ class PcieComparison {
         return fmt::format("{} at {}, not {}",
                            step == 0 ? fmt::format("{} hangs on PCIe", name)
                                      : fmt::format("PCIe switch above {} hangs", name),
-                           speed_text(is), speed_text(should));
+                           speed_in_words(is), speed_in_words(should));
       }
     }
     return sharing(name, in_usual, in_other);
@@ -217,17 +219,6 @@ std::string_view people_say(LinkKind kind) {
   return "link";
 }
 
-/// Of one NVLink in one direction: 20 GB/s in the first generation (P100), 25 in the next three (V100, A100,
-/// H100), 50 in the fifth (Blackwell); NVIDIA's white papers of these GPUs.
-double one_nvlink(const std::string& gpu_model) {
-  const auto is = [&](std::string_view name) { return gpu_model.find(name) != std::string::npos; };
-  if (is("P100")) return 20e9;
-  for (const std::string_view blackwell : {"B100", "B200", "B300"}) {
-    if (is(blackwell)) return 50e9;
-  }
-  return 25e9;
-}
-
 std::string number_text(long number) {
   constexpr std::array kWords{"no",  "one",   "two",   "three", "four", "five",
                               "six", "seven", "eight", "nine",  "ten"};
@@ -238,9 +229,10 @@ std::string number_text(long number) {
 /// How many NVLinks fewer (below 0: more), where both are whole numbers of them.
 std::optional<long> missing_nvlinks(const Machine& usual, double should, double is) {
   if (usual.gpus.empty() || should <= 0 || is <= 0) return std::nullopt;
-  const double one = one_nvlink(usual.gpus.front().model);
-  const double links_should = should / one;
-  const double links_is = is / one;
+  const Bandwidth one = one_nvlink(usual.gpus.front());
+  if (!one.known()) return std::nullopt;
+  const double links_should = should / one.value;
+  const double links_is = is / one.value;
   constexpr double kRounding = 0.01;
   if (std::abs(links_should - std::round(links_should)) > kRounding ||
       std::abs(links_is - std::round(links_is)) > kRounding) {
@@ -260,8 +252,8 @@ std::string changed(const Machine& usual, const Joint& joint, double should, dou
                        *missing > 0 ? "less" : "more", between, to_text(Bandwidth{is}),
                        to_text(Bandwidth{should}));
   }
-  return fmt::format("{} of {} {}, not {}", people_say(joint.kind), speed_text({is}), between,
-                     speed_text({should}));
+  return fmt::format("{} of {} {}, not {}", people_say(joint.kind), speed_in_words({is}), between,
+                     speed_in_words({should}));
 }
 
 void compare_joints(const Machine& usual, const Joints& expected, const Joints& found_there, double tolerance,
@@ -285,9 +277,9 @@ void compare_joints(const Machine& usual, const Joints& expected, const Joints& 
   }
   for (const auto& [joint, is] : found_there) {
     if (expected.contains(joint)) continue;
-    found.push_back({Difference::Kind::has,
-                     fmt::format("{} between {} and {} ({}), where others have none", people_say(joint.kind),
-                                 usual.device_name(joint.a), usual.device_name(joint.b), speed_text({is}))});
+    found.push_back({Difference::Kind::has, fmt::format("{} between {} and {} ({}), where others have none",
+                                                        people_say(joint.kind), usual.device_name(joint.a),
+                                                        usual.device_name(joint.b), speed_in_words({is}))});
   }
 }
 

@@ -7,23 +7,27 @@
 namespace polyring {
 namespace {
 
-struct Generation {
-  int compute_capability;
-  double gigabytes;  // per second and direction
-  std::string_view source;
-};
-
-// What the wire carries, as everywhere in this project. NCCL's own table (src/graph/topo.h) has what reaches
-// the user: 18 of 20, 20 of 25, 40 of 50 GB/s.
+// What the wire carries, as everywhere in this project. What NCCL counts on of it is in
+// simulation/vendors/nccl.cpp.
 constexpr std::array kNvlinks{
-    Generation{60, 20, "NVIDIA Tesla P100 whitepaper: NVLink 1, 20 GB/s per direction and link"},
-    Generation{70, 25, "NVIDIA Tesla V100 whitepaper: NVLink 2, 25 GB/s per direction and link"},
-    Generation{75, 25, "NVIDIA Turing whitepaper: NVLink 2, 25 GB/s per direction and link"},
-    Generation{80, 25, "NVIDIA A100 whitepaper: NVLink 3, 25 GB/s per direction and link"},
-    Generation{86, 14.0625, "NVIDIA Ampere GA102 whitepaper: NVLink 3, 14.0625 GB/s per direction and link"},
-    Generation{90, 25, "NVIDIA H100 whitepaper: NVLink 4, 25 GB/s per direction and link"},
-    Generation{100, 50, "NVIDIA Blackwell technical brief: NVLink 5, 50 GB/s per direction and link"},
-    Generation{103, 50, "NVIDIA Blackwell Ultra data sheet: NVLink 5, 50 GB/s per direction and link"},
+    NvlinkGeneration{60, 1, gigabytes_per_second(20),
+                     "NVIDIA Tesla P100 whitepaper: NVLink 1, 20 GB/s per direction and link"},
+    NvlinkGeneration{70, 2, gigabytes_per_second(25),
+                     "NVIDIA Tesla V100 whitepaper: NVLink 2, 25 GB/s per direction and link"},
+    NvlinkGeneration{75, 2, gigabytes_per_second(25),
+                     "NVIDIA Turing whitepaper: NVLink 2, 25 GB/s per direction and link"},
+    NvlinkGeneration{80, 3, gigabytes_per_second(25),
+                     "NVIDIA A100 whitepaper: NVLink 3, 25 GB/s per direction and link"},
+    // The bridge of two A40 or RTX A6000: 4 links, 112.5 GB/s both ways.
+    NvlinkGeneration{86, 3, gigabytes_per_second(14.0625),
+                     "NVIDIA Ampere GA102 whitepaper: NVLink 3, 14.0625 GB/s per direction and link"},
+    NvlinkGeneration{90, 4, gigabytes_per_second(25),
+                     "NVIDIA H100 whitepaper: NVLink 4, 25 GB/s per direction and link"},
+    NvlinkGeneration{100, 5, gigabytes_per_second(50),
+                     "NVIDIA Blackwell technical brief: NVLink 5, 50 GB/s per direction and link"},
+    // 1.8 TB/s both ways over 18 links, as B200.
+    NvlinkGeneration{103, 5, gigabytes_per_second(50),
+                     "NVIDIA Blackwell Ultra data sheet: NVLink 5, 50 GB/s per direction and link"},
 };
 
 struct Architecture {
@@ -33,13 +37,19 @@ struct Architecture {
   std::string_view source;
 };
 
-// The data sheets count both directions.
+// A link is 16 bits wide: transfers a second times 2 bytes. Data sheets count both directions.
 constexpr std::array kXgmi{
+    // At its announcement AMD rounded the two links of the MI60 up to 200 GB/s.
     Architecture{"gfx906", "906", 46, "AMD Radeon Instinct MI50 data sheet: 2 links, 184 GB/s both ways"},
-    Architecture{"gfx908", "908", 46, "AMD Instinct MI100 data sheet: 3 links, 276 GB/s both ways"},
-    Architecture{"gfx90a", "910", 50, "AMD Instinct MI250X data sheet: 8 links, 800 GB/s both ways"},
-    Architecture{"gfx942", "942", 64, "AMD Instinct MI300X data sheet: 7 links, 896 GB/s both ways"},
-    Architecture{"gfx950", "950", 76.8, "AMD Instinct MI350X data sheet: 7 links, 1075 GB/s both ways"},
+    Architecture{"gfx908", "908", 46,
+                 "AMD Instinct MI100 microarchitecture (ROCm documentation): 23 GT/s, 46 GB/s per direction"},
+    Architecture{"gfx90a", "910", 50,
+                 "AMD Instinct MI250 microarchitecture (ROCm documentation): 25 GT/s, 50 GB/s per direction"},
+    Architecture{"gfx942", "942", 64,
+                 "AMD Instinct MI300X data sheet: 7 links, 896 GB/s both ways; AMD, Understanding RCCL "
+                 "Bandwidth and xGMI Performance on MI300X: 64 GB/s per direction, some 48 for the user"},
+    Architecture{"gfx950", "950", 76.8,
+                 "AMD Instinct MI350X data sheet: 7 links of 153.6 GB/s both ways, 1075 GB/s in all"},
 };
 
 struct Product {
@@ -59,11 +69,11 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; 
 
 }  // namespace
 
+std::span<const NvlinkGeneration> nvlink_generations() { return kNvlinks; }
+
 GpuLinkRate nvlink_rate(int compute_capability) {
-  for (const Generation& generation : kNvlinks) {
-    if (generation.compute_capability == compute_capability) {
-      return {gigabytes_per_second(generation.gigabytes), generation.source};
-    }
+  for (const NvlinkGeneration& generation : kNvlinks) {
+    if (generation.compute_capability == compute_capability) return {generation.bandwidth, generation.source};
   }
   return {};
 }

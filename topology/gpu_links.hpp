@@ -1,6 +1,7 @@
 // How fast one link between GPUs is, by the GPU's generation: files count links, and seldom say their speed.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "topology/units.hpp"
@@ -13,7 +14,18 @@ struct GpuLinkRate {
   std::string_view source;
 };
 
-/// Of a GPU of this CUDA compute capability, 70 for 7.0.
+/// The NVLinks of the GPUs of one CUDA compute capability.
+struct NvlinkGeneration {
+  int compute_capability;  // 70 for 7.0
+  int version;             // of NVLink: 3 for 3.0 and 3.1
+  Bandwidth bandwidth;     // of one link, per direction, as the wire carries it
+  std::string_view source;
+};
+
+/// All that are known, older ones first; of one version the data centre's first.
+std::span<const NvlinkGeneration> nvlink_generations();
+
+/// Of a GPU of this CUDA compute capability.
 GpuLinkRate nvlink_rate(int compute_capability);
 
 /// Of a GPU of this AMD architecture: `gfx90a`, also with features behind a colon, or `908` as older files

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <functional>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "topology/formats/nccl_device.hpp"
+#include "topology/gpu_links.hpp"
 
 namespace polyring {
 namespace {
@@ -26,17 +28,6 @@ std::string socket_bus_name(const Machine& machine, const Link& link) {
   if (contains(model, "AMD")) return "Infinity Fabric";
   if (contains(model, "Intel")) return "UPI or QPI";
   return "socket bus";
-}
-
-/// GB/s per direction of one NVLink of this GPU; 0 when unknown.
-double nvlink_gigabytes(std::string_view model) {
-  constexpr std::pair<std::string_view, double> kGenerations[] = {
-      {"P100", 20}, {"V100", 25}, {"A100", 25}, {"H100", 25}, {"H200", 25}, {"B200", 50},
-  };
-  for (const auto& [name, gigabytes] : kGenerations) {
-    if (contains(model, name)) return gigabytes;
-  }
-  return 0;
 }
 
 /// "EDR InfiniBand" where the model names the rate, else "InfiniBand of 12.1 GB/s".
@@ -105,11 +96,15 @@ std::string link_name(const Machine& machine, const Link& link) {
                      machine.device_name(link.to));
 }
 
+Bandwidth one_nvlink(const Gpu& gpu) {
+  return nvlink_rate(nccl_xml::identity_of(gpu.model).compute_capability).bandwidth;
+}
+
 int nvlinks_in(const Machine& machine, const Link& link) {
   const DeviceId gpu = link.from.kind == DeviceKind::gpu ? link.from : link.to;
   if (link.kind != LinkKind::nvlink || gpu.kind != DeviceKind::gpu) return 0;
-  const double each = nvlink_gigabytes(machine.gpus[static_cast<std::size_t>(gpu.index)].model);
-  const double count = each > 0 ? link.bandwidth.gigabytes_per_second() / each : 0;
+  const Bandwidth each = one_nvlink(machine.gpus[static_cast<std::size_t>(gpu.index)]);
+  const double count = each.known() ? link.bandwidth.value / each.value : 0;
   const double whole = std::round(count);
   return whole >= 1 && std::abs(count - whole) < 1e-6 * whole ? static_cast<int>(whole) : 0;
 }

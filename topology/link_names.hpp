@@ -16,9 +16,11 @@ std::string kind_name(const Machine& machine, const Link& link);
 /// The kind and both ends: "X-bus package0 - package1".
 std::string link_name(const Machine& machine, const Link& link);
 
-/// How many NVLinks a link bonds, by what one of the GPU's generation carries: 20 GB/s per direction of
-/// P100's, 25 of V100's to H200's, 50 of B200's (NVIDIA's data sheets of these GPUs). 0 where that is
-/// unknown, or the bandwidth is no multiple of it.
+/// One NVLink of this GPU, per direction, by its model (gpu_links.hpp); 0 where that is unknown.
+Bandwidth one_nvlink(const Gpu& gpu);
+
+/// How many NVLinks a link bonds. 0 where it is unknown what one carries, or the bandwidth is no multiple of
+/// it.
 int nvlinks_in(const Machine& machine, const Link& link);
 
 /// As to_text(), but "unknown speed" for what is unknown.

@@ -1,7 +1,6 @@
 // NCCL's ring or tree on the cluster as NCCL sees it: its own link speeds, narrowed by what its protocol
 // costs, and its own latencies in place of the links'.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <limits>
 #include <map>
@@ -11,6 +10,8 @@
 #include "simulation/vendors/nccl_tuner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/error.hpp"
+#include "topology/formats/nccl_device.hpp"
+#include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
 #include "topology/route.hpp"
 
@@ -19,30 +20,33 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-/// A kind of GPUs in NCCL's table: GB/s of one NVLink as NCCL counts it, and as it is.
-struct Generation {
-  std::string_view model;
+/// The GPUs' NVLinks: GB/s of one as NCCL counts it, and as it is.
+struct Nvlink {
   int capability;
   double counted;
   double nominal;
 };
 
-constexpr std::array kGenerations{
-    Generation{"P100", 60, 18, 20},     Generation{"V100", 70, 20, 25},    Generation{"A100", 80, 20, 25},
-    Generation{"GH200", 90, 20.6, 25},  Generation{"H100", 90, 20.6, 25},  Generation{"H200", 90, 20.6, 25},
-    Generation{"GB200", 100, 40.1, 50}, Generation{"B200", 100, 40.1, 50},
-};
+/// ncclTopoNVLinkBw() in src/graph/topo.h, NCCL 2.27: SM60_NVLINK_BW and so on.
+double nccl_counts(int capability) {
+  if (capability >= 100) return 40.1;
+  if (capability >= 90) return 20.6;
+  if (capability == 86) return 12;
+  return capability >= 70 ? 20 : 18;
+}
 
 /// PCI_BW in place of what 16 lanes of the third generation carry; NCCL counts others in proportion.
 constexpr double kPciCounted = 12 / 15.75;
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-const Generation* generation_of(const Machine& machine) {
-  for (const Generation& generation : kGenerations) {
-    if (!machine.gpus.empty() && contains(machine.gpus.front().model, generation.model)) return &generation;
-  }
-  return nullptr;
+/// Nothing for GPUs that have none, or that are not known.
+std::optional<Nvlink> nvlink_of(const Machine& machine) {
+  if (machine.gpus.empty()) return std::nullopt;
+  const int capability = nccl_xml::identity_of(machine.gpus.front().model).compute_capability;
+  const Bandwidth nominal = nvlink_rate(capability).bandwidth;
+  if (!nominal.known()) return std::nullopt;
+  return Nvlink{capability, nccl_counts(capability), nominal.gigabytes_per_second()};
 }
 
 std::string processor(const Machine& machine) {
@@ -71,19 +75,18 @@ std::optional<double> between_sockets(const std::string& model) {
 
 /// Links as NCCL counts them, without latencies: NCCL's own take their place.
 Machine as_counted(Machine machine) {
-  const Generation* generation = generation_of(machine);
+  const auto nvlink = nvlink_of(machine);
   const auto sockets = between_sockets(processor(machine));
   for (Link& link : machine.links) {
     link.latency = {};
     if (link.kind == LinkKind::nvlink) {
-      if (generation == nullptr) {
+      if (!nvlink) {
         usage_error(
-            "NCCL's tuning model has no NVLink speed for '{}', only for P100, V100, A100, H100, H200 and "
-            "B200; "
-            "leave nccl out",
+            "how fast an NVLink of '{}' is for NCCL is unknown (it is for P100 to B300, by their names or a "
+            "file's sm); leave nccl out",
             machine.gpus.front().model);
       }
-      link.bandwidth = generation->counted / generation->nominal * link.bandwidth;
+      link.bandwidth = nvlink->counted / nvlink->nominal * link.bandwidth;
     } else if (link.kind == LinkKind::pcie) {
       link.bandwidth = kPciCounted * link.bandwidth;
     } else if (link.kind == LinkKind::socket_bus && sockets) {
@@ -188,8 +191,8 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
 /// NCCL's channels: one for each NIC between hosts, one for each NVLink's worth of a ring inside one.
 int channels_of(const Machine& machine, int hosts, Bandwidth in_host) {
   if (hosts == 1) {
-    const Generation* generation = generation_of(machine);
-    const double one = generation == nullptr ? 12 : generation->counted;
+    const auto nvlink = nvlink_of(machine);
+    const double one = nvlink ? nvlink->counted : 12;
     return std::max(1, static_cast<int>(in_host.gigabytes_per_second() / one));
   }
   int infiniband = 0;
@@ -218,11 +221,11 @@ bool ll128_enabled(const Machine& machine, int capability, bool nvlink, int host
 
 NcclSystem system_of(const Cluster& counted, const Plan& ring) {
   const Machine& machine = counted.host(0);
-  const Generation* generation = generation_of(machine);
+  const auto nvlink = nvlink_of(machine);
   NcclSystem system;
   system.ranks = counted.ranks();
   system.hosts = counted.host_count();
-  system.capability = generation == nullptr ? 60 : generation->capability;
+  system.capability = nvlink ? nvlink->capability : 60;
   system.power = contains(processor(machine), "POWER");
   system.amd = contains(processor(machine), "AMD");
   system.nvlink = machine.ranks() > 1;

@@ -265,10 +265,23 @@ TEST(NcclRun, FollowsTheRingsOfACubeMesh) {
   EXPECT_LT(time, 1.05 * least);
 }
 
+TEST(NcclRun, KnowsGpusByTheirNameAndByTheCapabilityInAFile) {
+  const Bytes payload{256 << 20};
+  const auto time = [&](const char* model) {
+    Cluster cluster = p100(1, 4);
+    for (Gpu& gpu : cluster.groups.front().machine.gpus) gpu.model = model;
+    return vendor_time(nccl_run(cluster, payload), payload).value;
+  };
+  EXPECT_EQ(time("NVIDIA A100-SXM4-40GB"), time("device 10de:20b5, sm 80"));
+  EXPECT_EQ(time("NVIDIA GB200"), time("NVIDIA B300 SXM6 AC"));
+  EXPECT_EQ(time("NVIDIA A40"), time("sm 86"));
+  EXPECT_LT(time("NVIDIA A40"), time("NVIDIA A100-SXM4-40GB"));  // 12 of 14.0625 GB/s, 20 of 25
+}
+
 TEST(NcclRun, RefusesWhatItsTableDoesNotKnow) {
   Cluster unknown = uniform(1, 4);
   for (Gpu& gpu : unknown.groups.front().machine.gpus) gpu.model = "GeForce 256";
-  EXPECT_THAT(failure([&] { nccl_run(unknown, {1024}); }), HasSubstr("no NVLink speed for 'GeForce 256'"));
+  EXPECT_THAT(failure([&] { nccl_run(unknown, {1024}); }), HasSubstr("an NVLink of 'GeForce 256'"));
 
   Cluster uneven = p100(1, 4);
   uneven.groups.push_back(p100(1, 2).groups.front());

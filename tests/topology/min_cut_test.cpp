@@ -176,9 +176,12 @@ TEST(LinkNames, CountNvlinksByTheGpusGeneration) {
   EXPECT_EQ(nvlinks_in(machine, *nvlink), 18);
   nvlink->bandwidth = gigabytes_per_second(430);
   EXPECT_EQ(nvlinks_in(machine, *nvlink), 0) << "no multiple of 25 GB/s";
-  machine.gpus[static_cast<std::size_t>(nvlink->from.index)].model = "a new one";
+  std::string& model = machine.gpus[static_cast<std::size_t>(nvlink->from.index)].model;
+  model = "a new one";
   nvlink->bandwidth = gigabytes_per_second(450);
   EXPECT_EQ(nvlinks_in(machine, *nvlink), 0);
+  model = "device 10de:2330, sm 90";
+  EXPECT_EQ(nvlinks_in(machine, *nvlink), 18) << "as a file of NCCL names it";
 }
 
 }  // namespace

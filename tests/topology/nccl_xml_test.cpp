@@ -2,6 +2,10 @@
 // real_files_test.cpp.
 #include "topology/formats/nccl_xml.hpp"
 
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "tests/topology/support.hpp"
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
@@ -318,6 +322,32 @@ TEST(GpuLinks, KnowProductsByWholeWords) {
   EXPECT_EQ(compute_capability_of("A1000"), 0);
   EXPECT_FALSE(nvlink_rate(0).bandwidth.known());
   EXPECT_FALSE(nvlink_rate(89).bandwidth.known());
+}
+
+TEST(GpuLinks, AgreeWithTheFactsFile) {
+  const char* path = std::getenv("POLYRING_PUBLISHED");
+  if (path == nullptr) GTEST_SKIP() << "POLYRING_PUBLISHED does not name a published.json";
+  std::ifstream file(path);
+  const auto facts = nlohmann::json::parse(file).at("links_GBps_per_direction");
+  for (const NvlinkGeneration& generation : nvlink_generations()) {
+    if (generation.compute_capability == 86) continue;  // bridges of two boards: other than a data centre's
+    const double published = facts.at(fmt::format("nvlink{}_per_link", generation.version));
+    EXPECT_EQ(generation.bandwidth, gigabytes_per_second(published)) << generation.source;
+  }
+}
+
+// What AMD's and NVIDIA's data sheets have of all links of a GPU together, both ways.
+TEST(GpuLinks, AddUpToTheDataSheets) {
+  const auto both_ways = [](int links, GpuLinkRate rate) {
+    return 2 * links * rate.bandwidth.gigabytes_per_second();
+  };
+  EXPECT_DOUBLE_EQ(both_ways(4, nvlink_rate(86)), 112.5);   // A40, RTX A6000
+  EXPECT_DOUBLE_EQ(both_ways(18, nvlink_rate(103)), 1800);  // B300
+  EXPECT_DOUBLE_EQ(both_ways(2, xgmi_rate("gfx906")), 184);
+  EXPECT_DOUBLE_EQ(both_ways(3, xgmi_rate("gfx908")), 276);
+  EXPECT_DOUBLE_EQ(both_ways(8, xgmi_rate("gfx90a")), 800);
+  EXPECT_DOUBLE_EQ(both_ways(7, xgmi_rate("gfx942")), 896);
+  EXPECT_NEAR(both_ways(7, xgmi_rate("gfx950")), 1075, 0.5);
 }
 
 }  // namespace

@@ -60,13 +60,13 @@ TEST(NvlinkBandwidth, IsWhatNvidiaPublishesForOneDirection) {
   };
   EXPECT_DOUBLE_EQ(bandwidth(1, 0), 20);  // P100
   EXPECT_DOUBLE_EQ(bandwidth(1, 19531), 20);
-  EXPECT_DOUBLE_EQ(bandwidth(2, 25781), 25);      // V100
-  EXPECT_DOUBLE_EQ(bandwidth(5, 25000), 25);      // A100, whose version 3.1 is the number 5
-  EXPECT_DOUBLE_EQ(bandwidth(6, 26562), 25);      // H100
-  EXPECT_DOUBLE_EQ(bandwidth(7, 26562), 25);      // H100, with a driver that says 5.0
-  EXPECT_DOUBLE_EQ(bandwidth(7, 53125), 50);      // B200
-  EXPECT_DOUBLE_EQ(bandwidth(5, 14062), 14.062);  // A6000: slower than its version can be
-  EXPECT_DOUBLE_EQ(bandwidth(99, 53125), 50);     // a version to come
+  EXPECT_DOUBLE_EQ(bandwidth(2, 25781), 25);       // V100
+  EXPECT_DOUBLE_EQ(bandwidth(5, 25000), 25);       // A100, whose version 3.1 is the number 5
+  EXPECT_DOUBLE_EQ(bandwidth(6, 26562), 25);       // H100
+  EXPECT_DOUBLE_EQ(bandwidth(7, 26562), 25);       // H100, with a driver that says 5.0
+  EXPECT_DOUBLE_EQ(bandwidth(7, 53125), 50);       // B200
+  EXPECT_DOUBLE_EQ(bandwidth(5, 14062), 14.0625);  // A6000, of that version too
+  EXPECT_DOUBLE_EQ(bandwidth(99, 53125), 50);      // a version to come
   EXPECT_DOUBLE_EQ(bandwidth(99, 0), 0);
 }
 

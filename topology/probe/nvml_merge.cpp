@@ -3,36 +3,36 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "topology/gpu_links.hpp"
 #include "topology/probe/nvml.hpp"
 
 namespace polyring::probe {
 namespace {
 
-/// What NVIDIA publishes for one link and direction: «Tesla P100», «Tesla V100», «A100», «H100» and
-/// «Blackwell» architecture white papers.
-constexpr double kPublishedGigabytes[] = {20, 25, 50};
-
 /// Drivers give the line's speed, which is a few percent off the published payload: 25781 MB/s for a V100's
 /// link, 26562 for an H100's, 53125 for a B300's. What is further off is another speed.
 Bandwidth published_for_speed(unsigned megabytes) {
-  const double speed = megabytes / 1e3;
-  for (const double payload : kPublishedGigabytes) {
-    if (speed >= 0.97 * payload && speed <= 1.07 * payload) return gigabytes_per_second(payload);
+  const double speed = megabytes * 1e6;
+  for (const NvlinkGeneration& generation : nvlink_generations()) {
+    const Bandwidth payload = generation.bandwidth;
+    if (speed >= 0.97 * payload.value && speed <= 1.07 * payload.value) return payload;
   }
-  return gigabytes_per_second(speed);
+  return {speed};
 }
 
-/// nvmlNvlinkVersion_t, chapter «NvLink Methods»: 1 is 1.0; 2, 3 are 2.0, 2.2; 4, 5 are 3.0, 3.1; 6 is 4.0; 7
-/// is 5.0.
-Bandwidth published_for_version(unsigned version) {
-  if (version == 1) return gigabytes_per_second(20);
-  if (version >= 2 && version <= 6) return gigabytes_per_second(25);
-  if (version == 7) return gigabytes_per_second(50);
-  return {};
+/// By nvmlNvlinkVersion_t, chapter «NvLink Methods»: 1 is 1.0; 2, 3 are 2.0, 2.2; 4, 5 are 3.0, 3.1; 6 is
+/// 4.0; 7 is 5.0.
+Bandwidth published_for_version(unsigned number) {
+  constexpr std::array kVersions{0, 1, 2, 2, 3, 3, 4, 5};
+  if (number >= kVersions.size()) return {};
+  const auto generations = nvlink_generations();
+  const auto found = std::ranges::find(generations, kVersions[number], &NvlinkGeneration::version);
+  return found == generations.end() ? Bandwidth{} : found->bandwidth;
 }
 
 constexpr struct {

@@ -80,9 +80,11 @@ class ProbeCluster(ProgramTest):
         self.assertIn("fabric net.out: 5 switches, 12 channel adapters\n", text)
         self.assertIn("level 1, leaves: 4 switches: leaf0, leaf1, leaf2 and leaf3\n", text)
         self.assertIn("level 2: 1 switch: spine\n", text)
-        self.assertIn("host to level 1: 12 4xHDR (25.0 GB/s)\n", text)
+        self.assertIn("host to level 1: 12 4xHDR (24.2 GB/s)\n", text)
         self.assertIn("  3   1       3.00  4 leaves", text)
-        self.refused("probe", "--fabric", "net.out", "--format", "json", naming="--from")
+        for words in (("--format", "matrix"), ("--format", "nccl-xml"), ("--picture", "net.svg"), ("--expect",), ("--hosts", "2")):
+            option = " ".join(words) if words[0] == "--format" else words[0]
+            self.refused("probe", "--fabric", "net.out", *words, naming=f"{option} is for hosts, and --fabric alone has none")
         self.refused("probe", "--fabric", "missing.out", naming="missing.out")
         self.write("bad.out", "GPU0 GPU1\n")
         self.refused("probe", "--fabric", "bad.out", naming="'bad.out', line 1")
@@ -92,14 +94,14 @@ class ProbeCluster(ProgramTest):
         files = [self.known_host(f"node{i}") for i in (0, 2, 1, 3)]
         text = self.succeed("probe", "--fabric", "net.out", "--from", *files)
         self.assertIn("leaf switches\n  leaf0: node0 and node1\n  leaf1: node2 and node3\n", text)
-        self.assertIn("fabric: leaves of 2 hosts with 25.0 GB/s to the spine", text)
+        self.assertIn("fabric: leaves of 2 hosts with 24.2 GB/s to the spine", text)
         # Near and far hosts become dimensions where it matters.
         self.write("net.out", fabric(4, 2, uplink="1xSDR"))
         ran = self.run_program("plan", "--fabric", "net.out", "--from", *files)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("hosts are in the order of their leaf switches", ran.stderr)
         self.assertIn("multi-ring 4x2x2", ran.stdout)
-        self.assertIn("(2 hosts of a leaf switch share its uplinks: 312 MB/s)", ran.stdout)
+        self.assertIn("(2 hosts of a leaf switch share its uplinks: 250 MB/s)", ran.stdout)
         self.assertTrue(self.succeed("scale", "--fabric", "net.out", "--from", *files, "--gpus", "4,16"))
         stranger = self.known_host("stranger")
         self.refused("probe", "--fabric", "net.out", "--from", stranger, naming="none of the hosts (stranger)")

@@ -5,6 +5,7 @@
 #include "topology/formats/ibnetdiscover.hpp"
 #include "topology/placement.hpp"
 #include "topology/presets.hpp"
+#include "topology/probe/sysfs.hpp"
 #include "topology/text_file.hpp"
 
 namespace polyring {
@@ -18,6 +19,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::small_machine;
 using testing::usage_sentence;
+
+/// The rate of FabricBuilder's cables.
+const Bandwidth kNdr = probe::openfabrics_rate("400 Gb/sec (4X NDR)", NicKind::infiniband);
 
 FabricMap parsed(const std::string& text) { return parse_ibnetdiscover(text, "net.out"); }
 FabricMap parsed(const FabricBuilder& fabric) { return parsed(fabric.text()); }
@@ -46,20 +50,22 @@ TEST(Ibnetdiscover, ReadsNodesPortsAndRates) {
   EXPECT_EQ(map.adapters[4].host, "n4");
   EXPECT_EQ(map.adapters[4].device, "mlx5_0");
   EXPECT_THAT(map.adapters[4].port_guids, ElementsAre(normal_guid(fat_tree(2, 3).guid("n4 mlx5_0", 1))));
-  for (const FabricLink& link : map.links) EXPECT_EQ(link.bandwidth, gigabits_per_second(400)) << link.rate;
+  for (const FabricLink& link : map.links) EXPECT_EQ(link.bandwidth, kNdr) << link.rate;
 }
 
-TEST(Ibnetdiscover, KnowsTheRatesThatLinuxKnows) {
-  const std::map<std::string, double> rates{{"1xSDR", 2.5},  {"4xSDR", 10},  {"4xDDR", 20},  {"4xQDR", 40},
-                                            {"4xFDR10", 40}, {"4xFDR", 56},  {"4xEDR", 100}, {"12xEDR", 300},
-                                            {"4xHDR", 200},  {"2xNDR", 200}, {"4xXDR", 800}, {"4x???", 0}};
-  for (const auto& [rate, gigabits] : rates) {
+TEST(Ibnetdiscover, CountsRatesAsTheProbeOfAHostDoes) {
+  const std::map<std::string, std::string> rates{
+      {"1xSDR", "2.5 Gb/sec (1X SDR)"}, {"4xSDR", "10 Gb/sec (4X SDR)"},     {"4xDDR", "20 Gb/sec (4X DDR)"},
+      {"4xQDR", "40 Gb/sec (4X QDR)"},  {"4xFDR10", "40 Gb/sec (4X FDR10)"}, {"4xFDR", "56 Gb/sec (4X FDR)"},
+      {"4xEDR", "100 Gb/sec (4X EDR)"}, {"12xEDR", "300 Gb/sec (12X EDR)"},  {"4xHDR", "200 Gb/sec (4X HDR)"},
+      {"2xNDR", "200 Gb/sec (2X NDR)"}, {"4xXDR", "800 Gb/sec (4X XDR)"},    {"4x???", ""}};
+  for (const auto& [rate, in_sysfs] : rates) {
     FabricBuilder fabric;
     fabric.add_switch("s").add_adapter("n mlx5_0").join("s", 1, "n mlx5_0", 1, rate);
     const FabricMap map = parsed(fabric);
     ASSERT_EQ(map.links.size(), 1u);
-    EXPECT_DOUBLE_EQ(map.links[0].bandwidth.value, gigabits * 1e9 / 8) << rate;
-    EXPECT_EQ(map.remarks.size(), gigabits == 0 ? 1u : 0u);
+    EXPECT_EQ(map.links[0].bandwidth, probe::openfabrics_rate(in_sysfs, NicKind::infiniband)) << rate;
+    EXPECT_EQ(map.remarks.size(), in_sysfs.empty() ? 1u : 0u);
   }
 }
 
@@ -213,11 +219,11 @@ TEST(Fabric, LeavesThatShareTheirHostsAreOneNeighbourhood) {
   EXPECT_THAT(near[0].leaves, ElementsAre(0, 1));
   EXPECT_THAT(near[0].hosts, ElementsAre("n0", "n2", "n4", "n6"));
   EXPECT_THAT(near[1].hosts, ElementsAre("n1", "n3", "n5", "n7"));
-  EXPECT_DOUBLE_EQ(near[0].up.gigabytes_per_second(), 6 * 50);
+  EXPECT_DOUBLE_EQ(near[0].up.value, 6 * kNdr.value);
   const std::string text = fabric_text(map);
   EXPECT_THAT(text, HasSubstr("n7's mlx5_1 hangs on b0, where others have mlx5_0"));
   EXPECT_THAT(text, HasSubstr("4   3       1.33  4 leaves: a0, a1, b0 and b1"));
-  EXPECT_THAT(text, HasSubstr("4 named hosts on a0 and a1, 300 GB/s up"));
+  EXPECT_THAT(text, HasSubstr("4 named hosts on a0 and a1, 291 GB/s up"));
 }
 
 TEST(Fabric, ALeafThatUnitsShareJoinsThemNot) {
@@ -239,7 +245,7 @@ TEST(Fabric, SlowLinksAreNamed) {
   fabric.add_adapter("slow mlx5_0").join("leaf2", 20, "slow mlx5_0", 1, "1xNDR");
   EXPECT_THAT(fabric_text(parsed(fabric)),
               HasSubstr("the link from slow mlx5_0 port 1 to leaf2 port 20 runs at 1xNDR "
-                        "(12.5 GB/s), its like at 50.0 GB/s"));
+                        "(12.1 GB/s), its like at 48.5 GB/s"));
   EXPECT_THAT(fabric_text(parsed(fat_tree(3, 4))), Not(HasSubstr("look at")));
 }
 
@@ -267,7 +273,7 @@ TEST(Placement, PutsHostsOfALeafTogether) {
   const Inventory all = placed(hosts({"n0", "n4", "n1", "n5.example.org"}), parsed(fat_tree(3, 4, 2)));
   EXPECT_THAT(order(all), ElementsAre("n0", "n1", "n4", "n5.example.org"));
   EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
-  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.gigabytes_per_second(), 4 * 50);
+  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.value, 4 * kNdr.value);
   EXPECT_THAT(all.places, ElementsAre("leaf0: n0 and n1", "leaf1: n4 and n5.example.org"));
   EXPECT_THAT(all.notes, ElementsAre("hosts are in the order of their leaf switches"));
   EXPECT_THAT(all.cluster.fabric.citations[0].source, HasSubstr("net.out"));
@@ -320,7 +326,7 @@ TEST(Placement, GivesUnknownRatesThoseOfTheLinks) {
   machine.name = "n0";
   machine.nics[0].ports[0].bandwidth = {};
   const Inventory all = placed(inventory_of(machine), parsed(fat_tree(2, 2)));
-  EXPECT_EQ(all.cluster.host(0).nics[0].bandwidth(), gigabits_per_second(400));
+  EXPECT_EQ(all.cluster.host(0).nics[0].bandwidth(), kNdr);
   EXPECT_THAT(all.cluster.host(0).citations.back().fact, HasSubstr("rates of InfiniBand"));
   const Inventory known = placed(hosts({"n0"}), parsed(fat_tree(2, 2)));
   EXPECT_EQ(known.cluster.host(0).nics[0].bandwidth(), gigabytes_per_second(12));
@@ -339,7 +345,7 @@ TEST(Placement, OfRailsCountsTheirLeavesAsOne) {
   const Inventory all = placed(hosts({"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}), parsed(rails()));
   EXPECT_THAT(all.places, ElementsAre("a0 and a1: n0, n2, n4 and n6", "b0 and b1: n1, n3, n5 and n7"));
   EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 4);
-  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.gigabytes_per_second(), 300);
+  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.value, 6 * kNdr.value);
   EXPECT_THAT(all.notes, ::testing::Contains(HasSubstr("(rails)")));
 }
 
@@ -380,8 +386,8 @@ TEST(RealFabric, HasItsLeavesAndRails) {
   const Leaf first = leaf("A09-P1-IBLEAF-01-02");
   EXPECT_EQ(first.adapters.size(), 16u);
   EXPECT_EQ(first.uplinks, 14);
-  EXPECT_DOUBLE_EQ(first.down.gigabytes_per_second(), 16 * 50);
-  EXPECT_DOUBLE_EQ(first.up.gigabytes_per_second(), 14 * 50);
+  EXPECT_DOUBLE_EQ(first.down.value, 16 * kNdr.value);
+  EXPECT_DOUBLE_EQ(first.up.value, 14 * kNdr.value);
   const Leaf crossed = leaf("B09-P1-IBLEAF-03-08");
   EXPECT_EQ(crossed.adapters.size(), 19u);
   EXPECT_EQ(crossed.uplinks, 18);

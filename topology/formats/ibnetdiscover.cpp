@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "topology/error.hpp"
+#include "topology/probe/sysfs.hpp"
 
 namespace polyring {
 namespace {
@@ -96,7 +97,7 @@ std::string rate_in(std::string_view words) {
   return {};
 }
 
-/// The rate as Linux has it in /sys/class/infiniband/*/ports/*/rate, which is what probes of hosts read.
+/// As a probe of a host counts the rate that Linux has in /sys/class/infiniband/*/ports/*/rate.
 Bandwidth bandwidth_of(std::string_view rate) {
   struct Speed {
     std::string_view name;
@@ -110,7 +111,9 @@ Bandwidth bandwidth_of(std::string_view rate) {
   if (!width || !line.take("x")) return {};
   const std::string_view name = rate.substr(rate.find('x') + 1);
   const auto speed = std::ranges::find(kSpeeds, name, &Speed::name);
-  return speed == kSpeeds.end() ? Bandwidth{} : gigabits_per_second(*width * speed->gigabits);
+  if (speed == kSpeeds.end()) return {};
+  return probe::openfabrics_rate(fmt::format("{} Gb/sec ({})", *width * speed->gigabits, rate),
+                                 NicKind::infiniband);
 }
 
 /// "mlx5_0", "hfi1_0", "HCA-1"; not "ConnectX7".

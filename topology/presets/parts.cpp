@@ -81,24 +81,24 @@ NicPart edr(std::string model) {
   return {std::move(model),
           NicKind::infiniband,
           gigabytes_per_second(12.1),
-          {"EDR 4x: 12.1 GB/s (100 Gb/s, 64 of 66 bits are payload)",
-           "InfiniBand Trade Association, rate table"}};
+          {"EDR 4x: 12.1 GB/s of payload (100 Gb/s of data, less 3 % for headers and gaps)",
+           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
 }
 
 NicPart hdr(std::string model) {
   return {std::move(model),
           NicKind::infiniband,
           gigabytes_per_second(24.2),
-          {"HDR 4x: 24.2 GB/s (200 Gb/s, 64 of 66 bits are payload)",
-           "InfiniBand Trade Association, rate table"}};
+          {"HDR 4x: 24.2 GB/s of payload (200 Gb/s of data, less 3 % for headers and gaps)",
+           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
 }
 
 NicPart ndr(std::string model) {
   return {std::move(model),
           NicKind::infiniband,
           gigabytes_per_second(48.5),
-          {"NDR 4x: 48.5 GB/s (400 Gb/s, 64 of 66 bits are payload)",
-           "InfiniBand Trade Association, rate table"}};
+          {"NDR 4x: 48.5 GB/s of payload (400 Gb/s of data, less 3 % for headers and gaps)",
+           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
 }
 
 DeviceId add_package(Machine& machine, Package package) {

@@ -145,7 +145,8 @@ TEST(WriteNcclXml, RefusesSeveralKindsOfHosts) {
   Cluster cluster = preset("minsky", 2);
   EXPECT_NO_THROW(write_nccl_xml(cluster));
   cluster.groups.push_back({small_machine(), 1});
-  EXPECT_THAT(usage_sentence([&] { write_nccl_xml(cluster); }), HasSubstr("2 kinds of hosts"));
+  EXPECT_THAT(usage_sentence([&] { write_nccl_xml(cluster); }),
+              HasSubstr("the hosts of 'minsky' are of 2 kinds"));
 }
 
 }  // namespace

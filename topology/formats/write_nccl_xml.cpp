@@ -17,6 +17,7 @@
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/inventory.hpp"
 #include "topology/probe/sysfs.hpp"
 
 namespace polyring {
@@ -142,10 +143,14 @@ class Writer {
     give_addresses();
   }
 
-  std::string write() {
+  /// For so many hosts that are alike.
+  std::string write(int hosts) {
     Attributes attributes;
     attributes.add("version", amd_ ? 2 : 1).add("name", machine_.name);
     out_.open("system", attributes);
+    if (hosts > 1)
+      out_.comment(
+          fmt::format("For each of {} hosts that are alike, with the bus addresses of the first", hosts));
     if (made_up_) out_.comment("Bus addresses in domains from fff0 are made up: give those of your machine");
     for (int package = 0; package < static_cast<int>(machine_.packages.size()); ++package)
       write_package(package);
@@ -387,14 +392,14 @@ class Writer {
 }  // namespace
 
 std::string write_nccl_xml(const Cluster& cluster) {
-  if (cluster.groups.size() != 1) {
+  const Cluster kinds = by_kind(cluster);
+  if (kinds.groups.size() != 1) {
     usage_error(
-        "'{}' has {} kinds of hosts, but a file for NCCL_TOPO_FILE describes one; write each with --from and "
-        "its "
-        "own file",
-        cluster.name, cluster.groups.size());
+        "the hosts of '{}' are of {} kinds, but a file for NCCL_TOPO_FILE describes one host; probe one host "
+        "of each kind by itself",
+        cluster.name, kinds.groups.size());
   }
-  return Writer(cluster.groups.front().machine).write();
+  return Writer(kinds.groups.front().machine).write(kinds.groups.front().count);
 }
 
 }  // namespace polyring

@@ -19,9 +19,11 @@ namespace polyring {
 /// - The format has no place for buses between sockets, latencies, memory, cores, ports that are down, host
 /// bridges
 ///   (read back, a NODE is a PHB), and a second socket of a NIC, which a comment names.
+/// - Of several hosts that are alike it is the first's, and a comment says so: buses may be numbered
+/// otherwise.
 /// - Devices without bus addresses, as presets have, get made-up ones, and a comment that says so.
 ///
-/// Throws a usage Error for a cluster of several kinds of host: a file is of one.
+/// Throws a usage Error for a cluster of several kinds of host: NCCL reads a file of one host.
 std::string write_nccl_xml(const Cluster& cluster);
 
 }  // namespace polyring

@@ -83,6 +83,11 @@ class Comparison {
     if (should != is) own("{} is near NUMA node {}, not {}", name, text(is), text(should));
   }
 
+  static std::string cores_text(const Package& package) {
+    return package.cores == 0 ? "an unknown number of cores"
+                              : plural(static_cast<std::size_t>(package.cores), "core");
+  }
+
   void compare_packages() {
     if (usual_.packages.size() != other_.packages.size())
       has("{}, not {}", plural(other_.packages.size(), "CPU socket"), usual_.packages.size());
@@ -93,9 +98,7 @@ class Comparison {
       match({DeviceKind::package, static_cast<int>(i)}, {DeviceKind::package, static_cast<int>(i)});
       if (should.model != is.model)
         own("{} is {}, not {}", should.name, known(is.model), known(should.model));
-      if (should.cores != is.cores)
-        own("{} has {}, not {}", should.name, plural(static_cast<std::size_t>(is.cores), "core"),
-            should.cores);
+      if (should.cores != is.cores) own("{} has {}, not {}", should.name, cores_text(is), cores_text(should));
       compare_memory(should.name, should.memory, is.memory);
       compare_speed(should.name + "'s memory", should.memory_bandwidth, is.memory_bandwidth);
       if (should.numa_nodes != is.numa_nodes) own("{} has other NUMA nodes", should.name);

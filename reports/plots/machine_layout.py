@@ -104,7 +104,7 @@ def details(device, shown, speed):
 
 
 def package_lines(package, width):
-    cores = package.get("cores")  # 0 where they are unknown
+    cores = package.get("cores")  # none where they are unknown, or 0 in older files
     counts = [f"{cores} core{'' if cores == 1 else 's'}"] if cores else []
     counts += [f"NUMA {','.join(map(str, package['numa']))}"] if package.get("numa") else []
     texts = [package.get("model") or "", ", ".join(counts)]

@@ -129,7 +129,7 @@ class LayoutTest(unittest.TestCase):
         self.assertNotIn("loose0", parents)
 
     def test_what_is_unknown_of_a_package_is_left_out(self):
-        package = {"name": "package0", "model": None, "cores": 0, "numa": []}
+        package = {"name": "package0", "model": None, "cores": None, "numa": []}
         self.assertEqual([line.text for line in package_lines(package, 2)], ["package0"])
         package.update(cores=1, numa=[0, 8])
         self.assertEqual([line.text for line in package_lines(package, 2)], ["package0", "1 core, NUMA 0,8"])

@@ -73,8 +73,12 @@ TEST(Compare, NamesPackagesAndMemory) {
   other.packages[0].cores = 3;
   other.packages[1].model = "EPYC";
   EXPECT_THAT(said(usual, other),
-              ElementsAre("node07's model is X, not unknown", "node07's package0 has 3 cores, not 4",
+              ElementsAre("node07's model is X, not unknown", "node07's package0 has 3 cores, not 4 cores",
                           "node07's package1 is EPYC, not unknown"));
+  other = usual;
+  other.packages[0].cores = 0;
+  EXPECT_THAT(said(usual, other),
+              ElementsAre("node07's package0 has an unknown number of cores, not 4 cores"));
   other = usual;
   other.packages.push_back(usual.packages[0]);
   other.packages.back().name = "package2";

@@ -29,6 +29,8 @@ TEST(ProbeText, MarksWhatIsUnknownOrDown) {
                           HasSubstr("small: 1 host, 2 ranks")));
   machine.nics[0].ports.clear();
   EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("ports ?"));
+  machine.packages[0].cores = 0;
+  EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("package0  ?, ? cores, ? GiB"));
 }
 
 TEST(ProbeText, ListsEachLinkOnce) {
@@ -88,9 +90,12 @@ TEST(ProbeJson, KeepsEverythingUnknownUnknown) {
   Machine machine = small_machine();
   machine.gpus[0].numa = machine.gpus[0].host_bridge = -1;
   machine.nics[0].ports = {{2, false, {}}};
+  machine.packages[0].cores = 0;
   machine.name = "caf\xe9";  // not UTF-8
   const std::string json = probe_json(cluster_of(machine, 1));
   const Cluster again = parse_probe_json(json, "memory");
+  EXPECT_TRUE(Json::parse(json)["hosts"][0]["packages"][0]["cores"].is_null());
+  EXPECT_EQ(again.host(0).packages[0].cores, 0);
   EXPECT_EQ(again.host(0).gpus[0].numa, -1);
   EXPECT_EQ(again.host(0).gpus[0].host_bridge, -1);
   EXPECT_FALSE(again.host(0).nics[0].ports[0].bandwidth.known());

@@ -18,6 +18,7 @@ Json gigabytes(Bandwidth bandwidth) {
 Json microseconds_of(Seconds seconds) { return rounded(seconds.value * 1e6); }
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json or_null(int index) { return index < 0 ? Json(nullptr) : Json(index); }
+Json count_or_null(int count) { return count == 0 ? Json(nullptr) : Json(count); }
 Json or_null(Bytes bytes) { return bytes.value == 0 ? Json(nullptr) : Json(bytes.value); }
 
 /// An array with `convert` of each element.
@@ -33,7 +34,7 @@ Json to_json(const Citation& citation) { return {{"fact", citation.fact}, {"sour
 Json to_json(const Package& package) {
   return {{"name", package.name},
           {"model", or_null(package.model)},
-          {"cores", package.cores},
+          {"cores", count_or_null(package.cores)},
           {"memory_bytes", or_null(package.memory)},
           {"memory_GBps", gigabytes(package.memory_bandwidth)},
           {"numa", package.numa_nodes}};

@@ -25,7 +25,8 @@ std::string memory_text(Bytes memory) {
 std::string describe(const Package& package) {
   const std::string numa =
       package.numa_nodes.empty() ? "?" : fmt::format("{}", fmt::join(package.numa_nodes, ","));
-  return fmt::format("{}, {} core{}, {} at {}, NUMA {}", or_unknown(package.model), package.cores,
+  const std::string cores = package.cores == 0 ? "?" : fmt::format("{}", package.cores);
+  return fmt::format("{}, {} core{}, {} at {}, NUMA {}", or_unknown(package.model), cores,
                      package.cores == 1 ? "" : "s", memory_text(package.memory),
                      to_text(package.memory_bandwidth), numa);
 }

@@ -15,6 +15,8 @@
 #include "bench/picture.hpp"
 #include "reports/picture.hpp"
 #include "topology/error.hpp"
+#include "topology/formats/fabric_dot.hpp"
+#include "topology/formats/fabric_json.hpp"
 #include "topology/formats/fabric_text.hpp"
 #include "topology/formats/ibnetdiscover.hpp"
 #include "topology/formats/inventory_text.hpp"
@@ -82,12 +84,31 @@ void print(const Inventory& all, const ProbeOptions& options) {
   if (options.expect || options.format == "text") fmt::print("\n{}", to_text(expectation()));
 }
 
+/// What is asked for that a fabric without hosts does not have; empty when nothing is.
+std::string of_hosts_alone(const ProbeOptions& options) {
+  if (!options.picture.empty()) return "--picture";
+  if (options.expect) return "--expect";
+  if (options.hosts > 0) return "--hosts";
+  if (options.gpus > 0) return "--gpus";
+  if (options.machine.rails) return "--rails";
+  const bool of_fabrics = options.format == "text" || options.format == "json" || options.format == "dot";
+  return of_fabrics ? "" : "--format " + options.format;
+}
+
 /// The fabric alone, where no hosts are known.
 ExitCode show_fabric(const ProbeOptions& options) {
-  if (options.format != "text")
-    usage_error("--format {} is for hosts; give --from as well, or leave it out", options.format);
+  const std::string of_hosts = of_hosts_alone(options);
+  if (!of_hosts.empty()) {
+    usage_error(
+        "{} is for hosts, and --fabric alone has none; give --from as well, or take --format text, "
+        "json or dot",
+        of_hosts);
+  }
   const std::string& file = options.machine.fabric;
-  fmt::print("{}", fabric_text(parse_ibnetdiscover(read_text_file(file), file)));
+  const FabricMap map = parse_ibnetdiscover(read_text_file(file), file);
+  fmt::print("{}", options.format == "json"  ? fabric_json(map)
+                   : options.format == "dot" ? fabric_dot(map)
+                                             : fabric_text(map));
   return ExitCode::ok;
 }
 
@@ -117,9 +138,9 @@ ExitCode probe(const ProbeOptions& options) {
   const bool whole_job = options.machine.is_live() && launched_by_mpi();
   if (!whole_job && launched_rank() != 0) return ExitCode::ok;
   if (whole_job) return probe_job(options);
-  if (!options.picture.empty()) check_picture(options.picture);
   parse_timeout(options.timeout);
   if (options.machine.is_live() && !options.machine.fabric.empty()) return show_fabric(options);
+  if (!options.picture.empty()) check_picture(options.picture);
   print(options.machine.inventory(), options);
   return ExitCode::ok;
 }

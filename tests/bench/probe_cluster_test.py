@@ -89,6 +89,33 @@ class ProbeCluster(ProgramTest):
         self.write("bad.out", "GPU0 GPU1\n")
         self.refused("probe", "--fabric", "bad.out", naming="'bad.out', line 1")
 
+    def test_a_fabric_alone_as_json(self):
+        self.write("net.out", fabric(4, 3, uplink="4xEDR"))
+        found = json.loads(self.succeed("probe", "--fabric", "net.out", "--format", "json"))
+        self.assertEqual((found["schema"], found["source"]), ("polyring-fabric", "net.out"))
+        names = {end["guid"]: end["name"] for end in found["switches"] + found["adapters"]}
+        self.assertEqual([at["name"] for at in found["switches"] if at["level"] == 2], ["spine"])
+        self.assertEqual([at["host"] for at in found["adapters"]], [f"node{i}" for i in range(12)])
+        up = [link for link in found["links"] if link["rate"] == "4xEDR"]
+        self.assertEqual({names[end["guid"]] for link in up for end in link["ends"]}, {"spine", *(f"leaf{i}" for i in range(4))})
+        self.assertEqual({round(link["GBps"], 1) for link in up}, {12.1})
+        self.assertEqual(len(found["links"]), 12 + 4)
+        self.assertEqual([(leaf["adapters"], leaf["uplinks"], leaf["oversubscription"]) for leaf in found["leaves"]], [(3, 1, 6)] * 4)
+        self.assertEqual(found["neighbourhoods"][1]["hosts"], ["node3", "node4", "node5"])
+        self.assertEqual(found["findings"], [])
+
+    def test_nccls_format_is_of_one_kind_of_host(self):
+        def down(host):
+            host["nics"][1]["ports"][0]["up"] = False
+
+        alike = [self.known_host(f"node{i}") for i in range(1, 3)]
+        text = self.succeed("probe", "--format", "nccl-xml", "--from", *alike)
+        self.assertEqual(text.count("<system "), 1)
+        self.assertIn("<!-- For each of 2 hosts that are alike", text)
+        # Also where hosts of one kind stand on both sides of another.
+        files = [alike[0], self.known_host("node5", down), alike[1]]
+        self.refused("probe", "--format", "nccl-xml", "--from", *files, naming="are of 2 kinds, but a file for NCCL_TOPO_FILE describes one host")
+
     def test_hosts_on_their_leaves(self):
         self.write("net.out", fabric(4, 2))
         files = [self.known_host(f"node{i}") for i in (0, 2, 1, 3)]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -9,6 +10,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from unittest import mock
 
+from hosts import fabric
 from program import NOT_AVAILABLE, PATIENCE_S, ProgramTest, main
 
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
@@ -105,6 +107,14 @@ class Dot(ProgramTest):
         document["hosts"][0].update(name=name, count=14)
         (self.folder / "strange.json").write_text(json.dumps(document), encoding="utf-8")
         self.assertIn(f"{name} × 14", self.rendered("--from", "strange.json"))
+
+    def test_a_fabric_alone(self):
+        (self.folder / "net.out").write_text(fabric(4, 3), encoding="utf-8")
+        text = self.succeed("probe", "--fabric", "net.out", "--format", "dot")
+        self.assertEqual(text.count("3 adapters of hosts"), 4)
+        # The spine comes first, so that it is drawn above.
+        self.assertEqual(len(re.findall(r'switch0 -- switch\d \[label="1 x 4xHDR"', text)), 4)
+        self.assertIn("leaf3", self.rendered("--fabric", "net.out"))
 
     @unittest.skipUnless(TOPOLOGIES, "POLYRING_TOPOLOGIES is not set")
     def test_every_real_machine_is_valid(self):

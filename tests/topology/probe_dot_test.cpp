@@ -38,6 +38,13 @@ TEST(ProbeDot, EscapesNames) {
   EXPECT_THAT(dot_of(machine), HasSubstr("label=\"a \\\"b\\\" \\\\N &amp;lt;  caf\xEF\xBF\xBD\""));
 }
 
+TEST(ProbeDot, LeavesOutWhatIsUnknownOfAPackage) {
+  Machine machine = small_machine();
+  EXPECT_THAT(dot_of(machine), HasSubstr("h0_package0 [label=\"package0\\n4 cores\"]"));
+  machine.packages[0].cores = 0;
+  EXPECT_THAT(dot_of(machine), HasSubstr("h0_package0 [label=\"package0\"]"));
+}
+
 TEST(ProbeDot, WidensEdgesWithTheirBandwidth) {
   Machine machine = small_machine();
   machine.links[0].bandwidth = {};

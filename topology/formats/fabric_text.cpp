@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "topology/fabric_findings.hpp"
 #include "topology/host_names.hpp"
 
 namespace polyring {
@@ -23,43 +24,15 @@ std::string level_name(int level) {
   return level == 0 ? "no level" : level == 1 ? "level 1, leaves" : fmt::format("level {}", level);
 }
 
-/// What a link joins: the levels of its switches, 0 for an adapter; and of which kind that is.
-struct LinkClass {
-  int upper = 0;
-  int lower = 0;
-  AdapterKind kind = AdapterKind::host;
-  auto operator<=>(const LinkClass&) const = default;
-};
-
-LinkClass class_of(const FabricMap& map, const FabricLink& link) {
-  LinkClass result;
-  std::vector<int> levels;
-  for (const FabricEnd end : {link.a, link.b}) {
-    if (end.is_switch) {
-      levels.push_back(map.switches[index(end.index)].level);
-    } else {
-      levels.push_back(0);
-      result.kind = map.adapters[index(end.index)].kind;
-    }
-  }
-  result.upper = std::max(levels[0], levels[1]);
-  result.lower = std::min(levels[0], levels[1]);
-  // All switches have an adapter for reductions: the level does not matter.
-  if (result.kind == AdapterKind::aggregation) result.upper = 0;
-  return result;
-}
-
 std::string text_of(const LinkClass& of) {
   if (of.kind == AdapterKind::aggregation) return "switch to its aggregation node";
   if (of.lower > 0) return fmt::format("level {} to level {}", of.lower, of.upper);
   return fmt::format("{} to level {}", of.kind == AdapterKind::router ? "router" : "host", of.upper);
 }
 
-using Classes = std::map<LinkClass, std::vector<const FabricLink*>>;
-
-std::string links_text(const Classes& classes) {
+std::string links_text(const FabricMap& map) {
   std::string out = "  links\n";
-  for (const auto& [of, links] : classes) {
+  for (const auto& [of, links] : link_classes_of(map)) {
     std::map<std::pair<Bandwidth, std::string>, int> rates;
     for (const FabricLink* link : links) ++rates[{link->bandwidth, link->rate}];
     std::string text;
@@ -70,23 +43,6 @@ std::string links_text(const Classes& classes) {
     out += fmt::format("    {}: {}\n", text_of(of), text);
   }
   return out;
-}
-
-/// Links that run slower than most of their class.
-std::vector<std::string> slow_links(const FabricMap& map, const Classes& classes) {
-  std::vector<std::string> found;
-  for (const auto& [of, links] : classes) {
-    std::map<Bandwidth, int> rates;
-    for (const FabricLink* link : links) ++rates[link->bandwidth];
-    const auto usual = std::ranges::max_element(rates, {}, [](const auto& rate) { return rate.second; });
-    for (const FabricLink* link : links) {
-      if (!link->bandwidth.known() || link->bandwidth >= usual->first) continue;
-      found.push_back(fmt::format("the link from {} port {} to {} port {} runs at {} ({}), its like at {}",
-                                  map.name(link->a), link->a.port, map.name(link->b), link->b.port,
-                                  link->rate, to_text(link->bandwidth), to_text(usual->first)));
-    }
-  }
-  return found;
 }
 
 std::string head(const FabricMap& map) {
@@ -160,53 +116,16 @@ std::string neighbourhoods_text(const FabricMap& map, const std::vector<Leaf>& l
   return out;
 }
 
-/// Where rails have leaves of their own, each leaf has one device of its hosts: the others are crossed.
-std::vector<std::string> crossed_cables(const FabricMap& map, const std::vector<Leaf>& leaves) {
-  std::vector<std::string> found;
-  std::vector<std::string> usual(leaves.size());  // device of more than half of the leaf's named adapters
-  std::set<std::string> rails;
-  const auto device = [&](int adapter) -> const std::string& { return map.adapters[index(adapter)].device; };
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    std::map<std::string, int> devices;
-    int named = 0;
-    for (const int adapter : leaves[i].adapters) {
-      if (device(adapter).empty()) continue;
-      ++named;
-      ++devices[device(adapter)];
-    }
-    for (const auto& [name, count] : devices) {
-      if (2 * count > named) usual[i] = name;
-    }
-    if (!usual[i].empty()) rails.insert(usual[i]);
-  }
-  for (std::size_t i = 0; i < leaves.size() && rails.size() > 1; ++i) {
-    if (usual[i].empty()) continue;
-    for (const int adapter : leaves[i].adapters) {
-      // A device that is usual nowhere tells nothing; nor does another way of naming devices.
-      if (device(adapter) == usual[i] || !rails.contains(device(adapter))) continue;
-      if (device(adapter).substr(0, 3) != usual[i].substr(0, 3)) continue;
-      found.push_back(fmt::format("{}'s {} hangs on {}, where others have {}",
-                                  map.adapters[index(adapter)].host, device(adapter),
-                                  map.switches[index(leaves[i].switch_index)].name, usual[i]));
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 std::string fabric_text(const FabricMap& map) {
-  Classes classes;
-  for (const FabricLink& link : map.links) classes[class_of(map, link)].push_back(&link);
   const std::vector<Leaf> leaves = leaves_of(map);
-  std::string out = head(map) + links_text(classes);
+  std::string out = head(map) + links_text(map);
   if (!leaves.empty()) {
     out += leaves_text(map, leaves);
     out += neighbourhoods_text(map, leaves, neighbourhoods_of(map, leaves));
   }
-  std::vector<std::string> odd = map.remarks;
-  for (auto&& more : {slow_links(map, classes), crossed_cables(map, leaves)})
-    odd.insert(odd.end(), more.begin(), more.end());
+  const std::vector<std::string> odd = findings_of(map);
   constexpr std::size_t kMostShown = 40;
   if (!odd.empty()) out += "  look at\n";
   for (std::size_t i = 0; i < std::min(odd.size(), kMostShown); ++i) out += fmt::format("    {}\n", odd[i]);

@@ -1,18 +1,16 @@
 #include "topology/formats/probe_dot.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "topology/formats/dot.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -38,36 +36,14 @@ std::string_view colour(LinkKind kind) {
   return "";
 }
 
-/// Text from files and firmware, as it must stand between the quotes of a label: Graphviz knows escapes and
-/// HTML's entities, and wants UTF-8.
-std::string escaped(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  const std::string quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::string out;
-  for (const char c : quoted.substr(1, quoted.size() - 2)) out += c == '&' ? "&amp;" : std::string(1, c);
-  return out;
-}
-
-/// A label of these lines, without those that are empty.
-std::string label(const std::vector<std::string>& lines) {
-  std::vector<std::string> shown;
-  for (const std::string& line : lines) {
-    if (!line.empty()) shown.push_back(escaped(line));
-  }
-  return fmt::format("label=\"{}\"", fmt::join(shown, "\\n"));
+std::string cores_text(int cores) {
+  return cores == 0 ? "" : fmt::format("{} core{}", cores, cores == 1 ? "" : "s");
 }
 
 std::string memory_text(Bytes memory, Bandwidth bandwidth) {
   if (memory.value == 0) return "";
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 29;
   return fmt::format("{} GiB at {}", (memory.value + kHalf) >> 30, to_text(bandwidth));
-}
-
-std::string width(Bandwidth bandwidth) {
-  if (!bandwidth.known()) return "penwidth=1, style=dotted";
-  return fmt::format("penwidth={:.2f}", 0.5 + std::sqrt(bandwidth.gigabytes_per_second()) / 3);
 }
 
 /// The graph of one kind of host. Names of its nodes begin with `prefix`.
@@ -78,7 +54,7 @@ class HostGraph {
   std::string text(int count) const {
     const std::string alike = count == 1 ? "" : fmt::format(" × {}", count);
     std::string out = fmt::format("  subgraph cluster_{} {{\n    {}\n", prefix_,
-                                  label({machine_.name + alike, machine_.model}));
+                                  dot::label({machine_.name + alike, machine_.model}));
     // Graphviz puts the last cluster to the left, and draws an edge twice that leads to the left from there.
     for (int i = static_cast<int>(machine_.packages.size()) - 1; i >= 0; --i) {
       out += fmt::format("    subgraph cluster_{} {{\n      label=\"\"\n", node({DeviceKind::package, i}));
@@ -95,7 +71,7 @@ class HostGraph {
     for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
       for (std::size_t p = 0; p < machine_.nics[i].ports.size(); ++p) {
         const Port& port = machine_.nics[i].ports[p];
-        if (port.up) out += fmt::format("  {} -- {} [{}]\n", port_node(i, p), to, width(port.bandwidth));
+        if (port.up) out += fmt::format("  {} -- {} [{}]\n", port_node(i, p), to, dot::width(port.bandwidth));
       }
     }
     return out;
@@ -130,22 +106,22 @@ class HostGraph {
     switch (id.kind) {
       case DeviceKind::package: {
         const Package& package = machine_.packages[index];
-        return label({name, package.model,
-                      fmt::format("{} core{}", package.cores, package.cores == 1 ? "" : "s"),
-                      memory_text(package.memory, package.memory_bandwidth)});
+        return dot::label({name, package.model, cores_text(package.cores),
+                           memory_text(package.memory, package.memory_bandwidth)});
       }
       case DeviceKind::pci_switch:
-        return label({name, machine_.switches[index].pci}) + ", fillcolor=\"#EEF1F4\"";
+        return dot::label({name, machine_.switches[index].pci}) + ", fillcolor=\"#EEF1F4\"";
       case DeviceKind::nvswitch:
-        return label({name}) + ", fillcolor=\"#D5EFE5\"";
+        return dot::label({name}) + ", fillcolor=\"#D5EFE5\"";
       case DeviceKind::gpu: {
         const Gpu& gpu = machine_.gpus[index];
-        return label({name, gpu.model, gpu.pci, memory_text(gpu.memory, gpu.memory_bandwidth)}) +
+        return dot::label({name, gpu.model, gpu.pci, memory_text(gpu.memory, gpu.memory_bandwidth)}) +
                ", fillcolor=\"#E3F4EE\"";
       }
       case DeviceKind::nic: {
         const Nic& nic = machine_.nics[index];
-        return label({name, nic.model, std::string(to_text(nic.kind)), nic.pci}) + ", fillcolor=\"#FDF3DC\"";
+        return dot::label({name, nic.model, std::string(to_text(nic.kind)), nic.pci}) +
+               ", fillcolor=\"#FDF3DC\"";
       }
     }
     return "";
@@ -179,9 +155,9 @@ class HostGraph {
       const std::string state = port.up ? to_text(port.bandwidth) : "DOWN";
       const std::string marks = port.up ? "" : fmt::format(", {}", kDownPort);
       out += fmt::format("{}{} [{}, shape=ellipse{}]\n", indent, port_node(nic, p),
-                         label({fmt::format("port {}", port.number), state}), marks);
+                         dot::label({fmt::format("port {}", port.number), state}), marks);
       out += fmt::format("{}{} -- {} [{}]\n", indent, node({DeviceKind::nic, static_cast<int>(nic)}),
-                         port_node(nic, p), port.up ? width(port.bandwidth) : std::string(kDownPort));
+                         port_node(nic, p), port.up ? dot::width(port.bandwidth) : std::string(kDownPort));
     }
     return out;
   }
@@ -198,8 +174,8 @@ class HostGraph {
     if (height(upper) > height(lower)) std::swap(upper, lower);
     const bool beside = height(upper) == height(lower);
     return fmt::format("    {} -- {} [{}, color=\"{}\", {}{}]\n", node(upper), node(lower),
-                       label({fmt::format("{} {}", to_text(link.kind), to_text(link.bandwidth))}),
-                       colour(link.kind), width(link.bandwidth), beside ? ", constraint=false" : "");
+                       dot::label({fmt::format("{} {}", to_text(link.kind), to_text(link.bandwidth))}),
+                       colour(link.kind), dot::width(link.bandwidth), beside ? ", constraint=false" : "");
   }
 
   const Machine& machine_;
@@ -214,19 +190,13 @@ std::string fabric_nodes(const Fabric& fabric) {
       "  leaf [label=\"leaf switches\\nof {} hosts each\"]\n  spine [label=\"spine\"]\n"
       "  leaf -- spine [label=\"{}\", {}]\n",
       fabric.hosts_per_leaf, uplink,
-      fabric.leaf_uplink.known() ? width(fabric.leaf_uplink) : std::string("style=dotted"));
+      fabric.leaf_uplink.known() ? dot::width(fabric.leaf_uplink) : std::string("style=dotted"));
 }
 
 }  // namespace
 
 std::string probe_dot(const Cluster& cluster) {
-  std::string out = fmt::format(
-      "graph polyring {{\n  {}\n"
-      "  graph [fontname=\"Helvetica\", style=rounded, color=\"#B6C0CA\", ranksep=0.6]\n"
-      "  node [fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", "
-      "fillcolor=\"#E8F1F8\"]\n"
-      "  edge [fontname=\"Helvetica\", fontsize=8]\n",
-      label({cluster.name}));
+  std::string out = dot::head(cluster.name);
   // What is known of a fabric is the same for one host; without leaves it would be a guess there.
   const bool has_fabric = cluster.host_count() > 1 || cluster.fabric.hosts_per_leaf > 0;
   std::string uplinks;

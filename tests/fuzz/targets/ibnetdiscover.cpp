@@ -2,11 +2,18 @@
 #include "topology/formats/ibnetdiscover.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
+#include "topology/formats/fabric_dot.hpp"
+#include "topology/formats/fabric_json.hpp"
 #include "topology/formats/fabric_text.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace polyring;
   const std::string_view text = fuzz::text_of(data, size);
-  fuzz::may_refuse([&] { fabric_text(parse_ibnetdiscover(text, "fuzz.out")); });
+  fuzz::may_refuse([&] {
+    const FabricMap map = parse_ibnetdiscover(text, "fuzz.out");
+    fabric_text(map);
+    fabric_json(map);
+    fabric_dot(map);
+  });
   return 0;
 }

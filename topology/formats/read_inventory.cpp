@@ -12,7 +12,7 @@
 #include "topology/formats/read_cluster.hpp"
 #include "topology/host_names.hpp"
 #include "topology/probe.hpp"
-#include "topology/probe/trial_answers.hpp"
+#include "topology/probe/trial.hpp"
 #include "topology/text_file.hpp"
 
 namespace polyring {

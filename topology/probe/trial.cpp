@@ -1,6 +1,7 @@
 #include "topology/probe/trial.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,9 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <deque>
 #include <exception>
-#include <optional>
 #include <thread>
+#include <utility>
 
 namespace polyring::probe {
 namespace {
@@ -19,14 +21,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kEndedByItself = 42;  // not a status that a crash handler exits with
 
-[[noreturn]] void run_in_child(const std::function<void()>& action) {
+[[noreturn]] void failed(const char* call) {
+  throw Error(ExitCode::internal, fmt::format("{} failed: {}", call, std::strerror(errno)));
+}
+
+/// A child may crash, without a core file, a handler's help or a word about it.
+void prepare_to_crash() {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
+  for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
     std::signal(signal_number, SIG_DFL);
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
+}
+
+[[noreturn]] void run_in_child(const std::function<void()>& action) {
+  prepare_to_crash();
   try {
     action();
   } catch (const std::exception&) {
@@ -43,13 +54,102 @@ std::optional<int> wait_until(pid_t child, Clock::time_point deadline) {
     int status = 0;
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
-    if (ended < 0 && errno != EINTR)
-      throw Error(ExitCode::internal, fmt::format("waitpid failed: {}", std::strerror(errno)));
+    if (ended < 0 && errno != EINTR) failed("waitpid");
     if (Clock::now() >= deadline) return std::nullopt;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongest);
   }
 }
+
+/// A child process that answers every stride-th question from the first on, and puts its answers into a
+/// file in memory that the parent reads when it has ended.
+class Answerer {
+ public:
+  struct Questions {
+    std::size_t first, stride, count;
+  };
+  using Answer = std::function<std::string(std::size_t)>;
+
+  Answerer(Questions questions, const Answer& answer, unsigned seconds)
+      : questions_(questions), file_(memfd_create("answers", MFD_CLOEXEC)) {
+    if (file_ < 0) failed("memfd_create");
+    child_ = fork();
+    if (child_ < 0) failed("fork");
+    if (child_ == 0) run(answer, seconds);
+  }
+  ~Answerer() { close(file_); }
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
+
+  /// Waits, and moves the answers there. Returns what is left to answer when the child ended before its time,
+  /// without the question at which it did.
+  std::optional<Questions> collect(std::vector<std::optional<std::string>>& answers) {
+    while (waitpid(child_, nullptr, 0) < 0) {
+      if (errno != EINTR) failed("waitpid");
+    }
+    lseek(file_, 0, SEEK_SET);
+    std::size_t at = questions_.first;
+    for (Header header; read_all(&header, sizeof header); at += questions_.stride) {
+      std::string text(header.bytes, '\0');
+      if (!read_all(text.data(), text.size())) break;
+      if (header.answered) answers[at] = std::move(text);
+    }
+    at += questions_.stride;
+    if (at >= questions_.count) return std::nullopt;
+    return Questions{at, questions_.stride, questions_.count};
+  }
+
+ private:
+  struct Header {
+    bool answered;
+    std::size_t bytes;
+  };
+
+  [[noreturn]] void run(const Answer& answer, unsigned seconds) const {
+    prepare_to_crash();
+    for (std::size_t at = questions_.first; at < questions_.count; at += questions_.stride) {
+      alarm(seconds);
+      Header header{};
+      std::string text;
+      try {
+        text = answer(at);
+        header = {true, text.size()};
+      } catch (const std::exception&) {
+        text.clear();  // no answer
+      }
+      if (!write_all(&header, sizeof header) || !write_all(text.data(), text.size())) break;
+    }
+    _exit(0);
+  }
+
+  bool write_all(const void* data, std::size_t bytes) const {
+    const char* next = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const ssize_t written = write(file_, next, bytes);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return false;
+      next += written;
+      bytes -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+
+  bool read_all(void* data, std::size_t bytes) const {
+    char* next = static_cast<char*>(data);
+    while (bytes > 0) {
+      const ssize_t got = read(file_, next, bytes);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      next += got;
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  Questions questions_;
+  int file_;
+  pid_t child_ = 0;
+};
 
 }  // namespace
 
@@ -58,7 +158,7 @@ Ending try_out(const std::function<void()>& action, Seconds limit) {
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value));
   const pid_t child = fork();
-  if (child < 0) throw Error(ExitCode::internal, fmt::format("fork failed: {}", std::strerror(errno)));
+  if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
   const std::optional<int> status = wait_until(child, deadline);
   if (!status) {
@@ -71,6 +171,22 @@ Ending try_out(const std::function<void()>& action, Seconds limit) {
 
 bool survives(const std::function<void()>& action, unsigned seconds) {
   return try_out(action, {static_cast<double>(seconds)}) == Ending::by_itself;
+}
+
+std::vector<std::optional<std::string>> trial_answers(std::size_t count,
+                                                      const std::function<std::string(std::size_t)>& answer,
+                                                      unsigned seconds) {
+  constexpr std::size_t kMostChildren = 16;
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t children = std::min({count, cores, kMostChildren});
+  std::vector<std::optional<std::string>> answers(count);
+  std::deque<Answerer> running;
+  for (std::size_t i = 0; i < children; ++i)
+    running.emplace_back(Answerer::Questions{i, children, count}, answer, seconds);
+  for (; !running.empty(); running.pop_front()) {
+    if (const auto left = running.front().collect(answers)) running.emplace_back(*left, answer, seconds);
+  }
+  return answers;
 }
 
 }  // namespace polyring::probe

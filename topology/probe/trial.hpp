@@ -1,14 +1,18 @@
-// Trying something out that may crash or hang: hwloc 2.9 does on some damaged files, a driver does when its
-// GPU has fallen off the bus.
+// Trying out in child processes what may crash or hang: hwloc 2.9 does on some damaged files, a driver does
+// when its GPU has fallen off the bus.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <new>
+#include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "topology/error.hpp"
 #include "topology/units.hpp"
@@ -25,6 +29,13 @@ Ending try_out(const std::function<void()>& action, Seconds limit);
 
 /// Whether the action ends by itself within `seconds`.
 bool survives(const std::function<void()>& action, unsigned seconds);
+
+/// Calls answer(i) for each i below `count` in a few child processes, and returns what each call did: nothing
+/// for one that crashed, threw, or took longer than `seconds`; the others go on. Throws an Error (internal)
+/// when no process can be started.
+std::vector<std::optional<std::string>> trial_answers(std::size_t count,
+                                                      const std::function<std::string(std::size_t)>& answer,
+                                                      unsigned seconds);
 
 /// A value in memory that child processes share, so that an action can leave its results there. Whoever reads
 /// them after a crash should trust none.

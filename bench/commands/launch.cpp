@@ -1,5 +1,6 @@
 // polyring launch: looks at the hosts of a job, says what is wrong with them, and starts the job.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "bench/command.hpp"
@@ -22,6 +24,7 @@
 #include "collectives/mpi/world.hpp"
 #include "reports/files.hpp"
 #include "reports/tables.hpp"
+#include "topology/inventory.hpp"
 
 namespace polyring {
 namespace {
@@ -77,12 +80,14 @@ class Launch {
     find_hosts();
     find_launcher();
     const std::vector<HostAnswer> answers = ask();
-    const std::vector<Fault> faults = find_faults(answers, questions_, expected());
+    std::vector<Fault> faults = find_faults(answers, questions_, expected());
+    const Inventory hosts = inventory_of(answers);
+    if (!arguments_.allow_different) std::ranges::move(find_differences(hosts), std::back_inserter(faults));
     print_faults(faults);
     if (!faults.empty()) return faults.front().code;
-    place(answers);
+    place(hosts);
     const std::string file = write_placement();
-    show(answers, file);
+    show(hosts, file);
     const LaunchCommand command = launch_command(launcher_, placement_, options_, file, program_);
     fmt::print(arguments_.dry_run ? stdout : stderr, "{}\n", command.text());
     if (arguments_.dry_run) return ExitCode::ok;
@@ -165,15 +170,12 @@ class Launch {
     return ask_hosts(names, questions_);
   }
 
-  Expected expected() const {
-    return {fmt::format("polyring {} ({})", version(), commit()), launcher_, !arguments_.allow_different};
-  }
+  Expected expected() const { return {fmt::format("polyring {} ({})", version(), commit()), launcher_}; }
 
-  void place(const std::vector<HostAnswer>& answers) {
-    std::vector<Machine> machines;
-    for (const HostAnswer& answer : answers) machines.push_back(*answer.machine);
-    placement_ = place_ranks(hosts_, machines, arguments_.wishes);
-    if (placement_.hosts.size() < hosts_.size()) options_.as_allocated = false;
+  void place(const Inventory& hosts) {
+    placement_ = place_ranks(hosts_, hosts, arguments_.wishes);
+    options_.as_allocated &=
+        std::ranges::equal(placement_.hosts, hosts_, {}, &PlacedHost::name, &ListedHost::name);
   }
 
   /// Its path; empty when no file is needed. One of the same content is used again.
@@ -185,7 +187,7 @@ class Launch {
     return create_file(path, text).string();
   }
 
-  void show(const std::vector<HostAnswer>& answers, const std::string& file) const {
+  void show(const Inventory& hosts, const std::string& file) const {
     constexpr std::size_t kMostRows = 32;
     Table table({{"", "host", "", Align::left},
                  {"", "ranks", "", Align::right},
@@ -197,19 +199,24 @@ class Launch {
       next += host.ranks;
       const auto row = static_cast<std::size_t>(&host - placement_.hosts.data());
       if (row >= kMostRows) continue;
-      const auto answer = std::ranges::find(answers, host.name, &HostAnswer::host);
       const std::string cores =
           placement_.bound() ? std::to_string(host.cores.front().last - host.cores.front().first + 1) : "any";
       table.add_row({host.name,
                      host.ranks == 1 ? std::to_string(first) : fmt::format("{}-{}", first, next - 1),
-                     std::to_string(answer->machine->gpus.size()), cores});
+                     std::to_string(host.gpus), cores});
     }
     fmt::print(stderr, "{}", table.text());
     if (placement_.hosts.size() > kMostRows)
       fmt::print(stderr, "and {} hosts more\n", placement_.hosts.size() - kMostRows);
-    for (const std::string& difference : differences(answers))
-      fmt::print(stderr, "\nThe hosts are not alike: {}", difference);
+    std::vector<std::string> differences;
+    for (NamedDifference& difference : differences_of(hosts))
+      differences.push_back(std::move(difference.sentence));
+    print_list("the hosts are not alike", differences);
     fmt::print(stderr, "{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
+  }
+
+  static void print_list(const char* title, const std::vector<std::string>& lines) {
+    if (!lines.empty()) fmt::print(stderr, "\n{}\n  {}\n", title, fmt::join(lines, "\n  "));
   }
 
   std::optional<Fault> trial(const std::string& file) const {

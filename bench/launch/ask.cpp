@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "bench/launch/launcher.hpp"
 #include "bench/launch/shell.hpp"
@@ -138,6 +139,19 @@ std::vector<HostAnswer> ask_hosts(std::span<const std::string> hosts, const Ques
   for (std::size_t i = 0; i < hosts.size(); ++i)
     answers.push_back(read_answer(hosts[i], questions, results[i]));
   return answers;
+}
+
+Inventory inventory_of(std::span<const HostAnswer> answers) {
+  std::vector<Inventory> hosts;
+  for (const HostAnswer& answer : answers) {
+    if (!answer.machine) continue;
+    Machine machine = *answer.machine;
+    machine.name = answer.host;
+    hosts.push_back(inventory_of(std::move(machine)));
+  }
+  Inventory all = merged(std::move(hosts));
+  all.notes.clear();  // on what is too little to keep a job from starting
+  return all;
 }
 
 }  // namespace polyring

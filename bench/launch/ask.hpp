@@ -9,7 +9,7 @@
 
 #include "bench/launch/remote_shell.hpp"
 #include "reports/process.hpp"
-#include "topology/machine.hpp"
+#include "topology/inventory.hpp"
 
 namespace polyring {
 
@@ -34,6 +34,9 @@ struct HostAnswer {
 
 /// Asks all at the same time, and this host without the remote shell. In the order of `hosts`.
 std::vector<HostAnswer> ask_hosts(std::span<const std::string> hosts, const Questions& questions);
+
+/// Those that said what they are, under the names by which they were asked.
+Inventory inventory_of(std::span<const HostAnswer> answers);
 
 /// What a host is asked, for sh to run.
 std::string question_script(const Questions& questions);

@@ -1,12 +1,11 @@
 #include "bench/launch/faults.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <utility>
+
+#include "topology/host_names.hpp"
 
 namespace polyring {
 namespace {
@@ -29,48 +28,6 @@ class Groups {
  private:
   std::vector<Group> groups_;
 };
-
-/// "4 x A, 1 x B", in the order of the first ones; "no GPUs" for none.
-std::string counted(const std::vector<std::string>& things, const std::string& none) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const std::string& thing : things) {
-    const auto known = std::ranges::find(counts, thing, &std::pair<std::string, int>::first);
-    if (known == counts.end()) {
-      counts.emplace_back(thing, 1);
-    } else {
-      ++known->second;
-    }
-  }
-  if (counts.empty()) return none;
-  std::vector<std::string> parts;
-  for (const auto& [thing, count] : counts) parts.push_back(fmt::format("{} x {}", count, thing));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string gpus_of(const Machine& machine) {
-  std::vector<std::string> models;
-  for (const Gpu& gpu : machine.gpus) models.push_back(gpu.model.empty() ? "GPU" : gpu.model);
-  return counted(models, "no GPUs");
-}
-
-std::string nics_of(const Machine& machine) {
-  std::vector<std::string> nics;
-  for (const Nic& nic : machine.nics) {
-    if (!nic.up()) continue;
-    const Bandwidth bandwidth = nic.bandwidth();
-    nics.push_back(bandwidth.known() ? fmt::format("{} NIC up at {}", to_text(nic.kind), to_text(bandwidth))
-                                     : fmt::format("{} NIC up", to_text(nic.kind)));
-  }
-  std::ranges::sort(nics);
-  return counted(nics, "no NIC up");
-}
-
-std::string cores_of(const Machine& machine) {
-  std::vector<std::string> cores;
-  for (const Package& package : machine.packages)
-    cores.push_back(fmt::format("package of {} cores", package.cores));
-  return counted(cores, "no packages");
-}
 
 /// Collects faults that several hosts may share.
 class Finder {
@@ -104,7 +61,7 @@ class Finder {
   std::vector<Fault> found() {
     const std::string limit = to_text(questions_.limit);
     for (const auto& [words, hosts] : unreachable_.all()) {
-      say(ExitCode::not_available, "cannot reach {}: {}; mend what this shows: {}", host_names(hosts), words,
+      say(ExitCode::not_available, "cannot reach {}: {}; mend what this shows: {}", names_text(hosts), words,
           questions_.shell.by_hand(hosts.front()));
     }
     for (const auto& [command, hosts] : silent_.all()) {
@@ -113,12 +70,12 @@ class Finder {
             "no answer from {} within {}: a firewall may drop what is sent there, or the host hangs; see "
             "what this "
             "does: {}, or raise --timeout",
-            host_names(hosts), limit, questions_.shell.by_hand(hosts.front()));
+            names_text(hosts), limit, questions_.shell.by_hand(hosts.front()));
       } else {
         say(ExitCode::timeout,
             "'{}' did not end within {} on {}: look there for a driver or a file system that hangs, or raise "
             "--timeout",
-            command, limit, host_names(hosts));
+            command, limit, names_text(hosts));
       }
     }
     say_what_is_missing();
@@ -135,25 +92,25 @@ class Finder {
     for (const auto& [words, hosts] : no_polyring_.all()) {
       say(ExitCode::not_available,
           "{} cannot run '{}': {}; install the same build there, or say with --polyring where it is",
-          host_names(hosts), questions_.polyring, words);
+          names_text(hosts), questions_.polyring, words);
     }
     for (const auto& [other, hosts] : other_polyring_.all()) {
       say(ExitCode::not_available, "{} {} {}, but this is {}; install the same build on all hosts",
-          host_names(hosts), has(hosts), other, expected_.polyring);
+          names_text(hosts), has(hosts), other, expected_.polyring);
     }
     for (const auto& [words, hosts] : no_machine_.all()) {
-      say(ExitCode::not_available, "polyring probe fails on {}: {}; run it there", host_names(hosts), words);
+      say(ExitCode::not_available, "polyring probe fails on {}: {}; run it there", names_text(hosts), words);
     }
     for (const auto& [words, hosts] : no_mpi_.all()) {
       say(ExitCode::not_available,
           "{} {} no MPI: '{} --version' says {}; install {} there, or put it on the PATH of shells that are "
           "not "
           "interactive",
-          host_names(hosts), has(hosts), questions_.launcher, words, expected_.launcher.name);
+          names_text(hosts), has(hosts), questions_.launcher, words, expected_.launcher.name);
     }
     for (const auto& [other, hosts] : other_mpi_.all()) {
       say(ExitCode::mpi, "{} {} {}, but the ranks are started by {} here; install the same on all hosts",
-          host_names(hosts), has(hosts), other, expected_.launcher.name);
+          names_text(hosts), has(hosts), other, expected_.launcher.name);
     }
   }
 
@@ -167,46 +124,21 @@ class Finder {
 
 }  // namespace
 
-std::string host_names(std::span<const std::string> names) {
-  constexpr std::size_t kMost = 4;
-  if (names.size() == 1) return names.front();
-  const std::size_t shown = names.size() > kMost ? kMost - 1 : names.size() - 1;
-  const std::string rest = names.size() > kMost ? fmt::format("{} more", names.size() - shown) : names.back();
-  return fmt::format("{} and {}", fmt::join(names.subspan(0, shown), ", "), rest);
-}
-
-std::vector<std::string> differences(std::span<const HostAnswer> answers) {
-  std::vector<std::string> phrases;
-  for (std::string (*trait)(const Machine&) : {gpus_of, nics_of, cores_of}) {
-    Groups groups;
-    for (const HostAnswer& answer : answers) {
-      if (answer.machine) groups.add(trait(*answer.machine), answer.host);
-    }
-    if (groups.all().size() < 2) continue;
-    // The few first: they are what somebody should look at.
-    auto sorted = groups.all();
-    std::ranges::stable_sort(sorted, {}, [](const Groups::Group& group) { return group.second.size(); });
-    std::vector<std::string> parts;
-    for (const auto& [what, hosts] : sorted) {
-      parts.push_back(fmt::format("{} {} {}", host_names(hosts), hosts.size() == 1 ? "has" : "have", what));
-    }
-    phrases.push_back(fmt::format("{}", fmt::join(parts, "; ")));
-  }
-  return phrases;
-}
-
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
                                const Expected& expected) {
   Finder finder(questions, expected);
   for (const HostAnswer& answer : answers) finder.add(answer);
-  std::vector<Fault> faults = finder.found();
-  if (!expected.alike) return faults;
-  for (const std::string& difference : differences(answers)) {
+  return finder.found();
+}
+
+std::vector<Fault> find_differences(const Inventory& hosts) {
+  std::vector<Fault> faults;
+  for (const NamedDifference& difference : differences_of(hosts)) {
     faults.push_back(
         {ExitCode::usage,
          fmt::format("the hosts are not alike: {}; leave the odd ones out, mend them, or go on with "
                      "--allow-different",
-                     difference)});
+                     difference.sentence)});
   }
   return faults;
 }

@@ -22,19 +22,14 @@ struct Fault {
 struct Expected {
   std::string polyring;  // "polyring 0.1.0 (1a2b3c4)"
   Launcher launcher;
-  bool alike = true;  // whether differences between the hosts are faults
 };
 
 /// Faults of the hosts, those of several hosts together: no answer in time, unreachable, no Polyring or
-/// another one, no MPI or another one, hosts that are not alike. Empty when all is well.
+/// another one, no MPI or another one. Empty when all is well.
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
                                const Expected& expected);
 
-/// What differs between the hosts: the models and numbers of GPUs, the NICs that are up and their rates, the
-/// cores. One phrase for each: "node2 has 3 x P100, node0 and node1 have 4 x P100".
-std::vector<std::string> differences(std::span<const HostAnswer> answers);
-
-/// "node0", "node0 and node1", "node0, node1 and 30 more".
-std::string host_names(std::span<const std::string> names);
+/// How hosts differ from the commonest kind, as differences_of() has it: one fault for each difference.
+std::vector<Fault> find_differences(const Inventory& hosts);
 
 }  // namespace polyring

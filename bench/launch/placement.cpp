@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "topology/error.hpp"
@@ -102,9 +104,27 @@ std::vector<int> share_out(std::span<const int> most, int ranks, bool fill) {
   return shares;
 }
 
+/// A host that ranks can run on.
+struct Candidate {
+  ListedHost host;
+  const Machine* machine;
+};
+
+std::vector<Candidate> candidates(std::span<const ListedHost> listed, const Inventory& inventory) {
+  std::unordered_map<std::string_view, const ListedHost*> by_name;
+  for (const ListedHost& host : listed) by_name.emplace(host.name, &host);
+  std::vector<Candidate> candidates;
+  for (std::size_t group = 0; group < inventory.members.size(); ++group) {
+    for (const HostIdentity& host : inventory.members[group])
+      candidates.push_back({*by_name.at(host.name), &inventory.cluster.groups[group].machine});
+  }
+  return candidates;
+}
+
 /// Throws for a host that cannot have what was asked for.
-int most_ranks(const ListedHost& host, const Machine& machine, const PlacementWishes& wishes) {
-  const Seats seats = seats_of(machine);
+int most_ranks(const Candidate& candidate, const PlacementWishes& wishes) {
+  const ListedHost& host = candidate.host;
+  const Seats seats = seats_of(*candidate.machine);
   const int wanted = host.ranks != 0 ? host.ranks : wishes.ranks_per_host.value_or(seats.number);
   if (wanted < 1)
     usage_error("{} has no GPUs and its cores are unknown; say how many ranks it gets with --ranks-per-host",
@@ -152,16 +172,17 @@ std::vector<CoreRange> cores_of_ranks(const Machine& machine, int ranks) {
   return cores;
 }
 
-Placement place_ranks(std::span<const ListedHost> hosts, std::span<const Machine> machines,
+Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
                       const PlacementWishes& wishes) {
+  const std::vector<Candidate> hosts = candidates(listed, inventory);
   std::vector<int> most;
-  for (std::size_t i = 0; i < hosts.size(); ++i) most.push_back(most_ranks(hosts[i], machines[i], wishes));
+  for (const Candidate& candidate : hosts) most.push_back(most_ranks(candidate, wishes));
   const int all = std::accumulate(most.begin(), most.end(), 0);
   const int ranks = wishes.ranks.value_or(all);
-  const bool listed = std::ranges::any_of(hosts, [](const ListedHost& host) { return host.ranks != 0; });
+  const bool counted = std::ranges::any_of(listed, [](const ListedHost& host) { return host.ranks != 0; });
   if (ranks > all) {
     if (!wishes.oversubscribe) {
-      const char* seats = listed || wishes.ranks_per_host ? "ranks" : seats_of(machines.front()).name;
+      const char* seats = counted || wishes.ranks_per_host ? "ranks" : seats_of(*hosts.front().machine).name;
       usage_error(
           "-n {0} are more ranks than the {1} {2} of {3} host{4}; give -n {1} or less, name more hosts, or "
           "let ranks share with --oversubscribe",
@@ -169,11 +190,13 @@ Placement place_ranks(std::span<const ListedHost> hosts, std::span<const Machine
     }
     most.assign(hosts.size(), ranks);
   }
-  const std::vector<int> shares = share_out(most, ranks, listed && ranks <= all);
+  const std::vector<int> shares = share_out(most, ranks, counted && ranks <= all);
   Placement placement;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (shares[i] == 0) continue;
-    placement.hosts.push_back({hosts[i].name, shares[i], cores_of_ranks(machines[i], shares[i])});
+    const auto& [host, machine] = hosts[i];
+    placement.hosts.push_back(
+        {host.name, shares[i], cores_of_ranks(*machine, shares[i]), static_cast<int>(machine->gpus.size())});
   }
   return placement;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/launch/hosts.hpp"
-#include "topology/machine.hpp"
+#include "topology/inventory.hpp"
 
 namespace polyring {
 
@@ -25,6 +25,7 @@ struct PlacedHost {
   std::string name;
   int ranks = 0;
   std::vector<CoreRange> cores;  // of each rank; empty where ranks are not bound
+  int gpus = 0;
 };
 
 struct Placement {
@@ -40,10 +41,11 @@ struct PlacementWishes {
   bool oversubscribe = false;           // ranks may share GPUs, or cores on hosts without GPUs
 };
 
-/// The ranks of a host are, in this order: what the list says, `ranks_per_host`, its GPUs, its cores. With
-/// fewer `ranks`, hosts whose ranks were listed are filled one after the other, else all get equally many,
-/// the first hosts one more. Throws a usage Error for more ranks than there are GPUs, or cores.
-Placement place_ranks(std::span<const ListedHost> hosts, std::span<const Machine> machines,
+/// Hosts in the order of the inventory, which has each of the listed ones under the same name. The ranks of a
+/// host are, in this order: what the list says, `ranks_per_host`, its GPUs, its cores. With fewer `ranks`,
+/// hosts whose ranks were listed are filled one after the other, else all get equally many, the first hosts
+/// one more. Throws a usage Error for more ranks than there are GPUs, or cores.
+Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
                       const PlacementWishes& wishes);
 
 /// Cores for the first `ranks` GPUs of a host: each GPU's NUMA node is shared out to the ranks on it, or its

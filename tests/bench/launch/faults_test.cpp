@@ -6,7 +6,6 @@
 namespace polyring {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::small_machine;
@@ -24,9 +23,9 @@ HostAnswer good(const std::string& host) {
   return answer;
 }
 
-std::vector<Fault> faults(const std::vector<HostAnswer>& answers, bool alike = true) {
+std::vector<Fault> faults(const std::vector<HostAnswer>& answers) {
   return find_faults(answers, questions(),
-                     {kPolyring, {"mpirun", LauncherKind::open_mpi, "Open MPI 4.1.4", 4}, alike});
+                     {kPolyring, {"mpirun", LauncherKind::open_mpi, "Open MPI 4.1.4", 4}});
 }
 
 /// The only fault, which has this code.
@@ -152,33 +151,38 @@ TEST(Faults, NameAMissingOrAnotherMpi) {
 TEST(Faults, NameHostsThatAreNotAlike) {
   HostAnswer fewer = good("b");
   fewer.machine->gpus.pop_back();
-  const std::string sentence = only_fault({good("a"), fewer, good("c")}, ExitCode::usage);
-  EXPECT_THAT(sentence, HasSubstr("b has 1 x GPU; a and c have 2 x GPU; leave the odd ones out"));
-  EXPECT_THAT(faults({good("a"), fewer, good("c")}, false), IsEmpty());
+  std::erase_if(fewer.machine->links, [](const Link& link) {
+    return link.from == DeviceId{DeviceKind::gpu, 1};
+  });
+  HostAnswer down = good("c");
+  down.machine->nics[0].ports[0].up = false;
+  HostAnswer too = down;
+  too.host = "d";
+  HostAnswer unknown = good("e");
+  unknown.machine.reset();
+  const std::vector<Fault> found =
+      find_differences(inventory_of(std::vector{fewer, good("a"), down, good("f"), too, unknown, good("g")}));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].code, ExitCode::usage);
+  EXPECT_EQ(found[0].sentence,
+            "the hosts are not alike: b has 1 GPU, not 2; leave the odd ones out, mend them, or go on with "
+            "--allow-different");
+  EXPECT_THAT(found[1].sentence, HasSubstr("on c and d mlx5_0 is down;"));
+  EXPECT_THAT(find_differences(inventory_of(std::vector{good("a"), good("b")})), IsEmpty());
 }
 
-TEST(Faults, CompareModelsNicsAndCores) {
-  HostAnswer odd = good("b");
-  odd.machine->gpus[1].model = "other";
-  odd.machine->nics[0].ports[0].up = false;
-  odd.machine->packages[0].cores = 2;
-  EXPECT_THAT(
-      differences(std::vector{good("a"), odd}),
-      ElementsAre("a has 2 x GPU; b has 1 x GPU, 1 x other",
-                  "a has 1 x infiniband NIC up at 12.0 GB/s; b has no NIC up",
-                  "a has 2 x package of 4 cores; b has 1 x package of 2 cores, 1 x package of 4 cores"));
-  HostAnswer slow = good("b");
-  slow.machine->nics[0].ports[0].bandwidth = gigabytes_per_second(6);
-  EXPECT_THAT(differences(std::vector{good("a"), slow}).at(0),
-              HasSubstr("b has 1 x infiniband NIC up at 6.00 GB/s"));
-}
-
-TEST(HostNames, AreShortened) {
-  const auto text = [](std::vector<std::string> names) { return host_names(names); };
-  EXPECT_EQ(text({"a"}), "a");
-  EXPECT_EQ(text({"a", "b"}), "a and b");
-  EXPECT_EQ(text({"a", "b", "c", "d"}), "a, b, c and d");
-  EXPECT_EQ(text({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
+TEST(Inventories, OfAnswersHaveTheNamesByWhichHostsWereAsked) {
+  HostAnswer usual = good("a");
+  usual.machine->packages[0].memory = {1'000'000'000};
+  HostAnswer larger = good("b.example.org");
+  larger.machine->packages[0].memory = {1'000'000'001};  // which nobody wants to read about
+  const Inventory hosts = inventory_of(std::vector{usual, larger});
+  ASSERT_EQ(hosts.members.size(), 1U);
+  ASSERT_EQ(hosts.members[0].size(), 2U);
+  EXPECT_EQ(hosts.members[0][0].name, "a");
+  EXPECT_EQ(hosts.members[0][1].name, "b.example.org");
+  EXPECT_EQ(hosts.cluster.host(0).name, "a");
+  EXPECT_THAT(hosts.notes, IsEmpty());
 }
 
 }  // namespace

@@ -24,17 +24,31 @@ Machine bare(int packages, int cores) {
 
 Machine machine_of(const char* name) { return preset(name, 1).host(0); }
 
-/// "a 0-3": the host and the ranks that it has.
-std::vector<std::string> shares(const Hosts& hosts, const std::vector<Machine>& machines,
-                                const PlacementWishes& wishes) {
+/// The machine of each host.
+Inventory inventory(const Hosts& hosts, const std::vector<Machine>& machines) {
+  std::vector<Inventory> parts;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    Machine machine = machines[i];
+    machine.name = hosts[i].name;
+    parts.push_back(inventory_of(std::move(machine)));
+  }
+  return merged(std::move(parts));
+}
+
+/// "a 4": the host and how many ranks it has.
+std::vector<std::string> shares(const Placement& placement) {
   std::vector<std::string> texts;
-  for (const PlacedHost& host : place_ranks(hosts, machines, wishes).hosts)
-    texts.push_back(fmt::format("{} {}", host.name, host.ranks));
+  for (const PlacedHost& host : placement.hosts) texts.push_back(fmt::format("{} {}", host.name, host.ranks));
   return texts;
 }
 
+std::vector<std::string> shares(const Hosts& hosts, const std::vector<Machine>& machines,
+                                const PlacementWishes& wishes) {
+  return shares(place_ranks(hosts, inventory(hosts, machines), wishes));
+}
+
 std::string fault(const Hosts& hosts, const std::vector<Machine>& machines, const PlacementWishes& wishes) {
-  return usage_sentence([&] { place_ranks(hosts, machines, wishes); });
+  return usage_sentence([&] { place_ranks(hosts, inventory(hosts, machines), wishes); });
 }
 
 const std::vector<Machine> kTwoMinskys{machine_of("minsky"), machine_of("minsky")};
@@ -60,6 +74,19 @@ TEST(Placement, SpreadsFewerRanksEvenly) {
 TEST(Placement, FillsHostsWhoseRanksWereListed) {
   EXPECT_THAT(shares({{"a", 4}, {"b", 2}}, kTwoMinskys, {}), ElementsAre("a 4", "b 2"));
   EXPECT_THAT(shares({{"a", 4}, {"b", 2}}, kTwoMinskys, {.ranks = 5}), ElementsAre("a 4", "b 1"));
+}
+
+TEST(Placement, FollowsTheOrderOfTheInventory) {
+  const Inventory scattered = inventory({{"c", 0}, {"b", 0}, {"a", 0}},
+                                        {machine_of("minsky"), small_machine(), machine_of("minsky")});
+  const Placement placement = place_ranks(Hosts{{"a", 0}, {"b", 1}, {"c", 3}}, scattered, {});
+  EXPECT_THAT(shares(placement), ElementsAre("c 3", "b 1", "a 4"));
+  EXPECT_EQ(placement.hosts[1].gpus, 2);
+  EXPECT_EQ(placement.hosts[2].gpus, 4);
+  EXPECT_EQ(placement.hosts[2].cores.size(), 4U);
+  // Those that are listed with ranks are filled in that order, too.
+  EXPECT_THAT(shares(place_ranks(Hosts{{"a", 4}, {"b", 2}, {"c", 4}}, scattered, {.ranks = 7})),
+              ElementsAre("c 4", "b 2", "a 1"));
 }
 
 TEST(Placement, RefusesMoreRanksThanGpus) {

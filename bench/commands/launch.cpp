@@ -24,7 +24,10 @@
 #include "collectives/mpi/world.hpp"
 #include "reports/files.hpp"
 #include "reports/tables.hpp"
+#include "topology/formats/ibnetdiscover.hpp"
 #include "topology/inventory.hpp"
+#include "topology/placement.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -32,6 +35,7 @@ namespace {
 struct LaunchArguments {
   std::string host_list;
   std::string hostfile;
+  std::string fabric;  // a file; empty for none
   PlacementWishes wishes;
   std::string shell;     // empty: srun in an allocation of Slurm's, else ssh
   std::string launcher;  // empty: mpirun, or srun where there is only that
@@ -81,10 +85,11 @@ class Launch {
     find_launcher();
     const std::vector<HostAnswer> answers = ask();
     std::vector<Fault> faults = find_faults(answers, questions_, expected());
-    const Inventory hosts = inventory_of(answers);
+    Inventory hosts = inventory_of(answers);
     if (!arguments_.allow_different) std::ranges::move(find_differences(hosts), std::back_inserter(faults));
     print_faults(faults);
     if (!faults.empty()) return faults.front().code;
+    if (fabric_) hosts = placed(hosts, *fabric_);
     place(hosts);
     const std::string file = write_placement();
     show(hosts, file);
@@ -115,6 +120,8 @@ class Launch {
           "Slurm allocation",
           program_.front());
     }
+    if (!arguments_.fabric.empty())
+      fabric_ = parse_ibnetdiscover(read_text_file(arguments_.fabric), arguments_.fabric);
     in_slurm_ = !allocated.empty();
     options_.as_allocated = hosts_ == allocated;
     options_.oversubscribe = arguments_.wishes.oversubscribe;
@@ -208,6 +215,8 @@ class Launch {
     fmt::print(stderr, "{}", table.text());
     if (placement_.hosts.size() > kMostRows)
       fmt::print(stderr, "and {} hosts more\n", placement_.hosts.size() - kMostRows);
+    print_list("leaf switches", hosts.places);
+    print_list("notes", hosts.notes);
     std::vector<std::string> differences;
     for (NamedDifference& difference : differences_of(hosts))
       differences.push_back(std::move(difference.sentence));
@@ -249,6 +258,7 @@ class Launch {
   std::string polyring_;
   bool is_polyring_ = false;
   std::vector<ListedHost> hosts_;
+  std::optional<FabricMap> fabric_;
   bool in_slurm_ = false;
   LaunchOptions options_;
   Launcher launcher_;
@@ -266,6 +276,9 @@ void add_host_options(CLI::App& app, LaunchArguments& arguments) {
                  "The same from a file, one a line: node1 slots=4, or node1:4")
       ->type_name("FILE")
       ->excludes(list);
+  app.add_option("--fabric", arguments.fabric,
+                 "Output of ibnetdiscover: ranks of hosts on one leaf switch follow each other")
+      ->type_name("FILE");
   app.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
@@ -305,7 +318,8 @@ void add_launch(CommandLine& line) {
   auto arguments = std::make_shared<LaunchArguments>();
   CLI::App& app = add_subcommand(line, "launch", "Check the hosts of a job, and start it",
                                  "polyring launch -H node0,node1 -- polyring allreduce -b 8 -e 1G\n"
-                                 "  polyring launch --hostfile hosts --dry-run -- ./train --epochs 1",
+                                 "  polyring launch --hostfile hosts --fabric ibnetdiscover.out --dry-run -- "
+                                 "./train --epochs 1",
                                  [arguments] { return Launch(*arguments).run(); });
   add_host_options(app, *arguments);
   add_launcher_options(app, *arguments);

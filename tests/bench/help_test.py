@@ -19,7 +19,7 @@ OPTIONS = {
     "calibrate": "--check --points --output",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
     "report": "--out",
-    "launch": "--host --hostfile --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
+    "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",
 }
 # As nccl-tests has them.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,8 +22,27 @@ namespace {
 constexpr char kHost = 'h';    // its JSON
 constexpr char kReason = 'r';  // why there is none
 
-/// What the probe finds within the limit. One that hangs, as in a driver, is left alone in its thread.
-std::string message_of(const std::function<Machine()>& probe, Seconds limit) {
+Inventory part_of(std::string_view message, const std::string& host) {
+  std::string why = message.empty()
+                        ? "its launcher started no process as the first one there; run polyring probe there"
+                        : std::string(message.substr(1));
+  if (message.starts_with(kHost)) {
+    try {
+      return parse_inventory_json(message.substr(1), host);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  }
+  Inventory part;
+  part.unprobed.push_back({host, why});
+  return part;
+}
+
+}  // namespace
+
+// One that hangs, as in a driver, is left alone in its thread.
+std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit) {
+  if (launched_local_rank() != 0) return {};
   const auto task = std::make_shared<std::packaged_task<std::string()>>(
       [probe] { return kHost + probe_json(inventory_of(probe())); });
   std::future<std::string> message = task->get_future();
@@ -39,40 +59,21 @@ std::string message_of(const std::function<Machine()>& probe, Seconds limit) {
   }
 }
 
-bool is_first_of_host(const MpiWorld& world) {
-  for (Rank rank = 0; rank < world.rank(); ++rank) {
-    if (world.host(rank) == world.host()) return false;
-  }
-  return true;
-}
-
-Inventory part_of(std::string_view message, const std::string& host) {
-  std::string why(message.substr(1));
-  if (message.front() == kHost) {
-    try {
-      return parse_inventory_json(message.substr(1), host);
-    } catch (const Error& error) {
-      why = error.what();
-    }
-  }
-  Inventory part;
-  part.unprobed.push_back({host, why});
-  return part;
-}
-
-}  // namespace
-
-Inventory gather_probes(const MpiWorld& world, const std::function<Machine()>& probe, Seconds limit) {
-  const std::string own = is_first_of_host(world) ? message_of(probe, limit) : std::string();
+Inventory gather_probes(const MpiWorld& world, const std::string& own) {
   const auto all = world.allgather(std::as_bytes(std::span(own)));
-  std::vector<Inventory> parts;
-  for (Rank rank = 0; rank < world.size() && world.rank() == 0; ++rank) {
-    const std::vector<std::byte>& message = all[static_cast<std::size_t>(rank)];
-    if (message.empty()) continue;
-    parts.push_back(
-        part_of({reinterpret_cast<const char*>(message.data()), message.size()}, world.host(rank)));
+  if (world.rank() != 0) return {};
+  std::vector<std::string> hosts;  // in the order of their first ranks
+  std::map<std::string, std::string_view> messages;
+  for (Rank rank = 0; rank < world.size(); ++rank) {
+    const std::string& host = world.host(rank);
+    const std::vector<std::byte>& bytes = all[static_cast<std::size_t>(rank)];
+    const auto [entry, is_new] = messages.try_emplace(host);
+    if (is_new) hosts.push_back(host);
+    if (entry->second.empty()) entry->second = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  return parts.empty() ? Inventory() : merged(std::move(parts));
+  std::vector<Inventory> parts;
+  for (const std::string& host : hosts) parts.push_back(part_of(messages[host], host));
+  return merged(std::move(parts));
 }
 
 }  // namespace polyring

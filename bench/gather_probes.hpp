@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "collectives/mpi/world.hpp"
 #include "topology/inventory.hpp"
@@ -9,10 +10,15 @@
 
 namespace polyring {
 
-/// Calls `probe` on the first rank of each host, each no longer than `limit`, and gathers what they found on
-/// rank 0: the hosts in the order of their first ranks, merged as merged() does. A host whose probe throws or
-/// takes too long is among the unprobed. Other ranks get an inventory without hosts. Collective; throws as
-/// MpiWorld's calls do when a rank is gone.
-Inventory gather_probes(const MpiWorld& world, const std::function<Machine()>& probe, Seconds limit);
+/// Calls `probe`, for no longer than `limit`, and returns what it found, or why it found nothing, as a
+/// message for gather_probes(); an empty one in processes that are not the first of their host. To be called
+/// before MPI is initialised: probes ask drivers in a child process, and a fork() after MPI_Init may damage
+/// memory that is registered with a network (ibv_fork_init(3)).
+std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit);
+
+/// Gathers the ranks' messages on rank 0: the hosts in the order of their first ranks, merged as merged()
+/// does. A host without one, or whose probe failed, is among the unprobed. Other ranks get an inventory
+/// without hosts. Collective; throws as MpiWorld's calls do when a rank is gone.
+Inventory gather_probes(const MpiWorld& world, const std::string& own);
 
 }  // namespace polyring

@@ -45,7 +45,7 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
 }  // namespace
 
 TuningPlace place_of(const MpiWorld& world) {
-  const Machine machine = probe_this_machine();
+  const Machine machine = probe_without_gpus();
   TuningPlace place{
       machine.packages.front().model, 0, emulation_note().value_or(""), world.size(), world.nodes(),
       world.ranks_per_node(),         ""};

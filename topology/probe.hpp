@@ -11,8 +11,13 @@ namespace polyring {
 /// This machine, live: packages, memory and PCI devices through hwloc; link speeds and port states through
 /// sysfs; NVLink and the GPUs' health through NVML, xGMI through AMD's driver. What cannot be read stays
 /// unknown (0, -1 or empty); Machine::sources says what was read, and Machine::remarks what somebody should
-/// look at. Needs no rights and changes nothing.
+/// look at. Needs no rights and changes nothing. Drivers are asked in a child process.
 Machine probe_this_machine();
+
+/// The same without GPUs, for programs whose data are in host memory. It asks no driver, so it starts no
+/// process, and may be called after MPI_Init: a fork() there may damage memory that is registered with a
+/// network (ibv_fork_init(3)).
+Machine probe_without_gpus();
 
 /// The machine whose /sys was copied into the folder (or into `sys` in it), as far as it was copied. Throws a
 /// usage Error when that is no such folder.

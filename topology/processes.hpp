@@ -7,6 +7,9 @@
 
 namespace polyring {
 
+/// The host without its GPUs, their NVSwitches, and the links to both.
+Machine without_gpus(Machine machine);
+
 /// "process3"
 std::string process_name(int index_on_host);
 

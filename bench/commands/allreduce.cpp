@@ -46,12 +46,7 @@ std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) 
 
 /// The hosts as an allreduce in host memory sees them: their GPUs and the links to them are not in its way.
 Cluster host_memory_cluster(const MpiWorld& world) {
-  Machine machine = probe_this_machine();
-  machine.gpus.clear();
-  std::erase_if(machine.links, [](const Link& link) {
-    return link.from.kind == DeviceKind::gpu || link.to.kind == DeviceKind::gpu;
-  });
-  Cluster cluster = cluster_of(std::move(machine), world.nodes());
+  Cluster cluster = cluster_of(probe_without_gpus(), world.nodes());
   describe_emulated_network(cluster);
   return cluster;
 }

@@ -114,15 +114,12 @@ ExitCode show_fabric(const ProbeOptions& options) {
 
 /// One probe on each host of the job; rank 0 prints.
 ExitCode probe_job(const ProbeOptions& options) {
-  const Seconds limit = parse_timeout(options.timeout);
+  const std::string own = probe_own_host(probe_this_machine, parse_timeout(options.timeout));
   return run_collectively([&](MpiWorld& world) {
     on_root(world, [&] {
       if (!options.picture.empty()) check_picture(options.picture);
     });
-    // The others wait for the slowest probe, and then for what has to travel.
-    constexpr Seconds kToGather{30};
-    world.set_timeout(limit + kToGather);
-    Inventory hosts = gather_probes(world, probe_this_machine, limit);
+    Inventory hosts = gather_probes(world, own);
     bool all_probed = true;
     on_root(world, [&] {
       all_probed = hosts.unprobed.empty();

@@ -52,7 +52,7 @@ class TrainRun {
     for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
-      machine_ = cluster_of(probe_this_machine(), world_.nodes());
+      machine_ = cluster_of(probe_without_gpus(), world_.nodes());
       describe_emulated_network(machine_);
     });
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));

@@ -97,6 +97,14 @@ int launched_ranks() {
   return tasks == nullptr ? 1 : std::max(1, std::atoi(tasks));
 }
 
+int launched_local_rank() {
+  // In the order in which one of these launchers is started by another.
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  }
+  return 0;
+}
+
 std::string launched_by() {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "Open MPI's mpirun";
   if (slurm_tasks() != nullptr) return "srun";

@@ -28,6 +28,21 @@ class ProbeUnderMpi(ProgramTest):
         self.assertEqual(len(sentences), 1, ran.stderr)
         self.assertIn("could not be probed: hwloc", sentences[0])
 
+    def test_the_first_process_of_a_host_probes_it(self):
+        def process(local_rank, *more):
+            numbers = [f"{name}={local_rank}" for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")]
+            return ["-n", "1", "env", *numbers, *more, PROGRAM, "probe"]
+
+        alone = self.succeed("probe")
+        # hwloc finds nothing in the process that shall not look.
+        for first, second in ((process(0), process(1, "HWLOC_COMPONENTS=stop")), (process(1, "HWLOC_COMPONENTS=stop"), process(0))):
+            ran = self.run_ranks(*first, ":", *second)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            self.assertEqual(ran.stdout, alone)
+        none = self.run_ranks(*process(1), ":", *process(2))
+        self.assertEqual(none.returncode, NOT_AVAILABLE, none.stdout + none.stderr)
+        self.assertIn("could not be probed: its launcher started no process as the first one there", none.stderr)
+
     def test_the_time_of_a_probe_is_limited(self):
         ran = self.run_program("probe", "--timeout", "1ns", ranks=2)
         self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stdout + ran.stderr)

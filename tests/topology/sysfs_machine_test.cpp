@@ -181,5 +181,17 @@ TEST(LiveProbe, SaysWhatItRead) {
   EXPECT_TRUE(machine.sources[0].read);
 }
 
+TEST(LiveProbe, LeavesGpusOut) {
+  const Machine machine = probe_without_gpus();
+  const Machine whole = probe_this_machine();
+  EXPECT_TRUE(machine.gpus.empty());
+  EXPECT_EQ(machine.name, whole.name);
+  EXPECT_EQ(machine.packages.size(), whole.packages.size());
+  EXPECT_EQ(machine.nics.size(), whole.nics.size());
+  ASSERT_EQ(machine.sources.size(), 4U);
+  for (const std::size_t driver : {2U, 3U}) EXPECT_FALSE(machine.sources[driver].read);
+  EXPECT_EQ(machine.sources[1].detail, whole.sources[1].detail);
+}
+
 }  // namespace
 }  // namespace polyring

@@ -21,6 +21,7 @@
 #include "topology/probe/remarks.hpp"
 #include "topology/probe/sysfs_machine.hpp"
 #include "topology/probe/trial.hpp"
+#include "topology/processes.hpp"
 #include "topology/text_file.hpp"
 
 namespace polyring {
@@ -113,6 +114,21 @@ std::string sysfs_detail(const probe::Sysfs& sysfs, std::string what) {
   return what;
 }
 
+ProbeSource live_sysfs(const probe::Sysfs& sysfs) {
+  return {"sysfs", true, sysfs_detail(sysfs, "PCIe speeds and widths, ports")};
+}
+
+/// What hwloc and sysfs say of this machine.
+Machine without_drivers(const probe::Sysfs& sysfs) {
+  Machine machine = probe::machine_from(probe::HwlocTopology::live(), sysfs);
+  if (machine.name.empty()) machine.name = host_name();
+  machine.citations = {{"packages, memory, PCI devices", "hwloc on this machine"},
+                       {"PCIe: the highest generation on the lanes that are connected; port states and rates",
+                        "sysfs of this machine"}};
+  machine.sources.push_back({"hwloc", true, "packages, memory, PCI devices and where they hang"});
+  return machine;
+}
+
 bool looks_like_sysfs(const std::filesystem::path& folder) {
   std::error_code failed;
   return std::ranges::any_of(std::array{"class", "bus", "devices"}, [&](const char* name) {
@@ -147,19 +163,25 @@ std::string recorded_name(const std::filesystem::path& root) {
 
 Machine probe_this_machine() {
   const probe::Sysfs sysfs;
-  Machine machine = probe::machine_from(probe::HwlocTopology::live(), sysfs);
-  if (machine.name.empty()) machine.name = host_name();
-  machine.citations = {{"packages, memory, PCI devices", "hwloc on this machine"},
-                       {"PCIe: the highest generation on the lanes that are connected; port states and rates",
-                        "sysfs of this machine"}};
-  machine.sources.push_back({"hwloc", true, "packages, memory, PCI devices and where they hang"});
+  Machine machine = without_drivers(sysfs);
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
   const probe::NvmlFindings nvml = ask_nvml(machine);
   remark_gpus_without_driver(sysfs, nvml, machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
-  machine.sources.push_back({"sysfs", true, sysfs_detail(sysfs, "PCIe speeds and widths, ports")});
+  machine.sources.push_back(live_sysfs(sysfs));
   machine.sources.push_back(nvml.source);
   machine.sources.push_back(rocm);
+  machine.validate();
+  return machine;
+}
+
+Machine probe_without_gpus() {
+  const probe::Sysfs sysfs;
+  Machine machine = without_gpus(without_drivers(sysfs));
+  add_sysfs_remarks(sysfs, {}, machine);
+  machine.sources.push_back(live_sysfs(sysfs));
+  for (const char* driver : {"NVML", "ROCm"})
+    machine.sources.push_back({driver, false, "not asked, since data are in host memory"});
   machine.validate();
   return machine;
 }

@@ -1,0 +1,43 @@
+"""No process is started after MPI_Init, where that is not safe with all networks: see fork_watch.cpp, which watches, and
+has GPUs look worth asking for.
+
+Environment, set by CTest: POLYRING_FORK_WATCH.
+"""
+
+import os
+import subprocess
+import unittest
+
+from program import MPIEXEC, PATIENCE_S, PROGRAM, SANITIZED, ProgramTest, main
+
+WATCH = os.environ["POLYRING_FORK_WATCH"]
+BEFORE = "before MPI_Init"
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer wants to be the first library that is loaded")
+class Forks(ProgramTest):
+    def forks(self, *words, ranks=2):
+        log = self.folder / "forks"
+        log.unlink(missing_ok=True)
+        ran = subprocess.run(
+            [*([MPIEXEC, "-n", str(ranks)] if ranks else []), "env", f"LD_PRELOAD={WATCH}", f"POLYRING_FORKS={log}", PROGRAM, *words],
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        )
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+
+    def test_a_probe_asks_drivers_in_a_child(self):
+        self.assertEqual(self.forks("probe", ranks=0), [BEFORE])
+
+    def test_one_rank_of_a_host_asks_before_mpi(self):
+        self.assertEqual(self.forks("probe", ranks=3), [BEFORE])
+
+    def test_benchmarks_ask_no_driver(self):
+        small = ("-b", "1K", "-e", "1K", "-n", "1")
+        self.assertEqual(self.forks("tune", *small, "--file", "tuned.json"), [])
+        self.assertEqual(self.forks("allreduce", *small, "--tuned", "tuned.json"), [])
+        self.assertEqual(self.forks("train", "--model", "resnet50", "--compute-ms", "1", "-n", "1", "--algorithm", "ring"), [])
+
+
+if __name__ == "__main__":
+    main()

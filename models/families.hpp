@@ -15,6 +15,9 @@ Model vgg16(std::string_view name, std::string_view summary);
 
 Model inception3(std::string_view name, std::string_view summary);
 
+/// DeepLabv3+ on ResNet-50 v2 for climate data, without batch normalisation.
+Model deeplab(std::string_view name, std::string_view summary);
+
 /// BERT with both pretraining heads.
 struct BertShape {
   std::int64_t layers, features, vocabulary;

@@ -17,11 +17,11 @@ class Module {
       : stack_(stack), name_(std::move(name)), in_(in), size_(size) {}
 
   /// A chain of convolutions that starts from the module's input.
-  Module& branch(const std::string& name, std::int64_t out, Kernel kernel = 1) {
+  Module& branch(const std::string& name, std::int64_t out, Extent kernel = 1) {
     return convolution(name, in_, out, kernel, size_);
   }
   /// The next convolution of the chain.
-  Module& then(const std::string& name, std::int64_t out, Kernel kernel) {
+  Module& then(const std::string& name, std::int64_t out, Extent kernel) {
     return convolution(name, last_out_, out, kernel, size_);
   }
   /// The next convolution of the chain, 3×3 with stride 2 and no padding.
@@ -41,7 +41,7 @@ class Module {
   static std::int64_t halved(std::int64_t size) { return (size - 3) / 2 + 1; }
 
  private:
-  Module& convolution(const std::string& name, std::int64_t in, std::int64_t out, Kernel kernel,
+  Module& convolution(const std::string& name, std::int64_t in, std::int64_t out, Extent kernel,
                       std::int64_t size) {
     stack_.convolution(fmt::format("{}.{}.conv", name_, name), in, out, kernel, size);
     stack_.batch_norm(fmt::format("{}.{}.bn", name_, name), out);
@@ -58,7 +58,7 @@ class Module {
 
 /// 299×299×3 to 35×35×192.
 void stem(LayerStack& stack) {
-  const auto add = [&](const std::string& name, std::int64_t in, std::int64_t out, Kernel kernel,
+  const auto add = [&](const std::string& name, std::int64_t in, std::int64_t out, Extent kernel,
                        std::int64_t size) {
     stack.convolution(name + ".conv", in, out, kernel, size);
     stack.batch_norm(name + ".bn", out);
@@ -87,8 +87,8 @@ std::int64_t module_a(LayerStack& stack, const std::string& name, std::int64_t i
 
 /// 17×17 modules with factored 7×7 convolutions of `c` channels; 768 channels in and out.
 void module_c(LayerStack& stack, const std::string& name, std::int64_t c) {
-  const Kernel row{1, 7};
-  const Kernel column{7, 1};
+  const Extent row{1, 7};
+  const Extent column{7, 1};
   Module(stack, name, 768, 17)
       .branch("branch1x1", 192)
       .branch("branch7x7_1", c)

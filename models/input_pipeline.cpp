@@ -43,6 +43,7 @@ SampleSize sample_size(const DataSet& data_set) { return {{data_set.bytes}, std:
 }  // namespace
 
 std::optional<SampleSize> sample_size_of_model(std::string_view model) {
+  if (model == "deeplabv3plus") return sample_size(*find_data_set("climate"));
   if (std::find(imagenet_models.begin(), imagenet_models.end(), model) == imagenet_models.end())
     return std::nullopt;
   return sample_size(*find_data_set("imagenet-1k"));

@@ -13,10 +13,10 @@ double product_flops(std::int64_t m, std::int64_t k, std::int64_t n) {
 
 }  // namespace
 
-void LayerStack::convolution(const std::string& name, std::int64_t in, std::int64_t out, Kernel kernel,
-                             std::int64_t output_size, bool bias) {
+void LayerStack::convolution(const std::string& name, std::int64_t in, std::int64_t out, Extent kernel,
+                             Extent output, bool bias) {
   const std::int64_t window = in * kernel.height * kernel.width;
-  Layer layer{product_flops(output_size * output_size, window, out),
+  Layer layer{product_flops(output.height * output.width, window, out),
               {{name + ".weight", {out, in, kernel.height, kernel.width}}}};
   if (bias) layer.parameters.push_back({name + ".bias", {out}});
   layers_.push_back(std::move(layer));

@@ -15,20 +15,19 @@
 
 namespace polyring {
 
-/// Height and width of a convolution's kernel.
-struct Kernel {
+/// Height and width of a convolution's kernel, or of its output.
+struct Extent {
   std::int64_t height = 1;
   std::int64_t width = 1;
-  Kernel(std::int64_t size) : height(size), width(size) {}  // NOLINT: a square kernel is just its size
-  Kernel(std::int64_t h, std::int64_t w) : height(h), width(w) {}
+  constexpr Extent(std::int64_t size) : height(size), width(size) {}  // NOLINT: a square is just its size
+  constexpr Extent(std::int64_t h, std::int64_t w) : height(h), width(w) {}
 };
 
 class LayerStack {
  public:
-  /// in × out channels, a square output of `output_size` × `output_size`. Weight [out, in, height, width],
-  /// then, if asked for, bias [out].
-  void convolution(const std::string& name, std::int64_t in, std::int64_t out, Kernel kernel,
-                   std::int64_t output_size, bool bias = false);
+  /// in × out channels. Weight [out, in, height, width], then, if asked for, bias [out].
+  void convolution(const std::string& name, std::int64_t in, std::int64_t out, Extent kernel, Extent output,
+                   bool bias = false);
 
   /// Weight and bias, [channels] each. Running statistics have no gradient. Free, see model.hpp.
   void batch_norm(const std::string& name, std::int64_t channels);

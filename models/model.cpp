@@ -43,6 +43,9 @@ const std::vector<ModelInfo>& model_catalogue() {
        [](const ModelInfo& info) { return vgg16(info.name, info.summary); }},
       {"inception3", "Inception v3 without the auxiliary classifier, ImageNet-1K, 299x299 images",
        [](const ModelInfo& info) { return inception3(info.name, info.summary); }},
+      {"deeplabv3plus",
+       "DeepLabv3+ on ResNet-50 v2, 3 classes, climate samples of 16x768x1152 (Kurth et al., SC18)",
+       [](const ModelInfo& info) { return deeplab(info.name, info.summary); }},
       {"bert-large", "BERT-large with both pretraining heads, sequences of 128 tokens, 20 of them predicted",
        [](const ModelInfo& info) {
          return bert(info.name, info.summary,

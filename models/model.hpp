@@ -1,11 +1,11 @@
 // Model: the gradients that one training step of a neural network produces, in the order in which its
 // backward pass produces them, and what that pass costs.
 //
-// Every model is generated from its layer shapes (resnet.cpp, vgg.cpp, inception.cpp, transformer.cpp);
-// nothing is a table of numbers. Costs count the multiplications and additions of convolutions and matrix
-// products, 2 FLOPs for each multiply-add. Normalisations, activations, pooling and softmax are left out, as
-// the published FLOP tables leave them out: they cost memory traffic, not arithmetic, so their layers come
-// out as free here.
+// Every model is generated from its layer shapes (resnet.cpp, vgg.cpp, inception.cpp, deeplab.cpp,
+// transformer.cpp); nothing is a table of numbers. Costs count the multiplications and additions of
+// convolutions and matrix products, 2 FLOPs for each multiply-add. Normalisations, activations, pooling and
+// softmax are left out, as the published FLOP tables leave them out: they cost memory traffic, not
+// arithmetic, so their layers come out as free here.
 #pragma once
 
 #include <cstdint>

@@ -126,8 +126,8 @@ Strategy for_gpus(Strategy strategy, int gpus) {
 std::vector<StageBlocks> balanced_stages(const Model& model, int stages) {
   assert(stages > 0 && !model.blocks.empty());
   if (model.blocks.size() < static_cast<std::size_t>(stages)) {
-    usage_error("{} has {} blocks and cannot be cut into {} stages; use fewer", model.name,
-                model.blocks.size(), stages);
+    usage_error("{} has {} block{} and cannot be cut into {} stages; use fewer", model.name,
+                model.blocks.size(), model.blocks.size() == 1 ? "" : "s", stages);
   }
   // Rounding must not make a stage that is exactly as large as the largest one too large.
   const double most = least_largest(model.blocks, stages) * (1 + 1e-12);

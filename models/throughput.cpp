@@ -21,6 +21,10 @@ constexpr const char* nvidia_v100_16gb =
 constexpr const char* nvidia_v100_32gb =
     "NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/README.md, DGX-2 V100 32GB, 1 GPU, ImageNet, "
     "container mxnet-20.12";
+constexpr const char* kurth_v100 =
+    "Kurth et al., Exascale Deep Learning for Climate Analytics, SC18, arXiv 1810.01993, figure 2: one V100 "
+    "of "
+    "Summit, single precision: 0.87 samples/s, 14.41 TFLOP a sample";
 constexpr const char* nvidia_a100 =
     "NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/README.md, DGX A100 80GB, 1 GPU, ImageNet, "
     "container mxnet-20.12, single precision is TF32";
@@ -40,6 +44,7 @@ std::vector<Throughput> cited() {
       {"V100", "resnet50", 128, single, 417, nvidia_v100_32gb},
       {"V100", "resnet50", 192, mixed, 1376, nvidia_v100_16gb},
       {"V100", "resnet50", 256, mixed, 1492, nvidia_v100_32gb},
+      {"V100", "deeplabv3plus", 1, single, 0.87, kurth_v100},
       {"A100", "resnet50", 256, single, 1022, nvidia_a100},
       {"A100", "resnet50", 256, mixed, 2180, nvidia_a100},
   };

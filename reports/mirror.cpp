@@ -107,8 +107,7 @@ std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& mod
 
 std::string text(const Mirror& mirror) {
   std::string result = fmt::format("{}\n{}\n\n{}\n", mirror.system, mirror.source, table_of(mirror).text());
-  return result +
-         (mirror.why_not.empty() ? range_text(mirror) + agreement_text(mirror) : mirror.why_not + "\n");
+  return result + range_text(mirror) + agreement_text(mirror);
 }
 
 }  // namespace polyring

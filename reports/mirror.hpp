@@ -36,7 +36,6 @@ struct Mirror {
   std::string source;
   std::vector<PublishedFigure> figures;
   std::vector<Modelled> modelled;
-  std::string why_not;  // modelled; empty when it is
 };
 
 /// As efficiencies are published, in whole percents: half of one.

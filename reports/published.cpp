@@ -45,7 +45,7 @@ constexpr std::array kClaims{
                    "multi-ring", 256, "58 times one of 64 servers", 58.0 / 64, std::nullopt, kDdl22k},
     PublishedClaim{"IBM PowerAI DDL, Caffe, ResNet-101 on ImageNet-22K", "minsky", "resnet101-22k",
                    "multi-ring", 256, "16 days became 7 hours", 16 * 24 / 7.0 / 64, std::nullopt, kDdl22k},
-    PublishedClaim{"DeepLabv3+ on climate data, Summit", "summit", "", "multi-ring", 27360,
+    PublishedClaim{"DeepLabv3+ on climate data, Summit", "summit", "deeplabv3plus", "multi-ring", 27360,
                    "90.7 % in single precision", 0.907, std::nullopt,
                    "Kurth et al., Exascale Deep Learning for Climate Analytics, SC18, abstract"},
 };

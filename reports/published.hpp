@@ -29,7 +29,7 @@ std::span<const PublishedScaling> published_scaling();
 struct PublishedClaim {
   std::string_view system;
   std::string_view machine;  // the preset's name
-  std::string_view model;    // the model catalogue's name; empty where its gradients are in no source of ours
+  std::string_view model;    // the model catalogue's name
   std::string_view algorithm;
   int gpus;
   std::string_view statement;  // in words, what the figure comes from

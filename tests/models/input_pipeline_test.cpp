@@ -72,13 +72,14 @@ TEST(LimitOf, IsTheStreamThatWorksLonger) {
   }
 }
 
-TEST(SampleSize, OfImageNetModelsIsCited) {
+TEST(SampleSize, OfModelsIsThatOfTheirDataSet) {
   for (const char* name : {"resnet50", "resnet101", "resnet152", "vgg16", "inception3"}) {
     const auto sample = sample_size_of_model(name);
     ASSERT_TRUE(sample);
     EXPECT_EQ(sample->bytes.value, 115439u);
     EXPECT_THAT(make_model(name).summary, HasSubstr("ImageNet-1K"));
   }
+  EXPECT_EQ(sample_size_of_model("deeplabv3plus")->bytes.value, parse_sample_size("climate").bytes.value);
   EXPECT_FALSE(sample_size_of_model("gpt2-xl"));
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -23,14 +24,15 @@ struct Published {
   double forward_gmacs;  // 0: nothing published to compare with
 };
 
-// Parameters and tensors: the parameter counts of torchvision's and Hugging Face's implementations.
+// Parameters and tensors: the parameter counts of torchvision's and Hugging Face's implementations; of
+// DeepLabv3+ that of its authors' log (climate-seg-benchmark, run_scripts/climseg-cgpu-513075.out).
 // GMACs: torchvision's table of classification models (its "GFLOPS" are multiply-adds).
 const std::map<std::string, Published> published = {
     {"resnet50", {25557032, 161, 4.09}},   {"resnet101", {44549160, 314, 7.80}},
     {"resnet152", {60192808, 467, 11.51}}, {"resnet101-22k", {87252369, 314, 0}},
     {"vgg16", {138357544, 32, 15.47}},     {"inception3", {23834568, 284, 5.71}},
-    {"bert-large", {336226108, 398, 0}},   {"gpt2-small", {124439808, 148, 0}},
-    {"gpt2-xl", {1557611200, 580, 0}},
+    {"deeplabv3plus", {43669251, 99, 0}},  {"bert-large", {336226108, 398, 0}},
+    {"gpt2-small", {124439808, 148, 0}},   {"gpt2-xl", {1557611200, 580, 0}},
 };
 
 class Models : public testing::TestWithParam<std::string> {};
@@ -141,6 +143,24 @@ TEST(ResNet, HasAsManySmallTensorsAsWasPublished) {
   EXPECT_NEAR(static_cast<double>(small_elements) / static_cast<double>(model.total_elements()), 0.012,
               0.0005);
   EXPECT_EQ(largest, 2359296);
+}
+
+// The same log counts 115.282 TFLOP a step of 8 samples, three times those of the forward pass: convolutions
+// over what they read, so that the zeros are counted by which it is padded, and 11 for each point that is
+// interpolated.
+TEST(DeepLab, CostsWhatItsAuthorsCountedButForPadding) {
+  const auto padded = [](double rate) {
+    const auto up = [&](double extent) { return std::ceil((extent + 2 * rate) / rate) * rate; };
+    return up(96) * up(144) - 96 * 144;
+  };
+  const auto square = [](double channels) { return 9 * channels * channels; };
+  double beside = 2 * 16 * 49 * 64 * (774.0 * 1158 - 768 * 1152) / 4;  // the first convolution
+  beside += 2 * square(64) * (194.0 * 290 - 192 * 288) / 4;            // the one that halves the first block
+  beside += 2 * (6 * square(256) * padded(2) + 3 * square(512) * padded(4));
+  for (const double rate : {12, 24, 36}) beside += 2 * 9 * 2048 * 256 * padded(rate);
+  beside += 11 * 256 * 96 * 144;
+  const double forward = make_model("deeplabv3plus").forward_flops_per_sample;
+  EXPECT_NEAR(3 * (forward + beside), 115.282e12 / 8, 2e-5 * 115.282e12 / 8);
 }
 
 TEST(Transformers, ReleaseTheSharedWordEmbeddingLast) {

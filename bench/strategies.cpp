@@ -2,80 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
 #include "models/pipeline.hpp"
+#include "simulation/group_allreduce.hpp"
 #include "simulation/messages.hpp"
-#include "simulation/price.hpp"
-#include "simulation/simulate.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
 namespace {
-
-/// The allreduce in all groups of ranks that are `stride` apart, at the same time.
-class GroupAllreduce {
- public:
-  /// The plan is the cheapest for `largest` elements.
-  GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
-                 const PlanWishes& wishes, int element_size, int members, int stride, Count largest)
-      : cluster_(cluster), router_(router), element_size_(element_size), members_(members), stride_(stride) {
-    Seconds least;
-    for (const Plan& plan : candidates(algorithm, wishes, largest)) {
-      check_plan(plan, members);
-      const Seconds time = price(schedule(plan, largest), cluster, router, element_size).time;
-      if (plan_.algorithm.empty() || time < least) {
-        plan_ = plan;
-        least = time;
-      }
-    }
-  }
-
-  Seconds time(Count count) {
-    const auto [at, added] = times_.try_emplace(count);
-    if (added && members_ > 1 && count > 0)
-      at->second = simulate(schedule(plan_, count), cluster_, router_, element_size_).time;
-    return at->second;
-  }
-
-  const Plan& plan() const { return plan_; }
-
- private:
-  Schedule schedule(const Plan& plan, Count count) const {
-    return in_groups(make_schedule(plan, members_, count, element_size_), stride_, cluster_.ranks());
-  }
-
-  std::vector<Plan> candidates(const std::string& algorithm, const PlanWishes& wishes, Count largest) const {
-    const int in_host = cluster_.host(0).ranks() / stride_;
-    const bool hosts_filled =
-        in_host > 1 && cluster_.host(0).ranks() % stride_ == 0 && members_ % in_host == 0;
-    const int of_a_host = hosts_filled ? in_host : 1;
-    const std::vector<std::vector<int>> grids = find_algorithm(algorithm).has_dims
-                                                    ? rank_grids(members_, of_a_host, members_ / of_a_host)
-                                                    : std::vector<std::vector<int>>{{members_}};
-    const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(element_size_);
-    std::vector<Plan> plans;
-    for (const std::vector<int>& dims : grids) {
-      for (const int lanes : {1, 2}) {
-        for (const std::uint64_t chunks : {1u, 8u, 32u}) {
-          plans.push_back(
-              with_wishes({algorithm, dims, {}, lanes, {chunks == 1 ? 0 : bytes / chunks + 1}}, wishes));
-        }
-      }
-    }
-    return plans;
-  }
-
-  const Cluster& cluster_;
-  const Router& router_;
-  int element_size_;
-  int members_;
-  int stride_;
-  Plan plan_{.algorithm = ""};
-  std::map<Count, Seconds> times_;
-};
 
 Count shared(Count elements, int ranks) { return (elements + ranks - 1) / ranks; }
 

@@ -1,0 +1,44 @@
+// The allreduces of groups of ranks, all at the same time: of gradients among the replicas of a split model,
+// of activations among the parts of a split layer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectives/plan.hpp"
+#include "collectives/schedule.hpp"
+#include "simulation/simulate.hpp"
+#include "topology/route.hpp"
+
+namespace polyring {
+
+class GroupAllreduce {
+ public:
+  /// Groups of `members` ranks that are `stride` apart; together they are all ranks of the cluster. Their
+  /// plan is the cheapest for `largest` elements. Keeps references to cluster and router. Throws as
+  /// make_schedule() and price() do.
+  GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
+                 const PlanWishes& wishes, int element_size, int members, int stride, Count largest,
+                 const SimulationOptions& options = {});
+
+  /// Until all groups have reduced `count` elements each. Groups of one have nothing to do.
+  Seconds time(Count count);
+
+  const Plan& plan() const { return plan_; }
+
+ private:
+  Schedule schedule(const Plan& plan, Count count) const;
+  std::vector<Plan> candidates(const std::string& algorithm, const PlanWishes& wishes, Count largest) const;
+
+  const Cluster& cluster_;
+  const Router& router_;
+  int element_size_;
+  int members_;
+  int stride_;
+  SimulationOptions options_;
+  Plan plan_{.algorithm = ""};
+  std::map<Count, Seconds> times_;  // of those that were asked for
+};
+
+}  // namespace polyring

@@ -5,6 +5,29 @@
 #include "topology/error.hpp"
 
 namespace polyring {
+namespace {
+
+/// `5us`, or `1us,5us` where it differs inside a host and between hosts.
+void parse_overhead(const std::string& text, Costs& costs) {
+  const std::size_t comma = text.find(',');
+  const auto time = [](const std::string& part) { return parse_seconds(part, "--message-overhead"); };
+  costs.message_in_host = time(text.substr(0, comma));
+  costs.message_between_hosts =
+      comma == std::string::npos ? costs.message_in_host : time(text.substr(comma + 1));
+}
+
+Costs costs_of(const ConditionOptions& options) {
+  Costs costs;
+  if (!options.overhead.empty()) parse_overhead(options.overhead, costs);
+  if (!options.reduction.empty()) costs.reduction = parse_bandwidth(options.reduction, "--reduction-rate");
+  return costs;
+}
+
+bool has_overhead(const Costs& costs) {
+  return costs.message_in_host > Seconds{} || costs.message_between_hosts > Seconds{};
+}
+
+}  // namespace
 
 void ConditionOptions::add_to(CLI::App& app) {
   app.add_option("--sample-bytes", sample,
@@ -21,6 +44,13 @@ void ConditionOptions::add_to(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
       ->needs(variation);
+  app.add_option(
+         "--message-overhead", overhead,
+         "What a message takes beside its way, such as 2us, or 1us,5us inside a host and between hosts")
+      ->type_name("TIME[,TIME]");
+  app.add_option("--reduction-rate", reduction,
+                 "What a GPU can combine of what it receives, such as 200GB/s; by default any")
+      ->type_name("RATE");
 }
 
 Conditions ConditionOptions::resolve(const std::string& model) const {
@@ -28,6 +58,7 @@ Conditions ConditionOptions::resolve(const std::string& model) const {
   if (!jitter.empty())
     conditions.jitter =
         Jitter{.variation = parse_variation(jitter), .seed = static_cast<std::uint64_t>(seed)};
+  conditions.costs = costs_of(*this);
   if (sample.empty() && filesystem.empty() && nvme.empty()) return conditions;
   InputPipeline& input = conditions.input.emplace();
   if (!sample.empty()) {
@@ -54,6 +85,16 @@ std::vector<Input> inputs_of(const Conditions& conditions) {
     inputs.push_back({"jitter of the computing time", fmt::format("{:g} %", 100 * jitter->variation),
                       "as stated by --jitter"});
   }
+  const Costs& costs = conditions.costs;
+  if (has_overhead(costs)) {
+    inputs.push_back({"overhead of a message",
+                      fmt::format("{} inside a host, {} between", to_text(costs.message_in_host),
+                                  to_text(costs.message_between_hosts)),
+                      "as stated by --message-overhead"});
+  }
+  if (costs.reduction.known()) {
+    inputs.push_back({"reductions of a GPU", to_text(costs.reduction), "as stated by --reduction-rate"});
+  }
   return inputs;
 }
 
@@ -75,6 +116,13 @@ std::vector<std::string> notes_of(const Conditions& conditions) {
                     "iteration is the median.",
                     100 * jitter->variation, jitter->seed, jitter->steps));
   }
+  const Costs& costs = conditions.costs;
+  if (has_overhead(costs)) {
+    notes.push_back(fmt::format("A message takes {} inside a host and {} between hosts beside its way.",
+                                to_text(costs.message_in_host), to_text(costs.message_between_hosts)));
+  }
+  if (costs.reduction.known())
+    notes.push_back(fmt::format("A GPU reduces {} of what it receives.", to_text(costs.reduction)));
   return notes;
 }
 

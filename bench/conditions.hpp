@@ -1,4 +1,5 @@
-// The conditions under which a modelled step runs: stragglers, and data that have to be read.
+// The conditions under which a modelled step runs: stragglers, data that have to be read, and what messages
+// and reductions cost.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,12 +11,14 @@
 #include "models/input_pipeline.hpp"
 #include "models/jitter.hpp"
 #include "reports/result.hpp"
+#include "simulation/costs.hpp"
 
 namespace polyring {
 
 struct Conditions {
   std::optional<InputPipeline> input;  // nothing: samples are there when they are needed
   std::optional<Jitter> jitter;        // nothing: all ranks compute equally long
+  Costs costs;                         // of algorithms that are planned; nccl and mpi have their own
 };
 
 struct ConditionOptions {
@@ -24,8 +27,11 @@ struct ConditionOptions {
   std::string nvme;        //
   std::string jitter;      // empty: none
   std::int64_t seed = 1;   // 0 or above
+  std::string overhead;    // empty: none
+  std::string reduction;   // empty: any rate
 
   void add_to(CLI::App& app);
+  bool ask_for_costs() const { return !overhead.empty() || !reduction.empty(); }
   /// Throws a usage Error for text that cannot be read, and where data are to be read and nobody says how
   /// large a sample is.
   Conditions resolve(const std::string& model) const;

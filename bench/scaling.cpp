@@ -50,19 +50,19 @@ Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Cou
 }
 
 Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
-                   int size, const PlanWishes& wishes) {
+                   int size, const PlanWishes& wishes, const SimulationOptions& options) {
   if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, size);
   const bool in_network = algorithm == kInNetwork;
-  SimulatedPlan chosen = in_network ? choose_in_network(cluster, router, largest, size, wishes)
-                                    : choose_plan(algorithm, cluster, router, largest, size, wishes);
+  SimulatedPlan chosen = in_network ? choose_in_network(cluster, router, largest, size, wishes, options)
+                                    : choose_plan(algorithm, cluster, router, largest, size, wishes, options);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const auto time = [&, plan = chosen.plan, times, size, in_network](Count count) mutable {
+  const auto time = [&, plan = chosen.plan, times, size, in_network, options](Count count) mutable {
     const auto [at, added] = times.try_emplace(count);
     if (!added) return at->second;
-    const Simulation of_bucket =
-        in_network ? simulate_in_network(plan, cluster, router, count, size)
-                   : simulate(make_schedule(plan, cluster.ranks(), count, size), cluster, router, size);
+    const Simulation of_bucket = in_network ? simulate_in_network(plan, cluster, router, count, size, options)
+                                            : simulate(make_schedule(plan, cluster.ranks(), count, size),
+                                                       cluster, router, size, options);
     return at->second = of_bucket.time;
   };
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
@@ -74,7 +74,8 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
   const Router router(cluster);
   const int size = size_of(scaling.kind);
   const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
-  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), size, wishes);
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), size, wishes,
+                                     {.costs = scaling.conditions.costs});
 
   ModelledStep result;
   result.nodes = cluster.host_count();

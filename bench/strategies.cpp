@@ -54,7 +54,7 @@ Seconds send(const Parts& parts, int stage, bool forward) {
       messages.push_back(forward ? Message{from, from + intra, bytes} : Message{from + intra, from, bytes});
     }
   }
-  return simulate(messages, parts.cluster, parts.router);
+  return simulate(messages, parts.cluster, parts.router, parts.scaling.conditions.costs);
 }
 
 PipelineStep run_stages(const Parts& parts, GroupAllreduce& of_activations) {
@@ -157,10 +157,11 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
   PlanWishes of_groups = wishes;  // dimensions are those of the gradients' groups
   of_groups.dims.clear();
   of_groups.patterns.clear();
+  const SimulationOptions options{.costs = scaling.conditions.costs};
   GroupAllreduce of_activations(cluster, router, algorithm, of_groups, size, strategy.intra, 1,
-                                largest_exchange(parts));
+                                largest_exchange(parts), options);
   GroupAllreduce of_gradients(cluster, router, algorithm, wishes, size,
-                              strategy.independent ? 1 : strategy.replicas, replica_gpus, gradients);
+                              strategy.independent ? 1 : strategy.replicas, replica_gpus, gradients, options);
 
   ModelledStep result;
   result.nodes = cluster.host_count();

@@ -209,7 +209,7 @@ std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOpti
 }
 
 /// NCCL and MPI choose their own plans, and where the network reduces, hosts are the dimension.
-void check_algorithms(const std::vector<std::string>& algorithms, const PlanOptions& plan) {
+void check_algorithms(const std::vector<std::string>& algorithms, const PlanOptions& plan, bool costs) {
   bool planned = false;
   bool in_network = false;
   for (const std::string& algorithm : algorithms) {
@@ -223,6 +223,12 @@ void check_algorithms(const std::vector<std::string>& algorithms, const PlanOpti
     usage_error(
         "in-network reduces inside hosts and then between them; leave --dims, --ddl-options and --patterns "
         "out");
+  }
+  if (!in_network && costs) {
+    usage_error(
+        "--message-overhead and --reduction-rate are not of nccl and mpi, which have their own; leave them "
+        "out, "
+        "or name another --algorithm");
   }
   if (!in_network && !plan.asks_nothing()) {
     usage_error(
@@ -283,7 +289,7 @@ Request request_of(const ScaleOptions& options) {
   if (scaling.gpus.empty())
     scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
   scaling.micro_batches = options.micro_batches;
-  check_algorithms(request.algorithms, options.plan);
+  check_algorithms(request.algorithms, options.plan, options.conditions.ask_for_costs());
   if (!options.calibration.empty()) {
     request.calibration = read_calibration(options.calibration);
     scaling.machine = calibrated(std::move(scaling.machine), request.calibration->calibration);
@@ -382,8 +388,8 @@ void add_scale(CommandLine& line) {
                    ->allow_extra_args(false)
                    ->type_name("FILE");
   for (const char* of_run :
-       {"--machine", "--from", "--fabric", "--rails", "--model", "--batch", "--compute-ms", "--gpu",
-        "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
+       {"--machine", "--from", "--sysfs", "--fabric", "--rails", "--model", "--batch", "--compute-ms",
+        "--gpu", "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
     runs->excludes(app.get_option(of_run));
   }
   app.add_option("--calibration", options->calibration,
@@ -393,13 +399,12 @@ void add_scale(CommandLine& line) {
       app.add_flag("--published", options->published,
                    "Every published result beside the model, for each combination of what was not "
                    "published: rails, overlap, batch");
-  for (const char* own :
-       {"--machine", "--from", "--fabric", "--rails", "--model", "--batch", "--algorithm", "--gpus",
-        "--scaling", "--global-batch", "--bucket", "--overlap", "--from-run", "--calibration"}) {
-    published->excludes(app.get_option(own));
-  }
   app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");
-  app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
+  auto* output = app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")
+                     ->type_name("FILE");
+  for (CLI::Option* other : app.get_options()) {
+    if (other != published && other != output && other != app.get_help_ptr()) published->excludes(other);
+  }
 }
 
 }  // namespace polyring

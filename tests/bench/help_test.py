@@ -14,7 +14,7 @@ OPTIONS = {
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
-    "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --datatype --from-run --calibration "
+    "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",

@@ -39,6 +39,17 @@ double gradient_bytes(const ScalingCase& scaling) {
   return 4.0 * static_cast<double>(scaling.model.total_elements());
 }
 
+TEST(Costs, AreOfEachMessageAndOfWhatIsReceived) {
+  ScalingCase scaling = case_of({4, 8});
+  scaling.conditions.costs = {{3e-6}, {5e-6}, {2e9}};
+  const auto rows = model_scaling(scaling, "ring", whole());
+  const double bytes = gradient_bytes(scaling);
+  const double in_host = 6 * (kLocalLatency + 3e-6 + bytes / 4 / kLink) + 3 * bytes / 4 / 2e9;
+  EXPECT_NEAR(rows[0].exposed_comm_ms, 1e3 * in_host, 1e-9);
+  const double over_two = 14 * (kLatency + 5e-6 + bytes / 8 / kNic) + 7 * bytes / 8 / 2e9;
+  EXPECT_NEAR(rows[1].exposed_comm_ms, 1e3 * over_two, 1e-9);
+}
+
 TEST(StrongScaling, SharesTheGlobalBatchAndItsComputation) {
   ScalingCase scaling = case_of({1, 4, 8, 16, 64});
   const auto weak = model_scaling(scaling, "ring", whole());

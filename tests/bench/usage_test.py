@@ -1,5 +1,6 @@
 """Bad input: one sentence, exit code 6, nothing on standard output, nothing written, no hang."""
 
+import copy
 import json
 
 from program import GLOO, SUBCOMMANDS, ProgramTest, main
@@ -132,7 +133,9 @@ class Usage(ProgramTest):
 
     def test_published_results_have_their_own_machines(self):
         for words in (("--machine", "minsky"), ("--gpus", "4"), ("--overlap",), ("--batch", "64"), ("--algorithm", "ring"),
-                      ("--scaling", "strong"), ("--global-batch", "256")):
+                      ("--scaling", "strong"), ("--global-batch", "256"), ("--jitter", "5%"), ("--filesystem", "1GB/s"),
+                      ("--strategy", "data=4"), ("--explain",), ("--compute-ms", "5"), ("--lanes", "2"), ("--datatype", "half"),
+                      ("--message-overhead", "1us")):
             self.refused("scale", "--published", *words, naming=words[0])
 
     def test_scale_needs_gpus(self):
@@ -144,6 +147,34 @@ class Usage(ProgramTest):
         (self.folder / "bare.json").write_text(json.dumps(machine), encoding="utf-8")
         self.assertTrue(self.succeed("probe", "--from", "bare.json"))
         self.refused("scale", "--from", "bare.json", naming="no GPUs")
+
+    def test_scale_needs_links(self):
+        machine = json.loads(self.succeed("probe", *MINSKY, "--format", "json"))
+
+        def refused(naming, change):
+            changed = copy.deepcopy(machine)
+            change(changed["hosts"][0])
+            (self.folder / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+            self.refused("scale", "--from", "changed.json", "--gpus", "4,8", naming=naming)
+
+        def without(host, device):
+            host["links"] = [link for link in host["links"] if device not in (link["from"], link["to"])]
+
+        def link(rate):
+            return lambda host: host["links"][0].update(GBps=rate)
+
+        def nic(rate):
+            return lambda host: host["nics"][0]["ports"][0].update(GBps=rate)
+
+        refused("no path from gpu0 to gpu1", lambda host: without(host, "gpu0"))
+        for rate in (-5, 1e308):
+            refused("the bandwidth of the nvlink link", link(rate))
+            refused("the bandwidth of mlx5_0", nic(rate))
+        for rate in (0, None):
+            refused("the nvlink link from gpu0 to package0 is unknown", link(rate))
+            refused("the speed of mlx5_0 is unknown", nic(rate))
+        refused("the latency of the nvlink link", lambda host: host["links"][0].update(latency_us=-1))
+        refused("no network port that is up", lambda host: [port.update(up=False) for nic in host["nics"] for port in nic["ports"]])
 
     def test_scale(self):
         for gpus in ("0", "-4", "x", "4..", "4,,8", "99999999999"):
@@ -177,12 +208,22 @@ class Usage(ProgramTest):
             self.refused("scale", *MINSKY, "--jitter", "5%", "--seed", seed, naming="--seed")
         self.refused("scale", *MINSKY, "--seed", "1", naming="--jitter")
 
+    def test_costs(self):
+        for time in ("-1us", "x", "1us,", ",1us", "1us,2us,3us", "nan"):
+            self.refused("scale", *MINSKY, "--message-overhead", time, naming="--message-overhead")
+        for rate in ("0GB/s", "-1GB/s", "5GB", "x"):
+            self.refused("scale", *MINSKY, "--reduction-rate", rate, naming="--reduction-rate")
+        for option, value in (("--message-overhead", "1us"), ("--reduction-rate", "5GB/s")):
+            self.refused("scale", *MINSKY, "--algorithm", "nccl,mpi", option, value, naming="have their own")
+
     def test_strategies(self):
         for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):
             self.refused("scale", *MINSKY, "--strategy", strategy, naming=strategy or "empty")
         self.refused("scale", *MINSKY, "--gpus", "128", "--strategy", "data=64,pipeline=4", naming="= 256 GPUs and not for 128")
         self.refused("scale", *MINSKY, "--strategy", "data=3,pipeline=2", naming="hosts of 4")
         self.refused("scale", *MINSKY, "--gpus", "64", "--strategy", "pipeline=64", naming="18 blocks")
+        deeplab = ("--model", "deeplabv3plus", "--compute-ms", "1150", "--gpus", "4")
+        self.refused("scale", *MINSKY, *deeplab, "--strategy", "pipeline=4", naming="1 block and")
         self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", naming="--overlap")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")

@@ -86,6 +86,20 @@ TEST(RecordedSysfs, HasDevicesWhereTheyHang) {
   EXPECT_NEAR(find_path(machine, gpu(1), nic(1))->bandwidth.gigabytes_per_second(), 31.508, 1e-3);
 }
 
+TEST(RecordedSysfs, CountsNoVirtualFunctionsOfGpus) {
+  const SysfsTree tree;
+  fill(tree);
+  const std::string physical = "pci0000:80/0000:80:01.0/0000:81:00.0";
+  for (int function = 1; function <= 4; ++function) {
+    const std::string place = fmt::format("pci0000:80/0000:80:01.0/0000:81:00.{}", function);
+    tree.pci(place, {.device_class = "0x030200", .numa = 1});
+    tree.link("devices/" + place + "/physfn", "devices/" + physical);
+  }
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.gpus[1].pci, "0000:81:00.0");
+}
+
 TEST(RecordedSysfs, HasPortsWithTheirGuids) {
   const SysfsTree tree;
   fill(tree);

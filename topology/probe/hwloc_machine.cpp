@@ -117,9 +117,10 @@ class Builder {
       : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine) {}
 
   void add(hwloc_obj_t object) {
+    if (sysfs_ && sysfs_->is_virtual_function(pci_of(object))) return;
     if (object->type == HWLOC_OBJ_PCI_DEVICE && is_gpu(object)) {
       add_gpu(object);
-    } else if (is_nic(object) && !(sysfs_ && sysfs_->is_virtual_function(pci_of(object)))) {
+    } else if (is_nic(object)) {
       add_nic(object);
     }
   }

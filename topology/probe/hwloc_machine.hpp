@@ -15,6 +15,7 @@ namespace polyring::probe {
 ///
 /// - The OS devices of one PCI function (cuda0, nvml0, card0; mlx5_0, ib0) are one GPU or one NIC.
 /// - GPUs are NVIDIA's and AMD's display and 3D controllers, which leaves the management VGA of servers out.
+/// - With `sysfs`, the virtual functions (SR-IOV) of a device that is here count neither as GPUs nor as NICs.
 /// - A PCIe switch is listed only when it leads to a GPU or a NIC.
 /// - An adapter that is attached to several sockets shows the same port there again; such a port is one NIC
 /// with a

@@ -152,11 +152,11 @@ class Builder {
   }
 
   void add_device(const PciDevice& device) {
+    if (sysfs_.is_virtual_function(device.address)) return;
     if (is_gpu(device.class_id, device.vendor)) {
       add_gpu(device);
-    } else if (!sysfs_.is_virtual_function(device.address) &&
-               (is_network_controller(device.class_id) || openfabrics_.contains(device.address) ||
-                interfaces_.contains(device.address))) {
+    } else if (is_network_controller(device.class_id) || openfabrics_.contains(device.address) ||
+               interfaces_.contains(device.address)) {
       add_nic(device);
     }
   }

@@ -1,0 +1,39 @@
+// What hwloc shows of a machine and its sysfs together: XML of hwloc's in place of the live topology, and a
+// small tree in place of /sys.
+#include "tests/topology/sysfs_tree.hpp"
+#include "topology/probe/hwloc_machine.hpp"
+
+namespace polyring::probe {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::SysfsTree;
+
+std::string fixture(const std::string& name) {
+  return testing::read_all(std::filesystem::path(POLYRING_TESTS) / "fixtures" / name);
+}
+
+void replace(std::string& text, std::string_view from, std::string_view to) {
+  const auto at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+}
+
+Machine machine_of(const std::string& xml, const SysfsTree& tree) {
+  const auto topology = HwlocTopology::from_xml(xml);
+  return topology ? machine_from(*topology, Sysfs(tree.path())) : Machine{};
+}
+
+TEST(HwlocAndSysfs, CountNoVirtualFunctionsOfGpus) {
+  const SysfsTree tree;
+  const std::string xml = fixture("two_sockets.v2.xml");
+  EXPECT_EQ(machine_of(xml, tree).gpus.size(), 3u);
+  tree.write("bus/pci/devices/0000:04:00.0/physfn/vendor", "0x10de");
+  const Machine machine = machine_of(xml, tree);
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.gpus[0].pci, "0000:03:00.0");
+  EXPECT_EQ(machine.gpus[1].model, "Example AMD GPU");
+}
+
+}  // namespace
+}  // namespace polyring::probe

@@ -1,6 +1,8 @@
 #include "topology/rank_nics.hpp"
 
+#include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "topology/path.hpp"
@@ -8,15 +10,21 @@
 namespace polyring {
 namespace {
 
+/// Of the fastest NIC's bandwidth: the rails of a host have one speed, or those of two generations in a row.
+constexpr double kSlowest = 0.5;
+
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-/// Of the usable NICs those that are nearest to the device, and of these the widest.
+Bandwidth bandwidth(const Machine& machine, int nic) { return machine.nics[index(nic)].bandwidth(); }
+
+/// Of the usable NICs those that are nearest to the device. Hops alone don't tell: a NIC behind a switch of
+/// this socket has as many as one that hangs on the other socket itself.
 std::vector<int> best_nics(const Machine& machine, const std::vector<int>& usable, DeviceId device) {
   std::vector<int> best;
-  std::pair<std::size_t, double> least;  // hops, and bandwidth negated
+  std::tuple<PathType, double, std::size_t> least;  // type, bandwidth negated, hops
   for (const int nic : usable) {
     const Path path = path_between(machine, device, {DeviceKind::nic, nic});
-    const std::pair cost{path.hops.size(), -machine.nics[index(nic)].bandwidth().value};
+    const std::tuple cost{path.type, -bandwidth(machine, nic).value, path.hops.size()};
     if (best.empty() || cost < least) {
       best.clear();
       least = cost;
@@ -24,6 +32,14 @@ std::vector<int> best_nics(const Machine& machine, const std::vector<int>& usabl
     if (cost == least) best.push_back(nic);
   }
   return best;
+}
+
+/// Without those that serve for management or storage beside the others.
+std::vector<int> without_slow(const Machine& machine, std::vector<int> nics) {
+  Bandwidth fastest;
+  for (const int nic : nics) fastest = std::max(fastest, bandwidth(machine, nic));
+  std::erase_if(nics, [&](int nic) { return bandwidth(machine, nic) < kSlowest * fastest; });
+  return nics;
 }
 
 }  // namespace
@@ -36,7 +52,7 @@ std::vector<int> usable_nics(const Machine& machine) {
     up.push_back(nic);
     if (machine.nics[index(nic)].kind == NicKind::infiniband) infiniband.push_back(nic);
   }
-  return infiniband.empty() ? up : infiniband;
+  return infiniband.empty() ? without_slow(machine, std::move(up)) : infiniband;
 }
 
 std::vector<int> rank_nics(const Machine& machine) {

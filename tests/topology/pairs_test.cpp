@@ -149,6 +149,56 @@ TEST(Pairs, MarkTheNicThatRoutesTake) {
   for (const Pair& found : nic_pairs(down)) EXPECT_FALSE(found.nearest);
 }
 
+/// A GPU at each of two sockets, and 100 Gb/s of RoCE at the first.
+Machine machine_with_roce() {
+  Machine machine = small_machine();
+  machine.nics[0].kind = NicKind::ethernet;
+  machine.nics[0].host_bridge = -1;
+  machine.nics[0].ports = {{1, true, gigabits_per_second(100)}};
+  return machine;
+}
+
+void add_nic(Machine& machine, const std::string& name, DeviceId above, Bandwidth speed) {
+  const DeviceId id{DeviceKind::nic, static_cast<int>(machine.nics.size())};
+  machine.nics.push_back({name, "NIC", "", above.index, -1, NicKind::ethernet, {{1, true, speed}}});
+  machine.links.push_back({id, above, LinkKind::pcie, gigabytes_per_second(8), {}});
+}
+
+TEST(RankNics, AreNoManagementPorts) {
+  Machine machine = machine_with_roce();
+  add_nic(machine, "eno1", package(1), gigabits_per_second(1));
+  add_nic(machine, "eno2", package(1), {});
+  EXPECT_EQ(usable_nics(machine), std::vector{0});
+  EXPECT_EQ(rank_nics(machine), (std::vector{0, 0}));
+  // Without the fast one they are all that there is: unknown is less than known.
+  machine.nics[0].ports[0].up = false;
+  EXPECT_EQ(usable_nics(machine), std::vector{1});
+  machine.nics[1].ports[0].up = false;
+  EXPECT_EQ(usable_nics(machine), std::vector{2});
+}
+
+TEST(RankNics, MayBeOfTwoSpeeds) {
+  Machine machine = machine_with_roce();
+  add_nic(machine, "mlx5_1", package(1), gigabits_per_second(50));
+  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+}
+
+// Three hops lead to either.
+TEST(RankNics, AreOnTheRanksSocketAlsoBehindASwitch) {
+  Machine machine = machine_with_roce();
+  machine.switches = {{"switch0", "0000:01:00.0"}};
+  constexpr DeviceId kSwitch{DeviceKind::pci_switch, 0};
+  machine.links.push_back({kSwitch, package(1), LinkKind::pcie, gigabytes_per_second(16), {}});
+  add_nic(machine, "mlx5_1", kSwitch, gigabits_per_second(100));
+  machine.nics[1].numa = 1;
+  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+  // Of one type the widest: hops decide last.
+  add_nic(machine, "mlx5_2", package(1), gigabits_per_second(100));
+  EXPECT_EQ(rank_nics(machine), (std::vector{0, 2}));
+  machine.nics[1].ports[0].bandwidth = gigabits_per_second(200);
+  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+}
+
 TEST(Pairs, AreBesideTheClusterInItsJson) {
   const Cluster cluster = preset("minsky", 2);
   const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}};

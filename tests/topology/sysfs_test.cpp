@@ -92,6 +92,20 @@ TEST(SysfsPorts, OfRoceAreEthernet) {
   EXPECT_DOUBLE_EQ(sysfs.openfabrics_ports("mlx5_0").at(0).bandwidth.value, 12.5e9);
 }
 
+// As AWS's driver has it, which names no link layer.
+TEST(SysfsPorts, OfEfaAreEthernet) {
+  const TemporaryFolder folder;
+  const std::string port = "class/infiniband/efa_0/ports/1/";
+  folder.write(port + "state", "4: ACTIVE\n");
+  folder.write(port + "rate", "100 Gb/sec (4X EDR)\n");
+  folder.write(port + "link_layer", "Unknown\n");
+  const Sysfs sysfs(folder.path());
+  EXPECT_EQ(sysfs.openfabrics_kind("efa_0"), NicKind::ethernet);
+  EXPECT_DOUBLE_EQ(sysfs.openfabrics_ports("efa_0").at(0).bandwidth.value, 12.5e9);
+  std::filesystem::remove(folder.path() / port / "link_layer");
+  EXPECT_EQ(sysfs.openfabrics_kind("efa_0"), std::nullopt);
+}
+
 TEST(SysfsPorts, OfEthernetSayTheirSpeed) {
   const TemporaryFolder folder;
   const auto interface = [&](const std::string& name, const char* state, const char* carrier,

@@ -54,8 +54,10 @@ void find_pci_folders(const fs::path& folder, std::map<std::string, fs::path>& f
   }
 }
 
-NicKind link_layer(const std::string& text) {
-  return text == "Ethernet" ? NicKind::ethernet : NicKind::infiniband;
+/// Nothing where the file is missing. AWS's EFA says "Unknown": it runs over Ethernet, as all but InfiniBand.
+std::optional<NicKind> link_layer(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  return text == "InfiniBand" ? NicKind::infiniband : NicKind::ethernet;
 }
 
 /// "ACTIVE" of "4: ACTIVE".
@@ -192,7 +194,7 @@ std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
   for (const fs::path& folder : entries(root_ / "class/infiniband" / device / "ports")) {
     const int number = static_cast<int>(leading_number(folder.filename().string()));
     const bool up = read(folder / "state").starts_with("4:");  // "4: ACTIVE"
-    const NicKind kind = link_layer(read(folder / "link_layer"));
+    const NicKind kind = link_layer(read(folder / "link_layer")).value_or(NicKind::infiniband);
     // Behind its subnet's prefix the first GID has the port's GUID; RoCE makes it of the Ethernet address.
     const std::string guid = kind == NicKind::infiniband ? guid_text(read(folder / "gids/0")) : std::string();
     ports.push_back({number, up, openfabrics_rate(read(folder / "rate"), kind), guid});
@@ -212,12 +214,12 @@ std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) cons
 }
 
 std::optional<NicKind> Sysfs::openfabrics_kind(const std::string& device) const {
-  const std::vector<fs::path> ports = entries(root_ / "class/infiniband" / device / "ports");
-  if (ports.empty()) return std::nullopt;
-  const bool infiniband = std::ranges::any_of(ports, [this](const fs::path& port) {
-    return link_layer(read(port / "link_layer")) == NicKind::infiniband;
-  });
-  return infiniband ? NicKind::infiniband : NicKind::ethernet;
+  std::optional<NicKind> kind;
+  for (const fs::path& port : entries(root_ / "class/infiniband" / device / "ports")) {
+    const auto layer = link_layer(read(port / "link_layer"));
+    if (layer && kind != NicKind::infiniband) kind = layer;
+  }
+  return kind;
 }
 
 std::string Sysfs::openfabrics_system_guid(const std::string& device) const {

@@ -94,8 +94,8 @@ class Sysfs {
   /// The ports of an OpenFabrics device such as mlx5_0, in order.
   std::vector<Port> openfabrics_ports(const std::string& device) const;
   std::vector<PortState> openfabrics_states(const std::string& device) const;
-  /// Whether any of its ports says that its link layer is InfiniBand (and not RoCE's Ethernet); nothing when
-  /// unknown.
+  /// Whether any of its ports says that its link layer is InfiniBand, and not Ethernet (RoCE) or none that
+  /// Linux has a name for (AWS's EFA, over Ethernet); nothing when no port says.
   std::optional<NicKind> openfabrics_kind(const std::string& device) const;
   /// The GUID that all functions of its adapter share, as guid_text() has it; empty when unknown.
   std::string openfabrics_system_guid(const std::string& device) const;

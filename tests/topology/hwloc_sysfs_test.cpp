@@ -6,7 +6,8 @@
 namespace polyring::probe {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::Contains;
+using ::testing::Not;
 using testing::SysfsTree;
 
 std::string fixture(const std::string& name) {
@@ -33,6 +34,25 @@ TEST(HwlocAndSysfs, CountNoVirtualFunctionsOfGpus) {
   ASSERT_EQ(machine.gpus.size(), 2u);
   EXPECT_EQ(machine.gpus[0].pci, "0000:03:00.0");
   EXPECT_EQ(machine.gpus[1].model, "Example AMD GPU");
+}
+
+TEST(HwlocAndSysfs, CountAzuresAcceleratedNetworkOnce) {
+  const SysfsTree tree;
+  tree.interface("eth0", "LNXSYSTM:00/VMBUS:00/eth0", "up", "50000");
+  std::string xml = fixture("two_sockets.v2.xml");
+  replace(xml, "  </object>\n  <distances2",
+          "    <object type=\"OSDev\" gp_index=\"200\" name=\"eth0\" osdev_type=\"2\"/>\n  </object>\n  <distances2");
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const Nic& nic : machine_of(xml, tree).nics) found.push_back(nic.name);
+    return found;
+  };
+  const std::vector<std::string> both = names();
+  EXPECT_THAT(both, Contains("eth0"));
+  tree.link("devices/LNXSYSTM:00/VMBUS:00/eth0/net/eth0/lower_ib0", "class/net/ib0");
+  const std::vector<std::string> without = names();
+  EXPECT_EQ(without.size() + 1, both.size());
+  EXPECT_THAT(without, Not(Contains("eth0")));
 }
 
 }  // namespace

@@ -100,6 +100,22 @@ TEST(RecordedSysfs, CountsNoVirtualFunctionsOfGpus) {
   EXPECT_EQ(machine.gpus[1].pci, "0000:81:00.0");
 }
 
+// A virtual machine of Azure's: eth0 hangs on the VMbus and hands its traffic to the virtual function.
+TEST(RecordedSysfs, CountsAzuresAcceleratedNetworkOnce) {
+  const SysfsTree tree;
+  const std::string function = "LNXSYSTM:00/VMBUS:00/pcie0/pci0001:00/0001:00:02.0";
+  tree.pci(function, {.device_class = "0x020000", .vendor = "0x15b3"});
+  tree.interface("eth1", function, "up", "50000");
+  tree.interface("eth0", "LNXSYSTM:00/VMBUS:00/eth0", "up", "50000");
+  EXPECT_EQ(probe_recorded_sysfs(tree.path()).nics.size(), 2u) << "of two networks";
+  tree.link("devices/LNXSYSTM:00/VMBUS:00/eth0/net/eth0/lower_eth1", "class/net/eth1");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_EQ(machine.nics[0].name, "eth1");
+  EXPECT_EQ(machine.nics[0].pci, "0001:00:02.0");
+  EXPECT_DOUBLE_EQ(machine.nics[0].bandwidth().gigabytes_per_second(), 6.25);
+}
+
 TEST(RecordedSysfs, HasPortsWithTheirGuids) {
   const SysfsTree tree;
   fill(tree);

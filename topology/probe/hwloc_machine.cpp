@@ -91,11 +91,15 @@ std::vector<Port> recorded_ports(hwloc_obj_t openfabrics, NicKind kind) {
   }
 }
 
+bool is_interface(hwloc_obj_t object) {
+  return object->type == HWLOC_OBJ_OS_DEVICE && object->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK;
+}
+
 /// Every network interface of the function is a port of its own.
 std::vector<Port> ethernet_ports(hwloc_obj_t object, const Sysfs& sysfs) {
   std::vector<Port> ports;
   const auto add = [&](hwloc_obj_t device) {
-    if (device->type != HWLOC_OBJ_OS_DEVICE || device->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK) return;
+    if (!is_interface(device) || sysfs.stands_on_another(device->name)) return;
     const auto port = sysfs.ethernet_port(device->name, static_cast<int>(ports.size()) + 1);
     if (port) ports.push_back(*port);
   };
@@ -118,6 +122,7 @@ class Builder {
 
   void add(hwloc_obj_t object) {
     if (sysfs_ && sysfs_->is_virtual_function(pci_of(object))) return;
+    if (sysfs_ && is_interface(object) && sysfs_->stands_on_another(object->name)) return;
     if (object->type == HWLOC_OBJ_PCI_DEVICE && is_gpu(object)) {
       add_gpu(object);
     } else if (is_nic(object)) {

@@ -226,6 +226,12 @@ std::string Sysfs::openfabrics_system_guid(const std::string& device) const {
   return guid_text(line(fs::path("class/infiniband") / device / "sys_image_guid"));
 }
 
+bool Sysfs::stands_on_another(const std::string& interface) const {
+  return std::ranges::any_of(entries(root_ / "class/net" / interface), [](const fs::path& entry) {
+    return entry.filename().string().starts_with("lower_");
+  });
+}
+
 std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int number) const {
   const fs::path folder = root_ / "class/net" / interface;
   const std::string state = read(folder / "operstate");
@@ -244,7 +250,8 @@ std::vector<Interface> Sysfs::interfaces() const {
     std::error_code failed;
     const std::string name = folder.filename().string();
     const auto port = ethernet_port(name, 1);
-    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(folder)) continue;
+    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(folder) || stands_on_another(name))
+      continue;
     found.push_back({name, pci_of(folder), *port,
                      whole_number(read(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,
                      // An interface that nobody has set up refuses to tell.

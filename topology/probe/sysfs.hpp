@@ -35,7 +35,8 @@ struct PciDevice {
   std::vector<std::string> bridges;  // addresses of those above it, from the root port down
 };
 
-/// A network interface of a device, which lo, bridges and bonds are not; those on USB are left out.
+/// A network interface of a device, which lo, bridges and bonds are not; those on USB, and those that stand on
+/// another, are left out.
 struct Interface {
   std::string name;  // "eth0"
   std::string pci;   // of the device, empty when it is none or unknown
@@ -100,6 +101,9 @@ class Sysfs {
   /// The GUID that all functions of its adapter share, as guid_text() has it; empty when unknown.
   std::string openfabrics_system_guid(const std::string& device) const;
 
+  /// Whether another interface of this machine is the port that this one's traffic leaves by: Azure's eth0
+  /// (hv_netvsc), which stands on (`lower_*`) a virtual function that is here too.
+  bool stands_on_another(const std::string& interface) const;
   /// The state of a network interface such as eth0 as port `number`; nothing when there is no such interface.
   std::optional<Port> ethernet_port(const std::string& interface, int number) const;
   std::vector<Interface> interfaces() const;

@@ -7,6 +7,7 @@ namespace polyring::probe {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Not;
 using testing::SysfsTree;
 
@@ -34,6 +35,26 @@ TEST(HwlocAndSysfs, CountNoVirtualFunctionsOfGpus) {
   ASSERT_EQ(machine.gpus.size(), 2u);
   EXPECT_EQ(machine.gpus[0].pci, "0000:03:00.0");
   EXPECT_EQ(machine.gpus[1].model, "Example AMD GPU");
+}
+
+// As hwloc shows the HBM of Grace Hopper where it is told to keep it.
+TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
+  std::string xml = fixture("two_sockets.v2.xml");
+  replace(xml, "nodeset=\"0x3\" complete_nodeset=\"0x3\" allowed_cpuset=\"0x3\" allowed_nodeset=\"0x3\"",
+          "nodeset=\"0x7\" complete_nodeset=\"0x7\" allowed_cpuset=\"0x3\" allowed_nodeset=\"0x7\"");
+  replace(xml, "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\">",
+          "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x5\" complete_nodeset=\"0x5\">");
+  const std::string_view first = "local_memory=\"68719476736\"/>";
+  replace(xml, first,
+          std::string(first) +
+              "<object type=\"NUMANode\" gp_index=\"201\" os_index=\"2\" subtype=\"GPUMemory\" cpuset=\"0x1\" "
+              "complete_cpuset=\"0x1\" nodeset=\"0x4\" complete_nodeset=\"0x4\" local_memory=\"103079215104\"/>");
+  const Machine machine = machine_of(xml, SysfsTree());
+  ASSERT_EQ(machine.packages.size(), 2u);
+  EXPECT_EQ(machine.packages[0].memory.value, std::uint64_t{64} << 30);
+  EXPECT_THAT(machine.packages[0].numa_nodes, ElementsAre(0));
+  ASSERT_EQ(machine.gpus.size(), 3u);
+  EXPECT_EQ(machine.gpus[0].numa, 0);
 }
 
 TEST(HwlocAndSysfs, CountAzuresAcceleratedNetworkOnce) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace polyring::probe {
 namespace {
@@ -26,6 +27,13 @@ std::vector<hwloc_obj_t> bridges_above(hwloc_obj_t object) {
 hwloc_obj_t locality(hwloc_obj_t object) {
   while (object->parent != nullptr && object->cpuset == nullptr) object = object->parent;
   return object;
+}
+
+/// Memory of a GPU can be a NUMA node too: one without processors, or, where hwloc keeps those of Grace
+/// Hopper, one of this subtype that claims the processors near the GPU.
+bool is_processors_memory(hwloc_obj_t node) {
+  const std::string_view subtype = node->subtype == nullptr ? "" : node->subtype;
+  return subtype != "GPUMemory" && !hwloc_bitmap_iszero(node->cpuset);
 }
 
 }  // namespace
@@ -55,8 +63,7 @@ void PciTree::add_package(hwloc_obj_t object) {
   package.cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology_.get(), object->cpuset, HWLOC_OBJ_CORE);
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology_.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr) {
-    // Memory of a GPU can be a NUMA node too, one without processors.
-    if (!hwloc_bitmap_intersects(node->cpuset, object->cpuset)) continue;
+    if (!is_processors_memory(node) || !hwloc_bitmap_intersects(node->cpuset, object->cpuset)) continue;
     package.numa_nodes.push_back(static_cast<int>(node->os_index));
     package.memory = package.memory + Bytes{node->attr->numanode.local_memory};
   }
@@ -74,7 +81,14 @@ int PciTree::package_of(hwloc_obj_t object) const {
 
 int PciTree::numa_of(hwloc_obj_t object) const {
   const hwloc_obj_t near = locality(object);
-  return hwloc_bitmap_weight(near->nodeset) == 1 ? hwloc_bitmap_first(near->nodeset) : -1;
+  int only = -1;
+  hwloc_obj_t node = nullptr;
+  while ((node = hwloc_get_next_obj_by_type(topology_.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    if (!is_processors_memory(node) || hwloc_bitmap_isset(near->nodeset, node->os_index) == 0) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int>(node->os_index);
+  }
+  return only;
 }
 
 int PciTree::host_bridge_of(hwloc_obj_t object) {

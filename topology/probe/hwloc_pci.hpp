@@ -27,7 +27,8 @@ class PciTree {
 
   /// The index of the package that is nearest to the object; the first when that is not known.
   int package_of(hwloc_obj_t object) const;
-  /// The OS index of the only NUMA node near the object, -1 when there are several.
+  /// The OS index of the only NUMA node near the object, of those that are processors' memory; -1 when there
+  /// are several.
   int numa_of(hwloc_obj_t object) const;
   /// The index of the PCI host bridge above the object, -1 when there is none.
   int host_bridge_of(hwloc_obj_t object);

@@ -12,8 +12,9 @@ namespace polyring {
 /// counts only where that of none is known.
 std::vector<int> usable_nics(const Machine& machine);
 
-/// For each rank of the host the usable NIC that is nearest to it: by the path's type, then the widest, then by
-/// hops, and in turns where several are equal in all. Empty when no NIC is up. Throws as path_between() does.
+/// For each rank of the host the usable NIC that is nearest to it: by the path's type, then the widest, then
+/// by hops, and in turns where several are equal in all. Empty when no NIC is up. Throws as path_between()
+/// does.
 std::vector<int> rank_nics(const Machine& machine);
 
 }  // namespace polyring

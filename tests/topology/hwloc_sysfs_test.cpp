@@ -45,10 +45,11 @@ TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
   replace(xml, "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\">",
           "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x5\" complete_nodeset=\"0x5\">");
   const std::string_view first = "local_memory=\"68719476736\"/>";
-  replace(xml, first,
-          std::string(first) +
-              "<object type=\"NUMANode\" gp_index=\"201\" os_index=\"2\" subtype=\"GPUMemory\" cpuset=\"0x1\" "
-              "complete_cpuset=\"0x1\" nodeset=\"0x4\" complete_nodeset=\"0x4\" local_memory=\"103079215104\"/>");
+  replace(
+      xml, first,
+      std::string(first) +
+          "<object type=\"NUMANode\" gp_index=\"201\" os_index=\"2\" subtype=\"GPUMemory\" cpuset=\"0x1\" "
+          "complete_cpuset=\"0x1\" nodeset=\"0x4\" complete_nodeset=\"0x4\" local_memory=\"103079215104\"/>");
   const Machine machine = machine_of(xml, SysfsTree());
   ASSERT_EQ(machine.packages.size(), 2u);
   EXPECT_EQ(machine.packages[0].memory.value, std::uint64_t{64} << 30);
@@ -62,7 +63,8 @@ TEST(HwlocAndSysfs, CountAzuresAcceleratedNetworkOnce) {
   tree.interface("eth0", "LNXSYSTM:00/VMBUS:00/eth0", "up", "50000");
   std::string xml = fixture("two_sockets.v2.xml");
   replace(xml, "  </object>\n  <distances2",
-          "    <object type=\"OSDev\" gp_index=\"200\" name=\"eth0\" osdev_type=\"2\"/>\n  </object>\n  <distances2");
+          "    <object type=\"OSDev\" gp_index=\"200\" name=\"eth0\" osdev_type=\"2\"/>\n  </object>\n  "
+          "<distances2");
   const auto names = [&] {
     std::vector<std::string> found;
     for (const Nic& nic : machine_of(xml, tree).nics) found.push_back(nic.name);

@@ -64,6 +64,36 @@ TEST(Kfd, HasTheDirectLinks) {
   EXPECT_DOUBLE_EQ(gigabytes(gpu(3), {DeviceKind::package, 1}), 36);
 }
 
+/// The link between two GPUs of this gfx_target_version, in GB/s.
+double gigabytes_between(int version, int megabytes) {
+  const SysfsTree tree;
+  fill(tree);
+  const std::string nodes = "class/kfd/kfd/topology/nodes/";
+  for (int node = 2; node < 6; ++node)
+    tree.write(fmt::format("{}{}/properties", nodes, node),
+               fmt::format("simd_count 440\nlocation_id {}\ndomain 0\ngfx_target_version {}",
+                           (0xc1 + node - 2) << 8, version));
+  for (const auto& [from, to, number] : {std::tuple(2, 3, 1), std::tuple(3, 2, 0)})
+    tree.write(
+        fmt::format("{}{}/io_links/{}/properties", nodes, from, number),
+        fmt::format("type 11\nnode_from {}\nnode_to {}\nweight 15\nmax_bandwidth {}", from, to, megabytes));
+  Machine machine = machine_with_gpus();
+  add_xgmi(Sysfs(tree.path()), machine);
+  const auto link = std::ranges::find_if(machine.links, [](const Link& found) {
+    return found.from.index == 0 && found.to == DeviceId{DeviceKind::gpu, 1};
+  });
+  return link == machine.links.end() ? -1 : link->bandwidth.gigabytes_per_second();
+}
+
+TEST(Kfd, KnowsWhatDriversTakeForAnMi200sLink) {
+  EXPECT_DOUBLE_EQ(gigabytes_between(90010, 200000), 200);  // MI250X, four links
+  EXPECT_DOUBLE_EQ(gigabytes_between(90402, 50000), 64);    // MI300X, an older driver
+  EXPECT_DOUBLE_EQ(gigabytes_between(90402, 64000), 64);    // the same, a newer one
+  EXPECT_DOUBLE_EQ(gigabytes_between(90500, 50000), 76.8);  // MI350X
+  EXPECT_DOUBLE_EQ(gigabytes_between(90008, 0), 46);        // MI100, of which drivers know nothing
+  EXPECT_DOUBLE_EQ(gigabytes_between(120001, 50000), 50);   // a GPU that is not known
+}
+
 TEST(Kfd, IsAbsentWithoutItsDriver) {
   const SysfsTree tree;
   Machine machine = machine_with_gpus();

@@ -6,8 +6,11 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
+#include <string_view>
 
+#include "topology/gpu_links.hpp"
 #include "topology/probe/files.hpp"
 
 namespace polyring::probe {
@@ -42,6 +45,30 @@ std::string address_of(const Properties& node) {
                      location >> 3 & 0x1f, location & 0x7);
 }
 
+/// `gfx90a` of 90010: two decimal digits each for the major version, the minor one and the stepping. Empty
+/// when unknown.
+std::string architecture_of(const Properties& node) {
+  const unsigned long long version = value_of(node, "gfx_target_version");
+  if (version == 0) return {};
+  return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
+}
+
+/// All links between two GPUs in one direction, where the driver says `megabytes`; 0 when unknown.
+///
+/// Until the driver asked links for their speed (amdgpu_xgmi.c, 2025) it took 16 lanes of 25 Gb/s for one of
+/// any GPU from gfx90a on, which only gfx90a's have, and said 0 of older ones
+/// (amdgpu_amdkfd_get_xgmi_bandwidth_mbytes() of amdgpu_amdkfd.c): then the number of links is what it tells.
+/// Of older GPUs one link joins a pair, as RCCL too counts where the driver does not know.
+GpuLinkRate xgmi_between(unsigned long long megabytes, const std::string& architecture) {
+  constexpr unsigned long long kAssumed = 16 * 25000 / 8;
+  const GpuLinkRate one = xgmi_rate(architecture);
+  const GpuLinkRate told{{static_cast<double>(megabytes) * 1e6}, {}};
+  if (!one.bandwidth.known() || megabytes % kAssumed != 0) return told;
+  if (megabytes > 0) return {static_cast<double>(megabytes / kAssumed) * one.bandwidth, one.source};
+  const bool before_gfx90a = architecture == "gfx906" || architecture == "gfx908";
+  return before_gfx90a ? one : told;
+}
+
 /// The device of each kfd node that the machine has.
 class Nodes {
  public:
@@ -51,6 +78,7 @@ class Nodes {
       if (!number) continue;
       const Properties node = properties_of(entry / "properties");
       if (node.empty()) ++unreadable_;
+      architectures_[*number] = architecture_of(node);
       if (value_of(node, "simd_count") > 0) add_gpu(*number, address_of(node), machine);
       if (value_of(node, "cpu_cores_count") > 0) add_cpu(*number, machine);
     }
@@ -63,6 +91,11 @@ class Nodes {
     const auto found = devices_.find(static_cast<long>(node));
     if (found == devices_.end()) return std::nullopt;
     return found->second;
+  }
+
+  /// Of a GPU's node, as xgmi_rate() takes it.
+  const std::string& architecture(unsigned long long node) const {
+    return architectures_.at(static_cast<long>(node));
   }
 
  private:
@@ -84,12 +117,16 @@ class Nodes {
   }
 
   std::map<long, DeviceId> devices_;
+  std::map<long, std::string> architectures_;
   int gpus_ = 0;
   int unreadable_ = 0;
 };
 
-/// By pair, lower device first: each direction has its own entry, and they should agree; the lesser counts.
-using Links = std::map<std::pair<DeviceId, DeviceId>, Bandwidth>;
+struct Links {
+  /// By pair, lower device first: each direction has its own entry, and they should agree; the lesser counts.
+  std::map<std::pair<DeviceId, DeviceId>, Bandwidth> bandwidths;
+  std::set<std::string_view> sources;  // of what the driver does not know
+};
 
 void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
   constexpr unsigned long long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI of kfd_crat.h
@@ -100,11 +137,15 @@ void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
     const auto to = nodes.at(value_of(link, "node_to"));
     if (value_of(link, "type") != kXgmi || !from || !to || *from == *to) continue;
     if (from->kind == DeviceKind::package && to->kind == DeviceKind::package) continue;
-    const Bandwidth bandwidth{static_cast<double>(value_of(link, "max_bandwidth")) * 1e6};
+    const unsigned long long megabytes = value_of(link, "max_bandwidth");
     // Pairs that other GPUs lie between are listed too, with a weight for every hop and without a bandwidth.
-    if (!bandwidth.known() && value_of(link, "weight") > kOneHop) continue;
-    const auto [known, is_new] = links.try_emplace(std::minmax(*from, *to), bandwidth);
-    if (!is_new) known->second = std::min(known->second, bandwidth);
+    if (megabytes == 0 && value_of(link, "weight") > kOneHop) continue;
+    const bool peers = from->kind == to->kind;
+    const GpuLinkRate rate =
+        xgmi_between(megabytes, peers ? nodes.architecture(value_of(link, "node_from")) : std::string());
+    if (!rate.source.empty()) links.sources.insert(rate.source);
+    const auto [known, is_new] = links.bandwidths.try_emplace(std::minmax(*from, *to), rate.bandwidth);
+    if (!is_new) known->second = std::min(known->second, rate.bandwidth);
   }
 }
 
@@ -117,17 +158,20 @@ ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
   const Nodes nodes(folder, machine);
   Links links;
   for (const fs::path& node : entries(folder)) add_links_of(node, nodes, links);
-  for (const auto& [ends, bandwidth] : links) {
+  for (const auto& [ends, bandwidth] : links.bandwidths) {
     const auto& [lower, higher] = ends;
     // From the GPU to the package, and otherwise from the lower GPU to the higher.
     const bool peers = lower.kind == higher.kind;
     machine.links.push_back({peers ? lower : higher, peers ? higher : lower, LinkKind::xgmi, bandwidth, {}});
   }
-  if (!links.empty())
+  if (!links.bandwidths.empty())
     machine.citations.push_back(
         {"xGMI: max_bandwidth of the direct links", "AMD's kfd in sysfs of this machine"});
-  std::string detail = fmt::format("kfd: {} GPU{}, {} xGMI link{}", nodes.gpus(),
-                                   nodes.gpus() == 1 ? "" : "s", links.size(), links.size() == 1 ? "" : "s");
+  for (const std::string_view source : links.sources)
+    machine.citations.push_back({"xGMI: one link, which this driver does not know", std::string(source)});
+  std::string detail =
+      fmt::format("kfd: {} GPU{}, {} xGMI link{}", nodes.gpus(), nodes.gpus() == 1 ? "" : "s",
+                  links.bandwidths.size(), links.bandwidths.size() == 1 ? "" : "s");
   if (nodes.unreadable() > 0)
     detail += fmt::format(
         "; {} of its nodes may not be read: allow this user or container their GPUs (group render)",

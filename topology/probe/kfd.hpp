@@ -10,9 +10,10 @@ namespace polyring::probe {
 /// packages. Says what was read there, or why nothing was.
 ///
 /// The files are those of linux/drivers/gpu/drm/amd/amdkfd/kfd_topology.c: nodes/N/properties names a GPU's
-/// PCI address (domain, location_id), nodes/N/io_links/M/properties has `type` 11 for xGMI, node_from,
-/// node_to, weight (15 for each hop) and max_bandwidth (MB/s per direction, all links between the two; 0 when
-/// the driver does not know it).
+/// PCI address (domain, location_id) and its architecture (gfx_target_version), nodes/N/io_links/M/properties
+/// has `type` 11 for xGMI, node_from, node_to, weight (15 for each hop) and max_bandwidth (MB/s per
+/// direction, all links between the two; 0 when the driver does not know it). Where the driver takes every
+/// link for one of an MI200's, xgmi_rate() replaces that.
 ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine);
 
 }  // namespace polyring::probe

@@ -35,8 +35,8 @@ struct PciDevice {
   std::vector<std::string> bridges;  // addresses of those above it, from the root port down
 };
 
-/// A network interface of a device, which lo, bridges and bonds are not; those on USB, and those that stand on
-/// another, are left out.
+/// A network interface of a device, which lo, bridges and bonds are not; those on USB, and those that stand
+/// on another, are left out.
 struct Interface {
   std::string name;  // "eth0"
   std::string pci;   // of the device, empty when it is none or unknown

@@ -1,5 +1,7 @@
 #include "topology/probe/files.hpp"
 
+#include <sys/stat.h>
+
 #include "tests/topology/support.hpp"
 
 namespace polyring::probe {
@@ -15,6 +17,20 @@ TEST(SysfsFiles, HoldNumbers) {
   EXPECT_EQ(whole_number(""), std::nullopt);
   EXPECT_EQ(whole_number("x"), std::nullopt);
   EXPECT_EQ(whole_number("99999999999999999999"), std::nullopt);
+}
+
+TEST(SysfsFiles, AreSmallAndRegular) {
+  const testing::TemporaryFolder folder;
+  EXPECT_EQ(read_small_file(folder.write("speed", "100000\n")), "100000\n");
+  EXPECT_EQ(read_small_file(folder.path() / "missing"), "");
+  EXPECT_EQ(read_small_file(folder.path()), "");
+  EXPECT_EQ(read_small_file("/dev/zero"), "");
+  const std::filesystem::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(read_small_file(pipe), "");
+  const std::filesystem::path huge = folder.write("huge", "");
+  std::filesystem::resize_file(huge, std::uintmax_t{1} << 40);  // sparse
+  EXPECT_EQ(read_small_file(huge).size(), 64u << 10);
 }
 
 TEST(SysfsFiles, HoldLists) {

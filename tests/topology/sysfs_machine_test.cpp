@@ -11,6 +11,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::SysfsTree;
 
 constexpr DeviceId gpu(int index) { return {DeviceKind::gpu, index}; }
@@ -169,6 +170,28 @@ TEST(RecordedSysfs, SaysWhatWasRead) {
                   AllOf(Field(&ProbeSource::name, "hwloc"), Field(&ProbeSource::read, false)),
                   AllOf(Field(&ProbeSource::name, "NVML"), Field(&ProbeSource::read, false)),
                   AllOf(Field(&ProbeSource::name, "ROCm"), Field(&ProbeSource::read, false))));
+}
+
+// cp and tar keep links as they are: one with an absolute target leads to the /sys of this machine.
+TEST(RecordedSysfs, DoesNotLeaveTheCopy) {
+  const SysfsTree tree;
+  fill(tree);
+  const SysfsTree other;
+  other.pci("pci0000:90/0000:90:01.0", {.device_class = "0x030200", .numa = 1});
+  other.interface("eth7", "pci0000:90/0000:90:01.0", "up", "100000");
+  std::filesystem::create_symlink(other.path() / "devices/pci0000:90/0000:90:01.0",
+                                  tree.path() / "bus/pci/devices/0000:90:01.0");
+  std::filesystem::create_symlink(other.path() / "class/net/eth7", tree.path() / "class/net/eth7");
+  std::filesystem::create_symlink("/dev/zero",
+                                  tree.path() / "devices/pci0000:80/0000:80:01.0/0000:81:00.0/product_name");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  EXPECT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.nics.size(), 3u);
+  EXPECT_THAT(machine.sources.at(0).detail,
+              AllOf(HasSubstr("lead out of it, " + tree.path().string()), HasSubstr("scripts/record_sysfs")));
+  const SysfsTree whole;
+  fill(whole);
+  EXPECT_THAT(probe_recorded_sysfs(whole.path()).sources.at(0).detail, Not(HasSubstr("out of it")));
 }
 
 TEST(RecordedSysfs, MustBeOne) {

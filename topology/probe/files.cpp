@@ -9,11 +9,15 @@ namespace polyring::probe {
 
 namespace fs = std::filesystem;
 
-std::string read_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+std::string read_small_file(const fs::path& path) {
+  constexpr std::size_t kMost = 64 << 10;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMost, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 double leading_number(std::string_view text) {

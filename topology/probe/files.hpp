@@ -9,8 +9,9 @@
 
 namespace polyring::probe {
 
-/// The first line of a file, empty when it cannot be read: `speed` of an interface that is down fails.
-std::string read_line(const std::filesystem::path& path);
+/// The text of a regular file, 64 KiB of it at most, which is more than any that we read has. Empty when it
+/// cannot be read (`speed` of an interface that is down fails), and for pipes and devices, which never end.
+std::string read_small_file(const std::filesystem::path& path);
 
 /// The number at the front of the text, 0 when there is none.
 double leading_number(std::string_view text);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,15 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNodes = "class/kfd/kfd/topology/nodes";
+
 using Properties = std::map<std::string, unsigned long long>;
 
 /// Lines such as `simd_count 440`.
-Properties properties_of(const fs::path& path) {
+Properties properties_of(const std::string& text) {
   Properties properties;
-  std::ifstream file(path);
+  std::istringstream lines(text);
   std::string key;
   unsigned long long value = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     if (words >> key >> value) properties[key] = value;
   }
@@ -72,11 +73,11 @@ GpuLinkRate xgmi_between(unsigned long long megabytes, const std::string& archit
 /// The device of each kfd node that the machine has.
 class Nodes {
  public:
-  Nodes(const fs::path& folder, const Machine& machine) {
-    for (const fs::path& entry : entries(folder)) {
+  Nodes(const Sysfs& sysfs, const Machine& machine) {
+    for (const fs::path& entry : sysfs.entries(kNodes)) {
       const auto number = whole_number(entry.filename().string());
       if (!number) continue;
-      const Properties node = properties_of(entry / "properties");
+      const Properties node = properties_of(sysfs.text(entry / "properties"));
       if (node.empty()) ++unreadable_;
       architectures_[*number] = architecture_of(node);
       if (value_of(node, "simd_count") > 0) add_gpu(*number, address_of(node), machine);
@@ -128,11 +129,11 @@ struct Links {
   std::set<std::string_view> sources;  // of what the driver does not know
 };
 
-void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
+void add_links_of(const Sysfs& sysfs, const fs::path& node, const Nodes& nodes, Links& links) {
   constexpr unsigned long long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI of kfd_crat.h
   constexpr unsigned long long kOneHop = 15;
-  for (const fs::path& entry : entries(node / "io_links")) {
-    const Properties link = properties_of(entry / "properties");
+  for (const fs::path& entry : sysfs.entries(node / "io_links")) {
+    const Properties link = properties_of(sysfs.text(entry / "properties"));
     const auto from = nodes.at(value_of(link, "node_from"));
     const auto to = nodes.at(value_of(link, "node_to"));
     if (value_of(link, "type") != kXgmi || !from || !to || *from == *to) continue;
@@ -152,12 +153,11 @@ void add_links_of(const fs::path& node, const Nodes& nodes, Links& links) {
 }  // namespace
 
 ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
-  const fs::path folder = sysfs.root() / "class/kfd/kfd/topology/nodes";
-  if (entries(folder).empty())
+  if (sysfs.entries(kNodes).empty())
     return {"ROCm", false, "sysfs has no class/kfd/kfd/topology/nodes; it comes with AMD's amdgpu driver"};
-  const Nodes nodes(folder, machine);
+  const Nodes nodes(sysfs, machine);
   Links links;
-  for (const fs::path& node : entries(folder)) add_links_of(node, nodes, links);
+  for (const fs::path& node : sysfs.entries(kNodes)) add_links_of(sysfs, node, nodes, links);
   for (const auto& [ends, bandwidth] : links.bandwidths) {
     const auto& [lower, higher] = ends;
     // From the GPU to the package, and otherwise from the lower GPU to the higher.

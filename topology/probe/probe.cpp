@@ -88,7 +88,7 @@ void remark_gpus_without_driver(const probe::Sysfs& sysfs, const probe::NvmlFind
   if (!nvml.source.read) return;
   for (const Gpu& gpu : machine.gpus) {
     if (gpu.pci.empty() || nvml.gpus.contains(gpu.pci)) continue;
-    const auto vendor = probe::whole_number(probe::read_line(sysfs.pci_folder(gpu.pci) / "vendor"));
+    const auto vendor = probe::whole_number(sysfs.line(sysfs.pci_folder(gpu.pci) / "vendor"));
     if (vendor != static_cast<long>(probe::kNvidia)) continue;
     machine.remarks.push_back(fmt::format(
         "{} ({}) is there, but NVIDIA's driver does not show it: it is not given to this container or "
@@ -110,6 +110,13 @@ std::string sysfs_detail(const probe::Sysfs& sysfs, std::string what) {
     what +=
         fmt::format("; {} file{} may not be read by this user, {} first: run as root", sysfs.refused().size(),
                     sysfs.refused().size() == 1 ? "" : "s", *sysfs.refused().begin());
+  }
+  if (!sysfs.outside().empty()) {
+    what += fmt::format(
+        "; {} link{} out of it, {} first, and {} not read: scripts/record_sysfs makes a copy that is "
+        "complete",
+        sysfs.outside().size(), sysfs.outside().size() == 1 ? " leads" : "s lead", *sysfs.outside().begin(),
+        sysfs.outside().size() == 1 ? "was" : "were");
   }
   return what;
 }

@@ -67,9 +67,7 @@ std::string after_number(const std::string& text) {
 }
 
 /// Such as the one to a server's management processor.
-bool hangs_on_usb(const fs::path& interface) {
-  std::error_code failed;
-  const fs::path device = fs::canonical(interface / "device", failed);
+bool hangs_on_usb(const fs::path& device) {
   return std::any_of(device.begin(), device.end(), [](const fs::path& part) {
     const std::string name = part.string();
     return name.starts_with("usb") && whole_number(name.substr(3)).has_value();
@@ -100,21 +98,43 @@ Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer) {
   return (64.0 / 66) * line;
 }
 
-std::string Sysfs::read(const fs::path& path) const {
-  std::string text = read_line(path);
+Sysfs::Sysfs(const fs::path& root) {
+  std::error_code failed;
+  root_ = fs::weakly_canonical(root, failed);
+}
+
+fs::path Sysfs::resolved(const fs::path& name) const {
+  std::error_code failed;
+  fs::path path = fs::canonical(root_ / name, failed);
+  if (failed) return {};
+  if (std::ranges::mismatch(root_, path).in1 == root_.end()) return path;
+  outside_.insert((root_ / name).string());
+  return {};
+}
+
+std::string Sysfs::text(const fs::path& name) const {
+  const fs::path path = root_ / name;
+  std::string text = read_small_file(resolved(path));
   if (text.empty() && access(path.c_str(), R_OK) != 0 && errno == EACCES) refused_.insert(path.string());
   return text;
 }
 
-std::string Sysfs::line(const fs::path& name) const { return read(root_ / name); }
+std::string Sysfs::line(const fs::path& name) const {
+  const std::string text = this->text(name);
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<fs::path> Sysfs::entries(const fs::path& name) const {
+  const fs::path folder = root_ / name;
+  return resolved(folder).empty() ? std::vector<fs::path>{} : probe::entries(folder);
+}
 
 fs::path Sysfs::pci_folder(const std::string& pci) const {
   fs::path listed = root_ / "bus/pci/devices" / pci;
-  std::error_code failed;
-  if (fs::exists(listed, failed)) return listed;
+  if (!resolved(listed).empty()) return listed;
   if (!found_) {
     found_.emplace();
-    for (const fs::path& entry : entries(root_ / "devices")) {
+    for (const fs::path& entry : entries("devices")) {
       if (entry.filename().string().starts_with("pci")) find_pci_folders(entry, *found_);
     }
   }
@@ -123,16 +143,14 @@ fs::path Sysfs::pci_folder(const std::string& pci) const {
 }
 
 std::vector<std::string> Sysfs::bridges_above(const std::string& pci) const {
-  std::error_code failed;
-  std::vector<std::string> addresses = chain_of(fs::canonical(pci_folder(pci), failed)).addresses;
+  std::vector<std::string> addresses = chain_of(resolved(pci_folder(pci))).addresses;
   if (!addresses.empty()) addresses.pop_back();
   return addresses;
 }
 
 std::vector<PciDevice> Sysfs::pci_devices() const {
   std::set<std::string> addresses;
-  for (const fs::path& entry : entries(root_ / "bus/pci/devices"))
-    addresses.insert(entry.filename().string());
+  for (const fs::path& entry : entries("bus/pci/devices")) addresses.insert(entry.filename().string());
   if (addresses.empty()) {
     pci_folder("none");  // looks below devices/
     for (const auto& [address, folder] : *found_) addresses.insert(address);
@@ -142,62 +160,58 @@ std::vector<PciDevice> Sysfs::pci_devices() const {
     if (!is_pci_address(address)) continue;
     const fs::path folder = pci_folder(address);
     const auto number = [&](const char* name) {
-      return static_cast<unsigned>(whole_number(read(folder / name)).value_or(0));
+      return static_cast<unsigned>(whole_number(line(folder / name)).value_or(0));
     };
-    std::error_code failed;
     devices.push_back({address, number("class") >> 8, number("vendor"), number("device"),
-                       chain_of(fs::canonical(folder, failed)).host_bridge, bridges_above(address)});
+                       chain_of(resolved(folder)).host_bridge, bridges_above(address)});
   }
   return devices;
 }
 
 PcieLink Sysfs::pcie_link(const std::string& pci) const {
   const fs::path folder = pci_folder(pci);
-  return {leading_number(read(folder / "current_link_speed")),
-          leading_number(read(folder / "max_link_speed")), lanes_of(read(folder / "current_link_width")),
-          lanes_of(read(folder / "max_link_width"))};
+  return {leading_number(line(folder / "current_link_speed")),
+          leading_number(line(folder / "max_link_speed")), lanes_of(line(folder / "current_link_width")),
+          lanes_of(line(folder / "max_link_width"))};
 }
 
 Bandwidth Sysfs::pcie_bandwidth(const std::string& pci) const {
   const PcieLink link = pcie_link(pci);
   if (link.max_lanes == 0) return {};
   const int lanes = link.lanes > 0 ? std::min(link.lanes, link.max_lanes) : link.max_lanes;
-  return probe::pcie_bandwidth(read(pci_folder(pci) / "max_link_speed"), lanes);
+  return probe::pcie_bandwidth(line(pci_folder(pci) / "max_link_speed"), lanes);
 }
 
 bool Sysfs::is_virtual_function(const std::string& pci) const {
-  std::error_code failed;
-  return !pci.empty() && fs::exists(pci_folder(pci) / "physfn", failed);
+  return !pci.empty() && !resolved(pci_folder(pci) / "physfn").empty();
 }
 
 Bytes Sysfs::gpu_memory(const std::string& pci) const {
   return {
-      static_cast<std::uint64_t>(whole_number(read(pci_folder(pci) / "mem_info_vram_total")).value_or(0))};
+      static_cast<std::uint64_t>(whole_number(line(pci_folder(pci) / "mem_info_vram_total")).value_or(0))};
 }
 
 std::string Sysfs::pci_of(const fs::path& entry) const {
-  std::error_code failed;
-  const fs::path device = fs::canonical(entry / "device", failed);
-  const std::vector<std::string> addresses = chain_of(failed ? fs::path() : device).addresses;
+  const std::vector<std::string> addresses = chain_of(resolved(entry / "device")).addresses;
   return addresses.empty() ? "" : addresses.back();
 }
 
 std::map<std::string, std::string> Sysfs::openfabrics_devices() const {
   std::map<std::string, std::string> devices;
-  for (const fs::path& entry : entries(root_ / "class/infiniband"))
+  for (const fs::path& entry : entries("class/infiniband"))
     devices[entry.filename().string()] = pci_of(entry);
   return devices;
 }
 
 std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
   std::vector<Port> ports;
-  for (const fs::path& folder : entries(root_ / "class/infiniband" / device / "ports")) {
+  for (const fs::path& folder : entries(fs::path("class/infiniband") / device / "ports")) {
     const int number = static_cast<int>(leading_number(folder.filename().string()));
-    const bool up = read(folder / "state").starts_with("4:");  // "4: ACTIVE"
-    const NicKind kind = link_layer(read(folder / "link_layer")).value_or(NicKind::infiniband);
+    const bool up = line(folder / "state").starts_with("4:");  // "4: ACTIVE"
+    const NicKind kind = link_layer(line(folder / "link_layer")).value_or(NicKind::infiniband);
     // Behind its subnet's prefix the first GID has the port's GUID; RoCE makes it of the Ethernet address.
-    const std::string guid = kind == NicKind::infiniband ? guid_text(read(folder / "gids/0")) : std::string();
-    ports.push_back({number, up, openfabrics_rate(read(folder / "rate"), kind), guid});
+    const std::string guid = kind == NicKind::infiniband ? guid_text(line(folder / "gids/0")) : std::string();
+    ports.push_back({number, up, openfabrics_rate(line(folder / "rate"), kind), guid});
   }
   std::ranges::sort(ports, {}, &Port::number);
   return ports;
@@ -205,9 +219,9 @@ std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
 
 std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) const {
   std::vector<PortState> states;
-  for (const fs::path& folder : entries(root_ / "class/infiniband" / device / "ports")) {
+  for (const fs::path& folder : entries(fs::path("class/infiniband") / device / "ports")) {
     states.push_back({static_cast<int>(leading_number(folder.filename().string())),
-                      after_number(read(folder / "state")), after_number(read(folder / "phys_state"))});
+                      after_number(line(folder / "state")), after_number(line(folder / "phys_state"))});
   }
   std::ranges::sort(states, {}, &PortState::number);
   return states;
@@ -215,8 +229,8 @@ std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) cons
 
 std::optional<NicKind> Sysfs::openfabrics_kind(const std::string& device) const {
   std::optional<NicKind> kind;
-  for (const fs::path& port : entries(root_ / "class/infiniband" / device / "ports")) {
-    const auto layer = link_layer(read(port / "link_layer"));
+  for (const fs::path& port : entries(fs::path("class/infiniband") / device / "ports")) {
+    const auto layer = link_layer(line(port / "link_layer"));
     if (layer && kind != NicKind::infiniband) kind = layer;
   }
   return kind;
@@ -227,47 +241,48 @@ std::string Sysfs::openfabrics_system_guid(const std::string& device) const {
 }
 
 bool Sysfs::stands_on_another(const std::string& interface) const {
-  return std::ranges::any_of(entries(root_ / "class/net" / interface), [](const fs::path& entry) {
+  return std::ranges::any_of(entries(fs::path("class/net") / interface), [](const fs::path& entry) {
     return entry.filename().string().starts_with("lower_");
   });
 }
 
 std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int number) const {
   const fs::path folder = root_ / "class/net" / interface;
-  const std::string state = read(folder / "operstate");
+  const std::string state = line(folder / "operstate");
   if (state.empty()) return std::nullopt;
   // Virtual interfaces say "unknown" for a state; what they carry then decides.
-  const bool connected = state == "up" || (state == "unknown" && read(folder / "carrier") == "1");
-  const bool standby = read(folder / "bonding_slave/state") == "backup";
-  const double megabits = leading_number(read(folder / "speed"));  // -1 when unknown
+  const bool connected = state == "up" || (state == "unknown" && line(folder / "carrier") == "1");
+  const bool standby = line(folder / "bonding_slave/state") == "backup";
+  const double megabits = leading_number(line(folder / "speed"));  // -1 when unknown
   return Port{number, connected && !standby, gigabits_per_second(std::max(megabits, 0.0) / 1000)};
 }
 
 std::vector<Interface> Sysfs::interfaces() const {
   constexpr long kArphrdEthernet = 1;  // ARPHRD_ETHER of linux/if_arp.h
   std::vector<Interface> found;
-  for (const fs::path& folder : entries(root_ / "class/net")) {
+  for (const fs::path& folder : entries("class/net")) {
     std::error_code failed;
     const std::string name = folder.filename().string();
     const auto port = ethernet_port(name, 1);
-    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(folder) || stands_on_another(name))
+    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(resolved(folder / "device")) ||
+        stands_on_another(name))
       continue;
     found.push_back({name, pci_of(folder), *port,
-                     whole_number(read(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,
+                     whole_number(line(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,
                      // An interface that nobody has set up refuses to tell.
-                     read(folder / "carrier") == "0", read(folder / "bonding_slave/state") == "backup",
-                     static_cast<int>(whole_number(read(folder / "mtu")).value_or(0))});
+                     line(folder / "carrier") == "0", line(folder / "bonding_slave/state") == "backup",
+                     static_cast<int>(whole_number(line(folder / "mtu")).value_or(0))});
   }
   return found;
 }
 
 std::vector<Bond> Sysfs::bonds() const {
   std::vector<Bond> found;
-  for (const fs::path& folder : entries(root_ / "class/net")) {
-    const std::string mode = read(folder / "bonding/mode");  // "802.3ad 4"
+  for (const fs::path& folder : entries("class/net")) {
+    const std::string mode = line(folder / "bonding/mode");  // "802.3ad 4"
     if (mode.empty()) continue;
     Bond bond{folder.filename().string(), mode.substr(0, mode.find(' ')), {}};
-    std::string members = read(folder / "bonding/slaves");
+    std::string members = line(folder / "bonding/slaves");
     while (!members.empty()) {
       const auto space = std::min(members.find(' '), members.size());
       if (space > 0) bond.members.push_back(members.substr(0, space));

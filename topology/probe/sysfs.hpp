@@ -61,16 +61,22 @@ struct PortState {
   std::string physical;  // "LinkUp", "Polling", "Disabled"
 };
 
-/// A view of /sys, or of a copy of it.
+/// A view of /sys, or of a copy of it. What lies outside of the root, where links can lead, is not read:
+/// those of a copy may have this machine's /sys for a target.
 class Sysfs {
  public:
-  explicit Sysfs(std::filesystem::path root = "/sys") : root_(std::move(root)) {}
+  explicit Sysfs(const std::filesystem::path& root = "/sys");
 
-  const std::filesystem::path& root() const { return root_; }
-  /// The first line of a file below the root, empty when it cannot be read.
+  // Files and folders are named from the root, or by a path that entries() gave.
+
+  /// The text of a file, the first line of one, and the entries of a folder in the order of their names;
+  /// empty when it cannot be read.
+  std::string text(const std::filesystem::path& name) const;
   std::string line(const std::filesystem::path& name) const;
-  /// The files that are there but may not be read, as far as they were asked for.
+  std::vector<std::filesystem::path> entries(const std::filesystem::path& name) const;
+  /// The files that are there but may not be read, and what is outside, as far as they were asked for.
   const std::set<std::string>& refused() const { return refused_; }
+  const std::set<std::string>& outside() const { return outside_; }
 
   /// All PCI functions, in the order of their addresses.
   std::vector<PciDevice> pci_devices() const;
@@ -110,12 +116,14 @@ class Sysfs {
   std::vector<Bond> bonds() const;
 
  private:
-  std::string read(const std::filesystem::path& path) const;
+  /// The path without links, empty where nothing is there, or it is outside.
+  std::filesystem::path resolved(const std::filesystem::path& name) const;
   /// The PCI address of the device that an entry of class/ belongs to, empty when it is none or unknown.
   std::string pci_of(const std::filesystem::path& entry) const;
 
-  std::filesystem::path root_;
+  std::filesystem::path root_;  // without links
   mutable std::set<std::string> refused_;
+  mutable std::set<std::string> outside_;
   mutable std::optional<std::map<std::string, std::filesystem::path>> found_;  // below devices/, by address
 };
 

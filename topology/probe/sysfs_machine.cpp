@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "topology/probe/files.hpp"
 #include "topology/probe/pci_ids.hpp"
@@ -34,9 +34,9 @@ std::optional<int> numbered(const fs::path& entry, std::string_view prefix) {
 }
 
 /// `Node 0 MemTotal:  65709304 kB`
-Bytes node_memory(const fs::path& meminfo) {
-  std::ifstream file(meminfo);
-  for (std::string line; std::getline(file, line);) {
+Bytes node_memory(const std::string& meminfo) {
+  std::istringstream lines(meminfo);
+  for (std::string line; std::getline(lines, line);) {
     const auto label = line.find("MemTotal:");
     if (label == std::string::npos) continue;
     const auto digits = line.find_first_of("0123456789", label);
@@ -64,10 +64,10 @@ class Builder {
   void add_packages() {
     std::map<int, std::set<std::pair<long, long>>> cores;  // die and core, by package
     std::map<int, int> package_of_cpu;
-    for (const fs::path& entry : entries(sysfs_.root() / kCpus)) {
+    for (const fs::path& entry : sysfs_.entries(kCpus)) {
       const auto cpu = numbered(entry, "cpu");
       const auto number = [&](const char* name) {
-        return whole_number(read_line(entry / "topology" / name));
+        return whole_number(sysfs_.line(entry / "topology" / name));
       };
       const auto package = number("physical_package_id");
       if (!cpu || !package || std::abs(*package) > kMostNumbered) continue;
@@ -90,15 +90,15 @@ class Builder {
   }
 
   void add_memory() {
-    for (const fs::path& entry : entries(sysfs_.root() / kNodes)) {
+    for (const fs::path& entry : sysfs_.entries(kNodes)) {
       const auto node = numbered(entry, "node");
-      const std::vector<int> cpus = number_list(read_line(entry / "cpulist"));
+      const std::vector<int> cpus = number_list(sysfs_.line(entry / "cpulist"));
       // Memory of a GPU can be a NUMA node too, one without processors.
       if (!node || cpus.empty()) continue;
       const int package = package_of(cpus).value_or(0);
       Package& home = machine_.packages[static_cast<std::size_t>(package)];
       home.numa_nodes.push_back(*node);
-      home.memory = home.memory + node_memory(entry / "meminfo");
+      home.memory = home.memory + node_memory(sysfs_.text(entry / "meminfo"));
       package_of_node_[*node] = package;
     }
     for (Package& package : machine_.packages) std::ranges::sort(package.numa_nodes);
@@ -122,13 +122,13 @@ class Builder {
 
   Locality locality(const std::string& pci) const {
     const fs::path folder = sysfs_.pci_folder(pci);
-    const int numa = static_cast<int>(whole_number(read_line(folder / "numa_node")).value_or(-1));
+    const int numa = static_cast<int>(whole_number(sysfs_.line(folder / "numa_node")).value_or(-1));
     if (const auto found = package_of_node_.find(numa); found != package_of_node_.end())
       return {numa, found->second};
     // Machines of one NUMA node say -1.
     if (package_of_node_.size() == 1)
       return {package_of_node_.begin()->first, package_of_node_.begin()->second};
-    return {-1, package_of(number_list(read_line(folder / "local_cpulist"))).value_or(0)};
+    return {-1, package_of(number_list(sysfs_.line(folder / "local_cpulist"))).value_or(0)};
   }
 
   int host_bridge(const PciDevice& device) {
@@ -147,7 +147,7 @@ class Builder {
 
   /// AMD's driver names its GPUs; for others sysfs has numbers only.
   std::string model_of(const PciDevice& device) const {
-    const std::string name = read_line(sysfs_.pci_folder(device.address) / "product_name");
+    const std::string name = sysfs_.line(sysfs_.pci_folder(device.address) / "product_name");
     return name.empty() ? fmt::format("device {:04x}:{:04x}", device.vendor, device.device) : name;
   }
 
@@ -262,7 +262,7 @@ std::string what_was_copied(const Sysfs& sysfs) {
   std::vector<std::string> there;
   std::vector<std::string> missing;
   const auto look = [&](const char* what, bool found) { (found ? there : missing).emplace_back(what); };
-  const auto has = [&](const char* folder) { return !entries(sysfs.root() / folder).empty(); };
+  const auto has = [&](const char* folder) { return !sysfs.entries(folder).empty(); };
   look("processors (devices/system/cpu)", has(kCpus));
   look("memory (devices/system/node)", has(kNodes));
   look("PCI (bus/pci, devices/pci*)", !sysfs.pci_devices().empty());

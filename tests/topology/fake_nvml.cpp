@@ -9,6 +9,7 @@
 // lacks
 //   functions
 // - FAKE_GRACE: 1 GPU on the C2C links of a Grace processor; refuses some calls
+// - FAKE_BRIDGED: 4 cards, of which a bridge of 4 NVLinks joins the first two
 // - FAKE_LOST: 2 GPUs, one of which has fallen off the bus
 // - FAKE_CRASH: crashes when asked for a GPU's memory
 // - FAKE_HANG: never returns from its initialisation
@@ -110,7 +111,11 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
 }
 
 int nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned length) {
+#if defined(FAKE_BRIDGED)
+  std::snprintf(name, length, "NVIDIA RTX A6000");
+#else
   std::snprintf(name, length, "Tesla Fake-SXM2-16GB");
+#endif
   return kOk;
 }
 
@@ -176,6 +181,10 @@ int nvmlDeviceGetNvLinkState([[maybe_unused]] nvmlDevice_t device, [[maybe_unuse
   if (device->index == 3 && link == 5) *active = 0;
 #endif
   return kOk;
+#elif defined(FAKE_BRIDGED)
+  if (link >= 4) return 2;
+  *active = device->index < 2 ? 1 : 0;
+  return kOk;
 #else
   return kNotSupported;
 #endif
@@ -223,6 +232,8 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2([[maybe_unused]] nvmlDevice_t device, [[
     fill_pci(pci, 0x10 + (1 - device->index), 0x10de);
   else
     fill_pci(pci, 0, 0x1014);
+#elif defined(FAKE_BRIDGED)
+  fill_pci(pci, 0x10 + (1 - device->index), 0x10de);
 #else
   fill_pci(pci, 0x10 + mesh_peer(device->index, link), 0x10de);
 #endif

@@ -126,6 +126,14 @@ TEST(Nvml, TakesSwitchesTogether) {
   EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("gpu4"))));
 }
 
+TEST(Nvml, MissesNoBridgeOnCardsWithoutOne) {
+  Machine machine = machine_with(4);
+  EXPECT_TRUE(add_nvml(machine, fake("bridged")).source.read);
+  EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(0), gpu(1), LinkKind::nvlink), 100);
+  EXPECT_EQ(std::ranges::count(machine.links, LinkKind::nvlink, &Link::kind), 1);
+  EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("inactive"))));
+}
+
 TEST(Nvml, KnowsPowersProcessorsAndOldDrivers) {
   Machine machine = machine_with(2);
   const NvmlFindings findings = add_nvml(machine, fake("power"));

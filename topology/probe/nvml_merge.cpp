@@ -209,6 +209,19 @@ class Merger {
     return {inactive, active};
   }
 
+  /// Whether bridges join cards of this model in pairs: then one without is no fault. Modules (SXM) have all
+  /// of their links on the board.
+  bool are_bridged(const std::string& model) const {
+    if (model.find("SXM") != std::string::npos) return false;
+    std::map<DeviceId, int> peers;
+    for (const auto& [ends, sum] : sums_) {
+      if (machine_.gpus[static_cast<std::size_t>(ends.first.index)].model != model) continue;
+      if (ends.second.kind != DeviceKind::gpu) return false;
+      ++peers[ends.first];
+    }
+    return std::ranges::all_of(peers, [](const auto& peer) { return peer.second == 1; });
+  }
+
   void remark_links(const NvmlGpu& found, DeviceId id) {
     const auto [inactive, active] = inactive_and_active(found);
     int most = 0;
@@ -216,7 +229,7 @@ class Merger {
       if (report_.gpus[i].read && text_of(report_.gpus[i].name) == text_of(found.name))
         most = std::max(most, inactive_and_active(report_.gpus[i]).second);
     }
-    if (inactive.empty() || most == 0) return;
+    if (inactive.empty() || most == 0 || (active == 0 && are_bridged(gpu(id).model))) return;
     remark("{}: {} of its {} NVLinks are inactive (link {}); see nvidia-smi nvlink -s", gpu(id).name,
            inactive.size(), inactive.size() + static_cast<std::size_t>(active), fmt::join(inactive, ", "));
   }

@@ -96,6 +96,21 @@ TEST(PcieRemarks, CountTheFunctionsOfAnAdapterTogether) {
       ElementsAre(StartsWith("eth0 + eth1 has ports of 50.0 GB/s behind a PCIe link of 31.5 GB/s, which")));
 }
 
+TEST(DriverRemarks, SayWhichGpusAJobDoesNotHave) {
+  const SysfsTree tree;
+  for (int i = 1; i <= 4; ++i) tree.pci(fmt::format("pci0000:00/0000:00:0{}.0", i), gpu_files());
+  tree.pci("pci0000:00/0000:00:05.0", {.device_class = "0x120000", .vendor = "0x1002"});
+  const Sysfs sysfs(tree.path());
+  Machine machine = machine_from(sysfs);
+  machine.gpus.push_back({"gpu5", {}, "", -1, -1, {}, {}});
+  const std::set<std::string> all{"0000:00:01.0", "0000:00:02.0", "0000:00:03.0", "0000:00:04.0"};
+  EXPECT_THAT(driver_remarks(machine, sysfs, all), ElementsAre());
+  EXPECT_THAT(driver_remarks(machine, sysfs, {"0000:00:01.0", "0000:00:03.0"}),
+              ElementsAre(::testing::AllOf(
+                  StartsWith("gpu1 (0000:00:02.0), gpu3 (0000:00:04.0) are there, but NVIDIA's driver "),
+                  ::testing::EndsWith("expected are of all 6 GPUs"))));
+}
+
 TEST(PortRemarks, SayWhyAnInfinibandPortDoesNotCount) {
   const SysfsTree tree;
   const auto add = [&](int number, const char* state, const char* physical) {

@@ -8,16 +8,16 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "topology/error.hpp"
-#include "topology/probe/files.hpp"
 #include "topology/probe/hwloc_machine.hpp"
 #include "topology/probe/kfd.hpp"
 #include "topology/probe/nvml.hpp"
-#include "topology/probe/pci_ids.hpp"
 #include "topology/probe/remarks.hpp"
 #include "topology/probe/sysfs_machine.hpp"
 #include "topology/probe/trial.hpp"
@@ -82,24 +82,13 @@ probe::NvmlFindings ask_nvml(Machine& machine) {
       {}};
 }
 
-/// NVIDIA's GPUs that PCI shows, but not the driver that reaches others.
-void remark_gpus_without_driver(const probe::Sysfs& sysfs, const probe::NvmlFindings& nvml,
-                                Machine& machine) {
-  if (!nvml.source.read) return;
-  for (const Gpu& gpu : machine.gpus) {
-    if (gpu.pci.empty() || nvml.gpus.contains(gpu.pci)) continue;
-    const auto vendor = probe::whole_number(sysfs.line(sysfs.pci_folder(gpu.pci) / "vendor"));
-    if (vendor != static_cast<long>(probe::kNvidia)) continue;
-    machine.remarks.push_back(fmt::format(
-        "{} ({}) is there, but NVIDIA's driver does not show it: it is not given to this container or "
-        "job, or has fallen off the bus (see dmesg)",
-        gpu.name, gpu.pci));
-  }
+void add_remarks(std::vector<std::string> remarks, Machine& machine) {
+  std::ranges::move(remarks, std::back_inserter(machine.remarks));
 }
 
 void add_sysfs_remarks(const probe::Sysfs& sysfs, const std::set<std::string>& busy, Machine& machine) {
-  for (auto& remark : probe::pcie_remarks(machine, sysfs, busy)) machine.remarks.push_back(std::move(remark));
-  for (auto& remark : probe::port_remarks(machine, sysfs)) machine.remarks.push_back(std::move(remark));
+  add_remarks(probe::pcie_remarks(machine, sysfs, busy), machine);
+  add_remarks(probe::port_remarks(machine, sysfs), machine);
 }
 
 /// `what` was read, and what else is to be said of that.
@@ -173,7 +162,7 @@ Machine probe_this_machine() {
   Machine machine = without_drivers(sysfs);
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
   const probe::NvmlFindings nvml = ask_nvml(machine);
-  remark_gpus_without_driver(sysfs, nvml, machine);
+  if (nvml.source.read) add_remarks(probe::driver_remarks(machine, sysfs, nvml.gpus), machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
   machine.sources.push_back(live_sysfs(sysfs));
   machine.sources.push_back(nvml.source);

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "topology/probe/files.hpp"
+#include "topology/probe/pci_ids.hpp"
+
 namespace polyring::probe {
 namespace {
 
@@ -163,6 +166,24 @@ std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs
     if (!nic.pci.empty()) found.look(nic.name, nic.pci, true, false);
   }
   found.look_at_ports();
+  return remarks;
+}
+
+std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sysfs,
+                                        const std::set<std::string>& shown) {
+  std::vector<std::string> hidden;
+  for (const Gpu& gpu : machine.gpus) {
+    if (gpu.pci.empty() || shown.contains(gpu.pci)) continue;
+    const auto vendor = whole_number(sysfs.line(sysfs.pci_folder(gpu.pci) / "vendor"));
+    if (vendor == static_cast<long>(kNvidia)) hidden.push_back(fmt::format("{} ({})", gpu.name, gpu.pci));
+  }
+  Remarks remarks;
+  if (!hidden.empty())
+    add(remarks,
+        "{} {} there, but NVIDIA's driver does not show {}: not given to this container or job, or fallen "
+        "off the bus (see dmesg); paths and what is expected are of all {} GPUs",
+        fmt::join(hidden, ", "), hidden.size() == 1 ? "is" : "are", hidden.size() == 1 ? "it" : "them",
+        machine.gpus.size());
   return remarks;
 }
 

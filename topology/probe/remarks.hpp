@@ -16,6 +16,10 @@ namespace polyring::probe {
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
                                       const std::set<std::string>& busy);
 
+/// NVIDIA's GPUs that PCI shows, but not their driver, which shows those with these PCI addresses.
+std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sysfs,
+                                        const std::set<std::string>& shown);
+
 /// Ports of the machine's NICs that are down, polling or without a subnet manager; interfaces that are set up
 /// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed. An Ethernet
 /// interface that nobody has set up is no remark.

@@ -10,6 +10,7 @@
 //   functions
 // - FAKE_GRACE: 1 GPU on the C2C links of a Grace processor; refuses some calls
 // - FAKE_BRIDGED: 4 cards, of which a bridge of 4 NVLinks joins the first two
+// - FAKE_MIG: FAKE_SWITCH, with the last two in MIG mode and the others in order
 // - FAKE_LOST: 2 GPUs, one of which has fallen off the bus
 // - FAKE_CRASH: crashes when asked for a GPU's memory
 // - FAKE_HANG: never returns from its initialisation
@@ -20,6 +21,10 @@
 
 #include <cstdio>
 #include <cstring>
+
+#if defined(FAKE_MIG)
+#define FAKE_SWITCH
+#endif
 
 #if defined(FAKE_SWITCH)
 constexpr unsigned kGpus = 8;
@@ -159,6 +164,9 @@ int nvmlDeviceGetFieldValues([[maybe_unused]] nvmlDevice_t device, int count, nv
       // Every other link sleeps, and one is inactive.
       if (value.fieldId == 165) answer(value.scopeId % 2 == 0 ? 1 : 2);
       if (value.fieldId == 165 && device->index == 5 && value.scopeId == 7) answer(0);
+#if defined(FAKE_MIG)
+      if (value.fieldId == 165 && device->index == 7) answer(0);
+#endif
       if (value.fieldId == 166) answer(7);
     }
 #elif defined(FAKE_GRACE)
@@ -263,11 +271,26 @@ int nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned* corrected, unsigned
   return kOk;
 }
 
+#if !defined(FAKE_POWER)
+int nvmlDeviceGetMigMode([[maybe_unused]] nvmlDevice_t device, unsigned* current, unsigned* pending) {
+#if defined(FAKE_MIG)
+  *current = device->index >= 6 ? 1 : 0;
+  *pending = 0;
+  return kOk;
+#else
+  *current = *pending = 1;
+  return kNotSupported;
+#endif
+}
+#endif
+
 int nvmlDeviceGetP2PStatus([[maybe_unused]] nvmlDevice_t a, [[maybe_unused]] nvmlDevice_t b,
                            [[maybe_unused]] int capability, int* status) {
   *status = 0;
 #if defined(FAKE_MESH)
   if (capability == 2 && a->index + b->index == 3 && a->index * b->index == 0) *status = 4;
+#elif defined(FAKE_MIG)
+  if (capability == 2 && (a->index >= 6 || b->index >= 6)) *status = 5;
 #elif defined(FAKE_SWITCH)
   if (capability == 2) *status = 5;
 #endif

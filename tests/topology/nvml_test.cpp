@@ -134,6 +134,18 @@ TEST(Nvml, MissesNoBridgeOnCardsWithoutOne) {
   EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("inactive"))));
 }
 
+TEST(Nvml, SaysWhichGpusAreCutIntoSlices) {
+  Machine machine = machine_with(8);
+  EXPECT_TRUE(add_nvml(machine, fake("mig")).source.read);
+  EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu6, gpu7 are in MIG mode: jobs get slices")));
+  EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("fabricmanager"))));
+  EXPECT_THAT(machine.remarks, Not(Contains(StartsWith("gpu7: "))));
+  EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu5: 1 of its 18 NVLinks are inactive")));
+  Machine whole = machine_with(8);
+  EXPECT_TRUE(add_nvml(whole, fake("switch")).source.read);
+  EXPECT_THAT(whole.remarks, Not(Contains(HasSubstr("MIG"))));
+}
+
 TEST(Nvml, KnowsPowersProcessorsAndOldDrivers) {
   Machine machine = machine_with(2);
   const NvmlFindings findings = add_nvml(machine, fake("power"));

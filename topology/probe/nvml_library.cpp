@@ -215,6 +215,9 @@ void Nvml::read_health(Device device, NvmlGpu& gpu) {
     gpu.row_remap_pending = waiting != 0;
     gpu.row_remap_failed = failed != 0;
   }
+  unsigned mode = 0;
+  unsigned next = 0;
+  if (call("nvmlDeviceGetMigMode", device, &mode, &next) == kSuccess) gpu.mig = mode == 1;
 }
 
 void Nvml::read_gpu(Device device, NvmlGpu& gpu) {

@@ -98,6 +98,7 @@ class Merger {
       remark_health(report_.gpus[i], *ids_[i]);
     }
     remark_peers();
+    remark_slices();
     cite();
   }
 
@@ -223,6 +224,7 @@ class Merger {
   }
 
   void remark_links(const NvmlGpu& found, DeviceId id) {
+    if (found.mig) return;
     const auto [inactive, active] = inactive_and_active(found);
     int most = 0;
     for (std::size_t i = 0; i < count(); ++i) {
@@ -266,6 +268,8 @@ class Merger {
     for (std::size_t a = 0; a < count(); ++a) {
       for (std::size_t b = a + 1; b < count(); ++b) {
         if (!ids_[a] || !ids_[b] || !joined_by_nvlink(*ids_[a], *ids_[b])) continue;
+        // Slices reach no other GPU, whatever joins them.
+        if (report_.gpus[a].mig || report_.gpus[b].mig) continue;
         ++pairs;
         const unsigned char both = std::max(report_.gpus[a].peer_nvlink[b], report_.gpus[b].peer_nvlink[a]);
         if (both == 0 || both == kPeerUnknown) continue;
@@ -277,6 +281,18 @@ class Merger {
     remark("{} of {} pairs of GPUs that NVLink joins cannot reach each other over it ({} first): {}{}",
            apart.size(), pairs, apart[0], peer_fault(status),
            machine_.nvswitches > 0 ? "; see whether nvidia-fabricmanager runs" : "");
+  }
+
+  void remark_slices() {
+    std::vector<std::string> cut;
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (ids_[i] && report_.gpus[i].mig) cut.push_back(gpu(*ids_[i]).name);
+    }
+    if (cut.empty()) return;
+    remark(
+        "{} {} in MIG mode: jobs get slices, which reach no other GPU; links, paths and what is expected are "
+        "of whole GPUs, which nvidia-smi -mig 0 (as root) makes of them",
+        fmt::join(cut, ", "), cut.size() == 1 ? "is" : "are");
   }
 
   void cite() {

@@ -39,6 +39,7 @@ struct NvmlGpu {
   std::uint64_t clock_reasons = 0;        // bits of chapter «NvmlClocksEventReasons»
   bool clock_reasons_known = false;
   std::uint64_t uncorrected_errors = 0;  // ECC, since the driver was loaded
+  bool mig = false;                      // it is cut into slices (Multi-Instance GPU)
   bool ecc_change_pending = false;
   bool retired_pages_pending = false;
   bool row_remap_pending = false;

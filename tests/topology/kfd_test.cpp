@@ -94,6 +94,26 @@ TEST(Kfd, KnowsWhatDriversTakeForAnMi200sLink) {
   EXPECT_DOUBLE_EQ(gigabytes_between(120001, 50000), 50);   // a GPU that is not known
 }
 
+TEST(Kfd, CountsPartitionedGpusOnce) {
+  const SysfsTree tree;
+  fill(tree);
+  const std::string nodes = "class/kfd/kfd/topology/nodes/";
+  Machine whole = machine_with_gpus();
+  add_xgmi(Sysfs(tree.path()), whole);
+  EXPECT_TRUE(whole.remarks.empty());
+  // Each has a second partition, which is joined to the first of the next GPU as the first is.
+  for (int gpu = 0; gpu < 4; ++gpu)
+    tree.write(fmt::format("{}{}/properties", nodes, 6 + gpu),
+               fmt::format("simd_count 440\nlocation_id {}\ndomain 0", (0xc1 + gpu) << 8 | 1));
+  tree.write(nodes + "6/io_links/0/properties",
+             "type 11\nnode_from 6\nnode_to 3\nweight 15\nmax_bandwidth 100000");
+  Machine machine = machine_with_gpus();
+  EXPECT_THAT(add_xgmi(Sysfs(tree.path()), machine).detail, HasSubstr("4 GPUs, 4 xGMI links"));
+  ASSERT_EQ(machine.remarks.size(), 1u);
+  EXPECT_THAT(machine.remarks[0], HasSubstr("cuts the 4 GPUs into 8 partitions"));
+  EXPECT_DOUBLE_EQ(machine.links.at(0).bandwidth.gigabytes_per_second(), 100) << "the lesser counts";
+}
+
 TEST(Kfd, IsAbsentWithoutItsDriver) {
   const SysfsTree tree;
   Machine machine = machine_with_gpus();

@@ -39,11 +39,13 @@ unsigned long long value_of(const Properties& properties, const std::string& key
   return found == properties.end() ? 0 : found->second;
 }
 
-/// A location_id has the bus in its upper byte, then five bits of device and three of function.
+/// A location_id has the bus in its upper byte, then five bits of device. The function's three are the number
+/// of the partition where a GPU is cut into several, each with a node (kfd_topology_add_device()); GPUs are
+/// function 0.
 std::string address_of(const Properties& node) {
   const unsigned long long location = value_of(node, "location_id");
-  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", value_of(node, "domain"), location >> 8 & 0xff,
-                     location >> 3 & 0x1f, location & 0x7);
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", value_of(node, "domain"), location >> 8 & 0xff,
+                     location >> 3 & 0x1f);
 }
 
 /// `gfx90a` of 90010: two decimal digits each for the major version, the minor one and the stepping. Empty
@@ -85,7 +87,9 @@ class Nodes {
     }
   }
 
-  int gpus() const { return gpus_; }
+  std::size_t gpus() const { return gpus_.size(); }
+  /// Nodes of GPUs: more than GPUs where some are partitioned.
+  std::size_t partitions() const { return partitions_; }
   int unreadable() const { return unreadable_; }
 
   std::optional<DeviceId> at(unsigned long long node) const {
@@ -101,7 +105,8 @@ class Nodes {
 
  private:
   void add_gpu(long node, const std::string& pci, const Machine& machine) {
-    ++gpus_;
+    ++partitions_;
+    gpus_.insert(pci);
     const auto gpu = std::ranges::find(machine.gpus, pci, &Gpu::pci);
     if (gpu != machine.gpus.end())
       devices_[node] = {DeviceKind::gpu, static_cast<int>(gpu - machine.gpus.begin())};
@@ -119,7 +124,8 @@ class Nodes {
 
   std::map<long, DeviceId> devices_;
   std::map<long, std::string> architectures_;
-  int gpus_ = 0;
+  std::set<std::string> gpus_;  // PCI addresses
+  std::size_t partitions_ = 0;
   int unreadable_ = 0;
 };
 
@@ -172,6 +178,12 @@ ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
   std::string detail =
       fmt::format("kfd: {} GPU{}, {} xGMI link{}", nodes.gpus(), nodes.gpus() == 1 ? "" : "s",
                   links.bandwidths.size(), links.bandwidths.size() == 1 ? "" : "s");
+  if (nodes.partitions() > nodes.gpus())
+    machine.remarks.push_back(fmt::format(
+        "AMD's driver cuts the {} GPUs into {} partitions (DPX, QPX or CPX): jobs see those; links, paths "
+        "and what is expected are of whole GPUs, which amd-smi set --compute-partition SPX (as root) makes "
+        "of them",
+        nodes.gpus(), nodes.partitions()));
   if (nodes.unreadable() > 0)
     detail += fmt::format(
         "; {} of its nodes may not be read: allow this user or container their GPUs (group render)",

@@ -37,6 +37,13 @@ TEST(HwlocAndSysfs, CountNoVirtualFunctionsOfGpus) {
   EXPECT_EQ(machine.gpus[1].model, "Example AMD GPU");
 }
 
+TEST(HwlocAndSysfs, TakeVirtualFunctionsForNicsOfTheirOwn) {
+  std::string xml = fixture("two_sockets.v2.xml");
+  const std::size_t once = machine_of(xml, SysfsTree()).nics.size();
+  for (int i = 0; i < 2; ++i) replace(xml, "0207 [15b3:1017]", "0207 [15b3:1018]");
+  EXPECT_EQ(machine_of(xml, SysfsTree()).nics.size(), once + 1);
+}
+
 // As hwloc shows the HBM of Grace Hopper where it is told to keep it.
 TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
   std::string xml = fixture("two_sockets.v2.xml");

@@ -146,6 +146,17 @@ TEST(RecordedSysfs, SeesOnePortOnceThatTwoSocketsShare) {
   EXPECT_EQ(std::ranges::count(machine.links, nic(0), &Link::from), 2);
 }
 
+// A virtual machine that has a virtual function of each of an adapter's two ports.
+TEST(RecordedSysfs, TakesVirtualFunctionsForNicsOfTheirOwn) {
+  const SysfsTree tree;
+  for (const std::string slot : {"5", "6"}) {
+    const std::string place = "pci0000:00/0000:00:0" + slot + ".0";
+    tree.pci(place, {.device_class = "0x020700", .vendor = "0x15b3", .device = "0x101e"});
+    tree.openfabrics("mlx5_" + slot, place, "506b:4b03:0000:0001", "506b:4b03:0000:001" + slot);
+  }
+  EXPECT_EQ(probe_recorded_sysfs(tree.path()).nics.size(), 2u);
+}
+
 TEST(RecordedSysfs, ReadsACopyWithoutTheBussLinks) {
   const SysfsTree tree;
   fill(tree);

@@ -19,6 +19,10 @@ bool is_gpu(hwloc_obj_t pci) {
   return probe::is_gpu(pci->attr->pcidev.class_id, pci->attr->pcidev.vendor_id);
 }
 
+bool is_adapters_virtual_function(hwloc_obj_t pci) {
+  return probe::is_adapters_virtual_function(pci->attr->pcidev.vendor_id, pci->attr->pcidev.device_id);
+}
+
 /// The object's first OS device of this type; the object itself where it is one.
 hwloc_obj_t os_device(hwloc_obj_t object, hwloc_obj_osdev_type_e type) {
   if (object->type == HWLOC_OBJ_OS_DEVICE) return object->attr->osdev.type == type ? object : nullptr;
@@ -155,7 +159,8 @@ class Builder {
     const hwloc_obj_t network = os_device(object, HWLOC_OBJ_OSDEV_NETWORK);
     const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
     const std::string guid = openfabrics == nullptr ? "" : guid_text(info(openfabrics, "SysImageGUID"));
-    if (!guid.empty() && object->type == HWLOC_OBJ_PCI_DEVICE) {
+    // Virtual functions of an adapter's ports are all function 0 of a slot of their own.
+    if (!guid.empty() && object->type == HWLOC_OBJ_PCI_DEVICE && !is_adapters_virtual_function(object)) {
       const auto [port, is_new] = adapter_ports_.try_emplace({guid, object->attr->pcidev.func}, id);
       if (!is_new) return add_attachment(object, port->second);
     }

@@ -178,7 +178,8 @@ class Builder {
     const std::string name = openfabrics == openfabrics_.end() ? "" : openfabrics->second.front();
     const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
     const std::string guid = name.empty() ? "" : sysfs_.openfabrics_system_guid(name);
-    if (!guid.empty()) {
+    // Virtual functions of an adapter's ports are all function 0 of a slot of their own.
+    if (!guid.empty() && !is_adapters_virtual_function(device.vendor, device.device)) {
       const auto [port, is_new] = adapter_ports_.try_emplace({guid, device.address.back()}, id);
       if (!is_new) return add_attachment(device, port->second);
     }

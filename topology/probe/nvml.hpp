@@ -19,9 +19,10 @@ struct NvmlFindings {
 
 /// Asks the library in a child process, so that a driver that crashes or hangs costs no more than the limit,
 /// and merges what it says into the machine. Loading the driver for each call, as where no persistence daemon
-/// runs, takes a second or more for some GPUs; answering takes milliseconds.
+/// runs, takes one to three seconds for each GPU (NVIDIA, «Driver Persistence»); answering takes
+/// milliseconds.
 NvmlFindings add_nvml(Machine& machine, const std::string& library = "libnvidia-ml.so.1",
-                      Seconds limit = {5});
+                      Seconds limit = {30});
 
 /// Adds the report to the machine: models, memory, NVLink and C2C links in place of those that it has;
 /// remarks on links that are inactive, peers that cannot reach each other, throttled clocks and ECC errors.

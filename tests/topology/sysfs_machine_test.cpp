@@ -117,6 +117,25 @@ TEST(RecordedSysfs, CountsAzuresAcceleratedNetworkOnce) {
   EXPECT_DOUBLE_EQ(machine.nics[0].bandwidth().gigabytes_per_second(), 6.25);
 }
 
+// An adapter in switchdev mode: its functions' representors are interfaces of the same device.
+TEST(RecordedSysfs, CountsNoRepresentors) {
+  const SysfsTree tree;
+  const std::string place = "pci0000:00/0000:00:05.0";
+  tree.pci(place, {.device_class = "0x020000", .vendor = "0x15b3"});
+  const auto add = [&](const std::string& name, const std::string& port) {
+    tree.interface(name, place, "up", "100000");
+    tree.write("devices/" + place + "/net/" + name + "/phys_port_name", port);
+  };
+  add("eth0", "p0");
+  add("eth1", "pf0vf0");
+  add("eth2", "c1pf0sf88");
+  add("eth3", "pf0");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_EQ(machine.nics[0].name, "eth0");
+  EXPECT_DOUBLE_EQ(machine.nics[0].bandwidth().gigabytes_per_second(), 12.5);
+}
+
 TEST(RecordedSysfs, HasPortsWithTheirGuids) {
   const SysfsTree tree;
   fill(tree);

@@ -103,7 +103,7 @@ bool is_interface(hwloc_obj_t object) {
 std::vector<Port> ethernet_ports(hwloc_obj_t object, const Sysfs& sysfs) {
   std::vector<Port> ports;
   const auto add = [&](hwloc_obj_t device) {
-    if (!is_interface(device) || sysfs.stands_on_another(device->name)) return;
+    if (!is_interface(device) || sysfs.leaves_by_another(device->name)) return;
     const auto port = sysfs.ethernet_port(device->name, static_cast<int>(ports.size()) + 1);
     if (port) ports.push_back(*port);
   };
@@ -126,7 +126,7 @@ class Builder {
 
   void add(hwloc_obj_t object) {
     if (sysfs_ && sysfs_->is_virtual_function(pci_of(object))) return;
-    if (sysfs_ && is_interface(object) && sysfs_->stands_on_another(object->name)) return;
+    if (sysfs_ && is_interface(object) && sysfs_->leaves_by_another(object->name)) return;
     if (object->type == HWLOC_OBJ_PCI_DEVICE && is_gpu(object)) {
       add_gpu(object);
     } else if (is_nic(object)) {

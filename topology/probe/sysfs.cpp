@@ -74,6 +74,16 @@ bool hangs_on_usb(const fs::path& device) {
   });
 }
 
+/// Of a function behind the adapter's switch, whose own ports are `p0`: `pf0`, `pf0vf1`, `pf0sf1`, and the
+/// same behind `c1` where the function is another host's (devlink-port.rst of the Linux kernel).
+bool is_representor(std::string_view port_name) {
+  if (port_name.starts_with('c')) {
+    port_name.remove_prefix(1);
+    port_name.remove_prefix(std::min(port_name.find_first_not_of("0123456789"), port_name.size()));
+  }
+  return port_name.starts_with("pf");
+}
+
 int lanes_of(const std::string& text) {
   const double lanes = leading_number(text);
   // 255 lanes and the like are what virtual devices report for "unknown".
@@ -240,10 +250,11 @@ std::string Sysfs::openfabrics_system_guid(const std::string& device) const {
   return guid_text(line(fs::path("class/infiniband") / device / "sys_image_guid"));
 }
 
-bool Sysfs::stands_on_another(const std::string& interface) const {
-  return std::ranges::any_of(entries(fs::path("class/net") / interface), [](const fs::path& entry) {
-    return entry.filename().string().starts_with("lower_");
-  });
+bool Sysfs::leaves_by_another(const std::string& interface) const {
+  const fs::path folder = fs::path("class/net") / interface;
+  if (is_representor(line(folder / "phys_port_name"))) return true;
+  return std::ranges::any_of(
+      entries(folder), [](const fs::path& entry) { return entry.filename().string().starts_with("lower_"); });
 }
 
 std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int number) const {
@@ -265,7 +276,7 @@ std::vector<Interface> Sysfs::interfaces() const {
     const std::string name = folder.filename().string();
     const auto port = ethernet_port(name, 1);
     if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(resolved(folder / "device")) ||
-        stands_on_another(name))
+        leaves_by_another(name))
       continue;
     found.push_back({name, pci_of(folder), *port,
                      whole_number(line(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,

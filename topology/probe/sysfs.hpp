@@ -107,9 +107,10 @@ class Sysfs {
   /// The GUID that all functions of its adapter share, as guid_text() has it; empty when unknown.
   std::string openfabrics_system_guid(const std::string& device) const;
 
-  /// Whether another interface of this machine is the port that this one's traffic leaves by: Azure's eth0
-  /// (hv_netvsc), which stands on (`lower_*`) a virtual function that is here too.
-  bool stands_on_another(const std::string& interface) const;
+  /// Whether what the interface carries leaves by the port of another one of this machine: of Azure's eth0
+  /// (hv_netvsc), which stands on (`lower_*`) a virtual function that is here too, and of the representor of
+  /// a function in an adapter that switches (switchdev), `pf0vf1` or the like in phys_port_name.
+  bool leaves_by_another(const std::string& interface) const;
   /// The state of a network interface such as eth0 as port `number`; nothing when there is no such interface.
   std::optional<Port> ethernet_port(const std::string& interface, int number) const;
   std::vector<Interface> interfaces() const;

@@ -20,11 +20,13 @@ constexpr Bytes kDefaultChunk{1 << 20};
 /// Open MPI's TCP first asks the receiver, and large enough that a message's cost does not count.
 constexpr Bytes kMessage{16 << 10};
 
-/// Up to here one step to everybody beats two steps of less: all that it sends is copied once, and nobody
-/// waits until others have read it. See docs/performance.md.
-constexpr Bytes kOneShot{2 << 10};
-/// Up to here, between hosts, the same.
-constexpr Bytes kFewSteps{64 << 10};
+/// Up to here steps count and bytes do not: in a host one step to everybody beats two of less, since all that
+/// it sends is copied once and nobody waits until others have read it; between hosts log2 n steps of
+/// everything beat twice as many of less. See docs/performance.md.
+constexpr Bytes kTiny{2 << 10};
+/// Up to here messages count: between hosts 2·log2 n beat the 2(n − 1) of rings, and a host's ranks leave
+/// them to one of theirs.
+constexpr Bytes kSmall{16 << 10};
 
 // A baseline's algorithm is asked for as mpi:ring or gloo:ring, and all of them as mpi:all.
 constexpr std::string_view kMpiPrefix = "mpi:";
@@ -92,10 +94,17 @@ void RivalOptions::check_build() const {
 
 namespace {
 
+std::string pattern_between_hosts(Bytes payload) {
+  return payload <= kTiny ? "doubling" : payload <= kSmall ? "halving" : "ring";
+}
+
 /// For each dimension of a multi-ring: what fits the memory or the wires that it runs over.
 std::vector<std::string> default_patterns(const std::vector<int>& dims, const MpiWorld& world,
                                           const Transport& transport, Bytes payload) {
   const int per_host = world.ranks_per_node();
+  const std::string where_they_meet = world.nodes() > 1 && payload <= kSmall ? "star"
+                                      : dims.size() == 1 && payload <= kTiny ? "one-shot"
+                                                                             : "direct";
   std::vector<std::string> patterns;
   int stride = 1;
   for (const int dim : dims) {
@@ -104,9 +113,8 @@ std::vector<std::string> default_patterns(const std::vector<int>& dims, const Mp
     // Either all ranks meet the others of their host, or none does.
     const Rank first = in_host ? world.rank() / per_host * per_host : 0;
     const bool meets = in_host && dim > 1 && transport.meets(world.rank() == first ? first + 1 : first);
-    patterns.push_back(meets ? "direct" : in_host || payload > kFewSteps ? "ring" : "direct");
+    patterns.push_back(meets ? where_they_meet : in_host ? "ring" : pattern_between_hosts(payload));
   }
-  if (dims.size() == 1 && patterns.front() == "direct" && payload <= kOneShot) patterns = {"one-shot"};
   return patterns;
 }
 
@@ -162,7 +170,7 @@ Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const 
     if (plan.patterns.empty()) plan.patterns = default_patterns(plan.dims, world, *transport, payload);
   }
   // Nothing overlaps with a single meeting.
-  const bool one_meeting = algorithm == kTunedAlgorithm && transport != nullptr &&
+  const bool one_meeting = algorithm == kTunedAlgorithm && transport != nullptr && world.nodes() == 1 &&
                            plan.patterns.size() == 1 && plan.patterns.front() != "ring";
   if (!one_meeting && wishes.chunk.value == 0) plan.chunk = default_chunk(plan, world, payload);
   plan = with_wishes(std::move(plan), wishes);

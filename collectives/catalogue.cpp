@@ -25,8 +25,8 @@ constexpr std::array kAlgorithms{
     Algorithm{"parameter-server", "reduce to rank 0 and broadcast", false, false, parameter_server},
 };
 
-constexpr std::array<const Pattern& (*)(), 4> kPatterns{ring_pattern, halving_pattern, direct_pattern,
-                                                        one_shot_pattern};
+constexpr std::array<const Pattern& (*)(), 6> kPatterns{ring_pattern,     halving_pattern,  direct_pattern,
+                                                        one_shot_pattern, doubling_pattern, star_pattern};
 
 }  // namespace
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kFarthest = 4;
 
-/// One step to everybody moves (n − 1) payloads: far above this it cannot win.
-constexpr Bytes kLargestOneShot{256 << 10};
+/// Patterns that send everything in each step move up to (n − 1) payloads: far above this they cannot win.
+constexpr Bytes kLargestOfEverything{256 << 10};
 /// Less is not worth a lane of its own.
 constexpr std::uint64_t kSmallestLane = 16 << 10;
 constexpr std::uint64_t kSmallestChunk = 64 << 10;
@@ -64,8 +64,12 @@ std::vector<Plan> other_patterns(const Plan& plan, Bytes payload) {
   std::vector<Plan> plans;
   for (std::size_t dimension = 0; dimension < plan.dims.size(); ++dimension) {
     for (const std::string_view name : pattern_names()) {
-      const bool one_shot = name == "one-shot";
-      if (one_shot && (plan.dims.size() > 1 || payload > kLargestOneShot)) continue;
+      const bool last = dimension + 1 == plan.dims.size();
+      const bool everything = name == "one-shot" || name == "doubling" || name == "star";
+      if (everything && payload > kLargestOfEverything) continue;
+      // All ranks need the sum in the end, and only that of a few should go on from one dimension to the
+      // next.
+      if (name == "star" ? last : everything && !last) continue;
       // Between two, halving is the ring.
       if (name == "halving" && plan.dims[dimension] == 2) continue;
       if (plan.patterns[dimension] == name) continue;

@@ -147,13 +147,15 @@ class Emulate(unittest.TestCase):
         # What is right where on two hosts of two ranks need not be so on others.
         for hosts, per_node, dims in ((shape(3, "3,1,2"), 0, "6"), (shape(2, 3), 3, "3x2"), (shape(3, 1), 1, "3")):
             with self.subTest(hosts=hosts):
-                result = self.allreduce(hosts, "-b", "16K", "-e", "256K", "-f", "16", "-n", "3")
+                result = self.allreduce(hosts, "-b", "1K", "-e", "256K", "-f", "16", "-n", "3")
                 for row in result["rows"]:
                     self.assertEqual((row["ranks_per_node"], row["wrong"]), (per_node, 0))
                 rows = [row for row in result["rows"] if row["algorithm"] == "multi-ring"]
                 self.assertEqual({row["dims"] for row in rows}, {dims})
-                inside = {row["patterns"].partition("+")[0] for row in rows if "x" in dims}
-                self.assertEqual(inside, {"direct"} if "x" in dims else set())
+                between = ["doubling", "halving", "ring"]  # hosts, of 1, 16 and 256 KiB
+                inside = ["star+", "star+", "direct+"] if "x" in dims else 3 * [""]
+                patterns = [row["patterns"] for row in rows if not row["in_place"]]
+                self.assertEqual(patterns, [first + second for first, second in zip(inside, between)])
                 report = [PROGRAM, "report", self.folder / "out.json", "--out", self.folder / "report"]
                 subprocess.run(report, check=True, capture_output=True)
 

@@ -80,7 +80,7 @@ std::vector<int> levels_above(const std::vector<bool>& is_leaf, const std::vecto
       }
     }
     std::ranges::sort(next);
-    next.erase(std::ranges::unique(next).begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
     at_level = std::move(next);
   }
   return levels;

@@ -35,7 +35,7 @@ Numbered numbered(const std::string& name) {
 
 std::string ranges_text(std::vector<std::uint64_t> numbers, std::size_t digits) {
   std::ranges::sort(numbers);
-  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   std::vector<std::string> ranges;
   for (std::size_t begin = 0; begin < numbers.size();) {
     std::size_t last = begin;

@@ -58,6 +58,25 @@ void append_transfers(const Schedule& schedule, Stream stream, int stage, int st
   }
 }
 
+RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank) {
+  RankWork work;
+  std::vector<Transfer> sends;
+  std::vector<Transfer> receives;
+  const Lane& lane = schedule.lanes[index(stream.lane)];
+  for (int stage = 0; stage < stage_count(lane); ++stage) {
+    for (int step = 0; step < step_count(lane, stage); ++step) {
+      sends.clear();
+      receives.clear();
+      append_sends(schedule, stream, stage, step, rank, sends);
+      append_receives(schedule, stream, stage, step, rank, receives);
+      for (const Transfer& transfer : sends) work.sent += transfer.slice.count;
+      for (const Transfer& transfer : receives) work.received += transfer.slice.count;
+      work.steps += sends.empty() && receives.empty() ? 0 : 1;
+    }
+  }
+  return work;
+}
+
 }  // namespace
 
 Dimension::Dimension(const Pattern& pattern, int size, int stride, std::vector<int> order)
@@ -129,24 +148,16 @@ Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
 
 RankWork work_of(const Schedule& schedule, Rank rank) {
   RankWork work;
-  std::vector<Transfer> sends;
-  std::vector<Transfer> receives;
   for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
     const Lane& at = schedule.lanes[index(lane)];
-    for (int chunk = 0; chunk < at.chunks; ++chunk) {
-      int steps = 0;
-      for (int stage = 0; stage < stage_count(at); ++stage) {
-        for (int step = 0; step < step_count(at, stage); ++step) {
-          sends.clear();
-          receives.clear();
-          append_sends(schedule, {lane, chunk}, stage, step, rank, sends);
-          append_receives(schedule, {lane, chunk}, stage, step, rank, receives);
-          for (const Transfer& transfer : sends) work.sent += transfer.slice.count;
-          for (const Transfer& transfer : receives) work.received += transfer.slice.count;
-          steps += sends.empty() && receives.empty() ? 0 : 1;
-        }
-      }
-      work.steps = std::max(work.steps, steps);
+    // part() cuts chunks of equally many elements alike, and makes the first ones larger by an element.
+    const int larger = static_cast<int>(at.slice.count % at.chunks);
+    for (const auto& [chunk, times] : {std::pair(0, larger), std::pair(at.chunks - 1, at.chunks - larger)}) {
+      if (times == 0) continue;
+      const RankWork once = work_of_stream(schedule, {lane, chunk}, rank);
+      work.sent += times * once.sent;
+      work.received += times * once.received;
+      work.steps = std::max(work.steps, once.steps);
     }
   }
   return work;

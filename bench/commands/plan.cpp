@@ -117,7 +117,7 @@ ExitCode plan(const PlanCommandOptions& options) {
              schedule.lanes.front().chunks == 1 ? "" : "s");
   const std::string unknown = unknown_speed(cluster);
   if (unknown.empty()) {
-    print_times(price(schedule, cluster, router, size), simulate(schedule, cluster, router, size),
+    print_times(price(schedule, cluster, router, size), *considered.front().simulation,
                 allreduce_bound(cluster, payload), router, payload);
     if (options.explain)
       fmt::print("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));

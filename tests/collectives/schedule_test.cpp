@@ -76,6 +76,25 @@ TEST(MultiRing, SendsBetweenHostsOnlyWhatItsDimensionLeaves) {
   EXPECT_EQ(work.steps, 2 * (3 + 7 + 7));
 }
 
+TEST(RankWork, CountsEveryChunkAlsoWhereTheyAreUneven) {
+  const Schedule schedule = make_schedule({"multi-ring", {3, 4}, {}, 3, {400}}, 12, 1003, 4);
+  ASSERT_GT(schedule.lanes[0].chunks, 1);
+  ASSERT_NE(schedule.lanes[0].slice.count % schedule.lanes[0].chunks, 0);
+  std::vector<Transfer> sends;
+  for (int lane = 0; lane < 3; ++lane) {
+    const Lane& at = schedule.lanes[static_cast<std::size_t>(lane)];
+    for (int chunk = 0; chunk < at.chunks; ++chunk) {
+      for (int stage = 0; stage < stage_count(at); ++stage) {
+        for (int step = 0; step < step_count(at, stage); ++step)
+          append_sends(schedule, {lane, chunk}, stage, step, 5, sends);
+      }
+    }
+  }
+  Count sent = 0;
+  for (const Transfer& transfer : sends) sent += transfer.slice.count;
+  EXPECT_EQ(work_of(schedule, 5).sent, sent);
+}
+
 TEST(Halving, SendsTheLeastPossibleForAnyRankCount) {
   for (int ranks = 2; ranks <= 33; ++ranks) {
     const Count count = 10 * ranks;

@@ -99,7 +99,8 @@ void add_hydra(LaunchCommand& command, const Launcher& launcher, const Placement
         "{} takes a remote shell of one word, but '{}' are {}; write a script and name that with --rsh",
         launcher.name, fmt::join(shell, " "), shell.size());
   }
-  if (!shell.empty()) command.groups.push_back({"-launcher", "ssh", "-launcher-exec", shell.front()});
+  // As ssh it would be called with -x before the host.
+  if (!shell.empty()) command.groups.push_back({"-launcher", "rsh", "-launcher-exec", shell.front()});
 }
 
 void add_slurm(LaunchCommand& command, const Placement& placement, const std::string& file) {

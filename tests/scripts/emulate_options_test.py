@@ -44,7 +44,7 @@ class Options(unittest.TestCase):
             ({"rate": "200gbit"}, "'200gbit'"),
             ({"racks": "3"}, "divides the 4 hosts"), ({"racks": "0"}, "'0'"), ({"racks": "8"}, "'8'"),
             ({"uplink_rate": "100mbit"}, "no --racks"), ({"racks": "2", "uplink_rate": "slow"}, "--uplink-rate 'slow'"),
-            ({"mpi": "lam"}, "'lam'"), ({"cut_link": "1"}, "belong together"), ({"after": "1"}, "belong together"),
+            ({"mpi": "lam"}, "openmpi, mpich or none, not 'lam'"), ({"cut_link": "1"}, "belong together"), ({"after": "1"}, "belong together"),
             ({"cut_link": "4", "after": "1"}, "'4'"), ({"cut_link": "1", "after": "soon"}, "'soon'"),
             ({"nodes": "1", "cut_link": "0", "after": "1"}, "second host"),
         ):

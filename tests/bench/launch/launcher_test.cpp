@@ -110,7 +110,7 @@ TEST(Mpich, BindsBlocksOfCoresOnly) {
 TEST(Mpich, TakesARemoteShellOfOneWord) {
   LaunchOptions options;
   options.shell = RemoteShell::other({"enter"});
-  EXPECT_THAT(text_of(mpich(), two_hosts(), options), HasSubstr("-launcher ssh -launcher-exec enter"));
+  EXPECT_THAT(text_of(mpich(), two_hosts(), options), HasSubstr("-launcher rsh -launcher-exec enter"));
   options.shell = RemoteShell::other({"enter", "-x"});
   EXPECT_THAT(usage_sentence([&] { text_of(mpich(), two_hosts(), options); }), HasSubstr("write a script"));
 }

@@ -30,7 +30,11 @@ class Engine {
         streams_(workload, options.window),
         sharing_(workload.capacities),
         connections_(index(workload.connections)),
-        timers_(index(workload.connections)) {}
+        timers_(index(workload.connections)) {
+    options_.skip =
+        options.skip && std::any_of(workload.rounds.begin(), workload.rounds.end(),
+                                    [](const Round& round) { return round.repeats > kWorthwhile; });
+  }
 
   std::optional<EngineResult> run() {
     for (int actor = 0; actor < workload_.actors; ++actor) begin_streams(actor);
@@ -92,6 +96,7 @@ class Engine {
       now_ = std::max(now_, timers_.next());
       due_.push_back(timers_.pop());
     }
+    std::sort(due_.begin(), due_.end());  // the order of memory, which is what thousands of ranks wait for
     for (const int connection : due_) {
       if (connections_[index(connection)].moving == kNone) {
         open_.push_back(connection);

@@ -19,34 +19,39 @@ Sharing::Sharing(const std::vector<double>& capacities) : resources_(capacities.
 }
 
 void Sharing::add(Id flow, std::span<const Use> uses) {
-  if (index(flow) >= members_.size()) members_.resize(index(flow) + 1);
+  if (index(flow) >= members_.size()) {
+    members_.resize(index(flow) + 1);
+    ways_.resize(index(flow) + 1);
+  }
   Member& member = members_[index(flow)];
-  member.uses = uses;
+  Way& way = ways_[index(flow)];
+  way.uses = uses;
   member.rate = uses.empty() ? std::numeric_limits<double>::infinity() : 0;
+  member.limit = kNone;
   if (uses.empty()) unbound_.push_back(flow);
-  if (member.room < uses.size()) {
-    member.first_position = positions_.size();
-    member.room = uses.size();
+  if (way.room < uses.size()) {
+    way.first_position = positions_.size();
+    way.room = uses.size();
     positions_.resize(positions_.size() + uses.size());
   }
   for (int i = 0; i < static_cast<int>(uses.size()); ++i) {
     const Use& use = uses[index(i)];
     Resource& resource = resources_[index(use.resource)];
-    position(member, i) = static_cast<int>(resource.crossings.size());
+    position(flow, i) = static_cast<int>(resource.crossings.size());
     resource.crossings.push_back({flow, i, use.weight});
     mark(use.resource);
   }
 }
 
 void Sharing::remove(Id flow) {
-  const Member& member = members_[index(flow)];
-  for (int i = 0; i < static_cast<int>(member.uses.size()); ++i) {
-    const int used = member.uses[index(i)].resource;
+  const std::span<const Use> uses = ways_[index(flow)].uses;
+  for (int i = 0; i < static_cast<int>(uses.size()); ++i) {
+    const int used = uses[index(i)].resource;
     Resource& resource = resources_[index(used)];
     const Crossing last = resource.crossings.back();
-    const int at = position(member, i);
+    const int at = position(flow, i);
     resource.crossings[index(at)] = last;
-    position(members_[index(last.flow)], last.use) = at;
+    position(last.flow, last.use) = at;
     resource.crossings.pop_back();
     mark(used);
   }
@@ -70,14 +75,15 @@ const std::vector<Sharing::Id>& Sharing::share() {
   return changed_;
 }
 
-/// The flows that share a resource with one that came or went are filled anew, between the others with the
-/// rates that they have. Where that leaves one of the others wronged, or a wrong done to one of these, the
-/// others concerned are filled anew as well: rates are max-min fair when, and only when, each flow has a full
-/// resource on which nobody has more.
+/// The flows that have come, and those that were held back where one came or went, are filled anew, between
+/// the others with the rates that they have. Where that leaves one of the others wronged, or a wrong done to
+/// one of these, the others concerned are filled anew as well: rates are max-min fair when, and only when,
+/// each flow has a full resource on which nobody has more.
 void Sharing::refill(int dirty) {
   touch(dirty);
   do {
     reach_dirty();
+    if (reached_.empty()) break;
     open();
     fill();
   } while (reach_wronged());
@@ -100,16 +106,19 @@ void Sharing::reach(Id flow) {
   if (member.reached) return;
   member.reached = true;
   reached_.push_back(flow);
-  for (const Use& use : member.uses) touch(use.resource);
+  for (const Use& use : ways_[index(flow)].uses) touch(use.resource);
 }
 
-/// A flow that has come has no rate until it is reached.
 void Sharing::reach_dirty() {
   for (; examined_ < touched_.size(); ++examined_) {
-    Resource& resource = resources_[index(touched_[examined_])];
+    const int at = touched_[examined_];
+    Resource& resource = resources_[index(at)];
     if (!resource.dirty) continue;
     resource.dirty = false;
-    for (const Crossing crossing : resource.crossings) reach(crossing.flow);
+    for (const Crossing crossing : resource.crossings) {
+      const int limit = members_[index(crossing.flow)].limit;
+      if (limit == at || limit == kNone) reach(crossing.flow);
+    }
   }
 }
 
@@ -135,20 +144,32 @@ void Sharing::open() {
   }
 }
 
-/// One level after another, the fullest resources first.
+/// One level after another, the fullest resources first. What others leave of a resource never brings its
+/// level down, so that one is looked at again only when it comes first.
 void Sharing::fill() {
-  for (double filled = 0;;) {
-    double level = std::numeric_limits<double>::infinity();
-    for (const int i : touched_) {
-      const Resource& resource = resources_[index(i)];
-      if (resource.rising > 0) level = std::min(level, resource.left / resource.weight);
+  levels_.clear();
+  for (const int i : touched_) {
+    const Resource& resource = resources_[index(i)];
+    if (resource.rising > 0) levels_.push_back({resource.left / resource.weight, i});
+  }
+  const auto later = [](const Level& a, const Level& b) { return a.level > b.level; };
+  std::make_heap(levels_.begin(), levels_.end(), later);
+  double filled = 0;
+  while (!levels_.empty()) {
+    std::pop_heap(levels_.begin(), levels_.end(), later);
+    Level& first = levels_.back();
+    const Resource& resource = resources_[index(first.resource)];
+    const double level = resource.left / resource.weight;
+    if (resource.rising > 0 && level > first.level) {
+      first.level = level;
+      std::push_heap(levels_.begin(), levels_.end(), later);
+      continue;
     }
-    if (level == std::numeric_limits<double>::infinity()) return;
-    level = filled = std::max(level, filled);  // levels never fall, but for rounding
-    for (const int i : touched_) {
-      const Resource& resource = resources_[index(i)];
-      if (resource.rising > 0 && resource.left / resource.weight <= level * kSameLevel) fix(i, level);
-    }
+    const int full = first.resource;
+    levels_.pop_back();
+    if (resource.rising == 0) continue;
+    if (level > filled * kSameLevel) filled = level;
+    fix(full, filled);
   }
 }
 
@@ -160,7 +181,7 @@ void Sharing::fix(int full, double level) {
     member.fixed = true;
     member.limit = full;
     member.rate = level;
-    for (const Use& use : member.uses) {
+    for (const Use& use : ways_[index(crossing.flow)].uses) {
       Resource& resource = resources_[index(use.resource)];
       resource.left -= use.weight * level;
       resource.weight -= use.weight;

@@ -28,34 +28,44 @@ class Sharing {
   double rate(Id flow) const { return members_[static_cast<std::size_t>(flow)].rate; }
 
  private:
+  static constexpr int kNone = -1;
   struct Crossing {
     Id flow;
     int use;  // index among the flow's uses
     double weight;
   };
   struct Resource {
-    double capacity = 0;
     std::vector<Crossing> crossings;
-    bool dirty = false;
-    bool touched = false;
+    double capacity = 0;
     // While filling:
     double left = 0;     // of the capacity
     double weight = 0;   // of the flows whose rates still rise
-    int rising = 0;      // their number
     double highest = 0;  // rate
+    int rising = 0;      // the number of flows whose rates still rise
+    bool dirty = false;
+    bool touched = false;
   };
+  /// What filling looks at again and again, apart from the rest, so that little memory is walked through.
   struct Member {
-    std::span<const Use> uses;
     double rate = 0;
-    std::size_t first_position = 0;  // in positions_
-    std::size_t room = 0;            // there
-    int limit = -1;                  // the resource that was full at this rate
-    bool reached = false;            // its rate is being computed
+    int limit = kNone;     // the resource that was full at this rate; none of one that has just come
+    bool reached = false;  // its rate is being computed
     bool fixed = false;
   };
+  struct Way {
+    std::span<const Use> uses;
+    std::size_t first_position = 0;  // in positions_
+    std::size_t room = 0;            // there
+  };
 
-  int& position(const Member& member, int use) {
-    return positions_[member.first_position + static_cast<std::size_t>(use)];
+  /// Where the flows of a resource that still rise would fill it.
+  struct Level {
+    double level;
+    int resource;
+  };
+
+  int& position(Id flow, int use) {
+    return positions_[ways_[static_cast<std::size_t>(flow)].first_position + static_cast<std::size_t>(use)];
   }
   void mark(int resource);
   void refill(int dirty);
@@ -69,8 +79,9 @@ class Sharing {
   bool fair(const Member& member, const Resource& resource) const;
 
   std::vector<Resource> resources_;
-  std::vector<Member> members_;
-  std::vector<int> positions_;  // of each flow's uses among the crossings of the resource
+  std::vector<Member> members_;  // by flow
+  std::vector<Way> ways_;        //
+  std::vector<int> positions_;   // of each flow's uses among the crossings of the resource
   std::vector<int> dirty_;
   std::vector<Id> changed_;
   std::vector<Id> unbound_;  // new flows without resources
@@ -78,6 +89,7 @@ class Sharing {
   std::vector<Id> reached_;
   std::vector<int> touched_;  // resources that reached flows cross
   std::size_t examined_ = 0;  // of these, whether they are dirty
+  std::vector<Level> levels_;
 };
 
 }  // namespace polyring

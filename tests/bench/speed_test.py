@@ -38,6 +38,11 @@ class Speed(ProgramTest):
             60, "scale", "--machine", "summit", "--gpus", "27648", "--algorithm", "multi-ring", "--compute-ms", "100"
         )
 
+    def test_scale_to_27648_gpus_that_are_all_different(self):
+        for algorithm in ("tree", "nccl"):
+            words = ("--gpus", "27648", "--algorithm", algorithm, "--compute-ms", "100")
+            self.within(60, "scale", "--machine", "summit", *words)
+
     def test_in_network_reduction_on_27648_gpus(self):
         words = ("--gpus", "27648", "--algorithm", "in-network", "--compute-ms", "100")
         self.within(30, "scale", "--machine", "summit", *words)

@@ -67,10 +67,10 @@ TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
 
 TEST(HwlocAndSysfs, CountAzuresAcceleratedNetworkOnce) {
   const SysfsTree tree;
-  tree.interface("eth0", "LNXSYSTM:00/VMBUS:00/eth0", "up", "50000");
+  tree.interface("eth9", "LNXSYSTM:00/VMBUS:00/eth9", "up", "50000");
   std::string xml = fixture("two_sockets.v2.xml");
   replace(xml, "  </object>\n  <distances2",
-          "    <object type=\"OSDev\" gp_index=\"200\" name=\"eth0\" osdev_type=\"2\"/>\n  </object>\n  "
+          "    <object type=\"OSDev\" gp_index=\"200\" name=\"eth9\" osdev_type=\"2\"/>\n  </object>\n  "
           "<distances2");
   const auto names = [&] {
     std::vector<std::string> found;
@@ -78,11 +78,11 @@ TEST(HwlocAndSysfs, CountAzuresAcceleratedNetworkOnce) {
     return found;
   };
   const std::vector<std::string> both = names();
-  EXPECT_THAT(both, Contains("eth0"));
-  tree.link("devices/LNXSYSTM:00/VMBUS:00/eth0/net/eth0/lower_ib0", "class/net/ib0");
+  EXPECT_THAT(both, Contains("eth9"));
+  tree.link("devices/LNXSYSTM:00/VMBUS:00/eth9/net/eth9/lower_ib0", "class/net/ib0");
   const std::vector<std::string> without = names();
   EXPECT_EQ(without.size() + 1, both.size());
-  EXPECT_THAT(without, Not(Contains("eth0")));
+  EXPECT_THAT(without, Not(Contains("eth9")));
 }
 
 }  // namespace

@@ -83,6 +83,9 @@ TEST(Compare, NamesPackagesAndMemory) {
   other.packages.push_back(usual.packages[0]);
   other.packages.back().name = "package2";
   EXPECT_THAT(said(usual, other), ElementsAre("node07 has 3 CPU sockets, not 2"));
+  other = usual;
+  other.packages[1].numa_nodes = {1, 2};
+  EXPECT_THAT(said(usual, other), ElementsAre("node07's package1 has other NUMA nodes"));
 }
 
 TEST(Compare, TellsAMissingModuleFromAFewPages) {
@@ -102,6 +105,8 @@ TEST(Compare, NamesMissingGpus) {
   for (int i = 0; i < 4; ++i) usual.gpus[static_cast<std::size_t>(i)].pci = fmt::format("000{}:01:00.0", i);
   const Machine first_three = with_gpus(usual, 3);
   EXPECT_THAT(said(usual, first_three), ElementsAre("node07 has 3 GPUs, not 4: gpu3 is missing"));
+  const Machine none = without_gpus(usual);
+  EXPECT_THAT(said(usual, none), ElementsAre("node07 has 0 GPUs, not 4"));
 
   // The GPU at address 1 is gone, and those behind it have moved up.
   Machine second_gone = usual;
@@ -154,6 +159,40 @@ TEST(Compare, NamesLostNvlinks) {
   EXPECT_THAT(said(usual, other), ElementsAre("node07 has no NVLink at all"));
   EXPECT_THAT(said(other, usual),
               ElementsAre("node07 has NVLink between gpu0 and gpu1 (75.0 GB/s), where others have none"));
+}
+
+TEST(Compare, NamesNvlinksOfSeveralPairsOnce) {
+  const Machine usual = preset("minsky", 1).host(0);
+  Machine none = usual;
+  std::erase_if(none.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_THAT(said(usual, none), ElementsAre("node07 has no NVLink at all"));
+}
+
+TEST(Compare, AddsUpLinksOfOnePairWhereverTheyAreSaidToBegin) {
+  constexpr DeviceId kGpu0{DeviceKind::gpu, 0};
+  constexpr DeviceId kGpu1{DeviceKind::gpu, 1};
+  Machine usual = small_machine();
+  for (Gpu& gpu : usual.gpus) gpu.model = "B200";
+  Machine other = usual;
+  usual.links.push_back({kGpu0, kGpu1, LinkKind::nvlink, gigabytes_per_second(100), {}});
+  for (const auto& [from, to] : {std::pair(kGpu0, kGpu1), std::pair(kGpu1, kGpu0)})
+    other.links.push_back({from, to, LinkKind::nvlink, gigabytes_per_second(50), {}});
+  EXPECT_THAT(said(usual, other), IsEmpty());
+  other.links.pop_back();
+  EXPECT_THAT(said(usual, other),
+              ElementsAre("node07 has one NVLink less between gpu0 and gpu1 (50.0 GB/s, not 100 GB/s)"));
+}
+
+TEST(Compare, NamesThePortOfANicWithSeveral) {
+  Machine usual = small_machine();
+  usual.nics[0].ports.push_back({2, true, gigabytes_per_second(12)});
+  Machine other = usual;
+  other.nics[0].ports[1].up = false;
+  EXPECT_THAT(said(usual, other), ElementsAre("node07's mlx5_0 port 2 is down"));
+  other = usual;
+  other.nics[0].numa = 1;
+  EXPECT_THAT(said(usual, other), ElementsAre("node07's mlx5_0 is near NUMA node 1, not 0"));
+  EXPECT_NE(normal_form(usual), normal_form(other));
 }
 
 TEST(Compare, NamesNicsThatAreDownSlowOrGone) {

@@ -148,6 +148,23 @@ TEST(Faults, NameAMissingOrAnotherMpi) {
               HasSubstr("b has no MPI: 'mpirun --version' says sh: mpirun: not found"));
 }
 
+TEST(Faults, NameAProbeThatFails) {
+  HostAnswer answer = good("b");
+  answer.machine.reset();
+  answer.no_machine = "hwloc cannot read this machine's topology";
+  EXPECT_EQ(only_fault({good("a"), answer}, ExitCode::not_available),
+            "polyring probe fails on b: hwloc cannot read this machine's topology; run it there");
+}
+
+TEST(Faults, WantNoMpiWhereTheLauncherNeedNotBeThere) {
+  HostAnswer answer = good("a");
+  answer.mpi.clear();
+  const Questions of_slurm{"/opt/polyring", "", RemoteShell::srun(), {10}};
+  EXPECT_THAT(
+      find_faults(std::vector{answer}, of_slurm, {kPolyring, {"srun", LauncherKind::slurm, "Slurm 23", 23}}),
+      IsEmpty());
+}
+
 TEST(Faults, NameHostsThatAreNotAlike) {
   HostAnswer fewer = good("b");
   fewer.machine->gpus.pop_back();

@@ -129,6 +129,13 @@ TEST(CoresOfRanks, FollowTheLinksWhereNumaNodesAreUnknown) {
   EXPECT_THAT(cores_of_ranks(machine, 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
 }
 
+TEST(CoresOfRanks, AreOfTheFirstOfPackagesThatAreEquallyNear) {
+  Machine machine = small_machine();
+  for (Gpu& gpu : machine.gpus) gpu.numa = -1;
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::package, 1}, LinkKind::pcie, {}, {}});
+  EXPECT_THAT(cores_of_ranks(machine, 1), ElementsAre(CoreRange{0, 0, 3, 0}));
+}
+
 TEST(CoresOfRanks, FillPackagesEvenlyWithoutGpus) {
   EXPECT_THAT(cores_of_ranks(bare(2, 4), 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
   EXPECT_THAT(cores_of_ranks(bare(2, 2), 3),

@@ -1,7 +1,9 @@
 #include "collectives/rings/host_rings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -70,19 +72,25 @@ class Paths {
   std::vector<Path> paths_;
 };
 
-/// The bandwidths of links between GPUs, widest first; that alone which is unknown, if any is.
-std::vector<double> link_widths(const Paths& paths) {
+/// What a lane may have of the links between GPUs, widest first; 0 alone where a link's bandwidth is unknown.
+std::vector<double> lane_widths(const Paths& paths) {
   std::set<double, std::greater<>> widths;
+  constexpr double kUnit = 1e6;  // B/s, to which widths are taken for multiples of each other
+  std::int64_t common = 0;
   for (int from = 0; from < paths.ranks(); ++from) {
     for (int to = 0; to < paths.ranks(); ++to) {
-      if (const Link* link = paths.direct(from, to)) widths.insert(link->bandwidth.value);
+      const Link* link = paths.direct(from, to);
+      if (link == nullptr) continue;
+      if (!link->bandwidth.known()) return {0};
+      for (const int part : {1, 2, 3}) widths.insert(link->bandwidth.value / part);
+      common = std::gcd(common, std::llround(link->bandwidth.value / kUnit));
     }
   }
-  if (widths.contains(0)) return {0};
+  if (common > 0) widths.insert(static_cast<double>(common) * kUnit);
   return {widths.begin(), widths.end()};
 }
 
-/// How many lanes as wide as `lane` each link carries; one if it is not known.
+/// How many lanes as wide as `lane` each link carries, as far as they count; one if it is not known.
 PairMatrix lanes_of_links(const Paths& paths, double lane) {
   PairMatrix lanes(paths.ranks());
   for (int from = 0; from < paths.ranks(); ++from) {
@@ -90,7 +98,8 @@ PairMatrix lanes_of_links(const Paths& paths, double lane) {
       const Link* link = paths.direct(from, to);
       if (link == nullptr) continue;
       constexpr double kRounding = 1e-6;
-      lanes.at(from, to) = lane > 0 ? static_cast<int>(link->bandwidth.value / lane + kRounding) : 1;
+      const double carried = lane > 0 ? link->bandwidth.value / lane + kRounding : 1;
+      lanes.at(from, to) = static_cast<int>(std::min<double>(carried, kMostLanes));
     }
   }
   return lanes;
@@ -98,18 +107,16 @@ PairMatrix lanes_of_links(const Paths& paths, double lane) {
 
 /// No orders where no ring is of NVLinks alone.
 HostRings nvlink_rings(const Paths& paths) {
-  HostRings best;
-  best.way = RingWay::nvlink;
-  double most = 0;
-  for (const double lane : link_widths(paths)) {
-    RingSet found = pack_rings(lanes_of_links(paths, lane), kMostLanes, kMostSteps);
-    const double total = static_cast<double>(found.rings.size()) * (lane > 0 ? lane : 1);
-    best.proved = best.proved && found.proved;
-    // The wider lanes come first, and are fewer.
-    if (total <= most * (1 + 1e-9)) continue;
-    most = total;
-    best.lane = {lane};
-    best.orders = std::move(found.rings);
+  HostRings best{RingWay::nvlink, {}};
+  double most = 0;  // bandwidth of all rings
+  // The wider lanes come first, and are fewer.
+  for (const double lane : lane_widths(paths)) {
+    const double width = lane > 0 ? lane : 1;
+    const int least = static_cast<int>(std::min<double>(most * (1 + 1e-9) / width, kMostLanes)) + 1;
+    std::vector<Order> found = pack_rings(lanes_of_links(paths, lane), least, kMostLanes, kMostSteps);
+    if (found.empty()) continue;
+    most = static_cast<double>(found.size()) * width;
+    best.orders = std::move(found);
   }
   return best;
 }
@@ -134,7 +141,7 @@ HostRings mixed_rings(const Paths& paths) {
   Order ring = rank_order(paths.ranks());
   const Order cheapest = cheapest_ring(cost);
   if (cost_of_ring(cost, cheapest) < cost_of_ring(cost, ring)) ring = cheapest;
-  return {RingWay::mixed, {ring, Order(ring.rbegin(), ring.rend())}, {}, true};
+  return {RingWay::mixed, {ring, Order(ring.rbegin(), ring.rend())}};
 }
 
 /// Turns lanes' rings so that no NIC has more than so many of them, in or out of a host.
@@ -222,7 +229,7 @@ HostRings host_rings(const Machine& machine) {
   const int ranks = machine.ranks();
   if (ranks < 2 || ranks > kMostRingVertices) return {};
   const Paths paths(machine);
-  if (paths.all_switched()) return {RingWay::switched, {rank_order(ranks)}, {}, true};
+  if (paths.all_switched()) return {RingWay::switched, {rank_order(ranks)}};
   HostRings rings = nvlink_rings(paths);
   return rings.orders.empty() ? mixed_rings(paths) : rings;
 }

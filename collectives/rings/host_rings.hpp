@@ -19,18 +19,18 @@ struct HostRings {
   /// By lane all ranks of the host in the order of its ring. Empty for a host of one rank, or of more than
   /// are searched (16).
   std::vector<std::vector<int>> orders;
-  Bandwidth lane;      // of nvlink: what each lane may have of a link, in each direction; 0 when unknown
-  bool proved = true;  // of nvlink: no rings have more bandwidth together
 
   /// Whether all rings are those of the ranks' own order, one way round or the other.
   bool follow_ranks() const;
 };
 
-/// Of NVLink rings as many as the links have bandwidth for together, of equals the fewest; each direction of
-/// a link is used on its own, so a ring and its reverse go side by side. Exact up to 8 GPUs but for graphs
-/// that take millions of steps, see `proved`. Where there are none, the one that crosses the fewest buses
-/// between sockets, then the fewest links, and its reverse: the ranks' own order where none is better. The
-/// same for the same machine, always.
+/// Of NVLink rings, at most 16, those that have the most bandwidth together, of equals the fewest; each
+/// direction of a link is used on its own, so a ring and its reverse go side by side. A lane is as wide as
+/// some link, half or a third of it, or the largest part that all links are multiples of: so four GPUs that
+/// are all joined alike have 6 rings of half a link, which fill all links, where 2 whole ones leave a third
+/// idle. Of each width as many rings as there can be, but for graphs that take millions of steps. Where there
+/// are none, the one that crosses the fewest buses between sockets, then the fewest links, and its reverse:
+/// the ranks' own order where none is better. The same for the same machine, always.
 HostRings host_rings(const Machine& machine);
 
 /// The rings' orders for lanes that go on to other hosts: a lane enters a host at the first rank of its order

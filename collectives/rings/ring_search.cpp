@@ -31,8 +31,7 @@ class Packer {
   }
 
   bool run() { return begin(false); }
-  bool gave_up() const { return steps_left_ < 0; }
-  std::vector<Cycle> rings() const { return rings_; }
+  const std::vector<Cycle>& rings() const { return rings_; }
 
  private:
   /// `tight`: the next ring may not come before the last in the dictionary.
@@ -62,7 +61,7 @@ class Packer {
       missing_ ^= only(next);
       way_.pop_back();
       take(at, next, -1);
-      if (found || gave_up()) return found;
+      if (found || steps_left_ < 0) return found;
     }
     return false;
   }
@@ -137,19 +136,14 @@ int most_by_degree(const PairMatrix& capacity) {
 
 }  // namespace
 
-RingSet pack_rings(const PairMatrix& capacity, int most, std::int64_t most_steps) {
-  assert(capacity.vertices() <= kMostRingVertices);
-  RingSet result;
-  if (capacity.vertices() < 2) return result;
-  for (int wanted = std::min(most, most_by_degree(capacity)); wanted > 0; --wanted) {
+std::vector<Cycle> pack_rings(const PairMatrix& capacity, int least, int most, std::int64_t most_steps) {
+  assert(least > 0 && capacity.vertices() <= kMostRingVertices);
+  if (capacity.vertices() < 2) return {};
+  for (int wanted = std::min(most, most_by_degree(capacity)); wanted >= least; --wanted) {
     Packer packer(capacity, wanted, most_steps);
-    if (packer.run()) {
-      result.rings = packer.rings();
-      return result;
-    }
-    result.proved = result.proved && !packer.gave_up();
+    if (packer.run()) return packer.rings();
   }
-  return result;
+  return {};
 }
 
 Cycle cheapest_ring(const PairMatrix& cost) {

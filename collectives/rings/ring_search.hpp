@@ -34,16 +34,11 @@ using Cycle = std::vector<int>;
 /// No search is asked for more vertices.
 inline constexpr int kMostRingVertices = 16;
 
-struct RingSet {
-  std::vector<Cycle> rings;  // in the dictionary's order; one that comes twice takes two units
-  bool proved = true;        // no larger set exists, but for `most`
-};
-
-/// A largest set of cycles, at most `most` of them, that together use no arc more often than `capacity` says;
-/// of several the first in the dictionary's order. Each size is looked for in at most `most_steps` steps:
-/// where they do not suffice a smaller set comes of it, and `proved` is false. The same on every machine. No
-/// set for fewer than two vertices.
-RingSet pack_rings(const PairMatrix& capacity, int most, std::int64_t most_steps);
+/// A largest set of cycles, `least` to `most` of them, that together use no arc more often than `capacity`
+/// says: in the dictionary's order, and one that comes twice takes two units. Of several sets the first in
+/// that order. Each size is looked for in at most `most_steps` steps: where they do not suffice a smaller set
+/// comes of it. The same on every machine. Empty where there is no such set, and for fewer than two vertices.
+std::vector<Cycle> pack_rings(const PairMatrix& capacity, int least, int most, std::int64_t most_steps);
 
 /// The cycle whose arcs' costs have the least sum, of several the first in the dictionary's order. Held and
 /// Karp, "A dynamic programming approach to sequencing problems", J. SIAM 10(1), 1962: 2^n·n² steps.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "topology/path.hpp"
@@ -33,6 +34,30 @@ std::map<std::pair<int, bool>, int> lanes_on_links(const Machine& machine, const
   return lanes;
 }
 
+/// What all rings carry together where each lane has as much: as much as the fullest link leaves it.
+double bandwidth_of(const Machine& machine, const HostRings& rings) {
+  double lane = std::numeric_limits<double>::infinity();
+  for (const auto& [direction, number] : lanes_on_links(machine, rings))
+    lane = std::min(lane, machine.links[static_cast<std::size_t>(direction.first)].bandwidth.value / number);
+  return lane * static_cast<double>(rings.orders.size());
+}
+
+/// GPUs that are joined each to each by NVLinks of this bandwidth, GB/s, and to one package.
+Machine joined(int gpus, double bandwidth) {
+  Machine machine;
+  machine.name = "joined";
+  machine.packages.resize(1);
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    machine.gpus.push_back({});
+    const auto join = [&](DeviceId to, LinkKind kind, double width) {
+      machine.links.push_back({{DeviceKind::gpu, gpu}, to, kind, gigabytes_per_second(width), {}});
+    };
+    for (int other = 0; other < gpu; ++other) join({DeviceKind::gpu, other}, LinkKind::nvlink, bandwidth);
+    join({DeviceKind::package, 0}, LinkKind::pcie, 32);
+  }
+  return machine;
+}
+
 int lanes_on_bus(const Machine& machine, const HostRings& rings) {
   int lanes = 0;
   for (const auto& [direction, number] : lanes_on_links(machine, rings)) {
@@ -51,8 +76,6 @@ TEST(HostRings, OfACubeMeshFillEveryNvlink) {
     const HostRings rings = host_rings(machine);
     EXPECT_EQ(rings.way, RingWay::nvlink) << name;
     EXPECT_EQ(rings.orders.size(), lanes) << name;
-    EXPECT_EQ(rings.lane.value, width) << name;
-    EXPECT_TRUE(rings.proved) << name;
     EXPECT_FALSE(rings.follow_ranks()) << name;
     const auto used = lanes_on_links(machine, rings);
     for (int link = 0; link < static_cast<int>(machine.links.size()); ++link) {
@@ -144,7 +167,7 @@ TEST(HostRings, OfPartsOfAMeshFallBackWhereNoRingIsLeft) {
   const Machine five = with_gpus(whole, 5);
   EXPECT_EQ(host_rings(five).way, RingWay::mixed);
   EXPECT_EQ(host_rings(with_gpus(whole, 4)).way, RingWay::nvlink);
-  EXPECT_EQ(host_rings(with_gpus(whole, 4)).orders.size(), 2u);
+  EXPECT_EQ(host_rings(with_gpus(whole, 4)).orders.size(), 6u) << "of half a link";
   EXPECT_EQ(host_rings(with_gpus(whole, 2)).orders.size(), 1u);
   EXPECT_TRUE(host_rings(with_gpus(whole, 1)).orders.empty());
 }
@@ -160,10 +183,30 @@ TEST(HostRings, AreTheWidestOnesAndThenTheFewest) {
     return link.from.kind == DeviceKind::gpu && link.to.kind == DeviceKind::gpu;
   });
   between_gpus->bandwidth = gigabytes_per_second(30);
-  EXPECT_EQ(host_rings(machine).lane.value, 30e9) << "as wide as the narrowest";
+  EXPECT_EQ(host_rings(machine).orders.size(), 2u);
+  EXPECT_EQ(bandwidth_of(machine, host_rings(machine)), 60e9) << "as wide as the narrowest";
   between_gpus->bandwidth = {};
   EXPECT_EQ(host_rings(machine).orders.size(), 2u) << "of unknown width";
-  EXPECT_FALSE(host_rings(machine).lane.known());
+}
+
+TEST(HostRings, OfPartsOfALinkFillWhatWholeOnesCannot) {
+  // Four GPUs have six directed rings, of which two fit side by side; every link is in two each way. HGX A100
+  // with four GPUs: 4 NVLinks of 25 GB/s between any two.
+  Machine four = joined(4, 100);
+  EXPECT_EQ(host_rings(four).orders.size(), 6u);
+  EXPECT_DOUBLE_EQ(bandwidth_of(four, host_rings(four)), 300e9) << "all that a GPU's links carry";
+  const Machine five = joined(5, 100);
+  EXPECT_EQ(host_rings(five).orders.size(), 4u) << "of whole links";
+  EXPECT_DOUBLE_EQ(bandwidth_of(five, host_rings(five)), 400e9);
+  const Machine six = joined(6, 100);
+  EXPECT_EQ(host_rings(six).orders.size(), 10u);
+  EXPECT_DOUBLE_EQ(bandwidth_of(six, host_rings(six)), 500e9);
+  // One of 4 NVLinks between two GPUs is lost: 8 lanes as wide as a third of the whole links. 11 of one
+  // NVLink each, all that these GPUs have left, do not come out even: two of the rings would come 1.5 times.
+  const auto lost = std::ranges::find(four.links, LinkKind::nvlink, &Link::kind);
+  lost->bandwidth = gigabytes_per_second(75);
+  EXPECT_EQ(host_rings(four).orders.size(), 8u);
+  EXPECT_NEAR(bandwidth_of(four, host_rings(four)), 800e9 / 3, 1);
 }
 
 TEST(HostPartSize, IsOfNvlinkIslandsOrSockets) {

@@ -24,27 +24,11 @@ constexpr int kManyRanks = 256;
 constexpr std::array<std::string_view, 2> kAlike{"multi-ring", "halving-doubling"};
 constexpr const char* kAlone = "one rank has nobody to reduce with";
 
-/// The first NIC of unknown speed by which hosts would be joined.
-std::string unknown_port(const Cluster& cluster) {
-  for (const HostGroup& group : cluster.groups) {
-    for (const int index : usable_nics(group.machine)) {
-      const Nic& nic = group.machine.nics[static_cast<std::size_t>(index)];
-      if (!nic.bandwidth().known()) return fmt::format("{}: the speed of {}", group.machine.name, nic.name);
-    }
-  }
-  return {};
-}
-
-/// `unknown`: what would have to be known, where there is no bound.
-ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& bound,
-                        const std::string& unknown) {
+ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& bound) {
   const int ranks = cluster.ranks();
   ExpectedBound row{std::move(where), cluster.host_count(), ranks, {}, bound.cut};
   row.busbw = bus_bandwidth(kExpectedPayload, ranks, bound.time);
-  if (bound.time.value > 0) return row;
-  row.limit = ranks < 2         ? kAlone
-              : unknown.empty() ? "nothing that is known limits it"
-                                : "unknown: " + unknown;
+  if (bound.time.value == 0) row.limit = ranks < 2 ? kAlone : "unknown: " + bound.cut;
   return row;
 }
 
@@ -52,10 +36,21 @@ ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& 
 ExpectedBound many_hosts(const Machine& machine) {
   const Cluster two = cluster_of(machine, 2);
   const Bound bound = network_bound(two, kExpectedPayload);
-  ExpectedBound row = bound_row("between many hosts", two, bound, unknown_port(two));
+  ExpectedBound row = bound_row("between many hosts", two, bound);
   row.hosts = row.ranks = 0;
   row.busbw = bound.bandwidth;
   return row;
+}
+
+/// Why no allreduce can be done here at all; empty when one can.
+std::string unconnected(const Cluster& cluster) {
+  if (cluster.ranks() < 2) return kAlone;
+  if (cluster.host_count() < 2) return {};
+  for (const HostGroup& group : cluster.groups) {
+    std::string why = why_alone(group.machine);
+    if (!why.empty()) return why;
+  }
+  return {};
 }
 
 ExpectedAlgorithm simulated(std::string_view algorithm, const Cluster& cluster, const Router& router,
@@ -141,14 +136,12 @@ Expectation expected_bounds(const Cluster& cluster) {
   Expectation result;
   for (const HostGroup& group : cluster.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
-    result.bounds.push_back(bound_row("inside " + group.machine.name, alone,
-                                      allreduce_bound(alone, kExpectedPayload), unknown_speed(alone)));
+    result.bounds.push_back(
+        bound_row("inside " + group.machine.name, alone, allreduce_bound(alone, kExpectedPayload)));
   }
   if (cluster.host_count() > 1) {
-    result.bounds.push_back(
-        bound_row("between hosts", cluster, network_bound(cluster, kExpectedPayload), unknown_port(cluster)));
-    result.bounds.push_back(
-        bound_row("together", cluster, allreduce_bound(cluster, kExpectedPayload), unknown_speed(cluster)));
+    result.bounds.push_back(bound_row("between hosts", cluster, network_bound(cluster, kExpectedPayload)));
+    result.bounds.push_back(bound_row("together", cluster, allreduce_bound(cluster, kExpectedPayload)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
     result.bounds.push_back(many_hosts(cluster.host(0)));
   }
@@ -157,9 +150,11 @@ Expectation expected_bounds(const Cluster& cluster) {
 
 Expectation expected(const Cluster& cluster) {
   Expectation result = expected_bounds(cluster);
-  result.not_simulated = cluster.ranks() < 2 ? kAlone : unknown_speed(cluster);
+  result.not_simulated = unconnected(cluster);
   if (!result.not_simulated.empty()) return result;
   const Router router(cluster);
+  result.not_simulated = router.unknown_speed();
+  if (!result.not_simulated.empty()) return result;
   const Bound bound = allreduce_bound(cluster, kExpectedPayload);
   std::vector<std::string_view> slow;
   for (const Algorithm& algorithm : algorithms()) {

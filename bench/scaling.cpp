@@ -178,7 +178,8 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
 
 void refuse_unknown_links(const ScalingCase& scaling) {
   const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
-  const std::string unknown = unknown_speed(with_ranks(scaling.machine, most));
+  const Cluster cluster = with_ranks(scaling.machine, most);
+  const std::string unknown = Router(cluster).unknown_speed();
   if (!unknown.empty()) {
     usage_error("{}, so nothing can be predicted; use --machine, or fill it in in the JSON of polyring probe",
                 unknown);

@@ -12,6 +12,7 @@
 #include "topology/link_names.hpp"
 #include "topology/min_cut.hpp"
 #include "topology/rank_groups.hpp"
+#include "topology/route.hpp"
 
 namespace polyring {
 namespace {
@@ -22,7 +23,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 struct Part {
   std::string limit;  // what joins it to the rest, in words
   int number = 1;
-  double bandwidth = kInfinite;  // infinite when unknown
+  double bandwidth = kInfinite;  // infinite when unknown; `limit` then says what of
 };
 
 /// A way to part all ranks.
@@ -30,8 +31,19 @@ using Cut = std::vector<Part>;
 
 double or_infinite(Bandwidth bandwidth) { return bandwidth.known() ? bandwidth.value : kInfinite; }
 
+double bandwidth_of(const MinCut& cut) { return cut.unknown ? kInfinite : cut.bandwidth.value; }
+
+/// "minsky: the speed of X-bus package0 - package1".
+std::string unknown_text(const Machine& machine, const MinCut& cut) {
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  return fmt::format("{}: the speed of {}", machine.name,
+                     cut.nics.empty() ? link_name(machine, machine.links[index(cut.links.front())])
+                                      : machine.nics[index(cut.nics.front())].name);
+}
+
 /// "gpu0 reaches the others only over …".
 std::string reach_text(const Machine& machine, const RankGroup& group, const MinCut& cut, bool named) {
+  if (cut.unknown) return unknown_text(machine, cut);
   const bool one = group.ranks.size() == 1;
   const char* verb = one || machine.gpus.empty() ? "reaches" : "reach";
   return fmt::format("{} {} the others only over {}", group.name, verb,
@@ -40,6 +52,9 @@ std::string reach_text(const Machine& machine, const RankGroup& group, const Min
 
 /// "4 GPUs of a host share 2 x EDR InfiniBand".
 std::string host_text(const Cluster& cluster, const Machine& machine, const MinCut& cut) {
+  if (cut.unknown) return unknown_text(machine, cut);
+  const std::string alone = why_alone(machine);
+  if (!alone.empty()) return alone;
   const std::string over = names_of(machine, cut.links, cut.nics, true);
   const std::string host = cluster.groups.size() == 1 ? "a host" : machine.name;
   if (machine.gpus.empty()) return fmt::format("{} has {}", host, over);
@@ -75,8 +90,7 @@ Cut cut_by(const Cluster& cluster, Grouping grouping) {
       RankGroup group = groups[i];
       if (each) group.name = "each " + ranks_text(machine, 1).substr(2);
       if (cluster.groups.size() > 1) group.name += " of " + machine.name;
-      parts.push_back(
-          {reach_text(machine, group, cuts[i], !each), hosts.count, or_infinite(cuts[i].bandwidth)});
+      parts.push_back({reach_text(machine, group, cuts[i], !each), hosts.count, bandwidth_of(cuts[i])});
     }
   }
   return parts;
@@ -89,7 +103,7 @@ Cut cut_into_hosts(const Cluster& cluster) {
     const Machine& machine = hosts.machine;
     const MinCut cut =
         min_cut(machine, std::vector<bool>(static_cast<std::size_t>(machine.ranks()), true), true);
-    parts.push_back({host_text(cluster, machine, cut), hosts.count, or_infinite(cut.bandwidth)});
+    parts.push_back({host_text(cluster, machine, cut), hosts.count, bandwidth_of(cut)});
   }
   return parts;
 }
@@ -124,7 +138,8 @@ Bound bound_of(const Cut& parts, double payload) {
   }
   if (number < 2) return {};
   const Part& least = *std::ranges::min_element(parts, {}, &Part::bandwidth);
-  if (std::isinf(least.bandwidth)) return {};
+  if (std::isinf(least.bandwidth)) return {{}, {}, least.limit};
+  if (least.bandwidth == 0) return {{kInfinite}, {}, least.limit};
   // Every element crosses between m parts at least 2(m − 1) times in all, and leaves each part at least once.
   const double all = 2 * (number - 1) * payload / total;
   const double one = payload / least.bandwidth;
@@ -135,12 +150,12 @@ Bound bound_of(const Cut& parts, double payload) {
   return {{all}, average, std::move(text)};
 }
 
-/// The first of those that limit most.
+/// The first of those that limit most, also where none does.
 Bound worst_of(const std::vector<Cut>& cuts, Bytes payload) {
   Bound worst;
   for (const Cut& cut : cuts) {
     Bound bound = bound_of(cut, static_cast<double>(payload.value));
-    if (bound.time.value > worst.time.value * (1 + 1e-9)) worst = std::move(bound);
+    if (worst.cut.empty() || bound.time.value > worst.time.value * (1 + 1e-9)) worst = std::move(bound);
   }
   return worst;
 }

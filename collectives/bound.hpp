@@ -12,9 +12,11 @@ namespace polyring {
 
 /// What limits: a cut that parts the ranks, and what joins a part to the rest in each direction.
 struct Bound {
-  Seconds time;         // 0 when no cut has a known bandwidth
+  Seconds time;  // 0 when no cut has a known bandwidth, infinite when nothing joins a host to the others
   Bandwidth bandwidth;  // of the part that has least, or of all parts on average, whichever limits
-  std::string cut;      // in words: "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"
+  /// In words: "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"; of no time what would have to be
+  /// known, "minsky: the speed of mlx5_0", and of an infinite one what is missing. Empty for a single part.
+  std::string cut;
 };
 
 /// The largest over all cuts of the ranks into m parts, of which part i is joined to the rest by B(i):

@@ -265,22 +265,4 @@ std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& c
   return plans;
 }
 
-std::string unknown_speed(const Cluster& cluster) {
-  for (const HostGroup& group : cluster.groups) {
-    const Machine& host = group.machine;
-    for (const Link& link : host.links) {
-      if (!link.bandwidth.known()) {
-        return fmt::format("{}: the speed of the {} link from {} to {} is unknown", host.name,
-                           to_text(link.kind), host.device_name(link.from), host.device_name(link.to));
-      }
-    }
-    for (const Nic& nic : host.nics) {
-      if (cluster.host_count() > 1 && nic.up() && !nic.bandwidth().known()) {
-        return fmt::format("{}: the speed of {} is unknown", host.name, nic.name);
-      }
-    }
-  }
-  return {};
-}
-
 }  // namespace polyring

@@ -58,8 +58,4 @@ struct PricedPlan {
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, int element_size, const PlanWishes& wishes = {});
 
-/// The first link or NIC that is in the way of a price, in words: one of unknown speed; empty when all are
-/// known.
-std::string unknown_speed(const Cluster& cluster);
-
 }  // namespace polyring

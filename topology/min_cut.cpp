@@ -48,7 +48,7 @@ class Network {
   }
 
   /// Sends all that there is room for, by shortest ways first (Edmonds and Karp, 1972). False when that is
-  /// without end.
+  /// without end, see last_way().
   bool fill(int source, int sink) {
     while (find_way(source, sink)) {
       double room = kInfinite;
@@ -61,6 +61,13 @@ class Network {
       }
     }
     return true;
+  }
+
+  /// The arcs of the last way that was found, numbered as they were added; from the sink backwards.
+  std::vector<int> last_way(int source, int sink) const {
+    std::vector<int> added;
+    for (int node = sink; node != source; node = tail(way_in(node))) added.push_back(way_in(node) / 2);
+    return added;
   }
 
   /// After fill(): whether more could flow to this node from the source.
@@ -76,7 +83,7 @@ class Network {
 
   Arc& arc(int index) { return arcs_[static_cast<std::size_t>(index)]; }
   int way_in(int node) const { return way_in_[static_cast<std::size_t>(node)]; }
-  int tail(int index) { return arc(index ^ 1).to; }
+  int tail(int index) const { return arcs_[static_cast<std::size_t>(index ^ 1)].to; }
 
   /// Whether there is one, with room.
   bool find_way(int source, int sink) {
@@ -143,9 +150,17 @@ MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool sev
   for (const int nic : nics) {
     network.add(numbers.of({DeviceKind::nic, nic}), numbers.sink(), room_of(ports_of(nic)), 0);
   }
-  if (!network.fill(numbers.source(), numbers.sink())) return {};
-
   MinCut cut;
+  if (!network.fill(numbers.source(), numbers.sink())) {
+    cut.unknown = true;
+    const auto after_links = static_cast<int>(ways.size());
+    const int after_ranks = after_links + machine.ranks();
+    for (const int arc : network.last_way(numbers.source(), numbers.sink())) {
+      if (arc < after_links) cut.links.push_back(ways[static_cast<std::size_t>(arc)].link);
+      if (arc >= after_ranks) cut.nics.push_back(nics[static_cast<std::size_t>(arc - after_ranks)]);
+    }
+    return cut;
+  }
   for (const Way& way : ways) {
     const bool from = network.reached(numbers.of(way.from));
     const bool to = network.reached(numbers.of(way.to));

@@ -10,8 +10,8 @@ namespace polyring {
 /// What must be cut to part some ranks of a host from all others, with every other device on either side, so
 /// that the bandwidth is least.
 struct MinCut {
-  Bandwidth
-      bandwidth;  // per direction, all that is cut together; 0 when there is nothing of known speed to cut
+  Bandwidth bandwidth;     // per direction, all that is cut together; 0 when nothing joins the two
+  bool unknown = false;    // a way from one to the other is of unknown speed: links and nics are that way's
   std::vector<int> links;  // indices into Machine::links
   std::vector<int> nics;   // whose ports are cut
 };

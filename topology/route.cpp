@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "topology/error.hpp"
+#include "topology/link_names.hpp"
 #include "topology/rank_nics.hpp"
 
 namespace polyring {
@@ -22,17 +23,14 @@ int resources_of(const Machine& machine) {
   return 2 * static_cast<int>(machine.links.size() + machine.nics.size());
 }
 
-/// The resources of the links of a path, those of unknown bandwidth left out.
-std::vector<ResourceId> known_links(const Machine& machine, const Path& path) {
-  std::vector<ResourceId> resources;
-  for (const Hop hop : path.hops) {
-    if (machine.links[index(hop.link)].bandwidth.known())
-      resources.push_back(link_resource(hop.link, hop.forward));
-  }
-  return resources;
-}
-
 }  // namespace
+
+std::string why_alone(const Machine& machine) {
+  if (!usable_nics(machine).empty()) return {};
+  if (std::ranges::all_of(machine.nics, [](const Nic& nic) { return nic.ports.empty(); }))
+    return fmt::format("of {} no network port is known", machine.name);
+  return fmt::format("{} has no network port that is up", machine.name);
+}
 
 Router::Router(const Cluster& cluster) : cluster_(cluster) {
   int host = 0;
@@ -51,6 +49,20 @@ Router::Router(const Cluster& cluster) : cluster_(cluster) {
   if (cluster.fabric.hosts_per_leaf > 0) resource_count_ += 2 * (host / cluster.fabric.hosts_per_leaf + 1);
 }
 
+/// The resources of the links of a path, those of unknown bandwidth left out.
+std::vector<ResourceId> Router::known_links(const Machine& machine, const Path& path, HostRoutes& host) {
+  std::vector<ResourceId> resources;
+  for (const Hop hop : path.hops) {
+    const Link& link = machine.links[index(hop.link)];
+    if (link.bandwidth.known()) {
+      resources.push_back(link_resource(hop.link, hop.forward));
+    } else if (host.unknown.empty()) {
+      host.unknown = link_name(machine, link);
+    }
+  }
+  return resources;
+}
+
 Router::HostRoutes Router::routes_of(int group) const {
   const Machine& machine = cluster_.groups[index(group)].machine;
   HostRoutes host;
@@ -60,7 +72,7 @@ Router::HostRoutes Router::routes_of(int group) const {
   for (int from = 0; from < machine.ranks(); ++from) {
     for (int to = 0; to < machine.ranks(); ++to) {
       const Path path = path_between(machine, machine.rank_device(from), machine.rank_device(to));
-      host.between.push_back({known_links(machine, path), path.latency});
+      host.between.push_back({known_links(machine, path, host), path.latency});
     }
   }
   if (cluster_.host_count() > 1) add_nics(machine, host);
@@ -68,24 +80,24 @@ Router::HostRoutes Router::routes_of(int group) const {
 }
 
 void Router::add_nics(const Machine& machine, HostRoutes& host) const {
+  const std::string alone = why_alone(machine);
+  if (!alone.empty()) usage_error("{}, so it cannot be one of several hosts; use one host", alone);
   const std::vector<int> nics = rank_nics(machine);
-  if (nics.empty()) {
-    usage_error("{} has no network port that is up, so it cannot be one of several hosts; use one host",
-                machine.name);
-  }
   for (int rank = 0; rank < host.ranks; ++rank) {
     const int nic = nics[index(rank)];
     const DeviceId device = machine.rank_device(rank);
     const DeviceId id{DeviceKind::nic, nic};
     const Path out = path_between(machine, device, id);
     const Path in = path_between(machine, id, device);
-    DevicePath leave{known_links(machine, out), out.latency};
+    DevicePath leave{known_links(machine, out, host), out.latency};
     DevicePath enter{{}, in.latency};
     if (machine.nics[index(nic)].bandwidth().known()) {
       leave.resources.push_back(nic_resource(machine, nic, true));
       enter.resources.push_back(nic_resource(machine, nic, false));
+    } else if (host.unknown.empty()) {
+      host.unknown = machine.nics[index(nic)].name;
     }
-    for (const ResourceId resource : known_links(machine, in)) enter.resources.push_back(resource);
+    for (const ResourceId resource : known_links(machine, in, host)) enter.resources.push_back(resource);
     host.leave.push_back(std::move(leave));
     host.enter.push_back(std::move(enter));
   }
@@ -166,6 +178,15 @@ Bandwidth Router::bandwidth(ResourceId resource) const {
   const std::size_t half = index(at.resource / 2);
   return half < machine.links.size() ? machine.links[half].bandwidth
                                      : machine.nics[half - machine.links.size()].bandwidth();
+}
+
+std::string Router::unknown_speed() const {
+  for (const HostRoutes& host : hosts_) {
+    if (host.unknown.empty()) continue;
+    return fmt::format("{}: the speed of {} is unknown", cluster_.groups[index(host.group)].machine.name,
+                       host.unknown);
+  }
+  return {};
 }
 
 std::string Router::name(ResourceId resource) const {

@@ -9,6 +9,9 @@
 
 namespace polyring {
 
+/// Why this cannot be one of several hosts: "node3 has no network port that is up"; empty when it can.
+std::string why_alone(const Machine& machine);
+
 /// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's uplink.
 using ResourceId = int;
 
@@ -22,6 +25,9 @@ class Router {
   int resource_count() const { return resource_count_; }
   /// Bytes per second of a resource. Links of unknown bandwidth constrain nothing: they are never in a route.
   Bandwidth bandwidth(ResourceId resource) const;
+  /// The first link or NIC of unknown speed that some route crosses: "minsky: the speed of mlx5_0 is
+  /// unknown"; empty when all are known.
+  std::string unknown_speed() const;
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
 
@@ -53,6 +59,7 @@ class Router {
     std::vector<DevicePath> between;  // [from * ranks + to]
     std::vector<DevicePath> leave;    // by rank: to its NIC and out
     std::vector<DevicePath> enter;
+    std::string unknown{};  // "mlx5_0": the first link or NIC on a path that has no speed
   };
 
   /// Whose resource it is: the host, its group, and the index among the host's resources.
@@ -64,6 +71,7 @@ class Router {
 
   static Seconds append(const DevicePath& path, ResourceId first, std::vector<ResourceId>& route);
   HostRoutes routes_of(int group) const;
+  static std::vector<ResourceId> known_links(const Machine& machine, const Path& path, HostRoutes& host);
   void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;
   ResourceId first_resource(int host, int group) const;

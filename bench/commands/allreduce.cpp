@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 
@@ -148,7 +149,8 @@ class AllreduceRun {
     row.source = source_;
     if (world_.rank() == 0) {
       const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
-      if (bound.time.value > 0) row.bound_us = bound.time.value * 1e6;
+      // It is infinite where the probe sees no port of a host.
+      if (bound.time.value > 0 && std::isfinite(bound.time.value)) row.bound_us = bound.time.value * 1e6;
       if (memory_bound && *memory_bound > row.bound_us.value_or(0)) {
         row.bound_us = memory_bound;
         bound_was_measured_ = true;

@@ -115,7 +115,7 @@ ExitCode plan(const PlanCommandOptions& options) {
              to_text(Bytes{static_cast<std::uint64_t>(work.received * size)}), work.steps,
              schedule.lanes.size(), schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
              schedule.lanes.front().chunks == 1 ? "" : "s");
-  const std::string unknown = unknown_speed(cluster);
+  const std::string unknown = router.unknown_speed();
   if (unknown.empty()) {
     print_times(price(schedule, cluster, router, size), *considered.front().simulation,
                 allreduce_bound(cluster, payload), router, payload);

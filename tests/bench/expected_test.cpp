@@ -125,18 +125,48 @@ TEST(Expected, SaysWhatIsUnknown) {
   for (Link& link : cluster.groups.front().machine.links) link.bandwidth = {};
   const Expectation result = expected(cluster);
   EXPECT_FALSE(bound(result, "inside minsky").busbw.known());
-  EXPECT_THAT(bound(result, "inside minsky").limit,
-              HasSubstr("unknown: minsky: the speed of the nvlink link"));
+  EXPECT_EQ(bound(result, "inside minsky").limit, "unknown: minsky: the speed of NVLink gpu2 - package1");
   EXPECT_DOUBLE_EQ(bound(result, "between many hosts").busbw.gigabytes_per_second(), 24.2)
       << "the ports' speed is known";
   EXPECT_TRUE(result.algorithms.empty());
-  EXPECT_THAT(to_text(result), HasSubstr("not simulated: minsky: the speed of the nvlink link"));
+  EXPECT_THAT(to_text(result),
+              HasSubstr("not simulated: minsky: the speed of NVLink gpu0 - gpu1 is unknown"));
   const Json json = Json::parse(to_json(result));
   EXPECT_TRUE(json.at("bounds").at(0).at("busbw_GBps").is_null());
   EXPECT_EQ(json.at("not_simulated"), result.not_simulated);
   cluster.groups.front().machine.nics[1].ports[0].bandwidth = {};
   EXPECT_EQ(bound(expected_bounds(cluster), "between many hosts").limit,
             "unknown: minsky: the speed of mlx5_1");
+}
+
+TEST(Expected, NeedsNoSpeedOfWhatIsNotUsed) {
+  // Nothing says how fast the bus between sockets is, and NVSwitches spare it.
+  Cluster cluster = preset("dgx-h100", 1);
+  for (Link& link : cluster.groups.front().machine.links) {
+    if (link.kind == LinkKind::socket_bus) link.bandwidth = {};
+  }
+  const Expectation result = expected(cluster);
+  EXPECT_EQ(result.not_simulated, "");
+  EXPECT_NEAR(algorithm(result, "multi-ring").busbw.gigabytes_per_second(), 450, 5);
+}
+
+TEST(Expected, NamesTheHostWithoutAPort) {
+  Cluster cluster = preset("minsky", 3);
+  cluster.groups.push_back(cluster.groups.front());
+  Machine& other = cluster.groups.back().machine;
+  other.name = "node3";
+  for (Nic& nic : other.nics) nic.ports.front().up = false;
+  const Expectation result = expected(cluster);
+  for (const char* where : {"between hosts", "together"}) {
+    EXPECT_FALSE(bound(result, where).busbw.known()) << where;
+    EXPECT_EQ(bound(result, where).limit, "node3 has no network port that is up") << where;
+  }
+  EXPECT_TRUE(bound(result, "inside node3").busbw.known());
+  EXPECT_EQ(result.not_simulated, "node3 has no network port that is up");
+  EXPECT_TRUE(Json::parse(to_json(result)).at("bounds").at(2).at("busbw_GBps").is_null());
+  cluster.groups.front().count = 8;
+  cluster.fabric.hosts_per_leaf = 4;
+  EXPECT_EQ(bound(expected(cluster), "between hosts").limit, "node3 has no network port that is up");
 }
 
 TEST(Expected, OfOneRankIsNothing) {
@@ -167,8 +197,16 @@ TEST(ExpectedOfRealMachines, IsUnknownWhereTheFileHasNoSpeeds) {
   POLYRING_NEEDS_TOPOLOGIES();
   const Expectation result = expected_bounds(real_machine("mpibind-coral-ea-hwloc1.xml"));
   for (const ExpectedBound& row : result.bounds) EXPECT_FALSE(row.busbw.known()) << row.where;
-  EXPECT_THAT(result.bounds.at(0).limit, HasSubstr("unknown: rzmanta33: the speed of the "));
+  EXPECT_THAT(result.bounds.at(0).limit, HasSubstr("unknown: rzmanta33: the speed of PCIe gpu"));
   EXPECT_EQ(result.bounds.at(1).limit, "unknown: rzmanta33: the speed of mlx5_0");
+}
+
+TEST(ExpectedOfRealMachines, RingsOfTheXe8640FillItsNvlinks) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  // Six rings of half of each pair's 150 GB/s; two whole ones reach 300.
+  const Expectation result = expected(real_machine("flux-core-ipa20.xml"));
+  EXPECT_NEAR(algorithm(result, "multi-ring").busbw.gigabytes_per_second(), 450, 5);
+  EXPECT_THAT(algorithm(result, "multi-ring").plan, HasSubstr("6 lanes"));
 }
 
 TEST(ExpectedOfRealMachines, OfTheXe8640IsItsNvlinksAndOnePort) {

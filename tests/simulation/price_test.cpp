@@ -235,15 +235,6 @@ TEST(Rails, CarryTheSameInPlansBetweenHosts) {
   }
 }
 
-TEST(UnknownSpeed, IsNamed) {
-  Cluster cluster = preset("minsky", 2);
-  EXPECT_EQ(unknown_speed(cluster), "");
-  cluster.groups.front().machine.nics.front().ports.front().bandwidth = {};
-  EXPECT_EQ(unknown_speed(cluster), "minsky: the speed of mlx5_0 is unknown");
-  cluster.groups.front().machine.links.back().bandwidth = {};
-  EXPECT_THAT(unknown_speed(cluster), ::testing::HasSubstr("minsky: the speed of the "));
-}
-
 TEST(Price, NamesTheBottleneck) {
   const Cluster cluster = uniform(4, 2);
   const Router router(cluster);

@@ -120,7 +120,23 @@ TEST(MinCut, OfUnknownLinksIsUnknown) {
   machine.links.back().bandwidth = {};  // the socket bus: the GPUs' own links remain
   EXPECT_DOUBLE_EQ(min_cut(machine, {true, false}, false).bandwidth.value, 16e9);
   for (Link& link : machine.links) link.bandwidth = {};
-  EXPECT_FALSE(min_cut(machine, {true, false}, false).bandwidth.known());
+  const MinCut inside = min_cut(machine, {true, false}, false);
+  EXPECT_TRUE(inside.unknown);
+  EXPECT_EQ(inside.links, (std::vector{1, 3, 0})) << "the way, backwards: gpu1, the bus, gpu0";
+  EXPECT_TRUE(inside.nics.empty());
+  machine.nics.front().ports.front().bandwidth = {};
+  const MinCut host = min_cut(machine, {true, true}, true);
+  EXPECT_TRUE(host.unknown);
+  EXPECT_EQ(host.nics, std::vector{0});
+}
+
+TEST(MinCut, TellsNothingThatJoinsFromWhatIsUnknown) {
+  Machine machine = small_machine();
+  machine.nics.front().ports.front().up = false;
+  const MinCut cut = min_cut(machine, {true, true}, true);
+  EXPECT_FALSE(cut.unknown);
+  EXPECT_FALSE(cut.bandwidth.known());
+  EXPECT_TRUE(cut.links.empty());
 }
 
 TEST(MinCut, GoesThroughNoNic) {

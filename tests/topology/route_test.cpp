@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
@@ -124,6 +126,46 @@ TEST(Router, RefusesHostsThatCannotReachEachOther) {
   EXPECT_THAT(usage_sentence([&] { Router{cluster}; }), HasSubstr("no network port that is up"));
   cluster.groups.front().count = 1;
   EXPECT_NO_THROW(Router{cluster});
+}
+
+TEST(Router, SaysWhyAHostIsAlone) {
+  Machine machine = preset("minsky", 1).host(0);
+  EXPECT_EQ(why_alone(machine), "");
+  for (Nic& nic : machine.nics) nic.ports.front().up = false;
+  EXPECT_EQ(why_alone(machine), "minsky has no network port that is up");
+  for (Nic& nic : machine.nics) nic.ports.clear();
+  EXPECT_EQ(why_alone(machine), "of minsky no network port is known");
+  machine.nics.clear();
+  EXPECT_EQ(why_alone(machine), "of minsky no network port is known");
+}
+
+TEST(Router, NamesAnUnknownSpeedOfWhatRoutesCrossAlone) {
+  const auto link = [](Cluster& cluster, LinkKind kind) -> Link& {
+    return *std::ranges::find(cluster.groups.front().machine.links, kind, &Link::kind);
+  };
+  Cluster dgx = preset("dgx-h100", 2);
+  EXPECT_EQ(Router(dgx).unknown_speed(), "");
+  link(dgx, LinkKind::socket_bus).bandwidth = {};
+  EXPECT_EQ(Router(dgx).unknown_speed(), "") << "GPUs reach each other by NVSwitches, and NICs by PCIe";
+  Nic ethernet;
+  ethernet.name = "eth0";
+  ethernet.ports = {{1, true, {}}};
+  Machine& machine = dgx.groups.front().machine;
+  machine.nics.push_back(ethernet);
+  machine.links.push_back({{DeviceKind::nic, static_cast<int>(machine.nics.size()) - 1},
+                           {DeviceKind::package, 0},
+                           LinkKind::pcie,
+                           {},
+                           {}});
+  EXPECT_EQ(Router(dgx).unknown_speed(), "") << "InfiniBand joins the hosts";
+  for (Nic& nic : machine.nics) nic.ports.front().bandwidth = {};
+  EXPECT_EQ(Router(dgx).unknown_speed(), "dgx-h100: the speed of mlx5_0 is unknown");
+  dgx.groups.front().count = 1;
+  EXPECT_EQ(Router(dgx).unknown_speed(), "") << "one host needs no NIC";
+
+  Cluster minsky = preset("minsky", 1);
+  link(minsky, LinkKind::socket_bus).bandwidth = {};
+  EXPECT_EQ(Router(minsky).unknown_speed(), "minsky: the speed of X-bus package0 - package1 is unknown");
 }
 
 TEST(WithRanks, FillsHostsOrPartOfOne) {

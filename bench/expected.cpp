@@ -13,6 +13,7 @@
 #include "simulation/price.hpp"
 #include "simulation/simulate.hpp"
 #include "topology/error.hpp"
+#include "topology/inventory.hpp"
 #include "topology/rank_nics.hpp"
 
 namespace polyring {
@@ -134,14 +135,17 @@ Json to_json(const ExpectedAlgorithm& row) {
 
 Expectation expected_bounds(const Cluster& cluster) {
   Expectation result;
-  for (const HostGroup& group : cluster.groups) {
+  const Cluster kinds = by_kind(cluster);
+  // Which hosts share a leaf switch follows from their order.
+  const Cluster& whole = cluster.fabric.hosts_per_leaf > 0 ? cluster : kinds;
+  for (const HostGroup& group : kinds.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
     result.bounds.push_back(
         bound_row("inside " + group.machine.name, alone, allreduce_bound(alone, kExpectedPayload)));
   }
   if (cluster.host_count() > 1) {
-    result.bounds.push_back(bound_row("between hosts", cluster, network_bound(cluster, kExpectedPayload)));
-    result.bounds.push_back(bound_row("together", cluster, allreduce_bound(cluster, kExpectedPayload)));
+    result.bounds.push_back(bound_row("between hosts", cluster, network_bound(whole, kExpectedPayload)));
+    result.bounds.push_back(bound_row("together", cluster, allreduce_bound(whole, kExpectedPayload)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
     result.bounds.push_back(many_hosts(cluster.host(0)));
   }

@@ -60,9 +60,7 @@ void print(const Inventory& all, const ProbeOptions& options) {
     draw_hosts(options.machine, pictured(hosts), options.picture);
     return;
   }
-  const auto expectation = [&] {
-    return options.expect ? expected(cluster) : expected_bounds(by_kind(cluster));
-  };
+  const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
   if (options.format == "json") {
     const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}, {"expected", to_json(expectation())}};
     fmt::print("{}\n", probe_json(hosts, parts));

@@ -169,6 +169,27 @@ TEST(Expected, NamesTheHostWithoutAPort) {
   EXPECT_EQ(bound(expected(cluster), "between hosts").limit, "node3 has no network port that is up");
 }
 
+TEST(Expected, BoundsLeavesByTheHostsThatHangOnThem) {
+  // Two hosts on each leaf, and a fast one alone on the last, which has all of its 5 GB/s of uplinks. Were
+  // like hosts neighbours, the slow one would hang there.
+  const auto host = [](const char* name, double bandwidth) {
+    Machine machine = preset("minsky", 1).host(0);
+    machine.name = name;
+    machine.nics[0].ports[0].bandwidth = gigabytes_per_second(bandwidth);
+    machine.nics[1].ports[0].up = false;
+    return machine;
+  };
+  Cluster cluster;
+  cluster.groups = {{host("fast", 12), 2}, {host("slow", 4), 1}, {host("fast", 12), 2}};
+  cluster.fabric.hosts_per_leaf = 2;
+  cluster.fabric.leaf_uplink = gigabytes_per_second(5);
+  const Expectation result = expected_bounds(cluster);
+  // 2 · 2/3 · S through 5 GB/s, as busbw of 20 ranks.
+  EXPECT_NEAR(bound(result, "between hosts").busbw.gigabytes_per_second(), 3.75 * 2 * 19 / 20, 1e-9);
+  EXPECT_EQ(bound(result, "between hosts").hosts, 5);
+  EXPECT_EQ(result.bounds.size(), 4u) << "a row for each of two kinds";
+}
+
 TEST(Expected, OfOneRankIsNothing) {
   Cluster cluster = preset("minsky", 1);
   cluster.groups.front().machine = Machine{};

@@ -80,8 +80,9 @@ void validate_paths(const Machine& machine) {
   for (int i = 0; i < machine.ranks(); ++i) targets.push_back(machine.rank_device(i));
   for (int i = 0; i < count_of(machine, DeviceKind::nic); ++i) targets.push_back({DeviceKind::nic, i});
   for (int i = 0; i < machine.ranks(); ++i) {
+    const std::set<DeviceId> reached = reachable(machine, machine.rank_device(i));
     for (const DeviceId target : targets) {
-      if (!find_path(machine, machine.rank_device(i), target)) {
+      if (!reached.contains(target)) {
         usage_error("machine '{}': there is no path from {} to {}; add the links between them", machine.name,
                     machine.device_name(machine.rank_device(i)), machine.device_name(target));
       }

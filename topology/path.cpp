@@ -133,6 +133,13 @@ std::optional<Path> find_path(const Machine& machine, DeviceId from, DeviceId to
   return path;
 }
 
+std::set<DeviceId> reachable(const Machine& machine, DeviceId from) {
+  // What NVLink alone joins, a way over any links joins too.
+  std::set<DeviceId> devices;
+  for (const auto& [device, reached] : search(machine, from, false)) devices.insert(device);
+  return devices;
+}
+
 Path path_between(const Machine& machine, DeviceId from, DeviceId to) {
   auto path = find_path(machine, from, to);
   if (!path) {

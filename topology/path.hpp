@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,9 @@ std::optional<Path> find_path(const Machine& machine, DeviceId from, DeviceId to
 
 /// The same; throws a usage Error that names both devices when there is no way.
 Path path_between(const Machine& machine, DeviceId from, DeviceId to);
+
+/// All devices to which find_path() finds a way from this one, itself included.
+std::set<DeviceId> reachable(const Machine& machine, DeviceId from);
 
 /// All devices that a path from `from` touches, in order, both ends included.
 std::vector<DeviceId> devices_of(const Machine& machine, DeviceId from, const Path& path);

@@ -162,7 +162,11 @@ TEST(ProbeJson, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(with("/hosts/0/links/0/GBps", -1), HasSubstr("bandwidth"));
   EXPECT_THAT(with("/hosts/0/links/0/GBps", 1e300), HasSubstr("bandwidth"));
   EXPECT_THAT(with("/hosts/0/packages/0/numa", "x"), HasSubstr("packages[0].numa"));
-  EXPECT_THAT(with("/hosts/0/packages", Json::array()), HasSubstr("links[0].to"));
+  EXPECT_THAT(with("/hosts/0/packages/0/numa", Json::array({4'294'967'297})), HasSubstr("packages[0].numa"));
+  EXPECT_THAT(with("/hosts/0/nvswitches", 1'000'000), HasSubstr("nvswitches"));
+  const Json many(Json::array_t(1500));
+  for (const char* devices : {"/hosts/0/packages", "/hosts/0/switches", "/hosts/0/gpus", "/hosts/0/nics"})
+    EXPECT_THAT(with(devices, many), HasSubstr("an array of at most ")) << devices;
 }
 
 TEST(ReadCluster, TellsFormatsByContent) {

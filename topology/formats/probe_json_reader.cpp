@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,11 @@ using Json = nlohmann::json;
 
 /// More hosts than any cluster has, and few enough that counts of ranks cannot overflow.
 constexpr int kMostHosts = 1'000'000;
+/// More devices of one kind than any host has, also where virtual functions count as NICs, and few enough
+/// that all paths between them are found in seconds.
+constexpr std::size_t kMostGpus = 256;
+constexpr int kMostNvswitches = 256;
+constexpr std::size_t kMostOthers = 1024;
 
 /// An object of the file, and how to name it in an error.
 struct Object {
@@ -42,17 +48,19 @@ std::string optional_text(const Object& object, std::string_view key) {
   return value_of(object, key).is_null() ? std::string() : text(object, key);
 }
 
-int integer(const Object& object, std::string_view key) {
+/// The range check comes on the double, which holds any number of the file.
+bool is_whole(const Json& value, int most) {
+  return value.is_number_integer() && std::abs(value.get<double>()) <= most;
+}
+
+int integer(const Object& object, std::string_view key, int most = kMostHosts) {
   const Json& value = value_of(object, key);
-  // The range check comes on the double, which holds any number of the file.
-  if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostHosts) {
-    wrong(object, key, fmt::format("a whole number up to {}", kMostHosts));
-  }
+  if (!is_whole(value, most)) wrong(object, key, fmt::format("a whole number up to {}", most));
   return value.get<int>();
 }
 
-int optional_integer(const Object& object, std::string_view key, int otherwise) {
-  return value_of(object, key).is_null() ? otherwise : integer(object, key);
+int optional_integer(const Object& object, std::string_view key, int otherwise, int most = kMostHosts) {
+  return value_of(object, key).is_null() ? otherwise : integer(object, key, most);
 }
 
 double optional_number(const Object& object, std::string_view key) {
@@ -83,11 +91,13 @@ bool boolean(const Object& object, std::string_view key) {
   return value.get<bool>();
 }
 
-/// Calls `read` with each object of an array.
+/// Calls `read` with each object of an array, of which there may be `most`.
 template <typename Read>
-void each(const Object& object, std::string_view key, Read read) {
+void each(const Object& object, std::string_view key, Read read,
+          std::size_t most = std::numeric_limits<std::size_t>::max()) {
   const Json& array = value_of(object, key);
   if (!array.is_array()) wrong(object, key, "an array");
+  if (array.size() > most) wrong(object, key, fmt::format("an array of at most {}", most));
   for (std::size_t i = 0; i < array.size(); ++i) {
     if (!array[i].is_object()) wrong(object, fmt::format("{}[{}]", key, i), "an object");
     read(Object{array[i], fmt::format("{}.{}[{}]", object.where, key, i)});
@@ -134,7 +144,7 @@ Package read_package(const Object& object) {
   const Json& numa = value_of(object, "numa");
   if (!numa.is_array()) wrong(object, "numa", "an array of NUMA nodes");
   for (const Json& node : numa) {
-    if (!node.is_number_integer()) wrong(object, "numa", "an array of NUMA nodes");
+    if (!is_whole(node, kMostHosts)) wrong(object, "numa", "an array of NUMA nodes");
     package.numa_nodes.push_back(node.get<int>());
   }
   return package;
@@ -208,15 +218,22 @@ HostGroup read_host(const Object& object) {
   Machine machine;
   machine.name = text(object, "name");
   machine.model = optional_text(object, "model");
-  each(object, "packages", [&](const Object& package) { machine.packages.push_back(read_package(package)); });
+  each(
+      object, "packages", [&](const Object& package) { machine.packages.push_back(read_package(package)); },
+      kMostOthers);
   if (!value_of(object, "switches").is_null()) {
-    each(object, "switches", [&](const Object& pci_switch) {
-      machine.switches.push_back({text(pci_switch, "name"), optional_text(pci_switch, "pci")});
-    });
+    each(
+        object, "switches",
+        [&](const Object& pci_switch) {
+          machine.switches.push_back({text(pci_switch, "name"), optional_text(pci_switch, "pci")});
+        },
+        kMostOthers);
   }
-  machine.nvswitches = optional_integer(object, "nvswitches", 0);
-  each(object, "gpus", [&](const Object& gpu) { machine.gpus.push_back(read_gpu(gpu)); });
-  each(object, "nics", [&](const Object& nic) { machine.nics.push_back(read_nic(nic)); });
+  machine.nvswitches = optional_integer(object, "nvswitches", 0, kMostNvswitches);
+  each(
+      object, "gpus", [&](const Object& gpu) { machine.gpus.push_back(read_gpu(gpu)); }, kMostGpus);
+  each(
+      object, "nics", [&](const Object& nic) { machine.nics.push_back(read_nic(nic)); }, kMostOthers);
   read_links(object, machine);
   read_notes(object, machine);
   return {std::move(machine), optional_integer(object, "count", 1)};

@@ -107,6 +107,23 @@ TEST(Ibnetdiscover, TellsHostsFromProducts) {
   EXPECT_EQ(switches.switches[2].name, "SX6036;x");
 }
 
+TEST(Ibnetdiscover, PassesOverANameThatManyHostsHave) {
+  for (const int adapters : {64, 65}) {
+    FabricBuilder fabric;
+    fabric.add_adapter("n1 mlx5_0");
+    for (int i = 0; i < adapters; ++i) fabric.add_adapter(fmt::format("localhost mlx5_{}", i));
+    const FabricMap map = parsed(fabric);
+    EXPECT_EQ(map.adapters.front().host, "n1");
+    EXPECT_EQ(map.adapters.back().host, adapters > 64 ? "" : "localhost");
+    if (adapters > 64) {
+      EXPECT_THAT(map.remarks, ElementsAre("65 adapters say that their host is localhost, more than a host "
+                                           "has: the name is passed over"));
+    } else {
+      EXPECT_THAT(map.remarks, IsEmpty());
+    }
+  }
+}
+
 TEST(Ibnetdiscover, RefusesWhatIsNotItsOutput) {
   const std::string good = fat_tree(1, 1).text();
   const std::map<std::string, std::string> broken{

@@ -169,6 +169,7 @@ class Reader {
       usage_error("'{}' names no switch and no adapter; write it with: ibnetdiscover > FILE", origin_);
     }
     join();
+    forget_shared_names();
     assign_levels(map_);
     return std::move(map_);
   }
@@ -275,6 +276,24 @@ class Reader {
     const auto unknown =
         std::ranges::count_if(map_.links, [](const FabricLink& link) { return !link.bandwidth.known(); });
     if (unknown > 0) map_.remarks.push_back(fmt::format("the rate of {} links is unknown", unknown));
+  }
+
+  /// Where hosts have not been named yet, each calls itself "localhost": no name of one.
+  void forget_shared_names() {
+    constexpr int kMostAdapters = 64;  // more than any host has
+    std::map<std::string, int> adapters;
+    for (const FabricAdapter& adapter : map_.adapters) {
+      if (!adapter.host.empty()) ++adapters[adapter.host];
+    }
+    for (const auto& [name, count] : adapters) {
+      if (count <= kMostAdapters) continue;
+      map_.remarks.push_back(
+          fmt::format("{} adapters say that their host is {}, more than a host has: the name is passed over",
+                      count, name));
+    }
+    for (FabricAdapter& adapter : map_.adapters) {
+      if (!adapter.host.empty() && adapters[adapter.host] > kMostAdapters) adapter.host.clear();
+    }
   }
 
   bool leads_to(const Claim& claim, FabricEnd end) const {

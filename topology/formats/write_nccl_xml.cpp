@@ -72,7 +72,10 @@ class Elements {
     text_ += fmt::format("{:{}}</{}>\n", "", 2 * depth_, name);
   }
   void single(const char* name, const Attributes& attributes = {}) { line("<", name, attributes, "/>"); }
-  void comment(std::string_view sentence) {
+  /// XML has no "--" in a comment.
+  void comment(std::string sentence) {
+    for (auto at = sentence.find("--"); at != std::string::npos; at = sentence.find("--", at))
+      sentence.replace(at, 2, "- -");
     text_ += fmt::format("{:{}}<!-- {} -->\n", "", 2 * depth_, sentence);
   }
   std::string take() { return std::move(text_); }

@@ -73,12 +73,12 @@ TEST(NcclXml, CountsNvlinksByTheGenerationOfTheGpu) {
   EXPECT_THAT(unknown.citations.back().source, HasSubstr("unknown"));
 }
 
-TEST(NcclXml, TakesTheLargerCountOfTwoThatDiffer) {
+TEST(NcclXml, TakesTheLesserCountOfTwoThatDiffer) {
   const Machine machine =
       parse(two_gpus("<nvlink target=\"0000:0f:00.0\" count=\"2\" tclass=\"0x030000\"/>",
                      "<nvlink target=\"0000:07:00.0\" count=\"3\" tclass=\"0x030000\"/>"));
-  EXPECT_EQ(links_of(machine).back(), "gpu0-gpu1 nvlink 75.0 GB/s");
-  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("the larger is taken")));
+  EXPECT_EQ(links_of(machine).back(), "gpu0-gpu1 nvlink 50.0 GB/s");
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("the lesser is taken")));
 }
 
 TEST(NcclXml, TakesAllNvswitchesTogether) {

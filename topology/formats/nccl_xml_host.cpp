@@ -309,9 +309,11 @@ void HostReader::link_gpus() {
     if (both && ends.second < ends.first) continue;
     Link whole = link;
     if (both && back->second.bandwidth != link.bandwidth) {
-      whole.bandwidth = std::max(link.bandwidth, back->second.bandwidth);
+      // What both ends count is there.
+      const Bandwidth other = back->second.bandwidth;
+      if (!link.bandwidth.known() || (other.known() && other < link.bandwidth)) whole.bandwidth = other;
       machine_.remarks.push_back(fmt::format(
-          "{} counts {} to {}, which counts {} back: the larger is taken", machine_.device_name(ends.first),
+          "{} counts {} to {}, which counts {} back: the lesser is taken", machine_.device_name(ends.first),
           to_text(link.bandwidth), machine_.device_name(ends.second), to_text(back->second.bandwidth)));
     }
     machine_.links.push_back(whole);

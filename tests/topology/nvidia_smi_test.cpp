@@ -121,6 +121,11 @@ TEST(NvidiaSmi, FindsNvswitchesWhereAGpuHasNotSoManyLinks) {
   const Machine switched = parse(gpus({"X NV12 NV12", "NV12 X NV12", "NV12 NV12 X"}));
   EXPECT_EQ(switched.nvswitches, 1);  // part of a machine with NVSwitches
   EXPECT_EQ(find_path(switched, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 2})->type, PathType::nvl);
+  std::string of_dgx2;  // 4 of its 16 GPUs
+  for (int gpu = 0; gpu < 4; ++gpu) of_dgx2 += fmt::format("GPU {}: Tesla V100-SXM3-32GB\n", gpu);
+  of_dgx2 += gpus({"X NV6 NV6 NV6", "NV6 X NV6 NV6", "NV6 NV6 X NV6", "NV6 NV6 NV6 X"});
+  EXPECT_EQ(parse(of_dgx2).nvswitches, 1);  // a V100 has 6 links
+  EXPECT_THAT(links_of(parse(of_dgx2)), Contains("gpu3-nvswitch0 nvlink 150 GB/s"));
 }
 
 // GPUs of one affinity may still be SYS from each other's NICs, as where NUMA is emulated.

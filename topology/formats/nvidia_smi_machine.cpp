@@ -12,8 +12,20 @@
 namespace polyring::nvidia_smi {
 namespace {
 
-/// NVML_NVLINK_MAX_LINKS of nvml.h: Hopper's and Blackwell's number.
-constexpr int kMostNvlinksOfAGpu = 18;
+/// Of one GPU, by NVIDIA's whitepapers of P100, V100 and A100; for all others NVML_NVLINK_MAX_LINKS of
+/// nvml.h, Hopper's and Blackwell's number.
+int most_nvlinks_of(std::string_view model) {
+  switch (compute_capability_of(model)) {
+    case 60:
+      return 4;
+    case 70:
+      return 6;
+    case 80:
+      return 12;
+    default:
+      return 18;
+  }
+}
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -179,7 +191,7 @@ class Builder {
   void add_nvlinks() {
     std::set<int> counts;
     std::set<int> joined;
-    int most_in_a_row = 0;
+    bool more_than_a_gpu_has = false;
     std::size_t pairs = 0;
     for (int a = 0; a < matrix_.size(); ++a) {
       int in_row = 0;
@@ -191,11 +203,11 @@ class Builder {
         joined.insert(a);
         ++pairs;
       }
-      most_in_a_row = std::max(most_in_a_row, in_row);
+      more_than_a_gpu_has = more_than_a_gpu_has || in_row > most_nvlinks_of(matrix_.devices[index(a)].model);
     }
     if (counts.empty()) return;
     const bool all_alike = counts.size() == 1 && pairs == joined.size() * (joined.size() - 1);
-    if (all_alike && most_in_a_row > kMostNvlinksOfAGpu) {
+    if (all_alike && more_than_a_gpu_has) {
       machine_.nvswitches = 1;
       for (const int gpu : joined) add_nvlink(gpu, {DeviceKind::nvswitch, 0}, *counts.begin());
     } else {

@@ -147,7 +147,7 @@ WayInHost way_in_host(const Dimension& dimension, int in_host) {
   return way;
 }
 
-/// `8 steps NV 20GB/s`.
+/// "8 steps NVL 20.0 GB/s".
 std::string steps_text(const std::vector<int>& ranks, const Machine& machine) {
   std::map<std::pair<PathType, double>, int> steps;
   for (std::size_t i = 1; i < ranks.size(); ++i) {

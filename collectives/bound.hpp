@@ -1,6 +1,6 @@
 // The bound: the least time in which any allreduce whose reductions are done at the ranks can move its
-// payload over this topology, by the network ports that routes use. Switches that reduce (SHARP, NVLink
-// SHARP) can do better.
+// payload over this topology, by all network ports that join hosts (usable_nics()), also those that no route
+// takes. Switches that reduce (SHARP, NVLink SHARP) can do better.
 #pragma once
 
 #include <string>

@@ -171,7 +171,7 @@ class Usage(ProgramTest):
             refused("the bandwidth of the nvlink link", link(rate))
             refused("the bandwidth of mlx5_0", nic(rate))
         for rate in (0, None):
-            refused("the nvlink link from gpu0 to package0 is unknown", link(rate))
+            refused("the speed of NVLink gpu0 - package0 is unknown", link(rate))
             refused("the speed of mlx5_0 is unknown", nic(rate))
         refused("the latency of the nvlink link", lambda host: host["links"][0].update(latency_us=-1))
         refused("no network port that is up", lambda host: [port.update(up=False) for nic in host["nics"] for port in nic["ports"]])

@@ -2,7 +2,7 @@
 
 import os
 
-from program import GOLDEN, ProgramTest, main
+from program import GOLDEN, SANITIZED, ProgramTest, main
 
 TABLES = {
     "scale-minsky": "scale --machine minsky",
@@ -23,6 +23,8 @@ TABLES = {
     "plan-dgx-a100-ring-explained": "plan --machine dgx-a100 --ranks 16 --algorithm ring --explain",
     "verify-2x2": "verify --dims 2x2",
 }
+if SANITIZED:
+    del TABLES["scale-published"]  # a minute or two of simulation, of which bench_mirror_test has all under sanitizers, too
 
 
 class Tables(ProgramTest):

@@ -369,7 +369,8 @@ class ForReal(LaunchTest):
         job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
                            sys.executable, "-c", "import time; print('began', flush=True); time.sleep(1000)", mark, shell=False)
         self.addCleanup(lambda: job.poll() is None and job.kill())
-        self.assertIn("began", job.stdout.readline())  # mpirun may mix the lines of ranks
+        began = job.stdout.readline() + job.stdout.readline()  # of two ranks, whose lines mpirun may mix
+        self.assertEqual(sorted(began), sorted(2 * "began\n"))
         job.send_signal(signal.SIGINT)
         job.communicate(timeout=30)
         self.assertNotEqual(job.returncode, 0)

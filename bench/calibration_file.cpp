@@ -149,7 +149,7 @@ CalibrationRecord parse_calibration(const std::string& text, const std::string& 
   if (!object.is_object() || object.value("format", json()) != kFormat)
     reader.wrong("it says nothing of the kind");
   try {
-    if (object.at("version").get<int>() > kVersion) {
+    if (object.at("version").get<double>() > kVersion) {
       usage_error("'{}' is of version {}, but this polyring reads up to {}; use the polyring that wrote it",
                   file, object.at("version").dump(), kVersion);
     }

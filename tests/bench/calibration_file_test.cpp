@@ -48,6 +48,7 @@ TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
   for (const char* text : {"", "[]", "{}", "{\"format\": \"polyring-result\"}", "\xff\xfe"})
     EXPECT_THAT(refused(text), HasSubstr("is no calibration, or damaged"));
   EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 2")), HasSubstr("of version 2"));
+  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 1e26")), HasSubstr("of version 1e+26"));
   EXPECT_THAT(refused(damaged("\"network\"", "\"pigeons\"")), HasSubstr("no links of kind 'pigeons'"));
   EXPECT_THAT(refused(damaged("\"share\": 0.94", "\"share\": -0.94")), HasSubstr("share is -0.94"));
   EXPECT_THAT(refused(damaged("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));

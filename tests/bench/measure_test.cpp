@@ -153,7 +153,7 @@ class MeasureTest {
       const auto samples = measured(rivals, {.iterations = 3, .warmup = 2, .check = true}, in_place);
 
       const Count ranks = world_.size();
-      for (const std::size_t right : {0, 2}) {
+      for (const std::size_t right : {0U, 2U}) {
         expect(samples[right].wrong == 0, "a right result is taken for a wrong one");
         expect(samples[right].microseconds.size() == 3, "a right rival is not timed");
         expect(calls[right] == 1 + 2 + 3, fmt::format("a right rival ran {} times", calls[right]));

@@ -111,7 +111,7 @@ class MpiTest {
   }
 
   void messages_in_pieces() {
-    for (const std::uint64_t piece : {1, 7, 1000, 4096}) {
+    for (const std::uint64_t piece : {1U, 7U, 1000U, 4096U}) {
       const auto transport = make_mpi_transport(world_, Bytes{piece});
       const Plan plan{"multi-ring", {world_.size()}, {}, 2, {16384}};
       for (const Count count : {0, 1, 1024, 5001}) {

@@ -163,9 +163,16 @@ std::string steps_text(const std::vector<int>& ranks, const Machine& machine) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+/// "mlx5_0 and mlx5_1".
+std::string names_of_nics(const Machine& machine, const std::vector<int>& nics) {
+  std::vector<std::string> names;
+  for (const int nic : nics) names.push_back(machine.nics[index(nic)].name);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
 /// Of one lane in one dimension; empty for a dimension between hosts.
 std::string lane_text(std::size_t lane, const Dimension& dimension, const Machine& machine,
-                      const std::vector<int>& nics) {
+                      const std::vector<std::vector<int>>& nics) {
   const WayInHost way = way_in_host(dimension, machine.ranks());
   if (way.ranks.size() < 2) return {};
   const bool step_by_step =
@@ -177,15 +184,15 @@ std::string lane_text(std::size_t lane, const Dimension& dimension, const Machin
       fmt::format("lane {}: {}, {}", lane, fmt::join(way.ranks, "-"), steps_text(way.ranks, machine));
   if (!way.closed && dimension.size() > machine.ranks() && !nics.empty()) {
     text +=
-        fmt::format("; enters by {}, leaves by {}", machine.nics[index(nics[index(way.ranks.front())])].name,
-                    machine.nics[index(nics[index(way.ranks.back())])].name);
+        fmt::format("; enters by {}, leaves by {}", names_of_nics(machine, nics[index(way.ranks.front())]),
+                    names_of_nics(machine, nics[index(way.ranks.back())]));
   }
   return text + "\n";
 }
 
 std::string lanes_text(const Schedule& schedule, const PlannedFor& planned) {
   const Machine& machine = planned.cluster.host(0);
-  const std::vector<int> nics = rank_nics(machine);
+  const std::vector<std::vector<int>> nics = rank_nics(machine);
   std::string text;
   for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
     for (const Dimension& dimension : schedule.lanes[lane].dimensions)

@@ -11,9 +11,10 @@ void FlowWriter::add_message(int lane, Rank from, Rank to, double bytes) {
 }
 
 void FlowWriter::add_message(int lane, int from, int to, double bytes, Seconds latency,
-                             std::span<const ResourceId> route) {
+                             std::span<const Crossing> route) {
   const int first = static_cast<int>(workload_.uses.size());
-  for (const ResourceId resource : route) workload_.uses.push_back({own_index(resource), 1});
+  for (const Crossing& crossing : route)
+    workload_.uses.push_back({own_index(crossing.resource), crossing.share});
   workload_.flows.push_back({from, to, false, connection(lane, from, to), bytes, latency.value, first,
                              static_cast<int>(workload_.uses.size())});
 }

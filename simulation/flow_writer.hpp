@@ -21,7 +21,7 @@ class FlowWriter {
 
   /// The same between any two actors, over resources of the router's.
   void add_message(int lane, int from, int to, double bytes, Seconds latency,
-                   std::span<const ResourceId> route);
+                   std::span<const Crossing> route);
 
   /// A rank's own work, over a resource of the workload's.
   void add_reduction(Rank rank, double bytes, int resource);
@@ -36,7 +36,7 @@ class FlowWriter {
   const Costs& costs_;
   std::unordered_map<ResourceId, int> own_;
   std::unordered_map<std::uint64_t, int> connections_;
-  std::vector<ResourceId> route_;
+  std::vector<Crossing> route_;
 };
 
 }  // namespace polyring

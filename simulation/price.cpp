@@ -104,9 +104,9 @@ class Pricer {
   }
 
  private:
-  struct Crossing {
+  struct Routed {
     double latency;
-    std::size_t first;  // resources in routes_
+    std::size_t first;  // of routes_
     std::size_t last;
   };
 
@@ -155,7 +155,7 @@ class Pricer {
 
   Bottleneck fill_step(StepShape& shape, int stage, int step) {
     loads_.clear();
-    crossings_.clear();
+    transfers_.clear();
     routes_.clear();
     for (int lane = 0; lane < static_cast<int>(schedule_.lanes.size()); ++lane) {
       const Lane& at = schedule_.lanes[index(lane)];
@@ -168,14 +168,15 @@ class Pricer {
       }
     }
     Bottleneck bottleneck;
-    for (const Crossing& crossing : crossings_) {
+    for (const Routed& transfer : transfers_) {
       double longest = 0;
-      for (std::size_t i = crossing.first; i < crossing.last; ++i) {
-        const double time = loads_.at(routes_[i]) / router_.bandwidth(routes_[i]).value;
+      for (std::size_t i = transfer.first; i < transfer.last; ++i) {
+        const ResourceId resource = routes_[i].resource;
+        const double time = loads_.at(resource) / router_.bandwidth(resource).value;
         longest = std::max(longest, time);
-        if (time > bottleneck.load_time) bottleneck = {routes_[i], time};
+        if (time > bottleneck.load_time) bottleneck = {resource, time};
       }
-      shape.add({crossing.latency, longest});
+      shape.add({transfer.latency, longest});
     }
     for (const ResourceId resource : loads_.used()) {
       shape_.busy[index(resource)] += shape.repeats * loads_.at(resource) / router_.bandwidth(resource).value;
@@ -186,14 +187,15 @@ class Pricer {
   void add(const Transfer& transfer) {
     const std::size_t first = routes_.size();
     const Seconds latency = router_.route(transfer.source, transfer.destination, routes_);
-    crossings_.push_back({latency.value, first, routes_.size()});
+    transfers_.push_back({latency.value, first, routes_.size()});
     const double bytes = static_cast<double>(transfer.slice.count) * element_size_;
-    for (std::size_t i = first; i < routes_.size(); ++i) loads_.add(routes_[i], bytes);
+    for (std::size_t i = first; i < routes_.size(); ++i)
+      loads_.add(routes_[i].resource, bytes * routes_[i].share);
   }
 
   void refuse_too_many() const {
     constexpr std::size_t kMostTransfers = std::size_t{1} << 23;
-    if (crossings_.size() > kMostTransfers) {
+    if (transfers_.size() > kMostTransfers) {
       usage_error(
           "a step of {} over {} ranks has too many transfers to price; use fewer ranks or another algorithm",
           schedule_.algorithm, schedule_.ranks);
@@ -205,8 +207,8 @@ class Pricer {
   int element_size_;
   Loads loads_;  // bytes, of the step being priced
   Shape shape_;
-  std::vector<Crossing> crossings_;
-  std::vector<ResourceId> routes_;
+  std::vector<Routed> transfers_;
+  std::vector<Crossing> routes_;
   std::vector<Transfer> sends_;
 };
 

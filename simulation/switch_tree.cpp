@@ -40,7 +40,7 @@ void SwitchTree::add_rounds(int lane, std::span<const double> held, Workload& wo
 void SwitchTree::add_ranks(int lane, std::span<const double> held, bool up, FlowWriter& writer) const {
   const int ranks = static_cast<int>(held.size());
   const Seconds fixed = 0.5 * cluster_.fabric.latency + costs_.message_between_hosts;
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   for (int rank = 0; rank < ranks; ++rank) {
     const double bytes = held[static_cast<std::size_t>(rank)];
     if (bytes == 0) continue;
@@ -54,7 +54,7 @@ void SwitchTree::add_ranks(int lane, std::span<const double> held, bool up, Flow
 void SwitchTree::add_leaves(int lane, double bytes, bool up, FlowWriter& writer) const {
   const int first = cluster_.ranks();
   const int root = first + leaves_;
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   for (int leaf = 0; leaf < leaves_; ++leaf) {
     route.clear();
     router_.cross_uplinks(leaf, up, route);

@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace polyring {
 namespace {
@@ -107,7 +106,7 @@ class Refinement {
       colour = joined(colour, connections_[index(flow.connection)]);
       Colour crossed = 0;
       for (int use = flow.first_use; use < flow.last_use; ++use) {
-        crossed += joined(1, resources_[index(workload_.uses[index(use)].resource)]);
+        crossed += joined(weight_colour(use), resources_[index(workload_.uses[index(use)].resource)]);
       }
       colour = joined(colour, crossed);
       // Sums, since the order in which flows are listed means nothing.
@@ -115,7 +114,7 @@ class Refinement {
       roles[destination] += joined(colour, 2);
       connections[index(flow.connection)] += joined(colour, 4);
       for (int use = flow.first_use; use < flow.last_use; ++use) {
-        resources[index(workload_.uses[index(use)].resource)] += joined(colour, 3);
+        resources[index(workload_.uses[index(use)].resource)] += joined(colour, weight_colour(use));
       }
     });
     join(roles_, roles);
@@ -123,6 +122,8 @@ class Refinement {
     join(resources_, resources);
     join_roles();
   }
+
+  Colour weight_colour(int use) const { return std::bit_cast<Colour>(workload_.uses[index(use)].weight); }
 
   /// An actor is all of its roles, and each of them is that actor's.
   void join_roles() {
@@ -201,8 +202,8 @@ class Quotient {
     std::vector<int> resources;  // classes, sorted
     auto operator<=>(const Key&) const = default;
   };
-  /// How often flows of a class cross the first member of each class of resources.
-  using Crossings = std::map<int, int>;
+  /// How often flows of a class cross the first member of each class of resources, each by its weight.
+  using Crossings = std::map<int, double>;
 
   void collect(int course, int step, int number) {
     const Flow& flow = workload_.flows[index(number)];
@@ -220,8 +221,8 @@ class Quotient {
     const int round = workload_.courses[index(in_course)].first_round + step;
     Crossings& crossings = found_[index(round)][key_of(flow, to_course - in_course)];
     for (int use = flow.first_use; use < flow.last_use; ++use) {
-      const int resource = workload_.uses[index(use)].resource;
-      crossings[resources_.of[index(resource)]] += is_first(resource) ? 1 : 0;
+      const Use& crossed = workload_.uses[index(use)];
+      crossings[resources_.of[index(crossed.resource)]] += is_first(crossed.resource) ? crossed.weight : 0;
     }
   }
 
@@ -229,9 +230,9 @@ class Quotient {
     Round result{static_cast<int>(result_.flows.size()), 0, workload_.rounds[round].repeats};
     for (const auto& [key, crossings] : found_[round]) {
       const int first = static_cast<int>(result_.uses.size());
-      for (const auto& [resource, times] : crossings) {
-        assert(times > 0);
-        result_.uses.push_back({resource, static_cast<double>(times)});
+      for (const auto& [resource, weight] : crossings) {
+        assert(weight > 0);
+        result_.uses.push_back({resource, weight});
       }
       result_.flows.push_back({key.source, key.destination, key.local, key.connection, key.bytes, key.latency,
                                first, static_cast<int>(result_.uses.size()), key.shift});
@@ -295,7 +296,8 @@ bool can_exchange(const Workload& workload, int window) {
   return own;
 }
 
-/// For each resource, the others through which the flows that cross it come: of each flow the narrowest.
+/// For each resource, the others through which the flows that cross it come: of each flow the one that holds
+/// it back most.
 class Feeders {
  public:
   explicit Feeders(const Workload& workload) : workload_(workload), kept_(workload.capacities.size(), true) {
@@ -303,7 +305,8 @@ class Feeders {
     for (std::size_t i = 0; i < workload.flows.size(); ++i) {
       const Flow& flow = workload.flows[i];
       for (int use = flow.first_use; use < flow.last_use; ++use) {
-        crossing_[index(workload.uses[index(use)].resource)].push_back(static_cast<int>(i));
+        const Use& crossed = workload.uses[index(use)];
+        crossing_[index(crossed.resource)].push_back({static_cast<int>(i), crossed.weight});
       }
     }
   }
@@ -322,26 +325,36 @@ class Feeders {
  private:
   bool can_fill(int resource) const {
     double reaches = 0;
-    std::unordered_set<int> counted;
-    for (const int i : crossing_[index(resource)]) {
-      const Flow& flow = workload_.flows[index(i)];
+    std::unordered_map<int, double> brought;  // at most, by all flows that one resource holds back
+    for (const Crossing& crossing : crossing_[index(resource)]) {
+      const Flow& flow = workload_.flows[index(crossing.flow)];
       int narrowest = -1;
+      double rate = 0;
       for (int use = flow.first_use; use < flow.last_use; ++use) {
-        const int other = workload_.uses[index(use)].resource;
-        if (other == resource || !kept_[index(other)]) continue;
-        if (narrowest < 0 || workload_.capacities[index(other)] < workload_.capacities[index(narrowest)]) {
-          narrowest = other;
+        const Use& other = workload_.uses[index(use)];
+        if (other.resource == resource || !kept_[index(other.resource)]) continue;
+        const double allowed = workload_.capacities[index(other.resource)] / other.weight;
+        if (narrowest < 0 || allowed < rate) {
+          narrowest = other.resource;
+          rate = allowed;
         }
       }
       if (narrowest < 0) return true;
-      if (counted.insert(narrowest).second) reaches += workload_.capacities[index(narrowest)];
+      double& most = brought[narrowest];
+      reaches += std::max(0.0, crossing.weight * rate - most);
+      most = std::max(most, crossing.weight * rate);
       if (reaches > workload_.capacities[index(resource)]) return true;
     }
     return false;
   }
 
+  struct Crossing {
+    int flow = 0;
+    double weight = 1;
+  };
+
   const Workload& workload_;
-  std::vector<std::vector<int>> crossing_;  // flows
+  std::vector<std::vector<Crossing>> crossing_;  // by resource
   std::vector<char> kept_;
 };
 

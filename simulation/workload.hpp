@@ -36,7 +36,8 @@ struct Flow {
 /// A resource that a flow crosses.
 struct Use {
   int resource = 0;
-  double weight = 1;  // the flow's transfers that cross one and the same resource of the class
+  /// The flow's transfers that cross one and the same resource of the class, each by the share that does.
+  double weight = 1;
   bool operator==(const Use&) const = default;
 };
 

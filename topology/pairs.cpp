@@ -169,11 +169,12 @@ std::vector<Pair> gpu_pairs(const Machine& machine) {
 
 std::vector<Pair> nic_pairs(const Machine& machine) {
   std::vector<Pair> pairs;
-  const std::vector<int> nearest = rank_nics(machine);
+  const std::vector<std::vector<int>> nearest = rank_nics(machine);
   for (int gpu = 0; gpu < static_cast<int>(machine.gpus.size()); ++gpu) {
     for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
       pairs.push_back(pair_of(machine, {DeviceKind::gpu, gpu}, {DeviceKind::nic, nic}));
-      pairs.back().nearest = !nearest.empty() && nearest[static_cast<std::size_t>(gpu)] == nic;
+      pairs.back().nearest =
+          !nearest.empty() && std::ranges::count(nearest[static_cast<std::size_t>(gpu)], nic) > 0;
     }
   }
   return pairs;

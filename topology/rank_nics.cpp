@@ -55,13 +55,16 @@ std::vector<int> usable_nics(const Machine& machine) {
   return infiniband.empty() ? without_slow(machine, std::move(up)) : infiniband;
 }
 
-std::vector<int> rank_nics(const Machine& machine) {
+std::vector<std::vector<int>> rank_nics(const Machine& machine) {
   const std::vector<int> usable = usable_nics(machine);
-  std::vector<int> nics;
-  std::map<std::vector<int>, std::size_t> turns;  // of the ranks that have the same choice
-  for (int rank = 0; rank < machine.ranks() && !usable.empty(); ++rank) {
-    const std::vector<int> best = best_nics(machine, usable, machine.rank_device(rank));
-    nics.push_back(best[turns[best]++ % best.size()]);
+  if (usable.empty()) return {};
+  std::map<std::vector<int>, std::vector<int>> ranks_by_choice;
+  for (int rank = 0; rank < machine.ranks(); ++rank)
+    ranks_by_choice[best_nics(machine, usable, machine.rank_device(rank))].push_back(rank);
+  std::vector<std::vector<int>> nics(index(machine.ranks()));
+  for (const auto& [choice, ranks] : ranks_by_choice) {
+    for (std::size_t turn = 0; turn < std::max(choice.size(), ranks.size()); ++turn)
+      nics[index(ranks[turn % ranks.size()])].push_back(choice[turn % choice.size()]);
   }
   return nics;
 }

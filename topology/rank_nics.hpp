@@ -12,9 +12,11 @@ namespace polyring {
 /// counts only where that of none is known.
 std::vector<int> usable_nics(const Machine& machine);
 
-/// For each rank of the host the usable NIC that is nearest to it: by the path's type, then the widest, then
-/// by hops, and in turns where several are equal in all. Empty when no NIC is up. Throws as path_between()
-/// does.
-std::vector<int> rank_nics(const Machine& machine);
+/// For each rank of the host the usable NICs that are nearest to it: by the path's type, then the widest
+/// (one of unknown speed after all others: NCCL takes it for 10 Gb/s, src/graph/topo.cc), then by hops. Ranks
+/// that have the same choice of equals take them in turns; where there are fewer ranks than NICs, a rank has
+/// several, over all of which its messages are striped, as AWS's plugin does with the four of each GPU of a
+/// p5 (aws-ofi-nccl, doc/topology.md). Empty when no NIC is up. Throws as path_between() does.
+std::vector<std::vector<int>> rank_nics(const Machine& machine);
 
 }  // namespace polyring

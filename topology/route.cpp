@@ -23,6 +23,16 @@ int resources_of(const Machine& machine) {
   return 2 * static_cast<int>(machine.links.size() + machine.nics.size());
 }
 
+/// Once more across the resource.
+void add(ResourceId resource, std::vector<Crossing>& crossings) {
+  const auto known = std::ranges::find(crossings, resource, &Crossing::resource);
+  if (known == crossings.end()) {
+    crossings.push_back({resource, 1});
+  } else {
+    ++known->share;
+  }
+}
+
 }  // namespace
 
 std::string why_alone(const Machine& machine) {
@@ -49,18 +59,17 @@ Router::Router(const Cluster& cluster) : cluster_(cluster) {
   if (cluster.fabric.hosts_per_leaf > 0) resource_count_ += 2 * (host / cluster.fabric.hosts_per_leaf + 1);
 }
 
-/// The resources of the links of a path, those of unknown bandwidth left out.
-std::vector<ResourceId> Router::known_links(const Machine& machine, const Path& path, HostRoutes& host) {
-  std::vector<ResourceId> resources;
+/// Adds the links of a path, those of unknown bandwidth left out.
+void Router::add_links(const Machine& machine, const Path& path, DevicePath& route, HostRoutes& host) {
   for (const Hop hop : path.hops) {
     const Link& link = machine.links[index(hop.link)];
     if (link.bandwidth.known()) {
-      resources.push_back(link_resource(hop.link, hop.forward));
+      add(link_resource(hop.link, hop.forward), route.crossings);
     } else if (host.unknown.empty()) {
       host.unknown = link_name(machine, link);
     }
   }
-  return resources;
+  route.latency = std::max(route.latency, path.latency);
 }
 
 Router::HostRoutes Router::routes_of(int group) const {
@@ -72,34 +81,38 @@ Router::HostRoutes Router::routes_of(int group) const {
   for (int from = 0; from < machine.ranks(); ++from) {
     for (int to = 0; to < machine.ranks(); ++to) {
       const Path path = path_between(machine, machine.rank_device(from), machine.rank_device(to));
-      host.between.push_back({known_links(machine, path, host), path.latency});
+      add_links(machine, path, host.between.emplace_back(), host);
     }
   }
   if (cluster_.host_count() > 1) add_nics(machine, host);
   return host;
 }
 
-void Router::add_nics(const Machine& machine, HostRoutes& host) const {
-  const std::string alone = why_alone(machine);
-  if (!alone.empty()) usage_error("{}, so it cannot be one of several hosts; use one host", alone);
-  const std::vector<int> nics = rank_nics(machine);
-  for (int rank = 0; rank < host.ranks; ++rank) {
-    const int nic = nics[index(rank)];
-    const DeviceId device = machine.rank_device(rank);
+Router::DevicePath Router::through_nics(const Machine& machine, int rank, const std::vector<int>& nics,
+                                        bool out, HostRoutes& host) {
+  const DeviceId device = machine.rank_device(rank);
+  DevicePath route;
+  for (const int nic : nics) {
     const DeviceId id{DeviceKind::nic, nic};
-    const Path out = path_between(machine, device, id);
-    const Path in = path_between(machine, id, device);
-    DevicePath leave{known_links(machine, out, host), out.latency};
-    DevicePath enter{{}, in.latency};
+    if (out) add_links(machine, path_between(machine, device, id), route, host);
     if (machine.nics[index(nic)].bandwidth().known()) {
-      leave.resources.push_back(nic_resource(machine, nic, true));
-      enter.resources.push_back(nic_resource(machine, nic, false));
+      add(nic_resource(machine, nic, out), route.crossings);
     } else if (host.unknown.empty()) {
       host.unknown = machine.nics[index(nic)].name;
     }
-    for (const ResourceId resource : known_links(machine, in, host)) enter.resources.push_back(resource);
-    host.leave.push_back(std::move(leave));
-    host.enter.push_back(std::move(enter));
+    if (!out) add_links(machine, path_between(machine, id, device), route, host);
+  }
+  for (Crossing& crossing : route.crossings) crossing.share /= static_cast<double>(nics.size());
+  return route;
+}
+
+void Router::add_nics(const Machine& machine, HostRoutes& host) const {
+  const std::string alone = why_alone(machine);
+  if (!alone.empty()) usage_error("{}, so it cannot be one of several hosts; use one host", alone);
+  const std::vector<std::vector<int>> nics = rank_nics(machine);
+  for (int rank = 0; rank < host.ranks; ++rank) {
+    host.leave.push_back(through_nics(machine, rank, nics[index(rank)], true, host));
+    host.enter.push_back(through_nics(machine, rank, nics[index(rank)], false, host));
   }
 }
 
@@ -112,12 +125,13 @@ ResourceId Router::first_resource(int host, int group) const {
   return first_of_group_[index(group)] + (host - first_host_[index(group)]) * hosts_[index(group)].resources;
 }
 
-Seconds Router::append(const DevicePath& path, ResourceId first, std::vector<ResourceId>& route) {
-  for (const ResourceId resource : path.resources) route.push_back(first + resource);
+Seconds Router::append(const DevicePath& path, ResourceId first, std::vector<Crossing>& route) {
+  for (const Crossing& crossing : path.crossings)
+    route.push_back({first + crossing.resource, crossing.share});
   return path.latency;
 }
 
-Seconds Router::route(int from_rank, int to_rank, std::vector<ResourceId>& route) const {
+Seconds Router::route(int from_rank, int to_rank, std::vector<Crossing>& route) const {
   const Place from = cluster_.place(from_rank);
   const Place to = cluster_.place(to_rank);
   if (from.host == to.host) {
@@ -136,21 +150,21 @@ Seconds Router::route(int from_rank, int to_rank, std::vector<ResourceId>& route
   return latency + enter(to_rank, route);
 }
 
-Seconds Router::leave(int rank, std::vector<ResourceId>& route) const {
+Seconds Router::leave(int rank, std::vector<Crossing>& route) const {
   const Place from = cluster_.place(rank);
   const int group = group_of_host(from.host);
   return append(hosts_[index(group)].leave[index(from.index_on_host)], first_resource(from.host, group),
                 route);
 }
 
-Seconds Router::enter(int rank, std::vector<ResourceId>& route) const {
+Seconds Router::enter(int rank, std::vector<Crossing>& route) const {
   const Place to = cluster_.place(rank);
   const int group = group_of_host(to.host);
   return append(hosts_[index(group)].enter[index(to.index_on_host)], first_resource(to.host, group), route);
 }
 
-void Router::cross_uplinks(int leaf, bool up, std::vector<ResourceId>& route) const {
-  if (cluster_.fabric.leaf_uplink.known()) route.push_back(first_leaf_ + 2 * leaf + (up ? 0 : 1));
+void Router::cross_uplinks(int leaf, bool up, std::vector<Crossing>& route) const {
+  if (cluster_.fabric.leaf_uplink.known()) route.push_back({first_leaf_ + 2 * leaf + (up ? 0 : 1), 1});
 }
 
 ResourceId Router::of_link(int host, int link, bool forward) const {

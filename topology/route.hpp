@@ -15,6 +15,12 @@ std::string why_alone(const Machine& machine);
 /// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's uplink.
 using ResourceId = int;
 
+/// A resource that a transfer crosses.
+struct Crossing {
+  ResourceId resource = 0;
+  double share = 1;  // the part of the transfer's bytes that crosses it: less where several NICs share them
+};
+
 /// Answers "which resources does a transfer from rank a to rank b use?". Keeps a reference to the cluster.
 class Router {
  public:
@@ -36,19 +42,19 @@ class Router {
   ResourceId of_nic(int host, int nic, bool out) const;
 
   /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the
-  /// rank's NIC, see rank_nics().
-  Seconds route(int from_rank, int to_rank, std::vector<ResourceId>& route) const;
+  /// rank's NICs, see rank_nics(), each of which carries as much as the others.
+  Seconds route(int from_rank, int to_rank, std::vector<Crossing>& route) const;
 
-  /// The parts of a route between hosts that lie in them: from a rank out of its NIC, and in through it to a
-  /// rank. The cluster has several hosts.
-  Seconds leave(int rank, std::vector<ResourceId>& route) const;
-  Seconds enter(int rank, std::vector<ResourceId>& route) const;
+  /// The parts of a route between hosts that lie in them: from a rank out of its NICs, and in through them to
+  /// a rank. The cluster has several hosts.
+  Seconds leave(int rank, std::vector<Crossing>& route) const;
+  Seconds enter(int rank, std::vector<Crossing>& route) const;
   /// Appends the uplinks of a leaf, unless they block nothing.
-  void cross_uplinks(int leaf, bool up, std::vector<ResourceId>& route) const;
+  void cross_uplinks(int leaf, bool up, std::vector<Crossing>& route) const;
 
  private:
   struct DevicePath {
-    std::vector<ResourceId> resources;  // relative to the host's first resource
+    std::vector<Crossing> crossings;  // resources relative to the host's first
     Seconds latency;
   };
   /// What all hosts of one group have in common.
@@ -57,7 +63,7 @@ class Router {
     int resources = 0;
     int ranks = 0;
     std::vector<DevicePath> between;  // [from * ranks + to]
-    std::vector<DevicePath> leave;    // by rank: to its NIC and out
+    std::vector<DevicePath> leave;    // by rank: to its NICs and out
     std::vector<DevicePath> enter;
     std::string unknown{};  // "mlx5_0": the first link or NIC on a path that has no speed
   };
@@ -69,9 +75,11 @@ class Router {
     int resource = 0;
   };
 
-  static Seconds append(const DevicePath& path, ResourceId first, std::vector<ResourceId>& route);
+  static Seconds append(const DevicePath& path, ResourceId first, std::vector<Crossing>& route);
   HostRoutes routes_of(int group) const;
-  static std::vector<ResourceId> known_links(const Machine& machine, const Path& path, HostRoutes& host);
+  static void add_links(const Machine& machine, const Path& path, DevicePath& route, HostRoutes& host);
+  static DevicePath through_nics(const Machine& machine, int rank, const std::vector<int>& nics, bool out,
+                                 HostRoutes& host);
   void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;
   ResourceId first_resource(int host, int group) const;

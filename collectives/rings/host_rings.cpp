@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -144,10 +145,21 @@ HostRings mixed_rings(const Paths& paths) {
   return {RingWay::mixed, {ring, Order(ring.rbegin(), ring.rend())}};
 }
 
+/// The NICs of each rank as one number: that of all ranks that have the same.
+std::vector<int> numbered(const std::vector<std::vector<int>>& nics) {
+  std::map<std::vector<int>, int> numbers;
+  for (const std::vector<int>& of_rank : nics) numbers.try_emplace(of_rank);
+  int next = 0;
+  for (auto& [_, number] : numbers) number = next++;
+  std::vector<int> result;
+  for (const std::vector<int>& of_rank : nics) result.push_back(numbers.at(of_rank));
+  return result;
+}
+
 /// Turns lanes' rings so that no NIC has more than so many of them, in or out of a host.
 class Turner {
  public:
-  /// `turns`: by lane its ring turned in every way, the best first. `nics`: by rank.
+  /// `turns`: by lane its ring turned in every way, the best first. `nics`: by rank, numbered().
   Turner(const std::vector<std::vector<Order>>& turns, const std::vector<int>& nics, int most_of_nic)
       : turns_(turns), nics_(nics), most_(most_of_nic) {
     const std::size_t number = index(1 + *std::max_element(nics.begin(), nics.end()));
@@ -235,7 +247,7 @@ HostRings host_rings(const Machine& machine) {
 }
 
 std::vector<std::vector<int>> orders_between_hosts(const HostRings& rings, const Machine& machine) {
-  const std::vector<int> nics = rank_nics(machine);
+  const std::vector<int> nics = numbered(rank_nics(machine));
   const std::set<int> used(nics.begin(), nics.end());
   if (used.empty()) return rings.orders;
   const std::size_t even = std::lcm(rings.orders.size(), used.size());

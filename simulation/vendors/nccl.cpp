@@ -168,9 +168,9 @@ Plan ring_plan(int gpus, int hosts) { return {"ring", {gpus, hosts}, {}, hosts >
 Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router& router, bool all) {
   const int ranks = plan.ranks();
   const Schedule schedule = make_schedule(plan, ranks, ranks, 1);
-  std::map<ResourceId, int> crossings;
+  std::map<ResourceId, double> crossings;
   std::vector<Transfer> sends;
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   for (int lane = 0; lane < plan.lanes; ++lane) {
     const Dimension& ring = schedule.lanes[index(lane)].dimensions.front();
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -178,7 +178,7 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
       if (!all && cluster.place(rank).host != cluster.place(next).host) continue;
       route.clear();
       router.route(rank, next, route);
-      for (const ResourceId resource : route) ++crossings[resource];
+      for (const Crossing& crossing : route) crossings[crossing.resource] += crossing.share;
     }
   }
   double narrowest = std::numeric_limits<double>::infinity();

@@ -8,6 +8,7 @@
 #include "collectives/bound.hpp"
 #include "collectives/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
+#include "tests/topology/four_nics.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 
@@ -223,6 +224,35 @@ TEST(Simulate, NothingIsFasterThanTheBound) {
           << to_text(best.plan);
       EXPECT_GE(best.simulation.busy, 0) << to_text(best.plan);
       EXPECT_LE(best.simulation.busy, 1 + 1e-9) << to_text(best.plan);
+    }
+  }
+}
+
+TEST(Simulate, FourNicsOfARankAreAsGoodAsOneOfTheirSpeed) {
+  Cluster wide = preset("dgx-h100", 3);
+  Cluster narrow = wide;  // so that a GPU's own link limits it, and not its NICs
+  for (Link& link : narrow.groups.front().machine.links) {
+    if (link.from.kind == DeviceKind::gpu && link.kind == LinkKind::pcie)
+      link.bandwidth = gigabytes_per_second(30);
+  }
+  for (const Cluster& cluster : {wide, narrow}) {
+    const Cluster four = testing::four_nics_for_each(cluster);
+    for (const Algorithm& algorithm : algorithms()) {
+      const Plan plan{std::string(algorithm.name),
+                      algorithm.has_dims ? std::vector{8, 3} : std::vector{24},
+                      {},
+                      algorithm.lanes_differ ? 2 : 1,
+                      {4'000'000}};
+      const Count count = 4'000'000;
+      const double time = time_of(plan, cluster, count);
+      expect_same(time_of(plan, four, count), time, to_text(plan));
+      SimulationOptions every;
+      every.classes = false;
+      expect_same(time_of(plan, four, count, every), time, to_text(plan) + ", every rank");
+      const auto priced = [&](const Cluster& of) {
+        return price(make_schedule(plan, of.ranks(), count, kSize), of, Router(of), kSize).time.value;
+      };
+      EXPECT_NEAR(priced(four) / priced(cluster), 1, 1e-9) << to_text(plan);
     }
   }
 }

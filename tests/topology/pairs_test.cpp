@@ -136,14 +136,16 @@ TEST(Pairs, SayWhatIsUnknown) {
   EXPECT_TRUE(hosts.at(0).at("gpus").at(0).at("GBps").is_null());
 }
 
+using Nics = std::vector<std::vector<int>>;  // by rank
+
 TEST(Pairs, MarkTheNicThatRoutesTake) {
   const Machine machine = preset("minsky", 1).host(0);
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 0, 1, 1}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {0}, {1}, {1}}));
   for (const Pair& found : nic_pairs(machine))
     EXPECT_EQ(found.nearest, found.from.index / 2 == found.to.index) << found.from.index << found.to.index;
   Machine down = machine;
   down.nics[1].ports[0].up = false;
-  EXPECT_EQ(rank_nics(down), (std::vector{0, 0, 0, 0}));
+  EXPECT_EQ(rank_nics(down), (Nics{{0}, {0}, {0}, {0}}));
   down.nics[0].ports[0].up = false;
   EXPECT_TRUE(rank_nics(down).empty());
   for (const Pair& found : nic_pairs(down)) EXPECT_FALSE(found.nearest);
@@ -169,7 +171,7 @@ TEST(RankNics, AreNoManagementPorts) {
   add_nic(machine, "eno1", package(1), gigabits_per_second(1));
   add_nic(machine, "eno2", package(1), {});
   EXPECT_EQ(usable_nics(machine), std::vector{0});
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 0}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {0}}));
   // Without the fast one they are all that there is: unknown is less than known.
   machine.nics[0].ports[0].up = false;
   EXPECT_EQ(usable_nics(machine), std::vector{1});
@@ -177,10 +179,21 @@ TEST(RankNics, AreNoManagementPorts) {
   EXPECT_EQ(usable_nics(machine), std::vector{2});
 }
 
+TEST(RankNics, OfUnknownSpeedComeAfterEqualsAndBeforeFartherOnes) {
+  Machine machine = machine_with_roce();
+  for (Nic& nic : machine.nics) nic.kind = NicKind::infiniband;
+  add_nic(machine, "mlx5_1", package(0), {});
+  add_nic(machine, "mlx5_2", package(1), {});
+  for (Nic& nic : machine.nics) nic.kind = NicKind::infiniband;
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {2}}));
+  machine.nics[0].ports[0].bandwidth = {};
+  EXPECT_EQ(rank_nics(machine), (Nics{{0, 1}, {2}})) << "equals, of which no speed is known";
+}
+
 TEST(RankNics, MayBeOfTwoSpeeds) {
   Machine machine = machine_with_roce();
   add_nic(machine, "mlx5_1", package(1), gigabits_per_second(50));
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {1}}));
 }
 
 // Three hops lead to either.
@@ -191,12 +204,25 @@ TEST(RankNics, AreOnTheRanksSocketAlsoBehindASwitch) {
   machine.links.push_back({kSwitch, package(1), LinkKind::pcie, gigabytes_per_second(16), {}});
   add_nic(machine, "mlx5_1", kSwitch, gigabits_per_second(100));
   machine.nics[1].numa = 1;
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {1}}));
   // Of one type the widest: hops decide last.
   add_nic(machine, "mlx5_2", package(1), gigabits_per_second(100));
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 2}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {2}}));
   machine.nics[1].ports[0].bandwidth = gigabits_per_second(200);
-  EXPECT_EQ(rank_nics(machine), (std::vector{0, 1}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {1}}));
+}
+
+TEST(RankNics, AreSeveralWhereThereAreFewerRanksThanEquals) {
+  Machine machine = machine_with_roce();
+  for (const char* name : {"mlx5_1", "mlx5_2", "mlx5_3"})
+    add_nic(machine, name, package(0), gigabits_per_second(100));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0, 2}, {1, 3}}));
+  for (const Pair& found : nic_pairs(machine))
+    EXPECT_EQ(found.nearest, found.from.index == found.to.index % 2) << found.from.index << found.to.index;
+  machine.nics[3].ports[0].up = false;
+  EXPECT_EQ(rank_nics(machine), (Nics{{0, 2}, {1}}));
+  add_nic(machine, "mlx5_4", package(1), gigabits_per_second(100));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0, 1, 2}, {4}})) << "each rank has its own";
 }
 
 TEST(Pairs, AreBesideTheClusterInItsJson) {

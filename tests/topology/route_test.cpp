@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
+#include "tests/topology/four_nics.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
@@ -13,15 +15,16 @@ namespace polyring {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::four_nics_for_each;
 using ::testing::HasSubstr;
 using testing::usage_sentence;
 
 /// The names of the resources from one rank to another.
 std::vector<std::string> route_names(const Router& router, int from, int to) {
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   router.route(from, to, route);
   std::vector<std::string> names;
-  for (const ResourceId resource : route) names.push_back(router.name(resource));
+  for (const Crossing& crossing : route) names.push_back(router.name(crossing.resource));
   return names;
 }
 
@@ -51,6 +54,25 @@ TEST(Router, LetsRanksTakeTurnsOnNicsThatAreEquallyNear) {
   const Router router(cluster);
   EXPECT_THAT(route_names(router, 0, 6), ::testing::Contains("host 0: mlx5_0 out"));
   EXPECT_THAT(route_names(router, 1, 7), ::testing::Contains("host 0: mlx5_1 out"));
+}
+
+TEST(Router, StripesOverAllNicsOfARank) {
+  const Cluster cluster = four_nics_for_each(preset("dgx-h100", 2));
+  const Router router(cluster);
+  std::vector<Crossing> route;
+  router.route(1, 8, route);
+  std::map<std::string, double> shares;
+  for (const Crossing& crossing : route) shares[router.name(crossing.resource)] += crossing.share;
+  EXPECT_EQ(shares.size(), route.size()) << "each resource once";
+  EXPECT_EQ(shares.at("host 0: gpu1 -> switch0 (pcie)"), 1);
+  EXPECT_EQ(shares.at("host 1: switch0 -> gpu0 (pcie)"), 1);
+  int out = 0;
+  for (const auto& [name, share] : shares) {
+    if (!name.ends_with(" out")) continue;
+    ++out;
+    EXPECT_EQ(share, 0.25) << name;
+  }
+  EXPECT_EQ(out, 4);
 }
 
 TEST(Router, PassesOverSlowEthernetPorts) {
@@ -93,19 +115,19 @@ TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {
   const auto far = route_names(router, 0, 8);
   EXPECT_THAT(far, ::testing::Contains("leaf switch 0: uplinks up"));
   EXPECT_THAT(far, ::testing::Contains("leaf switch 1: uplinks down"));
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   const Seconds near_latency = router.route(0, 4, route);
   const Seconds far_latency = router.route(0, 8, route);
   EXPECT_NEAR((far_latency - near_latency).value, 10e-6, 1e-12);
-  EXPECT_EQ(router.bandwidth(route.back()).known(), true);
+  EXPECT_EQ(router.bandwidth(route.back().resource).known(), true);
 }
 
 TEST(Router, KnowsTheBandwidthOfWhatItNames) {
   const Cluster cluster = preset("minsky", 2);
   const Router router(cluster);
-  std::vector<ResourceId> route;
+  std::vector<Crossing> route;
   router.route(0, 1, route);
-  EXPECT_DOUBLE_EQ(router.bandwidth(route.front()).gigabytes_per_second(), 40);
+  EXPECT_DOUBLE_EQ(router.bandwidth(route.front().resource).gigabytes_per_second(), 40);
   for (ResourceId resource = 0; resource < router.resource_count(); ++resource) {
     EXPECT_FALSE(router.name(resource).empty());
   }

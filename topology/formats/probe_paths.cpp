@@ -23,7 +23,7 @@ constexpr std::string_view kLegend =
     "PHB   PCIe, across one host bridge; NODE: across several of one NUMA node (NCCL says PHB)\n"
     "SYS   across NUMA nodes or packages\n"
     "GB/s  of the narrowest link, in each direction; us: of all links, one way; ? is unknown\n"
-    "*     the NIC by which routes leave the host\n";
+    "*     the NIC by which routes leave the host; where a GPU has several, they share what it sends\n";
 
 std::string gigabytes_text(Bandwidth bandwidth) {
   return bandwidth.known() ? fmt::format("{:.3g}", bandwidth.gigabytes_per_second()) : "?";

@@ -110,12 +110,15 @@ class Platform {
 
  private:
   void add_route(Rank from, Rank to) {
-    std::vector<ResourceId> resources;
-    const double latency = router_.route(from, to, resources).value;
-    if (resources.empty() || latency <= 0) throw std::logic_error("a route without resources or latency");
+    std::vector<Crossing> route;
+    const double latency = router_.route(from, to, route).value;
+    if (route.empty() || latency <= 0) throw std::logic_error("a route without resources or latency");
     latencies_[index(from) * hosts_.size() + index(to)] = latency;
     std::vector<s4u::LinkInRoute> links;
-    for (const ResourceId resource : resources) links.emplace_back(link(resource));
+    for (const Crossing& crossing : route) {
+      if (crossing.share != 1) throw std::logic_error("SimGrid does not stripe a message over several NICs");
+      links.emplace_back(link(crossing.resource));
+    }
     zone_->add_route(host(from)->get_netpoint(), host(to)->get_netpoint(), nullptr, nullptr, links, false);
   }
 

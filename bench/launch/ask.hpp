@@ -27,8 +27,9 @@ struct HostAnswer {
   std::string unreachable;  // why it did not answer at all, in the remote shell's words
   std::string polyring;     // "polyring 0.1.0 (1a2b3c4)"; empty when it cannot be run
   std::string mpi;          // "Open MPI 4.1.4"; empty when there is none
+  std::string system;       // the running system's boot and name, which tell two machines apart
   std::optional<Machine> machine;
-  /// Why one of the last three is missing, in the words of the host.
+  /// Why Polyring, MPI or the machine is missing, in the words of the host.
   std::string no_polyring, no_mpi, no_machine;
 };
 

@@ -1,6 +1,7 @@
 #include "bench/launch/faults.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -42,6 +43,7 @@ class Finder {
       // ssh names the host in its words; then hosts have not the same ones.
       unreachable_.add(answer.unreachable, host);
     } else {
+      if (!answer.system.empty()) systems_.add(answer.system, host);
       if (answer.polyring.empty()) {
         no_polyring_.add(answer.no_polyring, host);
       } else if (answer.polyring != expected_.polyring) {
@@ -77,6 +79,11 @@ class Finder {
             "--timeout",
             command, limit, names_text(hosts));
       }
+    }
+    for (const auto& [system, hosts] : systems_.all()) {
+      if (hosts.size() < 2) continue;
+      say(ExitCode::usage, "{} are one machine; name it once, with the ranks of all behind a colon: {}:8",
+          fmt::join(hosts, " and "), hosts.back());
     }
     say_what_is_missing();
     return std::move(faults_);
@@ -118,7 +125,7 @@ class Finder {
 
   const Questions& questions_;
   const Expected& expected_;
-  Groups unreachable_, silent_, no_polyring_, other_polyring_, no_machine_, no_mpi_, other_mpi_;
+  Groups unreachable_, silent_, systems_, no_polyring_, other_polyring_, no_machine_, no_mpi_, other_mpi_;
   std::vector<Fault> faults_;
 };
 

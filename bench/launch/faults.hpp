@@ -24,8 +24,8 @@ struct Expected {
   Launcher launcher;
 };
 
-/// Faults of the hosts, those of several hosts together: no answer in time, unreachable, no Polyring or
-/// another one, no MPI or another one. Empty when all is well.
+/// Faults of the hosts, those of several hosts together: no answer in time, unreachable, one machine twice,
+/// no Polyring or another one, no MPI or another one. Empty when all is well.
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
                                const Expected& expected);
 

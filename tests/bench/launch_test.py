@@ -39,6 +39,12 @@ esac
 exec {program} "$@"
 """
 
+# Hosts of this test run on one machine; each has a name of its own.
+UNAME = """#!/bin/sh
+[ -z "$HOST" ] || {{ echo "$HOST"; exit; }}
+exec {real} "$@"
+"""
+
 # The launcher here and on a host.
 LAUNCHER = """#!/bin/sh
 case $HOST.$1 in
@@ -76,6 +82,7 @@ class LaunchTest(ProgramTest):
         self.bin = self.folder / "bin"
         self.bin.mkdir()
         self.rsh = self.script("rsh", RSH)
+        self.script("uname", UNAME.format(real=shutil.which("uname")))
         gpus = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
         (self.folder / "gpus.json").write_text(json.dumps(gpus), encoding="utf-8")
         host = gpus["hosts"][0]
@@ -223,6 +230,8 @@ class Faults(LaunchTest):
 
     def test_polyring(self):
         self.fault(NOT_AVAILABLE, "-H", "node0,none1", naming="polyring: not found; install the same build there")
+        self.fault(USAGE, "-H", "localhost,127.0.0.1",
+                   naming="localhost and 127.0.0.1 are one machine; name it once")
         self.fault(NOT_AVAILABLE, "-H", "node0,old1", naming="old1 has polyring 0.0.1 (old), but this is polyring ")
 
     def test_mpi(self):

@@ -37,8 +37,10 @@ std::string only_fault(const std::vector<HostAnswer>& answers, ExitCode code) {
 }
 
 ProcessResult printed(const std::string& version, const std::string& mpi, const std::string& probe) {
-  return {0, "Welcome to node1\n@polyring:begin@\n" + version + "@\n" + mpi + "@\n" + probe + "@\n", "",
-          false};
+  return {0,
+          "Welcome to node1\n@polyring:begin@\n" + version + "@\n" + mpi +
+              "@\n1a2b-3c\nnode1\n@polyring:0@\n" + probe + "@\n",
+          "", false};
 }
 
 std::string section(const std::string& text, int code = 0) {
@@ -53,6 +55,7 @@ TEST(Answers, AreRead) {
                   printed(section(kPolyring), section("mpirun (Open MPI) 4.1.4\n\nReport bugs"), probed()));
   EXPECT_EQ(answer.polyring, kPolyring);
   EXPECT_EQ(answer.mpi, "Open MPI 4.1.4");
+  EXPECT_THAT(answer.system, HasSubstr("1a2b-3c\nnode1"));
   ASSERT_TRUE(answer.machine);
   EXPECT_EQ(answer.machine->gpus.size(), 2U);
   EXPECT_THAT(faults({answer}), IsEmpty());
@@ -83,6 +86,21 @@ TEST(Answers, SayWhyThereAreNone) {
   // The connection broke after the first answer.
   EXPECT_EQ(words({255, "@polyring:begin@\n" + section(kPolyring) + "@\n", "Broken pipe\n", false}),
             "Broken pipe");
+}
+
+TEST(Faults, NameAMachineThatIsListedTwice) {
+  HostAnswer first = good("localhost");
+  HostAnswer second = good("node0");
+  HostAnswer other = good("node1");
+  first.system = second.system = "1a2b-3c\nnode0";
+  other.system = "1a2b-3c\nnode1";  // another name on the same kernel, as emulated hosts have
+  EXPECT_EQ(only_fault({first, second, other}, ExitCode::usage),
+            "localhost and node0 are one machine; name it once, with the ranks of all behind a colon: "
+            "node0:8");
+  second.system = "4d5e-6f\nnode0";  // of the same name, booted by itself
+  EXPECT_THAT(faults({first, second, other}), IsEmpty());
+  second.system = first.system = other.system = "";
+  EXPECT_THAT(faults({first, second, other}), IsEmpty()) << "nothing is known";
 }
 
 TEST(Answers, SayWhatHangs) {

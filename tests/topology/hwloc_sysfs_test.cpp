@@ -37,6 +37,25 @@ TEST(HwlocAndSysfs, CountNoVirtualFunctionsOfGpus) {
   EXPECT_EQ(machine.gpus[1].model, "Example AMD GPU");
 }
 
+// Before mlx5_0 hwloc lists the OpenFabrics device of a representor.
+TEST(HwlocAndSysfs, PassOverDevicesOfRepresentors) {
+  const SysfsTree tree;
+  const std::string place = "pci0000:00/0000:01:00.0";
+  tree.pci(place, {.device_class = "0x020700", .vendor = "0x15b3"});
+  for (const char* name : {"mlx5_0", "mlx5_rep"})
+    tree.openfabrics(name, place, "0001:0002:0003:0004", "0001:0002:0003:0005");
+  tree.interface("eth1", place, "up", "100000");
+  tree.write("devices/" + place + "/net/eth1/phys_port_name", "pf0vf0");
+  tree.write("devices/" + place + "/infiniband/mlx5_rep/ports/1/gid_attrs/ndevs/0", "eth1");
+  std::string xml = fixture("two_sockets.v2.xml");
+  const std::string own = "<object type=\"OSDev\" gp_index=\"119\" name=\"mlx5_0\" osdev_type=\"3\">";
+  replace(xml, own, "<object type=\"OSDev\" gp_index=\"205\" name=\"mlx5_rep\" osdev_type=\"3\"/>" + own);
+  const Machine machine = machine_of(xml, tree);
+  ASSERT_FALSE(machine.nics.empty());
+  EXPECT_EQ(machine.nics[0].name, "mlx5_0");
+  EXPECT_EQ(machine.nics[0].ports.size(), 1u);
+}
+
 TEST(HwlocAndSysfs, TakeVirtualFunctionsForNicsOfTheirOwn) {
   std::string xml = fixture("two_sockets.v2.xml");
   const std::size_t once = machine_of(xml, SysfsTree()).nics.size();

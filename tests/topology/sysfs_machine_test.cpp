@@ -117,6 +117,50 @@ TEST(RecordedSysfs, CountsAzuresAcceleratedNetworkOnce) {
   EXPECT_DOUBLE_EQ(machine.nics[0].bandwidth().gigabytes_per_second(), 6.25);
 }
 
+// The same adapter's RoCE device has a port for each representor; older kernels made a device of each.
+TEST(RecordedSysfs, LeavesOutOpenFabricsPortsOfRepresentors) {
+  const SysfsTree tree;
+  tree.two_sockets();
+  const std::string place = "pci0000:00/0000:00:01.0";
+  tree.pci(place, {.device_class = "0x020000", .vendor = "0x15b3", .device = "0x101d"});
+  const auto interface = [&](const std::string& name, const std::string& port) {
+    tree.interface(name, place, "up", "100000");
+    tree.write("devices/" + place + "/net/" + name + "/phys_port_name", port);
+  };
+  const std::string ports = "devices/" + place + "/infiniband/mlx5_1/ports/";
+  const auto port = [&](int number, const std::string& gid) {
+    const std::string folder = ports + std::to_string(number) + "/";
+    tree.write(folder + "state", "4: ACTIVE");
+    tree.write(folder + "rate", "100 Gb/sec (4X EDR)");
+    tree.write(folder + "link_layer", "Ethernet");
+    tree.write(folder + "gids/0", gid);
+  };
+  const std::string none = "0000:0000:0000:0000:0000:0000:0000:0000";
+  tree.openfabrics("mlx5_0", place, "b83f:d203:0061:0000", "0000:0000:0000:0001", "4: ACTIVE", "5: LinkUp",
+                   "Ethernet");
+  tree.openfabrics("mlx5_1", place, "b83f:d203:0061:0000", "0000:0000:0000:0002", "4: ACTIVE", "5: LinkUp",
+                   "Ethernet");
+  port(2, none);
+  port(3, "fe80:0000:0000:0000:0000:0000:0000:0003");
+  EXPECT_EQ(probe::Sysfs(tree.path()).openfabrics_ports("mlx5_1").size(), 3u)
+      << "nothing says that it switches";
+  interface("eth0", "p0");
+  interface("eth1", "pf0vf0");
+  tree.write("devices/" + place + "/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth1");
+  tree.write(ports + "1/gid_attrs/ndevs/0", "eth0");
+  tree.write(ports + "3/gid_attrs/ndevs/0", "eth1");
+  const probe::Sysfs sysfs(tree.path());
+  EXPECT_THAT(sysfs.openfabrics_devices(), ElementsAre(::testing::Pair("mlx5_1", "0000:00:01.0")));
+  const std::vector<Port> found = sysfs.openfabrics_ports("mlx5_1");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].number, 1);
+  EXPECT_EQ(sysfs.openfabrics_states("mlx5_1").size(), 1u);
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_EQ(machine.nics[0].name, "mlx5_1");
+  EXPECT_EQ(machine.nics[0].ports.size(), 1u);
+}
+
 // An adapter in switchdev mode: its functions' representors are interfaces of the same device.
 TEST(RecordedSysfs, CountsNoRepresentors) {
   const SysfsTree tree;

@@ -122,7 +122,9 @@ std::vector<Port> ports_of(hwloc_obj_t object, hwloc_obj_t openfabrics, NicKind 
 class Builder {
  public:
   Builder(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs, Machine& machine)
-      : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine) {}
+      : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine) {
+    if (sysfs_) openfabrics_ = sysfs_->openfabrics_devices();
+  }
 
   void add(hwloc_obj_t object) {
     if (sysfs_ && sysfs_->is_virtual_function(pci_of(object))) return;
@@ -155,7 +157,7 @@ class Builder {
   }
 
   void add_nic(hwloc_obj_t object) {
-    const hwloc_obj_t openfabrics = os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
+    const hwloc_obj_t openfabrics = own_openfabrics(object);
     const hwloc_obj_t network = os_device(object, HWLOC_OBJ_OSDEV_NETWORK);
     const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
     const std::string guid = openfabrics == nullptr ? "" : guid_text(info(openfabrics, "SysImageGUID"));
@@ -171,6 +173,16 @@ class Builder {
                              tree_.host_bridge_of(object), kind, ports_of(object, openfabrics, kind, sysfs_),
                              guid});
     tree_.attach(object, id);
+  }
+
+  /// The object's first OpenFabrics device that is no representor's.
+  hwloc_obj_t own_openfabrics(hwloc_obj_t object) const {
+    const hwloc_obj_t first = os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
+    for (hwloc_obj_t other = first; other != nullptr && other != object; other = other->next_sibling) {
+      if (other->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS && openfabrics_.contains(other->name))
+        return other;
+    }
+    return first;
   }
 
   /// The same function number of the same adapter at another bus address is the same port, seen from another
@@ -194,6 +206,7 @@ class Builder {
   std::map<hwloc_obj_t, DeviceId> gpus_;
   std::map<std::pair<std::string, int>, DeviceId> adapter_ports_;
   std::set<std::string> names_;
+  std::map<std::string, std::string> openfabrics_;  // those of sysfs, with their PCI addresses
 };
 
 /// The PCI devices by address, which is the order of nvidia-smi, then the OS devices that have none.

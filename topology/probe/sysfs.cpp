@@ -208,14 +208,37 @@ std::string Sysfs::pci_of(const fs::path& entry) const {
 
 std::map<std::string, std::string> Sysfs::openfabrics_devices() const {
   std::map<std::string, std::string> devices;
-  for (const fs::path& entry : entries("class/infiniband"))
-    devices[entry.filename().string()] = pci_of(entry);
+  for (const fs::path& entry : entries("class/infiniband")) {
+    const std::string name = entry.filename().string();
+    const bool has_ports = !entries(entry / "ports").empty();
+    if (!has_ports || !ports_of(name).empty()) devices[name] = pci_of(entry);
+  }
   return devices;
+}
+
+std::vector<fs::path> Sysfs::ports_of(const std::string& device) const {
+  const fs::path entry = fs::path("class/infiniband") / device;
+  std::vector<fs::path> ports = entries(entry / "ports");
+  const auto number = [](const fs::path& port) { return leading_number(port.filename().string()); };
+  std::ranges::sort(ports, {}, number);
+  const bool switches = std::ranges::any_of(entries(entry / "device/net"), [&](const fs::path& interface) {
+    return is_representor(line(interface / "phys_port_name"));
+  });
+  if (!switches) return ports;
+  const auto is_of_representor = [&](const fs::path& port) {
+    const std::string interface = line(port / "gid_attrs/ndevs/0");
+    if (!interface.empty()) return is_representor(line(fs::path("class/net") / interface / "phys_port_name"));
+    // A port of raw packets alone has no address.
+    return port != ports.front() && line(port / "gids/0").find_first_not_of("0:") == std::string::npos;
+  };
+  std::vector<fs::path> own;
+  std::ranges::remove_copy_if(ports, std::back_inserter(own), is_of_representor);
+  return own;
 }
 
 std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
   std::vector<Port> ports;
-  for (const fs::path& folder : entries(fs::path("class/infiniband") / device / "ports")) {
+  for (const fs::path& folder : ports_of(device)) {
     const int number = static_cast<int>(leading_number(folder.filename().string()));
     const bool up = line(folder / "state").starts_with("4:");  // "4: ACTIVE"
     const NicKind kind = link_layer(line(folder / "link_layer")).value_or(NicKind::infiniband);
@@ -223,23 +246,21 @@ std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
     const std::string guid = kind == NicKind::infiniband ? guid_text(line(folder / "gids/0")) : std::string();
     ports.push_back({number, up, openfabrics_rate(line(folder / "rate"), kind), guid});
   }
-  std::ranges::sort(ports, {}, &Port::number);
   return ports;
 }
 
 std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) const {
   std::vector<PortState> states;
-  for (const fs::path& folder : entries(fs::path("class/infiniband") / device / "ports")) {
+  for (const fs::path& folder : ports_of(device)) {
     states.push_back({static_cast<int>(leading_number(folder.filename().string())),
                       after_number(line(folder / "state")), after_number(line(folder / "phys_state"))});
   }
-  std::ranges::sort(states, {}, &PortState::number);
   return states;
 }
 
 std::optional<NicKind> Sysfs::openfabrics_kind(const std::string& device) const {
   std::optional<NicKind> kind;
-  for (const fs::path& port : entries(fs::path("class/infiniband") / device / "ports")) {
+  for (const fs::path& port : ports_of(device)) {
     const auto layer = link_layer(line(port / "link_layer"));
     if (layer && kind != NicKind::infiniband) kind = layer;
   }

@@ -96,6 +96,9 @@ class Sysfs {
   /// A GPU's memory as AMD's driver gives it; 0 when unknown.
   Bytes gpu_memory(const std::string& pci) const;
 
+  // An adapter that switches shows its virtual functions as representors: as further ports of its OpenFabrics
+  // device, or as devices of their own. They reach no other hosts by themselves, and all are left out.
+
   /// The names of the OpenFabrics devices, with the addresses of their PCI devices (empty when unknown).
   std::map<std::string, std::string> openfabrics_devices() const;
   /// The ports of an OpenFabrics device such as mlx5_0, in order.
@@ -117,6 +120,8 @@ class Sysfs {
   std::vector<Bond> bonds() const;
 
  private:
+  /// The folders of an OpenFabrics device's own ports, by number.
+  std::vector<std::filesystem::path> ports_of(const std::string& device) const;
   /// The path without links, empty where nothing is there, or it is outside.
   std::filesystem::path resolved(const std::filesystem::path& name) const;
   /// The PCI address of the device that an entry of class/ belongs to, empty when it is none or unknown.

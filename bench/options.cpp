@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "bench/progress.hpp"
 #include "collectives/catalogue.hpp"
 #include "simulation/in_network.hpp"
 #include "simulation/vendors/vendor_run.hpp"
@@ -46,11 +47,13 @@ void MachineOptions::add_to(CLI::App& app) {
 }
 
 Inventory MachineOptions::inventory() const {
+  Progress progress(true);
+  const auto notice = [&](const std::string& what) { progress.show(what); };
   const std::vector<std::filesystem::path> paths(files.begin(), files.end());
   return on_fabric(!preset.empty()  ? inventory_of(polyring::preset(preset, 1))
                    : !files.empty() ? read_inventory(paths)
                    : !sysfs.empty() ? inventory_of(probe_recorded_sysfs(sysfs))
-                                    : inventory_of(probe_this_machine()));
+                                    : inventory_of(probe_this_machine(notice)));
 }
 
 Inventory MachineOptions::on_fabric(Inventory hosts) const {

@@ -1,12 +1,7 @@
 // Import of hwloc XML from our own small files, and of files that are none.
-#include <unistd.h>
-
-#include <csignal>
-
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
 #include "topology/probe.hpp"
-#include "topology/probe/trial.hpp"
 
 namespace polyring {
 namespace {
@@ -200,14 +195,35 @@ TEST(HwlocImport, SurvivesAFileThatCrashesHwloc) {
   EXPECT_THAT(sentence_about(text), HasSubstr("hwloc can read"));
 }
 
-TEST(Trial, TellsCrashesAndHangsFromAnEnd) {
-  int outside = 0;
-  EXPECT_TRUE(probe::survives([&] { outside = 1; }, 10));
-  EXPECT_EQ(outside, 0);
-  EXPECT_TRUE(probe::survives([] { throw Error(ExitCode::usage, "no"); }, 10));
-  EXPECT_FALSE(probe::survives([] { raise(SIGSEGV); }, 10));
-  EXPECT_FALSE(probe::survives([] { _exit(0); }, 10));
-  EXPECT_FALSE(probe::survives([] { pause(); }, 1));
+TEST(HwlocImport, SaysThatItTookTooLong) {
+  const std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  EXPECT_EQ(usage_sentence([&] { parse_hwloc_xml(text, "a.xml", {0}); }),
+            "hwloc did not read 'a.xml' within 0 s: it is damaged, or of far more than one host; export it "
+            "again with: lstopo FILE.xml");
+  EXPECT_NO_THROW(parse_hwloc_xml(text, "a.xml"));
+}
+
+TEST(HwlocImport, RefusesMoreDevicesThanAHostHas) {
+  const auto xml = [](int nics) {
+    std::string devices;
+    for (int i = 0; i < nics; ++i) {
+      devices += fmt::format(
+          "<object type=\"PCIDev\" gp_index=\"{}\" pci_busid=\"{:04x}:00:00.0\" "
+          "pci_type=\"0200 [15b3:1017] [0000:0000] 00\" pci_link_speed=\"0.000000\"/>",
+          100 + i, i);
+    }
+    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology version=\"2.0\">"
+           "<object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+           "allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\" "
+           "gp_index=\"1\"><object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+           "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"1024\"/>"
+           "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" "
+           "complete_nodeset=\"0x1\" gp_index=\"3\"/>" +
+           devices + "</object></topology>";
+  };
+  EXPECT_EQ(parse_untried_hwloc_xml(xml(1024), "a.xml").nics.size(), 1024u);
+  EXPECT_THAT(usage_sentence([&] { parse_hwloc_xml(xml(1025), "a.xml"); }),
+              HasSubstr("'a.xml' has 1025 NICs, but no host has more than 1024; export one host's"));
 }
 
 TEST(LiveProbe, FindsThisMachine) {

@@ -5,6 +5,7 @@
 
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
+#include "topology/probe/trial.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -72,7 +73,7 @@ TEST(NvlinkBandwidth, IsWhatNvidiaPublishesForOneDirection) {
 
 TEST(Nvml, FillsInAMeshOfGpus) {
   Machine machine = machine_with(4);
-  const NvmlFindings findings = add_nvml(machine, fake("mesh"));
+  const NvmlFindings findings = add_nvml(machine, {}, fake("mesh"));
   EXPECT_TRUE(findings.source.read) << findings.source.detail;
   EXPECT_THAT(findings.source.detail, HasSubstr("driver 535.104.05, 4 GPUs, 6 of 6 pairs reach"));
   EXPECT_EQ(machine.gpus[2].model, "Tesla Fake-SXM2-16GB");
@@ -91,7 +92,7 @@ TEST(Nvml, FillsInAMeshOfGpus) {
 
 TEST(Nvml, RemarksOnWhatIsWrongWithGpus) {
   Machine machine = machine_with(4);
-  const NvmlFindings findings = add_nvml(machine, fake("mesh"));
+  const NvmlFindings findings = add_nvml(machine, {}, fake("mesh"));
   EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu3: 1 of its 6 NVLinks are inactive (link 5)")));
   EXPECT_THAT(machine.remarks,
               Contains(StartsWith("gpu1 holds its clocks down: hardware slowdown, temperature (hardware)")));
@@ -113,7 +114,7 @@ TEST(Nvml, TakesSwitchesTogether) {
   Machine machine = machine_with(8);
   // What another source had read of the same links is not counted again.
   machine.links.push_back({gpu(0), gpu(1), LinkKind::nvlink, gigabytes_per_second(1), {}});
-  EXPECT_TRUE(add_nvml(machine, fake("switch")).source.read);
+  EXPECT_TRUE(add_nvml(machine, {}, fake("switch")).source.read);
   EXPECT_EQ(machine.nvswitches, 1);
   EXPECT_EQ(std::ranges::count(machine.links, LinkKind::nvlink, &Link::kind), 8);
   // NVIDIA publishes 900 GB/s in both directions together for the H100, over 18 links.
@@ -128,7 +129,7 @@ TEST(Nvml, TakesSwitchesTogether) {
 
 TEST(Nvml, MissesNoBridgeOnCardsWithoutOne) {
   Machine machine = machine_with(4);
-  EXPECT_TRUE(add_nvml(machine, fake("bridged")).source.read);
+  EXPECT_TRUE(add_nvml(machine, {}, fake("bridged")).source.read);
   EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(0), gpu(1), LinkKind::nvlink), 100);
   EXPECT_EQ(std::ranges::count(machine.links, LinkKind::nvlink, &Link::kind), 1);
   EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("inactive"))));
@@ -136,19 +137,19 @@ TEST(Nvml, MissesNoBridgeOnCardsWithoutOne) {
 
 TEST(Nvml, SaysWhichGpusAreCutIntoSlices) {
   Machine machine = machine_with(8);
-  EXPECT_TRUE(add_nvml(machine, fake("mig")).source.read);
+  EXPECT_TRUE(add_nvml(machine, {}, fake("mig")).source.read);
   EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu6, gpu7 are in MIG mode: jobs get slices")));
   EXPECT_THAT(machine.remarks, Not(Contains(HasSubstr("fabricmanager"))));
   EXPECT_THAT(machine.remarks, Not(Contains(StartsWith("gpu7: "))));
   EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu5: 1 of its 18 NVLinks are inactive")));
   Machine whole = machine_with(8);
-  EXPECT_TRUE(add_nvml(whole, fake("switch")).source.read);
+  EXPECT_TRUE(add_nvml(whole, {}, fake("switch")).source.read);
   EXPECT_THAT(whole.remarks, Not(Contains(HasSubstr("MIG"))));
 }
 
 TEST(Nvml, KnowsPowersProcessorsAndOldDrivers) {
   Machine machine = machine_with(2);
-  const NvmlFindings findings = add_nvml(machine, fake("power"));
+  const NvmlFindings findings = add_nvml(machine, {}, fake("power"));
   EXPECT_TRUE(findings.source.read);
   EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(0), gpu(1), LinkKind::nvlink), 75);
   EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(0), package(0), LinkKind::nvlink), 75);
@@ -160,7 +161,7 @@ TEST(Nvml, KnowsPowersProcessorsAndOldDrivers) {
 
 TEST(Nvml, KnowsGracesLinksAndSaysWhatNeedsMoreRights) {
   Machine machine = machine_with(1);
-  const NvmlFindings findings = add_nvml(machine, fake("grace"));
+  const NvmlFindings findings = add_nvml(machine, {}, fake("grace"));
   EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(0), package(1), LinkKind::c2c), 450);
   EXPECT_THAT(
       findings.source.detail,
@@ -169,7 +170,7 @@ TEST(Nvml, KnowsGracesLinksAndSaysWhatNeedsMoreRights) {
 
 TEST(Nvml, AddsGpusThatPciDoesNotShow) {
   Machine machine = machine_with(0);
-  EXPECT_TRUE(add_nvml(machine, fake("mesh")).source.read);
+  EXPECT_TRUE(add_nvml(machine, {}, fake("mesh")).source.read);
   ASSERT_EQ(machine.gpus.size(), 4u);
   EXPECT_EQ(machine.gpus[3].pci, "0000:13:00.0");
   EXPECT_NO_THROW(machine.validate());
@@ -177,7 +178,7 @@ TEST(Nvml, AddsGpusThatPciDoesNotShow) {
 
 TEST(Nvml, SaysWhichGpuIsLost) {
   Machine machine = machine_with(2);
-  const NvmlFindings findings = add_nvml(machine, fake("lost"));
+  const NvmlFindings findings = add_nvml(machine, {}, fake("lost"));
   EXPECT_THAT(machine.remarks,
               Contains(StartsWith("NVML cannot open its GPU 1 (error 15: it has fallen off the bus)")));
   EXPECT_THAT(findings.gpus, ElementsAre("0000:10:00.0"));
@@ -194,21 +195,33 @@ void expect_absent(const NvmlFindings& findings, const Machine& machine, const s
 
 TEST(Nvml, SurvivesACrash) {
   Machine machine = machine_with(4);
-  expect_absent(add_nvml(machine, fake("crash")), machine, "crashed in nvmlDeviceGetMemoryInfo");
+  expect_absent(add_nvml(machine, {}, fake("crash")), machine, "crashed in nvmlDeviceGetMemoryInfo");
 }
 
 TEST(Nvml, DoesNotHang) {
   Machine machine = machine_with(4);
   const auto start = std::chrono::steady_clock::now();
-  expect_absent(add_nvml(machine, fake("hang"), {0.3}), machine,
+  expect_absent(add_nvml(machine, {}, fake("hang"), {0.3}), machine,
                 "did not answer within 300 ms in nvmlInit_v2");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
+TEST(Nvml, SaysWhatIsWaitedFor) {
+  Machine machine = machine_with(4);
+  std::vector<std::string> said;
+  const auto notice = [&](const std::string& text) { said.push_back(text); };
+  add_nvml(machine, notice, fake("mesh"));
+  EXPECT_TRUE(said.empty()) << "it answers at once";
+  machine = machine_with(4);
+  const Seconds limit{kLongWait.value + 0.1};
+  expect_absent(add_nvml(machine, notice, fake("hang"), limit), machine, "did not answer within 2.10 s");
+  EXPECT_EQ(said, std::vector<std::string>{"waiting for NVIDIA's driver, up to 2.10 s: nvmlInit_v2"});
+}
+
 TEST(Nvml, SaysWhyItIsAbsent) {
   Machine machine = machine_with(4);
-  expect_absent(add_nvml(machine, fake("unloaded")), machine, "modprobe nvidia");
-  expect_absent(add_nvml(machine, "libno-such-library.so.1"), machine,
+  expect_absent(add_nvml(machine, {}, fake("unloaded")), machine, "modprobe nvidia");
+  expect_absent(add_nvml(machine, {}, "libno-such-library.so.1"), machine,
                 "libno-such-library.so.1 is not there");
 }
 

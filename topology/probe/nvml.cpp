@@ -53,9 +53,14 @@ std::string summary(const NvmlReport& report, const Machine& machine) {
 
 }  // namespace
 
-NvmlFindings add_nvml(Machine& machine, const std::string& library, Seconds limit) {
+NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::string&)>& notice,
+                      const std::string& library, Seconds limit) {
   const Shared<NvmlReport> report;
-  const Ending ending = try_out([&] { fill_nvml_report(library, *report); }, limit);
+  const auto wait = [&] {
+    if (notice)
+      notice(fmt::format("waiting for NVIDIA's driver, up to {}: {}", to_text(limit), text_of(report->call)));
+  };
+  const Ending ending = try_out([&] { fill_nvml_report(library, *report); }, limit, wait);
   NvmlFindings findings{{"NVML", false, {}}, {}, {}};
   std::string& detail = findings.source.detail;
   if (ending == Ending::crashed) {

@@ -1,6 +1,7 @@
 // NVML as a source of a probe: GPU models and memory, NVLink, and what is wrong with GPUs.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -20,9 +21,9 @@ struct NvmlFindings {
 /// Asks the library in a child process, so that a driver that crashes or hangs costs no more than the limit,
 /// and merges what it says into the machine. Loading the driver for each call, as where no persistence daemon
 /// runs, takes one to three seconds for each GPU (NVIDIA, «Driver Persistence»); answering takes
-/// milliseconds.
-NvmlFindings add_nvml(Machine& machine, const std::string& library = "libnvidia-ml.so.1",
-                      Seconds limit = {30});
+/// milliseconds. `notice` is told, in words, of a call that takes longer than kLongWait (trial.hpp).
+NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::string&)>& notice = {},
+                      const std::string& library = "libnvidia-ml.so.1", Seconds limit = {30});
 
 /// Adds the report to the machine: models, memory, NVLink and C2C links in place of those that it has;
 /// remarks on links that are inactive, peers that cannot reach each other, throttled clocks and ECC errors.

@@ -27,8 +27,21 @@
 namespace polyring {
 namespace {
 
-/// A damaged file could keep hwloc busy for ever; a large machine takes it well under a second.
-constexpr unsigned kMostSeconds = 20;
+/// More devices of one kind than any host has (as in our JSON): paths between all of them take seconds.
+constexpr std::size_t kMostGpus = 256;
+constexpr std::size_t kMostOthers = 1024;
+
+void check_counts(const Machine& machine, std::string_view origin) {
+  const auto check = [&](std::size_t count, std::size_t most, const char* what) {
+    if (count > most)
+      usage_error("'{}' has {} {}, but no host has more than {}; export one host's with: lstopo FILE.xml",
+                  origin, count, what, most);
+  };
+  check(machine.packages.size(), kMostOthers, "packages");
+  check(machine.gpus.size(), kMostGpus, "GPUs");
+  check(machine.nics.size(), kMostOthers, "NICs");
+  check(machine.switches.size(), kMostOthers, "PCIe switches");
+}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -68,11 +81,11 @@ void check_hwloc_xml(std::string_view xml, std::string_view origin) {
 }
 
 /// NVML where a driver of NVIDIA's is, and nowhere else: asking takes a child process.
-probe::NvmlFindings ask_nvml(Machine& machine) {
+probe::NvmlFindings ask_nvml(Machine& machine, const WaitNotice& notice) {
   // The last is that of Windows' subsystem for Linux.
   for (const char* driver : {"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"}) {
     std::error_code failed;
-    if (std::filesystem::exists(driver, failed)) return probe::add_nvml(machine);
+    if (std::filesystem::exists(driver, failed)) return probe::add_nvml(machine, notice);
   }
   return {
       {"NVML", false,
@@ -157,11 +170,11 @@ std::string recorded_name(const std::filesystem::path& root) {
 
 }  // namespace
 
-Machine probe_this_machine() {
+Machine probe_this_machine(const WaitNotice& notice) {
   const probe::Sysfs sysfs;
   Machine machine = without_drivers(sysfs);
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
-  const probe::NvmlFindings nvml = ask_nvml(machine);
+  const probe::NvmlFindings nvml = ask_nvml(machine, notice);
   if (nvml.source.read) add_remarks(probe::driver_remarks(machine, sysfs, nvml.gpus), machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
   machine.sources.push_back(live_sysfs(sysfs));
@@ -207,6 +220,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   const auto topology = probe::HwlocTopology::from_xml(std::string(xml));
   if (!topology) unreadable(origin);
   Machine machine = probe::machine_from(*topology, std::nullopt);
+  check_counts(machine, origin);
   if (machine.name.empty()) machine.name = std::filesystem::path(origin).stem().string();
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},
@@ -215,8 +229,16 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   return machine;
 }
 
-Machine parse_hwloc_xml(std::string_view xml, std::string_view origin) {
-  if (!probe::survives([&] { parse_untried_hwloc_xml(xml, origin); }, kMostSeconds)) unreadable(origin);
+Machine parse_hwloc_xml(std::string_view xml, std::string_view origin, Seconds limit) {
+  const probe::Ending ending = probe::try_out([&] { parse_untried_hwloc_xml(xml, origin); }, limit);
+  if (ending == probe::Ending::out_of_time) {
+    usage_error(
+        "hwloc did not read '{}' within {}: it is damaged, or of far more than one host; export it again "
+        "with: "
+        "lstopo FILE.xml",
+        origin, to_text(limit));
+  }
+  if (ending == probe::Ending::crashed) unreadable(origin);
   return parse_untried_hwloc_xml(xml, origin);
 }
 

@@ -153,24 +153,27 @@ class Answerer {
 
 }  // namespace
 
-Ending try_out(const std::function<void()>& action, Seconds limit) {
+Ending try_out(const std::function<void()>& action, Seconds limit, const std::function<void()>& wait) {
   constexpr std::chrono::milliseconds kToDie{200};
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value));
+  const auto start = Clock::now();
+  const auto after = [&](Seconds time) {
+    return start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
+  };
+  const auto deadline = after(limit);
   const pid_t child = fork();
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
-  const std::optional<int> status = wait_until(child, deadline);
+  std::optional<int> status = wait_until(child, wait ? std::min(deadline, after(kLongWait)) : deadline);
+  if (!status && wait) {
+    wait();
+    status = wait_until(child, deadline);
+  }
   if (!status) {
     kill(child, SIGKILL);
     wait_until(child, Clock::now() + kToDie);
     return Ending::out_of_time;
   }
   return WIFEXITED(*status) && WEXITSTATUS(*status) == kEndedByItself ? Ending::by_itself : Ending::crashed;
-}
-
-bool survives(const std::function<void()>& action, unsigned seconds) {
-  return try_out(action, {static_cast<double>(seconds)}) == Ending::by_itself;
 }
 
 std::vector<std::optional<std::string>> trial_answers(std::size_t count,

@@ -21,14 +21,15 @@ namespace polyring::probe {
 
 enum class Ending { by_itself, crashed, out_of_time };
 
+/// From here on a person wants to know what is waited for.
+inline constexpr Seconds kLongWait{2};
+
 /// Runs the action in a child process, and says how that ended; an exception is an end by itself. What the
 /// action prints and changes is lost, but for what it writes into a Shared. A child that is out of time is
 /// killed, and not waited for when even that does not end it, as when it sleeps inside a driver. Throws an
-/// Error (internal) when no process can be started.
-Ending try_out(const std::function<void()>& action, Seconds limit);
-
-/// Whether the action ends by itself within `seconds`.
-bool survives(const std::function<void()>& action, unsigned seconds);
+/// Error (internal) when no process can be started. Where `wait` is given, it is called once if the child
+/// takes longer than kLongWait.
+Ending try_out(const std::function<void()>& action, Seconds limit, const std::function<void()>& wait = {});
 
 /// Calls answer(i) for each i below `count` in a few child processes, and returns what each call did: nothing
 /// for one that crashed, threw, or took longer than `seconds`; the others go on. Throws an Error (internal)

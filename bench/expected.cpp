@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -59,8 +60,9 @@ ExpectedAlgorithm simulated(std::string_view algorithm, const Cluster& cluster, 
   ExpectedAlgorithm row;
   row.algorithm = algorithm;
   const Count count = static_cast<Count>(kExpectedPayload.value) / kElementSize;
-  const SimulatedPlan best = choose_plan(algorithm, cluster, router, count, kElementSize);
-  const Simulation& simulation = best.simulation;
+  const ConsideredPlan best = consider_plans(algorithm, cluster, router, count, kElementSize).front();
+  row.unknown = best.unknown;
+  const Simulation& simulation = *best.simulation;
   row.plan = to_text(best.plan);
   row.time = simulation.time;
   row.busbw = bus_bandwidth(kExpectedPayload, cluster.ranks(), row.time);
@@ -68,6 +70,19 @@ ExpectedAlgorithm simulated(std::string_view algorithm, const Cluster& cluster, 
   if (simulation.bottleneck >= 0)
     row.busiest = fmt::format("{}, busy {:.0f} %", router.name(simulation.bottleneck), 100 * simulation.busy);
   return row;
+}
+
+/// `unknown`: algorithms by the link whose speed they would need.
+std::string why_not(const std::map<std::string, std::vector<std::string_view>>& unknown,
+                    const std::vector<std::string_view>& slow) {
+  std::vector<std::string> reasons;
+  for (const auto& [link, names] : unknown)
+    reasons.push_back(fmt::format("{}, and all plans of these cross it: {}", link, fmt::join(names, ", ")));
+  if (!slow.empty()) {
+    reasons.push_back(fmt::format("{} may take minutes for more than {} ranks; polyring plan does one",
+                                  fmt::join(slow, ", "), kManyRanks));
+  }
+  return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 std::string gigabytes_text(Bandwidth bandwidth) {
@@ -157,21 +172,22 @@ Expectation expected(const Cluster& cluster) {
   result.not_simulated = unconnected(cluster);
   if (!result.not_simulated.empty()) return result;
   const Router router(cluster);
-  result.not_simulated = router.unknown_speed();
-  if (!result.not_simulated.empty()) return result;
   const Bound bound = allreduce_bound(cluster, kExpectedPayload);
   std::vector<std::string_view> slow;
+  std::map<std::string, std::vector<std::string_view>> unknown;
   for (const Algorithm& algorithm : algorithms()) {
     if (cluster.ranks() > kManyRanks && std::ranges::find(kAlike, algorithm.name) == kAlike.end()) {
       slow.push_back(algorithm.name);
+      continue;
+    }
+    ExpectedAlgorithm row = simulated(algorithm.name, cluster, router, bound);
+    if (row.unknown.empty()) {
+      result.algorithms.push_back(std::move(row));
     } else {
-      result.algorithms.push_back(simulated(algorithm.name, cluster, router, bound));
+      unknown[row.unknown].push_back(algorithm.name);
     }
   }
-  if (!slow.empty()) {
-    result.not_simulated = fmt::format("{} may take minutes for more than {} ranks; polyring plan does one",
-                                       fmt::join(slow, ", "), kManyRanks);
-  }
+  result.not_simulated = result.algorithms.empty() ? router.unknown_speed() : why_not(unknown, slow);
   std::ranges::stable_sort(result.algorithms, std::ranges::greater{}, &ExpectedAlgorithm::busbw);
   return result;
 }

@@ -30,6 +30,7 @@ struct ExpectedAlgorithm {
   Bandwidth busbw;
   std::optional<double> bound_fraction;  // of what the cluster allows
   std::string busiest;                   // resource, and for how much of the time
+  std::string unknown{};                 // a link that it crosses and whose speed it would need
 };
 
 struct Expectation {
@@ -44,7 +45,8 @@ struct Expectation {
 Expectation expected_bounds(const Cluster& cluster);
 
 /// With each algorithm of the catalogue: its best plan for float32 of that payload. Those that would take
-/// minutes to simulate on so many ranks are left out.
+/// minutes to simulate on so many ranks are left out, and those all of whose plans cross links of unknown
+/// speed.
 Expectation expected(const Cluster& cluster);
 
 /// Tables for a terminal.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 
 #include "topology/error.hpp"
 
@@ -244,26 +245,52 @@ std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster
   return times;
 }
 
+std::string unknown_speed(const Schedule& schedule, const Router& router) {
+  if (router.unknown_speed().empty()) return {};
+  std::vector<Transfer> sends;
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    const Lane& at = schedule.lanes[index(lane)];
+    for (int stage = 0; stage < stage_count(at); ++stage) {
+      // The steps of a steady pattern are between the same ranks.
+      const bool steady = at.dimensions[index(stage_at(at, stage).dimension)].pattern().steady();
+      const int steps = steady ? std::min(step_count(at, stage), 1) : step_count(at, stage);
+      for (int step = 0; step < steps; ++step) {
+        for (Rank rank = 0; rank < schedule.ranks; ++rank)
+          append_sends(schedule, {lane, 0}, stage, step, rank, sends);
+        for (const Transfer& transfer : sends) {
+          std::string unknown = router.unknown_speed(transfer.source, transfer.destination);
+          if (!unknown.empty()) return unknown;
+        }
+        sends.clear();
+      }
+    }
+  }
+  return {};
+}
+
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, int element_size, const PlanWishes& wishes) {
   const Bytes payload{static_cast<std::uint64_t>(count * element_size)};
   std::vector<PricedPlan> plans;
   Plan whole;  // whose shape it is
   Shape shape;
+  std::string unknown;
   for (Plan& plan : candidate_plans(algorithm, cluster, payload, wishes)) {
     const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, element_size));
     Plan unchunked = plan;
     unchunked.chunk = {};
     if (plans.empty() || unchunked != whole) {
       whole = std::move(unchunked);
-      shape =
-          shape_of(make_schedule(whole, cluster.ranks(), count, element_size), cluster, router, element_size);
+      const Schedule schedule = make_schedule(whole, cluster.ranks(), count, element_size);
+      shape = shape_of(schedule, cluster, router, element_size);
+      unknown = unknown_speed(schedule, router);
     }
-    plans.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow)});
+    plans.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow), unknown});
   }
   // Candidates come with few lanes and large chunks first.
-  std::stable_sort(plans.begin(), plans.end(),
-                   [](const PricedPlan& a, const PricedPlan& b) { return a.price.time < b.price.time; });
+  std::stable_sort(plans.begin(), plans.end(), [](const PricedPlan& a, const PricedPlan& b) {
+    return std::tuple(!a.unknown.empty(), a.price.time) < std::tuple(!b.unknown.empty(), b.price.time);
+  });
   return plans;
 }
 

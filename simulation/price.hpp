@@ -48,13 +48,19 @@ Price price(const Schedule& schedule, const Cluster& cluster, const Router& rout
 std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
                                 int element_size);
 
+/// The first link of unknown speed that a transfer of the schedule crosses, as Router::unknown_speed() names
+/// it; empty when it crosses none. Such links cost nothing in a price, which is then none.
+std::string unknown_speed(const Schedule& schedule, const Router& router);
+
 struct PricedPlan {
   Plan plan;
   Price price;
+  std::string unknown{};  // unknown_speed() of it
 };
 
-/// The candidates of an algorithm for `count` elements, cheapest first; among equals the one with fewer lanes
-/// and larger chunks. A chunk is taken as that part of its lane, to the byte.
+/// The candidates of an algorithm for `count` elements: those that cross links of known speed alone, then the
+/// others, each cheapest first; among equals the one with fewer lanes and larger chunks. A chunk is taken as
+/// that part of its lane, to the byte.
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, int element_size, const PlanWishes& wishes = {});
 

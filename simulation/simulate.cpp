@@ -57,7 +57,8 @@ std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Clu
                                            const PlanWishes& wishes, const SimulationOptions& options) {
   std::vector<ConsideredPlan> plans;
   for (PricedPlan& priced : price_plans(algorithm, cluster, router, count, element_size, wishes))
-    plans.push_back({std::move(priced.plan), std::move(priced.price), std::nullopt});
+    plans.push_back(
+        {std::move(priced.plan), std::move(priced.price), std::nullopt, std::move(priced.unknown)});
   const auto workload_of = [&](const Plan& plan) {
     return make_workload(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router,
                          element_size, options.costs);
@@ -67,6 +68,7 @@ std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Clu
   const double highest = kPromising * plans.front().price.time.value;
   for (std::size_t i = 1; i < std::min(plans.size(), kMostSimulated); ++i) {
     if (best.events > kManyEvents || plans[i].price.time.value > highest) break;
+    if (!plans[i].unknown.empty() && plans.front().unknown.empty()) break;
     const Limits limits{best.time.value, kManyEvents};
     plans[i].simulation = simulate_within(workload_of(plans[i].plan), options, limits);
     if (plans[i].simulation && plans[i].simulation->time < best.time) best = *plans[i].simulation;

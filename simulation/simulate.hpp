@@ -46,11 +46,13 @@ struct ConsideredPlan {
   Plan plan;
   Price price;
   std::optional<Simulation> simulation;  // of the few that might be the fastest
+  std::string unknown{};                 // unknown_speed() of it: where there is one, times mean nothing
 };
 
 /// The candidates of an algorithm for `count` elements, all of which have what is wished for: those whose
 /// prices are lowest are simulated, unless that takes too long or they turn out slower than another one, and
-/// come first, the fastest at the front; then the others, by price. At least one is simulated.
+/// come first, the fastest at the front; then the others, by price. At least one is simulated, and none that
+/// crosses links of unknown speed while others don't.
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
                                            const Router& router, Count count, int element_size,
                                            const PlanWishes& wishes = {},

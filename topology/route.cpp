@@ -60,13 +60,13 @@ Router::Router(const Cluster& cluster) : cluster_(cluster) {
 }
 
 /// Adds the links of a path, those of unknown bandwidth left out.
-void Router::add_links(const Machine& machine, const Path& path, DevicePath& route, HostRoutes& host) {
+void Router::add_links(const Machine& machine, const Path& path, DevicePath& route) {
   for (const Hop hop : path.hops) {
     const Link& link = machine.links[index(hop.link)];
     if (link.bandwidth.known()) {
       add(link_resource(hop.link, hop.forward), route.crossings);
-    } else if (host.unknown.empty()) {
-      host.unknown = link_name(machine, link);
+    } else if (route.unknown.empty()) {
+      route.unknown = link_name(machine, link);
     }
   }
   route.latency = std::max(route.latency, path.latency);
@@ -81,7 +81,7 @@ Router::HostRoutes Router::routes_of(int group) const {
   for (int from = 0; from < machine.ranks(); ++from) {
     for (int to = 0; to < machine.ranks(); ++to) {
       const Path path = path_between(machine, machine.rank_device(from), machine.rank_device(to));
-      add_links(machine, path, host.between.emplace_back(), host);
+      add_links(machine, path, host.between.emplace_back());
     }
   }
   if (cluster_.host_count() > 1) add_nics(machine, host);
@@ -89,18 +89,18 @@ Router::HostRoutes Router::routes_of(int group) const {
 }
 
 Router::DevicePath Router::through_nics(const Machine& machine, int rank, const std::vector<int>& nics,
-                                        bool out, HostRoutes& host) {
+                                        bool out) {
   const DeviceId device = machine.rank_device(rank);
   DevicePath route;
   for (const int nic : nics) {
     const DeviceId id{DeviceKind::nic, nic};
-    if (out) add_links(machine, path_between(machine, device, id), route, host);
+    if (out) add_links(machine, path_between(machine, device, id), route);
     if (machine.nics[index(nic)].bandwidth().known()) {
       add(nic_resource(machine, nic, out), route.crossings);
-    } else if (host.unknown.empty()) {
-      host.unknown = machine.nics[index(nic)].name;
+    } else if (route.unknown.empty()) {
+      route.unknown = machine.nics[index(nic)].name;
     }
-    if (!out) add_links(machine, path_between(machine, id, device), route, host);
+    if (!out) add_links(machine, path_between(machine, id, device), route);
   }
   for (Crossing& crossing : route.crossings) crossing.share /= static_cast<double>(nics.size());
   return route;
@@ -111,8 +111,8 @@ void Router::add_nics(const Machine& machine, HostRoutes& host) const {
   if (!alone.empty()) usage_error("{}, so it cannot be one of several hosts; use one host", alone);
   const std::vector<std::vector<int>> nics = rank_nics(machine);
   for (int rank = 0; rank < host.ranks; ++rank) {
-    host.leave.push_back(through_nics(machine, rank, nics[index(rank)], true, host));
-    host.enter.push_back(through_nics(machine, rank, nics[index(rank)], false, host));
+    host.leave.push_back(through_nics(machine, rank, nics[index(rank)], true));
+    host.enter.push_back(through_nics(machine, rank, nics[index(rank)], false));
   }
 }
 
@@ -131,15 +131,16 @@ Seconds Router::append(const DevicePath& path, ResourceId first, std::vector<Cro
   return path.latency;
 }
 
+const Router::DevicePath& Router::between(Place from, Place to) const {
+  const HostRoutes& host = hosts_[index(group_of_host(from.host))];
+  return host.between[index(from.index_on_host * host.ranks + to.index_on_host)];
+}
+
 Seconds Router::route(int from_rank, int to_rank, std::vector<Crossing>& route) const {
   const Place from = cluster_.place(from_rank);
   const Place to = cluster_.place(to_rank);
-  if (from.host == to.host) {
-    const int group = group_of_host(from.host);
-    const HostRoutes& host = hosts_[index(group)];
-    return append(host.between[index(from.index_on_host * host.ranks + to.index_on_host)],
-                  first_resource(from.host, group), route);
-  }
+  if (from.host == to.host)
+    return append(between(from, to), first_resource(from.host, group_of_host(from.host)), route);
   const Fabric& fabric = cluster_.fabric;
   Seconds latency = fabric.latency + leave(from_rank, route);
   if (fabric.hosts_per_leaf > 0 && from.host / fabric.hosts_per_leaf != to.host / fabric.hosts_per_leaf) {
@@ -194,13 +195,39 @@ Bandwidth Router::bandwidth(ResourceId resource) const {
                                      : machine.nics[half - machine.links.size()].bandwidth();
 }
 
+const std::string& Router::HostRoutes::unknown() const {
+  for (const std::vector<DevicePath>* paths : {&between, &leave, &enter}) {
+    const auto found =
+        std::ranges::find_if(*paths, [](const DevicePath& path) { return !path.unknown.empty(); });
+    if (found != paths->end()) return found->unknown;
+  }
+  static const std::string kNone;
+  return kNone;
+}
+
+std::string Router::sentence(int group, const std::string& unknown) const {
+  return fmt::format("{}: the speed of {} is unknown", cluster_.groups[index(group)].machine.name, unknown);
+}
+
 std::string Router::unknown_speed() const {
   for (const HostRoutes& host : hosts_) {
-    if (host.unknown.empty()) continue;
-    return fmt::format("{}: the speed of {} is unknown", cluster_.groups[index(host.group)].machine.name,
-                       host.unknown);
+    if (!host.unknown().empty()) return sentence(host.group, host.unknown());
   }
   return {};
+}
+
+std::string Router::unknown_speed(int from_rank, int to_rank) const {
+  const Place from = cluster_.place(from_rank);
+  const Place to = cluster_.place(to_rank);
+  const int group = group_of_host(from.host);
+  const int other = group_of_host(to.host);
+  const bool in_host = from.host == to.host;
+  const DevicePath& first =
+      in_host ? between(from, to) : hosts_[index(group)].leave[index(from.index_on_host)];
+  if (!first.unknown.empty()) return sentence(group, first.unknown);
+  if (in_host) return {};
+  const DevicePath& last = hosts_[index(other)].enter[index(to.index_on_host)];
+  return last.unknown.empty() ? std::string() : sentence(other, last.unknown);
 }
 
 std::string Router::name(ResourceId resource) const {

@@ -34,6 +34,8 @@ class Router {
   /// The first link or NIC of unknown speed that some route crosses: "minsky: the speed of mlx5_0 is
   /// unknown"; empty when all are known.
   std::string unknown_speed() const;
+  /// The same of the route between two ranks.
+  std::string unknown_speed(int from_rank, int to_rank) const;
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
 
@@ -56,6 +58,7 @@ class Router {
   struct DevicePath {
     std::vector<Crossing> crossings;  // resources relative to the host's first
     Seconds latency;
+    std::string unknown{};  // "mlx5_0": the first link or NIC on it that has no speed
   };
   /// What all hosts of one group have in common.
   struct HostRoutes {
@@ -65,7 +68,9 @@ class Router {
     std::vector<DevicePath> between;  // [from * ranks + to]
     std::vector<DevicePath> leave;    // by rank: to its NICs and out
     std::vector<DevicePath> enter;
-    std::string unknown{};  // "mlx5_0": the first link or NIC on a path that has no speed
+
+    /// Of its first path that has one.
+    const std::string& unknown() const;
   };
 
   /// Whose resource it is: the host, its group, and the index among the host's resources.
@@ -77,11 +82,12 @@ class Router {
 
   static Seconds append(const DevicePath& path, ResourceId first, std::vector<Crossing>& route);
   HostRoutes routes_of(int group) const;
-  static void add_links(const Machine& machine, const Path& path, DevicePath& route, HostRoutes& host);
-  static DevicePath through_nics(const Machine& machine, int rank, const std::vector<int>& nics, bool out,
-                                 HostRoutes& host);
+  static void add_links(const Machine& machine, const Path& path, DevicePath& route);
+  static DevicePath through_nics(const Machine& machine, int rank, const std::vector<int>& nics, bool out);
   void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;
+  const DevicePath& between(Place from, Place to) const;
+  std::string sentence(int group, const std::string& unknown) const;
   ResourceId first_resource(int host, int group) const;
   Owner owner(ResourceId resource) const;
 

@@ -100,7 +100,10 @@ ExitCode plan(const PlanCommandOptions& options) {
 
   const Router router(cluster);
   const PlannedFor planned{cluster, router, count, size};
-  const std::vector<ConsideredPlan> considered = consider(options, planned);
+  std::vector<ConsideredPlan> considered = consider(options, planned);
+  const std::string unknown = considered.front().unknown;
+  if (unknown.empty())
+    std::erase_if(considered, [](const ConsideredPlan& other) { return !other.unknown.empty(); });
   const Plan& chosen = considered.front().plan;
   const Schedule schedule = make_schedule(chosen, ranks, count, size);
   const std::string ignored = options.plan.ignored();
@@ -115,7 +118,6 @@ ExitCode plan(const PlanCommandOptions& options) {
              to_text(Bytes{static_cast<std::uint64_t>(work.received * size)}), work.steps,
              schedule.lanes.size(), schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
              schedule.lanes.front().chunks == 1 ? "" : "s");
-  const std::string unknown = router.unknown_speed();
   if (unknown.empty()) {
     print_times(price(schedule, cluster, router, size), *considered.front().simulation,
                 allreduce_bound(cluster, payload), router, payload);

@@ -14,7 +14,9 @@
 namespace polyring {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 const ExpectedBound& bound(const Expectation& expectation, const std::string& where) {
@@ -148,6 +150,27 @@ TEST(Expected, NeedsNoSpeedOfWhatIsNotUsed) {
   const Expectation result = expected(cluster);
   EXPECT_EQ(result.not_simulated, "");
   EXPECT_NEAR(algorithm(result, "multi-ring").busbw.gigabytes_per_second(), 450, 5);
+}
+
+TEST(Expected, LeavesOutThePlansThatCrossALinkOfUnknownSpeed) {
+  // A DGX-1's rings are of NVLinks; trees and the like cross the bus between the sockets.
+  const Cluster whole = preset("dgx1-v100", 1);
+  Cluster cluster = whole;
+  for (Link& link : cluster.groups.front().machine.links) {
+    if (link.kind == LinkKind::socket_bus) link.bandwidth = {};
+  }
+  const Expectation result = expected(cluster);
+  for (const char* name : {"multi-ring", "ring"}) {
+    EXPECT_EQ(algorithm(result, name).plan, algorithm(expected(whole), name).plan);
+    EXPECT_EQ(algorithm(result, name).busbw.value, algorithm(expected(whole), name).busbw.value);
+  }
+  EXPECT_LT(result.algorithms.size(), algorithms().size());
+  for (const ExpectedAlgorithm& row : result.algorithms) {
+    EXPECT_THAT(row.busiest, Not(HasSubstr("package0 -> package1"))) << row.algorithm;
+    EXPECT_THAT(result.not_simulated, Not(HasSubstr(": " + row.algorithm)));
+  }
+  EXPECT_THAT(result.not_simulated, AllOf(HasSubstr("dgx1-v100: the speed of "), HasSubstr("direct"),
+                                          HasSubstr("is unknown, and all plans of these cross it: ")));
 }
 
 TEST(Expected, NamesTheHostWithoutAPort) {

@@ -188,6 +188,18 @@ TEST(Router, NamesAnUnknownSpeedOfWhatRoutesCrossAlone) {
   Cluster minsky = preset("minsky", 1);
   link(minsky, LinkKind::socket_bus).bandwidth = {};
   EXPECT_EQ(Router(minsky).unknown_speed(), "minsky: the speed of X-bus package0 - package1 is unknown");
+  EXPECT_EQ(Router(minsky).unknown_speed(0, 1), "");
+  EXPECT_EQ(Router(minsky).unknown_speed(0, 2), Router(minsky).unknown_speed());
+
+  Cluster pair = preset("minsky", 2);
+  pair.groups.push_back({pair.host(0), 1});
+  Machine& last = pair.groups.back().machine;
+  last.name = "last";
+  last.nics[0].ports[0].bandwidth = {};
+  EXPECT_EQ(Router(pair).unknown_speed(0, 4), "");
+  EXPECT_EQ(Router(pair).unknown_speed(0, 8), "last: the speed of mlx5_0 is unknown");
+  EXPECT_EQ(Router(pair).unknown_speed(8, 0), "last: the speed of mlx5_0 is unknown");
+  EXPECT_EQ(Router(pair).unknown_speed(10, 2), "") << "by the other NIC";
 }
 
 TEST(WithRanks, FillsHostsOrPartOfOne) {

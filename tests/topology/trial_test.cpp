@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "tests/topology/support.hpp"
@@ -29,6 +31,48 @@ TEST(Trial, EndsWhatHangsEvenWhenItHoldsOutAgainstAlarms) {
   };
   EXPECT_EQ(try_out(hang, {0.1}), Ending::out_of_time);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST(Trial, LeavesNoChildBehind) {
+  const Shared<pid_t> child;
+  const auto hang = [&] {
+    *child = getpid();
+    while (true) pause();
+  };
+  EXPECT_EQ(try_out(hang, {0.1}), Ending::out_of_time);
+  ASSERT_GT(*child, 0);
+  EXPECT_EQ(kill(*child, SIGKILL), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(Trial, PrintsNothing) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(try_out(
+                [] {
+                  if (write(STDOUT_FILENO, "out", 3) + write(STDERR_FILENO, "err", 3) != 6) std::abort();
+                },
+                {5}),
+            Ending::by_itself);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+// As MPI and sanitizers have them.
+TEST(Trial, IsCrashedWhateverTheProgramDoesAboutSignals) {
+  const auto before = std::signal(SIGSEGV, [](int) { _exit(42); });
+  EXPECT_EQ(try_out([] { std::raise(SIGSEGV); }, {5}), Ending::crashed);
+  std::signal(SIGSEGV, before);
+}
+
+TEST(Trial, SaysOnceThatItTakesLong) {
+  int said = 0;
+  const auto wait = [&] { ++said; };
+  EXPECT_EQ(try_out([] {}, {5}, wait), Ending::by_itself);
+  EXPECT_EQ(try_out([] { pause(); }, {0.1}, wait), Ending::out_of_time);
+  EXPECT_EQ(said, 0) << "both ended before kLongWait";
+  EXPECT_EQ(try_out([] { sleep(3); }, {20}, wait), Ending::by_itself);
+  EXPECT_EQ(said, 1);
 }
 
 TEST(Trial, LeavesItsResultsInSharedMemory) {

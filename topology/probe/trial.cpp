@@ -163,9 +163,10 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
   const pid_t child = fork();
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
-  std::optional<int> status = wait_until(child, wait ? std::min(deadline, after(kLongWait)) : deadline);
-  if (!status && wait) {
-    wait();
+  const auto patience = std::min(deadline, after(kLongWait));
+  std::optional<int> status = wait_until(child, patience);
+  if (!status && patience < deadline) {
+    if (wait) wait();
     status = wait_until(child, deadline);
   }
   if (!status) {

@@ -300,9 +300,10 @@ class Engine {
     return true;
   }
 
+  /// Whether it is reducing, or has, follows: an actor begins to as soon as it has received all.
   static bool same_position(const Streams::Position& then, const Streams::Position& now) {
     return then.turn == now.turn && then.receiving == now.receiving && then.others == now.others &&
-           then.reducing == now.reducing && then.repeat <= now.repeat;
+           then.repeat <= now.repeat;
   }
 
   /// As many periods as leave each repeated round at least one repeat.

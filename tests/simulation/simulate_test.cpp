@@ -174,6 +174,15 @@ TEST(Simulate, RanksAreAlikeThatChangePlacesWithTheirLanes) {
   expect_exchanged(uneven, tree, count, 5, 16);
 }
 
+TEST(Simulate, RanksThatReduceForSeveralLanesKeepTheirPlaces) {
+  // Where chunks of two lanes arrive together, that of the first is reduced first.
+  SimulationOptions options;
+  options.window = 5;
+  options.costs.reduction = {2e9};
+  const Plan chains{"chain-tree", {4, 16}, {}, 2, {50'000}};
+  EXPECT_EQ(simulation_of(chains, uniform(16, 4), 250'000, options).actors, 64);
+}
+
 TEST(Simulate, LargeClustersTakeFewEvents) {
   const Count count = 25'557'032;
   const auto chunk = [&](int chunks) {

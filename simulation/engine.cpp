@@ -43,7 +43,7 @@ class Engine {
       step();
       settle();
       if (turned_) look_for_period();
-      if (now_ + skipped_ > options_.seconds || happened_ > options_.events) return std::nullopt;
+      if (beyond_limits()) return std::nullopt;
     }
     assert(streams_.all_done());
     return EngineResult{now_ + skipped_, happened_};
@@ -87,6 +87,11 @@ class Engine {
   std::span<const Use> uses_of(int flow) const {
     const Flow& of = workload_.flows[index(flow)];
     return std::span(workload_.uses).subspan(index(of.first_use), index(of.last_use - of.first_use));
+  }
+
+  bool beyond_limits() const {
+    return now_ + skipped_ > options_.seconds || happened_ > options_.events ||
+           happened_ + rated_ > options_.work;
   }
 
   /// All that happens at the next point of time.
@@ -214,7 +219,9 @@ class Engine {
   /// New rates, and when what moves at them will be through.
   void settle() {
     start_waiting();
-    for (const int number : sharing_.share()) {
+    const std::vector<int>& rated = sharing_.share();
+    rated_ += rated.size();
+    for (const int number : rated) {
       Connection& connection = connections_[index(number)];
       const double rate = sharing_.rate(number);
       if (rate == connection.rate) continue;
@@ -345,6 +352,7 @@ class Engine {
   double now_ = 0;
   double skipped_ = 0;  // s, of whole periods
   std::uint64_t happened_ = 0;
+  std::uint64_t rated_ = 0;  // rates that were computed
 
   // The search for periods.
   bool turned_ = false;

@@ -24,6 +24,7 @@ struct EngineOptions {
   // Where to give up:
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();  // events, and rates that were computed
 };
 
 struct EngineResult {

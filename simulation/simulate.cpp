@@ -1,6 +1,7 @@
 #include "simulation/simulate.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "collectives/catalogue.hpp"
@@ -15,10 +16,17 @@ constexpr std::size_t kMostSimulated = 3;
 constexpr double kPromising = 1.5;
 /// Where thousands of ranks are all different, that takes too long: then the price decides.
 constexpr std::uint64_t kManyEvents = 1'000'000;
+/// Events and rates beyond which a plan is not simulated where another one, whose price is higher by no more
+/// than this, has fewer messages.
+constexpr std::uint64_t kMuchWork = 40'000'000;
+constexpr double kAsGood = 1.05;
+/// A message begins and ends, and gets a rate at least once.
+constexpr std::uint64_t kWorkOfMessage = 3;
 
 struct Limits {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// Nothing when a limit was passed.
@@ -26,7 +34,8 @@ std::optional<Simulation> simulate_within(Workload workload, const SimulationOpt
                                           const Limits& limits) {
   workload = without_slack(std::move(workload));
   if (options.classes) workload = by_classes(workload, options.window);
-  const auto ran = run(workload, {options.window, options.skip, limits.seconds, limits.events});
+  if (workload.messages() > limits.work / kWorkOfMessage) return std::nullopt;
+  const auto ran = run(workload, {options.window, options.skip, limits.seconds, limits.events, limits.work});
   if (!ran) return std::nullopt;
   Simulation result;
   result.time = {ran->seconds};
@@ -39,6 +48,33 @@ std::optional<Simulation> simulate_within(Workload workload, const SimulationOpt
     result.busy = *busiest / ran->seconds;
   }
   return result;
+}
+
+/// Whether this plan crosses a link of unknown speed and the first, which has the lowest price, does not.
+bool crosses_unknown(const std::vector<ConsideredPlan>& plans, std::size_t plan) {
+  return !plans[plan].unknown.empty() && plans.front().unknown.empty();
+}
+
+/// Of the plans, which come by price, that which has fewest chunks in all its lanes among those that are as
+/// good as the first: the first itself where none has fewer.
+std::size_t fewest_chunks(const std::vector<ConsideredPlan>& plans, int ranks, Count count,
+                          int element_size) {
+  const auto chunks = [&](const Plan& plan) {
+    int sum = 0;
+    for (const Lane& lane : make_schedule(plan, ranks, count, element_size).lanes) sum += lane.chunks;
+    return sum;
+  };
+  std::size_t best = 0;
+  int fewest = chunks(plans.front().plan);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    if (plans[i].price.time.value > kAsGood * plans.front().price.time.value || crosses_unknown(plans, i))
+      break;
+    const int of_plan = chunks(plans[i].plan);
+    if (of_plan >= fewest) continue;
+    fewest = of_plan;
+    best = i;
+  }
+  return best;
 }
 
 }  // namespace
@@ -63,13 +99,22 @@ std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Clu
     return make_workload(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router,
                          element_size, options.costs);
   };
-  Simulation best = simulate(workload_of(plans.front().plan), options);
-  plans.front().simulation = best;
+  const std::size_t smallest = fewest_chunks(plans, cluster.ranks(), count, element_size);
+  Limits limits;
+  if (smallest > 0) limits.work = kMuchWork;
+  plans.front().simulation = simulate_within(workload_of(plans.front().plan), options, limits);
+  if (!plans.front().simulation) {
+    plans[smallest].simulation = simulate(workload_of(plans[smallest].plan), options);
+    std::rotate(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(smallest),
+                plans.begin() + static_cast<std::ptrdiff_t>(smallest) + 1);
+    return plans;
+  }
+  Simulation best = *plans.front().simulation;
   const double highest = kPromising * plans.front().price.time.value;
   for (std::size_t i = 1; i < std::min(plans.size(), kMostSimulated); ++i) {
     if (best.events > kManyEvents || plans[i].price.time.value > highest) break;
-    if (!plans[i].unknown.empty() && plans.front().unknown.empty()) break;
-    const Limits limits{best.time.value, kManyEvents};
+    if (crosses_unknown(plans, i)) break;
+    limits = {best.time.value, kManyEvents};
     plans[i].simulation = simulate_within(workload_of(plans[i].plan), options, limits);
     if (plans[i].simulation && plans[i].simulation->time < best.time) best = *plans[i].simulation;
   }

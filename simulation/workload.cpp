@@ -159,6 +159,18 @@ void refuse_other_size(const Schedule& schedule, const Cluster& cluster) {
 
 }  // namespace
 
+std::uint64_t Workload::messages() const {
+  std::uint64_t count = 0;
+  for (const Course& course : courses) {
+    for (int round = course.first_round; round < course.last_round; ++round) {
+      const Round& at = rounds[index(round)];
+      count += static_cast<std::uint64_t>(course.chunks) *
+               static_cast<std::uint64_t>(at.last_flow - at.first_flow);
+    }
+  }
+  return count;
+}
+
 std::vector<double> Workload::busy() const {
   std::vector<double> seconds(capacities.size());
   for (const Course& course : courses) {

@@ -11,6 +11,7 @@
 // elements than blocks, the schedule's own slices are taken.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "collectives/schedule.hpp"
@@ -64,6 +65,8 @@ struct Workload {
   std::vector<Round> rounds;
   std::vector<Course> courses;  // by lane
 
+  /// Messages and reductions of all chunks, those of a step that repeats counted once.
+  std::uint64_t messages() const;
   /// Seconds for which each resource is busy with the whole of the workload.
   std::vector<double> busy() const;
 };

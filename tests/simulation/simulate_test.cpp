@@ -224,6 +224,25 @@ TEST(ConsiderPlans, PutsTheFastestFirstAndKeepsTheOthers) {
   EXPECT_NEAR(chosen.simulation.time.value / (14 * (0.6e-6 + 256e6 / 4 / 8 / 20e9)), 1, 0.01);
 }
 
+TEST(ConsiderPlans, TakesFewerChunksWhereTooManyRanksAreDifferent) {
+  // The last leaf is not full, so that no two ranks are alike; 64 chunks would spare next to nothing by
+  // price.
+  const Cluster cluster = preset("dgx-a100", 1090);
+  const Router router(cluster);
+  const Count count = 25'557'032;
+  const auto considered = consider_plans("halving-doubling", cluster, router, count, kSize);
+  ASSERT_EQ(considered.size(), 4u);
+  ASSERT_TRUE(considered.front().simulation);
+  EXPECT_EQ(considered.front().plan.chunk, Bytes{});
+  EXPECT_EQ(considered.front().simulation->actors, cluster.ranks());
+  EXPECT_LT(considered.front().simulation->events, 1'000'000u);
+  for (std::size_t i = 1; i < considered.size(); ++i) {
+    EXPECT_FALSE(considered[i].simulation);
+    EXPECT_LE(considered[1].price.time, considered[i].price.time);
+  }
+  EXPECT_LE(considered.front().price.time.value, 1.05 * considered[1].price.time.value);
+}
+
 TEST(Simulate, NothingIsFasterThanTheBound) {
   for (const Cluster& cluster : {uniform(6, 4), uneven()}) {
     const Router router(cluster);

@@ -388,8 +388,8 @@ Workload without_slack(Workload workload) {
 }
 
 Workload by_classes(const Workload& workload, int window) {
-  for (const bool exchange : {false, true}) {
-    if (exchange && !can_exchange(workload, window)) break;
+  for (const bool exchange : {true, false}) {
+    if (exchange && !can_exchange(workload, window)) continue;
     Refinement refinement(workload, exchange);
     if (refinement.run()) return Quotient(workload, refinement).run();
   }

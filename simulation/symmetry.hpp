@@ -16,10 +16,10 @@ Workload without_slack(Workload workload);
 /// progress on its flows; both are the same for all members at the start, and so they stay. An actor for each
 /// class remains, and the same time. The workload itself where classes would save less than half.
 ///
-/// Where that fails for actors that are told apart, it is tried with lanes that are not: two ranks may be
-/// alike of which one does in one lane what the other does in another, as in the two trees of a double binary
-/// tree. Lanes go their ways alone when `window` holds all of their chunks; otherwise a rank begins a lane's
-/// next chunk when another lane's is done, and which lane is first tells them apart.
-Workload by_classes(const Workload& workload, int window = 1);
+/// Lanes are not told apart where they go their ways alone: two ranks may be alike of which one does in one
+/// lane what the other does in another, as in the two trees of a double binary tree. Lanes do so when
+/// `window` holds all of their chunks; otherwise a rank begins a lane's next chunk when another lane's is
+/// done, and which lane is first tells them apart.
+Workload by_classes(const Workload& workload, int window = 0);
 
 }  // namespace polyring

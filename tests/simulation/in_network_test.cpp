@@ -206,5 +206,19 @@ TEST(InNetwork, RefusesHostsThatDifferInGpusAndHostsWithoutANetwork) {
               HasSubstr("no network port that is up"));
 }
 
+TEST(InNetwork, ChoosesTheFastestOfAllLanesAndChunks) {
+  const Cluster cluster = preset("dgx-a100", 2);
+  const Router router(cluster);
+  const Count count = 25'557'032;
+  const SimulatedPlan chosen = choose_in_network(cluster, router, count, kSize);
+  const Bytes payload{static_cast<std::uint64_t>(count) * kSize};
+  for (const Plan& plan : candidate_plans("multi-ring", preset("dgx-a100", 1), payload, {})) {
+    if (plan.dims != chosen.plan.dims || plan.orders != chosen.plan.orders) continue;
+    EXPECT_LE(chosen.simulation.time.value,
+              simulate_in_network(plan, cluster, router, count, kSize).time.value * (1 + 1e-9))
+        << to_text(plan);
+  }
+}
+
 }  // namespace
 }  // namespace polyring

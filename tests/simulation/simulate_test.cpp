@@ -183,6 +183,16 @@ TEST(Simulate, RanksThatReduceForSeveralLanesKeepTheirPlaces) {
   EXPECT_EQ(simulation_of(chains, uniform(16, 4), 250'000, options).actors, 64);
 }
 
+TEST(Simulate, LanesThatDoTheSameInTurnAreOne) {
+  // Each lane's ring enters a host at a GPU of its own.
+  const Plan rings{"ring", {4, 4}, {}, 4, {}, {{0, 1, 2, 3}, {1, 2, 3, 0}, {2, 3, 0, 1}, {3, 0, 1, 2}}};
+  SimulationOptions options;
+  const Simulation one = simulation_of(rings, uniform(4, 4), 250'000, options);
+  options.classes = false;
+  expect_same(one.time.value, simulation_of(rings, uniform(4, 4), 250'000, options).time.value, "rings");
+  EXPECT_EQ(one.actors, 1);
+}
+
 TEST(Simulate, LargeClustersTakeFewEvents) {
   const Count count = 25'557'032;
   const auto chunk = [&](int chunks) {

@@ -1,8 +1,12 @@
 #include "topology/gpu_links.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 #include <cctype>
-#include <string>
+#include <map>
 
 namespace polyring {
 namespace {
@@ -86,6 +90,19 @@ GpuLinkRate xgmi_rate(std::string_view architecture) {
     }
   }
   return {};
+}
+
+std::string lost_nvlinks(const std::vector<int>& nvlinks_of_gpus) {
+  std::map<int, std::vector<std::string>> gpus;  // by their number of NVLinks
+  for (std::size_t gpu = 0; gpu < nvlinks_of_gpus.size(); ++gpu)
+    gpus[nvlinks_of_gpus[gpu]].push_back(fmt::format("gpu{}", gpu));
+  const auto most = std::ranges::max_element(gpus, {}, [](const auto& entry) { return entry.second.size(); });
+  std::vector<std::string> fewer;
+  for (auto entry = gpus.begin(); entry != most; ++entry)
+    fewer.push_back(fmt::format("{} with {}", fmt::join(entry->second, ", "), entry->first));
+  if (fewer.empty()) return {};
+  return fmt::format("{} of {} GPUs have {} NVLinks, but {}: see nvidia-smi nvlink --status",
+                     most->second.size(), nvlinks_of_gpus.size(), most->first, fmt::join(fewer, ", "));
 }
 
 int compute_capability_of(std::string_view product) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/units.hpp"
 
@@ -31,6 +33,10 @@ GpuLinkRate nvlink_rate(int compute_capability);
 /// Of a GPU of this AMD architecture: `gfx90a`, also with features behind a colon, or `908` as older files
 /// have it.
 GpuLinkRate xgmi_rate(std::string_view architecture);
+
+/// Which GPUs have fewer NVLinks to NVSwitches than most of their host have, so that some must be lost: gpu0
+/// has the first number. Empty when none has.
+std::string lost_nvlinks(const std::vector<int>& nvlinks_of_gpus);
 
 /// By a product's name, such as `Tesla P100-SXM2-16GB`: 60. 0 for one that is not known to have NVLink.
 int compute_capability_of(std::string_view product);

@@ -91,6 +91,18 @@ TEST(NcclXml, TakesAllNvswitchesTogether) {
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type, PathType::nvl);
 }
 
+TEST(NcclXml, SaysWhichGpuHasLostNvlinks) {
+  const auto gpu = [](int dev, int count) {
+    return fmt::format(
+        "<pci busid=\"0000:{:02x}:00.0\" {}><gpu dev=\"{}\" sm=\"90\"><nvlink target=\"0000:c4:00.0\" "
+        "count=\"{}\" tclass=\"0x068000\"/></gpu></pci>",
+        16 + dev, kGpu, dev, count);
+  };
+  EXPECT_THAT(parse(system_of(cpu(gpu(0, 18) + gpu(1, 18) + gpu(2, 16)))).remarks,
+              ElementsAre("2 of 3 GPUs have 18 NVLinks, but gpu2 with 16: see nvidia-smi nvlink --status"));
+  EXPECT_THAT(parse(system_of(cpu(gpu(0, 18) + gpu(1, 18) + gpu(2, 18)))).remarks, IsEmpty());
+}
+
 TEST(NcclXml, LinksGpusToTheirCpu) {
   const Machine machine = parse(two_gpus("<nvlink target=\"0004:04:00.0\" count=\"3\" tclass=\"0x068001\"/>",
                                          "<c2c bw=\"44712\" count=\"10\"/>", "sm=\"70\""));
@@ -152,6 +164,18 @@ TEST(NcclXml, NestsSwitchesAndSkipsWhatLeadsNowhere) {
   EXPECT_THAT(machine.nics[0].ports, IsEmpty());
   EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("PCI class only")));
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 0})->type, PathType::pxb);
+}
+
+TEST(NcclXml, LeavesOutWhatTheFileDoesNotName) {
+  // As AWS' file for g5, which has bus addresses alone.
+  const Machine machine =
+      parse(system_of(cpu("<pci busid=\"0000:00:16.0\"/><pci busid=\"0000:00:17.0\"/>"
+                          "<pci busid=\"0000:00:18.0\"><gpu dev=\"0\" sm=\"86\"/></pci>"
+                          "<pci busid=\"0000:00:19.0\"><pci busid=\"0000:01:00.0\"><nic><net "
+                          "name=\"eth0\"/></nic></pci></pci>")));
+  EXPECT_THAT(links_of(machine),
+              ElementsAre("switch0-package0 pcie ?", "gpu0-package0 pcie ?", "eth0-switch0 pcie ?"));
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("2 PCI devices (0000:00:16.0 first) are left out")));
 }
 
 TEST(NcclXml, ReadsPorts) {
@@ -243,7 +267,7 @@ TEST(NcclXml, RefusesValuesThatMakeNoSense) {
     EXPECT_THAT(about_pci(fmt::format("busid=\"{}\" class=\"0x0302\"", address)), HasSubstr("busid"))
         << address;
   }
-  EXPECT_THAT(about_pci("busid=\"0000:07:00.0\""), HasSubstr("class"));
+  EXPECT_THAT(about_pci("busid=\"0000:07:00.0\" class=\"VGA\""), HasSubstr("class"));
   for (const char* speed : {"-2", "NaN", "1e5", "100000000000"}) {
     EXPECT_THAT(about_net(fmt::format("speed=\"{}\"", speed)), HasSubstr("speed of the <net>")) << speed;
   }

@@ -12,7 +12,9 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using testing::links_of;
+using ::testing::Not;
 using ::testing::SizeIs;
 using testing::usage_sentence;
 
@@ -126,6 +128,23 @@ TEST(NvidiaSmi, FindsNvswitchesWhereAGpuHasNotSoManyLinks) {
   of_dgx2 += gpus({"X NV6 NV6 NV6", "NV6 X NV6 NV6", "NV6 NV6 X NV6", "NV6 NV6 NV6 X"});
   EXPECT_EQ(parse(of_dgx2).nvswitches, 1);  // a V100 has 6 links
   EXPECT_THAT(links_of(parse(of_dgx2)), Contains("gpu3-nvswitch0 nvlink 150 GB/s"));
+}
+
+TEST(NvidiaSmi, SaysWhichGpuHasLostNvlinks) {
+  const Machine machine =
+      parse(gpus({"X NV18 NODE NV18 NV17", "NV18 X NODE NV18 NV17", "NODE NODE X NODE NODE",
+                  "NV18 NV18 NODE X NV17", "NV17 NV17 NODE NV17 X"}));
+  EXPECT_EQ(machine.nvswitches, 1);
+  EXPECT_THAT(machine.remarks, Contains("3 of 5 GPUs have 18 NVLinks, but gpu2 with 0, gpu4 with 17: see "
+                                        "nvidia-smi nvlink --status"));
+  std::string named;
+  for (int gpu = 0; gpu < 5; ++gpu) named += fmt::format("GPU {}: NVIDIA H100 80GB HBM3\n", gpu);
+  const Machine known =
+      parse(named + gpus({"X NV18 NODE NV18 NV17", "NV18 X NODE NV18 NV17", "NODE NODE X NODE NODE",
+                          "NV18 NV18 NODE X NV17", "NV17 NV17 NODE NV17 X"}));
+  EXPECT_THAT(links_of(known),
+              IsSupersetOf({"gpu0-nvswitch0 nvlink 450 GB/s", "gpu4-nvswitch0 nvlink 425 GB/s"}));
+  EXPECT_THAT(links_of(known), Not(Contains(HasSubstr("gpu2-nvswitch0"))));
 }
 
 // GPUs of one affinity may still be SYS from each other's NICs, as where NUMA is emulated.

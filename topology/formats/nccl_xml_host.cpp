@@ -26,9 +26,10 @@ constexpr std::size_t kMostNics = 128;
 constexpr std::size_t kMostSwitches = 512;
 constexpr std::int64_t kMostLinks = 1024;  // between two devices
 
+/// Empty where the file leaves it to NCCL to look it up on the machine.
 std::string class_of(const Element& pci) {
   const std::string text = pci.text("class");
-  if (!text.starts_with("0x")) pci.refuse("class", "a PCI class such as 0x030200");
+  if (!text.empty() && !text.starts_with("0x")) pci.refuse("class", "a PCI class such as 0x030200");
   return text;
 }
 
@@ -141,7 +142,10 @@ void HostReader::add_pci(const Element& pci, DeviceId parent, int package) {
     new_nic("nic@" + address, address, model_of(pci_identity(pci)), nic_kind(pci), place);
     return;
   }
-  if (!pci.any_below(is_device)) return;
+  if (!pci.any_below(is_device)) {
+    if (class_of(pci).empty()) unnamed_.push_back(address);
+    return;
+  }
   const DeviceId id{DeviceKind::pci_switch, static_cast<int>(machine_.switches.size())};
   machine_.switches.push_back({fmt::format("switch{}", id.index), address});
   check_count(machine_.switches.size(), kMostSwitches, "PCIe switches");
@@ -269,6 +273,7 @@ void HostReader::add_gpu_link(const Element& link, const FoundGpu& found, Device
                                            to ? "is the GPU itself" : "is no GPU of this file"));
     return;
   }
+  if (kind == LinkKind::nvlink) nvlinks_[static_cast<std::size_t>(gpu.index)] += static_cast<int>(*count);
   Link& sum = directed_.try_emplace({gpu, *to}, Link{gpu, *to, kind, {}, {}}).first->second;
   sum.bandwidth = sum.bandwidth + bandwidth_of(link, found, kind, static_cast<double>(*count));
 }
@@ -338,6 +343,12 @@ void HostReader::note_sources() {
     machine_.remarks.push_back(
         "the file names GPUs by their PCI class only: which NVLinks they have is not in it");
   }
+  if (!unnamed_.empty()) {
+    machine_.remarks.push_back(fmt::format(
+        "{} PCI devices ({} first) are left out: the file has their addresses only, which NCCL "
+        "completes on the machine; let it write what it finds there with NCCL_TOPO_DUMP_FILE=FILE",
+        unnamed_.size(), unnamed_.front()));
+  }
 }
 
 Machine HostReader::finish() {
@@ -350,12 +361,15 @@ Machine HostReader::finish() {
   }
   machine_.links.insert(machine_.links.begin(), between.begin(), between.end());
   put_in_order();
+  nvlinks_.resize(gpus_.size());
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i].element) add_gpu_links(gpus_[i], {DeviceKind::gpu, static_cast<int>(i)});
   }
   const bool switched = std::ranges::any_of(
       directed_, [](const auto& entry) { return entry.first.second.kind == DeviceKind::nvswitch; });
   machine_.nvswitches = switched ? 1 : 0;
+  const std::string lost = switched ? lost_nvlinks(nvlinks_) : "";
+  if (!lost.empty()) machine_.remarks.push_back(lost);
   link_gpus();
   note_sources();
   return std::move(machine_);

@@ -69,7 +69,9 @@ class HostReader {
   std::vector<FoundGpu> gpus_;
   std::vector<FoundNic> nics_;
   std::set<std::string> nic_names_;
+  std::vector<std::string> unnamed_;        // bus addresses of devices of which the file says nothing else
   std::map<std::string, DeviceId> gpu_at_;  // by bus address
+  std::vector<int> nvlinks_;                // by GPU
   /// Each end counts the links itself: what the file says from the first device to the second.
   std::map<std::pair<DeviceId, DeviceId>, Link> directed_;
   std::set<std::pair<LinkKind, std::string>> rates_;  // what the links' bandwidths were taken from

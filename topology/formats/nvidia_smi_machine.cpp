@@ -188,43 +188,53 @@ class Builder {
     return entry->second;
   }
 
+  /// The NVLinks of one device, by its row of the matrix.
+  struct Row {
+    int most = 0;  // to any one device
+    int sum = 0;
+  };
+
   void add_nvlinks() {
-    std::set<int> counts;
-    std::set<int> joined;
-    bool more_than_a_gpu_has = false;
-    std::size_t pairs = 0;
+    std::vector<Row> rows;
     for (int a = 0; a < matrix_.size(); ++a) {
-      int in_row = 0;
+      Row& row = rows.emplace_back();
       for (int b = 0; b < matrix_.size(); ++b) {
-        const int links = matrix_.at(a, b).nvlinks;
-        in_row += links;
-        if (links == 0) continue;
-        counts.insert(links);
-        joined.insert(a);
-        ++pairs;
-      }
-      more_than_a_gpu_has = more_than_a_gpu_has || in_row > most_nvlinks_of(matrix_.devices[index(a)].model);
-    }
-    if (counts.empty()) return;
-    const bool all_alike = counts.size() == 1 && pairs == joined.size() * (joined.size() - 1);
-    if (all_alike && more_than_a_gpu_has) {
-      machine_.nvswitches = 1;
-      for (const int gpu : joined) add_nvlink(gpu, {DeviceKind::nvswitch, 0}, *counts.begin());
-    } else {
-      for (int a = 0; a < matrix_.size(); ++a) {
-        for (int b = a + 1; b < matrix_.size(); ++b) {
-          if (const int links = matrix_.at(a, b).nvlinks; links > 0) add_nvlink(a, ids_[index(b)], links);
-        }
+        row.most = std::max(row.most, matrix_.at(a, b).nvlinks);
+        row.sum += matrix_.at(a, b).nvlinks;
       }
     }
-    if (std::ranges::any_of(machine_.links, [](const Link& link) {
-          return link.kind == LinkKind::nvlink && !link.bandwidth.known();
-        })) {
-      machine_.remarks.push_back(fmt::format(
-          "{} to {} NVLinks join two GPUs; how fast they are needs the GPUs' models: put the lines of "
-          "nvidia-smi -L into the file",
-          *counts.begin(), *counts.rbegin()));
+    // All of a GPU's NVLinks go to NVSwitches where it would need more to reach each GPU by links of its own.
+    bool switched = false;
+    for (int a = 0; a < matrix_.size(); ++a)
+      switched |= rows[index(a)].sum > most_nvlinks_of(matrix_.devices[index(a)].model);
+    machine_.nvswitches = switched ? 1 : 0;
+    for (int a = 0; a < matrix_.size(); ++a) {
+      if (switched && rows[index(a)].most > 0) add_nvlink(a, {DeviceKind::nvswitch, 0}, rows[index(a)].most);
+      for (int b = a + 1; b < matrix_.size() && !switched; ++b) {
+        if (const int links = matrix_.at(a, b).nvlinks; links > 0) add_nvlink(a, ids_[index(b)], links);
+      }
     }
+    remark_unknown_speed();
+    if (switched) remark_lost(rows);
+  }
+
+  void remark_unknown_speed() {
+    const bool unknown = std::ranges::any_of(machine_.links, [](const Link& link) {
+      return link.kind == LinkKind::nvlink && !link.bandwidth.known();
+    });
+    if (!unknown) return;
+    machine_.remarks.push_back(
+        "how fast the NVLinks are needs the GPUs' models: put the lines of nvidia-smi -L into the file");
+  }
+
+  void remark_lost(const std::vector<Row>& rows) {
+    std::vector<int> nvlinks(machine_.gpus.size());
+    for (int device = 0; device < matrix_.size(); ++device) {
+      const DeviceId id = ids_[index(device)];
+      if (id.kind == DeviceKind::gpu) nvlinks[index(id.index)] = rows[index(device)].most;
+    }
+    const std::string lost = lost_nvlinks(nvlinks);
+    if (!lost.empty()) machine_.remarks.push_back(lost);
   }
 
   void add_nvlink(int gpu, DeviceId to, int links) {

@@ -61,19 +61,40 @@ class HeldSignals {
 
   const sigset_t& before() const { return before_; }
 
-  /// The next of them, or 0 when none comes within `patience`.
-  int next(Clock::duration patience) const {
+  /// The next of them; its number is 0 when none comes within `patience`.
+  siginfo_t next(Clock::duration patience) const {
     const auto nanoseconds =
         std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count());
     constexpr std::int64_t kSecond = 1'000'000'000;
     const timespec time{static_cast<time_t>(nanoseconds / kSecond), static_cast<long>(nanoseconds % kSecond)};
-    return std::max(0, sigtimedwait(&held_, nullptr, &time));
+    siginfo_t signal{};
+    if (sigtimedwait(&held_, &signal, &time) < 0) signal.si_signo = 0;
+    return signal;
   }
 
  private:
   sigset_t held_;
   sigset_t before_;
 };
+
+std::vector<char*> argv_of(std::span<const std::string> arguments) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  return argv;
+}
+
+/// Of a child that has ended: its exit code or 128 + the number of its signal. Nothing while it runs.
+std::optional<int> exit_code_of(pid_t child) {
+  int status = 0;
+  pid_t found = 0;
+  do {
+    found = ::waitpid(child, &status, WNOHANG);
+  } while (found < 0 && errno == EINTR);
+  if (found == 0) return std::nullopt;
+  if (found < 0) return 127;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 /// Owns the redirections and the attributes of a program to be started.
 class Setting {
@@ -112,9 +133,7 @@ class Running {
                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit->value));
     }
     const Setting setting(output_.get(), errors_.get(), signals);
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = argv_of(arguments);
     const int failure =
         ::posix_spawnp(&child_, argv[0], setting.actions(), setting.attributes(), argv.data(), environ);
     if (failure == 0) return;
@@ -151,15 +170,10 @@ class Running {
 
  private:
   bool has_exited() {
-    int status = 0;
-    pid_t found = 0;
-    do {
-      found = ::waitpid(child_, &status, WNOHANG);
-    } while (found < 0 && errno == EINTR);
-    if (found == 0) return false;
+    const std::optional<int> exit_code = exit_code_of(child_);
+    if (!exit_code) return false;
     if (result_.timed_out) ::kill(-child_, SIGKILL);  // what it has left
-    const int signal_number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    collect(found < 0 ? 127 : signal_number != 0 ? 128 + signal_number : WEXITSTATUS(status));
+    collect(*exit_code);
     return true;
   }
 
@@ -208,7 +222,7 @@ std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string
       if (running.empty()) continue;
       Clock::time_point wake = Clock::now() + kLongestWait;
       for (const auto& [index, program] : running) wake = std::min(wake, program->deadline());
-      const int signal_number = signals.next(wake - Clock::now());
+      const int signal_number = signals.next(wake - Clock::now()).si_signo;
       if (signal_number == 0 || signal_number == SIGCHLD) continue;
       interrupted = signal_number;
       for (const auto& [index, program] : running) program->expire();
@@ -221,6 +235,37 @@ std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string
 ProcessResult run_process(std::span<const std::string> arguments) {
   const std::vector<std::string> program(arguments.begin(), arguments.end());
   return std::move(run_processes(std::span(&program, 1), std::nullopt).front());
+}
+
+int run_in_foreground(std::span<const std::string> arguments) {
+  std::fflush(nullptr);
+  int interrupted = 0;
+  std::optional<int> exit_code;
+  {
+    const HeldSignals signals;
+    const std::vector<char*> argv = argv_of(arguments);
+    posix_spawnattr_t attributes;
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setsigmask(&attributes, &signals.before());
+    pid_t child = 0;
+    const int failure = ::posix_spawnp(&child, argv[0], nullptr, &attributes, argv.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    if (failure != 0) {
+      throw Error(ExitCode::not_available,
+                  fmt::format("cannot run '{}': {}", arguments[0], std::strerror(failure)));
+    }
+    while (!(exit_code = exit_code_of(child))) {
+      const siginfo_t signal = signals.next(std::chrono::seconds(1));
+      if (signal.si_signo == 0 || signal.si_signo == SIGCHLD) continue;
+      interrupted = signal.si_signo;
+      // The terminal sends its own to all of the foreground, and MPI launchers take a second one for
+      // impatience.
+      if (signal.si_code != SI_KERNEL) ::kill(child, signal.si_signo);
+    }
+  }
+  if (interrupted != 0) pass_on(interrupted);
+  return *exit_code;
 }
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-// Runs other programs and collects what they print.
+// Runs other programs: collects what they print, or leaves them the terminal.
 #pragma once
 
 #include <optional>
@@ -26,5 +26,11 @@ ProcessResult run_process(std::span<const std::string> arguments);
 /// longer than `limit`.
 std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string>> programs,
                                          std::optional<Seconds> limit);
+
+/// Runs `arguments[0]`, found on PATH, with our input, output and terminal, and returns its exit code, or
+/// 128 + n when signal n ended it. SIGINT, SIGTERM and SIGHUP that others send to us are passed on to it, and
+/// when it has ended take their effect here too: an interrupted program is no success, whatever it says.
+/// Error (not_available) when it cannot be started.
+int run_in_foreground(std::span<const std::string> arguments);
 
 }  // namespace polyring

@@ -1,12 +1,9 @@
 // polyring launch: looks at the hosts of a job, says what is wrong with them, and starts the job.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -101,7 +98,7 @@ class Launch {
       print_faults({*fault});
       return fault->code;
     }
-    become(command.words());
+    return static_cast<ExitCode>(run_in_foreground(command.words()));
   }
 
  private:
@@ -239,17 +236,6 @@ class Launch {
     const Seconds limit = kTrialLimits * limit_;
     const auto program = trial_program(polyring_, limit);
     return try_out(launch_command(launcher_, placement_, options_, file, program), options_.shell, limit);
-  }
-
-  /// The job takes this process' place: its signals, its output and its exit code.
-  [[noreturn]] static void become(const std::vector<std::string>& words) {
-    std::fflush(nullptr);
-    std::vector<char*> argv;
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    ::execvp(argv[0], argv.data());
-    throw Error(ExitCode::not_available, fmt::format("cannot run '{}': {}; name another by --launcher",
-                                                     words.front(), std::strerror(errno)));
   }
 
   const LaunchArguments& arguments_;

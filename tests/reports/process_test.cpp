@@ -11,6 +11,7 @@
 
 #include "reports/files.hpp"
 #include "tests/reports/examples.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -97,6 +98,35 @@ TEST(Process, EndsWithUsWhenWeAreInterrupted) {
   EXPECT_EQ(WTERMSIG(status), SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(2200));
   EXPECT_FALSE(std::filesystem::exists(mark));
+}
+
+TEST(Foreground, GivesTheProgramsExitCode) {
+  EXPECT_EQ(run_in_foreground(Words{"sh", "-c", "exit 3"}), 3);
+  EXPECT_EQ(run_in_foreground(Words{"sh", "-c", "kill -9 $$"}), 128 + 9);
+  EXPECT_THROW(run_in_foreground(Words{"/nonexistent/program"}), Error);
+}
+
+// As MPICH's mpiexec at times does.
+TEST(Foreground, TakesAnInterruptedProgramForNoSuccess) {
+  const examples::TemporaryFolder folder;
+  const std::string began = (folder / "began").string();
+  for (const int signal_number : {SIGINT, SIGTERM}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const std::string until_told =
+          "trap 'exit 0' INT TERM; touch '" + began + "'; while :; do sleep 0.02; done";
+      run_in_foreground(Words{"sh", "-c", until_told});
+      _exit(0);
+    }
+    while (!std::filesystem::exists(began)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    kill(child, signal_number);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    EXPECT_EQ(WTERMSIG(status), signal_number);
+    std::filesystem::remove(began);
+  }
 }
 
 }  // namespace

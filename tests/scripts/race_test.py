@@ -279,7 +279,20 @@ class Race(unittest.TestCase):
         self.assertIn("- Interrupted: not all works were raced.\n", output)
         self.assertFalse(self.result()["complete"])
         self.assert_incomplete({"mpich": "no result", "gloo": "no result"})
-        self.assertFalse(pathlib.Path(f"/proc/{(self.root / 'waiting').read_text().strip()}").exists())
+        process = (self.root / "waiting").read_text().strip()
+        deadline = time.monotonic() + 10  # a signal that was sent takes its time
+        while self.runs(process) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertFalse(self.runs(process))
+
+    @staticmethod
+    def runs(process):
+        """Whether it does, and is not dead and waiting for somebody to take its exit code."""
+        try:
+            status = pathlib.Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[0] != "Z"
 
     def test_results_are_kept(self):
         for expected in ("race", "race.1", "race.2"):

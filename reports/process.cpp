@@ -252,8 +252,8 @@ int run_in_foreground(std::span<const std::string> arguments) {
     const int failure = ::posix_spawnp(&child, argv[0], nullptr, &attributes, argv.data(), environ);
     ::posix_spawnattr_destroy(&attributes);
     if (failure != 0) {
-      throw Error(ExitCode::not_available,
-                  fmt::format("cannot run '{}': {}", arguments[0], std::strerror(failure)));
+      throw Error(ExitCode::not_available, fmt::format("cannot run '{}': {}; mend PATH, or name another",
+                                                       arguments[0], std::strerror(failure)));
     }
     while (!(exit_code = exit_code_of(child))) {
       const siginfo_t signal = signals.next(std::chrono::seconds(1));

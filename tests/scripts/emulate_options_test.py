@@ -43,6 +43,7 @@ class Options(unittest.TestCase):
             ({"rate": "-5mbit"}, "'-5mbit'"), ({"rate": "0mbit"}, "'0mbit'"), ({"rate": "1bit"}, "'1bit'"),
             ({"rate": "200gbit"}, "'200gbit'"),
             ({"racks": "3"}, "divides the 4 hosts"), ({"racks": "0"}, "'0'"), ({"racks": "8"}, "'8'"),
+            ({"tcp": ""}, "''"), ({"tcp": "cubic reno"}, "'cubic reno'"), ({"tcp": "../x"}, "'../x'"),
             ({"uplink_rate": "100mbit"}, "no --racks"), ({"racks": "2", "uplink_rate": "slow"}, "--uplink-rate 'slow'"),
             ({"mpi": "lam"}, "openmpi, mpich or none, not 'lam'"), ({"cut_link": "1"}, "belong together"), ({"after": "1"}, "belong together"),
             ({"cut_link": "4", "after": "1"}, "'4'"), ({"cut_link": "1", "after": "soon"}, "'soon'"),

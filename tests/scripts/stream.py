@@ -1,6 +1,6 @@
 """One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES, run on every host.
 
-The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end.
+The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end; both print the congestion control.
 """
 
 import contextlib
@@ -10,6 +10,11 @@ import time
 
 PORT = 5001
 PATIENCE_S = 10
+
+
+def tell_congestion_control(stream):
+    name = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    print("tcp", name.rstrip(b"\0").decode())
 
 
 def connect(host):
@@ -29,7 +34,8 @@ def receive():
         begin = time.monotonic()
         while count := stream.recv_into(buffer):
             received += count
-        print(f"{received * 8e-6 / (time.monotonic() - begin):.2f}")
+        print(f"goodput {received * 8e-6 / (time.monotonic() - begin):.2f}")
+        tell_congestion_control(stream)
 
 
 sender, receiver, megabytes = sys.argv[1:]
@@ -38,3 +44,4 @@ if socket.gethostname() == receiver:
 elif socket.gethostname() == sender:
     with connect(receiver) as stream:
         stream.sendall(bytes(int(float(megabytes) * 1e6)))
+        tell_congestion_control(stream)

@@ -236,7 +236,7 @@ class Emulate(unittest.TestCase):
     def test_messages_between_hosts_are_short(self):
         algorithms = "multi-ring,ring,halving-doubling,tree"
         rows = self.allreduce(shape(2, 2), "-b", "1M", "-e", "1M", "-n", "1", "--algorithm", algorithms)["rows"]
-        message = 16 << 10  # a part of the chunk: that of one of 4 ranks, a half, and all
+        message = 56 << 10  # a part of the chunk: that of one of 4 ranks, a half, and all
         self.assertEqual({row["algorithm"]: row["chunk_bytes"] for row in rows},
                          {"multi-ring": 4 * message, "ring": 4 * message, "halving-doubling": 2 * message, "tree": message})
 

@@ -108,25 +108,24 @@ Cut cut_into_hosts(const Cluster& cluster) {
   return parts;
 }
 
-/// `hosts`: the cut into these.
-Cut cut_into_leaves(const Cluster& cluster, const Cut& hosts) {
-  const Fabric& fabric = cluster.fabric;
-  if (fabric.hosts_per_leaf == 0 || cluster.host_count() <= fabric.hosts_per_leaf) return {};
-  Cut leaves;
+/// `hosts`: the cut into these. `where`: what each `of` of them are under, "a leaf switch".
+Cut cut_into(const Cut& hosts, int host_count, int of, Bandwidth uplink, std::string_view where) {
+  if (of == 0 || host_count <= of) return {};
+  Cut cut;
   int host = 0;
   for (const Part& part : hosts) {
     for (int i = 0; i < part.number; ++i, ++host) {
-      if (host % fabric.hosts_per_leaf == 0) leaves.push_back({"", 1, 0});
-      leaves.back().bandwidth += part.bandwidth;
+      if (host % of == 0) cut.push_back({"", 1, 0});
+      cut.back().bandwidth += part.bandwidth;
     }
   }
-  for (Part& leaf : leaves) {
-    leaf.limit = leaf.bandwidth < or_infinite(fabric.leaf_uplink)
-                     ? "the hosts of a leaf switch share their NICs"
-                     : fmt::format("{} hosts of a leaf switch share its uplinks", fabric.hosts_per_leaf);
-    leaf.bandwidth = std::min(leaf.bandwidth, or_infinite(fabric.leaf_uplink));
+  for (Part& part : cut) {
+    part.limit = part.bandwidth < or_infinite(uplink)
+                     ? fmt::format("the hosts of {} share their NICs", where)
+                     : fmt::format("{} hosts of {} share its uplinks", of, where);
+    part.bandwidth = std::min(part.bandwidth, or_infinite(uplink));
   }
-  return leaves;
+  return cut;
 }
 
 Bound bound_of(const Cut& parts, double payload) {
@@ -161,9 +160,14 @@ Bound worst_of(const std::vector<Cut>& cuts, Bytes payload) {
 }
 
 std::vector<Cut> network_cuts(const Cluster& cluster) {
-  Cut hosts = cut_into_hosts(cluster);
-  Cut leaves = cut_into_leaves(cluster, hosts);
-  return {std::move(hosts), std::move(leaves)};
+  const Fabric& fabric = cluster.fabric;
+  const Cut hosts = cut_into_hosts(cluster);
+  const int count = cluster.host_count();
+  std::vector<Cut> cuts{hosts,
+                        cut_into(hosts, count, fabric.hosts_per_leaf, fabric.leaf_uplink, "a leaf switch")};
+  for (const Pods& pods : fabric.pods)
+    cuts.push_back(cut_into(hosts, count, pods.hosts, pods.uplink, "a pod"));
+  return cuts;
 }
 
 }  // namespace

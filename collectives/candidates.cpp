@@ -105,10 +105,17 @@ std::vector<int> natural_dims(const Cluster& cluster) {
   const int hosts = cluster.host_count();
   const int per_leaf = cluster.fabric.hosts_per_leaf;
   const int in_host = cluster.host(0).ranks();
-  if (per_leaf > 1 && hosts > per_leaf && hosts % per_leaf == 0) {
-    return without_ones({in_host, per_leaf, hosts / per_leaf});
-  }
-  return without_ones({in_host, hosts});
+  std::vector<int> dims{in_host};
+  int below = 1;  // hosts
+  const auto add_level = [&](int of) {
+    if (of <= below || of >= hosts || of % below != 0 || hosts % of != 0) return;
+    dims.push_back(of / below);
+    below = of;
+  };
+  add_level(per_leaf);
+  for (const Pods& pods : cluster.fabric.pods) add_level(pods.hosts);
+  dims.push_back(hosts / below);
+  return without_ones(std::move(dims));
 }
 
 std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,

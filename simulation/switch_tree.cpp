@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "topology/error.hpp"
+
 namespace polyring {
 namespace {
 
@@ -17,6 +19,12 @@ void add_round(Workload& workload, const auto& add) {
 
 SwitchTree::SwitchTree(const Cluster& cluster, const Router& router, const Costs& costs)
     : cluster_(cluster), router_(router), costs_(costs) {
+  if (!cluster.fabric.pods.empty()) {
+    usage_error(
+        "in-network is modelled for leaf switches under one spine, and these are in pods; leave it out, or "
+        "leave the "
+        "pods out of the fabric");
+  }
   const int per_leaf = cluster.fabric.hosts_per_leaf;
   if (per_leaf > 0) leaves_ = (cluster.host_count() + per_leaf - 1) / per_leaf;
 }
@@ -57,7 +65,7 @@ void SwitchTree::add_leaves(int lane, double bytes, bool up, FlowWriter& writer)
   std::vector<Crossing> route;
   for (int leaf = 0; leaf < leaves_; ++leaf) {
     route.clear();
-    router_.cross_uplinks(leaf, up, route);
+    router_.cross_leaf(leaf * cluster_.fabric.hosts_per_leaf, up, route);
     writer.add_message(lane, up ? first + leaf : root, up ? root : first + leaf, bytes,
                        0.5 * cluster_.fabric.spine_latency, route);
   }

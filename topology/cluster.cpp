@@ -1,5 +1,6 @@
 #include "topology/cluster.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
@@ -22,6 +23,26 @@ void validate_fabric(const Cluster& cluster) {
   if (!std::isfinite(fabric.leaf_uplink.value) || fabric.leaf_uplink.value < 0) {
     usage_error("cluster '{}': the leaf uplink is {} B/s; give a finite number of 0 (never blocks) or above",
                 cluster.name, fabric.leaf_uplink.value);
+  }
+  constexpr std::size_t kMostPods =
+      4;  // levels; fabrics of five levels of switches are built, but hardly larger
+  if (fabric.pods.size() > kMostPods) {
+    usage_error("cluster '{}': {} levels of pods; give at most {}", cluster.name, fabric.pods.size(),
+                kMostPods);
+  }
+  int below = std::max(1, fabric.hosts_per_leaf);
+  for (const Pods& pods : fabric.pods) {
+    if (fabric.hosts_per_leaf == 0 || pods.hosts <= below) {
+      usage_error(
+          "cluster '{}': pods of {} hosts above leaves or pods of {}; give larger ones, the smaller first",
+          cluster.name, pods.hosts, fabric.hosts_per_leaf == 0 ? 0 : below);
+    }
+    if (!std::isfinite(pods.uplink.value) || pods.uplink.value < 0) {
+      usage_error(
+          "cluster '{}': the uplink of a pod is {} B/s; give a finite number of 0 (never blocks) or above",
+          cluster.name, pods.uplink.value);
+    }
+    below = pods.hosts;
   }
   for (const Seconds latency : {fabric.latency, fabric.spine_latency}) {
     if (!std::isfinite(latency.value) || latency.value < 0) {

@@ -8,10 +8,18 @@
 
 namespace polyring {
 
-/// The network between hosts. Every NIC reaches every other; what can be scarce is a leaf switch's uplink.
+/// Consecutive hosts under switches that lead up together: a pod of leaves, or a pod of such pods.
+struct Pods {
+  int hosts = 0;     // in each
+  Bandwidth uplink;  // of one pod, all its links up together, per direction; 0: blocks nothing
+};
+
+/// The network between hosts. Every NIC reaches every other; what can be scarce is the uplinks of a leaf
+/// switch, and of the pods that leaves are joined to.
 struct Fabric {
   int hosts_per_leaf = 0;  // 0: one switch that blocks nothing
   Bandwidth leaf_uplink;   // of one leaf, all uplinks together, per direction; 0: blocks nothing
+  std::vector<Pods> pods;  // above the leaves, the smaller first; empty: one spine that blocks nothing
   Seconds latency;         // one way, from NIC to NIC under one leaf
   Seconds spine_latency;   // added when the two hosts hang under different leaves
   std::vector<Citation> citations;

@@ -173,6 +173,35 @@ Union shared_leaves(const LeavesOfHost& of_host, std::size_t leaves) {
   return together;
 }
 
+std::vector<Pod> pods_of_level(const FabricMap& map, const std::vector<Leaf>& leaves, int level) {
+  const auto level_of = [&](FabricEnd end) {
+    return end.is_switch ? map.switches[index(end.index)].level : 0;
+  };
+  const auto within = [&](FabricEnd end) { return level_of(end) >= 1 && level_of(end) <= level; };
+  Union together(map.switches.size());
+  for (const FabricLink& link : map.links)
+    if (within(link.a) && within(link.b)) together.join(link.a.index, link.b.index);
+  std::vector<Pod> pods;
+  std::map<int, std::size_t> of_root;
+  for (int leaf = 0; leaf < static_cast<int>(leaves.size()); ++leaf) {
+    const auto [at, is_new] =
+        of_root.try_emplace(together.root(leaves[index(leaf)].switch_index), pods.size());
+    if (is_new) pods.emplace_back();
+    pods[at->second].leaves.push_back(leaf);
+  }
+  std::vector<std::optional<double>> up(pods.size(), 0.0);
+  for (const FabricLink& link : map.links) {
+    for (const auto& [lower, upper] : {std::pair(link.a, link.b), std::pair(link.b, link.a)}) {
+      if (level_of(lower) != level || level_of(upper) != level + 1) continue;
+      const std::size_t pod = of_root.at(together.root(lower.index));
+      ++pods[pod].uplinks;
+      add(up[pod], link.bandwidth);
+    }
+  }
+  for (std::size_t i = 0; i < pods.size(); ++i) pods[i].up = {up[i].value_or(0)};
+  return pods;
+}
+
 }  // namespace
 
 std::string normal_guid(std::string_view text) {
@@ -227,6 +256,17 @@ std::vector<Leaf> leaves_of(const FabricMap& map) {
     leaves[i].up = {up[i].value_or(0)};
   }
   return leaves;
+}
+
+std::vector<std::vector<Pod>> pods_of(const FabricMap& map, const std::vector<Leaf>& leaves) {
+  int highest = 0;
+  for (const FabricSwitch& at : map.switches) highest = std::max(highest, at.level);
+  std::vector<std::vector<Pod>> levels;
+  for (int level = 2; level < highest; ++level) {
+    std::vector<Pod> pods = pods_of_level(map, leaves, level);
+    if (pods.size() > 1) levels.push_back(std::move(pods));
+  }
+  return levels;
 }
 
 std::vector<Neighbourhood> neighbourhoods_of(const FabricMap& map, const std::vector<Leaf>& leaves) {

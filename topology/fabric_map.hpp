@@ -87,6 +87,17 @@ struct Neighbourhood {
   Bandwidth up;  // all uplinks of the leaves, per direction; 0 when unknown
 };
 
+/// Leaves that reach each other by switches of one level and below it: a pod of a tree of three levels.
+struct Pod {
+  std::vector<int> leaves;  // indices into leaves_of()
+  int uplinks = 0;          // of its switches of that level, to the next one
+  Bandwidth up;             // all of these, per direction; 0 when the rate of one is unknown
+};
+
+/// The pods of each level from 2 to the last but one, in the order of their first leaf; none of a level whose
+/// switches join all leaves.
+std::vector<std::vector<Pod>> pods_of(const FabricMap& map, const std::vector<Leaf>& leaves);
+
 /// Each leaf is in one. A host belongs where most of its adapters hang. In the order of the first leaf.
 std::vector<Neighbourhood> neighbourhoods_of(const FabricMap& map, const std::vector<Leaf>& leaves);
 

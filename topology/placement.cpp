@@ -25,7 +25,7 @@ std::string short_name(const std::string& name) { return name.substr(0, name.fin
 class Directory {
  public:
   explicit Directory(const FabricMap& map)
-      : leaves(leaves_of(map)), neighbourhoods(neighbourhoods_of(map, leaves)) {
+      : leaves(leaves_of(map)), neighbourhoods(neighbourhoods_of(map, leaves)), pods(pods_of(map, leaves)) {
     std::vector<int> neighbourhood_of(leaves.size());
     for (int i = 0; i < static_cast<int>(neighbourhoods.size()); ++i) {
       for (const int leaf : neighbourhoods[index(i)].leaves) neighbourhood_of[index(leaf)] = i;
@@ -81,6 +81,14 @@ class Directory {
 
   const std::vector<Leaf> leaves;
   const std::vector<Neighbourhood> neighbourhoods;
+  const std::vector<std::vector<Pod>> pods;
+
+  /// The one of a level's pods that the neighbourhood is in.
+  int pod_of(std::size_t level, int neighbourhood) const {
+    const int leaf = neighbourhoods[index(neighbourhood)].leaves.front();
+    const auto has = [&](const Pod& pod) { return std::ranges::binary_search(pod.leaves, leaf); };
+    return static_cast<int>(std::ranges::find_if(pods[level], has) - pods[level].begin());
+  }
 
  private:
   std::unordered_map<int, std::vector<int>> hangs_on_;  // by adapter
@@ -157,6 +165,22 @@ class Placing {
     // The one that is not full comes last, where Fabric can express it.
     std::ranges::stable_sort(near_, std::ranges::greater{},
                              [](const Near& near) { return near.hosts.size(); });
+    for (std::size_t level = 0; level < directory_.pods.size(); ++level) {
+      const std::map<int, int> hosts = hosts_by_pod(level);
+      std::ranges::stable_sort(near_, [&](const Near& a, const Near& b) {
+        const int pod_a = directory_.pod_of(level, a.neighbourhood);
+        const int pod_b = directory_.pod_of(level, b.neighbourhood);
+        return std::pair(-hosts.at(pod_a), pod_a) < std::pair(-hosts.at(pod_b), pod_b);
+      });
+    }
+  }
+
+  /// How many of these hosts are in each pod of a level that has any.
+  std::map<int, int> hosts_by_pod(std::size_t level) const {
+    std::map<int, int> hosts;
+    for (const Near& near : near_)
+      hosts[directory_.pod_of(level, near.neighbourhood)] += static_cast<int>(near.hosts.size());
+    return hosts;
   }
 
   /// InfiniBand ports whose rate nobody knew run at that of the host's links.
@@ -208,16 +232,44 @@ class Placing {
       per_leaf = std::max(per_leaf, neighbourhood(near_.front()).hosts.size());
     } else if (!is_even()) {
       per_leaf = (placed_hosts + near_.size() - 1) / near_.size();
+      const auto size = [](const Near& near) { return near.hosts.size(); };
       note(
           "leaves hold {} to {} of these hosts; plans take {} for each, so a few hosts count with a "
           "neighbouring leaf",
-          near_.back().hosts.size(), near_.front().hosts.size(), per_leaf);
+          size(*std::ranges::min_element(near_, {}, size)), size(*std::ranges::max_element(near_, {}, size)),
+          per_leaf);
     }
     fabric.hosts_per_leaf = static_cast<int>(per_leaf);
     fabric.leaf_uplink = least_uplink();
+    for (std::size_t level = 0; level < directory_.pods.size(); ++level) add_pods(level, fabric);
     fabric.citations = {{fmt::format("{} hosts a leaf, and its uplinks", per_leaf), source()},
                         {"latencies: unknown, taken as 0", source()}};
     return fabric;
+  }
+
+  /// Of pods, too, there is one number of hosts, and one uplink.
+  void add_pods(std::size_t level, Fabric& fabric) {
+    std::multiset<int> sizes;
+    std::set<Bandwidth> uplinks;
+    for (const auto& [pod, hosts] : hosts_by_pod(level)) {
+      sizes.insert(hosts);
+      uplinks.insert(directory_.pods[level][index(pod)].up);
+    }
+    const int pods = static_cast<int>(sizes.size());
+    if (pods == 1) return;
+    int of_each = *sizes.rbegin();
+    // One that is not full comes last.
+    if (static_cast<int>(sizes.count(of_each)) < pods - 1) {
+      of_each = (static_cast<int>(hosts_.size() - missing_.size()) + pods - 1) / pods;
+      note(
+          "pods hold {} to {} of these hosts; plans take {} for each, so a few hosts count with a "
+          "neighbouring pod",
+          *sizes.begin(), *sizes.rbegin(), of_each);
+    }
+    const Bandwidth least = *uplinks.begin();
+    if (!least.known()) note("uplinks of pods of {} hosts are unknown, and taken to block nothing", of_each);
+    const int below = fabric.pods.empty() ? fabric.hosts_per_leaf : fabric.pods.back().hosts;
+    if (of_each > below) fabric.pods.push_back({of_each, least});
   }
 
   Bandwidth least_uplink() {

@@ -55,8 +55,15 @@ Router::Router(const Cluster& cluster) : cluster_(cluster) {
       usage_error("{} hosts are too many to route; use fewer", count);
     resource_count_ = static_cast<int>(next);
   }
-  first_leaf_ = resource_count_;
-  if (cluster.fabric.hosts_per_leaf > 0) resource_count_ += 2 * (host / cluster.fabric.hosts_per_leaf + 1);
+  first_uplink_ = resource_count_;
+  if (cluster.fabric.hosts_per_leaf == 0) return;
+  add_uplinks(cluster.fabric.hosts_per_leaf, cluster.fabric.leaf_uplink);
+  for (const Pods& pods : cluster.fabric.pods) add_uplinks(pods.hosts, pods.uplink);
+}
+
+void Router::add_uplinks(int hosts, Bandwidth bandwidth) {
+  uplinks_.push_back({hosts, bandwidth, resource_count_});
+  resource_count_ += 2 * (cluster_.host_count() / hosts + 1);
 }
 
 /// Adds the links of a path, those of unknown bandwidth left out.
@@ -143,10 +150,11 @@ Seconds Router::route(int from_rank, int to_rank, std::vector<Crossing>& route) 
     return append(between(from, to), first_resource(from.host, group_of_host(from.host)), route);
   const Fabric& fabric = cluster_.fabric;
   Seconds latency = fabric.latency + leave(from_rank, route);
-  if (fabric.hosts_per_leaf > 0 && from.host / fabric.hosts_per_leaf != to.host / fabric.hosts_per_leaf) {
-    latency = latency + fabric.spine_latency;
-    cross_uplinks(from.host / fabric.hosts_per_leaf, true, route);
-    cross_uplinks(to.host / fabric.hosts_per_leaf, false, route);
+  for (const Uplinks& uplinks : uplinks_) {
+    if (from.host / uplinks.hosts == to.host / uplinks.hosts) break;
+    if (&uplinks == &uplinks_.front()) latency = latency + fabric.spine_latency;
+    cross(uplinks, from.host, true, route);
+    cross(uplinks, to.host, false, route);
   }
   return latency + enter(to_rank, route);
 }
@@ -164,8 +172,18 @@ Seconds Router::enter(int rank, std::vector<Crossing>& route) const {
   return append(hosts_[index(group)].enter[index(to.index_on_host)], first_resource(to.host, group), route);
 }
 
-void Router::cross_uplinks(int leaf, bool up, std::vector<Crossing>& route) const {
-  if (cluster_.fabric.leaf_uplink.known()) route.push_back({first_leaf_ + 2 * leaf + (up ? 0 : 1), 1});
+void Router::cross(const Uplinks& uplinks, int host, bool up, std::vector<Crossing>& route) {
+  if (uplinks.bandwidth.known())
+    route.push_back({uplinks.first + 2 * (host / uplinks.hosts) + (up ? 0 : 1), 1});
+}
+
+void Router::cross_leaf(int host, bool up, std::vector<Crossing>& route) const {
+  if (!uplinks_.empty()) cross(uplinks_.front(), host, up, route);
+}
+
+const Router::Uplinks& Router::uplinks_of(ResourceId resource) const {
+  const auto after = std::ranges::upper_bound(uplinks_, resource, {}, &Uplinks::first);
+  return *(after - 1);
 }
 
 ResourceId Router::of_link(int host, int link, bool forward) const {
@@ -187,7 +205,7 @@ Router::Owner Router::owner(ResourceId resource) const {
 
 Bandwidth Router::bandwidth(ResourceId resource) const {
   assert(resource >= 0 && resource < resource_count_);
-  if (resource >= first_leaf_) return cluster_.fabric.leaf_uplink;
+  if (resource >= first_uplink_) return uplinks_of(resource).bandwidth;
   const Owner at = owner(resource);
   const Machine& machine = cluster_.groups[index(at.group)].machine;
   const std::size_t half = index(at.resource / 2);
@@ -232,9 +250,13 @@ std::string Router::unknown_speed(int from_rank, int to_rank) const {
 
 std::string Router::name(ResourceId resource) const {
   assert(resource >= 0 && resource < resource_count_);
-  if (resource >= first_leaf_) {
-    const int leaf = (resource - first_leaf_) / 2;
-    return fmt::format("leaf switch {}: uplinks {}", leaf, (resource - first_leaf_) % 2 == 0 ? "up" : "down");
+  if (resource >= first_uplink_) {
+    const Uplinks& uplinks = uplinks_of(resource);
+    const int within = resource - uplinks.first;
+    return fmt::format("{} {}: uplinks {}",
+                       &uplinks == &uplinks_.front() ? std::string("leaf switch")
+                                                     : fmt::format("pod of {} hosts", uplinks.hosts),
+                       within / 2, within % 2 == 0 ? "up" : "down");
   }
   const Owner at = owner(resource);
   const Machine& machine = cluster_.groups[index(at.group)].machine;

@@ -12,7 +12,7 @@ namespace polyring {
 /// Why this cannot be one of several hosts: "node3 has no network port that is up"; empty when it can.
 std::string why_alone(const Machine& machine);
 
-/// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's uplink.
+/// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's or pod's uplink.
 using ResourceId = int;
 
 /// A resource that a transfer crosses.
@@ -51,8 +51,8 @@ class Router {
   /// a rank. The cluster has several hosts.
   Seconds leave(int rank, std::vector<Crossing>& route) const;
   Seconds enter(int rank, std::vector<Crossing>& route) const;
-  /// Appends the uplinks of a leaf, unless they block nothing.
-  void cross_uplinks(int leaf, bool up, std::vector<Crossing>& route) const;
+  /// Appends the uplinks of the leaf of a host, unless they block nothing.
+  void cross_leaf(int host, bool up, std::vector<Crossing>& route) const;
 
  private:
   struct DevicePath {
@@ -91,11 +91,23 @@ class Router {
   ResourceId first_resource(int host, int group) const;
   Owner owner(ResourceId resource) const;
 
+  /// The uplinks of groups of hosts: first of leaves, then of pods from the smaller to the larger.
+  struct Uplinks {
+    int hosts = 0;  // in each group
+    Bandwidth bandwidth;
+    ResourceId first = 0;
+  };
+  void add_uplinks(int hosts, Bandwidth bandwidth);
+  static void cross(const Uplinks& uplinks, int host, bool up, std::vector<Crossing>& route);
+  /// Of which the resource is one, from uplinks_.front().first on.
+  const Uplinks& uplinks_of(ResourceId resource) const;
+
   const Cluster& cluster_;
   std::vector<HostRoutes> hosts_;  // one per group
   std::vector<int> first_host_;    // per group
   std::vector<ResourceId> first_of_group_;
-  ResourceId first_leaf_ = 0;
+  std::vector<Uplinks> uplinks_;
+  ResourceId first_uplink_ = 0;
   int resource_count_ = 0;
 };
 

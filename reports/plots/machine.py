@@ -268,7 +268,10 @@ class FabricStrip:
         self.leaves = -(-hosts // self.per_leaf) if self.per_leaf else 0
         blocking = (f"{bandwidth_text(self.link['GBps'])} from each leaf to the spine" if self.link["GBps"]
                     else "the spine blocks nothing")
-        text = (f"Fabric: leaf switches of {several(self.per_leaf, 'host')}, {blocking}; {time_text(fabric['latency_us'])} "
+        pods = "".join(f", pods of {several(pod['hosts'], 'host')} with "
+                       f"{bandwidth_text(pod['uplink_GBps']) + ' up' if pod['uplink_GBps'] else 'uplinks that block nothing'}"
+                       for pod in fabric.get("pods", []))
+        text = (f"Fabric: leaf switches of {several(self.per_leaf, 'host')}, {blocking}{pods}; {time_text(fabric['latency_us'])} "
                 f"from NIC to NIC, {time_text(fabric['spine_latency_us'])} more over the spine")
         self.lines = wrapped(text, width - 2 * INSIDE, size=9) if self.leaves else []
 

@@ -13,6 +13,8 @@ HOST_KEYS = {"name": str, "count": int, "packages": list, "switches": list, "nvs
 FABRIC_KEYS = {"hosts_per_leaf": int, "leaf_uplink_GBps": (*NUMBER, type(None)), "latency_us": NUMBER,
                "spine_latency_us": NUMBER}
 
+POD_KEYS = {"hosts": int, "uplink_GBps": (*NUMBER, type(None))}
+
 LINK_NAMES = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "NVLink-C2C", "pcie": "PCIe", "socket-bus": "socket bus",
               "memory": "memory"}
 
@@ -30,6 +32,8 @@ def read_probe(path):
         raise InputError(f"'{path}' has version {document['version']} of the probe's format and this polyring knows up "
                          f"to {VERSION}; use a newer polyring")
     check(path, "fabric", document["fabric"], FABRIC_KEYS)
+    for index, pods in enumerate(document["fabric"].get("pods", [])):
+        check(path, f"fabric.pods[{index}]", pods, POD_KEYS)
     for index, host in enumerate(document["hosts"]):
         check(path, f"hosts[{index}]", host, HOST_KEYS)
         host["kinds"] = kinds_of(host)

@@ -151,6 +151,7 @@ void follow_nvlinks(Machine& machine) {
 
 void narrow(Cluster& cluster, double factor) {
   cluster.fabric.leaf_uplink = factor * cluster.fabric.leaf_uplink;
+  for (Pods& pods : cluster.fabric.pods) pods.uplink = factor * pods.uplink;
   for (HostGroup& group : cluster.groups) {
     for (Link& link : group.machine.links) link.bandwidth = factor * link.bandwidth;
     for (Nic& nic : group.machine.nics) {

@@ -130,6 +130,16 @@ TEST(Bound, SeesAnOversubscribedLeafSwitch) {
   EXPECT_EQ(bound.cut, "4 hosts of a leaf switch share its uplinks: 5.00 GB/s");
 }
 
+TEST(Bound, SeesAnOversubscribedPod) {
+  Cluster cluster = hosts_like(two_sockets(), 16);
+  cluster.fabric.hosts_per_leaf = 4;
+  cluster.fabric.leaf_uplink = gigabytes_per_second(100);
+  cluster.fabric.pods = {{8, gigabytes_per_second(5)}};
+  const Bound bound = allreduce_bound(cluster, kPayload);
+  EXPECT_DOUBLE_EQ(bound.time.value, 2 * 1.0 / 2 / 5);
+  EXPECT_EQ(bound.cut, "8 hosts of a pod share its uplinks: 5.00 GB/s");
+}
+
 TEST(Bound, OfUnlikeHostsIsTheWorstHostOrTheAverage) {
   Machine slow = two_sockets();
   slow.name = "slow";

@@ -119,6 +119,11 @@ TEST(NaturalDims, FollowTheMachine) {
   EXPECT_THAT(natural_dims(make_cluster(64, 4, 8)), ElementsAre(4, 8, 8));
   EXPECT_THAT(natural_dims(make_cluster(12, 4, 8)), ElementsAre(4, 12))
       << "leaves that are not full make no dimension";
+  Cluster pods = make_cluster(64, 4, 4);
+  pods.fabric.pods = {{16, {}}};
+  EXPECT_THAT(natural_dims(pods), ElementsAre(4, 4, 4, 4));
+  pods.fabric.pods = {{24, {}}};
+  EXPECT_THAT(natural_dims(pods), ElementsAre(4, 4, 16)) << "nor do pods";
   Cluster uneven = make_cluster(2, 4);
   uneven.groups.push_back(make_cluster(1, 3).groups.front());
   EXPECT_THAT(natural_dims(uneven), ElementsAre(11));

@@ -199,6 +199,9 @@ TEST(InNetwork, RefusesHostsThatDifferInGpusAndHostsWithoutANetwork) {
   EXPECT_THAT(usage_sentence([&] { choose_in_network(unlike, Router(unlike), 1024, kSize); }),
               HasSubstr("equally many GPUs"));
   EXPECT_THAT(usage_sentence([&] { simulation_of(in_host(4), unlike, 1024); }), HasSubstr("equally many"));
+  Cluster pods = with_leaves(uniform(8, 4), 2, kNic);
+  pods.fabric.pods = {{4, {kNic}}};
+  EXPECT_THAT(usage_sentence([&] { simulation_of(in_host(4), pods, 1024); }), HasSubstr("under one spine"));
 
   Cluster offline = uniform(2, 4);
   offline.groups.front().machine.nics.front().ports.front().up = false;

@@ -183,6 +183,47 @@ TEST(Fabric, ThreeLevelsAreFound) {
   EXPECT_THAT(map.remarks, IsEmpty());
 }
 
+/// Two pods of two leaves of two hosts each, joined by `cables` from either of a pod's two spines to a core.
+FabricBuilder two_pods(int cables) {
+  FabricBuilder fabric;
+  fabric.add_switch("core");
+  int port = 1;
+  for (int pod = 0; pod < 2; ++pod) {
+    for (int spine = 0; spine < 2; ++spine) {
+      const std::string name = fmt::format("p{}spine{}", pod, spine);
+      fabric.add_switch(name);
+      for (int i = 0; i < cables; ++i) fabric.join(name, 50 + i, "core", port++);
+    }
+    for (int leaf = 0; leaf < 2; ++leaf) {
+      const std::string name = fmt::format("p{}leaf{}", pod, leaf);
+      fabric.add_switch(name);
+      for (int spine = 0; spine < 2; ++spine)
+        fabric.join(name, 40 + spine, fmt::format("p{}spine{}", pod, spine), 1 + leaf);
+      for (int host = 0; host < 2; ++host) {
+        const std::string adapter = fmt::format("n{} mlx5_0", 4 * pod + 2 * leaf + host);
+        fabric.add_adapter(adapter).join(name, 1 + host, adapter, 1);
+      }
+    }
+  }
+  return fabric;
+}
+
+TEST(Fabric, PodsAreJoinedBelowTheTop) {
+  const FabricMap map = parsed(two_pods(1));
+  const auto pods = pods_of(map, leaves_of(map));
+  ASSERT_EQ(pods.size(), 1u);
+  ASSERT_EQ(pods[0].size(), 2u);
+  EXPECT_THAT(pods[0][0].leaves, ElementsAre(0, 1));
+  EXPECT_THAT(pods[0][1].leaves, ElementsAre(2, 3));
+  for (const Pod& pod : pods[0]) {
+    EXPECT_EQ(pod.uplinks, 2);
+    EXPECT_DOUBLE_EQ(pod.up.value, 2 * kNdr.value);
+  }
+  EXPECT_THAT(fabric_text(map), HasSubstr("    2     4    2       2.00  2 pods of level 2\n"));
+  // One pod is none, and below two levels there is nothing to join.
+  EXPECT_THAT(pods_of(parsed(fat_tree(2, 2)), leaves_of(parsed(fat_tree(2, 2)))), IsEmpty());
+}
+
 TEST(Fabric, AnAdapterOnASpineMakesItNoLeaf) {
   FabricBuilder fabric = fat_tree(6, 2);
   fabric.add_adapter("manager mlx5_0").join("spine1", 60, "manager mlx5_0", 1);
@@ -304,6 +345,25 @@ TEST(Placement, PutsHostsOfALeafTogether) {
   EXPECT_THAT(all.notes, ElementsAre("hosts are in the order of their leaf switches"));
   EXPECT_THAT(all.cluster.fabric.citations[0].source, HasSubstr("net.out"));
   EXPECT_EQ(all.cluster.groups.size(), 1u);
+}
+
+TEST(Placement, KnowsPodsAndKeepsTheirHostsTogether) {
+  const Inventory all = placed(hosts({"n0", "n4", "n1", "n6", "n2", "n5", "n3", "n7"}), parsed(two_pods(1)));
+  EXPECT_THAT(order(all), ElementsAre("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"));
+  const Fabric& fabric = all.cluster.fabric;
+  EXPECT_EQ(fabric.hosts_per_leaf, 2);
+  ASSERT_EQ(fabric.pods.size(), 1u);
+  EXPECT_EQ(fabric.pods[0].hosts, 4);
+  EXPECT_DOUBLE_EQ(fabric.pods[0].uplink.value, 2 * kNdr.value);
+  // Within one pod nothing leads out of it.
+  EXPECT_THAT(placed(hosts({"n0", "n1", "n2"}), parsed(two_pods(1))).cluster.fabric.pods, IsEmpty());
+}
+
+TEST(Placement, OfUnevenPodsTakesTheirMean) {
+  const Inventory even = placed(hosts({"n0", "n4", "n5", "n6", "n7"}), parsed(two_pods(1)));
+  EXPECT_THAT(order(even), ElementsAre("n4", "n5", "n6", "n7", "n0"));
+  EXPECT_EQ(even.cluster.fabric.pods.at(0).hosts, 4);
+  EXPECT_THAT(even.notes, Not(::testing::Contains(HasSubstr("pods hold"))));
 }
 
 TEST(Placement, FindsHostsByGuidFirst) {

@@ -169,6 +169,23 @@ TEST(ProbeJson, NamesTheFieldThatIsWrong) {
     EXPECT_THAT(with(devices, many), HasSubstr("an array of at most ")) << devices;
 }
 
+TEST(ProbeJson, KeepsAFabricsPods) {
+  Cluster cluster = preset("minsky", 16);
+  EXPECT_THAT(probe_json(cluster), Not(HasSubstr("pods")));
+  cluster.fabric.hosts_per_leaf = 4;
+  cluster.fabric.pods = {{8, gigabytes_per_second(5)}};
+  const std::string json = probe_json(cluster);
+  const Cluster again = parse_probe_json(json, "probe.json");
+  ASSERT_EQ(again.fabric.pods.size(), 1u);
+  EXPECT_EQ(again.fabric.pods[0].hosts, 8);
+  EXPECT_DOUBLE_EQ(again.fabric.pods[0].uplink.gigabytes_per_second(), 5);
+  EXPECT_EQ(probe_json(again), json);
+  EXPECT_THAT(probe_text(again), HasSubstr(", pods of 8 hosts with 5.00 GB/s up"));
+  cluster.fabric.pods.resize(5, cluster.fabric.pods[0]);
+  EXPECT_THAT(usage_sentence([&] { parse_probe_json(probe_json(cluster), "probe.json"); }),
+              HasSubstr("5 levels of pods"));
+}
+
 TEST(ReadCluster, TellsFormatsByContent) {
   const TemporaryFolder folder;
   const Cluster cluster = preset("ac922", 2);

@@ -150,6 +150,13 @@ TEST(Cluster, RefusesWhatCannotBe) {
   cluster.fabric = {};
   cluster.fabric.hosts_per_leaf = -1;
   EXPECT_THAT(fault(), HasSubstr("hosts per leaf"));
+  cluster.fabric = {};
+  cluster.fabric.pods = {{8, gigabytes_per_second(1)}};
+  EXPECT_THAT(fault(), HasSubstr("pods of 8 hosts above leaves or pods of 0")) << "no leaves";
+  cluster.fabric.hosts_per_leaf = 8;
+  EXPECT_THAT(fault(), HasSubstr("pods of 8 hosts above leaves or pods of 8"));
+  cluster.fabric.pods = {{16, {-1}}};
+  EXPECT_THAT(fault(), HasSubstr("uplink of a pod"));
   cluster.groups.clear();
   EXPECT_THAT(fault(), HasSubstr("no hosts"));
   EXPECT_THAT(usage_sentence([] { cluster_of(small_machine(), 0); }), HasSubstr("0 hosts"));

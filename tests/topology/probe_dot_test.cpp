@@ -73,6 +73,9 @@ TEST(ProbeDot, DrawsAlikeHostsOnceAndTheirFabric) {
               AllOf(HasSubstr("minsky × 14"), HasSubstr("subgraph cluster_h1 {\n    label=\"small\"\n"),
                     HasSubstr("leaf -- spine [label=\"36.0 GB/s\", penwidth=2.50]"),
                     HasSubstr("h1_nic0_port0 -- leaf")));
+  cluster.fabric.pods = {{10, gigabytes_per_second(9)}};
+  EXPECT_THAT(probe_dot(cluster), AllOf(HasSubstr("leaf -- pod10 [label=\"36.0 GB/s\""),
+                                        HasSubstr("pod10 -- spine [label=\"9.00 GB/s\"")));
   // Of the fabric of one host nothing is known.
   EXPECT_THAT(dot_of(small_machine()), Not(HasSubstr("leaf")));
 }

@@ -122,6 +122,32 @@ TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {
   EXPECT_EQ(router.bandwidth(route.back().resource).known(), true);
 }
 
+TEST(Router, CrossesThePodsThatItLeaves) {
+  Cluster cluster = preset("minsky", 10);
+  cluster.fabric.hosts_per_leaf = 2;
+  cluster.fabric.leaf_uplink = gigabytes_per_second(5);
+  cluster.fabric.pods = {{4, gigabytes_per_second(3)}, {8, gigabytes_per_second(2)}};
+  const Router router(cluster);
+  const auto pods = [&](int from_host, int to_host) {
+    std::vector<std::string> names = route_names(router, 4 * from_host, 4 * to_host);
+    std::erase_if(names, [](const std::string& name) { return name.starts_with("host"); });
+    return names;
+  };
+  EXPECT_THAT(pods(0, 2), ElementsAre("leaf switch 0: uplinks up", "leaf switch 1: uplinks down"));
+  EXPECT_THAT(pods(1, 7), ElementsAre("leaf switch 0: uplinks up", "leaf switch 3: uplinks down",
+                                      "pod of 4 hosts 0: uplinks up", "pod of 4 hosts 1: uplinks down"));
+  EXPECT_THAT(pods(9, 0), ElementsAre("leaf switch 4: uplinks up", "leaf switch 0: uplinks down",
+                                      "pod of 4 hosts 2: uplinks up", "pod of 4 hosts 0: uplinks down",
+                                      "pod of 8 hosts 1: uplinks up", "pod of 8 hosts 0: uplinks down"));
+  std::vector<Crossing> route;
+  router.route(36, 0, route);
+  std::vector<double> uplinks;
+  for (const Crossing& crossing : route)
+    if (!router.name(crossing.resource).starts_with("host"))
+      uplinks.push_back(router.bandwidth(crossing.resource).gigabytes_per_second());
+  EXPECT_THAT(uplinks, ElementsAre(5, 5, 3, 3, 2, 2));
+}
+
 TEST(Router, KnowsTheBandwidthOfWhatItNames) {
   const Cluster cluster = preset("minsky", 2);
   const Router router(cluster);

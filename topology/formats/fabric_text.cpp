@@ -116,6 +116,34 @@ std::string neighbourhoods_text(const FabricMap& map, const std::vector<Leaf>& l
   return out;
 }
 
+/// What is above the leaves: pods with as many leaves, adapters and uplinks of the same bandwidth together.
+std::string pods_text(const std::vector<Leaf>& leaves, const std::vector<std::vector<Pod>>& levels) {
+  using Shape = std::tuple<std::size_t, std::size_t, int, double, double>;
+  std::string out;
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    std::map<Shape, int, std::greater<>> shapes;
+    for (const Pod& pod : levels[level]) {
+      std::size_t adapters = 0;
+      double down = 0;
+      for (const int leaf : pod.leaves) {
+        adapters += leaves[index(leaf)].adapters.size();
+        down += leaves[index(leaf)].down.value;
+      }
+      ++shapes[{pod.leaves.size(), adapters, pod.uplinks, down, pod.up.value}];
+    }
+    for (const auto& [shape, number] : shapes) {
+      const auto& [of_leaves, adapters, uplinks, down, up] = shape;
+      const std::string ratio = uplinks == 0           ? "no uplink"
+                                : down == 0 || up == 0 ? "?"
+                                                       : fmt::format("{:.2f}", down / up);
+      out += fmt::format("    {:>3} {:>5} {:>4}  {:>9}  {} of level {}\n", of_leaves, adapters, uplinks,
+                         ratio, counted(number, "pod", "pods"), level + 2);
+    }
+  }
+  if (out.empty()) return out;
+  return "  pods, which switches below the top join: leaves, adapters, links up, oversubscription\n" + out;
+}
+
 }  // namespace
 
 std::string fabric_text(const FabricMap& map) {
@@ -123,6 +151,7 @@ std::string fabric_text(const FabricMap& map) {
   std::string out = head(map) + links_text(map);
   if (!leaves.empty()) {
     out += leaves_text(map, leaves);
+    out += pods_text(leaves, pods_of(map, leaves));
     out += neighbourhoods_text(map, leaves, neighbourhoods_of(map, leaves));
   }
   const std::vector<std::string> odd = findings_of(map);

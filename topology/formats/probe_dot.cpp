@@ -185,12 +185,25 @@ class HostGraph {
 /// Leaf switches and the spine above them; one switch where no leaves are known.
 std::string fabric_nodes(const Fabric& fabric) {
   if (fabric.hosts_per_leaf == 0) return "  leaf [label=\"one switch that blocks nothing\"]\n";
-  const std::string uplink = fabric.leaf_uplink.known() ? to_text(fabric.leaf_uplink) : "blocks nothing";
-  return fmt::format(
-      "  leaf [label=\"leaf switches\\nof {} hosts each\"]\n  spine [label=\"spine\"]\n"
-      "  leaf -- spine [label=\"{}\", {}]\n",
-      fabric.hosts_per_leaf, uplink,
-      fabric.leaf_uplink.known() ? dot::width(fabric.leaf_uplink) : std::string("style=dotted"));
+  std::string nodes =
+      fmt::format("  leaf [label=\"leaf switches\\nof {} hosts each\"]\n", fabric.hosts_per_leaf);
+  std::string below = "leaf";
+  Bandwidth uplink = fabric.leaf_uplink;
+  const auto join = [&](const std::string& above) {
+    nodes += fmt::format("  {} -- {} [label=\"{}\", {}]\n", below, above,
+                         uplink.known() ? to_text(uplink) : "blocks nothing",
+                         uplink.known() ? dot::width(uplink) : std::string("style=dotted"));
+    below = above;
+  };
+  for (const Pods& pods : fabric.pods) {
+    const std::string name = fmt::format("pod{}", pods.hosts);
+    nodes += fmt::format("  {} [label=\"pods\\nof {} hosts each\"]\n", name, pods.hosts);
+    join(name);
+    uplink = pods.uplink;
+  }
+  nodes += "  spine [label=\"spine\"]\n";
+  join("spine");
+  return nodes;
 }
 
 }  // namespace

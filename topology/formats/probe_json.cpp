@@ -103,12 +103,18 @@ Json to_json(const HostGroup& group) {
 }
 
 Json to_json(const Fabric& fabric) {
-  return {
+  Json json{
       {"hosts_per_leaf", fabric.hosts_per_leaf},
       {"leaf_uplink_GBps", gigabytes(fabric.leaf_uplink)},
       {"latency_us", microseconds_of(fabric.latency)},
       {"spine_latency_us", microseconds_of(fabric.spine_latency)},
       {"citations", array_of(fabric.citations, [](const Citation& citation) { return to_json(citation); })}};
+  if (!fabric.pods.empty()) {
+    json["pods"] = array_of(fabric.pods, [](const Pods& pods) {
+      return Json{{"hosts", pods.hosts}, {"uplink_GBps", gigabytes(pods.uplink)}};
+    });
+  }
+  return json;
 }
 
 Json to_json(const Cluster& cluster) {

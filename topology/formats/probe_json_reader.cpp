@@ -256,6 +256,11 @@ Fabric read_fabric(const Object& object) {
   Fabric fabric;
   fabric.hosts_per_leaf = optional_integer(object, "hosts_per_leaf", 0);
   fabric.leaf_uplink = bandwidth(object, "leaf_uplink_GBps");
+  if (!value_of(object, "pods").is_null()) {
+    each(object, "pods", [&](const Object& pods) {
+      fabric.pods.push_back({optional_integer(pods, "hosts", 0), bandwidth(pods, "uplink_GBps")});
+    });
+  }
   fabric.latency = latency(object, "latency_us");
   fabric.spine_latency = latency(object, "spine_latency_us");
   fabric.citations = read_citations(object);

@@ -172,6 +172,10 @@ std::string fabric_text(const Fabric& fabric) {
   } else {
     out += fmt::format("leaves of {} hosts under a spine that blocks nothing", fabric.hosts_per_leaf);
   }
+  for (const Pods& pods : fabric.pods) {
+    out += fmt::format(", pods of {} hosts {}", pods.hosts,
+                       pods.uplink.known() ? "with " + to_text(pods.uplink) + " up" : "that block nothing");
+  }
   out += fmt::format("; {} from NIC to NIC", to_text(fabric.latency));
   if (fabric.hosts_per_leaf > 0)
     out += fmt::format(", {} more over the spine", to_text(fabric.spine_latency));

@@ -93,6 +93,13 @@ Cluster oversubscribed(Cluster cluster, int hosts_per_leaf) {
   return cluster;
 }
 
+/// The same leaves in pods of two, which lead up half as much once more.
+Cluster in_pods(Cluster cluster, int hosts_per_leaf) {
+  cluster = oversubscribed(std::move(cluster), hosts_per_leaf);
+  cluster.fabric.pods = {{2 * hosts_per_leaf, {kNic * hosts_per_leaf / 2}}};
+  return cluster;
+}
+
 /// Every algorithm, as one stream.
 void add_whole(std::vector<Case>& cases, const std::string& on, const Cluster& cluster,
                const std::vector<int>& dims, Count count) {
@@ -122,6 +129,7 @@ TEST(Oracle, AgreesOnUnevenLinks) {
   add_whole(cases, "uneven", uneven(16, 4), {4, 4, 4}, kEven);
   add_whole(cases, "oversubscribed", oversubscribed(uniform(32, 1), 8), {8, 4}, kEven);
   add_whole(cases, "oversubscribed", oversubscribed(uneven(8, 4), 4), {4, 8}, kEven);
+  add_whole(cases, "in pods", in_pods(uniform(32, 1), 4), {8, 4}, kEven);
   compare(cases);
 }
 

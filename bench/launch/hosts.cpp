@@ -9,6 +9,8 @@ namespace polyring {
 namespace {
 
 constexpr int kMost = 100'000;  // hosts of a list, and ranks of a host
+constexpr std::size_t kLongest =
+    253;  // characters of a host's name (RFC 1035, with dots and without the root)
 
 /// Nothing unless the text is a whole number from `least` to kMost.
 std::optional<int> number(std::string_view text, int least) {
@@ -34,8 +36,21 @@ std::vector<std::string_view> split_list(std::string_view text) {
   return parts;
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  return text.size() <= kShown ? std::string(text) : fmt::format("{}…", text.substr(0, kShown));
+}
+
 [[noreturn]] void not_a_list(std::string_view text) {
-  usage_error("'{}' is not a list of hosts such as node[01-04,7],login; correct it", text);
+  usage_error("'{}' is not a list of hosts such as node[01-04,7],login; correct it", shown(text));
+}
+
+/// Before thousands of names have it.
+void check_length(std::string_view front, std::size_t more) {
+  if (front.size() + more > kLongest) {
+    usage_error("the host's name '{}' has {} characters, and {} are allowed; correct it", shown(front),
+                front.size() + more, kLongest);
+  }
 }
 
 /// `01-04`: the names that begin with `front` and end in 01, 02, 03 and 04.
@@ -47,6 +62,7 @@ void expand_range(std::string_view range, const std::string& front, std::string_
   const auto first = number(from, 0);
   const auto last = number(to, 0);
   if (!first || !last || *first > *last || names.size() > kMost) not_a_list(text);
+  check_length(front, from.size());
   for (int i = *first; i <= *last; ++i) names.push_back(fmt::format("{}{:0{}}", front, i, from.size()));
 }
 
@@ -55,6 +71,7 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view tex
   std::vector<std::string> names{""};
   while (!name.empty()) {
     const std::size_t open = std::min(name.find('['), name.size());
+    check_length(names.front(), open);
     for (std::string& front : names) front += name.substr(0, open);
     name.remove_prefix(open);
     if (name.empty()) break;

@@ -16,7 +16,7 @@ void check_rows(const std::vector<TrainRow>& rows, const TrainRow& first, const 
   for (const TrainRow& row : rows) {
     if (row.source != Source::measured && row.source != Source::emulated)
       usage_error("'{}' has {} steps; give measured ones", file, to_text(row.source));
-    if (row.compute_ms <= 0 || row.images_per_second <= 0)
+    if (row.compute_ms <= 0 || row.images_per_second <= 0 || row.efficiency <= 0)
       usage_error("'{}' is damaged: its steps take no time; run polyring train again", file);
     const bool alike = row.model == first.model && row.batch == first.batch && row.bucket == first.bucket &&
                        row.overlap == first.overlap && row.compute_ms == first.compute_ms;
@@ -47,6 +47,14 @@ Cluster alike_hosts(const ResultFile& result, const std::string& file) {
   return cluster;
 }
 
+/// Of a rank alone, as it was measured in each run: what modelled rows must start from for the measured ones
+/// to be their continuation.
+Seconds step_alone(const std::vector<TrainRow>& rows) {
+  double sum = 0;
+  for (const TrainRow& row : rows) sum += row.efficiency * row.iteration_ms.median * 1e-3;
+  return {sum / static_cast<double>(rows.size())};
+}
+
 }  // namespace
 
 MeasuredTraining measured_training(const std::vector<std::string>& files) {
@@ -68,7 +76,8 @@ MeasuredTraining measured_training(const std::vector<std::string>& files) {
   const TrainRow& first = scaling.measured.front();
   scaling.name = first.machine;
   scaling.model = make_model(first.model);
-  scaling.compute = compute_of(scaling.model, {first.compute_ms * 1e-3});
+  scaling.compute = compute_of(scaling.model, step_alone(scaling.measured));
+  training.compute_source += fmt::format(", {} as measured", to_text(scaling.compute.total()));
   scaling.batch = first.batch;
   scaling.policy = parse_bucket_policy(first.bucket);
   scaling.overlap = first.overlap;
@@ -88,8 +97,8 @@ MeasuredTraining measured_training(const std::vector<std::string>& files) {
 std::string note_of(const MeasuredTraining& training, const std::vector<std::string>& files) {
   std::set<int> counts;
   for (const TrainRow& row : training.scaling.measured) counts.insert(row.gpus);
-  return fmt::format("Measured: {} ranks ({}); other counts are modelled from them.", fmt::join(counts, ", "),
-                     fmt::join(files, ", "));
+  return fmt::format("Measured: on {} ranks ({}); other counts are modelled from them.",
+                     fmt::join(counts, ", "), fmt::join(files, ", "));
 }
 
 }  // namespace polyring

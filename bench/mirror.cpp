@@ -4,6 +4,7 @@
 
 #include "bench/compute.hpp"
 #include "bench/scaling.hpp"
+#include "models/throughput.hpp"
 #include "reports/published.hpp"
 #include "topology/presets.hpp"
 
@@ -13,21 +14,28 @@ namespace {
 /// With overlap gradients travel in buckets; this size is our choice, since none was published.
 constexpr const char* kBucket = "fused:64MiB";
 
-/// Facebook published the batch, and its servers have one NIC. On Summit a GPU had one sample at a time in
-/// single precision (azrael417/ClimDeepLearn, semanticsegm/run_scripts/summit/run_deeplab_deconv.sh).
-std::vector<int> batches_of(std::string_view machine) {
-  if (machine == "summit") return {1};
-  return machine == "big-basin" ? std::vector{32} : std::vector{32, 64};
-}
+/// Batches that both have a cited throughput, where none was published.
+constexpr int kBatches[] = {32, 64};
 
-std::vector<Combination> combinations(std::string_view machine) {
+std::vector<Combination> combinations(std::string_view machine, std::optional<int> batch) {
+  const std::vector<int> batches =
+      batch ? std::vector{*batch} : std::vector(std::begin(kBatches), std::end(kBatches));
   std::vector<Combination> all;
   for (int rails = 1; rails <= rails_of(preset(machine, 1).host(0)); ++rails) {
     for (const bool overlap : {false, true}) {
-      for (const int batch : batches_of(machine)) all.push_back({rails, overlap, batch});
+      for (const int of_gpu : batches) all.push_back({rails, overlap, of_gpu});
     }
   }
   return all;
+}
+
+/// Where no throughput was published for a batch, a sample takes as long as in one of the nearest that has.
+StepCompute compute_for(const Model& model, const std::string& gpu, int batch) {
+  ComputeOptions options;
+  options.batch = find_throughput(gpu, model.name, batch) ? batch : kBatches[0];
+  const StepCompute compute = options.resolve(model, gpu).step;
+  const double part = static_cast<double>(batch) / options.batch;
+  return {part * compute.forward, part * compute.backward, compute.optimizer};
 }
 
 /// Facebook's allreduce reduces inside the server, exchanges by halving and doubling between servers and
@@ -53,9 +61,7 @@ Modelled model(std::string_view machine, std::string_view model, std::string_vie
   scaling.batch = combination.batch;
   scaling.overlap = combination.overlap;
   scaling.policy = parse_bucket_policy(combination.overlap ? kBucket : "none");
-  ComputeOptions compute;
-  compute.batch = combination.batch;
-  scaling.compute = compute.resolve(scaling.model, host.gpus.front().model).step;
+  scaling.compute = compute_for(scaling.model, host.gpus.front().model, combination.batch);
   Modelled result{combination, {}};
   for (const int count : gpus) {
     scaling.gpus = {count};
@@ -66,17 +72,26 @@ Modelled model(std::string_view machine, std::string_view model, std::string_vie
 }
 
 void model_all(Mirror& mirror, std::string_view machine, std::string_view model_name,
-               std::string_view algorithm) {
+               std::string_view algorithm, std::optional<int> batch) {
   std::vector<int> gpus;
   for (const PublishedFigure& figure : mirror.figures) {
     if (gpus.empty() || gpus.back() != figure.gpus) gpus.push_back(figure.gpus);
   }
-  for (const Combination& combination : combinations(machine)) {
+  for (const Combination& combination : combinations(machine, batch)) {
     mirror.modelled.push_back(model(machine, model_name, algorithm, gpus, combination));
   }
 }
 
 }  // namespace
+
+std::vector<std::string> mirror_notes() {
+  return {
+      fmt::format("A sample of a batch without a published throughput takes as long as one of a batch of {}.",
+                  kBatches[0]),
+      fmt::format("With overlap gradients travel in buckets, {}: our choice, since none was published.",
+                  kBucket),
+      std::string(kNotValidated)};
+}
 
 std::vector<Mirror> mirror_published() {
   std::vector<Mirror> mirrors;
@@ -86,7 +101,7 @@ std::vector<Mirror> mirror_published() {
     mirror.source = series.source;
     for (const PublishedPoint& point : series.points)
       mirror.figures.push_back({point.gpus, "", point.efficiency, {}});
-    model_all(mirror, series.machine, series.model, series.algorithm);
+    model_all(mirror, series.machine, series.model, series.algorithm, series.batch);
   }
   for (const PublishedClaim& claim : published_claims()) {
     const bool more = !mirrors.empty() && mirrors.back().system == claim.system;
@@ -95,7 +110,7 @@ std::vector<Mirror> mirror_published() {
     mirror.source = claim.source;
     mirror.figures.push_back(
         {claim.gpus, std::string(claim.statement), claim.efficiency, claim.images_per_second});
-    if (!more) model_all(mirror, claim.machine, claim.model, claim.algorithm);
+    if (!more) model_all(mirror, claim.machine, claim.model, claim.algorithm, claim.batch);
   }
   return mirrors;
 }

@@ -13,4 +13,7 @@ namespace polyring {
 /// All that is known to have been published.
 std::vector<Mirror> mirror_published();
 
+/// What holds for all of them, to be said below.
+std::vector<std::string> mirror_notes();
+
 }  // namespace polyring

@@ -18,12 +18,6 @@
 namespace polyring {
 namespace {
 
-std::string bottleneck_text(const Simulation& simulation, const Router& router) {
-  if (simulation.bottleneck < 0) return "latency";
-  return fmt::format("{}, busy {:.0f} % of the time", router.name(simulation.bottleneck),
-                     100 * simulation.busy);
-}
-
 Count largest_of(const std::vector<Bucket>& buckets) {
   Count largest = 0;
   for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
@@ -43,7 +37,10 @@ struct Reducer {
 
 Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Count largest, int size) {
   const VendorRun run = vendor_run(algorithm, cluster, bytes_of(largest, size));
-  return {run.plan, fmt::format("{} chooses {}", algorithm, run.choice), [&, algorithm, size](Count count) {
+  const std::string bottleneck =
+      bottleneck_text(vendor_simulation(run, bytes_of(largest, size)), Router(run.view));
+  return {run.plan, fmt::format("{} ({} chooses {})", bottleneck, algorithm, run.choice),
+          [&, algorithm, size](Count count) {
             const Bytes payload = bytes_of(count, size);
             return vendor_time(vendor_run(algorithm, cluster, payload), payload);
           }};
@@ -181,8 +178,9 @@ void refuse_unknown_links(const ScalingCase& scaling) {
   const Cluster cluster = with_ranks(scaling.machine, most);
   const std::string unknown = Router(cluster).unknown_speed();
   if (!unknown.empty()) {
-    usage_error("{}, so nothing can be predicted; use --machine, or fill it in in the JSON of polyring probe",
-                unknown);
+    usage_error("{}, so nothing can be predicted; {}", unknown,
+                scaling.spread ? "calibrate with runs that cross it, too"
+                               : "use --machine, or fill it in in the JSON of polyring probe");
   }
 }
 
@@ -210,8 +208,7 @@ ScalingCase with_share(const ScalingCase& scaling, int gpus) {
 
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options) {
-  // What a calibration was fitted to crossed the links of unknown speed as well.
-  if (!scaling.spread) refuse_unknown_links(scaling);
+  refuse_unknown_links(scaling);
   check_batches(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
   // Dimensions that were asked for are for one count only, and never for the baseline.
@@ -248,6 +245,15 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   }
   add_published(scaling, algorithm, rows);
   return rows;
+}
+
+std::pair<Bytes, Bytes> allreduce_sizes(const ScalingCase& scaling) {
+  const int size = size_of(scaling.kind);
+  const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
+  const auto [least, largest] =
+      std::minmax_element(buckets.begin(), buckets.end(),
+                          [](const Bucket& a, const Bucket& b) { return a.elements < b.elements; });
+  return {bytes_of(least->elements, size), bytes_of(largest->elements, size)};
 }
 
 std::vector<Citation> algorithm_inputs(const ScalingCase& scaling, const std::string& algorithm) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/conditions.hpp"
@@ -13,6 +14,10 @@
 #include "reports/result.hpp"
 
 namespace polyring {
+
+/// Said of every table without a calibration.
+inline constexpr std::string_view kNotValidated =
+    "Not validated: how far these times are from those of a real cluster has not been measured.";
 
 struct ScalingCase {
   Cluster machine;   // one host or more; the counts are filled with hosts like its first
@@ -59,6 +64,9 @@ struct ModelledStep {
 /// not fill whole hosts, for links of unknown speed, and as with_share().
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);
+
+/// The smallest and the largest allreduce of a data-parallel step.
+std::pair<Bytes, Bytes> allreduce_sizes(const ScalingCase& scaling);
 
 /// What the rows of `nccl`, `mpi` or `in-network` rest on, for the most GPUs and the largest bucket; nothing
 /// for other algorithms.

@@ -1,5 +1,7 @@
 #include "bench/strategies.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -23,7 +25,8 @@ struct Parts {
   int element_size;
   std::vector<StageBlocks> stages;
   int micro_batches;
-  double samples;  // in a micro-batch of a replica
+  double samples;       // in a micro-batch of a replica
+  double slowness = 1;  // all that is sent takes so many times as long as modelled
 };
 
 Count activations(const Parts& parts, std::int64_t of_sample) {
@@ -37,7 +40,7 @@ Seconds exchanges(const Parts& parts, const StageBlocks& stage, GroupAllreduce& 
     for (const std::int64_t elements : parts.scaling.model.blocks[block].exchanges)
       sum = sum + allreduce.time(activations(parts, elements));
   }
-  return sum;
+  return parts.slowness * sum;
 }
 
 /// One tensor from every rank of a stage to its counterpart in the next, or back, in all replicas at once.
@@ -54,7 +57,7 @@ Seconds send(const Parts& parts, int stage, bool forward) {
       messages.push_back(forward ? Message{from, from + intra, bytes} : Message{from + intra, from, bytes});
     }
   }
-  return simulate(messages, parts.cluster, parts.router, parts.scaling.conditions.costs);
+  return parts.slowness * simulate(messages, parts.cluster, parts.router, parts.scaling.conditions.costs);
 }
 
 PipelineStep run_stages(const Parts& parts, GroupAllreduce& of_activations) {
@@ -129,13 +132,48 @@ StepTime one_stage(const Parts& parts, GroupAllreduce& of_activations, GroupAllr
       {}};
   if (parts.strategy.independent) calm.buckets.clear();
   for (Bucket& bucket : calm.buckets) bucket.elements = shared(bucket.elements, parts.strategy.intra);
-  calm.step = run_step(calm.compute, calm.buckets, calm.overlap,
-                       [&](std::size_t i) { return of_gradients.time(calm.buckets[i].elements); });
+  calm.step = run_step(calm.compute, calm.buckets, calm.overlap, [&](std::size_t i) {
+    return parts.slowness * of_gradients.time(calm.buckets[i].elements);
+  });
   // Trials do not wait for each other's stragglers.
   StepTime time =
       with_stragglers(scaling.conditions, calm, parts.strategy.independent ? 1 : parts.cluster.ranks());
   time.exposed = time.exposed + 2 * exchanged;
   return time;
+}
+
+struct StrategyStep {
+  StepTime time;
+  std::optional<double> bubble;
+};
+
+StrategyStep run_strategy(const Parts& parts, GroupAllreduce& of_activations, GroupAllreduce& of_gradients,
+                          Count gradients) {
+  StrategyStep step;
+  if (parts.strategy.pipeline == 1) {
+    step.time = one_stage(parts, of_activations, of_gradients);
+    return step;
+  }
+  const PipelineStep run = run_stages(parts, of_activations);
+  step.time.total = run.total + parts.slowness * of_gradients.time(gradients);
+  const Seconds waited = run.bubble * run.total;
+  step.bubble = waited.value / step.time.total.value;
+  // The difference of large numbers: nothing exposed may come out as less than that.
+  step.time.exposed = std::max(Seconds{}, step.time.total - parts.scaling.compute.total() - waited);
+  return step;
+}
+
+/// Of the largest allreduce of each kind.
+std::string bottlenecks(const Parts& parts, GroupAllreduce& of_activations, GroupAllreduce& of_gradients,
+                        Count gradients) {
+  std::vector<std::string> all;
+  if (parts.strategy.replicas > 1 && !parts.strategy.independent)
+    all.push_back("gradients: " + bottleneck_text(of_gradients.run(gradients), parts.router));
+  if (parts.strategy.intra > 1) {
+    all.push_back("activations: " +
+                  bottleneck_text(of_activations.run(largest_exchange(parts)), parts.router));
+  }
+  return all.empty() ? "no allreduce" : fmt::format("{}", fmt::join(all, "; "));
 }
 
 }  // namespace
@@ -147,10 +185,10 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
   const int size = size_of(scaling.kind);
   const int replica_gpus = static_cast<int>(strategy.replica_gpus());
   const int micro_batches = micro_batches_of(scaling, strategy);
-  const Parts parts{scaling,       strategy,
-                    cluster,       router,
-                    size,          balanced_stages(scaling.model, strategy.pipeline),
-                    micro_batches, static_cast<double>(scaling.batch) * replica_gpus / micro_batches};
+  Parts parts{scaling,       strategy,
+              cluster,       router,
+              size,          balanced_stages(scaling.model, strategy.pipeline),
+              micro_batches, static_cast<double>(scaling.batch) * replica_gpus / micro_batches};
   Count gradients = 0;
   for (const StageBlocks& stage : parts.stages)
     gradients = std::max(gradients, shared(stage.parameters, strategy.intra));
@@ -166,16 +204,19 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
   ModelledStep result;
   result.nodes = cluster.host_count();
   result.plan = of_gradients.plan();
-  if (strategy.pipeline == 1) {
-    result.time = one_stage(parts, of_activations, of_gradients);
-  } else {
-    const PipelineStep run = run_stages(parts, of_activations);
-    result.time.total = run.total + of_gradients.time(gradients);
-    const Seconds waited = run.bubble * run.total;
-    result.bubble = waited.value / result.time.total.value;
-    // The difference of large numbers: nothing exposed may come out as less than that.
-    result.time.exposed = std::max(Seconds{}, result.time.total - scaling.compute.total() - waited);
+  const auto step_with = [&](double slowness) {
+    parts.slowness = slowness;
+    return run_strategy(parts, of_activations, of_gradients, gradients);
+  };
+  StrategyStep step = step_with(1);
+  if (scaling.spread) {
+    const double total = step.time.total.value;
+    result.least = total / step_with(1 + *scaling.spread).time.total.value;
+    result.most = total / step_with(1 / (1 + *scaling.spread)).time.total.value;
   }
+  result.time = step.time;
+  result.bubble = step.bubble;
+  result.bottleneck = bottlenecks(parts, of_activations, of_gradients, gradients);
   const Limit limit = result.time.exposed > scaling.compute.total() ? Limit::network : Limit::compute;
   add_feed(scaling.conditions, result.time, limit, static_cast<double>(cluster.ranks()) * scaling.batch,
            std::min(result.nodes, strategy.replicas));
@@ -183,6 +224,9 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
 }
 
 std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
+  const Bytes memory = scaling.machine.host(0).gpus.front().memory;
+  const bool whole_fits =
+      memory.value == 0 || trained_parameters(balanced_stages(scaling.model, 1), 1) <= memory;
   std::string text = fmt::format(
       "Strategy {}: {:.2f} GB of parameters, gradients and optimizer state on a GPU ({} bytes a parameter)",
       to_text(strategy),
@@ -192,6 +236,8 @@ std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
       kBytesPerTrainedParameter);
   if (strategy.pipeline > 1)
     text += fmt::format(", {} micro-batches in GPipe's order", micro_batches_of(scaling, strategy));
+  if (!whole_fits)
+    text += "; speedup is over one host whose GPUs would hold the whole model, which these do not";
   return text + ".";
 }
 

@@ -69,9 +69,30 @@ std::string range_text(const Mirror& mirror) {
     }
   }
   if (efficiencies == 0) return "";
-  if (outside.empty()) return "Every published efficiency lies in the range of the combinations.\n";
+  if (outside.empty()) {
+    return fmt::format(
+        "Every published efficiency lies in the range of the combinations, to its rounding of {} %.\n",
+        100 * kPublishedRounding);
+  }
   return fmt::format("Published efficiencies outside of the range of all combinations: {}.\n",
                      fmt::join(outside, ", "));
+}
+
+/// The same of published rates.
+std::string rates_text(const Mirror& mirror) {
+  std::string result;
+  for (const PublishedFigure& figure : mirror.figures) {
+    if (!figure.images_per_second) continue;
+    std::vector<double> rates;
+    for (const Modelled& modelled : mirror.modelled)
+      rates.push_back(row_of(modelled, figure.gpus).images_per_second);
+    const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+    const bool inside = *figure.images_per_second >= *least && *figure.images_per_second <= *most;
+    result +=
+        fmt::format("The published {:.0f} images/s lie {} the range of all combinations, {:.0f} to {:.0f}.\n",
+                    *figure.images_per_second, inside ? "in" : "outside of", *least, *most);
+  }
+  return result;
 }
 
 std::string agreement_text(const Mirror& mirror) {
@@ -107,7 +128,7 @@ std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& mod
 
 std::string text(const Mirror& mirror) {
   std::string result = fmt::format("{}\n{}\n\n{}\n", mirror.system, mirror.source, table_of(mirror).text());
-  return result + range_text(mirror) + agreement_text(mirror);
+  return result + range_text(mirror) + rates_text(mirror) + agreement_text(mirror);
 }
 
 }  // namespace polyring

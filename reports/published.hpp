@@ -19,6 +19,7 @@ struct PublishedScaling {
   std::string_view machine;    // the preset's name
   std::string_view model;      // the model catalogue's name
   std::string_view algorithm;  // ours that is the most like theirs
+  std::optional<int> batch;    // per GPU; nothing: not published
   std::string_view source;
   std::span<const PublishedPoint> points;
 };
@@ -35,6 +36,7 @@ struct PublishedClaim {
   std::string_view statement;  // in words, what the figure comes from
   std::optional<double> efficiency;
   std::optional<double> images_per_second;
+  std::optional<int> batch;  // per GPU; nothing: not published
   std::string_view source;
 };
 

@@ -29,7 +29,10 @@ void apply(const Calibration& calibration, Fabric& fabric) {
   if (network != nullptr) fabric.latency = network->latency;
   if (uplink != nullptr) fabric.spine_latency = uplink->latency;
   if (uplink == nullptr) uplink = network;
-  if (uplink != nullptr && fabric.leaf_uplink.known()) apply(*uplink, fabric.leaf_uplink);
+  if (uplink == nullptr) return;
+  if (fabric.leaf_uplink.known()) apply(*uplink, fabric.leaf_uplink);
+  for (Pods& pods : fabric.pods)
+    if (pods.uplink.known()) apply(*uplink, pods.uplink);
 }
 
 }  // namespace
@@ -92,6 +95,22 @@ PredictionError prediction_error(const std::vector<double>& predicted, const std
   const auto rank = static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(errors.size())));
   result.spread = errors[rank - 1];
   return result;
+}
+
+std::vector<LinkClass> not_fitted(const Cluster& cluster, const Calibration& calibration, int ranks) {
+  const Machine& host = cluster.host(0);
+  const bool several = ranks > host.ranks();
+  const auto crossed = [&](LinkClass wanted) {
+    if (wanted == LinkClass::network) return several;
+    if (wanted == LinkClass::uplink) return false;  // as the network
+    return std::any_of(host.links.begin(), host.links.end(), [&](const Link& link) {
+      return class_of(link.kind) == wanted && link.bandwidth.known();
+    });
+  };
+  std::vector<LinkClass> all;
+  for (const LinkClass link : kLinkClasses)
+    if (crossed(link) && calibration.find(link) == nullptr) all.push_back(link);
+  return all;
 }
 
 Cluster calibrated(Cluster cluster, const Calibration& calibration) {

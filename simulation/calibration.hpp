@@ -61,6 +61,10 @@ struct Calibration {
 /// The summary of these points; all times are above 0, and there is one at least.
 PredictionError prediction_error(const std::vector<double>& predicted, const std::vector<double>& measured);
 
+/// What messages among `ranks` ranks of hosts like the cluster's first may cross, and the calibration does
+/// not have: there `calibrated` keeps what is stated. Links of unknown speed do not count.
+std::vector<LinkClass> not_fitted(const Cluster& cluster, const Calibration& calibration, int ranks);
+
 /// The cluster with its links as they were measured. Classes that were not measured keep what is stated,
 /// except that uplinks reach the share that the network does: they are of one kind.
 Cluster calibrated(Cluster cluster, const Calibration& calibration);

@@ -4,6 +4,7 @@
 
 #include "collectives/catalogue.hpp"
 #include "simulation/price.hpp"
+#include "topology/resize.hpp"
 
 namespace polyring {
 
@@ -16,21 +17,36 @@ GroupAllreduce::GroupAllreduce(const Cluster& cluster, const Router& router, con
       members_(members),
       stride_(stride),
       options_(options) {
-  Seconds least;
-  for (const Plan& plan : candidates(algorithm, wishes, largest)) {
-    check_plan(plan, members);
-    const Seconds time = price(schedule(plan, largest), cluster, router, element_size).time;
-    if (plan_.algorithm.empty() || time < least) {
-      plan_ = plan;
-      least = time;
-    }
+  if (fills_hosts()) {
+    const Cluster group = with_ranks(cluster, members);
+    plan_ = choose_plan(algorithm, group, Router(group), largest, element_size, wishes, options).plan;
+  } else {
+    plan_ = cheapest(algorithm, wishes, largest);
   }
 }
 
-Seconds GroupAllreduce::time(Count count) {
-  const auto [at, added] = times_.try_emplace(count);
+bool GroupAllreduce::fills_hosts() const {
+  return members_ > 1 && stride_ == 1 && cluster_.groups.size() == 1 &&
+         members_ % cluster_.host(0).ranks() == 0;
+}
+
+Plan GroupAllreduce::cheapest(const std::string& algorithm, const PlanWishes& wishes, Count largest) const {
+  Plan best;
+  std::optional<Seconds> least;
+  for (const Plan& plan : candidates(algorithm, wishes, largest)) {
+    check_plan(plan, members_);
+    const Seconds time = price(schedule(plan, largest), cluster_, router_, element_size_).time;
+    if (least && !(time < *least)) continue;
+    best = plan;
+    least = time;
+  }
+  return best;
+}
+
+const Simulation& GroupAllreduce::run(Count count) {
+  const auto [at, added] = runs_.try_emplace(count);
   if (added && members_ > 1 && count > 0)
-    at->second = simulate(schedule(plan_, count), cluster_, router_, element_size_, options_).time;
+    at->second = simulate(schedule(plan_, count), cluster_, router_, element_size_, options_);
   return at->second;
 }
 

@@ -16,18 +16,22 @@ namespace polyring {
 class GroupAllreduce {
  public:
   /// Groups of `members` ranks that are `stride` apart; together they are all ranks of the cluster. Their
-  /// plan is the cheapest for `largest` elements. Keeps references to cluster and router. Throws as
-  /// make_schedule() and price() do.
+  /// plan is for `largest` elements: where each group fills hosts, the one that choose_plan() has for such
+  /// hosts alone, else the one of lowest price in all groups at once. Keeps references to cluster and router.
+  /// Throws as make_schedule() and price() do.
   GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
                  const PlanWishes& wishes, int element_size, int members, int stride, Count largest,
                  const SimulationOptions& options = {});
 
-  /// Until all groups have reduced `count` elements each. Groups of one have nothing to do.
-  Seconds time(Count count);
+  /// All groups reduce `count` elements each. Groups of one have nothing to do.
+  const Simulation& run(Count count);
+  Seconds time(Count count) { return run(count).time; }
 
   const Plan& plan() const { return plan_; }
 
  private:
+  bool fills_hosts() const;
+  Plan cheapest(const std::string& algorithm, const PlanWishes& wishes, Count largest) const;
   Schedule schedule(const Plan& plan, Count count) const;
   std::vector<Plan> candidates(const std::string& algorithm, const PlanWishes& wishes, Count largest) const;
 
@@ -38,7 +42,7 @@ class GroupAllreduce {
   int stride_;
   SimulationOptions options_;
   Plan plan_{.algorithm = ""};
-  std::map<Count, Seconds> times_;  // of those that were asked for
+  std::map<Count, Simulation> runs_;  // of those that were asked for
 };
 
 }  // namespace polyring

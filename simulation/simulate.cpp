@@ -1,5 +1,7 @@
 #include "simulation/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -86,6 +88,12 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Rout
 
 Simulation simulate(Workload workload, const SimulationOptions& options) {
   return *simulate_within(std::move(workload), options, {});
+}
+
+std::string bottleneck_text(const Simulation& simulation, const Router& router) {
+  if (simulation.bottleneck < 0) return "latency";
+  return fmt::format("{}, busy {:.0f} % of the time", router.name(simulation.bottleneck),
+                     100 * simulation.busy);
 }
 
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,

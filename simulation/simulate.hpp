@@ -37,6 +37,9 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Rout
 /// Of a workload that is written out already, with the costs in it.
 Simulation simulate(Workload workload, const SimulationOptions& options);
 
+/// The bottleneck in words: "node0 mlx5_0 out, busy 98 % of the time", or "latency".
+std::string bottleneck_text(const Simulation& simulation, const Router& router);
+
 struct SimulatedPlan {
   Plan plan;
   Simulation simulation;

@@ -1,5 +1,5 @@
 // polyring scale: the speedup and efficiency that a machine's topology allows, beside what was published.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -106,20 +106,39 @@ std::vector<Input> inputs_of(const Request& request) {
   return inputs;
 }
 
-/// How far the modelled times can be trusted.
-std::vector<std::string> trust_notes(const Request& request) {
-  if (!request.calibration)
-    return {"Not validated: how far these times are from those of a real cluster has not been measured."};
+std::string megabytes(Bytes bytes) {
+  return fmt::format("{:.3g} MB", static_cast<double>(bytes.value) / 1e6);
+}
+
+/// How far the modelled times can be trusted, up to `gpus` GPUs.
+std::vector<std::string> trust_notes(const Request& request, int gpus) {
+  if (!request.calibration) return {std::string(kNotValidated)};
+  const Calibration& calibration = request.calibration->calibration;
+  const CalibrationRange& range = calibration.range;
   std::vector<std::string> notes{note_of(*request.calibration)};
-  const int most = request.calibration->calibration.range.most_ranks;
-  if (request.scaling.gpus.back() > most) {
-    notes.push_back(
-        fmt::format("Beyond {} ranks nothing was measured: there these errors are not known to hold.", most));
+  if (gpus > range.most_ranks) {
+    notes.push_back(fmt::format(
+        "Beyond {} ranks nothing was measured: there these errors are not known to hold.", range.most_ranks));
+  }
+  const auto [least, largest] = allreduce_sizes(request.scaling);
+  if (least < range.least || range.largest < largest) {
+    notes.push_back(fmt::format(
+        "Allreduces of {} to {} were measured, and gradients are exchanged in {}: there these errors are not "
+        "known to "
+        "hold either.",
+        to_text(range.least), to_text(range.largest),
+        least == largest ? megabytes(least) : fmt::format("{} to {}", megabytes(least), megabytes(largest))));
+  }
+  const std::vector<LinkClass> others = not_fitted(request.scaling.machine, calibration, gpus);
+  if (!others.empty()) {
+    std::vector<std::string_view> names;
+    for (const LinkClass link : others) names.push_back(to_text(link));
+    notes.push_back(fmt::format("Not measured, but as stated: {}.", fmt::join(names, ", ")));
   }
   return notes;
 }
 
-std::vector<std::string> notes_of(const Request& request) {
+std::vector<std::string> notes_of(const Request& request, int gpus) {
   const ScalingCase& scaling = request.scaling;
   const int rails = rails_of(scaling.machine.host(0));
   std::vector<std::string> notes{
@@ -132,7 +151,7 @@ std::vector<std::string> notes_of(const Request& request) {
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", request.compute_source)};
   if (!request.measured.empty()) notes.push_back(request.measured);
-  const std::vector<std::string> trust = trust_notes(request);
+  const std::vector<std::string> trust = trust_notes(request, gpus);
   notes.insert(notes.end(), trust.begin(), trust.end());
   if (scaling.global_batch) {
     notes.push_back(fmt::format(
@@ -186,6 +205,8 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }
   result.rows = std::move(rows);
+  result.notes = mirror_notes();
+  for (const std::string& note : result.notes) fmt::print("{}\n", note);
   save(options.output, result);
   return ExitCode::ok;
 }
@@ -270,6 +291,11 @@ Request request_of_machine(const ScaleOptions& options) {
   scaling.batch = options.compute.batch;
   scaling.policy = parse_bucket_policy(options.bucket);
   scaling.overlap = options.overlap;
+  if (scaling.overlap && scaling.policy.kind == BucketPolicy::Kind::none) {
+    usage_error(
+        "without --bucket all gradients are reduced at once after the backward pass, and nothing is left to "
+        "--overlap; add --bucket per-tensor, or fused:64MiB");
+  }
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
@@ -312,10 +338,12 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   }
   ResultFile result = describe_run(command, &request.scaling.machine, nullptr);
   result.inputs = inputs_of(request);
-  result.notes = notes_of(request);
+  int most = 0;
+  for (const ScaleRow& row : rows) most = std::max(most, row.gpus);
+  result.notes = notes_of(request, most);
   for (const ScalingCase& at : cases) {
     if (!at.strategy) continue;
-    const int gpus = at.gpus.back();
+    const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
     result.notes.push_back(note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus)));
   }
   fmt::print("{}\n", scale_table(rows).text());

@@ -3,7 +3,6 @@
 #include <cassert>
 
 #include "collectives/catalogue.hpp"
-#include "simulation/simulate.hpp"
 
 namespace polyring {
 
@@ -14,14 +13,19 @@ VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes p
   return algorithm == "nccl" ? nccl_run(cluster, payload) : mpi_run(cluster, payload);
 }
 
-Seconds vendor_time(const VendorRun& run, Bytes payload) {
+Simulation vendor_simulation(const VendorRun& run, Bytes payload) {
   if (run.view.ranks() == 1) return {};
   // Bytes as elements: what is sent does not depend on what they stand for.
   const Schedule schedule = make_schedule(run.plan, run.view.ranks(), static_cast<Count>(payload.value), 1);
   SimulationOptions options;
   options.window = run.window;
   options.costs = run.costs;
-  return run.once + simulate(schedule, run.view, Router(run.view), 1, options).time;
+  return simulate(schedule, run.view, Router(run.view), 1, options);
+}
+
+Seconds vendor_time(const VendorRun& run, Bytes payload) {
+  if (run.view.ranks() == 1) return {};
+  return run.once + vendor_simulation(run, payload).time;
 }
 
 }  // namespace polyring

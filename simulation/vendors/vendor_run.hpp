@@ -8,6 +8,7 @@
 #include "collectives/executor.hpp"
 #include "collectives/plan.hpp"
 #include "simulation/costs.hpp"
+#include "simulation/simulate.hpp"
 #include "topology/cluster.hpp"
 
 namespace polyring {
@@ -36,6 +37,9 @@ VendorRun mpi_run(const Cluster& cluster, Bytes payload);
 bool is_vendor(std::string_view algorithm);
 /// For a name that is_vendor() accepts. Throws as the two above do.
 VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes payload);
+
+/// Its schedule on its view of the cluster, without `once`. Throws as simulate() does.
+Simulation vendor_simulation(const VendorRun& run, Bytes payload);
 
 /// How long the run would take. Throws as simulate() does.
 Seconds vendor_time(const VendorRun& run, Bytes payload);

@@ -61,10 +61,12 @@ class Calibrate(ProgramTest):
 
     def test_a_table_says_what_it_rests_on(self):
         self.calibrate("two.json", "three.json")
-        out = self.succeed("scale", "--machine", "minsky", "--algorithm", "multi-ring", "--gpus", "4,8", "--calibration",
+        out = self.succeed("scale", "--machine", "minsky", "--algorithm", "multi-ring", "--gpus", "8,2", "--calibration",
                            "calibration.json", "-J", "scale.json")
         self.assertNotIn("Not validated", out)
         self.assertIn("Beyond 3 ranks nothing was measured", out)
+        self.assertIn("Allreduces of 1KiB to 1MiB were measured, and gradients are exchanged in 102 MB", out)
+        self.assertRegex(out, r"Not measured, but as stated: .*nvlink.*network")
         for row in json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))["rows"]:
             self.assertLessEqual(row["efficiency_low"], row["efficiency"])
             self.assertLessEqual(row["efficiency"], row["efficiency_high"])
@@ -75,7 +77,8 @@ class Calibrate(ProgramTest):
         self.train()
         out = self.succeed("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "1,2",
                            "-J", "scale.json")
-        self.assertIn("Measured: 2 ranks (train.json)", out)
+        self.assertIn("Measured: on 2 ranks (train.json)", out)
+        self.assertIn("Allreduces of 1KiB to 1MiB were measured", out)
         rows = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))["rows"]
         self.assertEqual([(row["gpus"], row["source"], row["algorithm"]) for row in rows],
                          [(1, "modelled", "multi-ring"), (2, "measured", "multi-ring")])
@@ -83,7 +86,28 @@ class Calibrate(ProgramTest):
         self.assertAlmostEqual(rows[1]["iteration_ms"], trained["iteration_ms"]["median"])
         # The baseline is a whole host, and that was measured.
         self.assertAlmostEqual(rows[1]["speedup"], 1)
-        self.assertAlmostEqual(rows[0]["iteration_ms"], 5)
+        alone = [row["efficiency"] * row["iteration_ms"]["median"] for row in
+                 json.loads((self.folder / "train.json").read_text(encoding="utf-8"))["rows"]]
+        self.assertAlmostEqual(rows[0]["iteration_ms"], sum(alone) / len(alone))
+
+    def test_a_link_of_unknown_speed_is_not_free(self):
+        self.calibrate("two.json", "three.json")
+        host = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))
+        self.assertTrue(self.forget_the_speed(host, "socket-bus"))
+        (self.folder / "host.json").write_text(json.dumps(host), encoding="utf-8")
+        self.refused("scale", "--from", "host.json", "--compute-ms", "100", "--gpus", "4", "--calibration", "calibration.json",
+                     naming="calibrate with runs that cross it")
+
+    def forget_the_speed(self, value, kind):
+        """Of all links of that kind; how many there are."""
+        if isinstance(value, list):
+            return sum(self.forget_the_speed(item, kind) for item in value)
+        if not isinstance(value, dict):
+            return 0
+        if value.get("kind") == kind and "GBps" in value:
+            value["GBps"] = 0
+            return 1
+        return sum(self.forget_the_speed(item, kind) for item in value.values())
 
     def test_what_cannot_be_gone_on_from(self):
         self.train()

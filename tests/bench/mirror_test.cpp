@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
+#include "models/throughput.hpp"
 #include "reports/published.hpp"
 
 namespace polyring {
@@ -56,6 +59,34 @@ TEST_F(MirrorTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {
     }
     EXPECT_LE(least - kPublishedRounding, *figure.efficiency) << figure.gpus;
     EXPECT_GE(most + kPublishedRounding, *figure.efficiency) << figure.gpus;
+  }
+}
+
+TEST_F(MirrorTest, OneCombinationIsWithinTwoPointsOfDdlWithCaffeEverywhere) {
+  const Mirror& ddl = of("Caffe, ResNet-50");
+  double nearest = 1;
+  for (const Modelled& modelled : ddl.modelled)
+    nearest = std::min(nearest, std::abs(worst_residual(ddl, modelled)->efficiency));
+  EXPECT_LE(nearest, 0.02);
+}
+
+TEST_F(MirrorTest, WhatWasPublishedIsNotLeftOpen) {
+  const auto batches = [](const Mirror& mirror) {
+    std::set<int> all;
+    for (const Modelled& modelled : mirror.modelled) all.insert(modelled.combination.batch);
+    return all;
+  };
+  EXPECT_EQ(batches(of("Caffe, ResNet-50")), (std::set{32, 64}));
+  EXPECT_EQ(batches(of("Torch")), std::set{8192 / 256});
+  EXPECT_EQ(batches(of("ResNet-101")), std::set{5120 / 256});
+}
+
+/// No throughput was published of 20 images: a GPU computes them at the rate of 32.
+TEST_F(MirrorTest, SmallerBatchesTakeTheRateOfTheNearest) {
+  for (const Modelled& modelled : of("ResNet-101").modelled) {
+    for (const ScaleRow& row : modelled.rows)
+      EXPECT_NEAR(row.iteration_ms - row.exposed_comm_ms,
+                  20e3 / find_throughput("P100", "resnet101-22k", 32)->samples_per_second, 1e-6);
   }
 }
 

@@ -3,17 +3,21 @@
 #include <gtest/gtest.h>
 
 #include "bench/scaling.hpp"
+#include "simulation/simulate.hpp"
 #include "tests/bench/uniform_case.hpp"
 #include "tests/models/refusal.hpp"
+#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::kLatency;
 using testing::kLink;
 using testing::kLocalLatency;
 using testing::kNic;
+using ::testing::Not;
 
 constexpr double kComputeMs = 300;
 
@@ -44,6 +48,39 @@ TEST(Strategies, OfDataAloneAreDataParallel) {
   scaling.strategy.reset();
   EXPECT_DOUBLE_EQ(row.iteration_ms, row_of(scaling).iteration_ms);
   EXPECT_FALSE(row_of(scaling).strategy);
+}
+
+/// On DGX-1's mesh of NVLinks rings follow the links, in rank order they cross PCIe.
+TEST(Strategies, SplitOverAHostTakeItsRings) {
+  ScalingCase scaling = case_of("gpt2-small", "intra-model=8");
+  scaling.machine = preset("dgx1-v100", 1);
+  scaling.gpus = {8};
+  const ScaleRow row = model_scaling(scaling, "multi-ring", {}).front();
+  const Cluster host = preset("dgx1-v100", 1);
+  const Count count = Count{8} * 8 * 1024 * 768;
+  const double best = choose_plan("multi-ring", host, Router(host), count, 4).simulation.time.value;
+  EXPECT_NEAR(row.exposed_comm_ms, 2 * 25 * best * 1e3, 1e-9 * row.exposed_comm_ms);
+}
+
+TEST(Strategies, SayWhatLimitsEachAllreduce) {
+  const auto bottleneck = [](const std::string& strategy) {
+    return row_of(case_of("gpt2-small", strategy)).bottleneck.value_or("");
+  };
+  EXPECT_THAT(bottleneck("data=4,intra-model=2"),
+              AllOf(HasSubstr("gradients: "), HasSubstr("; activations: "), HasSubstr("busy")));
+  EXPECT_THAT(bottleneck("pipeline=4"), AllOf(HasSubstr("gradients: "), Not(HasSubstr("activations"))));
+  EXPECT_EQ(bottleneck("inter-model=8"), "no allreduce");
+}
+
+TEST(Strategies, HaveTheBandOfACalibration) {
+  for (const char* strategy : {"data=4,intra-model=2", "pipeline=4"}) {
+    ScalingCase scaling = case_of("gpt2-small", strategy);
+    EXPECT_FALSE(row_of(scaling).efficiency_low);
+    scaling.spread = 0.25;
+    const ScaleRow row = row_of(scaling);
+    EXPECT_LT(*row.efficiency_low, row.efficiency) << strategy;
+    EXPECT_GT(*row.efficiency_high, row.efficiency) << strategy;
+  }
 }
 
 TEST(Strategies, SplitInsideAModelExchangeActivationsInBothPasses) {

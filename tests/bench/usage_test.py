@@ -225,7 +225,8 @@ class Usage(ProgramTest):
         deeplab = ("--model", "deeplabv3plus", "--compute-ms", "1150", "--gpus", "4")
         self.refused("scale", *MINSKY, *deeplab, "--strategy", "pipeline=4", naming="1 block and")
         self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")
-        self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", naming="--overlap")
+        self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", "--bucket", "per-tensor", naming="--overlap")
+        self.refused("scale", *MINSKY, "--overlap", naming="add --bucket")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")
         for algorithm in ("nccl", "mpi", "in-network"):
             words = ("--algorithm", algorithm, "--strategy", "pipeline=4")

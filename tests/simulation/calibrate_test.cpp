@@ -7,12 +7,14 @@
 #include <cmath>
 
 #include "topology/error.hpp"
+#include "topology/presets.hpp"
 #include "topology/processes.hpp"
 
 namespace polyring {
 namespace {
 
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kRate = 25e6;
@@ -139,15 +141,31 @@ TEST(Calibrate, NeedsMoreTimesThanUnknowns) {
   }
 }
 
+TEST(Calibrated, NamesWhatNoRunCrossed) {
+  const Cluster minsky = preset("minsky", 2);
+  Calibration calibration;
+  EXPECT_THAT(not_fitted(minsky, calibration, 4),
+              ElementsAre(LinkClass::nvlink, LinkClass::pcie, LinkClass::socket_bus));
+  EXPECT_THAT(not_fitted(minsky, calibration, 8),
+              ElementsAre(LinkClass::nvlink, LinkClass::pcie, LinkClass::socket_bus, LinkClass::network));
+  LinkFit fit;
+  fit.link = LinkClass::nvlink;
+  calibration.links = {fit};
+  EXPECT_THAT(not_fitted(minsky, calibration, 4), ElementsAre(LinkClass::pcie, LinkClass::socket_bus));
+  EXPECT_THAT(not_fitted(hosts(4, 2), truth(), 8), ElementsAre());
+}
+
 TEST(Calibrated, UplinksReachTheShareThatTheNetworkDoes) {
   Cluster cluster = hosts(4, 2);
   cluster.fabric.hosts_per_leaf = 2;
   cluster.fabric.leaf_uplink = {kRate};
+  cluster.fabric.pods = {{4, {kRate / 2}}};
   EXPECT_THAT(calibrated(cluster, truth()).fabric.leaf_uplink.value, DoubleNear(0.94 * kRate, 1));
   Calibration with_uplink = truth();
   with_uplink.links.push_back({LinkClass::uplink, microseconds(7), {}, 0.5, {}, {}});
   const Fabric fabric = calibrated(cluster, with_uplink).fabric;
   EXPECT_THAT(fabric.leaf_uplink.value, DoubleNear(0.5 * kRate, 1));
+  EXPECT_THAT(fabric.pods.at(0).uplink.value, DoubleNear(0.25 * kRate, 1));
   EXPECT_THAT(fabric.spine_latency.value, DoubleNear(7e-6, 1e-12));
   EXPECT_THAT(fabric.latency.value, DoubleNear(90e-6, 1e-12));
 }

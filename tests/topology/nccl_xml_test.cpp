@@ -166,6 +166,39 @@ TEST(NcclXml, NestsSwitchesAndSkipsWhatLeadsNowhere) {
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 0})->type, PathType::pxb);
 }
 
+/// Two levels of bridges with a GPU under each lower one: `upper` and `lower` are their identities.
+Machine two_levels(const std::string& upper, const std::string& lower) {
+  const std::string speed = " class=\"0x060400\" link_speed=\"32 GT/s\" link_width=\"16\" ";
+  const auto below = [&](int bus) {
+    return fmt::format("<pci busid=\"0000:{:02x}:00.0\"{}{}><pci busid=\"0000:{:02x}:00.0\" {}/></pci>", bus,
+                       speed, lower, bus + 1, kGpu);
+  };
+  return parse(system_of(
+      cpu(fmt::format("<pci busid=\"0000:01:00.0\"{}{}>{}{}</pci>", speed, upper, below(2), below(4)))));
+}
+
+TEST(NcclXml, TakesTwoLevelsOfABroadcomSwitchForOne) {
+  const auto type = [](const std::string& upper, const std::string& lower) {
+    return find_path(two_levels(upper, lower), {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type;
+  };
+  const auto identity = [](const char* device, const char* subsystem, const char* vendor = "0x1000") {
+    return fmt::format("vendor=\"0x1000\" device=\"{}\" subsystem_vendor=\"{}\" subsystem_device=\"{}\"",
+                       device, vendor, subsystem);
+  };
+  const std::string fourth = identity("0xc010", "0xa096");
+  const std::string fifth = identity("0xc030", "0x0003");
+  const std::string fifth_lower = identity("0xc030", "0x1003");
+  EXPECT_EQ(type(fourth, fourth), PathType::pix);
+  EXPECT_EQ(type(fifth, fifth_lower), PathType::pix);
+  EXPECT_EQ(two_levels(fifth, fifth_lower).switches.size(), 1u);
+  // The same chip of a server's maker, in another mode, or of two generations, is what it shows.
+  const std::string of_maker = identity("0xc030", "0x0003", "0x15d9");
+  EXPECT_EQ(type(of_maker, identity("0xc030", "0x1003", "0x15d9")), PathType::pxb);
+  EXPECT_EQ(type(fifth, fifth), PathType::pxb);
+  EXPECT_EQ(type(fifth, fourth), PathType::pxb);
+  EXPECT_EQ(two_levels(fifth, fifth).switches.size(), 3u);
+}
+
 TEST(NcclXml, LeavesOutWhatTheFileDoesNotName) {
   // As AWS' file for g5, which has bus addresses alone.
   const Machine machine =

@@ -202,7 +202,7 @@ class Emulate(unittest.TestCase):
         best = 0
         for _ in range(8):
             told = self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes)
-            best = max(best, float(re.search(r"goodput (\S+)", told)[1]))
+            best = max(best, float(re.search(r"goodput ([\d.]+)", told)[1]))
             if best > wanted:
                 break
         return best
@@ -218,7 +218,8 @@ class Emulate(unittest.TestCase):
         for options, name in ((), "cubic"), (("--tcp", "reno"), "reno"):
             with self.subTest(name=name):
                 told = self.succeed(shape(2, 1, "200mbit", *options), sys.executable, STREAM, "node0", "node1", "1")
-                self.assertEqual(re.findall(r"tcp (\S+)", told), [name, name])
+                # mpirun may pass on the end of one's line after the other's.
+                self.assertEqual(re.findall(r"tcp (cubic|reno|bbr)", told), [name, name])
 
     def test_racks_share_an_uplink(self):
         racks = shape(4, 1, "100mbit", "--racks", "2", "--uplink-rate", "50mbit")

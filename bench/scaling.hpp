@@ -33,7 +33,9 @@ struct ScalingCase {
   std::optional<Strategy> strategy;  // nothing: data parallel
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
   std::optional<double> spread;      // of allreduce times, as a part of them: what a calibration is off
-  std::vector<TrainRow> measured;    // rows that need not be modelled
+  bool network_fitted =
+      false;  // a calibration has all that lies between two hosts, links of no stated speed too
+  std::vector<TrainRow> measured;  // rows that need not be modelled
   std::vector<int> gpus;
 };
 

@@ -320,6 +320,7 @@ Request request_of(const ScaleOptions& options) {
     request.calibration = read_calibration(options.calibration);
     scaling.machine = calibrated(std::move(scaling.machine), request.calibration->calibration);
     scaling.spread = request.calibration->calibration.error().spread;
+    scaling.network_fitted = request.calibration->calibration.find(LinkClass::network) != nullptr;
   }
   return request;
 }

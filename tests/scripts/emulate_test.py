@@ -241,6 +241,22 @@ class Emulate(unittest.TestCase):
         self.assertEqual({row["algorithm"]: row["chunk_bytes"] for row in rows},
                          {"multi-ring": 4 * message, "ring": 4 * message, "halving-doubling": 2 * message, "tree": message})
 
+    def test_a_table_goes_on_from_what_was_measured(self):
+        for name, words in {
+            "train": ("--model", "resnet50", "--compute-ms", "20", "-n", "1", "--bucket", "fused:16MiB", "--algorithm", "multi-ring"),
+            "allreduce": ("-b", "64K", "-e", "256K", "-f", "2", "-n", "2", "--algorithm", "multi-ring,ring"),
+        }.items():
+            self.succeed(shape(2, 2, "1gbit"), PROGRAM, name, *words, "-J", self.folder / f"{name}.json")
+        for words in (("calibrate", "allreduce.json", "-o", "calibration.json"),
+                      ("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "16,4,8", "-J", "scale.json")):
+            ran = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("Beyond 4 ranks nothing was measured", ran.stdout)
+        rows = json.loads((self.folder / "scale.json").read_text())["rows"]
+        self.assertEqual([(row["gpus"], row["nodes"], row["source"]) for row in rows],
+                         [(16, 8, "modelled"), (4, 2, "emulated"), (8, 4, "modelled")])
+        self.assertGreater(rows[0]["iteration_ms"], rows[2]["iteration_ms"])
+
     def test_the_exit_code_is_the_commands(self):
         code, _, errors = self.run_job(shape(2, 1), "sh", "-c", "echo why >&2; exit 7")
         self.assertEqual(code, 7)

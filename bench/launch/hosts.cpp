@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
+#include <utility>
 
 #include "topology/error.hpp"
 
@@ -95,36 +97,55 @@ void check_name(std::string_view name, std::string_view where) {
            c == '_' || c == '.';
   };
   if (name.find('@') != std::string_view::npos)
-    usage_error("{} names a user in '{}'; name the host alone, and the user in ~/.ssh/config", where, name);
+    usage_error("{} names a user in '{}'; name the host alone, and the user in ~/.ssh/config", where,
+                shown(name));
   if (name.empty() || name.front() == '-' || !std::ranges::all_of(name, plain))
-    usage_error("{} has '{}' in the place of a host's name; correct it", where, name);
+    usage_error("{} has '{}' in the place of a host's name; correct it", where, shown(name));
 }
 
-/// A host that is named again adds to its ranks; where no number was said, each time counts for one.
-void add_host(std::vector<ListedHost>& hosts, const std::string& name, int ranks) {
-  const auto known = std::ranges::find(hosts, name, &ListedHost::name);
-  if (known == hosts.end()) {
-    hosts.push_back({name, ranks});
-  } else {
-    known->ranks = std::max(1, known->ranks) + std::max(1, ranks);
-  }
+[[noreturn]] void too_many() {
+  usage_error("more than {} hosts are named; no cluster has so many, so correct the list", kMost);
 }
+
+/// In the order in which they are first named.
+class HostList {
+ public:
+  /// A host that is named again adds to its ranks; where no number was said, each time counts for one.
+  void add(const std::string& name, int ranks) {
+    if (++named_ > kMost) too_many();
+    const auto [at, is_new] = at_.try_emplace(name, hosts_.size());
+    if (is_new) {
+      hosts_.push_back({name, ranks});
+    } else {
+      ListedHost& known = hosts_[at->second];
+      known.ranks = std::max(1, known.ranks) + std::max(1, ranks);
+    }
+  }
+
+  std::vector<ListedHost> take() { return std::move(hosts_); }
+
+ private:
+  std::vector<ListedHost> hosts_;
+  std::unordered_map<std::string, std::size_t> at_;
+  int named_ = 0;
+};
 
 /// `node0`, `node0:4` or `node[0-3]:4`.
-void add_entry(std::vector<ListedHost>& hosts, std::string_view entry, std::string_view where) {
+void add_entry(HostList& hosts, std::string_view entry, std::string_view where) {
   std::string_view names = entry;
   int ranks = 0;
   const std::size_t colon = entry.rfind(':');
   if (colon != std::string_view::npos) {
     const auto count = number(entry.substr(colon + 1), 1);
     if (!count)
-      usage_error("{} has '{}', but behind the colon belongs a number of ranks such as 4", where, entry);
+      usage_error("{} has '{}', but behind the colon belongs a number of ranks such as 4", where,
+                  shown(entry));
     ranks = *count;
     names = entry.substr(0, colon);
   }
   for (const std::string& name : expand_name(names, names)) {
     check_name(name, where);
-    add_host(hosts, name, ranks);
+    hosts.add(name, ranks);
   }
 }
 
@@ -152,9 +173,9 @@ int slots_of(const std::vector<std::string_view>& words, std::string_view where)
     const bool limit = key == "max_slots" || key == "max-slots";
     if (equals == std::string_view::npos || (!limit && key != "slots"))
       usage_error("{} has '{}', which is neither slots=N nor max_slots=N; correct it, or leave it out", where,
-                  words[i]);
+                  shown(words[i]));
     const auto value = number(words[i].substr(equals + 1), 1);
-    if (!value) usage_error("{} has '{}', which is not a number of ranks above 0", where, words[i]);
+    if (!value) usage_error("{} has '{}', which is not a number of ranks above 0", where, shown(words[i]));
     (limit ? most : slots) = *value;
   }
   return slots != 0 ? slots : most;
@@ -163,13 +184,13 @@ int slots_of(const std::vector<std::string_view>& words, std::string_view where)
 }  // namespace
 
 std::vector<ListedHost> parse_host_list(std::string_view text) {
-  std::vector<ListedHost> hosts;
+  HostList hosts;
   for (const std::string_view entry : split_list(text)) add_entry(hosts, entry, "the list of hosts");
-  return hosts;
+  return hosts.take();
 }
 
 std::vector<ListedHost> parse_hostfile(std::string_view text, std::string_view origin) {
-  std::vector<ListedHost> hosts;
+  HostList list;
   int number_of_line = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -179,8 +200,9 @@ std::vector<ListedHost> parse_hostfile(std::string_view text, std::string_view o
     if (words.empty()) continue;
     const std::string where = fmt::format("line {} of '{}'", number_of_line, origin);
     const int slots = slots_of(words, where);
-    add_entry(hosts, slots == 0 ? std::string(words[0]) : fmt::format("{}:{}", words[0], slots), where);
+    add_entry(list, slots == 0 ? std::string(words[0]) : fmt::format("{}:{}", words[0], slots), where);
   }
+  std::vector<ListedHost> hosts = list.take();
   if (hosts.empty()) usage_error("'{}' names no host; write one on each line", origin);
   return hosts;
 }
@@ -190,6 +212,7 @@ std::vector<std::string> expand_nodelist(std::string_view text) {
   for (const std::string_view part : split_list(text)) {
     if (part.empty()) not_a_list(text);
     for (std::string& name : expand_name(part, text)) names.push_back(std::move(name));
+    if (names.size() > kMost) too_many();
   }
   return names;
 }
@@ -206,8 +229,9 @@ std::vector<int> expand_tasks_per_node(std::string_view text) {
     const auto tasks = number(part, 1);
     if (!tasks || times == 0)
       usage_error("SLURM_TASKS_PER_NODE '{}' is not a list such as 4(x2),3; start again with srun or salloc",
-                  text);
+                  shown(text));
     counts.insert(counts.end(), static_cast<std::size_t>(times), *tasks);
+    if (counts.size() > kMost) too_many();
   }
   return counts;
 }
@@ -227,7 +251,7 @@ std::vector<ListedHost> slurm_hosts(const Environment& environment) {
   if (counts.size() != hosts.size())
     usage_error(
         "SLURM_JOB_NODELIST '{}' has {} hosts, but SLURM_TASKS_PER_NODE '{}' has {}; name them with -H",
-        *nodes, hosts.size(), *tasks, counts.size());
+        shown(*nodes), hosts.size(), shown(*tasks), counts.size());
   for (std::size_t i = 0; i < hosts.size(); ++i) hosts[i].ranks = counts[i];
   return hosts;
 }

@@ -53,6 +53,9 @@ TEST(HostList, RefusesWhatIsNoHost) {
   EXPECT_THAT(list_fault("a:x"), HasSubstr("number of ranks"));
   EXPECT_THAT(list_fault("a[0-999999999]"), HasSubstr("not a list of hosts"));
   EXPECT_THAT(list_fault("a[0-99999]b[0-99999]"), HasSubstr("not a list of hosts"));
+  std::string many = "a[0-99999]";
+  for (int i = 0; i < 5000; ++i) many += ",a[0-99999]";
+  EXPECT_THAT(list_fault(many), HasSubstr("more than 100000 hosts"));
   // 100,000 names of 20,000 characters each.
   const std::string long_name(20'000, 'a');
   EXPECT_THAT(list_fault(long_name + "[0-99999]"), HasSubstr("253 are allowed"));

@@ -25,7 +25,7 @@ NOT_AVAILABLE = 5
 TIMEOUT = 4
 PATIENCE_S = 100
 FRAMED = 1448 / 1514  # of the rate, what the headers of a full Ethernet frame leave to a TCP stream
-LOADED = 0.88  # of the rate, what the best of a few streams gets at least where the machine has other work too
+LOADED = 0.9  # of the rate, what the best of a few streams gets at least where the machine has other work too
 
 
 def mpi_options():
@@ -208,7 +208,7 @@ class Emulate(unittest.TestCase):
         return best
 
     def test_a_stream_gets_the_rate_less_the_headers(self):
-        for rate, megabytes in ((50, 5), (200, 20)):
+        for rate, megabytes in ((20, 2), (50, 5), (100, 10), (200, 20)):
             with self.subTest(rate=rate):
                 goodput = self.goodput(shape(2, 1, f"{rate}mbit"), "node0", "node1", megabytes, LOADED * rate)
                 self.assertGreater(goodput, LOADED * rate)
@@ -218,8 +218,7 @@ class Emulate(unittest.TestCase):
         for options, name in ((), "cubic"), (("--tcp", "reno"), "reno"):
             with self.subTest(name=name):
                 told = self.succeed(shape(2, 1, "200mbit", *options), sys.executable, STREAM, "node0", "node1", "1")
-                # mpirun may pass on the end of one's line after the other's.
-                self.assertEqual(re.findall(r"tcp (cubic|reno|bbr)", told), [name, name])
+                self.assertRegex(told, f" {name} to {name}$")
 
     def test_racks_share_an_uplink(self):
         racks = shape(4, 1, "100mbit", "--racks", "2", "--uplink-rate", "50mbit")

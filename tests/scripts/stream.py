@@ -1,6 +1,7 @@
 """One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES, run on every host.
 
-The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end; both print the congestion control.
+The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end, and both ends' congestion control:
+it alone, as mpirun may run two hosts' lines together.
 """
 
 import contextlib
@@ -12,9 +13,11 @@ PORT = 5001
 PATIENCE_S = 10
 
 
-def tell_congestion_control(stream):
-    name = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-    print("tcp", name.rstrip(b"\0").decode())
+NAME_BYTES = 16  # of a congestion control, as the kernel has it
+
+
+def congestion_control(stream):
+    return stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME_BYTES).ljust(NAME_BYTES, b"\0")
 
 
 def connect(host):
@@ -33,9 +36,10 @@ def receive():
     with socket.create_server(("", PORT)) as server, server.accept()[0] as stream:
         begin = time.monotonic()
         while count := stream.recv_into(buffer):
+            if not received:
+                names = [name.rstrip(b"\0").decode() for name in (bytes(buffer[:NAME_BYTES]), congestion_control(stream))]
             received += count
-        print(f"goodput {received * 8e-6 / (time.monotonic() - begin):.2f}")
-        tell_congestion_control(stream)
+        print(f"goodput {received * 8e-6 / (time.monotonic() - begin):.2f} {' to '.join(names)}")
 
 
 sender, receiver, megabytes = sys.argv[1:]
@@ -43,5 +47,4 @@ if socket.gethostname() == receiver:
     receive()
 elif socket.gethostname() == sender:
     with connect(receiver) as stream:
-        stream.sendall(bytes(int(float(megabytes) * 1e6)))
-        tell_congestion_control(stream)
+        stream.sendall(congestion_control(stream) + bytes(int(float(megabytes) * 1e6)))

@@ -29,7 +29,7 @@ std::vector<Combination> combinations(std::string_view machine, std::optional<in
   return all;
 }
 
-/// Where no throughput was published for a batch, a sample takes as long as in one of the nearest that has.
+/// Where no throughput was published for a batch, a sample takes as long as in one of kBatches[0].
 StepCompute compute_for(const Model& model, const std::string& gpu, int batch) {
   ComputeOptions options;
   options.batch = find_throughput(gpu, model.name, batch) ? batch : kBatches[0];

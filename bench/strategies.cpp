@@ -44,7 +44,7 @@ Seconds exchanges(const Parts& parts, const StageBlocks& stage, GroupAllreduce& 
 }
 
 /// One tensor from every rank of a stage to its counterpart in the next, or back, in all replicas at once.
-Seconds send(const Parts& parts, int stage, bool forward) {
+Simulation send(const Parts& parts, int stage, bool forward) {
   const double bytes =
       static_cast<double>(parts.element_size) *
       static_cast<double>(activations(parts, parts.stages[static_cast<std::size_t>(stage)].activations));
@@ -57,7 +57,7 @@ Seconds send(const Parts& parts, int stage, bool forward) {
       messages.push_back(forward ? Message{from, from + intra, bytes} : Message{from + intra, from, bytes});
     }
   }
-  return parts.slowness * simulate(messages, parts.cluster, parts.router, parts.scaling.conditions.costs);
+  return simulate(messages, parts.cluster, parts.router, parts.scaling.conditions.costs);
 }
 
 PipelineStep run_stages(const Parts& parts, GroupAllreduce& of_activations) {
@@ -74,8 +74,10 @@ PipelineStep run_stages(const Parts& parts, GroupAllreduce& of_activations) {
         {forward * compute.forward + exchanged, backward * compute.backward + exchanged, {}, {}});
   }
   for (int boundary = 0; boundary + 1 < parts.strategy.pipeline; ++boundary) {
-    stages[static_cast<std::size_t>(boundary)].send_forward = send(parts, boundary, true);
-    stages[static_cast<std::size_t>(boundary) + 1].send_backward = send(parts, boundary, false);
+    stages[static_cast<std::size_t>(boundary)].send_forward =
+        parts.slowness * send(parts, boundary, true).time;
+    stages[static_cast<std::size_t>(boundary) + 1].send_backward =
+        parts.slowness * send(parts, boundary, false).time;
   }
   return run_pipeline(stages, parts.micro_batches);
 }
@@ -163,7 +165,17 @@ StrategyStep run_strategy(const Parts& parts, GroupAllreduce& of_activations, Gr
   return step;
 }
 
-/// Of the largest allreduce of each kind.
+/// That which takes longest of the sends forward from one stage to the next.
+Simulation slowest_send(const Parts& parts) {
+  Simulation slowest = send(parts, 0, true);
+  for (int boundary = 1; boundary + 1 < parts.strategy.pipeline; ++boundary) {
+    const Simulation other = send(parts, boundary, true);
+    if (slowest.time < other.time) slowest = other;
+  }
+  return slowest;
+}
+
+/// Of the largest allreduce of each kind, and of what the stages of a pipeline send.
 std::string bottlenecks(const Parts& parts, GroupAllreduce& of_activations, GroupAllreduce& of_gradients,
                         Count gradients) {
   std::vector<std::string> all;
@@ -173,7 +185,9 @@ std::string bottlenecks(const Parts& parts, GroupAllreduce& of_activations, Grou
     all.push_back("activations: " +
                   bottleneck_text(of_activations.run(largest_exchange(parts)), parts.router));
   }
-  return all.empty() ? "no allreduce" : fmt::format("{}", fmt::join(all, "; "));
+  if (parts.strategy.pipeline > 1)
+    all.push_back("stages: " + bottleneck_text(slowest_send(parts), parts.router));
+  return all.empty() ? "nothing is sent" : fmt::format("{}", fmt::join(all, "; "));
 }
 
 }  // namespace

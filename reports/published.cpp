@@ -36,8 +36,7 @@ constexpr std::string_view kDdlTorch =
     "GPUs in batches of 8,192";
 constexpr std::string_view kDdl22k =
     "Cho et al., PowerAI DDL, arXiv:1708.02188, 2017, in batches of 5,120, and IBM Research, August 2017; "
-    "the "
-    "claims disagree";
+    "the claims disagree";
 
 constexpr std::array kClaims{
     PublishedClaim{"IBM PowerAI DDL, Torch, ResNet-50 on ImageNet-1K", "minsky", "resnet50", "multi-ring",

@@ -1,20 +1,18 @@
 #include "simulation/messages.hpp"
 
-#include "simulation/engine.hpp"
 #include "simulation/flow_writer.hpp"
-#include "simulation/symmetry.hpp"
 
 namespace polyring {
 
-Seconds simulate(std::span<const Message> messages, const Cluster& cluster, const Router& router,
-                 const Costs& costs) {
+Simulation simulate(std::span<const Message> messages, const Cluster& cluster, const Router& router,
+                    const Costs& costs) {
   Workload workload;
   workload.actors = cluster.ranks();
   FlowWriter writer(workload, cluster, router, costs);
   for (const Message& message : messages) writer.add_message(0, message.from, message.to, message.bytes);
   workload.rounds = {{0, static_cast<int>(workload.flows.size()), 1}};
   workload.courses = {{1, 0, 1}};
-  return {run(by_classes(without_slack(std::move(workload))), {})->seconds};  // no limit is set
+  return simulate(std::move(workload), SimulationOptions{});
 }
 
 }  // namespace polyring

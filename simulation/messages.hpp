@@ -3,8 +3,7 @@
 
 #include <span>
 
-#include "simulation/costs.hpp"
-#include "topology/route.hpp"
+#include "simulation/simulate.hpp"
 
 namespace polyring {
 
@@ -15,7 +14,7 @@ struct Message {
 };
 
 /// Until the last one has arrived. Messages of one pair move one after another.
-Seconds simulate(std::span<const Message> messages, const Cluster& cluster, const Router& router,
-                 const Costs& costs = {});
+Simulation simulate(std::span<const Message> messages, const Cluster& cluster, const Router& router,
+                    const Costs& costs = {});
 
 }  // namespace polyring

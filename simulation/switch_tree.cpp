@@ -22,8 +22,7 @@ SwitchTree::SwitchTree(const Cluster& cluster, const Router& router, const Costs
   if (!cluster.fabric.pods.empty()) {
     usage_error(
         "in-network is modelled for leaf switches under one spine, and these are in pods; leave it out, or "
-        "leave the "
-        "pods out of the fabric");
+        "the pods out of the fabric");
   }
   const int per_leaf = cluster.fabric.hosts_per_leaf;
   if (per_leaf > 0) leaves_ = (cluster.host_count() + per_leaf - 1) / per_leaf;

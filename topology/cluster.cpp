@@ -24,8 +24,8 @@ void validate_fabric(const Cluster& cluster) {
     usage_error("cluster '{}': the leaf uplink is {} B/s; give a finite number of 0 (never blocks) or above",
                 cluster.name, fabric.leaf_uplink.value);
   }
-  constexpr std::size_t kMostPods =
-      4;  // levels; fabrics of five levels of switches are built, but hardly larger
+  // Fabrics of five levels of switches are built, but hardly larger ones.
+  constexpr std::size_t kMostPods = 4;
   if (fabric.pods.size() > kMostPods) {
     usage_error("cluster '{}': {} levels of pods; give at most {}", cluster.name, fabric.pods.size(),
                 kMostPods);

@@ -124,8 +124,7 @@ std::vector<std::string> trust_notes(const Request& request, int gpus) {
   if (least < range.least || range.largest < largest) {
     notes.push_back(fmt::format(
         "Allreduces of {} to {} were measured, and gradients are exchanged in {}: there these errors are not "
-        "known to "
-        "hold either.",
+        "known to hold either.",
         to_text(range.least), to_text(range.largest),
         least == largest ? megabytes(least) : fmt::format("{} to {}", megabytes(least), megabytes(largest))));
   }

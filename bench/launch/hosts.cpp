@@ -11,8 +11,8 @@ namespace polyring {
 namespace {
 
 constexpr int kMost = 100'000;  // hosts of a list, and ranks of a host
-constexpr std::size_t kLongest =
-    253;  // characters of a host's name (RFC 1035, with dots and without the root)
+// Characters of a host's name (RFC 1035, with dots and without the root).
+constexpr std::size_t kLongest = 253;
 
 /// Nothing unless the text is a whole number from `least` to kMost.
 std::optional<int> number(std::string_view text, int least) {

@@ -18,6 +18,7 @@ using testing::kLink;
 using testing::kLocalLatency;
 using testing::kNic;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr double kComputeMs = 300;
 
@@ -68,8 +69,10 @@ TEST(Strategies, SayWhatLimitsEachAllreduce) {
   };
   EXPECT_THAT(bottleneck("data=4,intra-model=2"),
               AllOf(HasSubstr("gradients: "), HasSubstr("; activations: "), HasSubstr("busy")));
-  EXPECT_THAT(bottleneck("pipeline=4"), AllOf(HasSubstr("gradients: "), Not(HasSubstr("activations"))));
-  EXPECT_EQ(bottleneck("inter-model=8"), "no allreduce");
+  EXPECT_THAT(bottleneck("data=2,pipeline=4"),
+              AllOf(HasSubstr("gradients: "), HasSubstr("; stages: "), Not(HasSubstr("activations"))));
+  EXPECT_THAT(bottleneck("pipeline=8"), AllOf(StartsWith("stages: "), HasSubstr("busy")));
+  EXPECT_EQ(bottleneck("inter-model=8"), "nothing is sent");
 }
 
 TEST(Strategies, HaveTheBandOfACalibration) {

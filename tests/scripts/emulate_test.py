@@ -220,6 +220,13 @@ class Emulate(unittest.TestCase):
                 told = self.succeed(shape(2, 1, "200mbit", *options), sys.executable, STREAM, "node0", "node1", "1")
                 self.assertRegex(told, f" {name} to {name}$")
 
+    def test_hosts_share_the_cores_in_one_session(self):
+        if "mpich" in self.mpi:
+            self.skipTest("MPICH starts a session for each rank")
+        told = self.succeed(shape(2, 2), sys.executable, "-c", "import os; print(f'session {os.getsid(0)};')")
+        sessions = re.findall(r"session (\d+);", told)
+        self.assertEqual((len(sessions), len(set(sessions))), (4, 1), told)
+
     def test_racks_share_an_uplink(self):
         racks = shape(4, 1, "100mbit", "--racks", "2", "--uplink-rate", "50mbit")
         self.assertGreater(self.goodput(racks, "node0", "node1", 10, LOADED * 100), LOADED * 100)

@@ -16,7 +16,7 @@ constexpr double kBytes = 1e8;
 
 double time_of(const std::vector<Message>& messages, const Cluster& cluster, const Costs& costs = {}) {
   const Router router(cluster);
-  return simulate(messages, cluster, router, costs).value;
+  return simulate(messages, cluster, router, costs).time.value;
 }
 
 void expect_same(double simulated, double closed_form) { EXPECT_NEAR(simulated / closed_form, 1, 1e-9); }

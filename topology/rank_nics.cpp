@@ -45,10 +45,11 @@ std::vector<int> without_slow(const Machine& machine, std::vector<int> nics) {
 }  // namespace
 
 std::vector<int> usable_nics(const Machine& machine) {
+  const bool known = std::ranges::any_of(machine.nics, [](const Nic& nic) { return !nic.ports.empty(); });
   std::vector<int> infiniband;
   std::vector<int> up;
   for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (!machine.nics[index(nic)].up()) continue;
+    if (known && !machine.nics[index(nic)].up()) continue;
     up.push_back(nic);
     if (machine.nics[index(nic)].kind == NicKind::infiniband) infiniband.push_back(nic);
   }

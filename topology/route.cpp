@@ -37,8 +37,7 @@ void add(ResourceId resource, std::vector<Crossing>& crossings) {
 
 std::string why_alone(const Machine& machine) {
   if (!usable_nics(machine).empty()) return {};
-  if (std::ranges::all_of(machine.nics, [](const Nic& nic) { return nic.ports.empty(); }))
-    return fmt::format("of {} no network port is known", machine.name);
+  if (machine.nics.empty()) return fmt::format("of {} no NIC is known", machine.name);
   return fmt::format("{} has no network port that is up", machine.name);
 }
 

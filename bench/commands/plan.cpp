@@ -124,8 +124,9 @@ ExitCode plan(const PlanCommandOptions& options) {
     if (options.explain)
       fmt::print("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
   } else {
-    fmt::print("{}: there is no modelled time{}.\n", unknown,
-               options.explain ? ", and nothing to explain a choice by" : "");
+    fmt::print(
+        "{}: there is no modelled time{}; fill it in in the JSON of polyring probe, or use --machine.\n",
+        unknown, options.explain ? ", and nothing to explain a choice by" : "");
   }
   return ExitCode::ok;
 }

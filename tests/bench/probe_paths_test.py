@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 import unittest
 from pathlib import Path
@@ -10,6 +11,19 @@ from program import SANITIZED, ProgramTest, main
 
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
 ALGORITHMS = 9
+
+
+# What nvidia-smi topo -m says of a host, which has no speed but that of NVLinks, and no ports.
+MATRIX = """GPU 0: NVIDIA H100 80GB HBM3
+GPU 1: NVIDIA H100 80GB HBM3
+\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity
+GPU0\tX\tNV18\tSYS\tPIX\t0-55\t0
+GPU1\tNV18\tX\tPIX\tSYS\t56-111\t1
+NIC0\tSYS\tPIX\tX\tSYS
+NIC1\tPIX\tSYS\tSYS\tX
+  NIC0: mlx5_0
+  NIC1: mlx5_1
+"""
 
 
 class ProbePaths(ProgramTest):
@@ -45,6 +59,26 @@ class ProbePaths(ProgramTest):
             self.assertLessEqual(row["bound_fraction"], 1, row)
         part = json.loads(self.succeed("probe", "--machine", "minsky", "--gpus", "2", "--format", "json"))
         self.assertEqual(len(part["hosts"][0]["gpus"]), 2)
+
+    def test_a_matrix_has_nearest_nics_but_no_times(self):
+        (self.folder / "node07.txt").write_text(MATRIX, encoding="utf-8")
+        paths = self.succeed("probe", "--from", "node07.txt", "--format", "paths")
+        self.assertEqual(re.findall(r"(?m)^(gpu\d  mlx5_\d) \*", paths), ["gpu0  mlx5_1", "gpu1  mlx5_0"])
+        self.assertRegex(self.succeed("probe", "--from", "node07.txt"), r"(?m)^between many hosts .*unknown: node07: the speed of ")
+        remedy = "fill it in in the JSON of polyring probe"
+        plan = self.succeed("plan", "--from", "node07.txt", "--ranks", "4")
+        self.assertRegex(plan, r"node07: the speed of .* is unknown: there is no modelled time; " + remedy)
+        self.refused("scale", "--from", "node07.txt", "--gpus", "4", "--compute-ms", "100", naming=remedy)
+        # Then there is one.
+        document = json.loads(self.succeed("probe", "--from", "node07.txt", "--format", "json"))
+        for nic in document["hosts"][0]["nics"]:
+            self.assertEqual(nic["ports"], [])
+            nic["ports"] = [{"number": 1, "up": True, "GBps": 48.5}]
+        for link in document["hosts"][0]["links"]:
+            link["GBps"] = link["GBps"] or 63
+        (self.folder / "node07.json").write_text(json.dumps(document), encoding="utf-8")
+        self.assertIn("modelled time", self.succeed("plan", "--from", "node07.json", "--ranks", "4"))
+        self.assertTrue(self.succeed("scale", "--from", "node07.json", "--gpus", "4", "--compute-ms", "100"))
 
     def test_plan_says_the_same(self):
         text = self.succeed("plan", "--machine", "minsky", "--ranks", "16")

@@ -2,6 +2,7 @@
 #include "topology/formats/nvidia_smi.hpp"
 
 #include "tests/topology/support.hpp"
+#include "topology/pairs.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -98,6 +99,16 @@ TEST(NvidiaSmi, HasThePathsOfTheMatrix) {
     }
     EXPECT_EQ(row, rows[a]);
   }
+}
+
+TEST(NvidiaSmi, TellsTheNearestNics) {
+  std::vector<std::string> nearest;
+  for (const Pair& pair : nic_pairs(parse(kServer))) {
+    if (pair.nearest) nearest.push_back(fmt::format("{} {}", pair.from.index, pair.to.index));
+  }
+  // GPU1 and GPU2 are equally near to both, and take turns; roceP2s1, of Ethernet, does not count beside
+  // them.
+  EXPECT_THAT(nearest, ElementsAre("0 0", "1 0", "2 1"));
 }
 
 TEST(NvidiaSmi, KnowsTheOldWordForSys) {

@@ -190,6 +190,19 @@ TEST(RankNics, OfUnknownSpeedComeAfterEqualsAndBeforeFartherOnes) {
   EXPECT_EQ(rank_nics(machine), (Nics{{0, 1}, {2}})) << "equals, of which no speed is known";
 }
 
+// As in a matrix of nvidia-smi's.
+TEST(RankNics, MayAllBeUpWhereNoPortIsKnown) {
+  Machine machine = machine_with_roce();
+  add_nic(machine, "eno1", package(1), {});
+  for (Nic& nic : machine.nics) nic.ports.clear();
+  EXPECT_EQ(usable_nics(machine), (std::vector{0, 1}));
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {1}}));
+  machine.nics[0].kind = NicKind::infiniband;
+  EXPECT_EQ(rank_nics(machine), (Nics{{0}, {0}}));
+  machine.nics[0].ports = {{1, false, {}}};
+  EXPECT_TRUE(usable_nics(machine).empty()) << "of one it is known, and it is down";
+}
+
 TEST(RankNics, MayBeOfTwoSpeeds) {
   Machine machine = machine_with_roce();
   add_nic(machine, "mlx5_1", package(1), gigabits_per_second(50));

@@ -177,6 +177,21 @@ TEST(NvidiaSmi, ReadsMoreThanTheMatrixAround) {
   EXPECT_FALSE(is_topo_matrix(""));
 }
 
+// As a terminal shows it, or `cat -v`; also colours, and several numbers in one escape.
+TEST(NvidiaSmi, ReadsTextThatLostItsEscapes) {
+  for (const char* escape : {"[4m", "^[[4m", "[1;4m", "\x1b[4m\x1b[?25h", "\x1b[1m[4m", ""}) {
+    const char* end = std::string(escape).starts_with('[') ? "[0m"
+                      : std::string(escape).empty()        ? ""
+                                                           : "\x1b[0m";
+    const std::string text = fmt::format(
+        "\t{}GPU0\tGPU1\tCPU Affinity\tNUMA Affinity{}\nGPU0\tX\tSYS\t0-3\t0\nGPU1\tSYS\tX\t4-7\t1\n", escape,
+        end);
+    ASSERT_TRUE(is_topo_matrix(text)) << escape;
+    EXPECT_EQ(parse(text).gpus.at(1).numa, 1) << escape;
+  }
+  EXPECT_FALSE(is_topo_matrix("\t[4xGPU0\tGPU1\nGPU0\tX\tSYS\n"));
+}
+
 TEST(NvidiaSmi, RefusesWhatIsCutOffOrContradictsItself) {
   const std::string good = gpus({"X NV1", "NV1 X"});
   EXPECT_THAT(sentence_about(good.substr(0, good.find("GPU1\tNV1"))), HasSubstr("no row for GPU1"));
@@ -184,7 +199,12 @@ TEST(NvidiaSmi, RefusesWhatIsCutOffOrContradictsItself) {
   EXPECT_THAT(sentence_about(gpus({"X NV1", "NV2 X"})), HasSubstr("another of"));
   EXPECT_THAT(sentence_about(gpus({"X X", "X X"})), HasSubstr("says 'X' of GPU0 and GPU1"));
   EXPECT_THAT(sentence_about(gpus({"NV1 NV1", "NV1 X"})), HasSubstr("GPU0 and GPU0"));
-  EXPECT_THAT(sentence_about(good + good), HasSubstr("a second one"));
+  EXPECT_THAT(sentence_about(good + good), HasSubstr("a second matrix of nvidia-smi behind the first"));
+  EXPECT_THAT(sentence_about(" GPU0 CPU Affinity\nGPU0 X 0-3\n GPU0 CPU Affinity\n"),
+              HasSubstr("a second matrix"));
+  // The first cell of a row, where a second head would have a name.
+  EXPECT_THAT(sentence_about(gpus({"X NV1", "ERR! X"})), HasSubstr("says 'ERR!' of GPU1 and GPU0"));
+  EXPECT_THAT(sentence_about(gpus({"X NV1", ""})), HasSubstr("0 cells in the row GPU1, not 2"));
   EXPECT_THAT(sentence_about(good + "GPU1\tNV1\tX\n"), HasSubstr("two rows GPU1"));
   EXPECT_THAT(sentence_about(" GPU0 GPU0\nGPU0 X X\n"), HasSubstr("two columns GPU0"));
   EXPECT_THAT(sentence_about("\n"), HasSubstr("names of the columns"));

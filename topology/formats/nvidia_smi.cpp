@@ -24,17 +24,25 @@ constexpr std::size_t kLongestName = 100;
 
 using Words = std::vector<std::string>;
 
-/// Without the terminal's escapes, with which nvidia-smi underlines the head; blanks for control characters.
+/// How long the escape of a terminal is that the text begins with, 0 where it is none. Text that was pasted
+/// has lost the first byte of `ESC[4m`, or has `^[` for it.
+std::size_t escape_at(std::string_view text) {
+  const std::size_t mark = text.starts_with('\x1b') ? 1 : text.starts_with("^[[") ? 2 : 0;
+  if (mark == 0 && !text.starts_with('[')) return 0;
+  const std::size_t numbers = mark + (text.substr(mark).starts_with('[') ? 1 : 0);
+  const std::size_t end = std::min(text.find_first_not_of("0123456789;?", numbers), text.size());
+  const char last = end < text.size() ? text[end] : ' ';
+  if (mark == 0) return last == 'm' ? end + 1 : 0;
+  return std::isalpha(static_cast<unsigned char>(last)) != 0 ? end + 1 : end;
+}
+
+/// Without the escapes with which nvidia-smi underlines the head; blanks for control characters.
 std::string without_escapes(std::string_view line) {
   std::string plain;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] != '\x1b') {
-      plain += std::iscntrl(static_cast<unsigned char>(line[i])) != 0 ? ' ' : line[i];
-      continue;
-    }
-    if (i + 1 < line.size() && line[i + 1] == '[') ++i;
-    while (i + 1 < line.size() && std::isalpha(static_cast<unsigned char>(line[i + 1])) == 0) ++i;
-    ++i;
+  while (!line.empty()) {
+    const std::size_t escape = escape_at(line);
+    if (escape == 0) plain += std::iscntrl(static_cast<unsigned char>(line[0])) != 0 ? ' ' : line[0];
+    line.remove_prefix(std::max<std::size_t>(escape, 1));
   }
   return plain;
 }
@@ -82,7 +90,7 @@ std::optional<Cell> cell_of(std::string_view word) {
   return Cell{PathType::nvl, *links};
 }
 
-/// The head names the columns: a GPU, then a word that is no cell.
+/// The head names the columns: a GPU, then a word that is no cell. In front of it, no row can be.
 bool is_head(const Words& words) {
   return !words.empty() && is_gpu(words[0]) && (words.size() == 1 || !cell_of(words[1]));
 }
@@ -113,15 +121,16 @@ class Reader {
   void read(const std::string& line) {
     const Words words = words_of(line);
     if (words.empty() || words[0].starts_with('#')) return;
-    if (is_head(words)) return read_head(words);
-    if (const auto column = column_of(words[0]); column && words.size() > 1 && cell_of(words[1])) {
+    if (matrix_.devices.empty() ? is_head(words) : is_second_head(words)) return read_head(words);
+    const auto column = column_of(words[0]);
+    if (column && (is_gpu(words[0]) || (words.size() > 1 && cell_of(words[1])))) {
       return read_row(*column, words);
     }
     if (auto note = note_of(line)) notes_[note->name] = note->value;
   }
 
   Matrix finish() {
-    if (matrix_.devices.empty()) refuse("has no line with the names of the columns, GPU0 first");
+    if (matrix_.devices.empty()) refuse("has no line with the names of the columns, a GPU first");
     for (std::size_t row = 0; row < matrix_.cells.size(); ++row) {
       if (matrix_.cells[row].empty())
         refuse(fmt::format("has no row for {}: it is cut off", matrix_.devices[row].name));
@@ -143,8 +152,17 @@ class Reader {
     return found == columns_.end() ? std::nullopt : std::optional(found->second);
   }
 
+  /// Other lines that begin with a GPU are rows, of which the first cell can be damaged too.
+  bool is_second_head(const Words& words) const {
+    return is_gpu(words[0]) && words.size() > 1 &&
+           (is_gpu(words[1]) || column_of(words[1]) || words[1] == "CPU" || words[1] == "NUMA");
+  }
+
   void read_head(const Words& words) {
-    if (!matrix_.devices.empty()) refuse("has a second one behind it; give each host a file");
+    if (!matrix_.devices.empty()) {
+      usage_error("'{}' has a second matrix of nvidia-smi behind the first; give each host a file of its own",
+                  origin_);
+    }
     for (const std::string& word : words) {
       if (word == "CPU" || word == "NUMA" || word == "GPU") {
         has_numa_ = std::ranges::find(words, "NUMA") != words.end();

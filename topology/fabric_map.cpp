@@ -198,7 +198,12 @@ std::vector<Pod> pods_of_level(const FabricMap& map, const std::vector<Leaf>& le
       add(up[pod], link.bandwidth);
     }
   }
-  for (std::size_t i = 0; i < pods.size(); ++i) pods[i].up = {up[i].value_or(0)};
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    std::optional<double> down = 0.0;
+    for (const int leaf : pods[i].leaves) add(down, leaves[index(leaf)].down);
+    pods[i].down = {down.value_or(0)};
+    pods[i].up = {up[i].value_or(0)};
+  }
   return pods;
 }
 

@@ -91,7 +91,7 @@ struct Neighbourhood {
 struct Pod {
   std::vector<int> leaves;  // indices into leaves_of()
   int uplinks = 0;          // of its switches of that level, to the next one
-  Bandwidth up;             // all of these, per direction; 0 when the rate of one is unknown
+  Bandwidth down, up;  // of all leaves to hosts, and all uplinks, per direction; 0 when a rate is unknown
 };
 
 /// The pods of each level from 2 to the last but one, in the order of their first leaf; none of a level whose

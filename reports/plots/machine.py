@@ -26,7 +26,10 @@ BELOW = 0.12         # from the parts of a host to its outline
 STUB = 0.24          # what leaves a host from a port
 STRONG = 40          # GB/s; where no link has that much, none has the widest line
 MOST_REMARKS = 6
-MOST_LEAVES = 4
+MOST_LEAVES = 4      # that are drawn without pods
+MOST_IN_POD = 2
+MOST_PODS = 2
+FRAME_FACE = "#F7F9FA"
 
 FACES = {"packages": "#E8F1F8", "switches": "#EEF1F4", "gpus": "#E3F4EE", "nvswitches": "#CDEBDF",
          "nics": "#FDF3DC", "fabric": "white"}
@@ -44,8 +47,8 @@ class Kind:
 
 KINDS = {"nvlink": Kind(style.GREEN), "xgmi": Kind(style.ORANGE), "c2c": Kind("#A8508A", double=True),
          "pcie": Kind("#3A4652"), "socket-bus": Kind(style.BLUE, (0, (3, 1))), "memory": Kind(style.MUTED, (0, (1, 1))),
-         "uplink": Kind(style.INK)}
-NAMES = {**LINK_NAMES, "uplink": "uplinks of a leaf switch"}
+         "uplink": Kind(style.INK), "pod-uplink": Kind(style.INK, double=True)}
+NAMES = {**LINK_NAMES, "uplink": "uplinks of a leaf switch", "pod-uplink": "uplinks of a pod"}
 UNKNOWN = (0, (1, 1.6))  # the dashes of a link of unknown bandwidth
 
 
@@ -94,9 +97,9 @@ class Canvas:
                                           facecolor="white", edgecolor=EDGES[box.kind], linewidth=0.7))
             self.lines(left + box.width / 2, text, box.memory, "center")
 
-    def outline(self, x, y, width, height):
+    def outline(self, x, y, width, height, face="white"):
         self.axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.1", zorder=0,
-                                           facecolor="white", edgecolor="#B6C0CA", linewidth=1))
+                                           facecolor=face, edgecolor="#B6C0CA", linewidth=1))
 
     def line_width(self, gigabytes_per_second):
         """In points; the more, the wider."""
@@ -161,7 +164,7 @@ def parts_lines(host):
         lines.append(f"{several(len(gpus), 'GPU')}: {gpus[0]['model']}{f', {memory}' if memory else ''}")
     if nics and alike(nics, ["model", "kind"]):
         model = f"{nics[0]['model']}, " if nics[0].get("model") else ""
-        kind = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}.get(nics[0]["kind"], nics[0]["kind"])
+        kind = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}.get(nics[0]["kind"], "link layer unknown")
         lines.append(f"{several(len(nics), 'NIC')}: {model}{kind}")
     return lines
 
@@ -256,58 +259,122 @@ class Legend:
             y += self.HEIGHT
 
 
+def ends_of(items, most):
+    """The first of so many items and the last, with None for those between; all where there are no more."""
+    return items if len(items) <= most else [*items[:most - 1], None, items[-1]]
+
+
 class FabricStrip:
-    """The leaf switches and the spine, small; nothing where no leaves are known."""
-    LEAF_WIDTH, LEAF_HEIGHT, RISE = 0.8, 0.26, 0.24
+    """The leaf switches, a frame around those of each pod, and the spine, small; nothing where no leaves are known."""
+    LEAF_WIDTH, HEIGHT, RISE, BETWEEN, FRAME, DOTS = 0.8, 0.26, 0.24, 0.25, 0.12, 0.3
 
     def __init__(self, probe, width):
         fabric = probe["fabric"]
-        self.per_leaf = fabric["hosts_per_leaf"]
-        self.link = {"kind": "uplink", "GBps": fabric["leaf_uplink_GBps"]}
+        per_leaf = fabric["hosts_per_leaf"]
         hosts = sum(host["count"] for host in probe["hosts"])
-        self.leaves = -(-hosts // self.per_leaf) if self.per_leaf else 0
-        blocking = (f"{bandwidth_text(self.link['GBps'])} from each leaf to the spine" if self.link["GBps"]
-                    else "the spine blocks nothing")
-        pods = "".join(f", pods of {several(pod['hosts'], 'host')} with "
-                       f"{bandwidth_text(pod['uplink_GBps']) + ' up' if pod['uplink_GBps'] else 'uplinks that block nothing'}"
-                       for pod in fabric.get("pods", []))
-        text = (f"Fabric: leaf switches of {several(self.per_leaf, 'host')}, {blocking}{pods}; {time_text(fabric['latency_us'])} "
-                f"from NIC to NIC, {time_text(fabric['spine_latency_us'])} more over the spine")
-        self.lines = wrapped(text, width - 2 * INSIDE, size=9) if self.leaves else []
+        leaves = -(-hosts // per_leaf) if per_leaf else 0
+        pods = fabric.get("pods", []) if leaves else []
+        self.link = {"kind": "uplink", "GBps": fabric["leaf_uplink_GBps"]}
+        self.pod_link = {"kind": "pod-uplink", "GBps": pods[0]["uplink_GBps"]} if pods else None
+        self.pods = self.shown(leaves, max(1, pods[0]["hosts"] // per_leaf) if pods else 0)
+        above = "the pod" if pods else "the spine"
+        blocking = (f"{bandwidth_text(self.link['GBps'])} from each leaf to {above}" if self.link["GBps"]
+                    else f"{above} blocks nothing")
+        text = (f"Fabric: leaf switches of {several(per_leaf, 'host')}, {blocking}"
+                f"{''.join(self.pod_text(pod) for pod in pods)}; {time_text(fabric['latency_us'])} from NIC to NIC, "
+                f"{time_text(fabric['spine_latency_us'])} more over the spine")
+        self.lines = wrapped(text, width - 2 * INSIDE, size=9) if leaves else []
+
+    @staticmethod
+    def pod_text(pod):
+        up = f"{bandwidth_text(pod['uplink_GBps'])} up" if pod["uplink_GBps"] else "uplinks that block nothing"
+        return f", pods of {several(pod['hosts'], 'host')} with {up}"
+
+    @staticmethod
+    def shown(leaves, per_pod):
+        """The numbers of the leaves in each pod that there is room for, None for those between; of the spine itself,
+        where there are no pods."""
+        if not per_pod:
+            return [(0, ends_of(list(range(1, leaves + 1)), MOST_LEAVES))]
+        pods = [(first // per_pod + 1, ends_of(list(range(first + 1, min(first + per_pod, leaves) + 1)), MOST_IN_POD))
+                for first in range(0, leaves, per_pod)]
+        return ends_of(pods, MOST_PODS)
+
+    @property
+    def text_height(self):
+        return INSIDE + height_of(self.lines) + 0.1
+
+    @property
+    def pods_height(self):
+        """Of what is above the spine."""
+        return 2 * (self.HEIGHT + self.FRAME) + self.RISE if self.pod_link else self.HEIGHT
 
     @property
     def height(self):
-        if not self.leaves:
-            return 0
-        return 2 * INSIDE + height_of(self.lines) + 0.1 + 2 * self.LEAF_HEIGHT + self.RISE
+        return self.text_height + self.pods_height + self.RISE + self.HEIGHT + INSIDE if self.lines else 0
 
     def links(self):
-        return [self.link] if self.leaves and self.link["GBps"] else []
+        return [link for link in (self.link, self.pod_link) if self.lines and link and link["GBps"]]
 
     def draw(self, canvas, y, width):
-        if not self.leaves:
+        if not self.lines:
             return
         canvas.outline(EDGE, y, width, self.height)
         canvas.lines(EDGE + INSIDE, y + INSIDE / 2, self.lines)
-        y += INSIDE + height_of(self.lines) + 0.1
-        names = [f"leaf {number + 1}" for number in range(self.leaves)]
-        names = names if len(names) <= MOST_LEAVES else [*names[:MOST_LEAVES - 2], "…", names[-1]]
-        pitch = self.LEAF_WIDTH + 0.25
-        x = EDGE + (width - pitch * len(names) + 0.25) / 2
-        spine_y = y + self.LEAF_HEIGHT + self.RISE
-        for place, name in enumerate(names):
-            left = x + place * pitch
-            self.switch(canvas, left, y, self.LEAF_WIDTH, name)
-            middle = left + self.LEAF_WIDTH / 2
-            canvas.stroke([(middle, y + self.LEAF_HEIGHT), (middle, spine_y)], KINDS["uplink"].colour,
-                          canvas.line_width(self.link["GBps"]), "solid", 2, [])
-        self.switch(canvas, x, spine_y, pitch * len(names) - 0.25, "spine")
+        y += self.text_height
+        spine_y = y + self.pods_height + self.RISE
+        widths = [self.DOTS if pod is None else self.pod_width(pod[1]) for pod in self.pods]
+        total = sum(widths) + self.BETWEEN * (len(widths) - 1)
+        left = x = EDGE + (width - total) / 2
+        for pod, wide in zip(self.pods, widths):
+            if pod is None:
+                self.dots(canvas, x, y + self.FRAME)
+            elif self.pod_link:
+                self.draw_pod(canvas, pod, (x, y), wide, spine_y)
+            else:
+                self.draw_leaves(canvas, pod[1], x, y, spine_y)
+            x += wide + self.BETWEEN
+        self.switch(canvas, left, spine_y, total, "spine")
+
+    def pod_width(self, leaves):
+        wide = sum(self.DOTS if leaf is None else self.LEAF_WIDTH for leaf in leaves)
+        return wide + self.BETWEEN * (len(leaves) - 1) + (2 * self.FRAME if self.pod_link else 0)
+
+    def draw_pod(self, canvas, pod, corner, wide, spine_y):
+        """A frame around its leaves and the switches above them, which are drawn as one."""
+        (number, leaves), (x, y) = pod, corner
+        switches_y = y + self.pods_height - self.FRAME - self.HEIGHT
+        canvas.outline(x, y, wide, self.pods_height, FRAME_FACE)
+        self.draw_leaves(canvas, leaves, x + self.FRAME, y + self.FRAME, switches_y)
+        self.switch(canvas, x + self.FRAME, switches_y, wide - 2 * self.FRAME, f"pod {number}")
+        self.uplink(canvas, self.pod_link, x + wide / 2, switches_y + self.HEIGHT, spine_y)
+
+    def draw_leaves(self, canvas, leaves, x, y, above_y):
+        for leaf in leaves:
+            if leaf is None:
+                self.dots(canvas, x, y)
+                x += self.DOTS + self.BETWEEN
+                continue
+            self.switch(canvas, x, y, self.LEAF_WIDTH, f"leaf {leaf}")
+            self.uplink(canvas, self.link, x + self.LEAF_WIDTH / 2, y + self.HEIGHT, above_y)
+            x += self.LEAF_WIDTH + self.BETWEEN
+
+    @staticmethod
+    def uplink(canvas, link, x, y, end_y):
+        if link["GBps"]:
+            canvas.wire(link, [(x, y), (x, end_y)])
+        else:  # blocks nothing, which is not unknown
+            canvas.stroke([(x, y), (x, end_y)], KINDS[link["kind"]].colour, canvas.line_width(None), "solid", 2, [])
+
+    def dots(self, canvas, x, y):
+        line = Line("…", 9, bold=True)
+        canvas.text(x + self.DOTS / 2, y + (self.HEIGHT - line.height) / 2, line, "center")
 
     def switch(self, canvas, x, y, width, name):
-        canvas.axes.add_patch(Rectangle((x, y), width, self.LEAF_HEIGHT, facecolor="white", edgecolor=style.INK,
+        canvas.axes.add_patch(Rectangle((x, y), width, self.HEIGHT, facecolor="white", edgecolor=style.INK,
                                         linewidth=1, zorder=5))
         line = Line(name, 9, bold=True)
-        canvas.text(x + width / 2, y + (self.LEAF_HEIGHT - line.height) / 2, line, "center")
+        canvas.text(x + width / 2, y + (self.HEIGHT - line.height) / 2, line, "center")
 
 
 def varied_kinds(probe):

@@ -161,6 +161,24 @@ class PictureTest(unittest.TestCase):
                              another.y1 <= extent.y0 + 1)
                     self.assertTrue(apart, (one, other))
 
+    def test_pods_are_frames_around_their_leaves(self):
+        def texts_of(name):
+            axes, = machine.draw(all_probes()[name], "test").axes
+            return {text.get_text(): text.get_position()[0] for text in axes.texts}
+
+        texts = texts_of("two_pods")
+        self.assertEqual([name for name in sorted(texts, key=texts.get) if name.startswith("leaf ")],
+                         [f"leaf {number}" for number in range(1, 5)])
+        for leaf, pod in zip(range(1, 5), (1, 1, 2, 2)):
+            apart = {number: abs(texts[f"leaf {leaf}"] - texts[f"pod {number}"]) for number in (1, 2)}
+            self.assertEqual(min(apart, key=apart.get), pod, leaf)
+        self.assertIn("uplinks of a pod 300 GB/s", texts)
+        texts = texts_of("many_pods")
+        for name in ("leaf 1", "leaf 8", "pod 1", "pod 8", "leaf 57", "leaf 64", "…", "spine"):
+            self.assertIn(name, texts)
+        self.assertFalse({"leaf 2", "leaf 9", "pod 2", "pod 9"} & texts.keys())
+        self.assertNotIn("pod 1", texts_of("cluster"))
+
     def test_wider_lines_carry_more(self):
         for name, document in all_probes().items():
             speeds = sorted({link["GBps"] for host in document["hosts"] for link in host["links"] if link["GBps"]})

@@ -25,10 +25,10 @@ def host(name, packages, gpus=0, nics=(), links=(), switches=0, nvswitches=0, **
         "citations": [], **others}
 
 
-def probe(*hosts, name="made up", hosts_per_leaf=0, uplink=None):
+def probe(*hosts, name="made up", hosts_per_leaf=0, uplink=None, pods=()):
     return {"schema": "polyring-probe", "version": 1, "name": name, "hosts": list(hosts),
-            "fabric": {"hosts_per_leaf": hosts_per_leaf, "leaf_uplink_GBps": uplink, "latency_us": 1.7,
-                       "spine_latency_us": 0.18, "citations": []}}
+            "fabric": {"hosts_per_leaf": hosts_per_leaf, "leaf_uplink_GBps": uplink, "pods": list(pods),
+                       "latency_us": 1.7, "spine_latency_us": 0.18, "citations": []}}
 
 
 def laptop():
@@ -100,5 +100,9 @@ def documents():
     found = {make.__name__: probe(make()) for make in (laptop, bare, mesh, cube_mesh_of_two_speeds, superchips,
                                                        four_sockets, strangely_named)}
     groups = [{**mesh(), "count": 14}, {**superchips(), "count": 3}, laptop()]
+    pods = {"hosts": 6, "uplink_GBps": 300}
+    found["two_pods"] = probe({**laptop(), "count": 11}, hosts_per_leaf=3, uplink=200, pods=[pods])
+    found["many_pods"] = probe({**laptop(), "count": 512}, hosts_per_leaf=8, uplink=200,
+                               pods=[{"hosts": 64, "uplink_GBps": None}, {"hosts": 256, "uplink_GBps": 800}])
     found["cluster"] = probe(*groups, name="three kinds", hosts_per_leaf=3, uplink=200)
     return found

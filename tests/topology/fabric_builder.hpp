@@ -101,4 +101,29 @@ inline FabricBuilder fat_tree(int leaves, int hosts, int uplinks = 1) {
   return fabric;
 }
 
+/// Two pods of two leaves of two hosts each, joined by `cables` from either of a pod's two spines to a core.
+inline FabricBuilder two_pods(int cables) {
+  FabricBuilder fabric;
+  fabric.add_switch("core");
+  int port = 1;
+  for (int pod = 0; pod < 2; ++pod) {
+    for (int spine = 0; spine < 2; ++spine) {
+      const std::string name = fmt::format("p{}spine{}", pod, spine);
+      fabric.add_switch(name);
+      for (int i = 0; i < cables; ++i) fabric.join(name, 50 + i, "core", port++);
+    }
+    for (int leaf = 0; leaf < 2; ++leaf) {
+      const std::string name = fmt::format("p{}leaf{}", pod, leaf);
+      fabric.add_switch(name);
+      for (int spine = 0; spine < 2; ++spine)
+        fabric.join(name, 40 + spine, fmt::format("p{}spine{}", pod, spine), 1 + leaf);
+      for (int host = 0; host < 2; ++host) {
+        const std::string adapter = fmt::format("n{} mlx5_0", 4 * pod + 2 * leaf + host);
+        fabric.add_adapter(adapter).join(name, 1 + host, adapter, 1);
+      }
+    }
+  }
+  return fabric;
+}
+
 }  // namespace polyring::testing

@@ -1,7 +1,10 @@
 // Networks as ibnetdiscover lists them: reading, damage, levels, leaves, rails, and placing hosts on them.
+#include <nlohmann/json.hpp>
+
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/formats/fabric_dot.hpp"
+#include "topology/formats/fabric_json.hpp"
 #include "topology/formats/fabric_text.hpp"
 #include "topology/formats/ibnetdiscover.hpp"
 #include "topology/placement.hpp"
@@ -19,6 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::small_machine;
+using testing::two_pods;
 using testing::usage_sentence;
 
 /// The rate of FabricBuilder's cables.
@@ -183,31 +187,6 @@ TEST(Fabric, ThreeLevelsAreFound) {
   EXPECT_THAT(map.remarks, IsEmpty());
 }
 
-/// Two pods of two leaves of two hosts each, joined by `cables` from either of a pod's two spines to a core.
-FabricBuilder two_pods(int cables) {
-  FabricBuilder fabric;
-  fabric.add_switch("core");
-  int port = 1;
-  for (int pod = 0; pod < 2; ++pod) {
-    for (int spine = 0; spine < 2; ++spine) {
-      const std::string name = fmt::format("p{}spine{}", pod, spine);
-      fabric.add_switch(name);
-      for (int i = 0; i < cables; ++i) fabric.join(name, 50 + i, "core", port++);
-    }
-    for (int leaf = 0; leaf < 2; ++leaf) {
-      const std::string name = fmt::format("p{}leaf{}", pod, leaf);
-      fabric.add_switch(name);
-      for (int spine = 0; spine < 2; ++spine)
-        fabric.join(name, 40 + spine, fmt::format("p{}spine{}", pod, spine), 1 + leaf);
-      for (int host = 0; host < 2; ++host) {
-        const std::string adapter = fmt::format("n{} mlx5_0", 4 * pod + 2 * leaf + host);
-        fabric.add_adapter(adapter).join(name, 1 + host, adapter, 1);
-      }
-    }
-  }
-  return fabric;
-}
-
 TEST(Fabric, PodsAreJoinedBelowTheTop) {
   const FabricMap map = parsed(two_pods(1));
   const auto pods = pods_of(map, leaves_of(map));
@@ -217,11 +196,35 @@ TEST(Fabric, PodsAreJoinedBelowTheTop) {
   EXPECT_THAT(pods[0][1].leaves, ElementsAre(2, 3));
   for (const Pod& pod : pods[0]) {
     EXPECT_EQ(pod.uplinks, 2);
+    EXPECT_DOUBLE_EQ(pod.down.value, 4 * kNdr.value);
     EXPECT_DOUBLE_EQ(pod.up.value, 2 * kNdr.value);
   }
   EXPECT_THAT(fabric_text(map), HasSubstr("    2     4    2       2.00  2 pods of level 2\n"));
+  const nlohmann::json json = nlohmann::json::parse(fabric_json(map));
+  ASSERT_EQ(json.at("pods").size(), 2u);
+  const nlohmann::json& second = json.at("pods").at(1);
+  EXPECT_EQ(second.at("level"), 2);
+  EXPECT_EQ(second.at("uplinks"), 2);
+  EXPECT_EQ(second.at("oversubscription"), 2);
+  std::vector<std::string> leaves;
+  for (const nlohmann::json& at : json.at("switches")) {
+    const auto& guids = second.at("leaves");
+    if (std::ranges::find(guids, at.at("guid")) != guids.end()) leaves.push_back(at.at("name"));
+  }
+  EXPECT_THAT(leaves, ElementsAre("p1leaf0", "p1leaf1"));
+  EXPECT_THAT(nlohmann::json::parse(fabric_json(parsed(fat_tree(2, 2)))).at("pods"), IsEmpty());
   // One pod is none, and below two levels there is nothing to join.
   EXPECT_THAT(pods_of(parsed(fat_tree(2, 2)), leaves_of(parsed(fat_tree(2, 2)))), IsEmpty());
+}
+
+TEST(Fabric, PodsWithALinkOfUnknownRateHaveNoRatio) {
+  FabricBuilder fabric = two_pods(1);
+  fabric.add_adapter("n9 mlx5_0").join("p1leaf1", 9, "n9 mlx5_0", 1, "4xABC");
+  const FabricMap map = parsed(fabric);
+  const auto pods = pods_of(map, leaves_of(map));
+  EXPECT_TRUE(pods[0][0].down.known());
+  EXPECT_FALSE(pods[0][1].down.known());
+  EXPECT_THAT(fabric_text(map), HasSubstr("?  1 pod of level 2\n"));
 }
 
 TEST(Fabric, AnAdapterOnASpineMakesItNoLeaf) {

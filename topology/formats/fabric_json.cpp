@@ -62,22 +62,45 @@ Json to_json(const FabricMap& map, const FabricLink& link) {
           {"GBps", gigabytes(link.bandwidth)}};
 }
 
+Json ratio(Bandwidth down, Bandwidth up) {
+  return down.known() && up.known() ? Json(rounded(down.value / up.value)) : Json(nullptr);
+}
+
 Json to_json(const FabricMap& map, const Leaf& leaf) {
-  const bool known = leaf.down.known() && leaf.up.known();
   return {{"switch", map.switches[index(leaf.switch_index)].guid},
           {"adapters", leaf.adapters.size()},
           {"uplinks", leaf.uplinks},
           {"down_GBps", gigabytes(leaf.down)},
           {"up_GBps", gigabytes(leaf.up)},
-          {"oversubscription", known ? Json(rounded(leaf.down.value / leaf.up.value)) : Json(nullptr)}};
+          {"oversubscription", ratio(leaf.down, leaf.up)}};
+}
+
+Json guids_of(const FabricMap& map, const std::vector<Leaf>& leaves, const std::vector<int>& some) {
+  return array_of(some, [&](int leaf) { return map.switches[index(leaves[index(leaf)].switch_index)].guid; });
+}
+
+Json to_json(const FabricMap& map, const std::vector<Leaf>& leaves, const Pod& pod, int level) {
+  return {{"level", level},
+          {"leaves", guids_of(map, leaves, pod.leaves)},
+          {"uplinks", pod.uplinks},
+          {"down_GBps", gigabytes(pod.down)},
+          {"up_GBps", gigabytes(pod.up)},
+          {"oversubscription", ratio(pod.down, pod.up)}};
+}
+
+Json pods_json(const FabricMap& map, const std::vector<Leaf>& leaves) {
+  Json pods = Json::array();
+  int level = 2;
+  for (const std::vector<Pod>& of_level : pods_of(map, leaves)) {
+    for (const Pod& pod : of_level) pods.push_back(to_json(map, leaves, pod, level));
+    ++level;
+  }
+  return pods;
 }
 
 Json to_json(const FabricMap& map, const std::vector<Leaf>& leaves, const Neighbourhood& near) {
-  return {{"leaves",
-           array_of(near.leaves,
-                    [&](int leaf) { return map.switches[index(leaves[index(leaf)].switch_index)].guid; })},
-          {"hosts", near.hosts},
-          {"up_GBps", gigabytes(near.up)}};
+  return {
+      {"leaves", guids_of(map, leaves, near.leaves)}, {"hosts", near.hosts}, {"up_GBps", gigabytes(near.up)}};
 }
 
 }  // namespace
@@ -93,6 +116,7 @@ std::string fabric_json(const FabricMap& map) {
       {"adapters", array_of(map.adapters, convert)},
       {"links", array_of(map.links, [&](const FabricLink& link) { return to_json(map, link); })},
       {"leaves", array_of(leaves, [&](const Leaf& leaf) { return to_json(map, leaf); })},
+      {"pods", pods_json(map, leaves)},
       {"neighbourhoods", array_of(neighbourhoods_of(map, leaves),
                                   [&](const Neighbourhood& near) { return to_json(map, leaves, near); })},
       {"findings", findings_of(map)}};

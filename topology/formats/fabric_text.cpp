@@ -124,12 +124,8 @@ std::string pods_text(const std::vector<Leaf>& leaves, const std::vector<std::ve
     std::map<Shape, int, std::greater<>> shapes;
     for (const Pod& pod : levels[level]) {
       std::size_t adapters = 0;
-      double down = 0;
-      for (const int leaf : pod.leaves) {
-        adapters += leaves[index(leaf)].adapters.size();
-        down += leaves[index(leaf)].down.value;
-      }
-      ++shapes[{pod.leaves.size(), adapters, pod.uplinks, down, pod.up.value}];
+      for (const int leaf : pod.leaves) adapters += leaves[index(leaf)].adapters.size();
+      ++shapes[{pod.leaves.size(), adapters, pod.uplinks, pod.down.value, pod.up.value}];
     }
     for (const auto& [shape, number] : shapes) {
       const auto& [of_leaves, adapters, uplinks, down, up] = shape;

@@ -278,6 +278,36 @@ TEST(RecordedSysfs, MustBeOne) {
   EXPECT_THAT(sentence(folder.path()), HasSubstr("none of class/, bus/ and devices/"));
 }
 
+// A bus between every two of thousands of packages would take all memory.
+TEST(RecordedSysfs, RefusesCrowds) {
+  const auto sentence = [](const SysfsTree& tree) {
+    return testing::usage_sentence([&] { probe_recorded_sysfs(tree.path()); });
+  };
+  const SysfsTree packages;
+  for (int cpu = 0; cpu < 1025; ++cpu)
+    packages.write(fmt::format("devices/system/cpu/cpu{}/topology/physical_package_id", cpu),
+                   fmt::format("{}", cpu));
+  EXPECT_THAT(sentence(packages), AllOf(HasSubstr(packages.path().string()), HasSubstr("has 1025 packages"),
+                                        HasSubstr("scripts/record_sysfs")));
+  const SysfsTree gpus;
+  for (int slot = 0; slot < 257; ++slot)
+    gpus.pci(fmt::format("pci{:04x}:00/{:04x}:00:01.0", slot, slot), {.device_class = "0x030200"});
+  EXPECT_THAT(sentence(gpus), HasSubstr("has 257 GPUs"));
+}
+
+TEST(RecordedSysfs, PassesOverAbsurdNumbers) {
+  const SysfsTree tree;
+  tree.two_sockets();
+  tree.write("devices/system/cpu/cpu0/topology/physical_package_id", "-9223372036854775808");
+  tree.openfabrics("mlx5_0", "pci0000:00/0000:00:01.0", "506b:4b03:0000:0001", "506b:4b03:0000:0011");
+  for (const char* port : {"0", "256", "1e99", "nan", "inf", "99999999999999999999", "x"})
+    tree.write(fmt::format("class/infiniband/mlx5_0/ports/{}/state", port), "4: ACTIVE");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  EXPECT_EQ(machine.packages.size(), 2u);
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_THAT(machine.nics[0].ports, ElementsAre(Field(&Port::number, 1)));
+}
+
 // Its ports were read off the files by hand. The copy has class/infiniband and nothing else.
 TEST(RecordedSysfs, ReadsPrometheussCopy) {
   POLYRING_NEEDS_TOPOLOGIES();

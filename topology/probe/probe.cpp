@@ -17,6 +17,7 @@
 #include "topology/error.hpp"
 #include "topology/probe/hwloc_machine.hpp"
 #include "topology/probe/kfd.hpp"
+#include "topology/probe/limits.hpp"
 #include "topology/probe/nvml.hpp"
 #include "topology/probe/remarks.hpp"
 #include "topology/probe/sysfs_machine.hpp"
@@ -26,22 +27,6 @@
 
 namespace polyring {
 namespace {
-
-/// More devices of one kind than any host has (as in our JSON): paths between all of them take seconds.
-constexpr std::size_t kMostGpus = 256;
-constexpr std::size_t kMostOthers = 1024;
-
-void check_counts(const Machine& machine, std::string_view origin) {
-  const auto check = [&](std::size_t count, std::size_t most, const char* what) {
-    if (count > most)
-      usage_error("'{}' has {} {}, but no host has more than {}; export one host's with: lstopo FILE.xml",
-                  origin, count, what, most);
-  };
-  check(machine.packages.size(), kMostOthers, "packages");
-  check(machine.gpus.size(), kMostGpus, "GPUs");
-  check(machine.nics.size(), kMostOthers, "NICs");
-  check(machine.switches.size(), kMostOthers, "PCIe switches");
-}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -220,7 +205,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   const auto topology = probe::HwlocTopology::from_xml(std::string(xml));
   if (!topology) unreadable(origin);
   Machine machine = probe::machine_from(*topology, std::nullopt);
-  check_counts(machine, origin);
+  probe::check_counts(machine, origin, "export one host's with: lstopo FILE.xml");
   if (machine.name.empty()) machine.name = std::filesystem::path(origin).stem().string();
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},

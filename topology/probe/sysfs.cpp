@@ -84,6 +84,14 @@ bool is_representor(std::string_view port_name) {
   return port_name.starts_with("pf");
 }
 
+/// Ports are numbered from 1, in a byte; 0 for the name of what is none.
+int port_number(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (name.find_first_not_of("0123456789") != std::string::npos) return 0;
+  const long number = whole_number(name).value_or(0);
+  return number <= 0xff ? static_cast<int>(number) : 0;
+}
+
 int lanes_of(const std::string& text) {
   const double lanes = leading_number(text);
   // 255 lanes and the like are what virtual devices report for "unknown".
@@ -219,8 +227,8 @@ std::map<std::string, std::string> Sysfs::openfabrics_devices() const {
 std::vector<fs::path> Sysfs::ports_of(const std::string& device) const {
   const fs::path entry = fs::path("class/infiniband") / device;
   std::vector<fs::path> ports = entries(entry / "ports");
-  const auto number = [](const fs::path& port) { return leading_number(port.filename().string()); };
-  std::ranges::sort(ports, {}, number);
+  std::erase_if(ports, [](const fs::path& port) { return port_number(port) == 0; });
+  std::ranges::stable_sort(ports, {}, port_number);
   const bool switches = std::ranges::any_of(entries(entry / "device/net"), [&](const fs::path& interface) {
     return is_representor(line(interface / "phys_port_name"));
   });
@@ -239,7 +247,7 @@ std::vector<fs::path> Sysfs::ports_of(const std::string& device) const {
 std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
   std::vector<Port> ports;
   for (const fs::path& folder : ports_of(device)) {
-    const int number = static_cast<int>(leading_number(folder.filename().string()));
+    const int number = port_number(folder);
     const bool up = line(folder / "state").starts_with("4:");  // "4: ACTIVE"
     const NicKind kind = link_layer(line(folder / "link_layer")).value_or(NicKind::infiniband);
     // Behind its subnet's prefix the first GID has the port's GUID; RoCE makes it of the Ethernet address.
@@ -252,8 +260,8 @@ std::vector<Port> Sysfs::openfabrics_ports(const std::string& device) const {
 std::vector<PortState> Sysfs::openfabrics_states(const std::string& device) const {
   std::vector<PortState> states;
   for (const fs::path& folder : ports_of(device)) {
-    states.push_back({static_cast<int>(leading_number(folder.filename().string())),
-                      after_number(line(folder / "state")), after_number(line(folder / "phys_state"))});
+    states.push_back({port_number(folder), after_number(line(folder / "state")),
+                      after_number(line(folder / "phys_state"))});
   }
   return states;
 }

@@ -66,6 +66,7 @@ struct PortState {
 class Sysfs {
  public:
   explicit Sysfs(const std::filesystem::path& root = "/sys");
+  const std::filesystem::path& root() const { return root_; }
 
   // Files and folders are named from the root, or by a path that entries() gave.
 

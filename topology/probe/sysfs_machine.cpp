@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 
 #include "topology/probe/files.hpp"
+#include "topology/probe/limits.hpp"
 #include "topology/probe/pci_ids.hpp"
 #include "topology/probe/pci_links.hpp"
 
@@ -52,15 +52,21 @@ class Builder {
 
   void build() {
     add_packages();
+    check_counts();  // before there is a bus between every two
     add_memory();
     add_socket_buses(machine_);
     for (const auto& [name, pci] : sysfs_.openfabrics_devices()) openfabrics_[pci].push_back(name);
     for (const Interface& interface : sysfs_.interfaces()) interfaces_[interface.pci].push_back(interface);
     for (const PciDevice& device : sysfs_.pci_devices()) add_device(device);
     add_devices_without_pci();
+    check_counts();
   }
 
  private:
+  void check_counts() const {
+    probe::check_counts(machine_, sysfs_.root().string(), "copy one host's with scripts/record_sysfs");
+  }
+
   void add_packages() {
     std::map<int, std::set<std::pair<long, long>>> cores;  // die and core, by package
     std::map<int, int> package_of_cpu;
@@ -70,7 +76,7 @@ class Builder {
         return whole_number(sysfs_.line(entry / "topology" / name));
       };
       const auto package = number("physical_package_id");
-      if (!cpu || !package || std::abs(*package) > kMostNumbered) continue;
+      if (!cpu || !package || *package < -kMostNumbered || *package > kMostNumbered) continue;
       package_of_cpu[*cpu] = static_cast<int>(*package);
       cores[static_cast<int>(*package)].insert(
           {number("die_id").value_or(0), number("core_id").value_or(*cpu)});

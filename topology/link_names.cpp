@@ -32,7 +32,9 @@ std::string socket_bus_name(const Machine& machine, const Link& link) {
 
 /// "EDR InfiniBand" where the model names the rate, else "InfiniBand of 12.1 GB/s".
 std::string port_name(const Nic& nic, Bandwidth bandwidth) {
-  const char* kind = nic.kind == NicKind::infiniband ? "InfiniBand" : "Ethernet";
+  const char* kind = nic.kind == NicKind::infiniband ? "InfiniBand"
+                     : nic.kind == NicKind::ethernet ? "Ethernet"
+                                                     : "ports";
   if (nic.kind == NicKind::infiniband) {
     for (const std::string_view rate : {"QDR", "FDR", "EDR", "HDR", "NDR", "XDR"}) {
       if (contains(nic.model, rate)) return fmt::format("{} {}", rate, kind);

@@ -182,6 +182,8 @@ std::string_view to_text(NicKind kind) {
       return "infiniband";
     case NicKind::ethernet:
       return "ethernet";
+    case NicKind::unknown:
+      return "unknown";
   }
   return "?";
 }

@@ -54,7 +54,7 @@ struct Port {
   std::string guid{};   // InfiniBand's name of it, "0x506b4b0300c0ffee"; empty when unknown
 };
 
-enum class NicKind { infiniband, ethernet };
+enum class NicKind { infiniband, ethernet, unknown };
 
 struct Nic {
   std::string name;  // "mlx5_0"
@@ -132,6 +132,6 @@ struct Machine {
 
 std::string_view to_text(DeviceKind kind);
 std::string_view to_text(LinkKind kind);  // "nvlink", "xgmi", "c2c", "pcie", "socket-bus", "memory"
-std::string_view to_text(NicKind kind);   // "infiniband", "ethernet"
+std::string_view to_text(NicKind kind);   // "infiniband", "ethernet", "unknown"
 
 }  // namespace polyring

@@ -63,6 +63,36 @@ TEST(HwlocAndSysfs, TakeVirtualFunctionsForNicsOfTheirOwn) {
   EXPECT_EQ(machine_of(xml, SysfsTree()).nics.size(), once + 1);
 }
 
+// As ConnectX-3 has it, whether its ports run as InfiniBand or as Ethernet.
+TEST(HwlocAndSysfs, TellTheLinkLayerOfClass0280) {
+  const std::string port =
+      "<info name=\"Port1State\" value=\"4\"/>\n                  <info name=\"Port2State\"";
+  const std::string interface = "<info name=\"Port\" value=\"1\"/>";
+  const auto xml_with = [&](const std::string& lid, const std::string& address) {
+    std::string xml = fixture("two_sockets.v2.xml");
+    for (int i = 0; i < 2; ++i) replace(xml, "0207 [15b3:1017]", "0280 [15b3:1003]");
+    if (!lid.empty()) replace(xml, port, "<info name=\"Port1LID\" value=\"" + lid + "\"/>" + port);
+    replace(xml, interface, address.empty() ? "" : "<info name=\"Address\" value=\"" + address + "\"/>");
+    return xml;
+  };
+  const auto kind = [](const std::string& xml) {
+    const auto topology = HwlocTopology::from_xml(xml);
+    return topology ? to_text(machine_from(*topology, std::nullopt).nics.at(0).kind) : "none";
+  };
+  const std::string ethernet = "00:02:c9:00:00:01";
+  std::string ipoib = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:00:01";
+  EXPECT_EQ(kind(xml_with("0x2", ethernet)), "infiniband");
+  EXPECT_EQ(kind(xml_with("0x0", ipoib)), "ethernet");
+  EXPECT_EQ(kind(xml_with("", ipoib)), "infiniband");
+  EXPECT_EQ(kind(xml_with("", ethernet)), "ethernet");
+  EXPECT_EQ(kind(xml_with("", "")), "unknown");
+  // On the machine itself the port says it.
+  const SysfsTree tree;
+  tree.write("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+  tree.write("class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand");
+  EXPECT_EQ(machine_of(xml_with("0x0", ethernet), tree).nics.at(0).kind, NicKind::infiniband);
+}
+
 // As hwloc shows the HBM of Grace Hopper where it is told to keep it.
 TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
   std::string xml = fixture("two_sockets.v2.xml");

@@ -9,6 +9,9 @@
 #include "tests/topology/support.hpp"
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
+#include "topology/formats/probe_json.hpp"
+#include "topology/formats/probe_text.hpp"
+#include "topology/formats/write_nccl_xml.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
 
@@ -197,6 +200,19 @@ TEST(NcclXml, TakesTwoLevelsOfABroadcomSwitchForOne) {
   EXPECT_EQ(type(fifth, fifth), PathType::pxb);
   EXPECT_EQ(type(fifth, fourth), PathType::pxb);
   EXPECT_EQ(two_levels(fifth, fifth).switches.size(), 3u);
+}
+
+TEST(NcclXml, DoesNotKnowWhatClass0280RunsOver) {
+  const Machine machine = parse(system_of(cpu(
+      "<pci busid=\"0000:03:00.0\" class=\"0x028000\"><nic><net name=\"mlx4_0\" dev=\"0\" speed=\"56000\" "
+      "port=\"1\"/></nic></pci>")));
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_EQ(machine.nics[0].kind, NicKind::unknown);
+  EXPECT_NEAR(machine.nics[0].bandwidth().gigabytes_per_second(), 7 * 64.0 / 66, 1e-3);
+  EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)), HasSubstr("class=\"0x028000\""));
+  EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("link layer ?"));
+  EXPECT_EQ(parse_probe_json(probe_json(cluster_of(machine, 1)), "x.json").host(0).nics[0].kind,
+            NicKind::unknown);
 }
 
 TEST(NcclXml, LeavesOutWhatTheFileDoesNotName) {

@@ -87,6 +87,38 @@ TEST(RecordedSysfs, HasDevicesWhereTheyHang) {
   EXPECT_NEAR(find_path(machine, gpu(1), nic(1))->bandwidth.gigabytes_per_second(), 31.508, 1e-3);
 }
 
+// As ConnectX-3 has it, whether its ports run as InfiniBand or as Ethernet.
+TEST(RecordedSysfs, TellsTheLinkLayerOfOtherControllersByTheirPortsOrInterfaces) {
+  const std::string place = "pci0000:00/0000:00:01.0";
+  const auto kind = [&](const auto& add) {
+    const SysfsTree tree;
+    tree.pci(place, {.device_class = "0x028000", .vendor = "0x15b3", .device = "0x1003"});
+    add(tree);
+    const Machine machine = probe_recorded_sysfs(tree.path());
+    EXPECT_EQ(machine.nics.size(), 1u);
+    return machine.nics.empty() ? "none" : to_text(machine.nics[0].kind);
+  };
+  const auto openfabrics = [&](const char* layer) {
+    return [&place, layer](const SysfsTree& tree) {
+      tree.openfabrics("mlx4_0", place, "0002:c903:0000:0001", "0002:c903:0000:0002", "4: ACTIVE",
+                       "5: LinkUp", layer);
+      tree.interface("ib0", place, "up", "40000");
+    };
+  };
+  const auto interface = [&](const char* type) {
+    return [&place, type](const SysfsTree& tree) {
+      tree.interface("ib0", place, "up", "40000");
+      tree.write("class/net/ib0/type", type);
+    };
+  };
+  EXPECT_EQ(kind(openfabrics("InfiniBand")), "infiniband");
+  EXPECT_EQ(kind(openfabrics("Ethernet")), "ethernet");
+  EXPECT_EQ(kind(openfabrics("")), "ethernet") << "by its interface";
+  EXPECT_EQ(kind(interface("1")), "ethernet");
+  EXPECT_EQ(kind(interface("32")), "infiniband");
+  EXPECT_EQ(kind(interface("65534")), "unknown");
+}
+
 TEST(RecordedSysfs, CountsNoVirtualFunctionsOfGpus) {
   const SysfsTree tree;
   fill(tree);

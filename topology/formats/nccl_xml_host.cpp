@@ -52,6 +52,8 @@ bool is_device(const Element& element) {
 }
 
 NicKind nic_kind(const Element& pci) {
+  // Other than Ethernet, as ConnectX-3 has it, which runs as either.
+  if (class_of(pci).starts_with("0x0280")) return NicKind::unknown;
   return class_of(pci).starts_with("0x0207") ? NicKind::infiniband : NicKind::ethernet;
 }
 

@@ -120,8 +120,8 @@ class HostGraph {
       }
       case DeviceKind::nic: {
         const Nic& nic = machine_.nics[index];
-        return dot::label({name, nic.model, std::string(to_text(nic.kind)), nic.pci}) +
-               ", fillcolor=\"#FDF3DC\"";
+        const std::string link_layer{nic.kind == NicKind::unknown ? "" : to_text(nic.kind)};
+        return dot::label({name, nic.model, link_layer, nic.pci}) + ", fillcolor=\"#FDF3DC\"";
       }
     }
     return "";

@@ -166,7 +166,7 @@ Nic read_nic(const Object& object) {
           optional_text(object, "pci"),
           optional_integer(object, "numa", -1),
           optional_integer(object, "host_bridge", -1),
-          kind_of(object, std::array{NicKind::infiniband, NicKind::ethernet}),
+          kind_of(object, std::array{NicKind::infiniband, NicKind::ethernet, NicKind::unknown}),
           {},
           optional_text(object, "system_guid")};
   each(object, "ports", [&](const Object& port) {

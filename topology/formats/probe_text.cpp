@@ -46,8 +46,8 @@ std::string describe(const Nic& nic) {
         fmt::format("port {} {} {}", port.number, port.up ? "up" : "DOWN", to_text(port.bandwidth)));
   }
   if (ports.empty()) ports.emplace_back("ports ?");
-  return fmt::format("{}, {}{}, {}", or_unknown(nic.model), to_text(nic.kind), pci_text(nic.pci),
-                     fmt::join(ports, ", "));
+  const std::string_view kind = nic.kind == NicKind::unknown ? "link layer ?" : to_text(nic.kind);
+  return fmt::format("{}, {}{}, {}", or_unknown(nic.model), kind, pci_text(nic.pci), fmt::join(ports, ", "));
 }
 
 std::string describe(const Machine& machine, DeviceId id) {

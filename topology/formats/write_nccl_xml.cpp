@@ -357,7 +357,9 @@ class Writer {
                                attachments));
     }
     const bool is_pci = !addresses_.at(child.device).empty();
-    const char* pci_class = nic.kind == NicKind::infiniband ? "0x020700" : "0x020000";
+    const char* pci_class = nic.kind == NicKind::infiniband ? "0x020700"
+                            : nic.kind == NicKind::ethernet ? "0x020000"
+                                                            : "0x028000";
     const Attributes pci = pci_attributes(child, pci_class, nccl_xml::identity_of(nic.model));
     if (!nic.up()) {
       // Nothing to name; NCCL adds the ports that it finds.

@@ -15,6 +15,8 @@
 namespace polyring::probe {
 namespace {
 
+constexpr std::string_view kActive = "4";  // IB_PORT_ACTIVE
+
 bool is_gpu(hwloc_obj_t pci) {
   return probe::is_gpu(pci->attr->pcidev.class_id, pci->attr->pcidev.vendor_id);
 }
@@ -68,17 +70,39 @@ Bytes gpu_memory(hwloc_obj_t gpu, const std::optional<Sysfs>& sysfs) {
   return {};
 }
 
+/// By the local identifiers of the ports that are up, which a subnet manager gives to those of InfiniBand,
+/// and which are 0 for RoCE.
+std::optional<NicKind> link_layer_of_ports(hwloc_obj_t openfabrics) {
+  std::optional<NicKind> kind;
+  for (int number = 1;; ++number) {
+    const std::string state = info(openfabrics, fmt::format("Port{}State", number).c_str());
+    if (state.empty()) return kind;
+    const std::string lid = info(openfabrics, fmt::format("Port{}LID", number).c_str());
+    if (state != kActive || lid.empty()) continue;
+    if (whole_number(lid).value_or(0) > 0) return NicKind::infiniband;
+    kind = NicKind::ethernet;
+  }
+}
+
+/// An address of IPoIB has 20 bytes, one of Ethernet 6.
+std::optional<NicKind> link_layer_of_interface(hwloc_obj_t network) {
+  constexpr std::size_t kOfIpoib = 20;
+  const std::string address = info(network, "Address");
+  if (address.empty()) return std::nullopt;
+  return address.size() == 3 * kOfIpoib - 1 ? NicKind::infiniband : NicKind::ethernet;
+}
+
+/// As the ports say; else the PCI class; else what was recorded of ports and interfaces, since a class can
+/// mean either.
 NicKind nic_kind(hwloc_obj_t object, hwloc_obj_t openfabrics, const std::optional<Sysfs>& sysfs) {
-  if (openfabrics == nullptr) {
-    return object->type == HWLOC_OBJ_PCI_DEVICE && object->attr->pcidev.class_id == kClassInfiniband
-               ? NicKind::infiniband
-               : NicKind::ethernet;
-  }
-  if (sysfs) {
-    if (const auto kind = sysfs->openfabrics_kind(openfabrics->name)) return *kind;
-  }
-  const bool roce = object->type == HWLOC_OBJ_PCI_DEVICE && object->attr->pcidev.class_id == kClassEthernet;
-  return roce ? NicKind::ethernet : NicKind::infiniband;
+  std::optional<NicKind> kind;
+  if (openfabrics != nullptr && sysfs) kind = sysfs->openfabrics_kind(openfabrics->name);
+  if (!kind && object->type == HWLOC_OBJ_PCI_DEVICE)
+    kind = link_layer_of_class(object->attr->pcidev.class_id);
+  if (!kind && openfabrics != nullptr) kind = link_layer_of_ports(openfabrics);
+  const hwloc_obj_t network = os_device(object, HWLOC_OBJ_OSDEV_NETWORK);
+  if (!kind && network != nullptr) kind = link_layer_of_interface(network);
+  return kind.value_or(NicKind::unknown);
 }
 
 /// The states of the ports as the XML holds them; their rates are not in it.
@@ -91,7 +115,7 @@ std::vector<Port> recorded_ports(hwloc_obj_t openfabrics, NicKind kind) {
     const std::string gid = kind == NicKind::infiniband
                                 ? info(openfabrics, fmt::format("Port{}GID0", number).c_str())
                                 : std::string();
-    ports.push_back({number, state == "4", {}, guid_text(gid)});  // 4 is IB_PORT_ACTIVE
+    ports.push_back({number, state == kActive, {}, guid_text(gid)});
   }
 }
 

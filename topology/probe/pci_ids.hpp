@@ -1,6 +1,10 @@
 // Which PCI devices are GPUs and NICs, by the numbers of the PCI specification and of its vendors.
 #pragma once
 
+#include <optional>
+
+#include "topology/machine.hpp"
+
 namespace polyring::probe {
 
 constexpr unsigned kNvidia = 0x10de;
@@ -9,6 +13,15 @@ constexpr unsigned kMellanox = 0x15b3;
 
 constexpr unsigned kClassEthernet = 0x0200;
 constexpr unsigned kClassInfiniband = 0x0207;
+constexpr unsigned kClassInfinibandBus = 0x0c06;  // of the first adapters: a serial bus controller
+
+/// What a network controller of this class runs over; nothing for others, such as 0x0280 (other than those
+/// that have a class), which ConnectX-3 has, whether its ports run as InfiniBand or as Ethernet.
+constexpr std::optional<NicKind> link_layer_of_class(unsigned class_id) {
+  if (class_id == kClassEthernet) return NicKind::ethernet;
+  if (class_id == kClassInfiniband || class_id == kClassInfinibandBus) return NicKind::infiniband;
+  return std::nullopt;
+}
 
 /// `class_id` is the base class and the subclass: 0x0302 for a 3D controller. GPUs are NVIDIA's and AMD's
 /// display and 3D controllers, which leaves the management VGA of servers out, and AMD's processing
@@ -38,8 +51,6 @@ constexpr bool is_adapters_virtual_function(unsigned vendor, unsigned device) {
   }
 }
 
-constexpr bool is_network_controller(unsigned class_id) {
-  return class_id == kClassEthernet || class_id == kClassInfiniband;
-}
+constexpr bool is_network_controller(unsigned class_id) { return link_layer_of_class(class_id).has_value(); }
 
 }  // namespace polyring::probe

@@ -100,7 +100,7 @@ class PortRemarks {
     look_at_openfabrics(nic);
     for (const Interface& interface : interfaces_) {
       const bool of_nic = nic.pci.empty() ? interface.name == nic.name : interface.pci == nic.pci;
-      if (of_nic && interface.ethernet) look_at_interface(interface, nic);
+      if (of_nic && interface.link_layer == NicKind::ethernet) look_at_interface(interface, nic);
     }
   }
 

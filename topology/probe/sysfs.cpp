@@ -60,6 +60,15 @@ std::optional<NicKind> link_layer(std::string_view text) {
   return text == "InfiniBand" ? NicKind::infiniband : NicKind::ethernet;
 }
 
+/// Of an interface, by its type in linux/if_arp.h.
+std::optional<NicKind> link_layer_of_type(std::string_view text) {
+  constexpr long kArphrdEther = 1;
+  constexpr long kArphrdInfiniband = 32;
+  const long type = whole_number(text).value_or(kArphrdEther);
+  if (type == kArphrdEther) return NicKind::ethernet;
+  return type == kArphrdInfiniband ? std::optional(NicKind::infiniband) : std::nullopt;
+}
+
 /// "ACTIVE" of "4: ACTIVE".
 std::string after_number(const std::string& text) {
   const auto colon = text.find(": ");
@@ -298,7 +307,6 @@ std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int numbe
 }
 
 std::vector<Interface> Sysfs::interfaces() const {
-  constexpr long kArphrdEthernet = 1;  // ARPHRD_ETHER of linux/if_arp.h
   std::vector<Interface> found;
   for (const fs::path& folder : entries("class/net")) {
     std::error_code failed;
@@ -307,8 +315,7 @@ std::vector<Interface> Sysfs::interfaces() const {
     if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(resolved(folder / "device")) ||
         leaves_by_another(name))
       continue;
-    found.push_back({name, pci_of(folder), *port,
-                     whole_number(line(folder / "type")).value_or(kArphrdEthernet) == kArphrdEthernet,
+    found.push_back({name, pci_of(folder), *port, link_layer_of_type(line(folder / "type")),
                      // An interface that nobody has set up refuses to tell.
                      line(folder / "carrier") == "0", line(folder / "bonding_slave/state") == "backup",
                      static_cast<int>(whole_number(line(folder / "mtu")).value_or(0))});

@@ -41,9 +41,9 @@ struct Interface {
   std::string name;  // "eth0"
   std::string pci;   // of the device, empty when it is none or unknown
   Port port;         // bandwidth, and whether it carries traffic: the standby of a bond doesn't
-  bool ethernet = true;
-  bool no_carrier = false;  // it is set up, but nothing answers at the other end
-  bool standby = false;     // of a bond that has another active member
+  std::optional<NicKind> link_layer;  // nothing for types that are neither
+  bool no_carrier = false;            // it is set up, but nothing answers at the other end
+  bool standby = false;               // of a bond that has another active member
   int mtu = 0;
 };
 
@@ -142,7 +142,7 @@ Bandwidth pcie_bandwidth(std::string_view speed, int lanes);
 /// Gb/s with 64 of 66 bits are the 100 Gb/s (InfiniBand Trade Association, rate table). 64/66 are taken of
 /// these once more, 3 % for headers, flow control and gaps: 12.1, 24.2 and 48.5 GB/s are the figures that
 /// EDR, HDR and NDR are published with, and with which ours are compared. Ethernet's rates (RoCE) are taken
-/// as they are.
+/// as they are. Of an unknown link layer they are taken for InfiniBand's, which is less.
 Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer);
 
 }  // namespace polyring::probe

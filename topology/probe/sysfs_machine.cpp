@@ -192,9 +192,9 @@ class Builder {
     const auto found = interfaces_.find(device.address);
     const std::vector<Interface> interfaces =
         found == interfaces_.end() ? std::vector<Interface>{} : found->second;
-    Nic nic = name.empty() ? ethernet_nic(interfaces) : openfabrics_nic(name);
+    Nic nic = name.empty() ? interface_nic(interfaces) : openfabrics_nic(name);
     if (nic.name.empty()) nic.name = "nic@" + device.address;
-    if (name.empty() && device.class_id == kClassInfiniband) nic.kind = NicKind::infiniband;
+    nic.kind = link_layer(name, device.class_id, interfaces);
     if (nic.model.empty()) nic.model = model_of(device);
     nic.pci = device.address;
     nic.numa = locality(device.address).numa;
@@ -211,17 +211,28 @@ class Builder {
     attach(device, id);
   }
 
+  /// As its ports say; else its PCI class; else its interfaces, since a class can mean either.
+  NicKind link_layer(const std::string& openfabrics, unsigned class_id,
+                     const std::vector<Interface>& interfaces) const {
+    std::optional<NicKind> kind;
+    if (!openfabrics.empty()) kind = sysfs_.openfabrics_kind(openfabrics);
+    if (!kind) kind = link_layer_of_class(class_id);
+    for (const Interface& interface : interfaces) {
+      if (!kind) kind = interface.link_layer;
+    }
+    return kind.value_or(NicKind::unknown);
+  }
+
   Nic openfabrics_nic(const std::string& name) const {
     Nic nic;
     nic.name = name;
     nic.model = sysfs_.line(fs::path("class/infiniband") / name / "hca_type");
-    nic.kind = sysfs_.openfabrics_kind(name).value_or(NicKind::infiniband);
     nic.ports = sysfs_.openfabrics_ports(name);
     nic.system_guid = sysfs_.openfabrics_system_guid(name);
     return nic;
   }
 
-  static Nic ethernet_nic(const std::vector<Interface>& interfaces) {
+  static Nic interface_nic(const std::vector<Interface>& interfaces) {
     Nic nic;
     for (const Interface& interface : interfaces) {
       if (nic.name.empty()) nic.name = interface.name;
@@ -233,9 +244,16 @@ class Builder {
 
   /// Devices that hang on no PCI, or whose link to it was not copied.
   void add_devices_without_pci() {
+    constexpr unsigned kNoClass = 0;
     std::vector<Nic> nics;
-    for (const std::string& name : openfabrics_[""]) nics.push_back(openfabrics_nic(name));
-    for (const Interface& interface : interfaces_[""]) nics.push_back(ethernet_nic({interface}));
+    for (const std::string& name : openfabrics_[""]) {
+      nics.push_back(openfabrics_nic(name));
+      nics.back().kind = link_layer(name, kNoClass, {});
+    }
+    for (const Interface& interface : interfaces_[""]) {
+      nics.push_back(interface_nic({interface}));
+      nics.back().kind = link_layer("", kNoClass, {interface});
+    }
     for (Nic& nic : nics) {
       const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
       machine_.nics.push_back(std::move(nic));

@@ -2,6 +2,7 @@
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
 #include "topology/probe.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -76,6 +77,28 @@ TEST(HwlocImport, FindsASwitchUnderASwitch) {
               ElementsAre("switch0-package0 pcie 15.8 GB/s", "gpu0-switch0 pcie 15.8 GB/s",
                           "switch1-switch0 pcie 7.88 GB/s", "gpu1-switch1 pcie 15.8 GB/s"));
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type, PathType::pxb);
+}
+
+// The rule is that of NCCL's files, with whose test its other cases are.
+TEST(HwlocImport, TakesTwoLevelsOfABroadcomSwitchForOne) {
+  const Machine machine = import_hwloc_xml(fixture("broadcom_levels.v2.xml"));
+  EXPECT_THAT(links_of(machine), ElementsAre("switch0-package0 pcie 63.0 GB/s", "gpu0-switch0 pcie 63.0 GB/s",
+                                             "mlx5_0-switch0 pcie 63.0 GB/s", "gpu1-switch0 pcie 63.0 GB/s",
+                                             "mlx5_1-switch0 pcie 63.0 GB/s"));
+  const auto type = [](const Machine& of, DeviceId to) {
+    return find_path(of, {DeviceKind::gpu, 0}, to)->type;
+  };
+  EXPECT_EQ(type(machine, {DeviceKind::gpu, 1}), PathType::pix);
+  EXPECT_EQ(type(machine, {DeviceKind::nic, 1}), PathType::pix);
+  // As hwloc writes it where libpciaccess tells it no subsystem of bridges: then they are what they show.
+  std::string xml = read_text_file(fixture("broadcom_levels.v2.xml"));
+  for (const char* subsystem : {"[1000:0003]", "[1000:1003]"}) {
+    for (auto at = xml.find(subsystem); at != std::string::npos; at = xml.find(subsystem))
+      xml.replace(at, std::string_view(subsystem).size(), "[0000:0000]");
+  }
+  const Machine shown = parse_hwloc_xml(xml, "levels.xml");
+  EXPECT_EQ(shown.switches.size(), 3u);
+  EXPECT_EQ(type(shown, {DeviceKind::gpu, 1}), PathType::pxb);
 }
 
 TEST(HwlocImport, TakesNvswitchesTogether) {

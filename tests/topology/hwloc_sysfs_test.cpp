@@ -93,6 +93,25 @@ TEST(HwlocAndSysfs, TellTheLinkLayerOfClass0280) {
   EXPECT_EQ(machine_of(xml_with("0x0", ethernet), tree).nics.at(0).kind, NicKind::infiniband);
 }
 
+TEST(HwlocAndSysfs, TakeTwoLevelsOfABroadcomSwitchForOne) {
+  std::string xml = fixture("broadcom_levels.v2.xml");
+  for (const std::string_view subsystem : {"[1000:0003]", "[1000:1003]"}) {
+    while (xml.find(subsystem) != std::string::npos) replace(xml, subsystem, "[0000:0000]");
+  }
+  const SysfsTree tree;
+  EXPECT_EQ(machine_of(xml, tree).switches.size(), 3u);
+  const auto bridge = [&](const std::string& address, const std::string& subsystem) {
+    const std::string folder = "bus/pci/devices/" + address + "/";
+    tree.write(folder + "vendor", "0x1000");
+    tree.write(folder + "device", "0xc030");
+    tree.write(folder + "subsystem_vendor", "0x1000");
+    tree.write(folder + "subsystem_device", subsystem);
+  };
+  bridge("0000:01:00.0", "0x0003");
+  for (const char* lower : {"0000:03:00.0", "0000:07:00.0"}) bridge(lower, "0x1003");
+  EXPECT_EQ(machine_of(xml, tree).switches.size(), 1u);
+}
+
 // As hwloc shows the HBM of Grace Hopper where it is told to keep it.
 TEST(HwlocAndSysfs, DoNotTakeMemoryOfGpusForThePackages) {
   std::string xml = fixture("two_sockets.v2.xml");

@@ -87,6 +87,38 @@ TEST(RecordedSysfs, HasDevicesWhereTheyHang) {
   EXPECT_NEAR(find_path(machine, gpu(1), nic(1))->bandwidth.gigabytes_per_second(), 31.508, 1e-3);
 }
 
+TEST(RecordedSysfs, TakesTwoLevelsOfABroadcomSwitchForOne) {
+  const auto machine_of = [](const std::string& lower) {
+    const SysfsTree tree;
+    const auto bridge = [&](const std::string& place, const std::string& subsystem) {
+      tree.pci(place, {.device_class = "0x060400",
+                       .vendor = "0x1000",
+                       .device = "0xc030",
+                       .subsystem_vendor = "0x1000",
+                       .subsystem_device = subsystem});
+    };
+    tree.bridge("pci0000:00/0000:00:01.0");
+    bridge(kSwitch, "0x0003");
+    for (int port = 0; port < 2; ++port) {
+      const std::string below = fmt::format("{}/0000:02:0{}.0", kSwitch, port);
+      const std::string upstream = fmt::format("{}/0000:{:02x}:00.0", below, 0x10 * (port + 1));
+      const std::string downstream = fmt::format("{}/0000:{:02x}:00.0", upstream, 0x10 * (port + 1) + 1);
+      bridge(below, "0x0003");
+      bridge(upstream, lower);
+      bridge(downstream, lower);
+      tree.pci(fmt::format("{}/0000:{:02x}:00.0", downstream, 0x10 * (port + 1) + 2),
+               {.device_class = "0x030200"});
+    }
+    return probe_recorded_sysfs(tree.path());
+  };
+  const Machine one = machine_of("0x1003");
+  EXPECT_EQ(one.switches.size(), 1u);
+  EXPECT_EQ(find_path(one, gpu(0), gpu(1))->type, PathType::pix);
+  const Machine three = machine_of("0x0003");
+  EXPECT_EQ(three.switches.size(), 3u);
+  EXPECT_EQ(find_path(three, gpu(0), gpu(1))->type, PathType::pxb);
+}
+
 // As ConnectX-3 has it, whether its ports run as InfiniBand or as Ethernet.
 TEST(RecordedSysfs, TellsTheLinkLayerOfOtherControllersByTheirPortsOrInterfaces) {
   const std::string place = "pci0000:00/0000:00:01.0";

@@ -17,6 +17,8 @@ struct PciFiles {
   int max_lanes = 16;
   std::string speed = "16.0";
   std::string max_speed = "16.0";
+  std::string subsystem_vendor = "0x0000";
+  std::string subsystem_device = "0x0000";
 };
 
 class SysfsTree {
@@ -37,6 +39,8 @@ class SysfsTree {
     write(folder + "class", files.device_class);
     write(folder + "vendor", files.vendor);
     write(folder + "device", files.device);
+    write(folder + "subsystem_vendor", files.subsystem_vendor);
+    write(folder + "subsystem_device", files.subsystem_device);
     write(folder + "numa_node", std::to_string(files.numa));
     write(folder + "current_link_width", std::to_string(files.lanes));
     write(folder + "max_link_width", std::to_string(files.max_lanes));

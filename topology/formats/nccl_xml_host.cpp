@@ -13,6 +13,7 @@
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/probe/pci_ids.hpp"
 #include "topology/probe/sysfs.hpp"
 
 namespace polyring::nccl_xml {
@@ -87,17 +88,12 @@ Identity pci_identity(const Element& pci) {
   return identity;
 }
 
-/// Generation 4 and 5 of Broadcom's switches in base mode, which show two levels of bridges (0: the upper
-/// one) and carry full bandwidth between all of their ports all the same: NCCL makes one switch of them
-/// (getBcmGen() in src/graph/topo.cc). 0: another device.
-int broadcom_generation(const Element& pci, int level) {
-  constexpr std::int64_t kBroadcom = 0x1000;
-  const auto id = [&](const char* name) { return pci.integer(name, 0, 0xffff).value_or(0); };
-  if (id("vendor") != kBroadcom || id("subsystem_vendor") != kBroadcom) return 0;
-  const std::int64_t device = id("device");
-  const std::int64_t kind = id("subsystem_device") >> 12;
-  if (device == 0xc010 && kind == 0xa) return 4;
-  return device == 0xc030 && kind == level ? 5 : 0;
+/// Of a bridge, by which two levels of a switch are told.
+probe::PciIdentity bridge_identity(const Element& pci) {
+  const auto id = [&](const char* name) {
+    return static_cast<unsigned>(pci.integer(name, 0, 0xffff).value_or(0));
+  };
+  return {id("vendor"), id("device"), id("subsystem_vendor"), id("subsystem_device")};
 }
 
 std::string cpu_model(const Element& cpu) {
@@ -165,9 +161,9 @@ void HostReader::add_pci(const Element& pci, DeviceId parent, int package) {
   machine_.switches.push_back({fmt::format("switch{}", id.index), address});
   check_count(machine_.switches.size(), kMostSwitches, "PCIe switches");
   machine_.links.push_back({id, parent, LinkKind::pcie, place.bandwidth, {}});
-  const int generation = broadcom_generation(pci, 0);
+  const probe::PciIdentity identity = bridge_identity(pci);
   pci.each_child("pci", [&](const Element& child) {
-    if (generation != 0 && broadcom_generation(child, 1) == generation) {
+    if (probe::are_one_switch(identity, bridge_identity(child))) {
       child.each_child("pci", [&](const Element& below) { add_pci(below, id, package); });
     } else {
       add_pci(child, id, package);

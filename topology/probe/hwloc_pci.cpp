@@ -111,9 +111,17 @@ Bandwidth PciTree::speed(hwloc_obj_t object) const {
   return gigabytes_per_second(std::round(gigabytes * 1e4) / 1e4);
 }
 
+/// hwloc leaves a bridge's subsystem out where it sees PCI by libpciaccess (hwloc/topology-pci.c).
+PciIdentity PciTree::identity(hwloc_obj_t object) const {
+  if (sysfs_) return sysfs_->pci_identity(pci_address(object));
+  const auto& pci =
+      object->type == HWLOC_OBJ_BRIDGE ? object->attr->bridge.upstream.pci : object->attr->pcidev;
+  return {pci.vendor_id, pci.device_id, pci.subvendor_id, pci.subdevice_id};
+}
+
 PciEnd PciTree::end_at(hwloc_obj_t object) const {
   // hwloc's own number tells apart the devices of several machines that one file can hold.
-  return {fmt::format("{}", object->gp_index), pci_address(object), speed(object)};
+  return {fmt::format("{}", object->gp_index), pci_address(object), speed(object), identity(object)};
 }
 
 void PciTree::attach(hwloc_obj_t object, DeviceId device) {

@@ -36,6 +36,7 @@ class PciTree {
  private:
   void add_package(hwloc_obj_t object);
   Bandwidth speed(hwloc_obj_t object) const;
+  PciIdentity identity(hwloc_obj_t object) const;
   PciEnd end_at(hwloc_obj_t object) const;
 
   const HwlocTopology& topology_;

@@ -10,6 +10,7 @@ namespace polyring::probe {
 constexpr unsigned kNvidia = 0x10de;
 constexpr unsigned kAmd = 0x1002;
 constexpr unsigned kMellanox = 0x15b3;
+constexpr unsigned kBroadcom = 0x1000;
 
 constexpr unsigned kClassEthernet = 0x0200;
 constexpr unsigned kClassInfiniband = 0x0207;
@@ -49,6 +50,31 @@ constexpr bool is_adapters_virtual_function(unsigned vendor, unsigned device) {
     default:
       return false;
   }
+}
+
+/// What a PCI function says that it is; 0 where it is unknown.
+struct PciIdentity {
+  unsigned vendor = 0;
+  unsigned device = 0;
+  unsigned subsystem_vendor = 0;
+  unsigned subsystem_device = 0;
+};
+
+/// Of a Broadcom switch in base mode, whose upstream port or whose lower level's (1) this is; 0: of none.
+constexpr int broadcom_generation(const PciIdentity& upstream, unsigned level) {
+  if (upstream.vendor != kBroadcom || upstream.subsystem_vendor != kBroadcom) return 0;
+  const unsigned kind = upstream.subsystem_device >> 12;
+  if (upstream.device == 0xc010 && kind == 0xa) return 4;
+  return upstream.device == 0xc030 && kind == level ? 5 : 0;
+}
+
+/// Whether the upstream ports of two switches, one right below the other, are levels of one of Broadcom's:
+/// those of generation 4 and 5 show two in base mode, and carry full bandwidth between all of their ports all
+/// the same. NCCL makes one switch of them (getBcmGen() and ncclTopoFlattenBcmSwitches() in
+/// src/graph/topo.cc).
+constexpr bool are_one_switch(const PciIdentity& upper, const PciIdentity& lower) {
+  const int generation = broadcom_generation(upper, 0);
+  return generation != 0 && generation == broadcom_generation(lower, 1);
 }
 
 constexpr bool is_network_controller(unsigned class_id) { return link_layer_of_class(class_id).has_value(); }

@@ -32,8 +32,15 @@ void PciLinks::attach(DeviceId device, DeviceId package, const std::vector<PciEn
   // From the top: a root port, then an upstream and a downstream port for each switch. An upstream port
   // without a downstream port below it is a mere bridge to an older bus.
   std::size_t below = 0;
+  const PciEnd* whole = nullptr;  // of the switch above, unless its lower level has been seen
   for (std::size_t upstream = 1; upstream + 1 < bridges.size(); upstream += 2) {
-    parent = switch_at(bridges[upstream], bridges[upstream - 1], parent);
+    const PciEnd& end = bridges[upstream];
+    if (whole != nullptr && are_one_switch(whole->identity, end.identity)) {
+      whole = nullptr;
+    } else {
+      parent = switch_at(end, bridges[upstream - 1], parent);
+      whole = &end;
+    }
     below = upstream + 1;
   }
   std::vector<PciEnd> link = ends;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "topology/machine.hpp"
+#include "topology/probe/pci_ids.hpp"
 
 namespace polyring::probe {
 
@@ -14,6 +15,7 @@ struct PciEnd {
   std::string key;      // names it among all of the machine's
   std::string address;  // "0000:01:00.0"
   Bandwidth bandwidth;  // of its link upwards; 0 when unknown
+  PciIdentity identity{};
 };
 
 /// Adds PCIe switches, and the links of devices to them or to packages, to a machine.
@@ -22,9 +24,10 @@ class PciLinks {
   /// The machine must outlive this.
   explicit PciLinks(Machine& machine) : machine_(machine) {}
 
-  /// Links the device to the switch, or else the package, that it hangs under; adds those switches.
-  /// `bridges` are those above it, from the root port down, and `ends` those of the device's own link:
-  /// itself, or nothing when it is not a PCI device, whose link is unknown.
+  /// Links the device to the switch, or else the package, that it hangs under; adds those switches, of which
+  /// two levels can be one: see are_one_switch(). `bridges` are those above it, from the root port down, and
+  /// `ends` those of the device's own link: itself, or nothing when it is not a PCI device, whose link is
+  /// unknown.
   void attach(DeviceId device, DeviceId package, const std::vector<PciEnd>& bridges,
               const std::vector<PciEnd>& ends);
 

@@ -186,13 +186,19 @@ std::vector<PciDevice> Sysfs::pci_devices() const {
   for (const std::string& address : addresses) {
     if (!is_pci_address(address)) continue;
     const fs::path folder = pci_folder(address);
-    const auto number = [&](const char* name) {
-      return static_cast<unsigned>(whole_number(line(folder / name)).value_or(0));
-    };
-    devices.push_back({address, number("class") >> 8, number("vendor"), number("device"),
-                       chain_of(resolved(folder)).host_bridge, bridges_above(address)});
+    const auto pci_class = static_cast<unsigned>(whole_number(line(folder / "class")).value_or(0));
+    devices.push_back({address, pci_class >> 8, pci_identity(address), chain_of(resolved(folder)).host_bridge,
+                       bridges_above(address)});
   }
   return devices;
+}
+
+PciIdentity Sysfs::pci_identity(const std::string& pci) const {
+  const fs::path folder = pci_folder(pci);
+  const auto number = [&](const char* name) {
+    return static_cast<unsigned>(whole_number(line(folder / name)).value_or(0));
+  };
+  return {number("vendor"), number("device"), number("subsystem_vendor"), number("subsystem_device")};
 }
 
 PcieLink Sysfs::pcie_link(const std::string& pci) const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "topology/machine.hpp"
+#include "topology/probe/pci_ids.hpp"
 
 namespace polyring::probe {
 
@@ -29,8 +30,7 @@ struct PcieLink {
 struct PciDevice {
   std::string address;    // "0000:01:00.0"
   unsigned class_id = 0;  // base class and subclass, 0x0302
-  unsigned vendor = 0;
-  unsigned device = 0;
+  PciIdentity identity;
   std::string host_bridge;           // "pci0000:00", empty when unknown
   std::vector<std::string> bridges;  // addresses of those above it, from the root port down
 };
@@ -86,6 +86,7 @@ class Sysfs {
   /// The addresses of the PCI bridges above the device, from the root port down; empty when unknown.
   std::vector<std::string> bridges_above(const std::string& pci) const;
 
+  PciIdentity pci_identity(const std::string& pci) const;
   PcieLink pcie_link(const std::string& pci) const;
   /// What the PCI device (bus address as in 0000:01:00.0) can do per direction: its highest generation on the
   /// lanes that are connected. 0 when unknown. The current generation is no measure: idle GPUs turn it down.

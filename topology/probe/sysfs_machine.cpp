@@ -144,7 +144,9 @@ class Builder {
   }
 
   void attach(const PciDevice& device, DeviceId id) {
-    const auto end = [this](const std::string& pci) { return PciEnd{pci, pci, sysfs_.pcie_bandwidth(pci)}; };
+    const auto end = [this](const std::string& pci) {
+      return PciEnd{pci, pci, sysfs_.pcie_bandwidth(pci), sysfs_.pci_identity(pci)};
+    };
     std::vector<PciEnd> bridges;
     for (const std::string& bridge : device.bridges) bridges.push_back(end(bridge));
     links_.attach(id, {DeviceKind::package, locality(device.address).package}, bridges,
@@ -154,12 +156,13 @@ class Builder {
   /// AMD's driver names its GPUs; for others sysfs has numbers only.
   std::string model_of(const PciDevice& device) const {
     const std::string name = sysfs_.line(sysfs_.pci_folder(device.address) / "product_name");
-    return name.empty() ? fmt::format("device {:04x}:{:04x}", device.vendor, device.device) : name;
+    return name.empty() ? fmt::format("device {:04x}:{:04x}", device.identity.vendor, device.identity.device)
+                        : name;
   }
 
   void add_device(const PciDevice& device) {
     if (sysfs_.is_virtual_function(device.address)) return;
-    if (is_gpu(device.class_id, device.vendor)) {
+    if (is_gpu(device.class_id, device.identity.vendor)) {
       add_gpu(device);
     } else if (is_network_controller(device.class_id) || openfabrics_.contains(device.address) ||
                interfaces_.contains(device.address)) {
@@ -185,7 +188,7 @@ class Builder {
     const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
     const std::string guid = name.empty() ? "" : sysfs_.openfabrics_system_guid(name);
     // Virtual functions of an adapter's ports are all function 0 of a slot of their own.
-    if (!guid.empty() && !is_adapters_virtual_function(device.vendor, device.device)) {
+    if (!guid.empty() && !is_adapters_virtual_function(device.identity.vendor, device.identity.device)) {
       const auto [port, is_new] = adapter_ports_.try_emplace({guid, device.address.back()}, id);
       if (!is_new) return add_attachment(device, port->second);
     }

@@ -49,6 +49,10 @@ Cluster preset(std::string_view name, int hosts) {
 
 Machine with_rails(Machine machine, int rails) {
   const auto up = std::ranges::count_if(machine.nics, &Nic::up);
+  if (up == 0) {
+    usage_error("{} rails were asked for, but no NIC of machine '{}' is known to be up; leave the rails out",
+                rails, machine.name);
+  }
   if (rails < 1 || rails > up) {
     usage_error(
         "{} rails were asked for, but machine '{}' has {} NICs that are up; give a number from 1 to {}",

@@ -13,6 +13,7 @@
 #include "topology/formats/nccl_device.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
+#include "topology/rank_nics.hpp"
 #include "topology/route.hpp"
 
 namespace polyring {
@@ -196,13 +197,7 @@ int channels_of(const Machine& machine, int hosts, Bandwidth in_host) {
     const double one = nvlink ? nvlink->counted : 12;
     return std::max(1, static_cast<int>(in_host.gigabytes_per_second() / one));
   }
-  int infiniband = 0;
-  int up = 0;
-  for (const Nic& nic : machine.nics) {
-    up += nic.up() ? 1 : 0;
-    infiniband += nic.up() && nic.kind == NicKind::infiniband ? 1 : 0;
-  }
-  return std::clamp(infiniband > 0 ? infiniband : up, 1, machine.ranks());
+  return std::clamp(static_cast<int>(usable_nics(machine).size()), 1, machine.ranks());
 }
 
 /// LL128 needs a generation that NCCL tested, NVLink between all GPUs, and NICs beside them on PCIe switches.

@@ -134,6 +134,10 @@ TEST(Rails, RefuseMoreThanThereAre) {
     EXPECT_THAT(usage_sentence([&] { with_rails(preset("minsky", 1).host(0), rails); }),
                 AllOf(HasSubstr(std::to_string(rails) + " rails"), HasSubstr("from 1 to 2")));
   }
+  Machine machine = preset("minsky", 1).host(0);
+  for (Nic& nic : machine.nics) nic.ports.clear();
+  EXPECT_THAT(usage_sentence([&] { with_rails(machine, 1); }),
+              HasSubstr("no NIC of machine 'minsky' is known"));
 }
 
 }  // namespace

@@ -159,6 +159,15 @@ Bound worst_of(const std::vector<Cut>& cuts, Bytes payload) {
   return worst;
 }
 
+/// Links that nobody knows of would carry more over all cuts inside a host. Empty when all are known.
+std::string unknown_links_of(const Cluster& cluster) {
+  for (const HostGroup& group : cluster.groups) {
+    if (!group.machine.gpu_links_known)
+      return fmt::format("{}: which NVLinks or xGMI links its GPUs have", group.machine.name);
+  }
+  return {};
+}
+
 std::vector<Cut> network_cuts(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric;
   const Cut hosts = cut_into_hosts(cluster);
@@ -174,11 +183,16 @@ std::vector<Cut> network_cuts(const Cluster& cluster) {
 
 Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
   std::vector<Cut> cuts = network_cuts(cluster);
-  for (const auto grouping :
-       {ranks_by_package, ranks_by_upper_switch, ranks_by_lower_switch, ranks_by_island, single_ranks}) {
-    cuts.push_back(cut_by(cluster, grouping));
+  const std::string unknown = unknown_links_of(cluster);
+  if (unknown.empty()) {
+    for (const auto grouping :
+         {ranks_by_package, ranks_by_upper_switch, ranks_by_lower_switch, ranks_by_island, single_ranks}) {
+      cuts.push_back(cut_by(cluster, grouping));
+    }
   }
-  return worst_of(cuts, payload);
+  Bound worst = worst_of(cuts, payload);
+  if (!unknown.empty() && worst.time.value == 0) worst.cut = unknown;
+  return worst;
 }
 
 Bound network_bound(const Cluster& cluster, Bytes payload) {

@@ -105,6 +105,20 @@ std::string lost_nvlinks(const std::vector<int>& nvlinks_of_gpus) {
                      most->second.size(), nvlinks_of_gpus.size(), most->first, fmt::join(fewer, ", "));
 }
 
+bool misses_gpu_links(const Machine& machine) {
+  const auto joins_gpus = [](const Link& link) {
+    return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi;
+  };
+  if (machine.gpus.size() < 2 || std::ranges::any_of(machine.links, joins_gpus)) return false;
+  // As NVIDIA, AMD and the list of PCI IDs write them. Cards for PCIe slots may have no bridge.
+  constexpr std::array kAlwaysLinked{"SXM",   "HBM3",  "GH200", "GB200", "GB300", "B200",
+                                     "MI250", "MI300", "MI325", "MI350", "MI355"};
+  return std::ranges::any_of(machine.gpus, [&](const Gpu& gpu) {
+    return std::ranges::any_of(kAlwaysLinked,
+                               [&](const char* name) { return gpu.model.find(name) != std::string::npos; });
+  });
+}
+
 int compute_capability_of(std::string_view product) {
   std::size_t at = 0;
   while (at < product.size()) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/units.hpp"
+#include "topology/machine.hpp"
 
 namespace polyring {
 
@@ -37,6 +37,10 @@ GpuLinkRate xgmi_rate(std::string_view architecture);
 /// Which GPUs have fewer NVLinks to NVSwitches than most of their host have, so that some must be lost: gpu0
 /// has the first number. Empty when none has.
 std::string lost_nvlinks(const std::vector<int>& nvlinks_of_gpus);
+
+/// Whether the machine has several GPUs of a product that is sold with NVLinks or xGMI links only, and no
+/// such link: then its source cannot tell them, as a copy of /sys, or XML of an hwloc without NVML or RSMI.
+bool misses_gpu_links(const Machine& machine);
 
 /// By a product's name, such as `Tesla P100-SXM2-16GB`: 60. 0 for one that is not known to have NVLink.
 int compute_capability_of(std::string_view product);

@@ -23,6 +23,14 @@ struct DeviceId {
   auto operator<=>(const DeviceId&) const = default;
 };
 
+/// What NCCL knows a CPU by, in its words; empty or −1 where unknown.
+struct CpuIdentity {
+  std::string architecture;  // x86_64, arm64 or ppc64
+  std::string vendor;        // of x86_64, as CPUID has it: GenuineIntel
+  int family = -1;
+  int model = -1;
+};
+
 struct Package {
   std::string name;  // "package0"
   std::string model;
@@ -30,6 +38,7 @@ struct Package {
   Bytes memory;
   Bandwidth memory_bandwidth;   // read + write together; 0 when unknown
   std::vector<int> numa_nodes;  // OS indices
+  CpuIdentity cpu{};
 };
 
 struct PciSwitch {
@@ -111,6 +120,7 @@ struct Machine {
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;
   std::vector<Link> links;
+  bool gpu_links_known = true;  // false: GPUs may have NVLinks or xGMI links that are not among `links`
   std::vector<Citation> citations;
   std::vector<ProbeSource> sources{};  // of a live probe; empty for presets and files
   std::vector<std::string> remarks{};  // what somebody should look at: "gpu2 runs on 8 of 16 PCIe lanes"

@@ -79,6 +79,18 @@ TEST(Bound, OfOneRankOrUnknownLinksIsUnknown) {
   EXPECT_EQ(allreduce_bound(hosts_like(cpu_only, 1), kPayload).time.value, 0);
 }
 
+/// GPUs may have more links than those that are listed: only what leaves the host is a limit then.
+TEST(Bound, OfGpusWithLinksThatNobodyKnowsIsTheNics) {
+  Machine machine = two_sockets();
+  machine.gpu_links_known = false;
+  const Bound alone = allreduce_bound(hosts_like(machine, 1), kPayload);
+  EXPECT_EQ(alone.time.value, 0);
+  EXPECT_EQ(alone.cut, "two-sockets: which NVLinks or xGMI links its GPUs have");
+  const Cluster two = hosts_like(machine, 2);
+  EXPECT_EQ(allreduce_bound(two, kPayload).time.value, network_bound(two, kPayload).time.value);
+  EXPECT_GT(network_bound(two, kPayload).time.value, 0);
+}
+
 TEST(Bound, OfPartsThatAreKnownHoldsWithoutTheOthers) {
   // gpu3 is joined by links of unknown speed; 56 GB/s still limit what leaves gpu0.
   Machine machine = two_sockets();

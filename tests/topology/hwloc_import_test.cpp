@@ -27,6 +27,11 @@ TEST(HwlocImport, ReadsPackages) {
   EXPECT_EQ(machine.packages[1].cores, 1);
   EXPECT_EQ(machine.packages[1].memory.value, std::uint64_t{64} << 30);
   EXPECT_THAT(machine.packages[1].numa_nodes, ElementsAre(1));
+  const CpuIdentity& cpu = machine.packages[1].cpu;
+  EXPECT_EQ(std::tuple(cpu.architecture, cpu.vendor, cpu.family, cpu.model),
+            std::tuple("x86_64", "GenuineIntel", 6, 79));
+  EXPECT_EQ(machine.packages[0].cpu.vendor, "");
+  EXPECT_EQ(machine.packages[0].cpu.family, -1);
 }
 
 TEST(HwlocImport, CountsEachGpuOnceAndNoManagementVga) {

@@ -14,6 +14,7 @@
 #include "topology/formats/write_nccl_xml.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
+#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -165,8 +166,25 @@ TEST(NcclXml, NestsSwitchesAndSkipsWhatLeadsNowhere) {
                           "gpu0-switch1 pcie 31.5 GB/s", "nic@0000:04:00.0-switch0 pcie ?"));
   EXPECT_EQ(machine.nics[0].kind, NicKind::infiniband);
   EXPECT_THAT(machine.nics[0].ports, IsEmpty());
-  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("PCI class only")));
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("PCI class or generation only")));
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 0})->type, PathType::pxb);
+}
+
+/// AWS's skeleton for p5 has `<gpu sm="90">` and no NVLinks, which a card for a PCIe slot may have in truth.
+TEST(NcclXml, KnowsWhereNvlinksMayBeMissing) {
+  const auto known = [](const std::string& identity, const std::string& gpu) {
+    const auto pci = [&](int bus) {
+      return fmt::format("<pci busid=\"0000:{:02x}:00.0\" {} {}>{}</pci>", bus, kGpu, identity, gpu);
+    };
+    return parse(system_of(cpu(pci(1) + pci(2)))).gpu_links_known;
+  };
+  EXPECT_FALSE(known("", ""));
+  EXPECT_FALSE(known("", "<gpu sm=\"90\"/>"));
+  EXPECT_TRUE(known("", "<gpu sm=\"75\"/>"));
+  EXPECT_TRUE(known("vendor=\"0x10de\" device=\"0x2331\"", "<gpu sm=\"90\"/>"));
+  EXPECT_TRUE(parse(two_gpus("<nvlink target=\"0000:0f:00.0\" count=\"2\" tclass=\"0x030200\"/>",
+                             "<nvlink target=\"0000:07:00.0\" count=\"2\" tclass=\"0x030200\"/>"))
+                  .gpu_links_known);
 }
 
 /// Two levels of bridges with a GPU under each lower one: `upper` and `lower` are their identities.
@@ -386,6 +404,25 @@ TEST(NcclDevice, KeepsWhatTheFileSays) {
   EXPECT_EQ(identity_of("NVIDIA H100 80GB HBM3").compute_capability, 90);
   EXPECT_EQ(identity_of("").compute_capability, 0);
   EXPECT_EQ(nccl_xml::swapped(0xf2bb2700034b6b50), 0x506b4b030027bbf2u);
+}
+
+TEST(GpuLinks, AreMissedOnProductsThatAlwaysHaveThem) {
+  Machine machine = preset("dgx-a100", 1).host(0);
+  const auto named = [&](const char* model) {
+    for (Gpu& gpu : machine.gpus) gpu.model = model;
+    return misses_gpu_links(machine);
+  };
+  EXPECT_FALSE(named("NVIDIA A100-SXM4-40GB"));
+  std::erase_if(machine.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_TRUE(named("NVIDIA A100-SXM4-40GB"));
+  EXPECT_TRUE(named("GA100 [A100 SXM4 40GB]"));
+  EXPECT_TRUE(named("NVIDIA H100 80GB HBM3"));
+  EXPECT_TRUE(named("AMD Instinct MI300X"));
+  EXPECT_FALSE(named("NVIDIA A100-PCIE-40GB"));
+  EXPECT_FALSE(named("NVIDIA H100 NVL"));
+  EXPECT_FALSE(named(""));
+  machine.gpus.resize(1);
+  EXPECT_FALSE(named("NVIDIA A100-SXM4-40GB"));
 }
 
 TEST(GpuLinks, KnowProductsByWholeWords) {

@@ -120,6 +120,28 @@ TEST(WriteNcclXml, LeavesOpenWhatIsUnknown) {
   EXPECT_FALSE(find_path(read, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->bandwidth.known());
 }
 
+/// As NCCL's own do: without what it is known by it refuses one that is above no GPU or NIC of its own.
+TEST(WriteNcclXml, KeepsWhatCpusAreKnownByAndLeavesOutEmptyOnesWithoutIt) {
+  Machine machine = small_machine();
+  const std::size_t used = again(machine).packages.size();
+  machine.packages.push_back({"package9", "", 0, {}, {}, {9}});
+  EXPECT_EQ(again(machine).packages.size(), used);
+  CpuIdentity& cpu = machine.packages.back().cpu;
+  for (const auto& [enough, identity] : std::vector<std::pair<bool, CpuIdentity>>{
+           {false, {"x86_64", "", -1, -1}},
+           {false, {"x86_64", "GenuineIntel", 6, -1}},
+           {true, {"x86_64", "GenuineIntel", 6, 143}},
+           {true, {"x86_64", "AuthenticAMD", -1, -1}},
+           {true, {"ppc64", "", -1, -1}},
+       }) {
+    cpu = identity;
+    EXPECT_EQ(again(machine).packages.size(), used + (enough ? 1 : 0)) << cpu.architecture << cpu.vendor;
+  }
+  const CpuIdentity read = again(preset("dgx-h100", 1).host(0)).packages[1].cpu;
+  EXPECT_EQ(std::tuple(read.architecture, read.vendor, read.family, read.model),
+            std::tuple("x86_64", "GenuineIntel", 6, 143));
+}
+
 TEST(WriteNcclXml, ListsOnlyPortsThatAreUp) {
   Machine machine = small_machine();
   machine.nics[0].ports = {{1, false, gigabytes_per_second(12)}, {2, true, gigabytes_per_second(12)}};

@@ -22,6 +22,7 @@ namespace {
 constexpr int kNoDev = std::numeric_limits<int>::max();
 // More than any host has, and few enough that all paths between them are found in no time.
 constexpr std::size_t kMostCpus = 64;
+constexpr std::int64_t kMostCpuNumber = 0xffff;  // of a family or a model
 constexpr std::size_t kMostGpus = 64;
 constexpr std::size_t kMostNics = 128;
 constexpr std::size_t kMostSwitches = 512;
@@ -53,9 +54,9 @@ bool is_device(const Element& element) {
 }
 
 NicKind nic_kind(const Element& pci) {
-  // Other than Ethernet, as ConnectX-3 has it, which runs as either.
-  if (class_of(pci).starts_with("0x0280")) return NicKind::unknown;
-  return class_of(pci).starts_with("0x0207") ? NicKind::infiniband : NicKind::ethernet;
+  if (class_of(pci).starts_with("0x0207")) return NicKind::infiniband;
+  // Others are 0x0280, as ConnectX-3 has it, which runs as either, and 0x0208, Omni-Path's.
+  return class_of(pci).starts_with("0x0200") ? NicKind::ethernet : NicKind::unknown;
 }
 
 /// The PCIe link above the device, per direction; 0 when unknown. `Unknown` is what Linux writes for speeds
@@ -96,10 +97,16 @@ probe::PciIdentity bridge_identity(const Element& pci) {
   return {id("vendor"), id("device"), id("subsystem_vendor"), id("subsystem_device")};
 }
 
-std::string cpu_model(const Element& cpu) {
-  const std::string vendor = cpu.text("vendor");
-  if (vendor.empty()) return cpu.text("arch");
-  return fmt::format("{} family {} model {}", vendor, cpu.text("familyid"), cpu.text("modelid"));
+CpuIdentity cpu_identity(const Element& cpu) {
+  const auto number = [&](const char* name) {
+    return static_cast<int>(cpu.integer(name, -1, kMostCpuNumber).value_or(-1));
+  };
+  return {cpu.text("arch"), cpu.text("vendor"), number("familyid"), number("modelid")};
+}
+
+std::string cpu_model(const CpuIdentity& cpu) {
+  if (cpu.vendor.empty()) return cpu.architecture;
+  return fmt::format("{} family {} model {}", cpu.vendor, cpu.family, cpu.model);
 }
 
 /// NCCL prints InfiniBand's big-endian number as the host reads it, and those hosts are little-endian.
@@ -132,7 +139,8 @@ void HostReader::add_cpu(const Element& cpu) {
   const std::int64_t numa = cpu.integer("numaid", -1, 1'000'000).value_or(-1);
   Package package;
   package.name = fmt::format("package{}", index);
-  package.model = cpu_model(cpu);
+  package.cpu = cpu_identity(cpu);
+  package.model = cpu_model(package.cpu);
   if (numa >= 0) package.numa_nodes.push_back(static_cast<int>(numa));
   machine_.packages.push_back(std::move(package));
   check_count(machine_.packages.size(), kMostCpus, "CPUs");
@@ -355,18 +363,27 @@ void HostReader::note_sources() {
                                               "is not known here"
                                             : std::string(rate)});
   }
-  const bool bare =
-      std::ranges::none_of(gpus_, [](const FoundGpu& found) { return found.element.has_value(); });
-  if (bare && !gpus_.empty()) {
-    machine_.remarks.push_back(
-        "the file names GPUs by their PCI class only: which NVLinks they have is not in it");
-  }
   if (!unnamed_.empty()) {
     machine_.remarks.push_back(fmt::format(
         "{} PCI devices ({} first) are left out: the file has their addresses only, which NCCL "
         "completes on the machine; let it write what it finds there with NCCL_TOPO_DUMP_FILE=FILE",
         unnamed_.size(), unnamed_.front()));
   }
+}
+
+void HostReader::note_skeleton() {
+  const auto may_have_others = [](const Gpu& gpu) {
+    const Identity identity = identity_of(gpu.model);
+    // A data centre's generation is all that AWS's for p5 says; what NCCL writes itself has vendors.
+    return identity.vendor == 0 && identity.architecture.empty() && identity.compute_capability % 10 == 0;
+  };
+  const bool names_links = std::ranges::any_of(gpus_, [](const FoundGpu& found) {
+    return found.element && (found.element->child("nvlink") || found.element->child("c2c"));
+  });
+  if (machine_.gpus.empty() || names_links || !std::ranges::all_of(machine_.gpus, may_have_others)) return;
+  machine_.gpu_links_known = machine_.gpus.size() < 2;
+  machine_.remarks.push_back(
+      "the file names GPUs by their PCI class or generation only: which NVLinks they have is not in it");
 }
 
 Machine HostReader::finish() {
@@ -389,6 +406,7 @@ Machine HostReader::finish() {
   const std::string lost = switched ? lost_nvlinks(nvlinks_) : "";
   if (!lost.empty()) machine_.remarks.push_back(lost);
   link_gpus();
+  note_skeleton();
   note_sources();
   return std::move(machine_);
 }

@@ -62,6 +62,7 @@ class HostReader {
   std::optional<DeviceId> target_of(const Element& link, const FoundGpu& found, LinkKind kind) const;
   Bandwidth bandwidth_of(const Element& link, const FoundGpu& found, LinkKind kind, double count);
   void link_gpus();
+  void note_skeleton();
   void note_sources();
 
   std::string file_;

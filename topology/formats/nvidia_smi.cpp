@@ -203,7 +203,9 @@ class Reader {
   void read_affinity(Device& device, const Words& words, std::size_t at) const {
     if (has_cpu_ && at < words.size() && words[at] != "N/A") device.cpu_affinity = words[at];
     if (has_cpu_) ++at;
-    if (has_numa_ && at < words.size()) device.numa = number_in(words[at]).value_or(-1);
+    // GB200's have those of their own memory, too, "0,3-9": the first is the CPU's.
+    if (has_numa_ && at < words.size())
+      device.numa = number_in(words[at].substr(0, words[at].find_first_of(",-"))).value_or(-1);
   }
 
   void check_symmetry() const {

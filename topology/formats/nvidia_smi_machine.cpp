@@ -98,13 +98,13 @@ int numa_of(const Matrix& matrix, const std::vector<int>& members) {
   return nodes.size() == 1 ? *nodes.begin() : -1;
 }
 
-/// nvidia-smi lists RDMA devices only, and does not say over what they run; drivers for Ethernet alone do by
-/// name.
+/// nvidia-smi lists RDMA devices only, and does not say over what they run: those of `mlx5_0` do over either.
+/// Drivers for Ethernet alone, bonds, which InfiniBand's devices cannot be of, and udev's names say it.
 NicKind nic_kind(const std::string& name) {
-  for (const char* ethernet : {"roce", "bnxt", "irdma", "efa", "rdmap"}) {
+  for (const char* ethernet : {"roce", "bnxt", "irdma", "iw", "efa", "rdmap", "mlx5_bond"}) {
     if (name.starts_with(ethernet)) return NicKind::ethernet;
   }
-  return NicKind::infiniband;
+  return name.starts_with("ib") ? NicKind::infiniband : NicKind::unknown;
 }
 
 class Builder {

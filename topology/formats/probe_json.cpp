@@ -31,9 +31,18 @@ Json array_of(const Range& range, Convert convert) {
 
 Json to_json(const Citation& citation) { return {{"fact", citation.fact}, {"source", citation.source}}; }
 
+Json to_json(const CpuIdentity& cpu) {
+  if (cpu.architecture.empty() && cpu.vendor.empty()) return nullptr;
+  return {{"architecture", or_null(cpu.architecture)},
+          {"vendor", or_null(cpu.vendor)},
+          {"family", or_null(cpu.family)},
+          {"model", or_null(cpu.model)}};
+}
+
 Json to_json(const Package& package) {
   return {{"name", package.name},
           {"model", or_null(package.model)},
+          {"cpu", to_json(package.cpu)},
           {"cores", count_or_null(package.cores)},
           {"memory_bytes", or_null(package.memory)},
           {"memory_GBps", gigabytes(package.memory_bandwidth)},
@@ -98,6 +107,7 @@ Json to_json(const HostGroup& group) {
             {"links", array_of(machine.links, [&](const Link& link) { return to_json(machine, link); })},
             {"citations", array_of(machine.citations, convert)}};
   if (!machine.sources.empty()) json["sources"] = array_of(machine.sources, convert);
+  if (!machine.gpu_links_known) json["gpu_links_known"] = false;
   if (!machine.remarks.empty()) json["remarks"] = machine.remarks;
   return json;
 }

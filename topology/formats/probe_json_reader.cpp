@@ -137,10 +137,23 @@ std::vector<Citation> read_citations(const Object& object) {
   return citations;
 }
 
+CpuIdentity read_cpu(const Object& package) {
+  const Json& cpu = value_of(package, "cpu");
+  if (cpu.is_null()) return {};
+  if (!cpu.is_object()) wrong(package, "cpu", "an object");
+  const Object object{cpu, package.where + ".cpu"};
+  return {optional_text(object, "architecture"), optional_text(object, "vendor"),
+          optional_integer(object, "family", -1), optional_integer(object, "model", -1)};
+}
+
 Package read_package(const Object& object) {
-  Package package{
-      text(object, "name"),          optional_text(object, "model"),   optional_integer(object, "cores", 0),
-      bytes(object, "memory_bytes"), bandwidth(object, "memory_GBps"), {}};
+  Package package{text(object, "name"),
+                  optional_text(object, "model"),
+                  optional_integer(object, "cores", 0),
+                  bytes(object, "memory_bytes"),
+                  bandwidth(object, "memory_GBps"),
+                  {},
+                  read_cpu(object)};
   const Json& numa = value_of(object, "numa");
   if (!numa.is_array()) wrong(object, "numa", "an array of NUMA nodes");
   for (const Json& node : numa) {
@@ -211,6 +224,8 @@ void read_notes(const Object& object, Machine& machine) {
       machine.sources.push_back({text(source, "name"), boolean(source, "read"), text(source, "detail")});
     });
   }
+  if (!value_of(object, "gpu_links_known").is_null())
+    machine.gpu_links_known = boolean(object, "gpu_links_known");
   machine.remarks = optional_texts(object, "remarks");
 }
 

@@ -234,9 +234,9 @@ class Writer {
     }
     if (by_numa.empty()) by_numa[first] = {};
     for (const auto& [numa, children] : by_numa) {
-      const Attributes attributes = cpu_attributes(package, numa);
+      const Attributes attributes = cpu_attributes(package.cpu, numa);
       if (children.empty()) {
-        out_.single("cpu", attributes);
+        if (is_enough(package.cpu)) out_.single("cpu", attributes);
         continue;
       }
       out_.open("cpu", attributes);
@@ -245,21 +245,21 @@ class Writer {
     }
   }
 
-  /// `GenuineIntel family 6 model 85` is the reader's way to keep what the file says.
-  static Attributes cpu_attributes(const Package& package, int numa) {
+  static Attributes cpu_attributes(const CpuIdentity& cpu, int numa) {
     Attributes attributes;
     attributes.add("numaid", numa);
-    const std::string& model = package.model;
-    const auto family = model.find(" family ");
-    const auto number = model.find(" model ", family == std::string::npos ? 0 : family);
-    if (family != std::string::npos && number != std::string::npos) {
-      attributes.add("arch", "x86_64").add("vendor", model.substr(0, family));
-      attributes.add("familyid", model.substr(family + 8, number - family - 8))
-          .add("modelid", model.substr(number + 7));
-    } else if (model == "arm64" || model == "ppc64" || model == "x86_64") {
-      attributes.add("arch", model);
-    }
+    if (!cpu.architecture.empty()) attributes.add("arch", cpu.architecture);
+    if (!cpu.vendor.empty()) attributes.add("vendor", cpu.vendor);
+    if (cpu.family >= 0) attributes.add("familyid", cpu.family);
+    if (cpu.model >= 0) attributes.add("modelid", cpu.model);
     return attributes;
+  }
+
+  /// NCCL completes the CPUs above its own GPUs and NICs by what it sees, and refuses a file where one of the
+  /// others lacks what it is known by (ncclTopoAddCpu() in src/graph/topo.cc; seen with 2.28.9).
+  static bool is_enough(const CpuIdentity& cpu) {
+    if (cpu.architecture != "x86_64") return !cpu.architecture.empty();
+    return cpu.vendor == "GenuineIntel" ? cpu.family >= 0 && cpu.model >= 0 : !cpu.vendor.empty();
   }
 
   void write_device(const Child& child, int package) {

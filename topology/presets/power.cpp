@@ -38,7 +38,8 @@ Machine ac922_machine(const Ac922& variant) {
                                                                        variant.cores_per_socket,
                                                                        variant.memory_per_socket,
                                                                        gigabytes_per_second(170),
-                                                                       {numa}});
+                                                                       {numa},
+                                                                       {"ppc64", {}}});
   }
   for (int socket = 0; socket < 2; ++socket) {
     add_socket_gpus(machine, packages[static_cast<std::size_t>(socket)], v100_sxm2(), variant.gpus_per_socket,
@@ -69,9 +70,13 @@ Preset minsky() {
   machine.model = "IBM Power System S822LC for HPC (8335-GTB)";
   std::array<DeviceId, 2> packages;
   for (int socket = 0; socket < 2; ++socket) {
-    packages[static_cast<std::size_t>(socket)] = add_package(
-        machine,
-        {"", "IBM POWER8 with NVLink", 10, {std::uint64_t{128} << 30}, gigabytes_per_second(115), {socket}});
+    packages[static_cast<std::size_t>(socket)] = add_package(machine, {"",
+                                                                       "IBM POWER8 with NVLink",
+                                                                       10,
+                                                                       {std::uint64_t{128} << 30},
+                                                                       gigabytes_per_second(115),
+                                                                       {socket},
+                                                                       {"ppc64", {}}});
   }
   for (int socket = 0; socket < 2; ++socket) {
     const DeviceId package = packages[static_cast<std::size_t>(socket)];

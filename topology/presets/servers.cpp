@@ -72,7 +72,13 @@ void add_nvswitches(Machine& machine, Bandwidth per_gpu) {
 }
 
 Package broadwell(std::string model, int cores, std::uint64_t gibibytes) {
-  return {"", std::move(model), cores, {gibibytes << 30}, gigabytes_per_second(76.8), {}};
+  return {"",
+          std::move(model),
+          cores,
+          {gibibytes << 30},
+          gigabytes_per_second(76.8),
+          {},
+          {"x86_64", "GenuineIntel", 6, 79}};
 }
 
 void cite_broadwell(Machine& machine) {
@@ -123,9 +129,15 @@ Preset dgx1_v100() {
 Preset dgx_a100() {
   Machine machine;
   machine.model = "NVIDIA DGX A100 (8x A100 40GB)";
-  const Packages packages = add_packages(
-      machine, {"", "AMD EPYC 7742", 64, {std::uint64_t{512} << 30}, gigabytes_per_second(204.8), {}},
-      gigabytes_per_second(96));
+  const Packages packages = add_packages(machine,
+                                         {"",
+                                          "AMD EPYC 7742",
+                                          64,
+                                          {std::uint64_t{512} << 30},
+                                          gigabytes_per_second(204.8),
+                                          {},
+                                          {"x86_64", "AuthenticAMD", 23, 49}},
+                                         gigabytes_per_second(96));
   add_switch_trees(machine, packages, a100_sxm4_40gb(), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
   add_nvswitches(machine, gigabytes_per_second(300));
   cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
@@ -143,10 +155,15 @@ Preset dgx_a100() {
 Preset dgx_h100() {
   Machine machine;
   machine.model = "NVIDIA DGX H100 (8x H100)";
-  const Packages packages = add_packages(
-      machine,
-      {"", "Intel Xeon Platinum 8480C", 56, {std::uint64_t{1024} << 30}, gigabytes_per_second(307.2), {}},
-      gigabytes_per_second(96));
+  const Packages packages = add_packages(machine,
+                                         {"",
+                                          "Intel Xeon Platinum 8480C",
+                                          56,
+                                          {std::uint64_t{1024} << 30},
+                                          gigabytes_per_second(307.2),
+                                          {},
+                                          {"x86_64", "GenuineIntel", 6, 143}},
+                                         gigabytes_per_second(96));
   add_switch_trees(machine, packages, h100_sxm5(), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",

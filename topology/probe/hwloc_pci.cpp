@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "topology/probe/files.hpp"
+
 namespace polyring::probe {
 namespace {
 
@@ -36,6 +38,23 @@ bool is_processors_memory(hwloc_obj_t node) {
   return subtype != "GPUMemory" && !hwloc_bitmap_iszero(node->cpuset);
 }
 
+/// NCCL's word for a machine that `uname -m` has another one for; empty where NCCL has none.
+std::string architecture_for_nccl(const std::string& machine) {
+  if (machine == "ppc64le") return "ppc64";
+  if (machine == "aarch64") return "arm64";
+  return machine == "x86_64" || machine == "ppc64" ? machine : "";
+}
+
+CpuIdentity cpu_identity(const HwlocTopology& topology, hwloc_obj_t package) {
+  const auto number = [&](const char* name) {
+    const long value = whole_number(info(package, name)).value_or(-1);
+    return value < 0 || value > 0xffff ? -1 : static_cast<int>(value);
+  };
+  const std::string machine = info(hwloc_get_root_obj(topology.get()), "Architecture");
+  return {architecture_for_nccl(machine), info(package, "CPUVendor"), number("CPUFamilyNumber"),
+          number("CPUModelNumber")};
+}
+
 }  // namespace
 
 std::string pci_address(hwloc_obj_t object) {
@@ -60,6 +79,7 @@ void PciTree::add_package(hwloc_obj_t object) {
   Package package;
   package.name = fmt::format("package{}", machine_.packages.size());
   package.model = info(object, "CPUModel");
+  package.cpu = cpu_identity(topology_, object);
   package.cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology_.get(), object->cpuset, HWLOC_OBJ_CORE);
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology_.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr) {

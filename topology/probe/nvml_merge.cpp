@@ -231,7 +231,8 @@ class Merger {
       if (report_.gpus[i].read && text_of(report_.gpus[i].name) == text_of(found.name))
         most = std::max(most, inactive_and_active(report_.gpus[i]).second);
     }
-    if (inactive.empty() || most == 0 || (active == 0 && are_bridged(gpu(id).model))) return;
+    if (inactive.empty() || most == 0 || ((active == 0 || active == most) && are_bridged(gpu(id).model)))
+      return;
     remark("{}: {} of its {} NVLinks are inactive (link {}); see nvidia-smi nvlink -s", gpu(id).name,
            inactive.size(), inactive.size() + static_cast<std::size_t>(active), fmt::join(inactive, ", "));
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "topology/error.hpp"
+#include "topology/gpu_links.hpp"
 #include "topology/probe/hwloc_machine.hpp"
 #include "topology/probe/kfd.hpp"
 #include "topology/probe/limits.hpp"
@@ -82,6 +83,15 @@ probe::NvmlFindings ask_nvml(Machine& machine, const WaitNotice& notice) {
 
 void add_remarks(std::vector<std::string> remarks, Machine& machine) {
   std::ranges::move(remarks, std::back_inserter(machine.remarks));
+}
+
+/// Where NVML is not read, or hwloc's file was made without it.
+void look_for_gpu_links(Machine& machine) {
+  if (!misses_gpu_links(machine)) return;
+  machine.gpu_links_known = false;
+  machine.remarks.push_back(
+      "its GPUs have NVLinks or xGMI links, which are not known, nor what they carry inside the host; run "
+      "polyring probe there, where the GPUs' driver answers");
 }
 
 void add_sysfs_remarks(const probe::Sysfs& sysfs, const std::set<std::string>& busy, Machine& machine) {
@@ -161,6 +171,7 @@ Machine probe_this_machine(const WaitNotice& notice) {
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
   const probe::NvmlFindings nvml = ask_nvml(machine, notice);
   if (nvml.source.read) add_remarks(probe::driver_remarks(machine, sysfs, nvml.gpus), machine);
+  look_for_gpu_links(machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
   machine.sources.push_back(live_sysfs(sysfs));
   machine.sources.push_back(nvml.source);
@@ -189,6 +200,7 @@ Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
   machine.citations = {{"packages, memory, PCI devices, port states and rates", where},
                        {"PCIe: the highest generation on the lanes that are connected", where}};
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
+  look_for_gpu_links(machine);
   add_sysfs_remarks(sysfs, {}, machine);
   constexpr const char* kLiveOnly = "can be asked on the machine itself only; run polyring probe there";
   const std::string copied = fmt::format("'{}': {}", folder.string(), probe::what_was_copied(sysfs));
@@ -210,6 +222,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},
                        {"PCIe: the speed when the file was made, which an idle device turns down", source}};
+  look_for_gpu_links(machine);
   machine.validate();
   return machine;
 }

@@ -39,7 +39,7 @@ struct LaunchArguments {
   std::string launcher_words;
   std::string polyring;  // empty: this program's own path
   std::string rankfile = "polyring.rankfile";
-  std::string timeout = "15";
+  std::string timeout = "45";  // the probe may wait for NVML for 30 s
   bool allow_different = false;
   bool no_trial = false;
   bool dry_run = false;

@@ -197,11 +197,23 @@ std::vector<float> as_floats(ElementKind kind, const std::vector<std::byte>& byt
 
 constexpr ElementKind kRounded[] = {ElementKind::float16, ElementKind::bfloat16, ElementKind::float32};
 
+/// Of four ranks: each algorithm, and multi-rings of two dimensions with the patterns that run between hosts.
+std::vector<Plan> plans_of_four() {
+  std::vector<Plan> plans;
+  for (const std::string& algorithm : testing::algorithm_names())
+    plans.push_back({algorithm, {4}, {}, 2, {4000}});
+  for (const auto& patterns :
+       std::vector<std::vector<std::string>>{{"direct", "ring"}, {"star", "doubling"}, {"star", "halving"}}) {
+    plans.push_back({"multi-ring", {2, 2}, patterns, 2, {4000}});
+  }
+  return plans;
+}
+
 TEST_P(EveryTransportExecutes, WithTheSameBitsOnAllRanksFromRunToRunAndInAnyBuffer) {
   constexpr Count kCount = 3000;
   for (const ElementKind kind : kRounded) {
-    for (const std::string& algorithm : testing::algorithm_names()) {
-      const Case test{{algorithm, {4}, {}, 2, {4000}}, kCount, kind};
+    for (const Plan& plan : plans_of_four()) {
+      const Case test{plan, kCount, kind};
       const auto bytes = static_cast<std::size_t>(kCount * size_of(kind));
       std::vector<std::vector<std::byte>> results;
       std::mutex mutex;

@@ -36,6 +36,12 @@ class EmulatedLaunch(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name).resolve()
+        before = self.sessions()
+        self.addCleanup(lambda: self.assertEqual(self.sessions(), before))
+
+    def sessions(self):
+        """What an MPI of an emulated host may leave behind."""
+        return sorted(pathlib.Path(tempfile.gettempdir()).glob("ompi.node*/*"))
 
     def launch(self, *words, before="true"):
         return subprocess.run(

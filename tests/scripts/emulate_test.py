@@ -99,9 +99,13 @@ class Emulate(unittest.TestCase):
 
     def allreduce(self, options, *words):
         """The result of polyring allreduce."""
-        path = self.folder / "out.json"
+        return self.measure("allreduce", options, *words)
+
+    def measure(self, command, options, *words):
+        """The result of allreduce or train, which stays in the folder under its name."""
+        path = self.folder / f"{command}.json"
         path.unlink(missing_ok=True)
-        job = self.start(options, PROGRAM, "allreduce", *words, "-J", path)
+        job = self.start(options, PROGRAM, command, *words, "-J", path)
         deadline = time.monotonic() + PATIENCE_S
         while not path.exists() and job.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -110,7 +114,7 @@ class Emulate(unittest.TestCase):
             self.assertEqual(job.returncode, 0, output + errors)
         except subprocess.TimeoutExpired:
             # MPICH with UCX may hang in MPI_Finalize between hosts, see github.com/pmodels/mpich/pull/6596.
-            self.assertTrue(path.exists() and "mpich" in self.mpi, "the allreduce hangs")
+            self.assertTrue(path.exists() and "mpich" in self.mpi, "the job hangs")
             job.terminate()
             job.communicate(timeout=20)
         self.nothing_left()
@@ -156,7 +160,7 @@ class Emulate(unittest.TestCase):
                 inside = ["star+", "star+", "direct+"] if "x" in dims else 3 * [""]
                 patterns = [row["patterns"] for row in rows if not row["in_place"]]
                 self.assertEqual(patterns, [first + second for first, second in zip(inside, between)])
-                report = [PROGRAM, "report", self.folder / "out.json", "--out", self.folder / "report"]
+                report = [PROGRAM, "report", self.folder / "allreduce.json", "--out", self.folder / "report"]
                 subprocess.run(report, check=True, capture_output=True)
 
     def test_allreduce_knows_that_it_is_emulated(self):
@@ -248,11 +252,11 @@ class Emulate(unittest.TestCase):
                          {"multi-ring": 4 * message, "ring": 4 * message, "halving-doubling": 2 * message, "tree": message})
 
     def test_a_table_goes_on_from_what_was_measured(self):
-        for name, words in {
+        for command, words in {
             "train": ("--model", "resnet50", "--compute-ms", "20", "-n", "1", "--bucket", "fused:16MiB", "--algorithm", "multi-ring"),
             "allreduce": ("-b", "64K", "-e", "256K", "-f", "2", "-n", "2", "--algorithm", "multi-ring,ring"),
         }.items():
-            self.succeed(shape(2, 2, "1gbit"), PROGRAM, name, *words, "-J", self.folder / f"{name}.json")
+            self.measure(command, shape(2, 2, "1gbit"), *words)
         for words in (("calibrate", "allreduce.json", "-o", "calibration.json"),
                       ("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "16,4,8", "-J", "scale.json")):
             ran = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)

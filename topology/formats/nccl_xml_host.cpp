@@ -106,6 +106,7 @@ CpuIdentity cpu_identity(const Element& cpu) {
 
 std::string cpu_model(const CpuIdentity& cpu) {
   if (cpu.vendor.empty()) return cpu.architecture;
+  if (cpu.family < 0 || cpu.model < 0) return cpu.vendor;
   return fmt::format("{} family {} model {}", cpu.vendor, cpu.family, cpu.model);
 }
 

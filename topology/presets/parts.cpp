@@ -19,8 +19,6 @@ constexpr Seconds kSocketBusLatency = microseconds(0.3);
 // crosses two switches more than one under a single leaf.
 constexpr Seconds kSpineLatency = microseconds(0.18);
 
-constexpr Bytes gibibytes(std::uint64_t count) { return {count << 30}; }
-
 void add_link(Machine& machine, DeviceId from, DeviceId to, LinkKind kind, Bandwidth bandwidth,
               Seconds latency) {
   machine.links.push_back({from, to, kind, bandwidth, latency});
@@ -101,10 +99,21 @@ NicPart ndr(std::string model) {
            "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
 }
 
-DeviceId add_package(Machine& machine, Package package) {
+CpuIdentity intel(int model) { return {"x86_64", "GenuineIntel", 6, model}; }
+
+CpuIdentity amd(int family, int model) { return {"x86_64", "AuthenticAMD", family, model}; }
+
+CpuIdentity power() { return {"ppc64", {}}; }
+
+DeviceId add_package(Machine& machine, const SocketKind& kind, int numa) {
   const int index = static_cast<int>(machine.packages.size());
-  package.name = fmt::format("package{}", index);
-  machine.packages.push_back(std::move(package));
+  machine.packages.push_back({fmt::format("package{}", index),
+                              kind.model,
+                              kind.cores,
+                              kind.memory,
+                              kind.memory_bandwidth,
+                              {numa},
+                              kind.cpu});
   return {DeviceKind::package, index};
 }
 

@@ -1,11 +1,14 @@
 // The parts that preset machines are put together from, and the citations that several machines share.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "topology/cluster.hpp"
 
 namespace polyring::presets {
+
+constexpr Bytes gibibytes(std::uint64_t count) { return {count << 30}; }
 
 /// What a kind of GPU brings with it.
 struct GpuKind {
@@ -39,8 +42,23 @@ NicPart edr(std::string model);
 NicPart hdr(std::string model);
 NicPart ndr(std::string model);
 
+/// What a kind of processor brings with it, and its memory.
+struct SocketKind {
+  std::string model;
+  int cores;
+  Bytes memory;
+  Bandwidth memory_bandwidth;
+  CpuIdentity cpu;
+};
+
+/// Intel's family 6 has numbers for models, of which Linux has the list
+/// (arch/x86/include/asm/intel-family.h).
+CpuIdentity intel(int model);
+CpuIdentity amd(int family, int model);
+CpuIdentity power();
+
 /// Each returns the device it added, named by its kind and index (`gpu0`, `mlx5_0`, ...).
-DeviceId add_package(Machine& machine, Package package);
+DeviceId add_package(Machine& machine, const SocketKind& kind, int numa);
 DeviceId add_switch(Machine& machine);
 /// All GPUs of a machine must be of one kind; its citation is added with the first.
 DeviceId add_gpu(Machine& machine, const GpuKind& kind, int numa, int host_bridge);

@@ -32,14 +32,11 @@ Machine ac922_machine(const Ac922& variant) {
   Machine machine;
   std::array<DeviceId, 2> packages;
   for (int socket = 0; socket < 2; ++socket) {
-    const int numa = 8 * socket;
-    packages[static_cast<std::size_t>(socket)] = add_package(machine, {"",
-                                                                       "IBM POWER9",
-                                                                       variant.cores_per_socket,
-                                                                       variant.memory_per_socket,
-                                                                       gigabytes_per_second(170),
-                                                                       {numa},
-                                                                       {"ppc64", {}}});
+    packages[static_cast<std::size_t>(socket)] =
+        add_package(machine,
+                    {"IBM POWER9", variant.cores_per_socket, variant.memory_per_socket,
+                     gigabytes_per_second(170), power()},
+                    8 * socket);
   }
   for (int socket = 0; socket < 2; ++socket) {
     add_socket_gpus(machine, packages[static_cast<std::size_t>(socket)], v100_sxm2(), variant.gpus_per_socket,
@@ -70,13 +67,8 @@ Preset minsky() {
   machine.model = "IBM Power System S822LC for HPC (8335-GTB)";
   std::array<DeviceId, 2> packages;
   for (int socket = 0; socket < 2; ++socket) {
-    packages[static_cast<std::size_t>(socket)] = add_package(machine, {"",
-                                                                       "IBM POWER8 with NVLink",
-                                                                       10,
-                                                                       {std::uint64_t{128} << 30},
-                                                                       gigabytes_per_second(115),
-                                                                       {socket},
-                                                                       {"ppc64", {}}});
+    packages[static_cast<std::size_t>(socket)] = add_package(
+        machine, {"IBM POWER8 with NVLink", 10, gibibytes(128), gigabytes_per_second(115), power()}, socket);
   }
   for (int socket = 0; socket < 2; ++socket) {
     const DeviceId package = packages[static_cast<std::size_t>(socket)];
@@ -107,7 +99,7 @@ Preset minsky() {
 }
 
 Preset ac922() {
-  Machine machine = ac922_machine({2, 22, {std::uint64_t{128} << 30}, gigabytes_per_second(75)});
+  Machine machine = ac922_machine({2, 22, gibibytes(128), gigabytes_per_second(75)});
   machine.model = "IBM Power System AC922 (8335-GTW), 4x V100";
   cite(
       machine,
@@ -119,7 +111,7 @@ Preset ac922() {
 }
 
 Preset summit() {
-  Machine machine = ac922_machine({3, 22, {std::uint64_t{256} << 30}, gigabytes_per_second(50)});
+  Machine machine = ac922_machine({3, 22, gibibytes(256), gigabytes_per_second(50)});
   machine.model = "IBM Power System AC922 (8335-GTX), 6x V100, as in Summit";
   cite(machine,
        "2 NVLink 2.0 of 25 GB/s per direction join each two GPUs of a socket, and each GPU and its POWER9: "

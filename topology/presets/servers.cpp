@@ -12,11 +12,10 @@ namespace {
 using Packages = std::array<DeviceId, 2>;
 
 /// Two alike packages, the socket bus between them.
-Packages add_packages(Machine& machine, const Package& package, Bandwidth socket_bus) {
+Packages add_packages(Machine& machine, const SocketKind& kind, Bandwidth socket_bus) {
   Packages packages;
   for (int socket = 0; socket < 2; ++socket) {
-    packages[static_cast<std::size_t>(socket)] = add_package(machine, package);
-    machine.packages.back().numa_nodes = {socket};
+    packages[static_cast<std::size_t>(socket)] = add_package(machine, kind, socket);
   }
   add_socket_bus(machine, packages[0], packages[1], socket_bus);
   return packages;
@@ -71,14 +70,8 @@ void add_nvswitches(Machine& machine, Bandwidth per_gpu) {
   }
 }
 
-Package broadwell(std::string model, int cores, std::uint64_t gibibytes) {
-  return {"",
-          std::move(model),
-          cores,
-          {gibibytes << 30},
-          gigabytes_per_second(76.8),
-          {},
-          {"x86_64", "GenuineIntel", 6, 79}};
+SocketKind broadwell(std::string model, int cores, Bytes memory) {
+  return {std::move(model), cores, memory, gigabytes_per_second(76.8), intel(79)};
 }
 
 void cite_broadwell(Machine& machine) {
@@ -91,8 +84,8 @@ void cite_broadwell(Machine& machine) {
 Machine dgx1(std::string model, const GpuKind& gpu) {
   Machine machine;
   machine.model = std::move(model);
-  const Packages packages =
-      add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, 256), gigabytes_per_second(38.4));
+  const Packages packages = add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, gibibytes(256)),
+                                         gigabytes_per_second(38.4));
   add_switch_trees(machine, packages, gpu, edr("ConnectX-4 EDR"), 1, pcie3_x16());
   return machine;
 }
@@ -129,15 +122,9 @@ Preset dgx1_v100() {
 Preset dgx_a100() {
   Machine machine;
   machine.model = "NVIDIA DGX A100 (8x A100 40GB)";
-  const Packages packages = add_packages(machine,
-                                         {"",
-                                          "AMD EPYC 7742",
-                                          64,
-                                          {std::uint64_t{512} << 30},
-                                          gigabytes_per_second(204.8),
-                                          {},
-                                          {"x86_64", "AuthenticAMD", 23, 49}},
-                                         gigabytes_per_second(96));
+  const Packages packages =
+      add_packages(machine, {"AMD EPYC 7742", 64, gibibytes(512), gigabytes_per_second(204.8), amd(23, 49)},
+                   gigabytes_per_second(96));
   add_switch_trees(machine, packages, a100_sxm4_40gb(), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
   add_nvswitches(machine, gigabytes_per_second(300));
   cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
@@ -155,15 +142,9 @@ Preset dgx_a100() {
 Preset dgx_h100() {
   Machine machine;
   machine.model = "NVIDIA DGX H100 (8x H100)";
-  const Packages packages = add_packages(machine,
-                                         {"",
-                                          "Intel Xeon Platinum 8480C",
-                                          56,
-                                          {std::uint64_t{1024} << 30},
-                                          gigabytes_per_second(307.2),
-                                          {},
-                                          {"x86_64", "GenuineIntel", 6, 143}},
-                                         gigabytes_per_second(96));
+  const Packages packages = add_packages(
+      machine, {"Intel Xeon Platinum 8480C", 56, gibibytes(1024), gigabytes_per_second(307.2), intel(143)},
+      gigabytes_per_second(96));
   add_switch_trees(machine, packages, h100_sxm5(), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",
@@ -183,7 +164,7 @@ Preset big_basin() {
   Machine machine;
   machine.model = "Facebook Big Basin (8x P100)";
   const Packages packages =
-      add_packages(machine, broadwell("Intel Xeon E5 v4", 14, 128), gigabytes_per_second(38.4));
+      add_packages(machine, broadwell("Intel Xeon E5 v4", 14, gibibytes(128)), gigabytes_per_second(38.4));
   add_switch_trees(machine, packages, p100_sxm2(), {}, 0, pcie3_x16());
   add_cube_mesh(machine, gigabytes_per_second(20));
   const DeviceId nic =
@@ -211,8 +192,8 @@ Preset big_basin() {
 Preset ethernet() {
   Machine machine;
   machine.model = "commodity server, 4x P100 PCIe, 1 Gb/s Ethernet";
-  const Packages packages =
-      add_packages(machine, broadwell("Intel Xeon E5-2600 v4", 14, 128), gigabytes_per_second(38.4));
+  const Packages packages = add_packages(machine, broadwell("Intel Xeon E5-2600 v4", 14, gibibytes(128)),
+                                         gigabytes_per_second(38.4));
   for (int i = 0; i < 4; ++i) {
     const int socket = i / 2;
     add_pcie(machine, add_gpu(machine, p100_pcie(), socket, socket),

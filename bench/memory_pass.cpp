@@ -19,7 +19,7 @@ class MemoryPass final : public Allreduce {
   bool keeps_time_limit() const override { return true; }
 
   void run(const std::byte* input, std::byte* output) override {
-    combine_many(kind_, ReduceOp::sum, std::array{output}, std::array{input}, count_, 1, stores_);
+    combine_many({kind_}, std::array{output}, std::array{input}, count_, stores_);
   }
 
  private:

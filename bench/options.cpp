@@ -18,7 +18,6 @@
 #include "topology/placement.hpp"
 #include "topology/presets.hpp"
 #include "topology/probe.hpp"
-#include "topology/text_file.hpp"
 
 namespace polyring {
 
@@ -40,8 +39,12 @@ void MachineOptions::add_to(CLI::App& app) {
       ->type_name("DIR")
       ->excludes(machine)
       ->excludes(from);
-  app.add_option("--fabric", fabric, "Output of ibnetdiscover: places the hosts on their leaf switches")
+  app.add_option(
+         "--fabric", fabric,
+         "Output of ibnetdiscover: places the hosts on their leaf switches; once for each network, where "
+         "rails have their own")
       ->type_name("FILE")
+      ->allow_extra_args(false)
       ->excludes(machine);
   app.add_option("--rails", rails, "Use only the first N NICs of each host")->type_name("N");
 }
@@ -57,7 +60,7 @@ Inventory MachineOptions::inventory() const {
 }
 
 Inventory MachineOptions::on_fabric(Inventory hosts) const {
-  if (!fabric.empty()) hosts = placed(hosts, parse_ibnetdiscover(read_text_file(fabric), fabric));
+  if (!fabric.empty()) hosts = placed(hosts, read_fabric(fabric));
   if (rails) {
     for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
   }
@@ -190,6 +193,20 @@ std::vector<int> parse_counts(const std::string& text, const std::string& what) 
     begin = end + 1;
   }
   return counts;
+}
+
+void add_partials_option(CLI::App& app, std::string& partials) {
+  app.add_option(
+         "--partials", partials,
+         "How partial sums of half and bfloat16 travel between the steps of a plan. float32: the whole is "
+         "rounded once; same: as what is summed, rounded at each step, in fewer bytes")
+      ->capture_default_str();
+}
+
+Partials parse_partials(const std::string& text) {
+  if (text == "float32") return Partials::apart;
+  if (text == "same") return Partials::in_output;
+  usage_error("unknown --partials '{}'; choose from float32, same", text);
 }
 
 void PayloadOptions::add_to(CLI::App& app, const std::string& default_op) {

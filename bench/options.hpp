@@ -16,9 +16,9 @@ namespace polyring {
 struct MachineOptions {
   std::string preset;
   std::vector<std::string> files;
-  std::string sysfs;         // a copy of another machine's
-  std::string fabric;        // empty: as the preset or the file has it
-  std::optional<int> rails;  // nothing: all
+  std::string sysfs;                // a copy of another machine's
+  std::vector<std::string> fabric;  // empty: as the preset or the file has it
+  std::optional<int> rails;         // nothing: all
 
   void add_to(CLI::App& app);
   bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }
@@ -66,6 +66,11 @@ Seconds parse_timeout(const std::string& text);
 
 /// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
 std::vector<int> parse_counts(const std::string& text, const std::string& what);
+
+/// --partials: float32 or same.
+void add_partials_option(CLI::App& app, std::string& partials);
+/// Throws a usage Error for anything else.
+Partials parse_partials(const std::string& text);
 
 /// What is reduced.
 struct PayloadOptions {

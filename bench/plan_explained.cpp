@@ -23,7 +23,7 @@ constexpr std::size_t kMostShown = 8;
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 Schedule schedule_of(const Plan& plan, const PlannedFor& planned) {
-  return make_schedule(plan, planned.cluster.ranks(), planned.count, planned.element_size);
+  return make_schedule(plan, planned.cluster.ranks(), planned.count, planned.sizes.payload);
 }
 
 struct Candidate {
@@ -36,7 +36,7 @@ Candidate timed(const ConsideredPlan& plan, const PlannedFor& planned) {
   if (plan.simulation) return {&plan, plan.simulation->time, true};
   if (planned.cluster.ranks() > kMostRanksSimulated) return {&plan, plan.price.time, false};
   const Schedule schedule = schedule_of(plan.plan, planned);
-  return {&plan, simulate(schedule, planned.cluster, planned.router, planned.element_size).time, true};
+  return {&plan, simulate(schedule, planned.cluster, planned.router, planned.sizes).time, true};
 }
 
 /// The best of each way, the winner first.
@@ -98,7 +98,7 @@ std::string times_text(Seconds a, Seconds b) { return fmt::format("{:.3g}", a.va
 std::string comparison(const Candidate& winner, const Candidate& other, const PlannedFor& planned) {
   const auto busy = [&](const Candidate& candidate) {
     return busy_times(schedule_of(candidate.plan->plan, planned), planned.cluster, planned.router,
-                      planned.element_size);
+                      planned.sizes);
   };
   const std::vector<Seconds> of_winner = busy(winner);
   const std::vector<Seconds> of_other = busy(other);
@@ -257,8 +257,7 @@ std::string explain_choice(std::span<const ConsideredPlan> considered, const Pla
 
 std::string draw_rings(const Plan& plan, const PlannedFor& planned) {
   const Schedule schedule = schedule_of(plan, planned);
-  const std::vector<Seconds> busy =
-      busy_times(schedule, planned.cluster, planned.router, planned.element_size);
+  const std::vector<Seconds> busy = busy_times(schedule, planned.cluster, planned.router, planned.sizes);
   std::string text = lanes_text(schedule, planned);
   if (planned.cluster.host_count() > 1) text += nics_text(busy, planned);
   return text + idle_links_text(busy, planned);

@@ -15,7 +15,7 @@ struct PlannedFor {
   const Cluster& cluster;
   const Router& router;
   Count count = 0;
-  int element_size = 0;
+  ElementSizes sizes;
 };
 
 /// Of each of the ways that plans go, by dimensions, patterns and orders of their rings, the best plan: a

@@ -12,6 +12,12 @@
 
 namespace polyring {
 
+std::vector<RankHost> placement_of(const MpiWorld& world) {
+  std::vector<RankHost> placement;
+  for (Rank rank = 0; rank < world.size(); ++rank) placement.push_back({rank, world.host(rank)});
+  return placement;
+}
+
 ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world) {
   ResultFile result;
   result.created = iso_time_now();
@@ -24,7 +30,7 @@ ResultFile describe_run(const std::string& command, const Cluster* cluster, cons
   if (world == nullptr) return result;
   if (const auto note = emulation_note()) result.notes.push_back(*note);
   result.versions["mpi"] = MpiWorld::library();
-  for (Rank rank = 0; rank < world->size(); ++rank) result.placement.push_back({rank, world->host(rank)});
+  result.placement = placement_of(*world);
   return result;
 }
 

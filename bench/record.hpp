@@ -10,6 +10,9 @@
 
 namespace polyring {
 
+/// Which rank is on which host.
+std::vector<RankHost> placement_of(const MpiWorld& world);
+
 /// A result without rows: time, command line, versions, the allowed environment, the machine. `cluster` is
 /// null for a result of several machines, `world` for a subcommand that is one process.
 ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world);

@@ -68,11 +68,18 @@ void RivalOptions::add_to(CLI::App& app) {
          "The network interface for TCP connections; without, that of the default route, or the first")
       ->type_name("NAME");
   add_transport_option(app, transport);
+  add_partials_option(app, partials);
   app.add_option(
          "--tuned", tuned,
          "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
          "without, its default file if there is one")
       ->type_name("FILE");
+  app.add_option(
+         "--calibration", calibration,
+         "Multi-ring's lanes and chunks, where no option chooses them, by the price of its schedule on this "
+         "machine, its links as this file of polyring calibrate has them")
+      ->type_name("FILE")
+      ->excludes(app.get_option("--tuned"));
 }
 
 void add_transport_option(CLI::App& app, std::string& transport) {
@@ -84,6 +91,7 @@ void add_transport_option(CLI::App& app, std::string& transport) {
 
 void RivalOptions::check_build() const {
   parse_transport(transport);
+  parse_partials(partials);
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
     throw Error(
@@ -179,11 +187,14 @@ Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const 
   return plan;
 }
 
-Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count) {
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                   Partials partials) {
   Schedule schedule = make_schedule(plan, transport.transport->size(), count, size_of(kind));
-  auto executor =
-      std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
-                                 ExecutorOptions{kDefaultWindow, "polyring over " + transport.name});
+  const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
+  const std::string implementation =
+      fmt::format("polyring over {}{}", transport.name, rounds ? ", rounded at each step" : "");
+  auto executor = std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
+                                             ExecutorOptions{kDefaultWindow, implementation, partials});
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(executor)};
 }
@@ -202,7 +213,11 @@ RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Secon
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
   const bool free = multi_ring && options.plan.wishes(kTunedAlgorithm) == PlanWishes{};
   // A file that is named must be right even where there is nothing that it could choose.
-  if (free || !options.tuned.empty()) tuned_ = TunedPlans(options.tuned, world);
+  if (!options.calibration.empty()) {
+    priced_.emplace(options.calibration, world);
+  } else if (free || !options.tuned.empty()) {
+    tuned_ = TunedPlans(options.tuned, world);
+  }
 }
 
 void RivalMaker::add_names(const std::string& asked) {
@@ -242,11 +257,13 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
-  return make_planned(plan_for(name, transport, payload), transport, kind, op, count);
+  return make_planned(plan_for(name, transport, kind, op, count), transport, kind, op, count,
+                      parse_partials(options_.partials));
 }
 
-Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& transport, Bytes payload) {
+Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
+                          ReduceOp op, Count count) {
+  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
   const PlanWishes wishes = options_.plan.wishes(algorithm);
   if (algorithm == kTunedAlgorithm && wishes == PlanWishes{}) {
     if (const auto tuned = tuned_.plan_for(transport.name, payload)) {
@@ -256,10 +273,18 @@ Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& tr
   }
   Plan plan = default_plan(algorithm, wishes, world_, transport.transport.get(), payload);
   check_plan(plan, world_.size());
-  return plan;
+  if (algorithm != kTunedAlgorithm || !priced_) return plan;
+  // Which ranks meet is known here, and so which patterns suit; how to cut the payload, the price tells.
+  return priced_->plan_for({plan.dims, plan.patterns, wishes.lanes, wishes.chunk, wishes.orders}, count,
+                           ElementSizes(kind, op, parse_partials(options_.partials)));
 }
 
-std::optional<std::string> RivalMaker::tuned_note() const {
+std::optional<std::string> RivalMaker::note() const {
+  if (priced_ && std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end()) {
+    return fmt::format(
+        "The lanes and chunks of {} are those with the least price on this machine as calibrated: {}.",
+        kTunedAlgorithm, priced_->file());
+  }
   if (tuned_payloads_.empty()) return std::nullopt;
   const std::size_t sizes = tuned_payloads_.size();
   return fmt::format("The plan of {} for {} size{} is what polyring tune chose: {}.", kTunedAlgorithm, sizes,

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "bench/options.hpp"
+#include "bench/priced_plans.hpp"
 #include "bench/tuned_plans.hpp"
 #include "collectives/allreduce.hpp"
 #include "collectives/baselines/gloo.hpp"
 #include "collectives/baselines/mpi.hpp"
 #include "collectives/mpi/world.hpp"
+#include "collectives/program.hpp"
 #include "collectives/transports/world.hpp"
 
 namespace polyring {
@@ -27,7 +29,9 @@ struct RivalOptions {
   PlanOptions plan;
   std::string tcp_interface;  // empty: chosen
   std::string transport = "auto";
-  std::string tuned;  // empty: the default file
+  std::string tuned;                 // empty: the default file
+  std::string partials = "float32";  // or "same"
+  std::string calibration;           // empty: none
 
   void add_to(CLI::App& app);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
@@ -60,8 +64,8 @@ class RivalMaker {
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
 
-  /// What a result must say about the plans that came from a file; nothing when none did. On rank 0.
-  std::optional<std::string> tuned_note() const;
+  /// What a result must say about the plans that a file had a part in; nothing when none had. On rank 0.
+  std::optional<std::string> note() const;
 
   /// Throws a usage Error when one of them cannot reduce so many elements.
   void check(ElementKind kind, Count largest) const;
@@ -73,7 +77,8 @@ class RivalMaker {
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
-  Plan plan_for(const std::string& algorithm, const WorldTransport& transport, Bytes payload);
+  Plan plan_for(const std::string& algorithm, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                Count count);
   Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
                  Count count);
 
@@ -83,6 +88,7 @@ class RivalMaker {
   std::vector<std::string> names_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
+  std::optional<PricedPlans> priced_;
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };
@@ -94,7 +100,8 @@ Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const 
                   const Transport* transport, Bytes payload);
 
 /// The plan's schedule over the transport, without buffers yet.
-Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                   Partials partials = Partials::apart);
 
 /// --transport, as RivalOptions have it.
 void add_transport_option(CLI::App& app, std::string& transport);

@@ -47,19 +47,22 @@ Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Cou
 }
 
 Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
-                   int size, const PlanWishes& wishes, const SimulationOptions& options) {
-  if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, size);
+                   ElementSizes sizes, const PlanWishes& wishes, const SimulationOptions& options) {
+  if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, sizes.payload);
   const bool in_network = algorithm == kInNetwork;
-  SimulatedPlan chosen = in_network ? choose_in_network(cluster, router, largest, size, wishes, options)
-                                    : choose_plan(algorithm, cluster, router, largest, size, wishes, options);
+  if (in_network) sizes = sizes.payload;  // switches keep what is exact to themselves
+  SimulatedPlan chosen = in_network
+                             ? choose_in_network(cluster, router, largest, sizes, wishes, options)
+                             : choose_plan(algorithm, cluster, router, largest, sizes, wishes, options);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const auto time = [&, plan = chosen.plan, times, size, in_network, options](Count count) mutable {
+  const auto time = [&, plan = chosen.plan, times, sizes, in_network, options](Count count) mutable {
     const auto [at, added] = times.try_emplace(count);
     if (!added) return at->second;
-    const Simulation of_bucket = in_network ? simulate_in_network(plan, cluster, router, count, size, options)
-                                            : simulate(make_schedule(plan, cluster.ranks(), count, size),
-                                                       cluster, router, size, options);
+    const Simulation of_bucket = in_network
+                                     ? simulate_in_network(plan, cluster, router, count, sizes, options)
+                                     : simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload),
+                                                cluster, router, sizes, options);
     return at->second = of_bucket.time;
   };
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
@@ -69,9 +72,9 @@ ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm
                         int gpus) {
   const Cluster cluster = with_ranks(scaling.machine, gpus);
   const Router router(cluster);
-  const int size = size_of(scaling.kind);
-  const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, size);
-  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), size, wishes,
+  const ElementSizes sizes(scaling.kind, ReduceOp::avg, scaling.partials);
+  const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, sizes.payload);
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), sizes, wishes,
                                      {.costs = scaling.conditions.costs});
 
   ModelledStep result;

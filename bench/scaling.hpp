@@ -29,6 +29,7 @@ struct ScalingCase {
   BucketPolicy policy;
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
+  Partials partials = Partials::apart;
   Conditions conditions;
   std::optional<Strategy> strategy;  // nothing: data parallel
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen

@@ -210,9 +210,11 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
   of_groups.dims.clear();
   of_groups.patterns.clear();
   const SimulationOptions options{.costs = scaling.conditions.costs};
-  GroupAllreduce of_activations(cluster, router, algorithm, of_groups, size, strategy.intra, 1,
-                                largest_exchange(parts), options);
-  GroupAllreduce of_gradients(cluster, router, algorithm, wishes, size,
+  GroupAllreduce of_activations(cluster, router, algorithm, of_groups,
+                                ElementSizes(scaling.kind, ReduceOp::sum, scaling.partials), strategy.intra,
+                                1, largest_exchange(parts), options);
+  GroupAllreduce of_gradients(cluster, router, algorithm, wishes,
+                              ElementSizes(scaling.kind, ReduceOp::avg, scaling.partials),
                               strategy.independent ? 1 : strategy.replicas, replica_gpus, gradients, options);
 
   ModelledStep result;

@@ -1,17 +1,30 @@
 #include "bench/tuned_plans.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "bench/collective.hpp"
 #include "bench/emulation.hpp"
 #include "bench/tuned_file.hpp"
+#include "reports/environment.hpp"
 #include "reports/files.hpp"
 #include "topology/probe.hpp"
 
 namespace polyring {
 namespace {
+
+/// Settings of MPI libraries that choose among a host's networks.
+constexpr std::array kNetworkSettings{
+    "OMPI_MCA_btl",
+    "OMPI_MCA_btl_tcp_if_exclude",
+    "OMPI_MCA_btl_tcp_if_include",
+    "OMPI_MCA_pml",
+    "UCX_NET_DEVICES",
+    "UCX_TLS",
+};
 
 /// Where it is: the same for all choices that are compared.
 TuningPlace with_transport(TuningPlace place, const std::string& transport) {
@@ -36,37 +49,61 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
     return choice.place != with_transport(here, choice.place.transport);
   });
   if (choices.empty() && !by_default) {
-    fmt::print(stderr, "polyring: nothing in '{}' is for {} ranks on {} host{} of this kind\n", file.string(),
-               world.size(), world.nodes(), world.nodes() == 1 ? "" : "s");
+    fmt::print(stderr, "polyring: nothing in '{}' is for {} ranks on {} of this kind\n", file.string(),
+               world.size(),
+               world.nodes() == 1 ? "1 host" : fmt::format("{} hosts and a network", world.nodes()));
   }
   return choices;
 }
 
 }  // namespace
 
+std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings) {
+  std::map<std::string, int> ports;
+  for (const Nic& nic : machine.nics) {
+    for (const Port& port : nic.ports) {
+      const std::string rate = port.bandwidth.known() ? to_text(port.bandwidth) : "an unknown rate";
+      if (port.up) ++ports[fmt::format("{} of {}", to_text(nic.kind), rate)];
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [kind, number] : ports) parts.push_back(fmt::format("{} x {}", number, kind));
+  for (const char* name : kNetworkSettings) {
+    const auto setting = settings.find(name);
+    if (setting != settings.end()) parts.push_back(fmt::format("{}={}", name, setting->second));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 TuningPlace place_of(const MpiWorld& world) {
   const Machine machine = probe_without_gpus();
   TuningPlace place{
       machine.packages.front().model, 0, emulation_note().value_or(""), world.size(), world.nodes(),
       world.ranks_per_node(),         ""};
+  if (place.network.empty() && world.nodes() > 1)
+    place.network = network_text(machine, recorded_environment());
   for (const Package& package : machine.packages) place.cores += package.cores;
   return place;
 }
 
+std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const MpiWorld& world) {
+  const std::string own = choices.empty() ? std::string() : tuned_text(choices);
+  const auto everyones = world.allgather(std::as_bytes(std::span(own)));
+  const auto& roots = everyones.front();
+  if (roots.empty()) return {};
+  return parse_tuned({reinterpret_cast<const char*>(roots.data()), roots.size()}, "rank 0's choices");
+}
+
 TunedPlans::TunedPlans(const std::string& option, const MpiWorld& world) {
   if (option == kNoTunedFile) return;
-  std::string text;
+  std::vector<TunedPlan> choices;
   on_root(world, [&] {
     const auto file = option.empty() ? default_tuned_file() : std::filesystem::path(option);
     if (!file) return;
     file_ = file->string();
-    const std::vector<TunedPlan> choices = choices_here(*file, option.empty(), world);
-    if (!choices.empty()) text = tuned_text(choices);
+    choices = choices_here(*file, option.empty(), world);
   });
-  const auto everyones = world.allgather(std::as_bytes(std::span(text)));
-  const auto& roots = everyones.front();
-  if (roots.empty()) return;
-  choices_ = parse_tuned({reinterpret_cast<const char*>(roots.data()), roots.size()}, "rank 0's choices");
+  choices_ = roots_choices(choices, world);
 }
 
 std::optional<Plan> TunedPlans::plan_for(const std::string& transport, Bytes payload) const {

@@ -1,17 +1,27 @@
 // The choices of an earlier `polyring tune` that hold for the ranks of this run.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/mpi/world.hpp"
 #include "collectives/tuning.hpp"
+#include "topology/machine.hpp"
 
 namespace polyring {
 
+/// What tells the network of such hosts from others: how many of their ports are up, of which kind and rate,
+/// and those of the settings that choose among them. Empty where nothing is known.
+std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings);
+
 /// Where this job runs, but for the transport. On rank 0, whose machine stands for all.
 TuningPlace place_of(const MpiWorld& world);
+
+/// Collective: rank 0's, on all ranks.
+std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const MpiWorld& world);
 
 class TunedPlans {
  public:

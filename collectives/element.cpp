@@ -40,6 +40,12 @@ int size_of(ElementKind kind) { return row(kind).size; }
 
 bool is_integer(ElementKind kind) { return kind == ElementKind::int32 || kind == ElementKind::int64; }
 
+ElementKind exact_partial(ElementKind kind, ReduceOp op) {
+  const bool half = kind == ElementKind::float16 || kind == ElementKind::bfloat16;
+  const bool computes = op != ReduceOp::min && op != ReduceOp::max;
+  return half && computes ? ElementKind::float32 : kind;
+}
+
 std::string_view to_text(ElementKind kind) { return row(kind).name; }
 
 ElementKind parse_element_kind(std::string_view text) {

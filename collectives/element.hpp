@@ -21,6 +21,20 @@ inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceO
 int size_of(ElementKind kind);
 bool is_integer(ElementKind kind);
 
+/// What partial results must be kept as for the whole to be rounded once: float32 for the sums and products
+/// of float16 and bfloat16, else the kind itself.
+ElementKind exact_partial(ElementKind kind, ReduceOp op);
+
+/// How operands of one kind become a result: in their order, computed in float32 where they or the result are
+/// float16 or bfloat16, rounded once to `result`, the sum of an avg divided by `divisor` before.
+struct Reduction {
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+  int divisor = 1;
+  ElementKind result =
+      kind;  // another than `kind` only with float16 or bfloat16 on one side and float32 on the other
+};
+
 /// nccl-tests' names (float, double, half, bfloat16, int32, int64); parsing also takes float32, float64 and
 /// float16. Throws a usage Error that lists the names.
 std::string_view to_text(ElementKind kind);

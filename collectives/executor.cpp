@@ -30,23 +30,32 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     : schedule_(std::move(schedule)),
       kind_(kind),
       op_(op),
+      partial_kind_(options.partials == Partials::apart ? exact_partial(kind, op) : kind),
       transport_(transport),
       options_(std::move(options)) {
   assert(transport.size() == schedule_.ranks && options_.window > 0);
   const auto meets = [&](Rank peer) { return transport_.meets(peer); };
+  const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
   Count staging = 0;
+  Count longest = 0;  // of the streams with partial results apart
   for (const Stream stream : streams_of(schedule_)) {
     const Slice slice = stream_slice(schedule_, stream);
     const std::pair key{stream.lane, slice.count};
-    if (!programs_.contains(key)) programs_.emplace(key, compile(schedule_, stream, transport.rank(), meets));
+    if (!programs_.contains(key)) {
+      programs_.emplace(key, compile(schedule_, stream, transport.rank(), meets, partials));
+    }
     const Program& program = programs_.at(key);
     staging = std::max(staging, program.staging);
+    if (program.has_partials) longest = std::max(longest, slice.count);
     if (!program.steps.empty()) works_.push_back({stream, slice.offset, &program});
   }
   slots_.resize(std::min(works_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
+  const auto bytes = [&](Count count) {
+    return Bytes{static_cast<std::uint64_t>(count * size_of(partial_kind_))};
+  };
   for (Slot& slot : slots_) {
-    if (staging == 0) break;
-    slot.staging = transport_.scratch({static_cast<std::uint64_t>(staging * size_of(kind))});
+    if (staging > 0) slot.staging = transport_.scratch(bytes(staging));
+    if (longest > 0) slot.partials = transport_.allocate(bytes(longest));  // others may combine from there
   }
 }
 
@@ -106,16 +115,27 @@ void Executor::begin_phase(std::size_t index) {
   const Program::Step& step = slot.work->program->steps[slot.step];
   switch (slot.phase) {
     case Slot::Phase::fill:
-      if (input_ == output_) return;
-      for (const Slice slice : step.fill) {
-        ++slot.others;
-        transport_.copy(out(slot, slice).data(), in(slot, slice, true), ticket_of(index));
-      }
-      return;
+      return begin_filling(index);
     case Slot::Phase::exchange:
       return step.meet ? begin_meeting(index) : begin_messages(index);
     case Slot::Phase::fold:
       return begin_folds(index);
+  }
+}
+
+void Executor::begin_filling(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  for (const Slice slice : step.widen) {
+    ++slot.others;
+    operands_.assign(1, in(slot, slice, Area::input).data());
+    transport_.combine(reduction(Area::input, Area::partial, false), out(slot, slice, Area::partial).data(),
+                       operands_, slice.count, ticket_of(index));
+  }
+  if (input_ == output_) return;
+  for (const Slice slice : step.fill) {
+    ++slot.others;
+    transport_.copy(out(slot, slice).data(), in(slot, slice, Area::input), ticket_of(index));
   }
 }
 
@@ -128,12 +148,13 @@ void Executor::begin_messages(std::size_t index) {
   for (const Program::Receive& receive : step.receives) {
     std::span<std::byte> to = out(slot, receive.slice);
     if (receive.combine == Combine::reduce) {
-      to = {slot.staging.get() + receive.staging * size_of(kind_), to.size()};
+      const ElementKind kind = kind_at(receive.partial ? Area::partial : Area::output);
+      to = {staged(slot, receive), static_cast<std::size_t>(receive.slice.count * size_of(kind))};
     }
     transport_.receive(receive.peer, tag(slot), to, ticket_of(index, true));
   }
   for (const Program::Send& send : step.sends) {
-    transport_.send(send.peer, tag(slot), in(slot, send.slice, send.from_input), ticket_of(index));
+    transport_.send(send.peer, tag(slot), in(slot, send.slice, send.from), ticket_of(index));
   }
 }
 
@@ -143,12 +164,12 @@ void Executor::begin_meeting(std::size_t index) {
   meeting_.tag = tag(slot);
   meeting_.partners.clear();
   for (const Program::Partner& partner : meet.partners) {
-    meeting_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from_input),
+    meeting_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from),
                                  out(slot, partner.takes), partner.read, partner.write});
   }
-  meeting_.own = in(slot, meet.own, meet.own_in_input);
-  meeting_.result = meet.keeps ? out(slot, meet.own).data() : nullptr;
-  meeting_.reduction = reduction(meet.last);
+  meeting_.own = in(slot, meet.own, meet.own_at);
+  meeting_.result = meet.keeps ? out(slot, meet.own, meet.result).data() : nullptr;
+  meeting_.reduction = reduction(meet.own_at, meet.result, meet.last);
   meeting_.payload = {static_cast<std::uint64_t>(schedule_.count * size_of(kind_))};
   ++slot.others;
   transport_.meet(meeting_, ticket_of(index));
@@ -160,25 +181,29 @@ void Executor::begin_folds(std::size_t index) {
   for (const Program::Fold& fold : step.folds) {
     operands_.clear();
     for (const std::size_t operand : fold.operands) {
-      operands_.push_back(operand == Program::Fold::kOwn
-                              ? in(slot, fold.slice, fold.own_in_input).data()
-                              : slot.staging.get() + step.receives[operand].staging * size_of(kind_));
+      operands_.push_back(operand == Program::Fold::kOwn ? in(slot, fold.slice, fold.own).data()
+                                                         : staged(slot, step.receives[operand]));
     }
     ++slot.others;
-    transport_.combine(reduction(fold.last), out(slot, fold.slice).data(), operands_, fold.slice.count,
-                       ticket_of(index));
+    transport_.combine(reduction(fold.own, fold.result, fold.last), out(slot, fold.slice, fold.result).data(),
+                       operands_, fold.slice.count, ticket_of(index));
   }
 }
 
-std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, bool from_input) const {
+std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, Area area) const {
+  if (area != Area::input) return out(slot, slice, area);
   const Count size = size_of(kind_);
-  return {(from_input ? input_ : output_) + (slot.work->offset + slice.offset) * size,
-          static_cast<std::size_t>(slice.count * size)};
+  return {input_ + (slot.work->offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
 }
 
-std::span<std::byte> Executor::out(const Slot& slot, Slice slice) const {
-  const Count size = size_of(kind_);
-  return {output_ + (slot.work->offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
+std::span<std::byte> Executor::out(const Slot& slot, Slice slice, Area area) const {
+  const Count size = size_of(kind_at(area));
+  std::byte* const begin = area == Area::partial ? slot.partials.get() : output_ + slot.work->offset * size;
+  return {begin + slice.offset * size, static_cast<std::size_t>(slice.count * size)};
+}
+
+std::byte* Executor::staged(const Slot& slot, const Program::Receive& receive) const {
+  return slot.staging.get() + receive.staging * size_of(partial_kind_);
 }
 
 int Executor::tag(const Slot& slot) const {

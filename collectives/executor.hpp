@@ -5,8 +5,8 @@
 //
 // Guaranteed: for one plan the result has the same bits on all ranks and from run to run, in place or not, in
 // whatever buffers and whoever comes late. A step combines all of its operands at once, in the order of the
-// ranks; float16 and bfloat16 in float32, rounded once. So algorithms that reduce in one step, one-shot and
-// direct, give the float32 sum of the ranks in their order, rounded once.
+// ranks. float16 and bfloat16 are combined in float32 and rounded once, when they are complete: until then
+// partial sums stay float32, in messages as well, unless Partials::in_output has them rounded at each step.
 #pragma once
 
 #include <map>
@@ -28,6 +28,7 @@ inline constexpr int kDefaultWindow = 4;
 struct ExecutorOptions {
   int window = kDefaultWindow;
   std::string implementation = "polyring";
+  Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
 };
 
 class Executor final : public Allreduce {
@@ -54,6 +55,7 @@ class Executor final : public Allreduce {
   /// Where a work in flight is.
   struct Slot {
     Memory staging;
+    Memory partials;
     const Work* work = nullptr;  // null: none
     std::size_t step = 0;
     enum class Phase { fill, exchange, fold } phase = Phase::fill;
@@ -64,20 +66,24 @@ class Executor final : public Allreduce {
   void drive(std::size_t slot);
   bool advance(Slot& slot);
   void begin_phase(std::size_t slot);
+  void begin_filling(std::size_t slot);
   void begin_messages(std::size_t slot);
   void begin_meeting(std::size_t slot);
   void begin_folds(std::size_t slot);
 
-  std::span<const std::byte> in(const Slot& slot, Slice slice, bool from_input) const;
-  std::span<std::byte> out(const Slot& slot, Slice slice) const;
-  Reduction reduction(bool last) const {
-    return {kind_, op_, last && op_ == ReduceOp::avg ? schedule_.ranks : 1};
+  std::span<const std::byte> in(const Slot& slot, Slice slice, Area area) const;
+  std::span<std::byte> out(const Slot& slot, Slice slice, Area area = Area::output) const;
+  std::byte* staged(const Slot& slot, const Program::Receive& receive) const;
+  ElementKind kind_at(Area area) const { return area == Area::partial ? partial_kind_ : kind_; }
+  Reduction reduction(Area own, Area result, bool last) const {
+    return {kind_at(own), op_, last && op_ == ReduceOp::avg ? schedule_.ranks : 1, kind_at(result)};
   }
   int tag(const Slot& slot) const;
 
   Schedule schedule_;
   ElementKind kind_;
   ReduceOp op_;
+  ElementKind partial_kind_;
   Transport& transport_;
   ExecutorOptions options_;
   std::map<std::pair<int, Count>, Program> programs_;  // by lane and number of elements

@@ -78,30 +78,30 @@ Isa best_isa() {
   return best;
 }
 
-void combine_many_with(Isa isa, ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
-                       std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores) {
-  assert(!inputs.empty() && divisor > 0);
+void combine_many_with(Isa isa, const Reduction& reduction, std::span<std::byte* const> outputs,
+                       std::span<const std::byte* const> inputs, Count count, Stores stores) {
+  assert(!inputs.empty() && reduction.divisor > 0);
   if (outputs.empty() || count == 0) return;
-  table(isa).combine({kind, op, outputs.data(), outputs.size(), inputs.data(), inputs.size(),
-                      static_cast<std::size_t>(count), divisor, stores});
+  table(isa).combine({reduction, outputs.data(), outputs.size(), inputs.data(), inputs.size(),
+                      static_cast<std::size_t>(count), stores});
 }
 
-void combine_many(ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
-                  std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores) {
-  combine_many_with(best_isa(), kind, op, outputs, inputs, count, divisor, stores);
+void combine_many(const Reduction& reduction, std::span<std::byte* const> outputs,
+                  std::span<const std::byte* const> inputs, Count count, Stores stores) {
+  combine_many_with(best_isa(), reduction, outputs, inputs, count, stores);
 }
 
 void combine_on_host(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,
                      const std::byte* right, Count count) {
   std::byte* const outputs[] = {result};
   const std::byte* const inputs[] = {left, right};
-  combine_many(kind, op, outputs, inputs, count, 1, Stores::cached);
+  combine_many({kind, op}, outputs, inputs, count, Stores::cached);
 }
 
 void divide_on_host(ElementKind kind, std::byte* data, Count count, int divisor) {
   std::byte* const outputs[] = {data};
   const std::byte* const inputs[] = {data};
-  combine_many(kind, ReduceOp::avg, outputs, inputs, count, divisor, Stores::cached);
+  combine_many({kind, ReduceOp::avg, divisor}, outputs, inputs, count, Stores::cached);
 }
 
 void copy_on_host_with(Isa isa, std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {

@@ -30,17 +30,18 @@ bool runs_here(Isa isa);
 Isa best_isa();
 
 /// outputs[k][i] = inputs[0][i] op inputs[1][i] op … for `count` elements and all k, from left to right, in
-/// one pass over the memory. float16 and bfloat16 are combined in float32 and rounded once, to nearest even;
-/// avg adds and divides by `divisor` before that rounding, and the other operations ignore `divisor`.
-/// Integers wrap around, and their quotient is truncated towards 0. A NaN that sum, prod or avg yields is
-/// always the same one; min and max keep the earlier operand where the two do not compare or are equal. At
-/// least one input; any alignment; an output may be one of the inputs, else the buffers are disjoint.
-void combine_many(ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
-                  std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores);
+/// one pass over the memory, as `reduction` says: float16 and bfloat16 are combined in float32 and rounded
+/// once, to nearest even; avg adds and divides by its divisor before that rounding, and the other operations
+/// ignore it. Integers wrap around, and their quotient is truncated towards 0. A NaN that sum, prod or avg
+/// yields is always the same one; min and max keep the earlier operand where the two do not compare or are
+/// equal. At least one input; any alignment; an output of the inputs' kind may be one of them, else the
+/// buffers are disjoint.
+void combine_many(const Reduction& reduction, std::span<std::byte* const> outputs,
+                  std::span<const std::byte* const> inputs, Count count, Stores stores);
 
 /// The same with kernels of one's choice, which must run here.
-void combine_many_with(Isa isa, ElementKind kind, ReduceOp op, std::span<std::byte* const> outputs,
-                       std::span<const std::byte* const> inputs, Count count, int divisor, Stores stores);
+void combine_many_with(Isa isa, const Reduction& reduction, std::span<std::byte* const> outputs,
+                       std::span<const std::byte* const> inputs, Count count, Stores stores);
 
 /// combine_many of two inputs into one output, without a division.
 void combine_on_host(ElementKind kind, ReduceOp op, std::byte* result, const std::byte* left,

@@ -58,7 +58,7 @@ void append_transfers(const Schedule& schedule, Stream stream, int stage, int st
   }
 }
 
-RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank) {
+RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank, ElementSizes sizes) {
   RankWork work;
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
@@ -69,8 +69,9 @@ RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank) {
       receives.clear();
       append_sends(schedule, stream, stage, step, rank, sends);
       append_receives(schedule, stream, stage, step, rank, receives);
-      for (const Transfer& transfer : sends) work.sent += transfer.slice.count;
-      for (const Transfer& transfer : receives) work.received += transfer.slice.count;
+      const int size = sizes.in_message(stage_at(lane, stage).combine, stage, step);
+      for (const Transfer& transfer : sends) work.sent += transfer.slice.count * size;
+      for (const Transfer& transfer : receives) work.received += transfer.slice.count * size;
       work.steps += sends.empty() && receives.empty() ? 0 : 1;
     }
   }
@@ -146,7 +147,7 @@ Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
   return result;
 }
 
-RankWork work_of(const Schedule& schedule, Rank rank) {
+RankWork work_of(const Schedule& schedule, Rank rank, ElementSizes sizes) {
   RankWork work;
   for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
     const Lane& at = schedule.lanes[index(lane)];
@@ -154,7 +155,7 @@ RankWork work_of(const Schedule& schedule, Rank rank) {
     const int larger = static_cast<int>(at.slice.count % at.chunks);
     for (const auto& [chunk, times] : {std::pair(0, larger), std::pair(at.chunks - 1, at.chunks - larger)}) {
       if (times == 0) continue;
-      const RankWork once = work_of_stream(schedule, {lane, chunk}, rank);
+      const RankWork once = work_of_stream(schedule, {lane, chunk}, rank, sizes);
       work.sent += times * once.sent;
       work.received += times * once.received;
       work.steps = std::max(work.steps, once.steps);

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/element.hpp"
 #include "collectives/pattern.hpp"
 #include "collectives/slice.hpp"
 
@@ -73,6 +74,29 @@ struct Stream {
 
 enum class Combine { reduce, copy };
 
+/// Whether partial results are of the payload's kind, in the output, or as exact_partial() says, apart.
+enum class Partials { in_output, apart };
+
+/// Bytes of an element in messages: of the payload, and of a partial result.
+struct ElementSizes {
+  int payload;
+  int partial;
+
+  ElementSizes(int both) : payload(both), partial(both) {}
+  ElementSizes(ElementKind kind, ReduceOp op, Partials partials = Partials::apart)
+      : payload(size_of(kind)),
+        partial(partials == Partials::apart ? size_of(exact_partial(kind, op)) : payload) {}
+
+  /// Of what is sent in this step: the first carries nothing but inputs.
+  int in_message(Combine combine, int stage, int step) const {
+    return combine == Combine::copy || (stage == 0 && step == 0) ? payload : partial;
+  }
+  /// Steps that a steady pattern repeats from `step` on with messages as long as this one's, of `steps`.
+  int repeats(int stage, int step, int steps) const {
+    return stage == 0 && step == 0 && partial != payload ? 1 : steps - step;
+  }
+};
+
 /// All transfers of a step happen at once: each sends what its source held before the step.
 struct Transfer {
   Stream stream;
@@ -118,14 +142,14 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
 /// apart. `ranks` is a multiple of stride · schedule.ranks. Each group reduces a payload of its own.
 Schedule in_groups(const Schedule& schedule, int stride, int ranks);
 
-/// The bytes-per-element-free cost of a schedule to one rank: elements sent, elements received, steps it
-/// takes part in.
+/// The cost of a schedule to one rank: what it sends and receives, in bytes or, with elements of one byte, in
+/// elements, and the steps it takes part in.
 struct RankWork {
   Count sent = 0;
   Count received = 0;
   int steps = 0;  // of one chunk, the longest lane's
 };
-RankWork work_of(const Schedule& schedule, Rank rank);
+RankWork work_of(const Schedule& schedule, Rank rank, ElementSizes sizes = 1);
 
 /// Asserts what every algorithm must honour: each lane's dimensions multiply to `ranks`, lanes tile [0,
 /// count).

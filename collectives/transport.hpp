@@ -30,13 +30,6 @@ using Ticket = std::uint64_t;
 /// Memory that a transport's operations can use; freed as the transport wants it.
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-/// How operands become a result: in their order, rounded once, the sum of an avg divided by `divisor`.
-struct Reduction {
-  ElementKind kind = ElementKind::float32;
-  ReduceOp op = ReduceOp::sum;
-  int divisor = 1;
-};
-
 /// One rank's part of a step among ranks that reach each other's memory. Each reads what the others give it,
 /// combines that with its own operand in the order of the ranks, and writes the result to itself, to where
 /// others take it, or both: one pass over the memory.
@@ -55,6 +48,9 @@ struct Meeting {
   std::byte* result = nullptr;     // for this rank; null where it only hands on
   Reduction reduction;
   Bytes payload;  // of the whole allreduce: what caches do not hold need not pass through them
+
+  /// Bytes of the result of so many bytes of operands.
+  std::size_t result_bytes(std::size_t of_operands) const;
 };
 
 class Transport {

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kMostUsefulChunks = 1024;
 struct TuningPlace {
   std::string machine;  // the hosts' processor
   int cores = 0;        // of a host
-  std::string network;  // in words where it is emulated, else empty
+  std::string network;  // between hosts, in words; also where they are emulated; else empty
   int ranks = 1;
   int nodes = 1;
   int ranks_per_node = 1;  // 0: not alike

@@ -9,17 +9,17 @@
 namespace polyring {
 
 GroupAllreduce::GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
-                               const PlanWishes& wishes, int element_size, int members, int stride,
+                               const PlanWishes& wishes, ElementSizes sizes, int members, int stride,
                                Count largest, const SimulationOptions& options)
     : cluster_(cluster),
       router_(router),
-      element_size_(element_size),
+      sizes_(sizes),
       members_(members),
       stride_(stride),
       options_(options) {
   if (fills_hosts()) {
     const Cluster group = with_ranks(cluster, members);
-    plan_ = choose_plan(algorithm, group, Router(group), largest, element_size, wishes, options).plan;
+    plan_ = choose_plan(algorithm, group, Router(group), largest, sizes, wishes, options).plan;
   } else {
     plan_ = cheapest(algorithm, wishes, largest);
   }
@@ -35,7 +35,7 @@ Plan GroupAllreduce::cheapest(const std::string& algorithm, const PlanWishes& wi
   std::optional<Seconds> least;
   for (const Plan& plan : candidates(algorithm, wishes, largest)) {
     check_plan(plan, members_);
-    const Seconds time = price(schedule(plan, largest), cluster_, router_, element_size_).time;
+    const Seconds time = price(schedule(plan, largest), cluster_, router_, sizes_).time;
     if (least && !(time < *least)) continue;
     best = plan;
     least = time;
@@ -46,12 +46,12 @@ Plan GroupAllreduce::cheapest(const std::string& algorithm, const PlanWishes& wi
 const Simulation& GroupAllreduce::run(Count count) {
   const auto [at, added] = runs_.try_emplace(count);
   if (added && members_ > 1 && count > 0)
-    at->second = simulate(schedule(plan_, count), cluster_, router_, element_size_, options_);
+    at->second = simulate(schedule(plan_, count), cluster_, router_, sizes_, options_);
   return at->second;
 }
 
 Schedule GroupAllreduce::schedule(const Plan& plan, Count count) const {
-  return in_groups(make_schedule(plan, members_, count, element_size_), stride_, cluster_.ranks());
+  return in_groups(make_schedule(plan, members_, count, sizes_.payload), stride_, cluster_.ranks());
 }
 
 std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const PlanWishes& wishes,
@@ -62,7 +62,7 @@ std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const
   const std::vector<std::vector<int>> grids = find_algorithm(algorithm).has_dims
                                                   ? rank_grids(members_, of_a_host, members_ / of_a_host)
                                                   : std::vector<std::vector<int>>{{members_}};
-  const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(element_size_);
+  const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(sizes_.payload);
   std::vector<Plan> plans;
   for (const std::vector<int>& dims : grids) {
     for (const int lanes : {1, 2}) {

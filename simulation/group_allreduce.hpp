@@ -20,7 +20,7 @@ class GroupAllreduce {
   /// hosts alone, else the one of lowest price in all groups at once. Keeps references to cluster and router.
   /// Throws as make_schedule() and price() do.
   GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
-                 const PlanWishes& wishes, int element_size, int members, int stride, Count largest,
+                 const PlanWishes& wishes, ElementSizes sizes, int members, int stride, Count largest,
                  const SimulationOptions& options = {});
 
   /// All groups reduce `count` elements each. Groups of one have nothing to do.
@@ -37,7 +37,7 @@ class GroupAllreduce {
 
   const Cluster& cluster_;
   const Router& router_;
-  int element_size_;
+  ElementSizes sizes_;
   int members_;
   int stride_;
   SimulationOptions options_;

@@ -29,14 +29,14 @@ void refuse_unlike_hosts(const Cluster& cluster) {
   }
 }
 
-Schedule inside_hosts(const Plan& plan, const Cluster& cluster, Count count, int element_size) {
-  return in_groups(make_schedule(plan, cluster.host(0).ranks(), count, element_size), 1, cluster.ranks());
+Schedule inside_hosts(const Plan& plan, const Cluster& cluster, Count count, ElementSizes sizes) {
+  return in_groups(make_schedule(plan, cluster.host(0).ranks(), count, sizes.payload), 1, cluster.ranks());
 }
 
 Workload workload_of(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
-                     int element_size, const Costs& costs) {
-  return make_workload(inside_hosts(plan, cluster, count, element_size), SwitchTree(cluster, router, costs),
-                       cluster, router, element_size, costs);
+                     ElementSizes sizes, const Costs& costs) {
+  return make_workload(inside_hosts(plan, cluster, count, sizes), SwitchTree(cluster, router, costs), cluster,
+                       router, sizes, costs);
 }
 
 /// The same workload with lanes of so many chunks, where they are of one.
@@ -49,26 +49,26 @@ Workload in_chunks(Workload workload, int chunks) {
 }  // namespace
 
 Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
-                               int element_size, const SimulationOptions& options) {
+                               ElementSizes sizes, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
   if (cluster.host_count() == 1) {
-    return simulate(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router, element_size,
+    return simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router, sizes,
                     options);
   }
-  return simulate(workload_of(plan, cluster, router, count, element_size, options.costs), options);
+  return simulate(workload_of(plan, cluster, router, count, sizes, options.costs), options);
 }
 
-SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, int element_size,
+SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
                                 const PlanWishes& wishes, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
   const PlanWishes in_host{{}, {}, wishes.lanes, wishes.chunk, wishes.orders};
   if (cluster.host_count() == 1)
-    return choose_plan("multi-ring", cluster, router, count, element_size, in_host, options);
+    return choose_plan("multi-ring", cluster, router, count, sizes, in_host, options);
 
-  const Bytes payload{static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(element_size)};
+  const Bytes payload{static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(sizes.payload)};
   // The way inside the host is what one host alone would choose.
   const Cluster host = cluster_of(cluster.host(0), 1);
-  const Plan way = price_plans("multi-ring", host, Router(host), count, element_size, in_host).front().plan;
+  const Plan way = price_plans("multi-ring", host, Router(host), count, sizes, in_host).front().plan;
   std::map<int, Workload> whole;  // by lanes, of one chunk each
   Plan best;
   double least = std::numeric_limits<double>::infinity();
@@ -78,16 +78,16 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
     if (added) {
       Plan unchunked = plan;
       unchunked.chunk = {};
-      at->second = by_classes(
-          without_slack(workload_of(unchunked, cluster, router, count, element_size, options.costs)));
+      at->second =
+          by_classes(without_slack(workload_of(unchunked, cluster, router, count, sizes, options.costs)));
     }
-    const int chunks = inside_hosts(plan, cluster, count, element_size).lanes.front().chunks;
+    const int chunks = inside_hosts(plan, cluster, count, sizes).lanes.front().chunks;
     const auto ran = run(in_chunks(at->second, chunks), {.window = options.window, .seconds = least});
     if (!ran || ran->seconds >= least) continue;
     best = plan;
     least = ran->seconds;
   }
-  return {best, simulate_in_network(best, cluster, router, count, element_size, options)};
+  return {best, simulate_in_network(best, cluster, router, count, sizes, options)};
 }
 
 std::vector<Citation> in_network_inputs(const Cluster& cluster) {

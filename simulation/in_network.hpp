@@ -25,11 +25,11 @@ inline constexpr std::string_view kInNetwork = "in-network";
 /// `plan` is a multi-ring over the ranks of one host. Throws a usage Error where hosts differ in their number
 /// of ranks, and as simulate() does.
 Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
-                               int element_size, const SimulationOptions& options = {});
+                               ElementSizes sizes, const SimulationOptions& options = {});
 
 /// The fastest plan inside hosts, with the lanes and chunks that are wished for. One host alone reduces as
 /// the multi-ring does. Throws as simulate_in_network() does.
-SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, int element_size,
+SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
                                 const PlanWishes& wishes = {}, const SimulationOptions& options = {});
 
 /// What the times rest on, each with its source.

@@ -92,8 +92,8 @@ struct Shape {
 
 class Pricer {
  public:
-  Pricer(const Schedule& schedule, const Router& router, int element_size)
-      : schedule_(schedule), router_(router), element_size_(element_size), loads_(router.resource_count()) {
+  Pricer(const Schedule& schedule, const Router& router, ElementSizes sizes)
+      : schedule_(schedule), router_(router), sizes_(sizes), loads_(router.resource_count()) {
     shape_.busy.resize(index(router.resource_count()));
   }
 
@@ -128,11 +128,12 @@ class Pricer {
                every_block_full(lane, at.dimension);
       steps = std::max(steps, in_lane);
     }
-    // The steps of a steady pattern differ by an element a block at most: one is priced for all.
-    const int priced = steady ? std::min(steps, 1) : steps;
+    // The steps of a steady pattern differ by an element a block at most: one is priced for all of the same
+    // size.
     double worst = 0;
-    for (int step = 0; step < priced; ++step) {
-      result.steps.push_back({steady ? static_cast<double>(steps) : 1, {}});
+    for (int step = 0, repeats = 1; step < steps; step += repeats) {
+      repeats = steady ? sizes_.repeats(stage, step, steps) : 1;
+      result.steps.push_back({static_cast<double>(repeats), {}});
       const auto [bottleneck, load_time] = fill_step(result.steps.back(), stage, step);
       if (load_time > worst) {
         worst = load_time;
@@ -189,7 +190,8 @@ class Pricer {
     const std::size_t first = routes_.size();
     const Seconds latency = router_.route(transfer.source, transfer.destination, routes_);
     transfers_.push_back({latency.value, first, routes_.size()});
-    const double bytes = static_cast<double>(transfer.slice.count) * element_size_;
+    const double bytes = static_cast<double>(transfer.slice.count) *
+                         sizes_.in_message(transfer.combine, transfer.stage, transfer.step);
     for (std::size_t i = first; i < routes_.size(); ++i)
       loads_.add(routes_[i].resource, bytes * routes_[i].share);
   }
@@ -205,7 +207,7 @@ class Pricer {
 
   const Schedule& schedule_;
   const Router& router_;
-  int element_size_;
+  ElementSizes sizes_;
   Loads loads_;  // bytes, of the step being priced
   Shape shape_;
   std::vector<Routed> transfers_;
@@ -214,12 +216,12 @@ class Pricer {
 };
 
 /// Of one chunk of a schedule for the cluster's ranks.
-Shape shape_of(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size) {
+Shape shape_of(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes) {
   if (cluster.ranks() != schedule.ranks) {
     usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
                 cluster.ranks());
   }
-  return Pricer(schedule, router, element_size).run();
+  return Pricer(schedule, router, sizes).run();
 }
 
 /// Of the lane that has most.
@@ -231,17 +233,16 @@ int chunks_of(const Schedule& schedule) {
 
 }  // namespace
 
-Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
             int window) {
-  return shape_of(schedule, cluster, router, element_size).price(1, chunks_of(schedule), window);
+  return shape_of(schedule, cluster, router, sizes).price(1, chunks_of(schedule), window);
 }
 
 std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                                int element_size) {
+                                ElementSizes sizes) {
   const int chunks = chunks_of(schedule);
   std::vector<Seconds> times;
-  for (const double busy : shape_of(schedule, cluster, router, element_size).busy)
-    times.push_back({chunks * busy});
+  for (const double busy : shape_of(schedule, cluster, router, sizes).busy) times.push_back({chunks * busy});
   return times;
 }
 
@@ -269,20 +270,20 @@ std::string unknown_speed(const Schedule& schedule, const Router& router) {
 }
 
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, int element_size, const PlanWishes& wishes) {
-  const Bytes payload{static_cast<std::uint64_t>(count * element_size)};
+                                    Count count, ElementSizes sizes, const PlanWishes& wishes) {
+  const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
   std::vector<PricedPlan> plans;
   Plan whole;  // whose shape it is
   Shape shape;
   std::string unknown;
   for (Plan& plan : candidate_plans(algorithm, cluster, payload, wishes)) {
-    const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, element_size));
+    const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, sizes.payload));
     Plan unchunked = plan;
     unchunked.chunk = {};
     if (plans.empty() || unchunked != whole) {
       whole = std::move(unchunked);
-      const Schedule schedule = make_schedule(whole, cluster.ranks(), count, element_size);
-      shape = shape_of(schedule, cluster, router, element_size);
+      const Schedule schedule = make_schedule(whole, cluster.ranks(), count, sizes.payload);
+      shape = shape_of(schedule, cluster, router, sizes);
       unknown = unknown_speed(schedule, router);
     }
     plans.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow), unknown});

@@ -41,12 +41,12 @@ struct Price {
 
 /// Throws a usage Error when the cluster's ranks are not the schedule's, or when a step has more transfers
 /// (2^23) than can be priced.
-Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
+Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
             int window = kDefaultWindow);
 
 /// How long each resource is busy with the whole payload, by its id. Throws as price() does.
 std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                                int element_size);
+                                ElementSizes sizes);
 
 /// The first link of unknown speed that a transfer of the schedule crosses, as Router::unknown_speed() names
 /// it; empty when it crosses none. Such links cost nothing in a price, which is then none.
@@ -62,6 +62,6 @@ struct PricedPlan {
 /// others, each cheapest first; among equals the one with fewer lanes and larger chunks. A chunk is taken as
 /// that part of its lane, to the byte.
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, int element_size, const PlanWishes& wishes = {});
+                                    Count count, ElementSizes sizes, const PlanWishes& wishes = {});
 
 }  // namespace polyring

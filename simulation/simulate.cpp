@@ -60,10 +60,10 @@ bool crosses_unknown(const std::vector<ConsideredPlan>& plans, std::size_t plan)
 /// Of the plans, which come by price, that which has fewest chunks in all its lanes among those that are as
 /// good as the first: the first itself where none has fewer.
 std::size_t fewest_chunks(const std::vector<ConsideredPlan>& plans, int ranks, Count count,
-                          int element_size) {
+                          ElementSizes sizes) {
   const auto chunks = [&](const Plan& plan) {
     int sum = 0;
-    for (const Lane& lane : make_schedule(plan, ranks, count, element_size).lanes) sum += lane.chunks;
+    for (const Lane& lane : make_schedule(plan, ranks, count, sizes.payload).lanes) sum += lane.chunks;
     return sum;
   };
   std::size_t best = 0;
@@ -81,9 +81,9 @@ std::size_t fewest_chunks(const std::vector<ConsideredPlan>& plans, int ranks, C
 
 }  // namespace
 
-Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
-                    const SimulationOptions& options) {
-  return simulate(make_workload(schedule, cluster, router, element_size, options.costs), options);
+Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                    ElementSizes sizes, const SimulationOptions& options) {
+  return simulate(make_workload(schedule, cluster, router, sizes, options.costs), options);
 }
 
 Simulation simulate(Workload workload, const SimulationOptions& options) {
@@ -97,17 +97,17 @@ std::string bottleneck_text(const Simulation& simulation, const Router& router) 
 }
 
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
-                                           const Router& router, Count count, int element_size,
+                                           const Router& router, Count count, ElementSizes sizes,
                                            const PlanWishes& wishes, const SimulationOptions& options) {
   std::vector<ConsideredPlan> plans;
-  for (PricedPlan& priced : price_plans(algorithm, cluster, router, count, element_size, wishes))
+  for (PricedPlan& priced : price_plans(algorithm, cluster, router, count, sizes, wishes))
     plans.push_back(
         {std::move(priced.plan), std::move(priced.price), std::nullopt, std::move(priced.unknown)});
   const auto workload_of = [&](const Plan& plan) {
-    return make_workload(make_schedule(plan, cluster.ranks(), count, element_size), cluster, router,
-                         element_size, options.costs);
+    return make_workload(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router, sizes,
+                         options.costs);
   };
-  const std::size_t smallest = fewest_chunks(plans, cluster.ranks(), count, element_size);
+  const std::size_t smallest = fewest_chunks(plans, cluster.ranks(), count, sizes);
   Limits limits;
   if (smallest > 0) limits.work = kMuchWork;
   plans.front().simulation = simulate_within(workload_of(plans.front().plan), options, limits);
@@ -134,9 +134,9 @@ std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Clu
 }
 
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                          Count count, int element_size, const PlanWishes& wishes,
+                          Count count, ElementSizes sizes, const PlanWishes& wishes,
                           const SimulationOptions& options) {
-  auto plans = consider_plans(algorithm, cluster, router, count, element_size, wishes, options);
+  auto plans = consider_plans(algorithm, cluster, router, count, sizes, wishes, options);
   return {std::move(plans.front().plan), *plans.front().simulation};
 }
 

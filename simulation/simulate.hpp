@@ -31,8 +31,8 @@ struct Simulation {
 };
 
 /// Throws as make_workload() does.
-Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router, int element_size,
-                    const SimulationOptions& options = {});
+Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router,
+                    ElementSizes sizes, const SimulationOptions& options = {});
 
 /// Of a workload that is written out already, with the costs in it.
 Simulation simulate(Workload workload, const SimulationOptions& options);
@@ -59,13 +59,13 @@ struct ConsideredPlan {
 /// thousands of ranks that are all different, it is the one with the fewest chunks among those whose prices
 /// are within 5 % of it.
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
-                                           const Router& router, Count count, int element_size,
+                                           const Router& router, Count count, ElementSizes sizes,
                                            const PlanWishes& wishes = {},
                                            const SimulationOptions& options = {});
 
 /// The first of them.
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                          Count count, int element_size, const PlanWishes& wishes = {},
+                          Count count, ElementSizes sizes, const PlanWishes& wishes = {},
                           const SimulationOptions& options = {});
 
 }  // namespace polyring

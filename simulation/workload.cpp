@@ -36,12 +36,12 @@ class Builder {
  public:
   /// `switches`: none, or what is between the way down and the way up.
   Builder(const Schedule& schedule, const SwitchTree* switches, const Cluster& cluster, const Router& router,
-          int element_size, const Costs& costs)
+          ElementSizes sizes, const Costs& costs)
       : schedule_(schedule),
         switches_(switches),
         full_(every_block_full(schedule)),
         expanded_(full_ ? in_blocks(schedule) : schedule),
-        element_size_(element_size),
+        sizes_(sizes),
         costs_(costs),
         writer_(workload_, cluster, router, costs_),
         received_(index(schedule.ranks)),
@@ -68,8 +68,10 @@ class Builder {
       const Dimension& dimension = lane.dimensions[index(stage_at(lane, stage).dimension)];
       const int steps = step_count(lane, stage);
       const bool steady = full_ && dimension.pattern().steady() && steps > 0;
-      for (int step = 0; step < (steady ? 1 : steps); ++step) {
-        add_round(lane_number, stage, step, steady ? steps : 1);
+      for (int step = 0; step < steps;) {
+        const int repeats = steady ? sizes_.repeats(stage, step, steps) : 1;
+        add_round(lane_number, stage, step, repeats);
+        step += repeats;
       }
     }
     course.last_round = static_cast<int>(workload_.rounds.size());
@@ -78,9 +80,9 @@ class Builder {
 
   void add_round(int lane_number, int stage, int step, int repeats) {
     const Lane& lane = schedule_.lanes[index(lane_number)];
-    bytes_per_element_ = bytes_per_element(lane);
     Round round{static_cast<int>(workload_.flows.size()), 0, repeats};
-    const bool reduces = stage_at(lane, stage).combine == Combine::reduce;
+    const Combine combine = stage_at(lane, stage).combine;
+    bytes_per_element_ = bytes_per_element(lane, sizes_.in_message(combine, stage, step));
     std::fill(received_.begin(), received_.end(), 0.0);
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
       sends_.clear();
@@ -88,15 +90,15 @@ class Builder {
       add_transfers(lane_number);
       refuse_too_many();
     }
-    if (reduces && costs_.reduction.known()) add_reductions();
+    if (combine == Combine::reduce && costs_.reduction.known()) add_reductions();
     round.last_flow = static_cast<int>(workload_.flows.size());
     workload_.rounds.push_back(round);
   }
 
-  /// Of the lane's expanded schedule.
-  double bytes_per_element(const Lane& lane) const {
-    const double of_chunk = static_cast<double>(lane.slice.count) * element_size_ / lane.chunks;
-    return full_ ? of_chunk / schedule_.ranks : element_size_;
+  /// Of the lane's expanded schedule, for elements of `size` bytes.
+  double bytes_per_element(const Lane& lane, int size) const {
+    const double of_chunk = static_cast<double>(lane.slice.count) * size / lane.chunks;
+    return full_ ? of_chunk / schedule_.ranks : size;
   }
 
   void refuse_too_many() const {
@@ -110,7 +112,7 @@ class Builder {
     const int dimensions = static_cast<int>(lane.dimensions.size());
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
       const Slice slice = shared_slice(expanded_, {lane_number, 0}, dimensions, rank);
-      held_[index(rank)] = static_cast<double>(slice.count) * bytes_per_element(lane);
+      held_[index(rank)] = static_cast<double>(slice.count) * bytes_per_element(lane, sizes_.payload);
     }
     switches_->add_rounds(lane_number, held_, workload_, writer_);
     refuse_too_many();
@@ -141,7 +143,7 @@ class Builder {
   const SwitchTree* switches_;
   bool full_;
   Schedule expanded_;
-  int element_size_;
+  ElementSizes sizes_;
   Costs costs_;
   Workload workload_;
   FlowWriter writer_;
@@ -190,15 +192,15 @@ std::vector<double> Workload::busy() const {
 }
 
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                       int element_size, const Costs& costs) {
+                       ElementSizes sizes, const Costs& costs) {
   refuse_other_size(schedule, cluster);
-  return Builder(schedule, nullptr, cluster, router, element_size, costs).run();
+  return Builder(schedule, nullptr, cluster, router, sizes, costs).run();
 }
 
 Workload make_workload(const Schedule& schedule, const SwitchTree& switches, const Cluster& cluster,
-                       const Router& router, int element_size, const Costs& costs) {
+                       const Router& router, ElementSizes sizes, const Costs& costs) {
   refuse_other_size(schedule, cluster);
-  return Builder(schedule, &switches, cluster, router, element_size, costs).run();
+  return Builder(schedule, &switches, cluster, router, sizes, costs).run();
 }
 
 }  // namespace polyring

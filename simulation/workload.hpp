@@ -76,11 +76,11 @@ class SwitchTree;
 /// Throws a usage Error when the cluster's ranks are not the schedule's, or when the schedule has too many
 /// transfers (2^23 that differ) to be simulated.
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                       int element_size, const Costs& costs);
+                       ElementSizes sizes, const Costs& costs);
 
 /// Of a schedule whose groups are hosts: between its way down and its way up, the switches reduce what the
 /// hosts hold. Throws as the other does.
 Workload make_workload(const Schedule& schedule, const SwitchTree& switches, const Cluster& cluster,
-                       const Router& router, int element_size, const Costs& costs);
+                       const Router& router, ElementSizes sizes, const Costs& costs);
 
 }  // namespace polyring

@@ -7,6 +7,7 @@
 
 #include "topology/compare_links.hpp"
 #include "topology/host_names.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -148,6 +149,8 @@ class Comparison {
       compare_speed(expected.name + "'s memory", expected.memory_bandwidth, found.memory_bandwidth);
       compare_numa(expected.name, expected.numa, found.numa);
     }
+    if (usual_.gpu_driver != other_.gpu_driver)
+      own("GPUs have driver {}, not {}", known(other_.gpu_driver), known(usual_.gpu_driver));
   }
 
   /// NICs are the same when they have the same name.
@@ -216,7 +219,7 @@ std::vector<Difference> differences(const Machine& usual, const Machine& other, 
 }
 
 std::string normal_form(const Machine& machine) {
-  std::string text = fmt::format("{}\n", machine.model);
+  std::string text = fmt::format("{}\n{}\n", machine.model, machine.gpu_driver);
   for (const Package& package : machine.packages) {
     text += fmt::format("{} {} {} {} {}", package.name, package.model, package.cores, package.memory.value,
                         package.memory_bandwidth.value);
@@ -234,9 +237,11 @@ std::string normal_form(const Machine& machine) {
       text += fmt::format(", {} {} {}", port.number, port.up, port.bandwidth.value);
     text += '\n';
   }
-  for (const Link& link : machine.links) {
-    text += fmt::format("{} {} {} {}\n", machine.device_name(link.from), machine.device_name(link.to),
-                        to_text(link.kind), link.bandwidth.value);
+  const std::vector<int> physical = physical_links(machine);
+  for (std::size_t i = 0; i < physical.size(); ++i) {
+    const Link& link = machine.links[i];
+    text += fmt::format("{} {} {} {} {}\n", machine.device_name(link.from), machine.device_name(link.to),
+                        to_text(link.kind), link.bandwidth.value, physical[i]);
   }
   return text;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "topology/link_names.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -102,6 +103,25 @@ class PcieTree {
   std::map<DeviceId, int> depth_;  // packages have 0
 };
 
+using Neighbours = std::map<DeviceId, std::set<DeviceId>>;
+
+/// The NICs that share a PCIe link with each NIC.
+Neighbours functions_beside(const Machine& machine) {
+  const std::vector<int> physical = physical_links(machine);
+  std::map<int, std::set<DeviceId>> nics;
+  for (std::size_t i = 0; i < physical.size(); ++i) {
+    if (machine.links[i].from.kind == DeviceKind::nic) nics[physical[i]].insert(machine.links[i].from);
+  }
+  Neighbours beside;
+  for (const auto& [link, functions] : nics) {
+    for (const DeviceId nic : functions) {
+      beside[nic].insert(functions.begin(), functions.end());
+      beside[nic].erase(nic);
+    }
+  }
+  return beside;
+}
+
 std::string speed_in_words(Bandwidth bandwidth) {
   return bandwidth.known() ? to_text(bandwidth) : "an unknown speed";
 }
@@ -115,7 +135,9 @@ class PcieComparison {
         counterparts_(counterparts),
         tolerance_(tolerance),
         usual_tree_(usual),
-        other_tree_(other) {}
+        other_tree_(other),
+        usual_functions_(functions_beside(usual)),
+        other_functions_(functions_beside(other)) {}
 
   std::string difference(DeviceId in_usual, DeviceId in_other) const {
     const std::vector<Chain> expected = usual_tree_.chains(in_usual);
@@ -140,7 +162,11 @@ class PcieComparison {
                            speed_in_words(is), speed_in_words(should));
       }
     }
-    return sharing(name, in_usual, in_other);
+    const std::string beside =
+        sharing(name, "PCIe switch", usual_tree_.siblings(in_usual), other_tree_.siblings(in_other));
+    return beside.empty()
+               ? sharing(name, "PCIe link", of(usual_functions_, in_usual), of(other_functions_, in_other))
+               : beside;
   }
 
  private:
@@ -150,15 +176,21 @@ class PcieComparison {
     return names.empty() ? "no PCIe" : fmt::format("{}", fmt::join(names, " and "));
   }
 
-  std::string sharing(const std::string& name, DeviceId in_usual, DeviceId in_other) const {
+  static std::set<DeviceId> of(const Neighbours& neighbours, DeviceId device) {
+    const auto found = neighbours.find(device);
+    return found == neighbours.end() ? std::set<DeviceId>{} : found->second;
+  }
+
+  std::string sharing(const std::string& name, std::string_view what, const std::set<DeviceId>& in_usual,
+                      const std::set<DeviceId>& in_other) const {
     std::set<std::string> expected;
-    for (const DeviceId sibling : usual_tree_.siblings(in_usual)) {
+    for (const DeviceId sibling : in_usual) {
       const bool is_there =
           std::ranges::any_of(counterparts_, [&](const auto& entry) { return entry.second == sibling; });
       if (is_there) expected.insert(usual_.device_name(sibling));
     }
     std::set<std::string> found;
-    for (const DeviceId sibling : other_tree_.siblings(in_other)) {
+    for (const DeviceId sibling : in_other) {
       const auto counterpart = counterparts_.find(sibling);
       if (counterpart != counterparts_.end()) found.insert(usual_.device_name(counterpart->second));
     }
@@ -166,7 +198,7 @@ class PcieComparison {
     const auto text = [](const std::set<std::string>& names) {
       return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, " and "));
     };
-    return fmt::format("{} shares its PCIe switch with {}, not with {}", name, text(found), text(expected));
+    return fmt::format("{} shares its {} with {}, not with {}", name, what, text(found), text(expected));
   }
 
   const Machine& usual_;
@@ -175,6 +207,8 @@ class PcieComparison {
   double tolerance_;
   PcieTree usual_tree_;
   PcieTree other_tree_;
+  Neighbours usual_functions_;
+  Neighbours other_functions_;
 };
 
 /// Two devices of the usual host, and what joins them.

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -181,6 +185,9 @@ std::vector<Pod> pods_of_level(const FabricMap& map, const std::vector<Leaf>& le
   Union together(map.switches.size());
   for (const FabricLink& link : map.links)
     if (within(link.a) && within(link.b)) together.join(link.a.index, link.b.index);
+  Union shared = shared_leaves(leaves_of_hosts(map, leaves), leaves.size());
+  for (int leaf = 0; leaf < static_cast<int>(leaves.size()); ++leaf)
+    together.join(leaves[index(leaf)].switch_index, leaves[index(shared.root(leaf))].switch_index);
   std::vector<Pod> pods;
   std::map<int, std::size_t> of_root;
   for (int leaf = 0; leaf < static_cast<int>(leaves.size()); ++leaf) {
@@ -220,6 +227,34 @@ std::string normal_guid(std::string_view text) {
   }
   if (digits.size() > kDigits || digits.find_first_not_of('0') == std::string::npos) return {};
   return std::string(kDigits - digits.size(), '0') + digits;
+}
+
+FabricMap merged(std::vector<FabricMap> planes) {
+  if (planes.size() == 1) return std::move(planes.front());
+  FabricMap all;
+  std::unordered_map<std::string, std::string> seen;  // switches' GUIDs, and their files
+  for (FabricMap& plane : planes) {
+    for (const FabricSwitch& at : plane.switches) {
+      const auto [other, is_new] = seen.emplace(at.guid, plane.source);
+      if (is_new) continue;
+      usage_error("'{}' and '{}' both have the switch {} ({}), so they are of one network; name each once",
+                  other->second, plane.source, at.guid, at.name);
+    }
+    const int switches = static_cast<int>(all.switches.size());
+    const int adapters = static_cast<int>(all.adapters.size());
+    for (FabricLink& link : plane.links) {
+      for (FabricEnd* end : {&link.a, &link.b}) end->index += end->is_switch ? switches : adapters;
+    }
+    for (FabricAdapter& adapter : plane.adapters) adapter.plane = static_cast<int>(all.planes.size());
+    for (std::string& remark : plane.remarks) remark = fmt::format("{}: {}", plane.source, remark);
+    all.source += (all.source.empty() ? "" : ", ") + plane.source;
+    all.planes.push_back(plane.source);
+    std::ranges::move(plane.switches, std::back_inserter(all.switches));
+    std::ranges::move(plane.adapters, std::back_inserter(all.adapters));
+    std::ranges::move(plane.links, std::back_inserter(all.links));
+    std::ranges::move(plane.remarks, std::back_inserter(all.remarks));
+  }
+  return all;
 }
 
 void assign_levels(FabricMap& map) {

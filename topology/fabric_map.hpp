@@ -3,7 +3,9 @@
 //
 // A leaf is a switch that hosts' adapters hang on. In a fat tree, links lead from each level to the next
 // only, and hosts under one leaf reach each other without the levels above. Where the hosts' adapters hang on
-// several leaves each ("rails"), the leaves that the same hosts share make up one neighbourhood.
+// several leaves each ("rails"), the leaves that the same hosts share make up one neighbourhood. Rails can
+// also be networks of their own, "planes", each with a subnet manager and a file: merged() puts them
+// together.
 #pragma once
 
 #include <string>
@@ -32,6 +34,7 @@ struct FabricAdapter {
   std::string host;    // "node07"; empty where the description does not say
   std::string device;  // "mlx5_0" or "HCA-1"; empty where the description does not say
   std::vector<std::string> port_guids;
+  int plane = 0;  // of FabricMap::planes
 };
 
 /// One end of a cable: a port of a switch or of an adapter.
@@ -49,7 +52,8 @@ struct FabricLink {
 };
 
 struct FabricMap {
-  std::string source;  // the file's name
+  std::string source;               // the file's name; of several "rail0.out, rail1.out"
+  std::vector<std::string> planes;  // the names of the files
   std::vector<FabricSwitch> switches;
   std::vector<FabricAdapter> adapters;
   std::vector<FabricLink> links;
@@ -64,6 +68,10 @@ struct FabricMap {
 /// "e09d730300156ff6" of "0xe09d730300156ff6", "e09d:7303:0015:6ff6" or "2c90300"; empty for what is no GUID
 /// or 0.
 std::string normal_guid(std::string_view text);
+
+/// Networks that share no switch, as one map. An adapter with a port in several of them is in each. Levels
+/// must be assigned. Throws a usage Error for two of one network: they have a switch in common.
+FabricMap merged(std::vector<FabricMap> planes);
 
 /// Sets the levels of all switches, and remarks what keeps the network from being a fat tree. A switch with a
 /// few adapters among many cables to leaves is not taken for a leaf.
@@ -87,7 +95,9 @@ struct Neighbourhood {
   Bandwidth up;  // all uplinks of the leaves, per direction; 0 when unknown
 };
 
-/// Leaves that reach each other by switches of one level and below it: a pod of a tree of three levels.
+/// Leaves that reach each other by switches of one level and below it: a pod of a tree of three levels. Those
+/// that most of their hosts share are in one, though they may reach each other only further up, or not at
+/// all.
 struct Pod {
   std::vector<int> leaves;  // indices into leaves_of()
   int uplinks = 0;          // of its switches of that level, to the next one

@@ -57,19 +57,81 @@ constexpr std::array kXgmi{
 };
 
 struct Product {
-  std::string_view name;
+  std::string_view name;  // whole words of the product's name, one after the other
   int compute_capability;
+  int nvlinks;  // of one GPU
+  std::string_view source;
 };
 
+constexpr std::string_view kP100 = "NVIDIA Tesla P100 whitepaper: 4 links of 20 GB/s, 160 GB/s both ways";
+constexpr std::string_view kV100 = "NVIDIA Tesla V100 whitepaper: 6 links of 25 GB/s, 300 GB/s both ways";
+constexpr std::string_view kTu102 =
+    "NVIDIA Turing whitepaper: TU102 has 2 links of 25 GB/s, 100 GB/s both ways";
+constexpr std::string_view kTu104 =
+    "NVIDIA Turing whitepaper: TU104 has 1 link of 25 GB/s, 50 GB/s both ways";
+constexpr std::string_view kA100 = "NVIDIA A100 whitepaper: 12 links of 25 GB/s, 600 GB/s both ways";
+constexpr std::string_view kGa102 =
+    "NVIDIA Ampere GA102 whitepaper: 4 links of 14.0625 GB/s, 112.5 GB/s both ways";
+constexpr std::string_view kH100 = "NVIDIA H100 whitepaper: 18 links of 25 GB/s, 900 GB/s both ways";
+constexpr std::string_view kBlackwell =
+    "NVIDIA Blackwell technical brief: 18 links of 50 GB/s, 1.8 TB/s both ways";
+constexpr std::string_view kUltra =
+    "NVIDIA Blackwell Ultra data sheet: 18 links of 50 GB/s, 1.8 TB/s both ways";
+
+// Cards that bridges join have as many as all of their bridges take. Without "Quadro" an RTX 5000 or 6000 is
+// Ada's or Blackwell's, which have no NVLink; of a laptop's no source has a link.
 constexpr std::array kProducts{
-    Product{"P100", 60},   Product{"V100", 70},  Product{"V100S", 70},  Product{"A100", 80},
-    Product{"A800", 80},   Product{"A30", 80},   Product{"A40", 86},    Product{"A6000", 86},
-    Product{"A5000", 86},  Product{"H100", 90},  Product{"H200", 90},   Product{"H800", 90},
-    Product{"H20", 90},    Product{"GH200", 90}, Product{"B100", 100},  Product{"B200", 100},
-    Product{"GB200", 100}, Product{"B300", 103}, Product{"GB300", 103},
+    Product{"P100", 60, 4, kP100},
+    Product{"Quadro GP100", 60, 4, kP100},
+    Product{"V100", 70, 6, kV100},
+    Product{"V100S", 70, 6, kV100},
+    Product{"Quadro GV100", 70, 4, "NVIDIA Quadro GV100 data sheet: 200 GB/s both ways over two bridges"},
+    Product{"TITAN RTX", 75, 2, kTu102},
+    Product{"Quadro RTX 8000", 75, 2, kTu102},
+    Product{"Quadro RTX 6000", 75, 2, kTu102},
+    Product{"Quadro RTX 5000", 75, 1, kTu104},
+    Product{"RTX 2080 Ti", 75, 2, kTu102},
+    Product{"RTX 2080", 75, 1, kTu104},  // the SUPER, too
+    Product{"A100", 80, 12, kA100},
+    Product{"A800", 80, 8, "NVIDIA A800 data sheet: 400 GB/s both ways"},
+    Product{"A30", 80, 4, "NVIDIA A30 data sheet: 200 GB/s both ways over its bridge"},
+    Product{"A40", 86, 4, kGa102},
+    Product{"RTX 3090", 86, 4, kGa102},
+    Product{"A6000", 86, 4, kGa102},
+    Product{"A5500", 86, 4, "NVIDIA RTX A5500 data sheet: 112.5 GB/s both ways"},
+    Product{"A5000", 86, 4, "NVIDIA RTX A5000 data sheet: 112.5 GB/s both ways"},
+    Product{"A4500", 86, 4, "NVIDIA RTX A4500 data sheet: 112.5 GB/s both ways"},
+    Product{"H100", 90, 18, kH100},
+    Product{"H200", 90, 18, "NVIDIA H200 data sheet: 900 GB/s both ways"},
+    Product{"H800", 90, 8, "NVIDIA H800 data sheet: 400 GB/s both ways"},
+    Product{"H20", 90, 18, "NVIDIA H20 data sheet: 900 GB/s both ways"},
+    Product{"GH200", 90, 18, "NVIDIA GH200 data sheet: 900 GB/s both ways"},
+    Product{"B100", 100, 18, kBlackwell},
+    Product{"B200", 100, 18, kBlackwell},
+    Product{"GB200", 100, 18, kBlackwell},
+    Product{"B300", 103, 18, kUltra},
+    Product{"GB300", 103, 18, kUltra},
 };
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+std::vector<std::string_view> words_of(std::string_view text) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t begin = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    if (at > begin) words.push_back(text.substr(begin, at - begin));
+  }
+  return words;
+}
+
+const Product* product_named(std::string_view name) {
+  const auto words = words_of(name);
+  const auto found = std::ranges::find_if(kProducts, [&](const Product& known) {
+    const auto own = words_of(known.name);
+    return std::search(words.begin(), words.end(), own.begin(), own.end()) != words.end();
+  });
+  return found == kProducts.end() ? nullptr : &*found;
+}
 
 }  // namespace
 
@@ -120,16 +182,13 @@ bool misses_gpu_links(const Machine& machine) {
 }
 
 int compute_capability_of(std::string_view product) {
-  std::size_t at = 0;
-  while (at < product.size()) {
-    std::size_t end = at;
-    while (end < product.size() && is_word(product[end])) ++end;
-    for (const Product& known : kProducts) {
-      if (product.substr(at, end - at) == known.name) return known.compute_capability;
-    }
-    at = end + 1;
-  }
-  return 0;
+  const Product* known = product_named(product);
+  return known == nullptr ? 0 : known->compute_capability;
+}
+
+int most_nvlinks_of(std::string_view product) {
+  const Product* known = product_named(product);
+  return known == nullptr ? 0 : known->nvlinks;
 }
 
 }  // namespace polyring

@@ -45,4 +45,8 @@ bool misses_gpu_links(const Machine& machine);
 /// By a product's name, such as `Tesla P100-SXM2-16GB`: 60. 0 for one that is not known to have NVLink.
 int compute_capability_of(std::string_view product);
 
+/// How many NVLinks one GPU of this product has, whether or not something is at their other ends. 0 for one
+/// that is not known to have NVLink.
+int most_nvlinks_of(std::string_view product);
+
 }  // namespace polyring

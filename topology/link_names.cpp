@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "topology/formats/nccl_device.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -30,14 +32,25 @@ std::string socket_bus_name(const Machine& machine, const Link& link) {
   return "socket bus";
 }
 
-/// "EDR InfiniBand" where the model names the rate, else "InfiniBand of 12.1 GB/s".
+/// Four lanes of InfiniBand, as their rate's name says, per direction: see openfabrics_rate() in sysfs.hpp.
+struct NamedRate {
+  std::string_view name;
+  double gigabits;  // of payload
+};
+constexpr std::array kRates{NamedRate{"QDR", 40 * 0.8},        NamedRate{"FDR", 56 * 64.0 / 66},
+                            NamedRate{"EDR", 100 * 64.0 / 66}, NamedRate{"HDR", 200 * 64.0 / 66},
+                            NamedRate{"NDR", 400 * 64.0 / 66}, NamedRate{"XDR", 800 * 64.0 / 66}};
+
+/// "EDR InfiniBand" where the model names the rate and the port runs at it, else "InfiniBand of 12.1 GB/s".
 std::string port_name(const Nic& nic, Bandwidth bandwidth) {
   const char* kind = nic.kind == NicKind::infiniband ? "InfiniBand"
                      : nic.kind == NicKind::ethernet ? "Ethernet"
                                                      : "ports";
   if (nic.kind == NicKind::infiniband) {
-    for (const std::string_view rate : {"QDR", "FDR", "EDR", "HDR", "NDR", "XDR"}) {
-      if (contains(nic.model, rate)) return fmt::format("{} {}", rate, kind);
+    for (const NamedRate& rate : kRates) {
+      const double part = bandwidth.value / gigabits_per_second(rate.gigabits).value;
+      if (contains(nic.model, rate.name) && std::abs(part - 1) < 0.01)
+        return fmt::format("{} {}", rate.name, kind);
     }
   }
   return fmt::format("{} of {}", kind, speed_text(bandwidth));
@@ -93,8 +106,15 @@ std::string kind_name(const Machine& machine, const Link& link) {
   return "?";
 }
 
+std::string first_end(const Machine& machine, const Link& link) {
+  std::vector<std::string_view> names;
+  for (const int nic : nics_of(machine, link))
+    names.push_back(machine.nics[static_cast<std::size_t>(nic)].name);
+  return names.empty() ? machine.device_name(link.from) : fmt::format("{}", fmt::join(names, " + "));
+}
+
 std::string link_name(const Machine& machine, const Link& link) {
-  return fmt::format("{} {} - {}", kind_name(machine, link), machine.device_name(link.from),
+  return fmt::format("{} {} - {}", kind_name(machine, link), first_end(machine, link),
                      machine.device_name(link.to));
 }
 

@@ -13,7 +13,11 @@ namespace polyring {
 /// "Infinity Fabric" of AMD, "UPI or QPI" of Intel, otherwise "socket bus".
 std::string kind_name(const Machine& machine, const Link& link);
 
-/// The kind and both ends: "X-bus package0 - package1".
+/// The name of the device that the link is from, and of those that share it: "mlx5_0 + mlx5_1", see
+/// shared_links.hpp.
+std::string first_end(const Machine& machine, const Link& link);
+
+/// The kind and both ends: "X-bus package0 - package1", "PCIe mlx5_0 + mlx5_1 - switch0".
 std::string link_name(const Machine& machine, const Link& link);
 
 /// One NVLink of this GPU, per direction, by its model (gpu_links.hpp); 0 where that is unknown.

@@ -54,6 +54,8 @@ struct Gpu {
   int host_bridge = -1;  // which PCI host bridge of the machine it hangs under, -1 when unknown
   Bytes memory;
   Bandwidth memory_bandwidth;  // 0 when unknown
+  /// False where nothing tells which of several packages it is near; its links are then to the first.
+  bool package_known = true;
 };
 
 struct Port {
@@ -74,6 +76,7 @@ struct Nic {
   NicKind kind = NicKind::ethernet;
   std::vector<Port> ports;
   std::string system_guid{};  // shared by all functions of one adapter; empty when unknown
+  bool package_known = true;  // as of a GPU
 
   bool up() const;
   /// The sum over the ports that are up, per direction; 0 when none is up or a speed is unknown.
@@ -124,6 +127,7 @@ struct Machine {
   std::vector<Citation> citations;
   std::vector<ProbeSource> sources{};  // of a live probe; empty for presets and files
   std::vector<std::string> remarks{};  // what somebody should look at: "gpu2 runs on 8 of 16 PCIe lanes"
+  std::string gpu_driver{};            // "NVIDIA 550.54.15", empty when unknown
 
   /// The device's name, as in links of the JSON: "gpu0", "package1", "mlx5_0", "switch2", "nvswitch0".
   std::string device_name(DeviceId id) const;

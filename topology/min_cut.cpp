@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <set>
 
 #include "topology/rank_nics.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -13,7 +15,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 /// What rounding leaves of a capacity that is used up, in B/s.
 constexpr double kNothing = 1;
 
-/// Devices as numbers, with two more: where the flow comes from, and where it goes.
+/// Devices as numbers, with more for each link, for where the flow comes from, and where it goes.
 class Numbers {
  public:
   explicit Numbers(const Machine& machine)
@@ -22,17 +24,20 @@ class Numbers {
                static_cast<int>(machine.switches.size()),
                machine.nvswitches,
                static_cast<int>(machine.gpus.size()),
-               static_cast<int>(machine.nics.size())} {
+               static_cast<int>(machine.nics.size())},
+        links_(static_cast<int>(machine.links.size())) {
     for (std::size_t kind = 1; kind < std::size(first_); ++kind) first_[kind] += first_[kind - 1];
   }
 
   int of(DeviceId id) const { return first_[static_cast<int>(id.kind)] + id.index; }
-  int source() const { return first_[5]; }
+  int of_link(int link) const { return first_[5] + link; }
+  int source() const { return first_[5] + links_; }
   int sink() const { return source() + 1; }
   int count() const { return sink() + 1; }
 
  private:
   int first_[6];  // of each kind, in the order of DeviceKind
+  int links_;
 };
 
 /// A network through which a flow is sent. An arc and its reverse are neighbours: 2i and 2i + 1.
@@ -108,22 +113,35 @@ class Network {
 
 double room_of(Bandwidth bandwidth) { return bandwidth.known() ? bandwidth.value : kInfinite; }
 
+constexpr int kNoLink = -1;
+
 /// A link as data can cross it: both ways, but to a NIC only on the way out of the host.
 struct Way {
-  int link = 0;
-  DeviceId from;
-  DeviceId to;
+  int link = kNoLink;  // index into Machine::links
+  int from = 0;
+  int to = 0;
+  double room = kInfinite;
   bool back = true;
 };
 
-std::vector<Way> ways_of(const Machine& machine, const std::vector<int>& nics) {
+/// A link to NICs leads to a node of its own, and from there to all NICs that share it.
+std::vector<Way> ways_of(const Machine& machine, const Numbers& numbers, const std::vector<int>& nics) {
+  const std::vector<int> physical = physical_links(machine);
+  std::set<int> shared;  // numbers of the nodes that a way leads to already
   std::vector<Way> ways;
   for (int i = 0; i < static_cast<int>(machine.links.size()); ++i) {
     const Link& link = machine.links[static_cast<std::size_t>(i)];
     const bool reversed = link.from.kind == DeviceKind::nic;
-    Way way{i, reversed ? link.to : link.from, reversed ? link.from : link.to};
-    way.back = way.to.kind != DeviceKind::nic;
-    if (way.back || std::ranges::find(nics, way.to.index) != nics.end()) ways.push_back(way);
+    const DeviceId from = reversed ? link.to : link.from;
+    const DeviceId to = reversed ? link.from : link.to;
+    const double room = room_of(link.bandwidth);
+    if (to.kind != DeviceKind::nic) {
+      ways.push_back({i, numbers.of(from), numbers.of(to), room});
+    } else if (std::ranges::find(nics, to.index) != nics.end()) {
+      const int between = numbers.of_link(physical[static_cast<std::size_t>(i)]);
+      if (shared.insert(between).second) ways.push_back({i, numbers.of(from), between, room, false});
+      ways.push_back({kNoLink, between, numbers.of(to), kInfinite, false});
+    }
   }
   return ways;
 }
@@ -134,14 +152,10 @@ MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool sev
   assert(static_cast<int>(inside.size()) == machine.ranks());
   const Numbers numbers(machine);
   const std::vector<int> nics = several_hosts ? usable_nics(machine) : std::vector<int>{};
-  const std::vector<Way> ways = ways_of(machine, nics);
-  const auto bandwidth_of = [&](int link) { return machine.links[static_cast<std::size_t>(link)].bandwidth; };
+  const std::vector<Way> ways = ways_of(machine, numbers, nics);
   const auto ports_of = [&](int nic) { return machine.nics[static_cast<std::size_t>(nic)].bandwidth(); };
   Network network(numbers.count());
-  for (const Way& way : ways) {
-    const double room = room_of(bandwidth_of(way.link));
-    network.add(numbers.of(way.from), numbers.of(way.to), room, way.back ? room : 0);
-  }
+  for (const Way& way : ways) network.add(way.from, way.to, way.room, way.back ? way.room : 0);
   for (int rank = 0; rank < machine.ranks(); ++rank) {
     const int device = numbers.of(machine.rank_device(rank));
     const bool is_inside = inside[static_cast<std::size_t>(rank)];
@@ -156,17 +170,18 @@ MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool sev
     const auto after_links = static_cast<int>(ways.size());
     const int after_ranks = after_links + machine.ranks();
     for (const int arc : network.last_way(numbers.source(), numbers.sink())) {
-      if (arc < after_links) cut.links.push_back(ways[static_cast<std::size_t>(arc)].link);
+      const int link = arc < after_links ? ways[static_cast<std::size_t>(arc)].link : kNoLink;
+      if (link != kNoLink) cut.links.push_back(link);
       if (arc >= after_ranks) cut.nics.push_back(nics[static_cast<std::size_t>(arc - after_ranks)]);
     }
     return cut;
   }
   for (const Way& way : ways) {
-    const bool from = network.reached(numbers.of(way.from));
-    const bool to = network.reached(numbers.of(way.to));
+    const bool from = network.reached(way.from);
+    const bool to = network.reached(way.to);
     if (from == to || (to && !way.back)) continue;
     cut.links.push_back(way.link);
-    cut.bandwidth = cut.bandwidth + bandwidth_of(way.link);
+    cut.bandwidth = cut.bandwidth + Bandwidth{way.room};
   }
   for (const int nic : nics) {
     if (!network.reached(numbers.of({DeviceKind::nic, nic}))) continue;

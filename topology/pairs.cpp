@@ -71,6 +71,20 @@ int host_bridge_of(const Machine& machine, DeviceId id) {
   return id.kind == DeviceKind::gpu ? machine.gpus[at].host_bridge : machine.nics[at].host_bridge;
 }
 
+/// "nothing tells which package gpu0 and mlx5_0 are near".
+std::string unplaced_text(const Machine& machine, DeviceId from, DeviceId to) {
+  const auto known = [&](DeviceId id) {
+    const auto at = static_cast<std::size_t>(id.index);
+    return id.kind == DeviceKind::gpu ? machine.gpus[at].package_known : machine.nics[at].package_known;
+  };
+  std::vector<std::string> names;
+  for (const DeviceId id : {from, to}) {
+    if (!known(id)) names.push_back(machine.device_name(id));
+  }
+  return fmt::format("nothing tells which package {} {} near", fmt::join(names, " and "),
+                     names.size() == 1 ? "is" : "are");
+}
+
 std::string packages_reason(const Machine& machine, PathType type, const std::vector<DeviceId>& way) {
   const std::string packages = list_of(machine, way, DeviceKind::package);
   switch (type) {
@@ -109,6 +123,9 @@ std::string reason_of(const Machine& machine, const Path& path, const std::vecto
   const std::string switches = list_of(machine, way, DeviceKind::pci_switch);
   if (path.type == PathType::pix) {
     reason += switches.empty() ? "directly on PCIe" : fmt::format("both under {}", switches);
+  } else if (path.type == PathType::unknown) {
+    return reason + fmt::format("{}; routes here take {}", unplaced_text(machine, way.front(), way.back()),
+                                way_text(machine, way));
   } else if (path.type == PathType::pxb) {
     reason += fmt::format("under one host bridge, across {}", switches);
   } else {
@@ -121,7 +138,15 @@ Pair pair_of(const Machine& machine, DeviceId from, DeviceId to) {
   const Path path = path_between(machine, from, to);
   std::vector<DeviceId> way = devices_of(machine, from, path);
   std::string reason = reason_of(machine, path, way);
-  return {from, to, path.type, path.bandwidth, path.latency, std::move(way), std::move(reason)};
+  // What the way that routes take carries says nothing of the real one.
+  const bool known = path.type != PathType::unknown;
+  return {from,
+          to,
+          path.type,
+          known ? path.bandwidth : Bandwidth{},
+          path.latency,
+          std::move(way),
+          std::move(reason)};
 }
 
 Pair with_detour(const Machine& machine, Pair pair, const Detour& detour) {

@@ -56,13 +56,16 @@ std::map<DeviceId, Reached> search(const Machine& machine, DeviceId from, bool g
 struct Locality {
   int numa = -1;
   int host_bridge = -1;
+  bool package_known = true;
 };
 
 Locality locality(const Machine& machine, DeviceId id) {
   const auto index = static_cast<std::size_t>(id.index);
-  if (id.kind == DeviceKind::gpu) return {machine.gpus[index].numa, machine.gpus[index].host_bridge};
-  if (id.kind == DeviceKind::nic) return {machine.nics[index].numa, machine.nics[index].host_bridge};
-  return {};
+  const auto of = [](const auto& device) {
+    return Locality{device.numa, device.host_bridge, device.package_known};
+  };
+  if (id.kind == DeviceKind::gpu) return of(machine.gpus[index]);
+  return id.kind == DeviceKind::nic ? of(machine.nics[index]) : Locality{};
 }
 
 PathType classify(const Machine& machine, DeviceId from, const Path& path) {
@@ -73,6 +76,7 @@ PathType classify(const Machine& machine, DeviceId from, const Path& path) {
   const DeviceId to = devices.back();
   const Locality a = locality(machine, from);
   const Locality b = locality(machine, to);
+  if (!a.package_known || !b.package_known) return PathType::unknown;
   if (packages > 1 || (a.numa >= 0 && b.numa >= 0 && a.numa != b.numa)) return PathType::sys;
   const auto c2c = std::ranges::count_if(path.hops, [&](const Hop& hop) {
     return machine.links[static_cast<std::size_t>(hop.link)].kind == LinkKind::c2c;
@@ -106,6 +110,8 @@ std::string_view to_text(PathType type) {
       return "NODE";
     case PathType::sys:
       return "SYS";
+    case PathType::unknown:
+      return "?";
   }
   return "?";
 }

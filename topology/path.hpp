@@ -13,20 +13,21 @@ namespace polyring {
 
 /// From near to far, named as NCCL does (src/graph/topo.h); NODE is nvidia-smi's, where NCCL says PHB.
 enum class PathType {
-  self,  // X
-  nvl,   // NVLink (or xGMI), direct or through an NVSwitch
-  nvb,   // two NVLinks, through another GPU: an alternative to the path, see pairs.hpp
-  c2c,   // NVLink-C2C, between a GPU and the CPU beside it
-  pix,   // at most one PCIe switch
-  pxb,   // several PCIe switches, no host bridge
-  p2c,   // C2C to the CPU, then the CPU's PCIe
-  phb,   // one PCIe host bridge
-  node,  // several host bridges of one NUMA node
-  sys,   // across NUMA nodes or packages
+  self,     // X
+  nvl,      // NVLink (or xGMI), direct or through an NVSwitch
+  nvb,      // two NVLinks, through another GPU: an alternative to the path, see pairs.hpp
+  c2c,      // NVLink-C2C, between a GPU and the CPU beside it
+  pix,      // at most one PCIe switch
+  pxb,      // several PCIe switches, no host bridge
+  p2c,      // C2C to the CPU, then the CPU's PCIe
+  phb,      // one PCIe host bridge
+  node,     // several host bridges of one NUMA node
+  sys,      // across NUMA nodes or packages
+  unknown,  // over packages, but nothing tells which one an end is near
 };
 
 std::string_view to_text(
-    PathType type);  // "X", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PHB", "NODE", "SYS"
+    PathType type);  // "X", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PHB", "NODE", "SYS", "?"
 
 /// One link of a path, and whether it is crossed from `from` to `to`.
 struct Hop {

@@ -24,8 +24,11 @@ std::string short_name(const std::string& name) { return name.substr(0, name.fin
 /// Finds the adapters of hosts, and where they hang.
 class Directory {
  public:
-  explicit Directory(const FabricMap& map)
-      : leaves(leaves_of(map)), neighbourhoods(neighbourhoods_of(map, leaves)), pods(pods_of(map, leaves)) {
+  explicit Directory(const FabricMap& of)
+      : map(of),
+        leaves(leaves_of(map)),
+        neighbourhoods(neighbourhoods_of(map, leaves)),
+        pods(pods_of(map, leaves)) {
     std::vector<int> neighbourhood_of(leaves.size());
     for (int i = 0; i < static_cast<int>(neighbourhoods.size()); ++i) {
       for (const int leaf : neighbourhoods[index(i)].leaves) neighbourhood_of[index(leaf)] = i;
@@ -52,9 +55,20 @@ class Directory {
       const auto adapter = by_guid_.find(normal_guid(guid));
       if (adapter != by_guid_.end()) found.insert(adapter->second);
     }
-    if (!found.empty()) return found;
     const auto named = by_name_.find(short_name(host.name));
-    return named == by_name_.end() ? found : named->second;
+    if (named == by_name_.end()) return found;
+    const std::set<int> planes = planes_of(found);
+    for (const int adapter : named->second) {
+      if (!planes.contains(map.adapters[index(adapter)].plane)) found.insert(adapter);
+    }
+    return found;
+  }
+
+  /// In which networks these adapters are.
+  std::set<int> planes_of(const std::set<int>& adapters) const {
+    std::set<int> planes;
+    for (const int adapter : adapters) planes.insert(map.adapters[index(adapter)].plane);
+    return planes;
   }
 
   /// Where most of these adapters hang; -1 when none hangs on a leaf.
@@ -79,6 +93,7 @@ class Directory {
     return all.size() == 1 ? *all.begin() : Bandwidth{};
   }
 
+  const FabricMap& map;
   const std::vector<Leaf> leaves;
   const std::vector<Neighbourhood> neighbourhoods;
   const std::vector<std::vector<Pod>> pods;
@@ -221,8 +236,9 @@ class Placing {
 
   Fabric fabric() {
     Fabric fabric;
-    if (directory_.leaves.size() == 1) {
-      fabric.citations = {{"one switch", source()}};
+    // One switch joins all hosts, or one of each rail.
+    if (directory_.neighbourhoods.size() == 1 && directory_.leaves.size() == map_.planes.size()) {
+      fabric.citations = {{directory_.leaves.size() == 1 ? "one switch" : "one switch a rail", source()}};
       return fabric;
     }
     const auto placed_hosts = hosts_.size() - missing_.size();
@@ -303,9 +319,26 @@ class Placing {
     }
     for (const Near& near : near_)
       result_.places.push_back(fmt::format("{}: {}", leaves_text(near), names_text(names(near.hosts))));
+    note_planes();
     if (!missing_.empty()) {
       note("not in '{}': {}; counted after the others", map_.source, names_text(names(missing_)));
     }
+  }
+
+  /// Hosts that lack a rail, where each has a network of its own.
+  void note_planes() {
+    std::map<int, std::vector<std::string>> absent;
+    for (const Near& near : near_) {
+      for (const int host : near.hosts) {
+        const HostIdentity& identity = hosts_[index(host)];
+        const std::set<int> planes = directory_.planes_of(directory_.adapters_of(identity));
+        for (int plane = 0; plane < static_cast<int>(map_.planes.size()); ++plane) {
+          if (!planes.contains(plane)) absent[plane].push_back(identity.name);
+        }
+      }
+    }
+    for (const auto& [plane, names] : absent)
+      note("not in '{}', though in another network: {}", map_.planes[index(plane)], names_text(names));
   }
 
   const FabricMap& map_;

@@ -16,6 +16,7 @@ Machine without_gpus(Machine machine) {
                 [&](const Link& link) { return on_gpu_side(link.from) || on_gpu_side(link.to); });
   machine.nvswitches = 0;
   machine.gpus.clear();
+  machine.gpu_driver.clear();
   return machine;
 }
 

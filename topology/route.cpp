@@ -8,6 +8,7 @@
 #include "topology/error.hpp"
 #include "topology/link_names.hpp"
 #include "topology/rank_nics.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -66,11 +67,11 @@ void Router::add_uplinks(int hosts, Bandwidth bandwidth) {
 }
 
 /// Adds the links of a path, those of unknown bandwidth left out.
-void Router::add_links(const Machine& machine, const Path& path, DevicePath& route) {
+void Router::add_links(const Machine& machine, const HostRoutes& host, const Path& path, DevicePath& route) {
   for (const Hop hop : path.hops) {
     const Link& link = machine.links[index(hop.link)];
     if (link.bandwidth.known()) {
-      add(link_resource(hop.link, hop.forward), route.crossings);
+      add(link_resource(host.physical_links[index(hop.link)], hop.forward), route.crossings);
     } else if (route.unknown.empty()) {
       route.unknown = link_name(machine, link);
     }
@@ -84,29 +85,30 @@ Router::HostRoutes Router::routes_of(int group) const {
   host.group = group;
   host.resources = resources_of(machine);
   host.ranks = machine.ranks();
+  host.physical_links = physical_links(machine);
   for (int from = 0; from < machine.ranks(); ++from) {
     for (int to = 0; to < machine.ranks(); ++to) {
       const Path path = path_between(machine, machine.rank_device(from), machine.rank_device(to));
-      add_links(machine, path, host.between.emplace_back());
+      add_links(machine, host, path, host.between.emplace_back());
     }
   }
   if (cluster_.host_count() > 1) add_nics(machine, host);
   return host;
 }
 
-Router::DevicePath Router::through_nics(const Machine& machine, int rank, const std::vector<int>& nics,
-                                        bool out) {
+Router::DevicePath Router::through_nics(const Machine& machine, const HostRoutes& host, int rank,
+                                        const std::vector<int>& nics, bool out) {
   const DeviceId device = machine.rank_device(rank);
   DevicePath route;
   for (const int nic : nics) {
     const DeviceId id{DeviceKind::nic, nic};
-    if (out) add_links(machine, path_between(machine, device, id), route);
+    if (out) add_links(machine, host, path_between(machine, device, id), route);
     if (machine.nics[index(nic)].bandwidth().known()) {
       add(nic_resource(machine, nic, out), route.crossings);
     } else if (route.unknown.empty()) {
       route.unknown = machine.nics[index(nic)].name;
     }
-    if (!out) add_links(machine, path_between(machine, id, device), route);
+    if (!out) add_links(machine, host, path_between(machine, id, device), route);
   }
   for (Crossing& crossing : route.crossings) crossing.share /= static_cast<double>(nics.size());
   return route;
@@ -117,8 +119,8 @@ void Router::add_nics(const Machine& machine, HostRoutes& host) const {
   if (!alone.empty()) usage_error("{}, so it cannot be one of several hosts; use one host", alone);
   const std::vector<std::vector<int>> nics = rank_nics(machine);
   for (int rank = 0; rank < host.ranks; ++rank) {
-    host.leave.push_back(through_nics(machine, rank, nics[index(rank)], true));
-    host.enter.push_back(through_nics(machine, rank, nics[index(rank)], false));
+    host.leave.push_back(through_nics(machine, host, rank, nics[index(rank)], true));
+    host.enter.push_back(through_nics(machine, host, rank, nics[index(rank)], false));
   }
 }
 
@@ -186,7 +188,9 @@ const Router::Uplinks& Router::uplinks_of(ResourceId resource) const {
 }
 
 ResourceId Router::of_link(int host, int link, bool forward) const {
-  return first_resource(host, group_of_host(host)) + link_resource(link, forward);
+  const int group = group_of_host(host);
+  return first_resource(host, group) +
+         link_resource(hosts_[index(group)].physical_links[index(link)], forward);
 }
 
 ResourceId Router::of_nic(int host, int nic, bool out) const {
@@ -266,10 +270,10 @@ std::string Router::name(ResourceId resource) const {
                        first_direction ? "out" : "in");
   }
   const Link& link = machine.links[half];
-  const DeviceId from = first_direction ? link.from : link.to;
-  const DeviceId to = first_direction ? link.to : link.from;
-  return fmt::format("host {}: {} -> {} ({})", at.host, machine.device_name(from), machine.device_name(to),
-                     to_text(link.kind));
+  const std::string from = first_end(machine, link);
+  const std::string to = machine.device_name(link.to);
+  return fmt::format("host {}: {} -> {} ({})", at.host, first_direction ? from : to,
+                     first_direction ? to : from, to_text(link.kind));
 }
 
 }  // namespace polyring

@@ -13,6 +13,7 @@ namespace polyring {
 std::string why_alone(const Machine& machine);
 
 /// Index of a resource: one direction of one link of one host, of one NIC, or of one leaf's or pod's uplink.
+/// Links that are physically the same are one resource, see physical_links().
 using ResourceId = int;
 
 /// A resource that a transfer crosses.
@@ -65,6 +66,7 @@ class Router {
     int group = 0;
     int resources = 0;
     int ranks = 0;
+    std::vector<int> physical_links;
     std::vector<DevicePath> between;  // [from * ranks + to]
     std::vector<DevicePath> leave;    // by rank: to its NICs and out
     std::vector<DevicePath> enter;
@@ -82,8 +84,9 @@ class Router {
 
   static Seconds append(const DevicePath& path, ResourceId first, std::vector<Crossing>& route);
   HostRoutes routes_of(int group) const;
-  static void add_links(const Machine& machine, const Path& path, DevicePath& route);
-  static DevicePath through_nics(const Machine& machine, int rank, const std::vector<int>& nics, bool out);
+  static void add_links(const Machine& machine, const HostRoutes& host, const Path& path, DevicePath& route);
+  static DevicePath through_nics(const Machine& machine, const HostRoutes& host, int rank,
+                                 const std::vector<int>& nics, bool out);
   void add_nics(const Machine& machine, HostRoutes& host) const;
   int group_of_host(int host) const;
   const DevicePath& between(Place from, Place to) const;

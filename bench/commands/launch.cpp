@@ -24,7 +24,6 @@
 #include "topology/formats/ibnetdiscover.hpp"
 #include "topology/inventory.hpp"
 #include "topology/placement.hpp"
-#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -32,7 +31,7 @@ namespace {
 struct LaunchArguments {
   std::string host_list;
   std::string hostfile;
-  std::string fabric;  // a file; empty for none
+  std::vector<std::string> fabric;  // files, one for each network
   PlacementWishes wishes;
   std::string shell;     // empty: srun in an allocation of Slurm's, else ssh
   std::string launcher;  // empty: mpirun, or srun where there is only that
@@ -83,7 +82,8 @@ class Launch {
     const std::vector<HostAnswer> answers = ask();
     std::vector<Fault> faults = find_faults(answers, questions_, expected());
     Inventory hosts = inventory_of(answers);
-    if (!arguments_.allow_different) std::ranges::move(find_differences(hosts), std::back_inserter(faults));
+    differences_ = host_differences(hosts, answers);
+    if (!arguments_.allow_different) std::ranges::move(faults_of(differences_), std::back_inserter(faults));
     print_faults(faults);
     if (!faults.empty()) return faults.front().code;
     if (fabric_) hosts = placed(hosts, *fabric_);
@@ -117,8 +117,7 @@ class Launch {
           "Slurm allocation",
           program_.front());
     }
-    if (!arguments_.fabric.empty())
-      fabric_ = parse_ibnetdiscover(read_text_file(arguments_.fabric), arguments_.fabric);
+    if (!arguments_.fabric.empty()) fabric_ = read_fabric(arguments_.fabric);
     in_slurm_ = !allocated.empty();
     options_.as_allocated = hosts_ == allocated;
     options_.oversubscribe = arguments_.wishes.oversubscribe;
@@ -214,10 +213,7 @@ class Launch {
       fmt::print(stderr, "and {} hosts more\n", placement_.hosts.size() - kMostRows);
     print_list("leaf switches", hosts.places);
     print_list("notes", hosts.notes);
-    std::vector<std::string> differences;
-    for (NamedDifference& difference : differences_of(hosts))
-      differences.push_back(std::move(difference.sentence));
-    print_list("the hosts are not alike", differences);
+    print_list("the hosts are not alike", differences_);
     fmt::print(stderr, "{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
   }
 
@@ -250,6 +246,7 @@ class Launch {
   Launcher launcher_;
   bool starts_polyring_ = false;
   Questions questions_;
+  std::vector<std::string> differences_;
   Placement placement_;
 };
 
@@ -262,9 +259,12 @@ void add_host_options(CLI::App& app, LaunchArguments& arguments) {
                  "The same from a file, one a line: node1 slots=4, or node1:4")
       ->type_name("FILE")
       ->excludes(list);
-  app.add_option("--fabric", arguments.fabric,
-                 "Output of ibnetdiscover: ranks of hosts on one leaf switch follow each other")
-      ->type_name("FILE");
+  app.add_option(
+         "--fabric", arguments.fabric,
+         "Output of ibnetdiscover: ranks of hosts on one leaf switch follow each other; once for each "
+         "network, where rails have their own")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));

@@ -23,6 +23,7 @@ struct PlanCommandOptions {
   MachineOptions machine;
   PlanOptions plan;
   std::string kind = "float";
+  std::string partials = "float32";
   std::string size = "100MB";
   int ranks = 0;            // 0: those of the machine
   std::string calibration;  // empty: none
@@ -33,7 +34,7 @@ struct PlanCommandOptions {
 std::vector<ConsideredPlan> consider(const PlanCommandOptions& options, const PlannedFor& planned) {
   options.plan.refuse_without_schedule("plan");
   const std::string& algorithm = options.plan.algorithms.front();
-  return consider_plans(algorithm, planned.cluster, planned.router, planned.count, planned.element_size,
+  return consider_plans(algorithm, planned.cluster, planned.router, planned.count, planned.sizes,
                         options.plan.wishes(algorithm));
 }
 
@@ -99,7 +100,8 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Bytes payload{static_cast<std::uint64_t>(count * size)};
 
   const Router router(cluster);
-  const PlannedFor planned{cluster, router, count, size};
+  const ElementSizes sizes(kind, ReduceOp::sum, parse_partials(options.partials));
+  const PlannedFor planned{cluster, router, count, sizes};
   std::vector<ConsideredPlan> considered = consider(options, planned);
   const std::string unknown = considered.front().unknown;
   if (unknown.empty())
@@ -112,14 +114,14 @@ ExitCode plan(const PlanCommandOptions& options) {
   fmt::print("{} ranks on {} host{} ({}), allreduce of {}\n", ranks, cluster.host_count(),
              cluster.host_count() == 1 ? "" : "s", options.machine.name(machine), to_text(payload));
   print_dimensions(chosen, schedule);
-  const RankWork work = work_of(schedule, 0);
+  const RankWork work = work_of(schedule, 0, sizes);
   fmt::print("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
-             to_text(Bytes{static_cast<std::uint64_t>(work.sent * size)}),
-             to_text(Bytes{static_cast<std::uint64_t>(work.received * size)}), work.steps,
-             schedule.lanes.size(), schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
+             to_text(Bytes{static_cast<std::uint64_t>(work.sent)}),
+             to_text(Bytes{static_cast<std::uint64_t>(work.received)}), work.steps, schedule.lanes.size(),
+             schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
              schedule.lanes.front().chunks == 1 ? "" : "s");
   if (unknown.empty()) {
-    print_times(price(schedule, cluster, router, size), *considered.front().simulation,
+    print_times(price(schedule, cluster, router, sizes), *considered.front().simulation,
                 allreduce_bound(cluster, payload), router, payload);
     if (options.explain)
       fmt::print("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
@@ -145,6 +147,7 @@ void add_plan(CommandLine& line) {
   app.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
       ->capture_default_str()
       ->type_name("TYPE");
+  add_partials_option(app, options->partials);
   app.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24));

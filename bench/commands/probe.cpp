@@ -26,7 +26,6 @@
 #include "topology/formats/probe_paths.hpp"
 #include "topology/formats/write_nccl_xml.hpp"
 #include "topology/resize.hpp"
-#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -102,8 +101,7 @@ ExitCode show_fabric(const ProbeOptions& options) {
         "json or dot",
         of_hosts);
   }
-  const std::string& file = options.machine.fabric;
-  const FabricMap map = parse_ibnetdiscover(read_text_file(file), file);
+  const FabricMap map = read_fabric(options.machine.fabric);
   fmt::print("{}", options.format == "json"  ? fabric_json(map)
                    : options.format == "dot" ? fabric_dot(map)
                                              : fabric_text(map));

@@ -32,6 +32,7 @@ struct ScaleOptions {
   ComputeOptions compute;
   ConditionOptions conditions;
   std::string kind = "float";
+  std::string partials = "float32";
   std::string gpus;  // empty: kDefaultGpus, or what a strategy's factors multiply to
   std::vector<std::string> strategies;
   std::optional<int> micro_batches;
@@ -310,6 +311,7 @@ Request request_of(const ScaleOptions& options) {
   Request request = options.runs.empty() ? request_of_machine(options) : request_from_runs(options);
   ScalingCase& scaling = request.scaling;
   scaling.kind = parse_element_kind(options.kind);
+  scaling.partials = parse_partials(options.partials);
   scaling.conditions = options.conditions.resolve(scaling.model.name);
   if (scaling.gpus.empty())
     scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
@@ -410,6 +412,7 @@ void add_scale(CommandLine& line) {
   app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       ->capture_default_str()
       ->type_name("TYPE");
+  add_partials_option(app, options->partials);
   auto* runs = app.add_option("--from-run", options->runs,
                               "Results of polyring train: what was measured, and from it more hosts like "
                               "those; may be repeated")

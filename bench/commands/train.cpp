@@ -137,7 +137,7 @@ class TrainRun {
     result.notes.push_back(fmt::format(
         "A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.", alone.median));
     result.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
-    if (const auto note = maker_.tuned_note()) result.notes.push_back(*note);
+    if (const auto note = maker_.note()) result.notes.push_back(*note);
     if (world_.size() == 1) result.notes.push_back("One rank: there is nothing to reduce across.");
     fmt::print("{}\n", train_table(rows).text());
     for (const std::string& note : result.notes) fmt::print("{}\n", note);

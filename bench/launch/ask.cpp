@@ -26,7 +26,13 @@ std::vector<std::string> commands(const Questions& questions) {
       questions.launcher.empty() ? ":" : shell_quoted(questions.launcher) + " --version";
   // One kernel can carry hosts of several names, and machines can have one name: together they tell.
   const std::string system = "cat /proc/sys/kernel/random/boot_id && uname -n";
-  return {polyring + " --version", launcher, system, polyring + " probe --format json"};
+  // The loader's cache has the library's name, behind which stands a file with the whole version. The
+  // library itself is not loaded: that may start drivers.
+  const std::string nccl =
+      "(PATH=$PATH:/sbin:/usr/sbin; readlink -f \"$(ldconfig -p | sed -n 's/.*libnccl[.]so[.]2 .*=> //p' | "
+      "head "
+      "-n 1)\")";
+  return {polyring + " --version", launcher, system, nccl, polyring + " probe --format json"};
 }
 
 /// What one of the commands printed.
@@ -69,6 +75,18 @@ void read_launcher(const Section& section, const Questions& questions, HostAnswe
   if (questions.launcher.empty()) return;
   if (section.exit_code == 0) answer.mpi = identify_launcher(questions.launcher, section.text).name;
   if (answer.mpi.empty()) answer.no_mpi = why(section);
+}
+
+/// Of `/usr/lib64/libnccl.so.2.21.5`.
+void read_nccl(const Section& section, HostAnswer& answer) {
+  constexpr std::string_view kName = "libnccl.so.";
+  const std::string line = last_line(section.text);
+  const std::size_t at = line.rfind(kName);
+  if (section.exit_code != 0 || at == std::string::npos) return;
+  const std::string version = line.substr(at + kName.size());
+  const bool is_whole =
+      version.find('.') != std::string::npos && version.find_first_not_of("0123456789.") == std::string::npos;
+  if (is_whole) answer.nccl = version;
 }
 
 void read_machine(const Section& section, const std::string& errors, HostAnswer& answer) {
@@ -126,7 +144,8 @@ HostAnswer read_answer(const std::string& host, const Questions& questions, cons
   read_polyring(sections[0], answer);
   read_launcher(sections[1], questions, answer);
   if (sections[2].exit_code == 0) answer.system = sections[2].text;
-  if (!answer.polyring.empty()) read_machine(sections[3], result.errors, answer);
+  read_nccl(sections[3], answer);
+  if (!answer.polyring.empty()) read_machine(sections[4], result.errors, answer);
   return answer;
 }
 

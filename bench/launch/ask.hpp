@@ -28,6 +28,7 @@ struct HostAnswer {
   std::string polyring;     // "polyring 0.1.0 (1a2b3c4)"; empty when it cannot be run
   std::string mpi;          // "Open MPI 4.1.4"; empty when there is none
   std::string system;       // the running system's boot and name, which tell two machines apart
+  std::string nccl;         // "2.21.5", of the library that its loader finds; empty when there is none
   std::optional<Machine> machine;
   /// Why Polyring, MPI or the machine is missing, in the words of the host.
   std::string no_polyring, no_mpi, no_machine;

@@ -30,6 +30,8 @@ class Groups {
   std::vector<Group> groups_;
 };
 
+const char* has(const std::vector<std::string>& hosts) { return hosts.size() == 1 ? "has" : "have"; }
+
 /// Collects faults that several hosts may share.
 class Finder {
  public:
@@ -121,8 +123,6 @@ class Finder {
     }
   }
 
-  static const char* has(const std::vector<std::string>& hosts) { return hosts.size() == 1 ? "has" : "have"; }
-
   const Questions& questions_;
   const Expected& expected_;
   Groups unreachable_, silent_, systems_, no_polyring_, other_polyring_, no_machine_, no_mpi_, other_mpi_;
@@ -138,14 +138,32 @@ std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questi
   return finder.found();
 }
 
-std::vector<Fault> find_differences(const Inventory& hosts) {
+std::vector<std::string> host_differences(const Inventory& hosts, std::span<const HostAnswer> answers) {
+  std::vector<std::string> sentences;
+  for (NamedDifference& difference : differences_of(hosts))
+    sentences.push_back(std::move(difference.sentence));
+  Groups nccl;
+  for (const HostAnswer& answer : answers) {
+    if (!answer.nccl.empty()) nccl.add(answer.nccl, answer.host);
+  }
+  const auto usual =
+      std::ranges::max_element(nccl.all(), {}, [](const auto& group) { return group.second.size(); });
+  for (const auto& group : nccl.all()) {
+    if (&group != &*usual)
+      sentences.push_back(fmt::format("{} {} NCCL {}, not {}", names_text(group.second), has(group.second),
+                                      group.first, usual->first));
+  }
+  return sentences;
+}
+
+std::vector<Fault> faults_of(std::span<const std::string> differences) {
   std::vector<Fault> faults;
-  for (const NamedDifference& difference : differences_of(hosts)) {
+  for (const std::string& difference : differences) {
     faults.push_back(
         {ExitCode::usage,
          fmt::format("the hosts are not alike: {}; leave the odd ones out, mend them, or go on with "
                      "--allow-different",
-                     difference.sentence)});
+                     difference)});
   }
   return faults;
 }

@@ -29,7 +29,10 @@ struct Expected {
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
                                const Expected& expected);
 
-/// How hosts differ from the commonest kind, as differences_of() has it: one fault for each difference.
-std::vector<Fault> find_differences(const Inventory& hosts);
+/// How hosts differ from the commonest kind, as differences_of() has it, and in NCCL, where they have one.
+std::vector<std::string> host_differences(const Inventory& hosts, std::span<const HostAnswer> answers);
+
+/// One fault for each difference.
+std::vector<Fault> faults_of(std::span<const std::string> differences);
 
 }  // namespace polyring

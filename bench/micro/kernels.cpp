@@ -44,7 +44,7 @@ void combine(benchmark::State& state, Isa isa, ElementKind kind, ReduceOp op, Sh
     payload.fill(k % 4, buffers[static_cast<std::size_t>(k)], count);
   }
   for (auto _ : state) {
-    combine_many_with(isa, kind, op, outputs, inputs, count, shape.inputs, stores);
+    combine_many_with(isa, {kind, op, shape.inputs}, outputs, inputs, count, stores);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * (shape.inputs + shape.outputs) * state.range(0));

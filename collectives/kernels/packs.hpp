@@ -72,11 +72,12 @@ inline Bits zero_extended(Halves pack) { return __builtin_convertvector(pack, Bi
 inline Halves low_halves(Bits pack) { return __builtin_convertvector(pack, Halves); }
 #endif
 
-/// What an element is stored as, what it is combined in, and the way there and back for a pack; kOneNan says
-/// that a NaN can only be the one that `finished` in reduce.hpp makes.
+/// What an operand and a result are stored as, what they are combined in, and the way there and back for a
+/// pack; kOneNan says that a NaN can only be the one that `finished` in reduce.hpp makes.
 template <typename T>
 struct Plain {
   using Stored = T;
+  using Result = T;
   using Computed = T;
   static Vector<T> widen(Vector<T> pack) { return pack; }
   template <bool kOneNan>
@@ -87,6 +88,7 @@ struct Plain {
 
 struct Bfloat16Element {
   using Stored = std::uint16_t;
+  using Result = std::uint16_t;
   using Computed = float;
   static Floats widen(Halves pack) { return half::from_bfloat16<Floats>(zero_extended(pack)); }
   template <bool kOneNan>
@@ -97,6 +99,7 @@ struct Bfloat16Element {
 
 struct Float16Element {
   using Stored = std::uint16_t;
+  using Result = std::uint16_t;
   using Computed = float;
 #if defined(__AVX512F__)
   static Floats widen(Halves pack) { return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, pack)); }
@@ -117,6 +120,21 @@ struct Float16Element {
     return low_halves(half::to_float16<Bits>(pack));
   }
 #endif
+};
+
+/// Operands of one sort, results of another that is combined in the same type.
+template <typename Operand, typename To>
+struct Between {
+  using Stored = typename Operand::Stored;
+  using Result = typename To::Result;
+  using Computed = typename Operand::Computed;
+  static Vector<Computed> widen(Vector<Stored, kPackBytes / sizeof(Computed) * sizeof(Stored)> pack) {
+    return Operand::widen(pack);
+  }
+  template <bool kOneNan>
+  static auto narrow(Vector<Computed> pack) {
+    return To::template narrow<kOneNan>(pack);
+  }
 };
 
 template <typename T>

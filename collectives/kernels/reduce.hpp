@@ -75,6 +75,7 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
                                                  std::size_t i) {
   using T = typename Element::Computed;
   using Stored = typename Element::Stored;
+  using Result = typename Element::Result;
   constexpr std::size_t kWidth = kPackBytes / sizeof(T);
   const std::size_t input_count = kInputs == 0 ? pass.input_count : kInputs;
   using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
@@ -98,9 +99,10 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
     __builtin_memcpy(pass.partial + i, sum, sizeof sum);
     return;
   }
-  std::byte* const result = pass.result + i * sizeof(Stored);
+  std::byte* const result = pass.result + i * sizeof(Result);
   for (std::size_t pack = 0; pack < kPacks; ++pack) {
-    const StoredPack narrowed = Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
+    const Vector<Result, kWidth * sizeof(Result)> narrowed =
+        Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
     if (pass.streams) {
       stream_pack(result + pack * sizeof narrowed, narrowed);
     } else {
@@ -113,13 +115,13 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
 template <typename Element, typename Op>
 void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Computed>& divide,
                   std::size_t begin, std::size_t count) {
-  const std::size_t offset = begin * sizeof(typename Element::Stored);
-  const std::size_t bytes = count * sizeof(typename Element::Stored);
+  using Stored = typename Element::Stored;
+  using Result = typename Element::Result;
   std::byte filled[kFanIn][kPackBytes] = {};
   std::byte result[kPackBytes];
   Pass<Element> rest = pass;
   for (std::size_t k = 0; k < pass.input_count; ++k) {
-    __builtin_memcpy(filled[k], pass.inputs[k] + offset, bytes);
+    __builtin_memcpy(filled[k], pass.inputs[k] + begin * sizeof(Stored), count * sizeof(Stored));
     rest.inputs[k] = filled[k];
   }
   if (pass.start != nullptr) rest.start += begin;
@@ -127,7 +129,8 @@ void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Comp
   rest.result = result;
   rest.streams = false;
   combine_packs<Element, Op, 1, 0>(rest, divide, 0);
-  if (pass.partial == nullptr) __builtin_memcpy(pass.result + offset, result, bytes);
+  if (pass.partial != nullptr) return;
+  __builtin_memcpy(pass.result + begin * sizeof(Result), result, count * sizeof(Result));
 }
 
 template <typename Element, typename Op, std::size_t kInputs>
@@ -186,27 +189,28 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 /// streamed to from a copy of each block.
 template <typename Element, typename Op>
 void combine_elements(const KernelArguments& arguments) {
-  using Stored = typename Element::Stored;
+  using Result = typename Element::Result;
   using Computed = typename Element::Computed;
   const bool streaming = arguments.stores == Stores::streaming;
-  const bool straddling = to_next_line(arguments.outputs[0]) % sizeof(Stored) != 0;
+  const bool straddling = to_next_line(arguments.outputs[0]) % sizeof(Result) != 0;
   const bool staging = streaming && (arguments.output_count > 1 || straddling);
-  const std::size_t block = staging ? kStagedBytes / sizeof(Stored) : kBlockBytes / sizeof(Computed);
-  const Divide<Computed> divide(arguments.op == ReduceOp::avg ? arguments.divisor : 1);
+  const std::size_t block = staging ? kStagedBytes / sizeof(Result) : kBlockBytes / sizeof(Computed);
+  const Reduction& reduction = arguments.reduction;
+  const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
   alignas(kLine) std::byte staged[kStagedBytes];
-  std::size_t size = block - (kLine - to_next_line(arguments.outputs[0])) % kLine / sizeof(Stored);
+  std::size_t size = block - (kLine - to_next_line(arguments.outputs[0])) % kLine / sizeof(Result);
   for (std::size_t begin = 0; begin < arguments.count; begin += size, size = block) {
     size = lesser(size, arguments.count - begin);
-    const std::size_t offset = begin * sizeof(Stored);
+    const std::size_t offset = begin * sizeof(Result);
     std::byte* const result = staging ? staged : arguments.outputs[0] + offset;
     const bool streams = streaming && !staging && to_next_line(result) == 0;
     combine_block<Element, Op>(arguments, divide, begin, size, result, streams);
     for (std::size_t k = staging ? 0 : 1; k < arguments.output_count; ++k) {
       std::byte* const output = arguments.outputs[k] + offset;
       if (staging) {
-        stream(output, result, size * sizeof(Stored));
+        stream(output, result, size * sizeof(Result));
       } else {
-        __builtin_memcpy(output, result, size * sizeof(Stored));
+        __builtin_memcpy(output, result, size * sizeof(Result));
       }
     }
   }
@@ -215,7 +219,7 @@ void combine_elements(const KernelArguments& arguments) {
 
 template <typename Element>
 void combine_with_op(const KernelArguments& arguments) {
-  switch (arguments.op) {
+  switch (arguments.reduction.op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
       return combine_elements<Element, Add>(arguments);
@@ -228,16 +232,37 @@ void combine_with_op(const KernelArguments& arguments) {
   }
 }
 
-inline void reduce(const KernelArguments& arguments) {
-  switch (arguments.kind) {
-    case ElementKind::float32:
+/// Operands of float16 or bfloat16.
+template <typename Half>
+void combine_halves(const KernelArguments& arguments) {
+  if (arguments.reduction.result == ElementKind::float32) {
+    combine_with_op<Between<Half, Plain<float>>>(arguments);
+  } else {
+    combine_with_op<Half>(arguments);
+  }
+}
+
+inline void combine_floats(const KernelArguments& arguments) {
+  switch (arguments.reduction.result) {
+    case ElementKind::float16:
+      return combine_with_op<Between<Plain<float>, Float16Element>>(arguments);
+    case ElementKind::bfloat16:
+      return combine_with_op<Between<Plain<float>, Bfloat16Element>>(arguments);
+    default:
       return combine_with_op<Plain<float>>(arguments);
+  }
+}
+
+inline void reduce(const KernelArguments& arguments) {
+  switch (arguments.reduction.kind) {
+    case ElementKind::float32:
+      return combine_floats(arguments);
     case ElementKind::float64:
       return combine_with_op<Plain<double>>(arguments);
     case ElementKind::float16:
-      return combine_with_op<Float16Element>(arguments);
+      return combine_halves<Float16Element>(arguments);
     case ElementKind::bfloat16:
-      return combine_with_op<Bfloat16Element>(arguments);
+      return combine_halves<Bfloat16Element>(arguments);
     case ElementKind::int32:
       return combine_with_op<Plain<std::int32_t>>(arguments);
     case ElementKind::int64:

@@ -10,14 +10,12 @@ namespace polyring {
 
 /// The arguments of combine_many.
 struct KernelArguments {
-  ElementKind kind;
-  ReduceOp op;
+  Reduction reduction;
   std::byte* const* outputs;
   std::size_t output_count;
   const std::byte* const* inputs;
   std::size_t input_count;
   std::size_t count;
-  int divisor;
   Stores stores;
 };
 

@@ -116,7 +116,7 @@ void check_mpi(int result, std::string_view call) {
   throw Error(ExitCode::mpi, fmt::format("{} failed: {}", call, describe(result)));
 }
 
-MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
+MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()), finalizes_(true) {
   // Without it, Open MPI's communicators take no algorithm (see MpiAlgorithms). It changes nothing else:
   // where none is asked for, the library chooses as ever.
   setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
@@ -142,11 +142,30 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()) {
   shares_cores_ = outnumber_their_cores(own, all);
 }
 
+MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
+    : handle_(std::make_unique<Handle>()),
+      rank_(whole.rank_),
+      hosts_(whole.hosts_.begin(), whole.hosts_.begin() + ranks),
+      shares_cores_(whole.shares_cores_),
+      timeout_(whole.timeout_) {
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group part = MPI_GROUP_NULL;
+  int range[1][3] = {{0, ranks - 1, 1}};
+  check_mpi(MPI_Comm_group(whole.handle_->comm, &all), "MPI_Comm_group");
+  check_mpi(MPI_Group_range_incl(all, 1, range, &part), "MPI_Group_range_incl");
+  for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
+    check_mpi(MPI_Comm_create_group(whole.handle_->comm, part, 0, comm), "MPI_Comm_create_group");
+    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+  }
+  MPI_Group_free(&part);
+  MPI_Group_free(&all);
+}
+
 MpiWorld::~MpiWorld() {
   for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
     if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
   }
-  MPI_Finalize();
+  if (finalizes_) MPI_Finalize();
 }
 
 int MpiWorld::nodes() const {
@@ -274,7 +293,11 @@ std::vector<Rank> MpiWorld::silent_ranks() const {
     int answered = 0;
     MPI_Request& answer = requests[static_cast<std::size_t>(rank)];
     if (answer != MPI_REQUEST_NULL) MPI_Test(&answer, &answered, MPI_STATUS_IGNORE);
-    if (rank != rank_ && answer != MPI_REQUEST_NULL && answered == 0) silent.push_back(rank);
+    if (rank == rank_ || answer == MPI_REQUEST_NULL || answered != 0) continue;
+    silent.push_back(rank);
+    // Or it would be matched by a message of a later communicator that gets this one's number.
+    MPI_Cancel(&answer);
+    MPI_Request_free(&answer);
   }
   return silent;
 }

@@ -26,11 +26,14 @@ int launched_local_rank();
 /// "srun", "Open MPI's mpirun", …; for people, when a launcher has started this process.
 std::string launched_by();
 
-/// Initialises MPI and finalises it. One at a time. Every failing call throws Error(ExitCode::mpi) that names
-/// the call.
+/// Initialises MPI and finalises it, unless it is a part of another. One at a time but for parts. Every
+/// failing call throws Error(ExitCode::mpi) that names the call.
 class MpiWorld {
  public:
   MpiWorld();
+  /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
+  /// Collective over these ranks, and on no other.
+  MpiWorld(const MpiWorld& whole, int ranks);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -89,6 +92,7 @@ class MpiWorld {
   std::string names(const std::vector<Rank>& ranks) const;
 
   std::unique_ptr<Handle> handle_;
+  bool finalizes_ = false;
   Rank rank_ = 0;
   std::vector<std::string> hosts_;
   bool shares_cores_ = false;

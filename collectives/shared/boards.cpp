@@ -6,6 +6,7 @@
 #include <new>
 #include <random>
 
+#include "collectives/shared/memory.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -23,7 +24,10 @@ std::vector<std::byte> bytes_of(const Introduction& introduction) {
   return bytes;
 }
 
+/// Throws Error(ExitCode::not_available) also where there is no memory for the blocks that messages will
+/// need: that is better known before any message goes this way.
 std::unique_ptr<Boards> make_board(std::size_t ranks) {
+  const Segment tried(kSlab);
   auto boards = std::make_unique<Boards>(Boards{Segment(Board::bytes(ranks)), {}, {}});
   Board* board = new (boards->own.address()) Board;
   for (std::size_t place = 0; place < ranks; ++place) new (&board->inbox(place)) Inbox;

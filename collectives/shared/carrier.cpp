@@ -34,9 +34,9 @@ const std::byte* Carrier::given(const Arrived& arrived, Part part) const {
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
-std::byte* Carrier::taken(const Arrived& arrived, Part part) const {
+std::byte* Carrier::taken(const Meeting& meeting, const Arrived& arrived, Part part) const {
   std::byte* address = memory_.at(arrived.from, arrived.offer.take);
-  if (!arrived.offer.takes_pieces) return address + part.offset;
+  if (!arrived.offer.takes_pieces) return address + meeting.result_bytes(part.offset);
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
@@ -105,18 +105,19 @@ void Carrier::combine(const Operation& operation, Part part) {
     const Arrived& arrived = operation.offers[i];
     if (partner.read) inputs_.push_back(given(arrived, part));
     if (!partner.write) continue;
-    (arrived.offer.takes_pieces ? outputs_ : far_).push_back(taken(arrived, part));
+    (arrived.offer.takes_pieces ? outputs_ : far_).push_back(taken(meeting, arrived, part));
   }
   if (!own) inputs_.push_back(meeting.own.data() + part.offset);
-  if (meeting.result != nullptr) far_.push_back(meeting.result + part.offset);
+  if (meeting.result != nullptr) far_.push_back(meeting.result + meeting.result_bytes(part.offset));
   // Pieces are to stay in the caches, whatever becomes of the rest.
   const bool both = streaming && !outputs_.empty();
   if (!both) outputs_.insert(outputs_.end(), far_.begin(), far_.end());
   const auto count = static_cast<Count>(part.bytes) / size_of(meeting.reduction.kind);
-  combine_many(meeting.reduction.kind, meeting.reduction.op, outputs_, inputs_, count,
-               meeting.reduction.divisor, streaming && !both ? Stores::streaming : Stores::cached);
+  combine_many(meeting.reduction, outputs_, inputs_, count,
+               streaming && !both ? Stores::streaming : Stores::cached);
   if (!both) return;
-  for (std::byte* output : far_) copy_on_host(output, outputs_.front(), part.bytes, Stores::streaming);
+  const std::size_t bytes = meeting.result_bytes(part.bytes);
+  for (std::byte* output : far_) copy_on_host(output, outputs_.front(), bytes, Stores::streaming);
 }
 
 void Carrier::hand_on(const Operation& operation, Part part) {
@@ -125,7 +126,7 @@ void Carrier::hand_on(const Operation& operation, Part part) {
     if (!meeting.partners[i].write) continue;
     const Arrived& arrived = operation.offers[i];
     const bool streaming = meeting.payload >= options_.streaming && !arrived.offer.takes_pieces;
-    copy_on_host(taken(arrived, part), meeting.own.data() + part.offset, part.bytes,
+    copy_on_host(taken(meeting, arrived, part), meeting.own.data() + part.offset, part.bytes,
                  streaming ? Stores::streaming : Stores::cached);
   }
 }

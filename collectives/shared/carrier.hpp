@@ -23,6 +23,7 @@ class Carrier {
   bool waits_for(const Operation& operation, std::size_t partner) const;
 
  private:
+  /// Of the operands; of the results it is as much, in bytes of theirs.
   struct Part {
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -30,7 +31,7 @@ class Carrier {
   };
 
   const std::byte* given(const Arrived& arrived, Part part) const;
-  std::byte* taken(const Arrived& arrived, Part part) const;
+  std::byte* taken(const Meeting& meeting, const Arrived& arrived, Part part) const;
   PieceBlocks* pieces(const Operation& operation, std::size_t partner) const;
   std::optional<Part> next_part(const Operation& operation) const;
   void carry_out(const Operation& operation, Part part);

@@ -9,7 +9,6 @@ namespace polyring {
 namespace {
 
 constexpr std::size_t kSmallestBlock = 4096;
-constexpr std::size_t kSlab = std::size_t{1} << 20;  // small blocks come from one segment many at a time
 
 /// Places on the board that users' segments leave to blocks: without these, nothing that is not in a segment
 /// can be sent.

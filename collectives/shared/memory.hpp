@@ -12,6 +12,9 @@
 
 namespace polyring {
 
+/// Small blocks come from one segment many at a time.
+inline constexpr std::size_t kSlab = std::size_t{1} << 20;
+
 class SharedMemory {
  public:
   /// `boards` are those of all ranks of the host, `own` is this one's place among them; both are kept.

@@ -31,10 +31,16 @@ struct PieceBlocks {
   }
 };
 
-/// The owner's side. One of the two spans may be empty, else both are as long.
+/// The bytes of a piece: of what is given, and of what is taken, which may be a result of smaller elements.
+struct PieceSizes {
+  std::size_t gives = 0;
+  std::size_t takes = 0;
+};
+
+/// The owner's side. One of the two spans may be empty, else both are as many pieces.
 class PieceOwner {
  public:
-  PieceOwner(PieceBlocks& blocks, std::size_t piece, std::span<const std::byte> gives,
+  PieceOwner(PieceBlocks& blocks, PieceSizes sizes, std::span<const std::byte> gives,
              std::span<std::byte> takes, Stores lands);
 
   /// Fills a block and lands another, without waiting for either; false when neither was possible.
@@ -42,10 +48,8 @@ class PieceOwner {
   bool done() const { return landed_ == count_; }
 
  private:
-  std::size_t length(std::uint32_t number) const;
-
   PieceBlocks* blocks_;
-  std::size_t piece_;
+  PieceSizes sizes_;
   std::span<const std::byte> gives_;
   std::span<std::byte> takes_;
   Stores lands_;

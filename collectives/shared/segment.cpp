@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,20 @@ std::uint64_t process_token() {
                                                    bytes, call, strerror(error)));
 }
 
+/// Makes the file so long and gives it all of its memory, or says by errno why not. Without its memory, a
+/// page that the system no longer has is found out by SIGBUS, and a limit of ulimit -f by SIGXFSZ.
+bool fill(int descriptor, std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    errno = EFBIG;
+    return false;
+  }
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  errno = error;
+  return error == 0;
+}
+
 }  // namespace
 
 Segment::Segment(std::size_t bytes) {
@@ -41,15 +56,14 @@ Segment::Segment(std::size_t bytes) {
   name_.token = process_token();
   name_.descriptor = memfd_create("polyring", MFD_CLOEXEC);
   if (name_.descriptor < 0) fail(bytes, "memfd_create");
+  const bool filled = fill(name_.descriptor, name_.bytes);
   void* address = MAP_FAILED;
-  if (ftruncate(name_.descriptor, static_cast<off_t>(name_.bytes)) == 0) {
-    address = mmap(nullptr, name_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, name_.descriptor, 0);
-  }
+  if (filled) address = mmap(nullptr, name_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, name_.descriptor, 0);
   if (address == MAP_FAILED) {
     const int error = errno;
     close(name_.descriptor);
     errno = error;
-    fail(bytes, "mmap");
+    fail(bytes, filled ? "mmap" : "posix_fallocate");
   }
   name_.address = static_cast<std::byte*>(address);
 }

@@ -10,6 +10,12 @@
 
 namespace polyring {
 
+std::size_t Meeting::result_bytes(std::size_t of_operands) const {
+  if (reduction.kind == reduction.result) return of_operands;  // of what is only handed on, any number
+  return of_operands / static_cast<std::size_t>(size_of(reduction.kind)) *
+         static_cast<std::size_t>(size_of(reduction.result));
+}
+
 void Transport::meet(const Meeting&, Ticket) { assert(false && "nobody can be met here"); }
 
 Memory HostTransport::allocate(Bytes size) {
@@ -40,8 +46,7 @@ void HostTransport::copy(std::byte* to, std::span<const std::byte> from, Ticket 
 void HostTransport::combine(const Reduction& reduction, std::byte* result,
                             std::span<const std::byte* const> operands, Count count, Ticket ticket) {
   // Soon sent, and so read: not past the caches.
-  combine_many(reduction.kind, reduction.op, std::span(&result, 1), operands, count, reduction.divisor,
-               Stores::cached);
+  combine_many(reduction, std::span(&result, 1), operands, count, Stores::cached);
   local_.push_back(ticket);
 }
 

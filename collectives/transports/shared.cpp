@@ -22,8 +22,11 @@ namespace {
 /// Up to here what is given is copied: its owner need not wait until others have read it.
 constexpr std::size_t kEager = 4096;
 
-bool overlap(std::span<const std::byte> a, const std::byte* b, std::size_t bytes) {
-  return !a.empty() && bytes > 0 && a.data() < b + bytes && b < a.data() + a.size();
+/// Whether what this rank combines comes to lie on some of `data`.
+bool overwrites(const Meeting& meeting, std::span<const std::byte> data) {
+  const std::size_t bytes = meeting.result_bytes(meeting.own.size());
+  return !data.empty() && bytes > 0 && data.data() < meeting.result + bytes &&
+         meeting.result < data.data() + data.size();
 }
 
 class SharedTransport final : public PollingTransport {
@@ -134,6 +137,7 @@ Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
   operation.ticket = ticket;
   operation.kind = kind;
   operation.meeting.tag = tag;
+  operation.meeting.reduction = {};
   operation.made = false;
   operation.slots.clear();
   operation.waits = false;
@@ -201,7 +205,7 @@ void SharedTransport::make_offers(Operation& operation) {
 /// them, and what this rank overwrites meanwhile, before it does.
 bool SharedTransport::gives_pieces(const Meeting& meeting, std::size_t partner) const {
   const std::span<const std::byte> data = meeting.partners[partner].gives;
-  if (data.size() <= options_.piece.value || overlap(data, meeting.result, meeting.own.size())) return false;
+  if (data.size() <= options_.piece.value || overwrites(meeting, data)) return false;
   for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
     if (i != partner && meeting.partners[i].gives.data() == data.data()) return false;
   }
@@ -221,7 +225,10 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
   operation.waits = true;
   // In place, what is written has just been read into the caches.
   const bool streaming = operation.meeting.payload >= options_.streaming && gives.data() != takes.data();
-  operation.owned.emplace_back(*new (block) PieceBlocks, options_.piece.value, gives, takes,
+  const std::size_t piece = options_.piece.value;
+  const PieceSizes sizes{piece, operation.meeting.result_bytes(piece)};
+  assert((takes.empty() || sizes.takes <= piece) && "blocks are as large as the operands' pieces");
+  operation.owned.emplace_back(*new (block) PieceBlocks, sizes, gives, takes,
                                streaming ? Stores::streaming : Stores::cached);
   return memory_->locate(block, bytes);
 }
@@ -229,7 +236,7 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
 Location SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
   const Meeting& meeting = operation.meeting;
-  if (data.size() > kEager && !overlap(data, meeting.result, meeting.own.size())) {
+  if (data.size() > kEager && !overwrites(meeting, data)) {
     const Location location = memory_->locate(data.data(), data.size());
     operation.waits = operation.waits || location.generation != 0;
     if (location.generation != 0) return location;

@@ -99,6 +99,7 @@ def name_line(name):
 def details(device, shown, speed):
     """The lines below a device's name; `shown` are those of its keys that need saying."""
     texts = [str(device[key]) for key in shown if device.get(key)]
+    texts += [] if device.get("package_known", True) else ["package ?"]
     lines = [line for text in texts for line in wrapped(text, WIDEST_TEXT)]
     return lines + ([Line(speed, colour=style.MUTED)] if speed else [])
 
@@ -169,6 +170,11 @@ class HostLayout:
                   for _, link in self.hanging[device] if link["kind"] in self.varied}
         return ", ".join(speeds)
 
+    def sharing(self, device):
+        """`one link with mlx5_1`, of functions of one device."""
+        others = {clean(other) for _, link in self.hanging[device] for other in link.get("shared_with", [])}
+        return [Line(f"one link with {', '.join(sorted(others))}", colour=style.MUTED)] if others else []
+
     def make_boxes(self):
         boxes = [Box("packages", package["name"], []) for package in self.host["packages"]]
         for switch in self.host["switches"]:
@@ -181,7 +187,8 @@ class HostLayout:
         nic_keys = ["pci"] if alike(self.host["nics"], ["model", "kind"]) else ["model", "kind", "pci"]
         for nic in self.host["nics"]:
             speed = self.speed_text(nic["name"])
-            lines = [name_line(nic["name"]), *details(nic, nic_keys, speed), *port_lines(nic, named=bool(speed))]
+            lines = [name_line(nic["name"]), *details(nic, nic_keys, speed), *self.sharing(nic["name"]),
+                     *port_lines(nic, named=bool(speed))]
             down = bool(nic["ports"]) and not any(port["up"] for port in nic["ports"])
             boxes.append(Box("nics", nic["name"], lines, down=down))
         for name, kind in self.kinds.items():

@@ -45,6 +45,7 @@ class Race:
         self.left_out = collections.Counter()  # sentences
         self.failed = []  # (sentence, exit code)
         self.wrong = []  # sentences
+        self.commits = {}
         self.versions = {}
 
     def run(self, work, place):
@@ -106,6 +107,7 @@ class Race:
         if ran.wrong:
             outcome.faults[launch.name] = FAULTS[launching.WRONG_RESULT]
         self.wrong += [f"{outcome.work.name}, {launch.name}: {sentence}" for sentence in ran.wrong]
+        self.commits[launch.mpi] = ran.result["commit"]
         self.versions |= {launch.mpi: ran.result["versions"]["mpi"], "compiler": ran.result["versions"]["compiler"]}
         return ran
 
@@ -119,6 +121,12 @@ class Race:
             why = f"between emulated hosts: {why_not}"
         if why:
             raise launching.Failed(why, launching.NOT_AVAILABLE)
+
+    def commit(self):
+        """Of the programs that raced, whatever is checked out here now."""
+        if len(set(self.commits.values())) > 1:
+            return ", ".join(f"{commit} with {mpi}" for mpi, commit in self.commits.items())
+        return next(iter(self.commits.values()), "unknown")
 
     def exit_code(self):
         if self.wrong:

@@ -124,6 +124,15 @@ class Allreduce(ProgramTest):
         )
         self.assertEqual({(row["lanes"], row["chunk_bytes"]) for row in rows}, {(3, 8192)})
 
+    def test_partial_sums_of_halves(self):
+        words = ("-b", "8K", "-e", "8K", "--algorithm", "multi-ring", "--patterns", "ring", "-d", "half")
+        for partials, said in (("float32", False), ("same", True)):
+            rows = self.measure(3, *words, "--partials", partials)
+            self.assertEqual({row["implementation"].endswith(", rounded at each step") for row in rows}, {said})
+        rows = self.measure(3, *words[:-1], "float", "--partials", "same")
+        self.assertNotIn("rounded", rows[0]["implementation"])
+        self.refused("allreduce", "--partials", "half", ranks=2, naming="choose from float32, same")
+
     def test_orders(self):
         orders = "0-2-1-3/3-1-2-0"
         rows = self.measure(

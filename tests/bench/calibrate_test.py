@@ -90,6 +90,31 @@ class Calibrate(ProgramTest):
                  json.loads((self.folder / "train.json").read_text(encoding="utf-8"))["rows"]]
         self.assertAlmostEqual(rows[0]["iteration_ms"], sum(alone) / len(alone))
 
+    def cut_of_rings(self, latency_us, *words):
+        """Lanes and chunk of a multi-ring on links that the calibration has with this latency."""
+        document = json.loads((self.folder / "calibration.json").read_text(encoding="utf-8"))
+        for link in document["links"]:
+            link["latency_us"] = latency_us
+        (self.folder / "changed.json").write_text(json.dumps(document), encoding="utf-8")
+        path = self.folder / "cut.json"
+        path.unlink(missing_ok=True)
+        self.succeed("allreduce", "-b", "4M", "-e", "4M", "-n", "2", "-w", "1", "--algorithm", "multi-ring", "--dims", "2x2",
+                     "--patterns", "ring,ring", "--calibration", "changed.json", *words, "-J", path, ranks=4)
+        result = json.loads(path.read_text(encoding="utf-8"))
+        self.assertIn("least price on this machine as calibrated: changed.json", " ".join(result["notes"]))
+        cuts = {(row["lanes"], row["chunk_bytes"]) for row in result["rows"]}
+        self.assertEqual(len(cuts), 1)
+        return cuts.pop()
+
+    def test_an_allreduce_is_cut_as_its_price_says(self):
+        self.calibrate("two.json", "three.json")
+        self.assertEqual(self.cut_of_rings(1e6), (1, 0), "where each message costs a second, there are few")
+        lanes, chunk = self.cut_of_rings(0)
+        self.assertGreater(lanes * (4 << 20 if chunk == 0 else (4 << 20) // chunk), 1)
+        self.assertEqual(self.cut_of_rings(1e6, "--lanes", "2", "--chunk", "64K"), (2, 65536), "what is asked for holds")
+        self.refused("allreduce", "--calibration", "two.json", ranks=2, naming="is no calibration")
+        self.refused("allreduce", "--calibration", "calibration.json", "--tuned", "t.json", ranks=2, naming="--tuned")
+
     def test_a_link_of_unknown_speed_is_not_free(self):
         self.calibrate("two.json", "three.json")
         host = json.loads(self.succeed("probe", "--machine", "minsky", "--format", "json"))

@@ -239,10 +239,19 @@ Cluster real_machine(const char* file) { return read_cluster(testing::topologies
 
 TEST(ExpectedOfRealMachines, IsUnknownWhereTheFileHasNoSpeeds) {
   POLYRING_NEEDS_TOPOLOGIES();
-  const Expectation result = expected_bounds(real_machine("mpibind-coral-ea-hwloc1.xml"));
+  const Expectation result = expected_bounds(real_machine("32em64t-2n8c2t-pci-normalio.v2.xml"));
   for (const ExpectedBound& row : result.bounds) EXPECT_FALSE(row.busbw.known()) << row.where;
-  EXPECT_THAT(result.bounds.at(0).limit, HasSubstr("unknown: rzmanta33: the speed of PCIe gpu"));
-  EXPECT_EQ(result.bounds.at(1).limit, "unknown: rzmanta33: the speed of mlx5_0");
+  EXPECT_THAT(result.bounds.at(0).limit, HasSubstr("unknown: conan: the speed of PCIe gpu"));
+  EXPECT_EQ(result.bounds.at(1).limit, "unknown: conan: the speed of mlx5_0");
+}
+
+TEST(ExpectedOfRealMachines, OfTheS822lcIsItsBus) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  // The file has the NVLinks, not the bus: its 38.4 GB/s are published.
+  const Expectation result = expected_bounds(real_machine("power8gpudistances.v2.xml"));
+  EXPECT_NEAR(result.bounds.at(0).busbw.gigabytes_per_second(), 38.4 * 2 * 3 / 4, 1e-3);
+  EXPECT_EQ(result.bounds.at(0).limit,
+            "2 GPUs of package0 reach the others only over X-bus package0 - package1: 38.4 GB/s");
 }
 
 TEST(ExpectedOfRealMachines, RingsOfTheXe8640FillItsNvlinks) {

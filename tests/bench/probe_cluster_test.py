@@ -133,6 +133,13 @@ class ProbeCluster(ProgramTest):
         self.assertIn("multi-ring 4x2x2", ran.stdout)
         self.assertIn("(2 hosts of a leaf switch share its uplinks: 250 MB/s)", ran.stdout)
         self.assertTrue(self.succeed("scale", "--fabric", "net.out", "--from", *files, "--gpus", "4,16"))
+        # Each rail may be a network of its own.
+        other = fabric(4, 2).replace("0" * 12, "a" + "0" * 11).replace("leaf", "other").replace("mlx5_0", "mlx5_1")
+        self.write("other.out", other)
+        text = self.succeed("probe", "--fabric", "net.out", "--fabric", "other.out", "--from", *files)
+        self.assertIn("leaf switches\n  leaf0 and other0: node0 and node1\n", text)
+        self.refused("probe", "--fabric", "net.out", "--fabric", "net.out", "--from", *files, naming="both have the switch")
+        self.assertIn("fabric net.out, other.out: 10 switches, 16 channel adapters\n", self.succeed("probe", "--fabric", "net.out", "--fabric", "other.out"))
         stranger = self.known_host("stranger")
         self.refused("probe", "--fabric", "net.out", "--from", stranger, naming="none of the hosts (stranger)")
         self.assertIn("not in 'net.out': stranger", self.succeed("probe", "--fabric", "net.out", "--from", *files, stranger))

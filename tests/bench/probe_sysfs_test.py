@@ -50,6 +50,13 @@ class ProbeSysfs(ProgramTest):
                          [(n["name"], n["pci"], n["kind"], n["ports"]) for n in live["nics"]])
         self.assertNotIn("not recorded: processors", copy["sources"][0]["detail"])
 
+    def test_a_copy_has_the_gpus_driver(self):
+        (self.folder / "fake/module/nvidia").mkdir(parents=True)
+        (self.folder / "fake/module/nvidia/version").write_text("550.54.15\n", encoding="utf-8")
+        tar = subprocess.run([RECORD, self.folder / "fake"], capture_output=True, check=True, timeout=120).stdout
+        listed = subprocess.run(["tar", "-t"], input=tar, capture_output=True, check=True, timeout=120).stdout
+        self.assertIn("sys/module/nvidia/version", listed.decode().split())
+
     def test_its_json_is_read_again(self):
         (self.folder / "tree/class/infiniband/mlx5_0/ports/1").mkdir(parents=True)
         port = self.folder / "tree/class/infiniband/mlx5_0/ports/1"

@@ -15,6 +15,8 @@ MPIEXEC = os.environ["POLYRING_MPIEXEC"]
 SANITIZED = bool(os.environ.get("POLYRING_SANITIZE"))
 GLOO = os.environ.get("POLYRING_GLOO") == "1"  # whether the program was built with it
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
+# An MPI without shared memory; MPICH has it in UCX, too.
+WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
 NOT_AVAILABLE = 5
 USAGE = 6
 TIMEOUT = 4

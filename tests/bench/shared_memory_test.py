@@ -7,24 +7,27 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, ProgramTest, main
+from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, WITHOUT_ITS_OWN, ProgramTest, main
 
-FORBID = [sys.executable, "-B", str(Path(__file__).resolve().parent / "forbid_memory.py")]
+FORBID = [sys.executable, "-B", str(Path(__file__).resolve().parent / "forbid_memory.py"), "create"]
+EMPTY = [*FORBID[:-1], "fill"]
 # All of a rank's own: its processes, and /proc with them. As root only.
 OWN_PROCESSES = ["unshare", "--pid", "--fork", "--mount-proc"]
-# An MPI without shared memory; MPICH has it in UCX, too.
-WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
-# A full /dev/shm. The words after it are the command; what it leaves there is listed at the end.
-FULL = [
+# A /dev/shm of the command's own. The words after it are the command; what it leaves there is listed at the end.
+OWN_FOLDER = [
     "unshare", "--mount", "sh", "-c",
-    "mount -t tmpfs -o size=16k tmpfs /dev/shm && head -c 16k /dev/zero >/dev/shm/filled || exit 77; "
+    "mount -t tmpfs -o size=16k tmpfs /dev/shm || exit 77; "
     '"$@"; code=$?; echo left: $(ls -A /dev/shm); exit $code',
     "sh",
 ]
-ALLREDUCE = ("allreduce", "-b", "1M", "-e", "1M", "-n", "3", "--algorithm", "multi-ring", "-J", "out.json")
+FULL = [*OWN_FOLDER, "sh", "-c", 'head -c 16k /dev/zero >/dev/shm/filled || exit 77; exec "$@"', "sh"]
+# Kills the command, which it becomes, in the midst of it.
+KILLED = ["sh", "-c", '{ sleep 3; kill -9 $$; } & exec "$@"', "sh"]
+ALLREDUCE = ("allreduce", "--algorithm", "multi-ring", "-J", "out.json")
 SKIPPED = 77
 THROUGH_MPI = "polyring: messages go through MPI inside hosts, too: "
 FORBIDDEN = r"cannot share memory: \d+ bytes of shared memory .*: memfd_create: "
+TOO_LITTLE = r"cannot share memory: \d+ bytes of shared memory are not to be had: posix_fallocate: "
 
 
 class SharedMemory(ProgramTest):
@@ -39,8 +42,9 @@ class SharedMemory(ProgramTest):
         if tried.returncode != 0:
             raise unittest.SkipTest(tried.stderr.strip() or f"{wrapper[0]} is not permitted")
 
-    def polyring(self, *options, around=(), inside=(), **environment):
-        return self.run_words(*around, MPIEXEC, "-n", 2, *inside, PROGRAM, *ALLREDUCE, *options, **environment)
+    def polyring(self, *options, around=(), inside=(), size="1M", iterations=3, **environment):
+        words = (PROGRAM, *ALLREDUCE, "-b", size, "-e", size, "-n", iterations, *options)
+        return self.run_words(*around, MPIEXEC, "-n", 2, *inside, *words, **environment)
 
     def right(self, ran):
         """The way that the messages took."""
@@ -67,6 +71,12 @@ class SharedMemory(ProgramTest):
         self.assertEqual(self.right(ran), "polyring over shared memory")
         self.assertIn("left: filled\n", ran.stdout)
 
+    def test_nothing_stays_of_ranks_that_are_killed(self):
+        self.skip_unless(*OWN_FOLDER)
+        ran = self.polyring("--transport", "shared", around=OWN_FOLDER, inside=KILLED, iterations=1000000, **WITHOUT_ITS_OWN)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("left:\n", ran.stdout)
+
     def test_it_is_forbidden(self):
         self.skip_unless(*FORBID)
         ran = self.polyring(inside=FORBID)
@@ -75,7 +85,7 @@ class SharedMemory(ProgramTest):
 
     def test_it_is_forbidden_to_one_rank(self):
         self.skip_unless(*FORBID)
-        words = [PROGRAM, *ALLREDUCE]
+        words = [PROGRAM, *ALLREDUCE, "-b", "1M", "-e", "1M", "-n", "3"]
         ran = self.run_words(MPIEXEC, "-n", 1, *words, ":", "-n", 1, *FORBID, *words)
         self.assertEqual(self.right(ran), "polyring over MPI")
         self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 1 " + FORBIDDEN)
@@ -87,6 +97,29 @@ class SharedMemory(ProgramTest):
         self.assertRegex(
             self.said(ran)[0], r"rank \d \(\S+\): shared memory cannot be used: .*memfd_create: .*; try --transport mpi$"
         )
+
+    def test_there_is_not_enough(self):
+        # Found out when it is made, not by a signal when it is used.
+        self.skip_unless(*EMPTY)
+        ran = self.polyring(inside=EMPTY, **WITHOUT_ITS_OWN)
+        self.assertEqual(self.right(ran), "polyring over MPI")
+        self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 0 " + TOO_LITTLE + "No space left on device")
+
+    def limited(self, limit, **options):
+        """Files, and with them memory that is shared, of so many bytes at most: ulimit -f."""
+        return self.polyring(inside=("prlimit", f"--fsize={limit}"), **options, **WITHOUT_ITS_OWN)
+
+    def test_a_limit_below_what_ranks_need_to_meet(self):
+        for limit in (32 << 10, 512 << 10):  # less than the boards, and than the blocks
+            with self.subTest(limit=limit):
+                ran = self.limited(limit)
+                self.assertEqual(self.right(ran), "polyring over MPI")
+                self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 0 " + TOO_LITTLE + "File too large")
+
+    def test_a_limit_below_the_payload(self):
+        # The user's buffers are where others do not reach them; what goes through shared memory goes by pieces.
+        ran = self.limited((1 << 20) + 1, size="4M")
+        self.assertEqual(self.right(ran), "polyring over shared memory")
 
     def test_ranks_in_containers_of_their_own(self):
         # Each is process 1 to itself. The shared memory of Open MPI and MPICH does not survive that.

@@ -112,6 +112,22 @@ TEST(Bound, SeesANicsNarrowPcieLink) {
   EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).time.value, 1.0 / 4);
 }
 
+TEST(Bound, OfTwoPortsBehindOneSlotIsTheSlots) {
+  // Two ports of 200 Gb/s at PCIe gen 4 x16, which bring 31.5 GB/s together, not 50.
+  Machine machine = two_sockets();
+  machine.links.back().bandwidth = gigabytes_per_second(31.5);
+  machine.nics[0].pci = "0000:4d:00.0";
+  machine.nics[0].ports[0].bandwidth = gigabytes_per_second(25);
+  machine.nics.push_back(machine.nics[0]);
+  machine.nics[1].name = "nic1";
+  machine.nics[1].pci = "0000:4d:00.1";
+  machine.links.push_back(machine.links.back());
+  machine.links.back().from.index = 1;
+  const Bound bound = network_bound(hosts_like(machine, 2), kPayload);
+  EXPECT_DOUBLE_EQ(bound.time.value, 1 / 31.5);
+  EXPECT_EQ(bound.cut, "4 GPUs of a host share PCIe nic0 + nic1 - package0: 31.5 GB/s");
+}
+
 TEST(Bound, CountsANicOfTwoSocketsForBoth) {
   // One socket reaches it over 16 GB/s, the other over 4, and each the other socket over 32: 42 on average.
   Machine machine = two_sockets();

@@ -105,11 +105,11 @@ T combined(ReduceOp op, T a, T b) {
   }
 }
 
-template <typename T>
-std::vector<T> expected_of(ReduceOp op, const std::vector<std::vector<T>>& inputs, std::size_t input_count,
-                           int divisor) {
+template <typename T, typename Result>
+std::vector<Result> expected_of(ReduceOp op, const std::vector<std::vector<T>>& inputs,
+                                std::size_t input_count, int divisor) {
   using Computed = decltype(computed(T{}));
-  std::vector<T> result;
+  std::vector<Result> result;
   for (std::size_t i = 0; i < kMost; ++i) {
     Computed value = computed(inputs[0][i]);
     for (std::size_t k = 1; k < input_count; ++k) value = combined(op, value, computed(inputs[k][i]));
@@ -117,7 +117,7 @@ std::vector<T> expected_of(ReduceOp op, const std::vector<std::vector<T>>& input
       if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
       if (value != value) value = std::numeric_limits<Computed>::quiet_NaN();
     }
-    result.push_back(stored<T>(value));
+    result.push_back(stored<Result>(value));
   }
   return result;
 }
@@ -159,11 +159,11 @@ class Kernels : public testing::TestWithParam<Isa> {
   }
 
   /// The first `count` elements with this many buffers; which of these lie where, and which output is an
-  /// input, changes with `count`.
-  template <typename T>
+  /// input where it can be, changes with `count`.
+  template <typename T, typename Result>
   void check(ReduceOp op, const std::vector<std::vector<T>>& values, std::size_t input_count,
              std::size_t output_count, std::size_t count, int divisor, Stores stores,
-             const std::vector<T>& expected) {
+             const std::vector<Result>& expected) {
     const std::size_t bytes = count * sizeof(T);
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
@@ -171,20 +171,23 @@ class Kernels : public testing::TestWithParam<Isa> {
       std::byte* const input = inputs_[k].place(count * 5 + k * 13, bytes);
       std::memcpy(input, values[k].data(), bytes);
       inputs.push_back(input);
-      if ((k + count) % 5 == outputs.size() && outputs.size() < output_count) outputs.push_back(input);
+      const bool in_place = std::is_same_v<T, Result> && (k + count) % 5 == outputs.size();
+      if (in_place && outputs.size() < output_count) outputs.push_back(input);
     }
     const std::size_t in_place = outputs.size();
     for (std::size_t k = in_place; k < output_count; ++k) {
-      outputs.push_back(outputs_[k].place(count / 2 * 3 + k * (1 + count % 32), bytes));
+      outputs.push_back(outputs_[k].place(count / 2 * 3 + k * (1 + count % 32), count * sizeof(Result)));
     }
-    combine_many_with(GetParam(), kKindOf<T>, op, outputs, inputs, static_cast<Count>(count), divisor,
-                      stores);
+    combine_many_with(GetParam(), {kKindOf<T>, op, divisor, kKindOf<Result>}, outputs, inputs,
+                      static_cast<Count>(count), stores);
     const auto* const wanted = reinterpret_cast<const std::byte*>(expected.data());
     for (std::size_t k = 0; k < output_count; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(std::memcmp(outputs[k] + i * sizeof(T), wanted + i * sizeof(T), sizeof(T)), 0)
-            << to_text(kKindOf<T>) << " " << to_text(op) << ", " << input_count << " inputs, output " << k
-            << " of " << output_count << ", element " << i << " of " << count;
+        const std::size_t at = i * sizeof(Result);
+        ASSERT_EQ(std::memcmp(outputs[k] + at, wanted + at, sizeof(Result)), 0)
+            << to_text(kKindOf<T>) << " to " << to_text(kKindOf<Result>) << " " << to_text(op) << ", "
+            << input_count << " inputs, output " << k << " of " << output_count << ", element " << i << " of "
+            << count;
       }
     }
     for (std::size_t k = 0; k < input_count; ++k) {
@@ -195,7 +198,7 @@ class Kernels : public testing::TestWithParam<Isa> {
     for (std::size_t k = in_place; k < output_count; ++k) ASSERT_TRUE(outputs_[k].guards_are_whole());
   }
 
-  template <typename T>
+  template <typename T, typename Result = T>
   void check_all() {
     std::mt19937_64 random(7);
     std::vector<std::vector<T>> values;
@@ -203,7 +206,7 @@ class Kernels : public testing::TestWithParam<Isa> {
     for (const ReduceOp op : kReduceOps) {
       for (const std::size_t inputs : kInputCounts) {
         const int divisor = static_cast<int>(inputs);
-        const std::vector<T> expected = expected_of(op, values, inputs, divisor);
+        const std::vector<Result> expected = expected_of<T, Result>(op, values, inputs, divisor);
         for (std::size_t count = 0; count <= 130; ++count) {
           const Stores stores = (count + inputs) % 2 == 0 ? Stores::cached : Stores::streaming;
           check(op, values, inputs, 1 + (count / 2 + inputs) % 4, count, divisor, stores, expected);
@@ -227,6 +230,10 @@ TEST_P(Kernels, CombineFloat32) { check_all<float>(); }
 TEST_P(Kernels, CombineFloat64) { check_all<double>(); }
 TEST_P(Kernels, CombineFloat16) { check_all<Float16>(); }
 TEST_P(Kernels, CombineBfloat16) { check_all<Bfloat16>(); }
+TEST_P(Kernels, CombineFloat16IntoFloat32) { check_all<Float16, float>(); }
+TEST_P(Kernels, CombineBfloat16IntoFloat32) { check_all<Bfloat16, float>(); }
+TEST_P(Kernels, CombineFloat32IntoFloat16) { check_all<float, Float16>(); }
+TEST_P(Kernels, CombineFloat32IntoBfloat16) { check_all<float, Bfloat16>(); }
 TEST_P(Kernels, CombineInt32) { check_all<std::int32_t>(); }
 TEST_P(Kernels, CombineInt64) { check_all<std::int64_t>(); }
 
@@ -240,7 +247,7 @@ TEST_P(Kernels, RoundFloat16AsTheDefinitionSays) {
     std::byte* const outputs[] = {reinterpret_cast<std::byte*>(result.data())};
     const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(all.data()),
                                        reinterpret_cast<const std::byte*>(factors.data())};
-    combine_many_with(GetParam(), ElementKind::float16, ReduceOp::prod, outputs, inputs, 65536, 1,
+    combine_many_with(GetParam(), {ElementKind::float16, ReduceOp::prod}, outputs, inputs, 65536,
                       Stores::cached);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const float product = to_float(all[i]) * to_float(factors[i]);

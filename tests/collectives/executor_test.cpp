@@ -133,7 +133,7 @@ TEST(Executor, RunsManyTimesAndWithAnyWindow) {
   }
 }
 
-/// Hands back tickets one at a time, late and out of order, as a device or a network may.
+/// Hands back tickets one at a time, late and out of order, as a device or a network may, and counts bytes.
 class LateTransport final : public Transport {
  public:
   LateTransport(Transport& inner, unsigned seed) : inner_(inner), random_(seed) {}
@@ -143,8 +143,10 @@ class LateTransport final : public Transport {
   void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
+    sent_ += static_cast<Count>(data.size());
     inner_.send(to, tag, data, ticket);
   }
+  Count sent() const { return sent_; }
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     inner_.receive(from, tag, data, ticket);
   }
@@ -169,6 +171,7 @@ class LateTransport final : public Transport {
   Transport& inner_;
   std::mt19937 random_;
   std::vector<Ticket> held_;
+  Count sent_ = 0;
 };
 
 TEST(Executor, AssumesNothingOfWhenOperationsComplete) {
@@ -185,6 +188,56 @@ TEST(Executor, AssumesNothingOfWhenOperationsComplete) {
         executor.run(input.data(), output.data());
         EXPECT_EQ(payload.wrong(output.data(), 333), 0) << algorithm << ", seed " << seed;
       });
+    }
+  }
+}
+
+/// The bytes that each rank sends in one allreduce, which must be right.
+std::vector<Count> sent_by_ranks(const Plan& plan, Count count, ElementKind kind, ReduceOp op,
+                                 Partials partials) {
+  const int ranks = plan.ranks();
+  std::vector<Count> sent(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](ThreadTransport& threads) {
+    LateTransport transport(threads, 1);
+    const Payload payload(kind, op, ranks);
+    Executor executor(make_schedule(plan, ranks, count, size_of(kind)), kind, op, transport,
+                      {kDefaultWindow, "test", partials});
+    std::vector<std::byte> data(static_cast<std::size_t>(count * size_of(kind)));
+    payload.fill(transport.rank(), data.data(), count);
+    executor.run(data.data(), data.data());
+    EXPECT_EQ(payload.wrong(data.data(), count), 0) << to_text(plan);
+    sent[static_cast<std::size_t>(transport.rank())] = transport.sent();
+  });
+  return sent;
+}
+
+TEST(Executor, SendsPartialSumsOfHalvesAsFloat32UnlessToldOtherwise) {
+  // A ring of four sends a quarter in each of six steps: inputs, twice partial sums, and thrice what is
+  // complete.
+  const auto sent = [](ElementKind kind, ReduceOp op, Partials partials) {
+    return sent_by_ranks({"ring", {4}, {}, 1, {}}, 400, kind, op, partials).front();
+  };
+  for (const ElementKind kind : {ElementKind::float16, ElementKind::bfloat16}) {
+    EXPECT_EQ(sent(kind, ReduceOp::avg, Partials::apart), 200 + 2 * 400 + 3 * 200);
+    EXPECT_EQ(sent(kind, ReduceOp::avg, Partials::in_output), 6 * 200);
+    EXPECT_EQ(sent(kind, ReduceOp::max, Partials::apart), 6 * 200) << "which rounds nothing";
+  }
+  EXPECT_EQ(sent(ElementKind::float32, ReduceOp::sum, Partials::apart), 6 * 400);
+}
+
+/// What is planned, priced and simulated is what is sent.
+TEST_P(ExecuteEveryAlgorithm, SendsAsManyBytesAsTheScheduleSays) {
+  for (const int ranks : {3, 4, 6}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 2)) {
+      for (const ElementKind kind : {ElementKind::float32, ElementKind::bfloat16}) {
+        const Count count = 7 * ranks + 3;
+        const std::vector<Count> sent = sent_by_ranks(plan, count, kind, ReduceOp::sum, Partials::apart);
+        const Schedule schedule = make_schedule(plan, ranks, count, size_of(kind));
+        for (Rank rank = 0; rank < ranks; ++rank) {
+          EXPECT_EQ(sent[static_cast<std::size_t>(rank)], work_of(schedule, rank, {kind, ReduceOp::sum}).sent)
+              << to_text(plan) << " of " << to_text(kind) << ", rank " << rank;
+        }
+      }
     }
   }
 }

@@ -1,49 +1,16 @@
 #include "tests/collectives/fabric.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <condition_variable>
-#include <exception>
-#include <mutex>
+#include <algorithm>
+#include <regex>
+#include <utility>
 
-#include "collectives/transports/composed.hpp"
 #include "collectives/transports/shared.hpp"
-#include "collectives/transports/threads.hpp"
 #include "topology/error.hpp"
 
 namespace polyring::testing {
 namespace {
-
-using Bytestrings = std::vector<std::vector<std::byte>>;
-
-/// Where threads come together.
-class Assembly {
- public:
-  explicit Assembly(int ranks) : own_(static_cast<std::size_t>(ranks)) {}
-
-  Bytestrings allgather(Rank rank, std::span<const std::byte> bytes) {
-    std::unique_lock lock(mutex_);
-    own_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
-    const std::size_t round = round_;
-    if (++arrived_ == own_.size()) {
-      all_ = own_;
-      arrived_ = 0;
-      ++round_;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return round_ != round; });
-    return all_;  // of this round: the next one cannot end before this rank has come again
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Bytestrings own_;
-  Bytestrings all_;
-  std::size_t arrived_ = 0;
-  std::size_t round_ = 0;
-};
 
 int host_of(Placement placement, Rank rank, int ranks) {
   switch (placement) {
@@ -61,33 +28,6 @@ int host_of(Placement placement, Rank rank, int ranks) {
   return 0;
 }
 
-WaitRules rules_of(Rank rank, Seconds timeout) {
-  return {timeout, true, [rank, timeout](const std::string& what, const std::vector<Rank>& whom) {
-            throw Error(ExitCode::timeout, fmt::format("rank {} waited {} for {} of rank {}", rank,
-                                                       to_text(timeout), what, fmt::join(whom, ", ")));
-          }};
-}
-
-std::unique_ptr<Transport> make_shared(const Fabric& fabric, Rank rank, int ranks, Assembly& assembly,
-                                       Seconds timeout) {
-  SharedGroup group{rank, ranks, {}, {}, rules_of(rank, timeout)};
-  for (Rank other = 0; other < ranks; ++other) {
-    if (host_of(fabric.placement, other, ranks) == host_of(fabric.placement, rank, ranks)) {
-      group.members.push_back(other);
-    }
-  }
-  group.allgather = [&assembly, rank](std::span<const std::byte> bytes) {
-    return assembly.allgather(rank, bytes);
-  };
-  std::string why;
-  SharedOptions options;
-  if (fabric.streaming) options.streaming = Bytes{1};
-  if (fabric.pieces) options.piece = Bytes{512};
-  std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
-  if (!transport) throw Error(ExitCode::not_available, why);
-  return transport;
-}
-
 }  // namespace
 
 std::string Fabric::name() const {
@@ -99,46 +39,58 @@ std::string Fabric::name() const {
       return fmt::format("shared{}{}", pieces ? "_pieces" : "", streaming ? "_streaming" : "");
     case Kind::composed:
       return fmt::format("composed_{}", kPlacements[static_cast<int>(placement)]);
+    case Kind::mpi:
+      return fmt::format("mpi{}", pieces ? "_pieces" : "");
   }
   return "";
 }
 
-std::vector<Fabric> fabrics() {
-  std::vector<Fabric> all{{Fabric::Kind::threads}};
-  for (const bool streaming : {false, true}) {
-    for (const bool pieces : {false, true}) {
-      all.push_back({Fabric::Kind::shared, Placement::one_host, streaming, pieces});
+std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks, Allgather allgather,
+                                     WaitRules rules) {
+  SharedGroup group{rank, ranks, {}, std::move(allgather), std::move(rules)};
+  for (Rank other = 0; other < ranks; ++other) {
+    if (host_of(fabric.placement, other, ranks) == host_of(fabric.placement, rank, ranks)) {
+      group.members.push_back(other);
     }
   }
-  for (const Placement placement :
-       {Placement::halves, Placement::all_but_one, Placement::one_and_all, Placement::in_turn}) {
-    all.push_back({Fabric::Kind::composed, placement});
+  std::string why;
+  SharedOptions options;
+  if (fabric.streaming) options.streaming = Bytes{1};
+  if (fabric.pieces) options.piece = Bytes{512};
+  std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
+  if (!transport) throw Error(ExitCode::not_available, why);
+  return transport;
+}
+
+std::vector<std::vector<std::byte>> gather(Transport& transport, std::span<const std::byte> own) {
+  std::vector<std::vector<std::byte>> all(static_cast<std::size_t>(transport.size()));
+  std::vector<Ticket> done;
+  std::size_t started = 0;
+  for (Rank rank = 0; rank < transport.size(); ++rank) {
+    std::vector<std::byte>& bytes = all[static_cast<std::size_t>(rank)];
+    bytes.assign(own.begin(), own.end());
+    if (rank == transport.rank()) continue;
+    transport.receive(rank, 0, bytes, started++);
+    transport.send(rank, 0, own, started++);
   }
+  while (done.size() < started) transport.wait(done);
   return all;
 }
 
-void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body, Seconds timeout) {
-  if (fabric.kind == Fabric::Kind::threads) return run_ranks(ranks, body, timeout);
-  Assembly assembly(ranks);
-  ThreadGroup between(ranks, timeout);
-  std::mutex mutex;
-  std::exception_ptr first;
-  run_ranks(ranks, [&](ThreadTransport& threads) {
-    const Rank rank = threads.rank();
-    std::unique_ptr<Transport> transport = make_shared(fabric, rank, ranks, assembly, timeout);
-    if (fabric.kind == Fabric::Kind::composed) {
-      transport = compose(std::move(transport), std::make_unique<ThreadTransport>(between, rank),
-                          rules_of(rank, timeout));
+std::vector<Rank> waited_for(std::string sentence, Rank own) {
+  sentence.resize(
+      std::min(sentence.find(';'), sentence.size()));  // what follows is of those that do not answer
+  static const std::regex kRanks("rank (\\d+(, \\d+)*)");
+  static const std::regex kNumber("\\d+");
+  std::vector<Rank> ranks;
+  for (std::sregex_iterator names(sentence.begin(), sentence.end(), kRanks), end; names != end; ++names) {
+    const std::string list = (*names)[1];
+    for (std::sregex_iterator number(list.begin(), list.end(), kNumber); number != end; ++number) {
+      const Rank rank = std::stoi(number->str());
+      if (rank != own) ranks.push_back(rank);
     }
-    try {
-      body(*transport);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!first) first = std::current_exception();
-    }
-    assembly.allgather(rank, {});
-  });
-  if (first) std::rethrow_exception(first);
+  }
+  return ranks;
 }
 
 }  // namespace polyring::testing

@@ -1,10 +1,13 @@
-// Fabric: ranks as threads, joined by a transport of one's choice. What the conformance suite is run over.
+// Fabric: ranks joined by a transport of one's choice. What the conformance suite is run over: threads
+// (thread_fabric.cpp), or the processes that mpirun started (mpi_fabric.cpp). All ranks run the same tests.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "collectives/shared/boards.hpp"
 #include "collectives/transport.hpp"
 
 namespace polyring::testing {
@@ -19,10 +22,10 @@ enum class Placement {
 };
 
 struct Fabric {
-  enum class Kind { threads, shared, composed } kind = Kind::threads;
+  enum class Kind { threads, shared, composed, mpi } kind = Kind::threads;
   Placement placement = Placement::one_host;
   bool streaming = false;  // shared memory is written past the caches, however little it is
-  bool pieces = false;     // what is in no segment goes by short pieces
+  bool pieces = false;     // by short pieces: messages of MPI, and what is in no segment of shared memory
 
   std::string name() const;
 };
@@ -30,9 +33,20 @@ struct Fabric {
 /// All that the suite is run over.
 std::vector<Fabric> fabrics();
 
-/// Runs `body` on so many threads, each with its transport. A rank's transport lives until all ranks are done
-/// or have failed. Throws what the first to fail has thrown.
+/// The transport inside the emulated hosts of the fabric. Collective.
+std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks, Allgather allgather,
+                                     WaitRules rules);
+
+/// Runs `body` on so many ranks, each with its transport; where ranks are processes, the others wait. A
+/// rank's transport lives until all ranks are done or have failed. Throws what a rank of this process has
+/// thrown first.
 void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body,
               Seconds timeout = {30});
+
+/// Each rank's bytes, of which all have equally many, on every rank: by messages.
+std::vector<std::vector<std::byte>> gather(Transport& transport, std::span<const std::byte> own);
+
+/// The ranks for which the one that says this has waited in vain.
+std::vector<Rank> waited_for(std::string sentence, Rank own);
 
 }  // namespace polyring::testing

@@ -65,6 +65,17 @@ def luminance(colour):
 
 
 class LayoutTest(unittest.TestCase):
+    def texts(self, host, device):
+        return [line.text for line in HostLayout(host, set()).boxes[device].lines]
+
+    def test_says_what_is_shared_and_whose_package_is_unknown(self):
+        host = read_probe(PROBES / "ac922.json")["hosts"][0]
+        self.assertIn("one link with mlx5_1", self.texts(host, "mlx5_0"))
+        self.assertNotIn("package ?", self.texts(host, "gpu0"))
+        host["gpus"][0]["package_known"] = False
+        self.assertIn("package ?", self.texts(host, "gpu0"))
+        self.assertNotIn("package ?", self.texts(host, "gpu1"))
+
     def test_every_device_and_every_link_is_there_once(self):
         for name, host, layout in layouts():
             with self.subTest(name):
@@ -270,4 +281,4 @@ class ScriptTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -105,7 +105,12 @@ class Emulate(unittest.TestCase):
         """The result of allreduce or train, which stays in the folder under its name."""
         path = self.folder / f"{command}.json"
         path.unlink(missing_ok=True)
-        job = self.start(options, PROGRAM, command, *words, "-J", path)
+        self.said = self.write(path, options, PROGRAM, command, *words, "-J", path)
+        return json.loads(path.read_text())
+
+    def write(self, path, options, *command):
+        """Runs the command, which writes the file, and returns what it printed."""
+        job = self.start(options, *command)
         deadline = time.monotonic() + PATIENCE_S
         while not path.exists() and job.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -116,9 +121,9 @@ class Emulate(unittest.TestCase):
             # MPICH with UCX may hang in MPI_Finalize between hosts, see github.com/pmodels/mpich/pull/6596.
             self.assertTrue(path.exists() and "mpich" in self.mpi, "the job hangs")
             job.terminate()
-            job.communicate(timeout=20)
+            output, errors = job.communicate(timeout=20)
         self.nothing_left()
-        return json.loads(path.read_text())
+        return output + errors
 
     def nothing_left(self):
         deadline = time.monotonic() + 5
@@ -224,6 +229,12 @@ class Emulate(unittest.TestCase):
                 told = self.succeed(shape(2, 1, "200mbit", *options), sys.executable, STREAM, "node0", "node1", "1")
                 self.assertRegex(told, f" {name} to {name}$")
 
+    def test_a_congestion_control_that_the_kernel_lacks(self):
+        code, output, errors = self.run_job(shape(1, 1, "200mbit", "--tcp", "nosuch"), "echo", "never")
+        self.assertEqual((code, output), (NOT_AVAILABLE, ""), errors)
+        known = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().strip()
+        self.assertEqual(errors, f"emulate: this kernel has no TCP congestion control 'nosuch'; choose one of: {known}\n")
+
     def test_hosts_share_the_cores_in_one_session(self):
         if "mpich" in self.mpi:
             self.skipTest("MPICH starts a session for each rank")
@@ -267,6 +278,34 @@ class Emulate(unittest.TestCase):
                          [(16, 8, "modelled"), (4, 2, "emulated"), (8, 4, "modelled")])
         self.assertGreater(rows[0]["iteration_ms"], rows[2]["iteration_ms"])
 
+    def plan_of(self, rate, *words):
+        """Which multi-ring it is that allreduce takes on 2 hosts x 2 ranks, and what is noted of it."""
+        result = self.allreduce(shape(2, 2, rate), "-b", "64K", "-e", "64K", "-n", "1", "-w", "0", "--algorithm", "multi-ring", *words)
+        row = result["rows"][0]
+        self.assertEqual(row["wrong"], 0)
+        return (row["patterns"], row["lanes"]), " ".join(result["notes"])
+
+    def test_a_tuned_plan_is_for_its_network_alone(self):
+        file = self.folder / "tuned.json"
+        said = self.write(file, shape(2, 2), PROGRAM, "tune", "-b", "64K", "-e", "64K", "-n", "2", "--file", file)
+        if "mpich" not in self.mpi:  # which may hang when the file is written already
+            self.assertRegex(said, r"(?m)^ *65536 .*(default|other)$")
+        document = json.loads(file.read_text())
+        (choice,) = document["choices"]
+        self.assertEqual((choice["ranks"], choice["nodes"], choice["transport"]), (4, 2, "shared memory and MPI"))
+        self.assertIn("2 hosts x 2 ranks at 200mbit", choice["network"])
+        self.assertLessEqual(choice["time_us"], choice["default_time_us"])
+        # No search finds this one.
+        choice.update(dims="2x2", patterns="ring+ring", lanes=3, chunk_bytes=0, is_default=False)
+        file.write_text(json.dumps(document))
+        plan, notes = self.plan_of("200mbit", "--tuned", file)
+        self.assertEqual(plan, ("ring+ring", 3))
+        self.assertIn(f"polyring tune chose: {file}", notes)
+        plan, notes = self.plan_of("100mbit", "--tuned", file)
+        self.assertNotEqual(plan, ("ring+ring", 3))
+        self.assertNotIn("tune", notes)
+        self.assertIn(f"nothing in '{file}' is for 4 ranks on 2 hosts and a network of this kind", self.said)
+
     def test_the_exit_code_is_the_commands(self):
         code, _, errors = self.run_job(shape(2, 1), "sh", "-c", "echo why >&2; exit 7")
         self.assertEqual(code, 7)
@@ -294,6 +333,21 @@ class Emulate(unittest.TestCase):
             self.assertEqual(job.returncode, 0, errors)
             self.assertEqual(sorted(output.split()), sorted(2 * [name, "up"]))
         self.nothing_left()
+
+    def test_a_killed_rank_ends_an_allreduce(self):
+        # Rank 2 is killed in the midst of it, on its host; mpirun says who it was.
+        words = ("allreduce", "-b", "1M", "-e", "1M", "-n", "1000000", "--timeout", "10", "--algorithm", "multi-ring")
+        killed = '{ sleep 5; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 2 ] || kill -9 $$; } & exec "$@"'
+        began = time.monotonic()
+        code, output, errors = self.run_job(shape(2, 2), "sh", "-c", killed, "sh", PROGRAM, *words)
+        self.assertNotEqual(code, 0)
+        self.assertLess(time.monotonic() - began, 40)
+        said = output + errors
+        if "BAD TERMINATION" in said:
+            self.assertRegex(said, r"RUNNING AT node1\n")
+            self.assertRegex(said, rf"EXIT CODE: {signal.SIGKILL:d}\b")
+        else:
+            self.assertRegex(said, r"process rank 2 with PID \d+ on node node1 exited on signal 9")
 
     def test_a_cut_link_ends_an_allreduce(self):
         options = shape(3, 2, "200mbit", "--cut-link", "1", "--after", "4")

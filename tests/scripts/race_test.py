@@ -46,7 +46,8 @@ for name in names:
 wrong = [f"{name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
 wrong += [f"{name} of 64 bytes in place gave 3 wrong elements and was not timed." for name in wrong_in_place]
 versions = {"mpi": "an MPI", "compiler": "a compiler"}
-pathlib.Path(value("-J")).write_text(json.dumps({"kind": words[0], "rows": rows, "notes": wrong, "versions": versions}))
+result = {"kind": words[0], "commit": os.environ.get("COMMIT", "abc"), "rows": rows, "notes": wrong, "versions": versions}
+pathlib.Path(value("-J")).write_text(json.dumps(result))
 if "HANG" in os.environ:
     time.sleep(300)
 sys.exit(7 if wrong else 0)
@@ -305,6 +306,12 @@ class Race(unittest.TestCase):
         self.assertIn("- Left out 1 time: mpich: no --mpich-program is given\n", output)
         self.assert_incomplete({"mpich": "left out"})
 
+    def test_the_commit_is_that_of_the_programs(self):
+        self.assertIn("# Polyring abc against its rivals", self.race(0, "--only", "host-8B"))
+        self.assertEqual(self.result()["commit"], "abc")
+        self.fake("build-mpich/bin/polyring", f'export COMMIT=def-dirty\nexec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
+        self.assertIn("# Polyring abc with openmpi, def-dirty with mpich against", self.race(0, "--only", "host-8B"))
+
     def test_a_failing_build_stops_with_its_code(self):
         self.fake("scripts/build", "exit 3")
         self.race(3, "--only", "host-8B")
@@ -322,11 +329,18 @@ class Race(unittest.TestCase):
 
     def test_list_has_every_line_of_the_goals(self):
         output = self.race(0, "--list")
-        for name, goals in (("host-64M-library", r">= 3\.5 +\| <= 1\.43"), ("host-64M-malloc", ">= 2 "), ("host-1M", r">= 1\.5"),
-                            ("host-8B", ">= 1 "), ("host-16M-8ranks", r">= 1\.5"), ("cluster-4x4-16M", r">= 1\.7 +\| <= 1\.15"),
-                            ("cluster-racks", r"> 1, sure +\| <= 1\.25"), ("cluster-4x4-64K", "> 1, sure"),
-                            ("cluster-4x4-resnet50-fused", "> 1, sure")):
-            self.assertRegex(output, rf"\| {name} +\| .* \| {goals}")
+        near, ahead = r"> 1, sure +\| <= 1\.25", r"> 1, sure +\| -"
+        goals = {
+            "host-64M-library": r">= 3\.5 +\| <= 1\.43", "host-64M-malloc": r">= 2 +\| -", "host-1M": r">= 1\.5 +\| -",
+            "host-8B": r">= 1 +\| -", "host-1K": r">= 1 +\| -", "host-16M-4ranks": r">= 1\.5 +\| -",
+            "host-16M-8ranks": r">= 1\.5 +\| -", "cluster-4x4-16M": r">= 1\.7 +\| <= 1\.15", "cluster-2x2": near,
+            "cluster-4x2": near, "cluster-8x2": near, "cluster-8x2-50mbit": near, "cluster-3x3": near, "cluster-racks": near,
+            "cluster-4x4-8K": ahead, "cluster-4x4-64K": ahead, "cluster-4x4-resnet50-fused": ahead,
+            "cluster-4x4-resnet50-per-tensor": ahead,
+        }
+        self.assertEqual(re.findall(r"^\| ([a-z]+-\S+) ", output, re.MULTILINE), list(goals))
+        for name, goal in goals.items():
+            self.assertRegex(output, rf"(?m)^\| {name} +\| .* \| {goal} +\|$")
         self.assertFalse(self.calls.exists())
 
     def test_bad_options_are_refused_before_any_work(self):
@@ -352,4 +366,4 @@ class Race(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -44,5 +44,24 @@ TEST(Messages, OfUnequalSizesLeaveTheRestOfTheNicToOthers) {
               kLatency + 2 * kBytes / kNic);
 }
 
+TEST(Messages, ShareTheLinkOfADevicesFunctions) {
+  Cluster cluster = uniform(2, 2);
+  Machine& machine = cluster.groups.front().machine;
+  constexpr double kSlot = 1.5 * kNic;
+  machine.links.back().bandwidth = {kSlot};
+  machine.nics.push_back(machine.nics.front());
+  machine.nics[1].name = "nic1";
+  machine.links.push_back(machine.links.back());
+  machine.links.back().from.index = 1;
+  const std::vector<Message> both{{0, 2, kBytes}, {1, 3, kBytes}};
+  machine.nics[0].pci = "0000:4d:00.0";
+  machine.nics[1].pci = "0000:4e:00.0";
+  expect_same(time_of(both, cluster), kLatency + kBytes / kNic);
+  machine.nics[1].pci = "0000:4d:00.1";
+  expect_same(time_of(both, cluster), kLatency + 2 * kBytes / kSlot);
+  // The other direction is free.
+  expect_same(time_of({{0, 2, kBytes}, {3, 1, kBytes}}, cluster), kLatency + kBytes / kNic);
+}
+
 }  // namespace
 }  // namespace polyring

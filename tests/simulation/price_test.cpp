@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collectives/bound.hpp"
+#include "simulation/simulate.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "topology/error.hpp"
 #include "topology/presets.hpp"
@@ -62,6 +63,23 @@ TEST(Price, OfTheMultiRingSharesAHostsNicAmongItsRanks) {
       expect_same(price_of({"multi-ring", {gpus, hosts}}, uniform(hosts, gpus), count), inside + between,
                   "two dims");
     }
+  }
+}
+
+TEST(Price, OfHalvesHasPartialSumsOfTwiceTheirSize) {
+  const ElementSizes halves(ElementKind::float16, ReduceOp::sum);
+  for (const int n : {2, 3, 8}) {
+    const Cluster cluster = uniform(n, 1);
+    const Router router(cluster);
+    const Count count = 1000 * n;
+    // Inputs in the first step, partial sums in n - 2, what is complete in n - 1, of 1000 elements each.
+    const double moved = 1000.0 * (2 + 4 * (n - 2) + 2 * (n - 1)) / kNic;
+    const Schedule ring = make_schedule({"ring", {n}}, n, count, 2);
+    expect_same(price(ring, cluster, router, halves).time.value, 2 * (n - 1) * kLatency + moved, "ring");
+    EXPECT_NEAR(simulate(ring, cluster, router, halves).time.value, 2 * (n - 1) * kLatency + moved, 1e-12);
+    const Schedule direct = make_schedule({"direct", {n}}, n, count, 2);
+    expect_same(price(direct, cluster, router, halves).time.value,
+                price(direct, cluster, router, 2).time.value, "one step sums inputs only");
   }
 }
 

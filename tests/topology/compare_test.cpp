@@ -55,7 +55,7 @@ TEST(Compare, IgnoresWhatNaturallyDiffers) {
   other.name = "another";
   for (Gpu& gpu : other.gpus) gpu.pci = "0000:ff:00.0";
   for (Nic& nic : other.nics) {
-    nic.pci = "0000:fe:00.0";
+    nic.pci = fmt::format("0000:fe:{:02x}.0", &nic - other.nics.data());
     nic.system_guid = "0x1";
     for (Port& port : nic.ports) port.guid = "0x2";
   }
@@ -138,6 +138,18 @@ TEST(Compare, NamesOtherGpus) {
   EXPECT_THAT(said(usual, other),
               ElementsAre(fmt::format("node07's gpu2 is H20, not {}", usual.gpus[2].model),
                           ::testing::HasSubstr("node07's gpu2 has ")));
+}
+
+TEST(Compare, NamesOtherDrivers) {
+  Machine usual = dgx();
+  usual.gpu_driver = "NVIDIA 550.54.15";
+  Machine other = usual;
+  other.gpu_driver = "NVIDIA 535.104.05";
+  EXPECT_THAT(said(usual, other),
+              ElementsAre("node07's GPUs have driver NVIDIA 535.104.05, not NVIDIA 550.54.15"));
+  other.gpu_driver.clear();
+  EXPECT_THAT(said(usual, other), ElementsAre("node07's GPUs have driver unknown, not NVIDIA 550.54.15"));
+  EXPECT_NE(normal_form(usual), normal_form(other));
 }
 
 TEST(Compare, NamesLostNvlinks) {
@@ -256,6 +268,19 @@ TEST(Compare, SeesWhoSharesASwitch) {
   other.links[4].bandwidth = gigabytes_per_second(8);
   EXPECT_THAT(said(usual, other),
               ElementsAre("node07's PCIe switch above gpu1 hangs at 8.00 GB/s, not 16.0 GB/s"));
+}
+
+TEST(Compare, SeesWhichNicsAreOfOneAdapter) {
+  const Machine usual = testing::two_port_machine();
+  Machine other = usual;
+  for (Nic& nic : other.nics) nic.pci.replace(0, 7, "0000:5d");
+  EXPECT_THAT(said(usual, other), IsEmpty()) << "another slot";
+  EXPECT_EQ(normal_form(usual), normal_form(other));
+  other.nics[1].pci = "0000:5e:00.0";
+  EXPECT_THAT(said(usual, other),
+              ElementsAre("node07's mlx5_0 shares its PCIe link with nothing, not with mlx5_1",
+                          "node07's mlx5_1 shares its PCIe link with nothing, not with mlx5_0"));
+  EXPECT_NE(normal_form(usual), normal_form(other));
 }
 
 TEST(Compare, OfEveryPresetWithItselfFindsNothing) {

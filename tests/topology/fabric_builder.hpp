@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "topology/formats/ibnetdiscover.hpp"
+#include "topology/probe/sysfs.hpp"
+
 namespace polyring::testing {
 
 class FabricBuilder {
@@ -125,5 +128,31 @@ inline FabricBuilder two_pods(int cables) {
   }
   return fabric;
 }
+
+/// Two units of 4 hosts with two adapters each, on a leaf for each rail; n7's cables are crossed.
+inline FabricBuilder rails() {
+  FabricBuilder fabric;
+  fabric.add_switch("spine");
+  for (const char* leaf : {"a0", "a1", "b0", "b1"}) fabric.add_switch(leaf);
+  int port = 1;
+  for (const char* leaf : {"a0", "a1", "b0", "b1"}) {
+    for (int i = 0; i < 3; ++i) fabric.join(leaf, 40 + i, "spine", port++);
+  }
+  for (int host = 0; host < 8; ++host) {
+    for (int rail = 0; rail < 2; ++rail) {
+      const std::string adapter = fmt::format("n{} mlx5_{}", host, rail);
+      const int leaf_rail = host == 7 ? 1 - rail : rail;
+      fabric.add_adapter(adapter).join(fmt::format("{}{}", host % 2 == 0 ? 'a' : 'b', leaf_rail), 1 + host,
+                                       adapter, 1);
+    }
+  }
+  return fabric;
+}
+
+/// The rate of FabricBuilder's cables.
+inline const Bandwidth kNdr = probe::openfabrics_rate("400 Gb/sec (4X NDR)", NicKind::infiniband);
+
+inline FabricMap parsed(const std::string& text) { return parse_ibnetdiscover(text, "net.out"); }
+inline FabricMap parsed(const FabricBuilder& fabric) { return parsed(fabric.text()); }
 
 }  // namespace polyring::testing

@@ -1,4 +1,4 @@
-// Networks as ibnetdiscover lists them: reading, damage, levels, leaves, rails, and placing hosts on them.
+// Networks as ibnetdiscover lists them: reading, damage, levels, leaves and rails.
 #include <nlohmann/json.hpp>
 
 #include "tests/topology/fabric_builder.hpp"
@@ -7,8 +7,6 @@
 #include "topology/formats/fabric_json.hpp"
 #include "topology/formats/fabric_text.hpp"
 #include "topology/formats/ibnetdiscover.hpp"
-#include "topology/placement.hpp"
-#include "topology/presets.hpp"
 #include "topology/probe/sysfs.hpp"
 #include "topology/text_file.hpp"
 
@@ -20,16 +18,12 @@ using testing::FabricBuilder;
 using testing::fat_tree;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kNdr;
 using ::testing::Not;
-using testing::small_machine;
+using testing::parsed;
+using testing::rails;
 using testing::two_pods;
 using testing::usage_sentence;
-
-/// The rate of FabricBuilder's cables.
-const Bandwidth kNdr = probe::openfabrics_rate("400 Gb/sec (4X NDR)", NicKind::infiniband);
-
-FabricMap parsed(const std::string& text) { return parse_ibnetdiscover(text, "net.out"); }
-FabricMap parsed(const FabricBuilder& fabric) { return parsed(fabric.text()); }
 
 std::vector<int> levels(const FabricMap& map) {
   std::vector<int> levels;
@@ -253,26 +247,6 @@ TEST(Fabric, SaysWhenItIsNoFatTree) {
                                        "1 switch has no way to a host"));
 }
 
-/// Two units of 4 hosts with two adapters each, on a leaf for each rail; n7's cables are crossed.
-FabricBuilder rails() {
-  FabricBuilder fabric;
-  fabric.add_switch("spine");
-  for (const char* leaf : {"a0", "a1", "b0", "b1"}) fabric.add_switch(leaf);
-  int port = 1;
-  for (const char* leaf : {"a0", "a1", "b0", "b1"}) {
-    for (int i = 0; i < 3; ++i) fabric.join(leaf, 40 + i, "spine", port++);
-  }
-  for (int host = 0; host < 8; ++host) {
-    for (int rail = 0; rail < 2; ++rail) {
-      const std::string adapter = fmt::format("n{} mlx5_{}", host, rail);
-      const int leaf_rail = host == 7 ? 1 - rail : rail;
-      fabric.add_adapter(adapter).join(fmt::format("{}{}", host % 2 == 0 ? 'a' : 'b', leaf_rail), 1 + host,
-                                       adapter, 1);
-    }
-  }
-  return fabric;
-}
-
 TEST(Fabric, LeavesThatShareTheirHostsAreOneNeighbourhood) {
   const FabricMap map = parsed(rails());
   const std::vector<Leaf> leaves = leaves_of(map);
@@ -317,125 +291,6 @@ TEST(Fabric, SlowLinksAreNamed) {
               HasSubstr("the link from slow mlx5_0 port 1 to leaf2 port 20 runs at 1xNDR "
                         "(12.1 GB/s), its like at 48.5 GB/s"));
   EXPECT_THAT(fabric_text(parsed(fat_tree(3, 4))), Not(HasSubstr("look at")));
-}
-
-// --- placing hosts
-
-Inventory hosts(const std::vector<std::string>& names) {
-  std::vector<Inventory> parts;
-  for (const std::string& name : names) {
-    Machine machine = small_machine();
-    machine.name = name;
-    parts.push_back(inventory_of(std::move(machine)));
-  }
-  return merged(std::move(parts));
-}
-
-std::vector<std::string> order(const Inventory& inventory) {
-  std::vector<std::string> names;
-  for (const auto& members : inventory.members) {
-    for (const HostIdentity& host : members) names.push_back(host.name);
-  }
-  return names;
-}
-
-TEST(Placement, PutsHostsOfALeafTogether) {
-  const Inventory all = placed(hosts({"n0", "n4", "n1", "n5.example.org"}), parsed(fat_tree(3, 4, 2)));
-  EXPECT_THAT(order(all), ElementsAre("n0", "n1", "n4", "n5.example.org"));
-  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
-  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.value, 4 * kNdr.value);
-  EXPECT_THAT(all.places, ElementsAre("leaf0: n0 and n1", "leaf1: n4 and n5.example.org"));
-  EXPECT_THAT(all.notes, ElementsAre("hosts are in the order of their leaf switches"));
-  EXPECT_THAT(all.cluster.fabric.citations[0].source, HasSubstr("net.out"));
-  EXPECT_EQ(all.cluster.groups.size(), 1u);
-}
-
-TEST(Placement, KnowsPodsAndKeepsTheirHostsTogether) {
-  const Inventory all = placed(hosts({"n0", "n4", "n1", "n6", "n2", "n5", "n3", "n7"}), parsed(two_pods(1)));
-  EXPECT_THAT(order(all), ElementsAre("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"));
-  const Fabric& fabric = all.cluster.fabric;
-  EXPECT_EQ(fabric.hosts_per_leaf, 2);
-  ASSERT_EQ(fabric.pods.size(), 1u);
-  EXPECT_EQ(fabric.pods[0].hosts, 4);
-  EXPECT_DOUBLE_EQ(fabric.pods[0].uplink.value, 2 * kNdr.value);
-  // Within one pod nothing leads out of it.
-  EXPECT_THAT(placed(hosts({"n0", "n1", "n2"}), parsed(two_pods(1))).cluster.fabric.pods, IsEmpty());
-}
-
-TEST(Placement, OfUnevenPodsTakesTheirMean) {
-  const Inventory even = placed(hosts({"n0", "n4", "n5", "n6", "n7"}), parsed(two_pods(1)));
-  EXPECT_THAT(order(even), ElementsAre("n4", "n5", "n6", "n7", "n0"));
-  EXPECT_EQ(even.cluster.fabric.pods.at(0).hosts, 4);
-  EXPECT_THAT(even.notes, Not(::testing::Contains(HasSubstr("pods hold"))));
-}
-
-TEST(Placement, FindsHostsByGuidFirst) {
-  const FabricBuilder fabric = fat_tree(2, 2);
-  std::vector<Inventory> parts;
-  for (const char* name : {"n0", "n1"}) {
-    Machine machine = small_machine();
-    machine.name = name;
-    // The cables are others than the names say.
-    machine.nics[0].ports[0].guid =
-        "0x" + fabric.guid(name == std::string("n0") ? "n3 mlx5_0" : "n1 mlx5_0", 1);
-    parts.push_back(inventory_of(std::move(machine)));
-  }
-  const Inventory all = placed(merged(std::move(parts)), parsed(fabric));
-  EXPECT_THAT(all.places, ElementsAre("leaf1: n0", "leaf0: n1"));
-}
-
-TEST(Placement, OfAFullLeafComesBeforeOneThatIsNot) {
-  const Inventory all = placed(hosts({"n0", "n2", "n3", "n4", "n5"}), parsed(fat_tree(3, 2)));
-  EXPECT_THAT(order(all), ElementsAre("n2", "n3", "n4", "n5", "n0"));
-  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
-  for (const std::string& note : all.notes) EXPECT_THAT(note, Not(HasSubstr("leaves hold")));
-}
-
-TEST(Placement, SaysWhatItCannotExpress) {
-  const Inventory all = placed(hosts({"n0", "n1", "n2", "n4", "n5", "n8", "ghost"}), parsed(fat_tree(3, 4)));
-  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 2);
-  EXPECT_THAT(all.notes, ElementsAre(HasSubstr("leaves hold 1 to 3 of these hosts; plans take 2 for each"),
-                                     HasSubstr("not in 'net.out': ghost")));
-  EXPECT_EQ(order(all).back(), "ghost");
-}
-
-TEST(Placement, HostsOfOneLeafGrowAsItsOthers) {
-  const Inventory all = placed(hosts({"n1"}), parsed(fat_tree(2, 4)));
-  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 4);
-}
-
-TEST(Placement, OnOneSwitchNothingIsFar) {
-  FabricBuilder fabric;
-  fabric.add_switch("s").add_adapter("n0 mlx5_0").join("s", 1, "n0 mlx5_0", 1);
-  EXPECT_EQ(placed(hosts({"n0"}), parsed(fabric)).cluster.fabric.hosts_per_leaf, 0);
-}
-
-TEST(Placement, GivesUnknownRatesThoseOfTheLinks) {
-  Machine machine = small_machine();
-  machine.name = "n0";
-  machine.nics[0].ports[0].bandwidth = {};
-  const Inventory all = placed(inventory_of(machine), parsed(fat_tree(2, 2)));
-  EXPECT_EQ(all.cluster.host(0).nics[0].bandwidth(), kNdr);
-  EXPECT_THAT(all.cluster.host(0).citations.back().fact, HasSubstr("rates of InfiniBand"));
-  const Inventory known = placed(hosts({"n0"}), parsed(fat_tree(2, 2)));
-  EXPECT_EQ(known.cluster.host(0).nics[0].bandwidth(), gigabytes_per_second(12));
-}
-
-TEST(Placement, RefusesHostsThatItCannotFind) {
-  EXPECT_THAT(usage_sentence([] {
-                placed(hosts({"x1", "x2"}), parsed(fat_tree(1, 1)));
-              }),
-              HasSubstr("none of the hosts (x1 and x2) is in 'net.out'"));
-  EXPECT_THAT(usage_sentence([] { placed(inventory_of(preset("minsky", 3)), parsed(fat_tree(1, 1))); }),
-              HasSubstr("'minsky' stands for 3 hosts without names"));
-}
-
-TEST(Placement, OfRailsCountsTheirLeavesAsOne) {
-  const Inventory all = placed(hosts({"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}), parsed(rails()));
-  EXPECT_THAT(all.places, ElementsAre("a0 and a1: n0, n2, n4 and n6", "b0 and b1: n1, n3, n5 and n7"));
-  EXPECT_EQ(all.cluster.fabric.hosts_per_leaf, 4);
-  EXPECT_DOUBLE_EQ(all.cluster.fabric.leaf_uplink.value, 6 * kNdr.value);
-  EXPECT_THAT(all.notes, ::testing::Contains(HasSubstr("(rails)")));
 }
 
 // --- a real one; numbers by grep and awk

@@ -43,6 +43,13 @@ TEST(ProbeText, ListsEachLinkOnce) {
   EXPECT_EQ(links, machine.links.size());
 }
 
+TEST(ProbeText, SaysWhichNicsShareALink) {
+  const std::string text = probe_text(cluster_of(testing::two_port_machine(), 1));
+  EXPECT_THAT(text, HasSubstr("pcie 16.0 GB/s shared with mlx5_1 -> mlx5_0"));
+  EXPECT_THAT(text, HasSubstr("pcie 16.0 GB/s shared with mlx5_0 -> mlx5_1"));
+  EXPECT_THAT(text, HasSubstr("pcie 16.0 GB/s -> gpu0"));
+}
+
 TEST(ProbeText, ListsEachKindOfHost) {
   Cluster cluster = preset("minsky", 3);
   cluster.groups.push_back({small_machine(), 1});
@@ -86,6 +93,15 @@ TEST(ProbeJson, HasTheKeysThatToolsRead) {
   EXPECT_TRUE(host.at("links").at(0).at("GBps").is_null());
 }
 
+TEST(ProbeJson, SaysWhichNicsShareALink) {
+  const std::string text = probe_json(cluster_of(testing::two_port_machine(), 1));
+  const auto links = nlohmann::json::parse(text).at("hosts").at(0).at("links");
+  EXPECT_EQ(links.at(2).at("shared_with"), nlohmann::json({"mlx5_1"}));
+  EXPECT_EQ(links.at(3).at("shared_with"), nlohmann::json({"mlx5_0"}));
+  EXPECT_FALSE(links.at(0).contains("shared_with"));
+  EXPECT_EQ(probe_json(parse_probe_json(text, "memory")), text);
+}
+
 TEST(ProbeJson, KeepsEverythingUnknownUnknown) {
   Machine machine = small_machine();
   machine.gpus[0].numa = machine.gpus[0].host_bridge = -1;
@@ -116,6 +132,7 @@ TEST(ProbeJson, KeepsWhatALiveProbeNoted) {
   machine.links[0].kind = LinkKind::c2c;
   machine.sources = {{"hwloc", true, "2 packages"}, {"NVML", false, "there is no libnvidia-ml.so.1"}};
   machine.remarks = {"gpu1 runs on 8 of 16 PCIe lanes"};
+  machine.gpu_driver = "NVIDIA 550.54.15";
   machine.gpu_links_known = false;
   machine.packages[0].cpu = {"x86_64", "GenuineIntel", 6, 143};
   const Cluster cluster = cluster_of(machine, 1);

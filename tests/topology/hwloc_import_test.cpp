@@ -8,6 +8,7 @@ namespace polyring {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::links_of;
@@ -106,6 +107,20 @@ TEST(HwlocImport, TakesTwoLevelsOfABroadcomSwitchForOne) {
   EXPECT_EQ(type(shown, {DeviceKind::gpu, 1}), PathType::pxb);
 }
 
+TEST(HwlocImport, SaysOfWhichDevicesThePackageIsUnknown) {
+  const Machine machine = import_hwloc_xml(fixture("unplaced.v2.xml"));
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.gpus[0].pci, "0000:00:05.0");
+  EXPECT_FALSE(machine.gpus[0].package_known);
+  EXPECT_TRUE(machine.gpus[1].package_known);
+  EXPECT_TRUE(machine.nics[0].package_known);
+  EXPECT_THAT(machine.remarks, Contains(HasSubstr("nothing tells which package gpu0 is near")));
+  const auto type = [&](DeviceId from, DeviceId to) { return find_path(machine, from, to)->type; };
+  EXPECT_EQ(type({DeviceKind::gpu, 0}, {DeviceKind::nic, 0}), PathType::unknown);
+  EXPECT_EQ(type({DeviceKind::nic, 0}, {DeviceKind::gpu, 0}), PathType::unknown);
+  EXPECT_EQ(type({DeviceKind::gpu, 1}, {DeviceKind::nic, 0}), PathType::phb);
+}
+
 TEST(HwlocImport, TakesNvswitchesTogether) {
   const Machine machine = import_hwloc_xml(fixture("nvswitch.v2.xml"));
   EXPECT_EQ(machine.nvswitches, 1);
@@ -113,6 +128,25 @@ TEST(HwlocImport, TakesNvswitchesTogether) {
   ASSERT_TRUE(path.has_value());
   EXPECT_EQ(path->type, PathType::nvl);
   EXPECT_DOUBLE_EQ(path->bandwidth.value, 50e9);  // 25 GB/s to each of two
+}
+
+TEST(HwlocImport, LeavesTheSpeedOpenThatAnIdleGpuTurnedDown) {
+  std::string xml = read_text_file(fixture("unplaced.v2.xml"));
+  const auto gpus_link = [&](const std::string& speed) {
+    std::string changed = xml;
+    constexpr std::string_view kOfGpu = "[10de:15f8] [0000:0000] 00\" pci_link_speed=\"";
+    for (std::size_t at = changed.find(kOfGpu); at != std::string::npos; at = changed.find(kOfGpu, at + 1))
+      changed.replace(at + kOfGpu.size(), std::string_view("15.753846").size(), speed);
+    return links_of(parse_hwloc_xml(changed, "memory"))[2];
+  };
+  EXPECT_EQ(gpus_link("4.000000"), "gpu1-package1 pcie ?") << "2.5 GT/s, 16 lanes";
+  EXPECT_EQ(gpus_link("1.000000"), "gpu1-package1 pcie ?");
+  EXPECT_EQ(gpus_link("8.000000"), "gpu1-package1 pcie 8.00 GB/s") << "5 GT/s, 16 lanes, as of a K20";
+  EXPECT_EQ(gpus_link("3.938462"), "gpu1-package1 pcie 3.94 GB/s") << "8 GT/s, 4 lanes";
+  constexpr std::string_view kOfNic = "[15b3:1017] [0000:0000] 00\" pci_link_speed=\"15.753846";
+  xml.replace(xml.find(kOfNic), kOfNic.size(), "[15b3:1017] [0000:0000] 00\" pci_link_speed=\"4.000000");
+  const auto links = links_of(parse_hwloc_xml(xml, "memory"));
+  EXPECT_THAT(links, Contains("mlx5_0-package1 pcie 4.00 GB/s")) << "NICs do not idle";
 }
 
 TEST(HwlocImport, ReadsFormat1) {
@@ -191,6 +225,18 @@ TEST(HwlocImport, RefusesEntitiesThatGrow) {
   for (int i = 1; i < 30; ++i) bomb += fmt::format("<!ENTITY a{0} \"&a{1};&a{1};&a{1};&a{1};\">", i, i - 1);
   bomb += "]><topology version=\"2.0\"><info name=\"x\" value=\"&a29;\"/></topology>";
   EXPECT_THAT(sentence_about(bomb), HasSubstr("entities"));
+}
+
+TEST(HwlocImport, RefusesEncodingsThatAreNotHwlocs) {
+  const std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  const auto named = [&](const std::string& name) {
+    std::string other = text;
+    return other.replace(other.find("UTF-8"), 5, name);
+  };
+  EXPECT_THAT(sentence_about(named("UTF-9")), AllOf(HasSubstr("'UTF-9'"), HasSubstr("lstopo")));
+  EXPECT_THAT(sentence_about(named(std::string(10'000, 'x'))), HasSubstr("its encoding is 'xxx"));
+  for (const char* name : {"utf-8", "UTF-8"})
+    EXPECT_EQ(parse_hwloc_xml(named(name), "x.xml").packages.size(), 2u);
 }
 
 // Damage in the middle of a file: whatever hwloc makes of it, the answer is a machine that validates or one

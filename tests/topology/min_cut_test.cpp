@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "tests/topology/support.hpp"
 #include "topology/link_names.hpp"
@@ -14,6 +15,7 @@ namespace polyring {
 namespace {
 
 using testing::small_machine;
+using testing::two_port_machine;
 
 std::vector<bool> mask(const Machine& machine, unsigned ranks) {
   std::vector<bool> inside;
@@ -51,6 +53,7 @@ class EverySide {
 
   double cut(unsigned ranks, unsigned sides) const {
     double sum = 0;
+    std::set<std::pair<std::string, DeviceId>> shared;  // the slots whose link is cut
     for (const Link& link : machine_.links) {
       const DeviceId nic = link.from.kind == DeviceKind::nic ? link.from : link.to;
       const DeviceId other = nic == link.from ? link.to : link.from;
@@ -59,7 +62,10 @@ class EverySide {
       if (nic.kind != DeviceKind::nic) {
         sum += a != b ? link.bandwidth.value : 0;
       } else if (std::ranges::find(nics_, nic.index) != nics_.end()) {
-        sum += a && !b ? link.bandwidth.value : 0;
+        const std::string& pci = machine_.nics[static_cast<std::size_t>(nic.index)].pci;
+        const bool again =
+            a && !b && !pci.empty() && !shared.insert({pci.substr(0, pci.size() - 1), other}).second;
+        sum += a && !b && !again ? link.bandwidth.value : 0;
       }
     }
     for (const int nic : nics_) {
@@ -75,7 +81,16 @@ class EverySide {
 };
 
 TEST(MinCut, IsTheLeastOfAllCuts) {
-  std::vector<Machine> machines{small_machine()};
+  std::vector<Machine> machines{small_machine(), two_port_machine()};
+  machines.push_back(two_port_machine());
+  // The same adapter on both packages, as in an AC922, with a GPU more on one.
+  Machine& multi_host = machines.back();
+  multi_host.name = "multi-host";
+  for (const int link : {2, 3}) {
+    multi_host.links.push_back(multi_host.links[static_cast<std::size_t>(link)]);
+    multi_host.links.back().to.index = 1;
+  }
+  for (Nic& nic : multi_host.nics) nic.ports[0].bandwidth = gigabytes_per_second(40);
   for (const char* name : {"minsky", "ac922", "summit", "ethernet", "dgx1-p100"}) {
     machines.push_back(preset(name, 1).host(0));
   }
@@ -104,6 +119,13 @@ TEST(MinCut, NamesWhatItCuts) {
   EXPECT_EQ(words(0b0011, true, true), "X-bus package0 - package1 of 38.4 GB/s and 1 x EDR InfiniBand");
 }
 
+TEST(MinCut, NamesARateOnlyWhereThePortRunsAtIt) {
+  Machine machine = preset("minsky", 1).host(0);
+  for (Nic& nic : machine.nics) nic.ports[0].bandwidth = gigabytes_per_second(6.79);
+  const MinCut cut = min_cut(machine, mask(machine, 0b1111), true);
+  EXPECT_EQ(names_of(machine, cut.links, cut.nics, false), "2 x InfiniBand of 6.79 GB/s");
+}
+
 TEST(MinCut, IsTheNarrowLinkOfANic) {
   Machine machine = small_machine();  // the NIC of 12 GB/s is on a PCIe link of 8
   MinCut cut = min_cut(machine, {true, true}, true);
@@ -113,6 +135,25 @@ TEST(MinCut, IsTheNarrowLinkOfANic) {
   cut = min_cut(machine, {true, true}, true);
   EXPECT_DOUBLE_EQ(cut.bandwidth.value, 12e9);
   EXPECT_EQ(names_of(machine, cut.links, cut.nics, true), "1 x InfiniBand of 12.0 GB/s");
+}
+
+TEST(MinCut, CountsTheLinkOfADevicesFunctionsOnce) {
+  Machine machine = two_port_machine();
+  const MinCut cut = min_cut(machine, {true, true}, true);
+  EXPECT_DOUBLE_EQ(cut.bandwidth.value, 16e9) << "not 24, of the two ports";
+  EXPECT_EQ(names_of(machine, cut.links, cut.nics, true), "PCIe mlx5_0 + mlx5_1 - package0");
+  machine.nics[1].pci = "0000:4e:00.0";
+  EXPECT_DOUBLE_EQ(min_cut(machine, {true, true}, true).bandwidth.value, 24e9) << "two adapters";
+  machine.nics[1].pci = machine.nics[0].pci = "";
+  EXPECT_DOUBLE_EQ(min_cut(machine, {true, true}, true).bandwidth.value, 24e9) << "nobody knows";
+}
+
+TEST(MinCut, OfAPortThatIsDownIsThatOfTheOther) {
+  Machine machine = two_port_machine();
+  machine.nics[0].ports[0].up = false;
+  EXPECT_DOUBLE_EQ(min_cut(machine, {true, true}, true).bandwidth.value, 12e9);
+  machine.nics[1].ports[0].bandwidth = gigabytes_per_second(25);
+  EXPECT_DOUBLE_EQ(min_cut(machine, {true, true}, true).bandwidth.value, 16e9);
 }
 
 TEST(MinCut, OfUnknownLinksIsUnknown) {

@@ -2,10 +2,6 @@
 // real_files_test.cpp.
 #include "topology/formats/nccl_xml.hpp"
 
-#include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "tests/topology/support.hpp"
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
@@ -14,7 +10,6 @@
 #include "topology/formats/write_nccl_xml.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
-#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -166,11 +161,12 @@ TEST(NcclXml, NestsSwitchesAndSkipsWhatLeadsNowhere) {
                           "gpu0-switch1 pcie 31.5 GB/s", "nic@0000:04:00.0-switch0 pcie ?"));
   EXPECT_EQ(machine.nics[0].kind, NicKind::infiniband);
   EXPECT_THAT(machine.nics[0].ports, IsEmpty());
-  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("PCI class or generation only")));
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("PCI identity, class or generation only")));
   EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 0})->type, PathType::pxb);
 }
 
-/// AWS's skeleton for p5 has `<gpu sm="90">` and no NVLinks, which a card for a PCIe slot may have in truth.
+/// AWS's skeleton for p5 has `<gpu sm="90">` and no NVLinks, which a card for a PCIe slot may have in truth;
+/// that for p4d has the GPUs' PCI identity alone.
 TEST(NcclXml, KnowsWhereNvlinksMayBeMissing) {
   const auto known = [](const std::string& identity, const std::string& gpu) {
     const auto pci = [&](int bus) {
@@ -182,6 +178,7 @@ TEST(NcclXml, KnowsWhereNvlinksMayBeMissing) {
   EXPECT_FALSE(known("", "<gpu sm=\"90\"/>"));
   EXPECT_TRUE(known("", "<gpu sm=\"75\"/>"));
   EXPECT_TRUE(known("vendor=\"0x10de\" device=\"0x2331\"", "<gpu sm=\"90\"/>"));
+  EXPECT_FALSE(known("vendor=\"0x10de\" device=\"0x20b0\"", ""));
   EXPECT_TRUE(parse(two_gpus("<nvlink target=\"0000:0f:00.0\" count=\"2\" tclass=\"0x030200\"/>",
                              "<nvlink target=\"0000:07:00.0\" count=\"2\" tclass=\"0x030200\"/>"))
                   .gpu_links_known);
@@ -268,6 +265,25 @@ TEST(NcclXml, ReadsPorts) {
   EXPECT_TRUE(machine.nics[2].up());
   EXPECT_FALSE(machine.nics[2].bandwidth().known());
   EXPECT_EQ(machine.nics[2].system_guid, "");
+  EXPECT_THAT(machine.remarks,
+              Contains(HasSubstr("mlx5_3: 40 Gb/s are 4.00 GB/s of QDR and 4.85 GB/s of FDR10 "
+                                 "InfiniBand, or 5.00 GB/s of Ethernet")));
+}
+
+TEST(NcclXml, ClaimsNoMoreOfAPortThanItsSpeedSays) {
+  const auto gigabytes = [](int speed, NicKind kind) {
+    return nccl_xml::port_bandwidth(speed, kind).gigabytes_per_second();
+  };
+  EXPECT_NEAR(gigabytes(25'000, NicKind::infiniband), 3.0303, 1e-4);  // one lane of EDR
+  EXPECT_NEAR(gigabytes(14'000, NicKind::infiniband), 1.6970, 1e-4);  // one of FDR
+  EXPECT_DOUBLE_EQ(gigabytes(20'000, NicKind::infiniband), 2);        // four of DDR
+  EXPECT_DOUBLE_EQ(gigabytes(40'000, NicKind::infiniband), 4);
+  EXPECT_DOUBLE_EQ(gigabytes(40'000, NicKind::unknown), 4);
+  EXPECT_DOUBLE_EQ(gigabytes(40'000, NicKind::ethernet), 5);
+  EXPECT_DOUBLE_EQ(gigabytes(25'000, NicKind::ethernet), 3.125);
+  EXPECT_NEAR(gigabytes(25'000, NicKind::unknown), 3.0303, 1e-4);  // it may be Ethernet
+  EXPECT_FALSE(nccl_xml::is_ambiguous(25'000, NicKind::unknown));
+  EXPECT_FALSE(nccl_xml::is_ambiguous(40'000, NicKind::ethernet));
 }
 
 TEST(NcclXml, CountsNoFusedNicBesideItsParts) {
@@ -404,60 +420,6 @@ TEST(NcclDevice, KeepsWhatTheFileSays) {
   EXPECT_EQ(identity_of("NVIDIA H100 80GB HBM3").compute_capability, 90);
   EXPECT_EQ(identity_of("").compute_capability, 0);
   EXPECT_EQ(nccl_xml::swapped(0xf2bb2700034b6b50), 0x506b4b030027bbf2u);
-}
-
-TEST(GpuLinks, AreMissedOnProductsThatAlwaysHaveThem) {
-  Machine machine = preset("dgx-a100", 1).host(0);
-  const auto named = [&](const char* model) {
-    for (Gpu& gpu : machine.gpus) gpu.model = model;
-    return misses_gpu_links(machine);
-  };
-  EXPECT_FALSE(named("NVIDIA A100-SXM4-40GB"));
-  std::erase_if(machine.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
-  EXPECT_TRUE(named("NVIDIA A100-SXM4-40GB"));
-  EXPECT_TRUE(named("GA100 [A100 SXM4 40GB]"));
-  EXPECT_TRUE(named("NVIDIA H100 80GB HBM3"));
-  EXPECT_TRUE(named("AMD Instinct MI300X"));
-  EXPECT_FALSE(named("NVIDIA A100-PCIE-40GB"));
-  EXPECT_FALSE(named("NVIDIA H100 NVL"));
-  EXPECT_FALSE(named(""));
-  machine.gpus.resize(1);
-  EXPECT_FALSE(named("NVIDIA A100-SXM4-40GB"));
-}
-
-TEST(GpuLinks, KnowProductsByWholeWords) {
-  EXPECT_EQ(compute_capability_of("NVIDIA A100-SXM4-40GB"), 80);
-  EXPECT_EQ(compute_capability_of("NVIDIA GH200 480GB"), 90);
-  EXPECT_EQ(compute_capability_of("GV100GL [Tesla V100 SXM2 16GB]"), 70);
-  EXPECT_EQ(compute_capability_of("A1000"), 0);
-  EXPECT_FALSE(nvlink_rate(0).bandwidth.known());
-  EXPECT_FALSE(nvlink_rate(89).bandwidth.known());
-}
-
-TEST(GpuLinks, AgreeWithTheFactsFile) {
-  const char* path = std::getenv("POLYRING_PUBLISHED");
-  if (path == nullptr) GTEST_SKIP() << "POLYRING_PUBLISHED does not name a published.json";
-  std::ifstream file(path);
-  const auto facts = nlohmann::json::parse(file).at("links_GBps_per_direction");
-  for (const NvlinkGeneration& generation : nvlink_generations()) {
-    if (generation.compute_capability == 86) continue;  // bridges of two boards: other than a data centre's
-    const double published = facts.at(fmt::format("nvlink{}_per_link", generation.version));
-    EXPECT_EQ(generation.bandwidth, gigabytes_per_second(published)) << generation.source;
-  }
-}
-
-// What AMD's and NVIDIA's data sheets have of all links of a GPU together, both ways.
-TEST(GpuLinks, AddUpToTheDataSheets) {
-  const auto both_ways = [](int links, GpuLinkRate rate) {
-    return 2 * links * rate.bandwidth.gigabytes_per_second();
-  };
-  EXPECT_DOUBLE_EQ(both_ways(4, nvlink_rate(86)), 112.5);   // A40, RTX A6000
-  EXPECT_DOUBLE_EQ(both_ways(18, nvlink_rate(103)), 1800);  // B300
-  EXPECT_DOUBLE_EQ(both_ways(2, xgmi_rate("gfx906")), 184);
-  EXPECT_DOUBLE_EQ(both_ways(3, xgmi_rate("gfx908")), 276);
-  EXPECT_DOUBLE_EQ(both_ways(8, xgmi_rate("gfx90a")), 800);
-  EXPECT_DOUBLE_EQ(both_ways(7, xgmi_rate("gfx942")), 896);
-  EXPECT_NEAR(both_ways(7, xgmi_rate("gfx950")), 1075, 0.5);
 }
 
 }  // namespace

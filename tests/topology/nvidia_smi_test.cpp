@@ -217,6 +217,54 @@ TEST(NvidiaSmi, RefusesWhatIsCutOffOrContradictsItself) {
   }
 }
 
+/// What `nvidia-smi topo -p2p` prints.
+std::string peers(const std::vector<std::string>& rows) {
+  std::string text = " ";
+  for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format("\tGPU{}", i);
+  text += "\t\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format(" GPU{}\t{}\t\n", i, rows[i]);
+  return text + "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n";
+}
+
+TEST(NvidiaSmi, ReadsWhichGpusReachEachOther) {
+  const std::string paths =
+      "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+      "GPU0\t X \tPHB\tPHB\t0-63\t0\t\tN/A\nGPU1\tPHB\t X \tPHB\t0-63\t0\t\tN/A\n"
+      "NIC0\tPHB\tPHB\t X \n\nLegend:\n\n  X    = Self\n";
+  const Machine alone = parse(paths);
+  const Machine good = parse(paths + peers({"X\tOK", "OK\tX"}));
+  EXPECT_EQ(links_of(good), links_of(alone));
+  EXPECT_THAT(good.remarks, IsEmpty());
+  EXPECT_THAT(good.citations,
+              Contains(::testing::Field(&Citation::source, "nvidia-smi topo -p2p 'node7.txt'")));
+  const std::string bad = peers({"X\tGNS", "GNS\tX"});
+  const char* sentence =
+      "nvidia-smi topo -p2p: 1 of 1 pairs of GPUs is not OK (GPU0 and GPU1: GPU not supported)";
+  EXPECT_THAT(parse(paths + bad).remarks, ElementsAre(sentence));
+  EXPECT_THAT(parse(bad + paths).remarks, ElementsAre(sentence));
+  const Machine asked = parse("$ nvidia-smi topo -p2p r\n" + bad + "$ nvidia-smi topo -m\n" + paths +
+                              "$ nvidia-smi topo -p2p a\n" + peers({"X\tOK", "NS\tX"}));
+  EXPECT_THAT(asked.remarks,
+              ElementsAre(HasSubstr("topo -p2p r: 1 of 1 pairs of GPUs is not OK (GPU0 and GPU1: GPU "
+                                    "not supported); data between them go"),
+                          HasSubstr("topo -p2p a: 1 of 1 pairs of GPUs is not OK (GPU0 and GPU1: not "
+                                    "supported)")));
+  EXPECT_EQ(links_of(asked), links_of(alone));
+}
+
+TEST(NvidiaSmi, RefusesPeersThatAreCutOffOrOfOthers) {
+  const std::string paths = gpus({"X SYS", "SYS X"});
+  EXPECT_THAT(sentence_about(peers({"X OK", "OK X"})), HasSubstr("but none of paths"));
+  EXPECT_THAT(sentence_about(paths + peers({"X OK OK", "OK X OK", "OK OK X"})), HasSubstr("other GPUs"));
+  EXPECT_THAT(sentence_about(paths + " GPU0 GPU1\n GPU0 X OK\n"), HasSubstr("no row for GPU1 in the matrix"));
+  EXPECT_THAT(sentence_about(paths + peers({"X OK", "SYS X"})), HasSubstr("says 'SYS' of GPU1 and GPU0"));
+  EXPECT_THAT(sentence_about(paths + peers({"X OK", "OK OK"})), HasSubstr("says 'OK' of GPU1 and GPU1"));
+  EXPECT_THAT(sentence_about(paths + " GPU0 GPU1\n"), HasSubstr("a second matrix"));
+  std::string many = paths;
+  for (int i = 0; i < 17; ++i) many += peers({"X OK", "OK X"});
+  EXPECT_THAT(sentence_about(many), HasSubstr("more than 16"));
+}
+
 TEST(NvidiaSmi, RefusesCrowds) {
   std::string head;
   for (int i = 0; i < 100; ++i) head += fmt::format(" GPU{}", i);

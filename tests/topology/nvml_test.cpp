@@ -76,6 +76,7 @@ TEST(Nvml, FillsInAMeshOfGpus) {
   const NvmlFindings findings = add_nvml(machine, {}, fake("mesh"));
   EXPECT_TRUE(findings.source.read) << findings.source.detail;
   EXPECT_THAT(findings.source.detail, HasSubstr("driver 535.104.05, 4 GPUs, 6 of 6 pairs reach"));
+  EXPECT_EQ(machine.gpu_driver, "NVIDIA 535.104.05");
   EXPECT_EQ(machine.gpus[2].model, "Tesla Fake-SXM2-16GB");
   EXPECT_EQ(machine.gpus[2].memory.value, std::uint64_t{16} << 30);
   // 4096 bits twice in each of 877 million clocks a second, as NVIDIA publishes for the V100: 900 GB/s.
@@ -173,6 +174,7 @@ TEST(Nvml, AddsGpusThatPciDoesNotShow) {
   EXPECT_TRUE(add_nvml(machine, {}, fake("mesh")).source.read);
   ASSERT_EQ(machine.gpus.size(), 4u);
   EXPECT_EQ(machine.gpus[3].pci, "0000:13:00.0");
+  EXPECT_FALSE(machine.gpus[3].package_known);
   EXPECT_NO_THROW(machine.validate());
 }
 

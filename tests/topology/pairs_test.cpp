@@ -33,6 +33,24 @@ Pair pair(const Machine& machine, DeviceId from, DeviceId to) {
   return {};
 }
 
+TEST(Pairs, OfADeviceWhosePackageIsUnknownSaySo) {
+  Machine machine = small_machine();
+  machine.nics[0].package_known = false;
+  const Pair to_nic = pair(machine, gpu(1), nic(0));
+  EXPECT_EQ(to_nic.type, PathType::unknown);
+  EXPECT_FALSE(to_nic.bandwidth.known());
+  EXPECT_EQ(
+      to_nic.reason,
+      "nothing tells which package mlx5_0 is near; routes here take gpu1 - package1 - package0 - mlx5_0");
+  EXPECT_EQ(pair(machine, gpu(0), gpu(1)).type, PathType::sys);
+  machine.gpus[1].package_known = false;
+  EXPECT_THAT(pair(machine, gpu(1), nic(0)).reason, HasSubstr("which package gpu1 and mlx5_0 are near"));
+  const Cluster cluster = cluster_of(machine, 1);
+  EXPECT_THAT(probe_matrix(cluster), ::testing::ContainsRegex("\nmlx5_0 +\\? +\\? +X +\\? +0\n"));
+  EXPECT_EQ(parse_probe_json(probe_json(cluster), "memory").host(0).gpus[1].package_known, false);
+  EXPECT_EQ(parse_probe_json(probe_json(cluster), "memory").host(0).gpus[0].package_known, true);
+}
+
 TEST(Pairs, OnMinskySayWhyTheSocketsAreApart) {
   const Machine machine = preset("minsky", 1).host(0);
   const Pair near = pair(machine, gpu(0), gpu(1));

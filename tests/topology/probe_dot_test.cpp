@@ -45,6 +45,15 @@ TEST(ProbeDot, LeavesOutWhatIsUnknownOfAPackage) {
   EXPECT_THAT(dot_of(machine), HasSubstr("h0_package0 [label=\"package0\"]"));
 }
 
+TEST(ProbeDot, MarksWhatIsSharedOrOfUnknownPlace) {
+  Machine machine = testing::two_port_machine();
+  const std::string placed = probe_dot(cluster_of(machine, 1));
+  EXPECT_THAT(placed, HasSubstr("pcie 16.0 GB/s, shared"));
+  EXPECT_THAT(placed, Not(HasSubstr("package ?")));
+  machine.gpus[0].package_known = false;
+  EXPECT_THAT(probe_dot(cluster_of(machine, 1)), HasSubstr("package ?"));
+}
+
 TEST(ProbeDot, WidensEdgesWithTheirBandwidth) {
   Machine machine = small_machine();
   machine.links[0].bandwidth = {};

@@ -111,6 +111,18 @@ TEST(RealMachinesFolder, HoldsNoFileWithoutExpectations) {
   EXPECT_EQ(files, 12u);
 }
 
+TEST(RealMachinesBuses, OfIbmsAreThePublishedOnes) {
+  POLYRING_NEEDS_TOPOLOGIES();
+  const auto bus = [](const char* file) {
+    const Machine machine = read_cluster(testing::topologies() / "hwloc" / file).host(0);
+    return link_between(machine, {DeviceKind::package, 0}, {DeviceKind::package, 1}, LinkKind::socket_bus);
+  };
+  EXPECT_DOUBLE_EQ(bus("power8gpudistances.v2.xml"), 38.4);
+  EXPECT_DOUBLE_EQ(bus("mpibind-coral-ea-hwloc1.xml"), 38.4);
+  EXPECT_DOUBLE_EQ(bus("flux-core-sierra.xml"), 64);
+  EXPECT_DOUBLE_EQ(bus("flux-core-ipa20.xml"), 0) << "unknown: UPI";
+}
+
 TEST(RealMachinesPaths, OfTheS822lcAreThoseOfThePreset) {
   POLYRING_NEEDS_TOPOLOGIES();
   const Machine machine = read_cluster(testing::topologies() / "hwloc/power8gpudistances.v2.xml").host(0);

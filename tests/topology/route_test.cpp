@@ -75,6 +75,29 @@ TEST(Router, StripesOverAllNicsOfARank) {
   EXPECT_EQ(out, 4);
 }
 
+TEST(Router, SharesTheLinkOfADevicesFunctions) {
+  const Cluster cluster = cluster_of(testing::two_port_machine(), 2);
+  const Router router(cluster);
+  EXPECT_THAT(route_names(router, 0, 2),
+              ElementsAre("host 0: gpu0 -> package0 (pcie)", "host 0: package0 -> mlx5_0 + mlx5_1 (pcie)",
+                          "host 0: mlx5_0 out", "host 1: mlx5_0 in",
+                          "host 1: mlx5_0 + mlx5_1 -> package0 (pcie)", "host 1: package0 -> gpu0 (pcie)"));
+  EXPECT_EQ(router.of_link(1, 2, true), router.of_link(1, 3, true));
+  EXPECT_NE(router.of_link(1, 2, true), router.of_link(1, 2, false));
+  EXPECT_NE(router.of_link(1, 2, true), router.of_link(0, 2, true));
+}
+
+TEST(Router, TakesOnceWhatOneRankSendsByTwoFunctions) {
+  Cluster cluster = cluster_of(with_gpus(testing::two_port_machine(), 1), 2);
+  const Router router(cluster);
+  std::vector<Crossing> route;
+  router.route(0, 1, route);
+  const auto shared = std::ranges::find(route, router.of_link(0, 2, false), &Crossing::resource);
+  ASSERT_NE(shared, route.end());
+  EXPECT_EQ(shared->share, 1) << "half by each port";
+  EXPECT_EQ(std::ranges::count(route, shared->resource, &Crossing::resource), 1);
+}
+
 TEST(Router, PassesOverSlowEthernetPorts) {
   Cluster cluster = preset("minsky", 2);
   Machine& machine = cluster.groups.front().machine;

@@ -103,6 +103,20 @@ inline Machine small_machine() {
   return machine;
 }
 
+/// The small machine with the NIC's device a ConnectX of two ports, each of 12 GB/s, which are functions of
+/// it and share its link of 16 GB/s.
+inline Machine two_port_machine() {
+  Machine machine = small_machine();
+  machine.links[2].bandwidth = gigabytes_per_second(16);
+  machine.nics[0].pci = "0000:4d:00.0";
+  machine.nics.push_back(machine.nics[0]);
+  machine.nics[1].name = "mlx5_1";
+  machine.nics[1].pci = "0000:4d:00.1";
+  machine.links.insert(machine.links.begin() + 3, machine.links[2]);
+  machine.links[3].from.index = 1;
+  return machine;
+}
+
 /// "gpu0-switch0 pcie 15.8 GB/s" for each link, in the machine's order.
 inline std::vector<std::string> links_of(const Machine& machine) {
   std::vector<std::string> links;

@@ -67,6 +67,20 @@ TEST(RecordedSysfs, HasPackagesAndMemory) {
   }
 }
 
+TEST(RecordedSysfs, NamesTheDriverOfItsGpus) {
+  const SysfsTree tree;
+  fill(tree);
+  EXPECT_EQ(probe_recorded_sysfs(tree.path()).gpu_driver, "");
+  tree.write("module/nvidia/version", "550.54.15");
+  EXPECT_EQ(probe_recorded_sysfs(tree.path()).gpu_driver, "NVIDIA 550.54.15");
+  tree.write("module/amdgpu/version", "6.7.0");
+  EXPECT_EQ(probe_recorded_sysfs(tree.path()).gpu_driver, "NVIDIA 550.54.15 and amdgpu 6.7.0");
+  const SysfsTree none;
+  none.two_sockets();
+  none.write("module/nvidia/version", "550.54.15");
+  EXPECT_EQ(probe_recorded_sysfs(none.path()).gpu_driver, "");
+}
+
 TEST(RecordedSysfs, HasDevicesWhereTheyHang) {
   const SysfsTree tree;
   fill(tree);
@@ -292,6 +306,54 @@ TEST(RecordedSysfs, ReadsACopyWithoutTheBussLinks) {
   ASSERT_EQ(machine.gpus.size(), 2u);
   EXPECT_EQ(find_path(machine, gpu(0), nic(0))->type, PathType::pix);
   EXPECT_NEAR(find_path(machine, gpu(0), nic(0))->bandwidth.gigabytes_per_second(), 15.754, 1e-3);
+}
+
+TEST(RecordedSysfs, SaysOfWhichDevicesThePackageIsUnknown) {
+  const SysfsTree tree;
+  tree.two_sockets();
+  const std::string nowhere = "pci0000:00/0000:00:05.0";
+  const std::string by_processors = "pci0000:00/0000:00:06.0";
+  tree.pci(nowhere, {.device_class = "0x030200", .numa = -1});
+  tree.pci(by_processors, {.device_class = "0x030200", .numa = -1});
+  tree.write("devices/" + by_processors + "/local_cpulist", "2-3,6-7");
+  tree.write("class/net/eth0/operstate", "up");
+  tree.write("class/net/eth0/type", "1");
+  tree.write("class/net/eth0/speed", "10000");
+  tree.write("class/net/eth0/device/vendor", "0x1af4");
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  ASSERT_EQ(machine.nics.size(), 1u);
+  EXPECT_FALSE(machine.gpus[0].package_known);
+  EXPECT_TRUE(machine.gpus[1].package_known);
+  EXPECT_FALSE(machine.nics[0].package_known);
+  EXPECT_THAT(machine.remarks, ::testing::Contains(HasSubstr("which package gpu0, eth0 are near")));
+  EXPECT_EQ(find_path(machine, gpu(0), gpu(1))->type, PathType::unknown);
+}
+
+TEST(RecordedSysfs, OfOnePackageHasAllDevicesThere) {
+  const SysfsTree tree;
+  tree.pci("pci0000:00/0000:00:05.0", {.device_class = "0x030200", .numa = -1});
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_TRUE(machine.gpus[0].package_known);
+  EXPECT_THAT(machine.remarks, ::testing::Not(::testing::Contains(HasSubstr("which package"))));
+}
+
+// As with numa=off: one node for all processors.
+TEST(RecordedSysfs, OfANodeOfSeveralPackagesDoesNotSayWhereThingsAre) {
+  const SysfsTree tree;
+  tree.two_sockets();
+  std::filesystem::remove_all(tree.path() / "devices/system/node/node1");
+  tree.write("devices/system/node/node0/cpulist", "0-7");
+  tree.pci("pci0000:00/0000:00:05.0", {.device_class = "0x030200", .numa = 0});
+  const Machine machine = probe_recorded_sysfs(tree.path());
+  ASSERT_EQ(machine.packages.size(), 2u);
+  for (const Package& package : machine.packages) {
+    EXPECT_THAT(package.numa_nodes, ElementsAre(0));
+    EXPECT_EQ(package.memory.value, 0u) << "unknown";
+  }
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_FALSE(machine.gpus[0].package_known);
 }
 
 TEST(RecordedSysfs, SaysWhatWasRead) {

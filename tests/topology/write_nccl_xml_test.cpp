@@ -9,6 +9,7 @@
 #include "topology/formats/nccl_xml.hpp"
 #include "topology/path.hpp"
 #include "topology/presets.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -152,6 +153,45 @@ TEST(WriteNcclXml, ListsOnlyPortsThatAreUp) {
   EXPECT_EQ(again(machine).nics[0].system_guid, "0x506b4b030027bbf2");
   machine.nics[0].ports[1].up = false;
   EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)), AllOf(HasSubstr("0x020700"), Not(HasSubstr("<net"))));
+}
+
+TEST(WriteNcclXml, MakesFunctionsOfOneDeviceOne) {
+  const Machine machine = testing::two_port_machine();
+  const std::string xml = write_nccl_xml(cluster_of(machine, 1));
+  EXPECT_THAT(xml, HasSubstr("busid=\"0000:4d:00.0\""));
+  EXPECT_THAT(xml, Not(HasSubstr("0000:4d:00.1")));
+  const Machine read = again(machine);
+  ASSERT_EQ(read.nics.size(), 2u);
+  EXPECT_EQ(read.nics[1].name, "mlx5_1");
+  EXPECT_EQ(physical_links(read).back(), static_cast<int>(read.links.size()) - 2) << "of one link";
+}
+
+TEST(WriteNcclXml, KeepsAnInfinibandPortFromTheEthernetPortBesideIt) {
+  Machine machine = testing::two_port_machine();
+  machine.nics[1].kind = NicKind::ethernet;
+  const Machine read = again(machine);
+  ASSERT_EQ(read.nics.size(), 2u);
+  EXPECT_EQ(read.nics[0].kind, NicKind::infiniband);
+  EXPECT_EQ(read.nics[1].kind, NicKind::ethernet);
+}
+
+TEST(WriteNcclXml, SaysOfWhichDevicesTheCpuIsUnknown) {
+  Machine machine = small_machine();
+  EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)), Not(HasSubstr("Nothing tells")));
+  machine.gpus[0].package_known = false;
+  machine.nics[0].package_known = false;
+  EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)),
+              AllOf(HasSubstr("<!-- Nothing tells which CPU gpu0 is near; it need not be this one -->"),
+                    HasSubstr("which CPU mlx5_0 is near"), Not(HasSubstr("which CPU gpu1"))));
+  EXPECT_EQ(again(machine).gpus.size(), 2u);
+}
+
+TEST(WriteNcclXml, NamesTheFunctionThatIsUp) {
+  Machine machine = testing::two_port_machine();
+  machine.nics[0].ports[0].up = false;
+  const Machine read = again(machine);
+  ASSERT_EQ(read.nics.size(), 1u);
+  EXPECT_EQ(read.nics[0].name, "mlx5_1");
 }
 
 TEST(WriteNcclXml, WritesRcclsVersionForAmd) {

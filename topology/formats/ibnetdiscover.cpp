@@ -14,6 +14,7 @@
 
 #include "topology/error.hpp"
 #include "topology/probe/sysfs.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {
@@ -157,6 +158,7 @@ class Reader {
 
   FabricMap read(std::string_view text) {
     map_.source = std::filesystem::path(origin_).filename().string();
+    map_.planes = {map_.source};
     while (!text.empty()) {
       ++line_;
       const auto end = std::min(text.find('\n'), text.size());
@@ -324,6 +326,12 @@ class Reader {
 
 FabricMap parse_ibnetdiscover(std::string_view text, std::string_view origin) {
   return Reader(origin).read(text);
+}
+
+FabricMap read_fabric(std::span<const std::string> files) {
+  std::vector<FabricMap> planes;
+  for (const std::string& file : files) planes.push_back(parse_ibnetdiscover(read_text_file(file), file));
+  return merged(std::move(planes));
 }
 
 }  // namespace polyring

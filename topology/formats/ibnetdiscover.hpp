@@ -1,6 +1,8 @@
 // Reads what ibnetdiscover prints: an InfiniBand network, node by node, with the cable of each port.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "topology/fabric_map.hpp"
@@ -16,5 +18,8 @@ namespace polyring {
 ///
 /// The format: the manual page of ibnetdiscover, "topology file format".
 FabricMap parse_ibnetdiscover(std::string_view text, std::string_view origin);
+
+/// The network of one file, or those of several, one for each plane.
+FabricMap read_fabric(std::span<const std::string> files);
 
 }  // namespace polyring

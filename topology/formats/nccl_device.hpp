@@ -28,7 +28,13 @@ Identity identity_of(std::string_view model);
 Bandwidth as_kept(Bandwidth bandwidth);
 
 /// What a port of this speed carries. Both NCCL and sysfs give InfiniBand's speeds per direction without the
-/// coding; 0 (unknown) for numbers of 0 and below, which some plugins give.
+/// coding; 0 (unknown) for numbers of 0 and below, which some plugins give. NCCL multiplies a lane's speed by
+/// the lanes (ncclIbSpeed() in src/transport/net_ib), and so leaves open what they are: see is_ambiguous().
+/// Of several possible ones the least counts.
 Bandwidth port_bandwidth(std::int64_t megabits_per_second, NicKind kind);
+
+/// Whether a port of this speed may carry far more than port_bandwidth() says: 4 lanes of FDR10 have the same
+/// speed as those of QDR, and so has Ethernet of 40 Gb/s.
+bool is_ambiguous(std::int64_t megabits_per_second, NicKind kind);
 
 }  // namespace polyring::nccl_xml

@@ -1,6 +1,7 @@
 #include "topology/formats/nccl_xml_host.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -224,6 +225,8 @@ void HostReader::add_net(const Element& net, const std::string& address, const s
     return;
   }
   FoundNic& found = new_nic(name, address, model, kind, place);
+  if (is_ambiguous(speed, kind) && !net.number(kBandwidthKey, kMostGigabytes))
+    ambiguous_.push_back(found.nic.name);
   found.dev = dev_of(net);
   found.nic.ports = {port};
   found.nic.system_guid = system_guid(net);
@@ -364,6 +367,15 @@ void HostReader::note_sources() {
                                               "is not known here"
                                             : std::string(rate)});
   }
+  if (!ambiguous_.empty()) {
+    machine_.remarks.push_back(fmt::format(
+        "{}: 40 Gb/s are {} of QDR and {} of FDR10 InfiniBand, or {} of Ethernet, and the file does not say "
+        "which: the least is taken; polyring probe there tells",
+        fmt::join(ambiguous_, ", "),
+        to_text(probe::openfabrics_rate("40 Gb/sec (4X QDR)", NicKind::infiniband)),
+        to_text(probe::openfabrics_rate("40 Gb/sec (4X FDR10)", NicKind::infiniband)),
+        to_text(probe::openfabrics_rate("40 Gb/sec", NicKind::ethernet))));
+  }
   if (!unnamed_.empty()) {
     machine_.remarks.push_back(fmt::format(
         "{} PCI devices ({} first) are left out: the file has their addresses only, which NCCL "
@@ -373,18 +385,22 @@ void HostReader::note_sources() {
 }
 
 void HostReader::note_skeleton() {
-  const auto may_have_others = [](const Gpu& gpu) {
-    const Identity identity = identity_of(gpu.model);
+  const auto may_have_others = [](const FoundGpu& found) {
+    // NCCL writes a <gpu> for each that it has looked at, also for one without NVLinks.
+    if (!found.element) return true;
+    const Identity identity = identity_of(found.gpu.model);
     // A data centre's generation is all that AWS's for p5 says; what NCCL writes itself has vendors.
     return identity.vendor == 0 && identity.architecture.empty() && identity.compute_capability % 10 == 0;
   };
   const bool names_links = std::ranges::any_of(gpus_, [](const FoundGpu& found) {
     return found.element && (found.element->child("nvlink") || found.element->child("c2c"));
   });
-  if (machine_.gpus.empty() || names_links || !std::ranges::all_of(machine_.gpus, may_have_others)) return;
+  if (machine_.gpus.empty() || names_links || !std::ranges::all_of(gpus_, may_have_others)) return;
   machine_.gpu_links_known = machine_.gpus.size() < 2;
   machine_.remarks.push_back(
-      "the file names GPUs by their PCI class or generation only: which NVLinks they have is not in it");
+      "the file names GPUs by their PCI identity, class or generation only: which NVLinks they have is not "
+      "in "
+      "it");
 }
 
 Machine HostReader::finish() {

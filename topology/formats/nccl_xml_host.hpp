@@ -70,6 +70,7 @@ class HostReader {
   std::vector<FoundGpu> gpus_;
   std::vector<FoundNic> nics_;
   std::set<std::string> nic_names_;
+  std::vector<std::string> ambiguous_;      // NICs whose ports may carry more
   std::vector<std::string> unnamed_;        // bus addresses of devices of which the file says nothing else
   std::map<std::string, DeviceId> gpu_at_;  // by bus address
   std::vector<int> nvlinks_;                // by GPU

@@ -113,6 +113,46 @@ std::optional<Note> note_of(std::string_view line) {
   return note;
 }
 
+/// What a cell of `nvidia-smi topo -p2p` means, by its legend; empty for other words.
+std::string_view peer_status(std::string_view word) {
+  static const std::map<std::string_view, std::string_view> kStatus{{"OK", "OK"},
+                                                                    {"CNS", "chipset not supported"},
+                                                                    {"GNS", "GPU not supported"},
+                                                                    {"TNS", "topology not supported"},
+                                                                    {"NS", "not supported"},
+                                                                    {"DR", "disabled by regkey"},
+                                                                    {"U", "unknown"}};
+  const auto known = kStatus.find(word);
+  return known == kStatus.end() ? std::string_view{} : known->second;
+}
+
+/// A matrix of `nvidia-smi topo -p2p`.
+struct Peers {
+  std::string asked;               // "r", "w", ...; empty when the file has no command line
+  std::vector<std::string> names;  // of the columns
+  std::vector<Words> rows;         // empty ones have not been seen
+};
+
+/// What somebody should look at; empty when all pairs are OK.
+std::string remark_on(const Peers& peers) {
+  std::size_t pairs = 0;
+  std::size_t faulty = 0;
+  std::string first;
+  for (std::size_t a = 0; a < peers.names.size(); ++a) {
+    for (std::size_t b = a + 1; b < peers.names.size(); ++b) {
+      ++pairs;
+      const std::string& word = peers.rows[a][b] == "OK" ? peers.rows[b][a] : peers.rows[a][b];
+      if (word == "OK" || ++faulty > 1) continue;
+      first = fmt::format("{} and {}: {}", peers.names[a], peers.names[b], peer_status(word));
+    }
+  }
+  if (faulty == 0) return {};
+  const bool is_access = peers.asked == "r" || peers.asked == "w" || peers.asked == "rw";
+  return fmt::format("nvidia-smi topo -p2p{}{}: {} of {} pairs of GPUs {} not OK ({}){}",
+                     peers.asked.empty() ? "" : " ", peers.asked, faulty, pairs, faulty == 1 ? "is" : "are",
+                     first, is_access ? "; data between them go through the host's memory" : "");
+}
+
 /// Reads line after line.
 class Reader {
  public:
@@ -121,26 +161,35 @@ class Reader {
   void read(const std::string& line) {
     const Words words = words_of(line);
     if (words.empty() || words[0].starts_with('#')) return;
-    if (matrix_.devices.empty() ? is_head(words) : is_second_head(words)) return read_head(words);
+    if (columns_.empty() ? is_head(words) : is_second_head(words)) return read_head(words);
     const auto column = column_of(words[0]);
     if (column && (is_gpu(words[0]) || (words.size() > 1 && cell_of(words[1])))) {
       return read_row(*column, words);
     }
+    note_question(words);
     if (auto note = note_of(line)) notes_[note->name] = note->value;
   }
 
   Matrix finish() {
-    if (matrix_.devices.empty()) refuse("has no line with the names of the columns, a GPU first");
+    settle({});
+    if (matrix_.devices.empty()) {
+      refuse(peers_.empty() ? "has no line with the names of the columns, a GPU first"
+                            : "has a matrix of topo -p2p, but none of paths");
+    }
     for (std::size_t row = 0; row < matrix_.cells.size(); ++row) {
       if (matrix_.cells[row].empty())
         refuse(fmt::format("has no row for {}: it is cut off", matrix_.devices[row].name));
     }
     check_symmetry();
+    add_peers();
     apply_notes();
     return std::move(matrix_);
   }
 
  private:
+  /// What the cells under the last head are; one can tell by the first row at the latest.
+  enum class Table { none, unknown, paths, peers };
+
   [[noreturn]] void refuse(const std::string& what) const {
     usage_error(
         "'{}' is no whole matrix of nvidia-smi: it {}; write it again with: nvidia-smi topo -m > FILE",
@@ -158,11 +207,18 @@ class Reader {
            (is_gpu(words[1]) || column_of(words[1]) || words[1] == "CPU" || words[1] == "NUMA");
   }
 
+  /// The command line, where the file has it: `$ nvidia-smi topo -p2p r`.
+  void note_question(const Words& words) {
+    const auto option = std::ranges::find(words, "-p2p");
+    if (option != words.end() && option + 1 != words.end() && (option + 1)->size() <= 2)
+      asked_ = *(option + 1);
+  }
+
   void read_head(const Words& words) {
-    if (!matrix_.devices.empty()) {
-      usage_error("'{}' has a second matrix of nvidia-smi behind the first; give each host a file of its own",
-                  origin_);
-    }
+    settle({});
+    columns_.clear();
+    head_.clear();
+    has_cpu_ = has_numa_ = false;
     for (const std::string& word : words) {
       if (word == "CPU" || word == "NUMA" || word == "GPU") {
         has_numa_ = std::ranges::find(words, "NUMA") != words.end();
@@ -172,32 +228,62 @@ class Reader {
       if (word.size() > kLongestName) refuse(fmt::format("has a column name of {} characters", word.size()));
       if (!columns_.emplace(word, columns_.size()).second) refuse(fmt::format("has two columns {}", word));
       if (columns_.size() > kMostDevices) refuse(fmt::format("has more than {} devices", kMostDevices));
-      matrix_.devices.push_back({word, is_gpu(word), {}, {}, -1});
+      head_.push_back({word, is_gpu(word), {}, {}, -1});
     }
-    matrix_.cells.resize(matrix_.devices.size());
+    table_ = Table::unknown;
+    if (has_cpu_ || has_numa_) settle({});
+  }
+
+  /// Finds out what the table is, if that is not known yet, by its first row.
+  void settle(const Words& first_row) {
+    if (table_ != Table::unknown) return;
+    const bool is_peers =
+        std::ranges::any_of(first_row, [](const std::string& word) { return !peer_status(word).empty(); });
+    if (is_peers) {
+      constexpr std::size_t kMostTables = 16;
+      if (peers_.size() == kMostTables) refuse(fmt::format("has more than {} of topo -p2p", kMostTables));
+      table_ = Table::peers;
+      peers_.push_back({asked_, {}, std::vector<Words>(head_.size())});
+      for (const Device& device : head_) peers_.back().names.push_back(device.name);
+      return;
+    }
+    if (!matrix_.devices.empty()) {
+      usage_error("'{}' has a second matrix of nvidia-smi behind the first; give each host a file of its own",
+                  origin_);
+    }
+    table_ = Table::paths;
+    matrix_.devices = head_;
+    matrix_.cells.resize(head_.size());
   }
 
   void read_row(std::size_t row, const Words& words) {
-    Device& device = matrix_.devices[row];
-    std::vector<Cell>& cells = matrix_.cells[row];
-    if (!cells.empty()) refuse(fmt::format("has two rows {}", device.name));
-    const std::size_t count = matrix_.devices.size();
-    if (words.size() < count + 1) {
-      refuse(fmt::format("has {} cells in the row {}, not {}", words.size() - 1, device.name, count));
-    }
+    settle(words);
+    const std::string& name = head_[row].name;
+    const std::size_t count = head_.size();
+    const bool is_twice =
+        table_ == Table::paths ? !matrix_.cells[row].empty() : !peers_.back().rows[row].empty();
+    if (is_twice) refuse(fmt::format("has two rows {}", name));
+    if (words.size() < count + 1)
+      refuse(fmt::format("has {} cells in the row {}, not {}", words.size() - 1, name, count));
     for (std::size_t column = 0; column < count; ++column) {
       const std::string& word = words[column + 1];
       const auto cell = cell_of(word);
-      if (!cell) {
-        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", word.substr(0, 20),
-                           device.name, matrix_.devices[column].name));
+      const bool is_self = cell && cell->type == PathType::self;
+      const bool is_known =
+          is_self || (table_ == Table::paths ? cell.has_value() : !peer_status(word).empty());
+      if (!is_known) {
+        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", word.substr(0, 20), name,
+                           head_[column].name));
       }
-      if ((cell->type == PathType::self) != (column == row)) {
-        refuse(fmt::format("says '{}' of {} and {}", word, device.name, matrix_.devices[column].name));
+      if (is_self != (column == row))
+        refuse(fmt::format("says '{}' of {} and {}", word, name, head_[column].name));
+      if (table_ == Table::paths) {
+        matrix_.cells[row].push_back(*cell);
+      } else {
+        peers_.back().rows[row].push_back(word);
       }
-      cells.push_back(*cell);
     }
-    read_affinity(device, words, count + 1);
+    if (table_ == Table::paths) read_affinity(matrix_.devices[row], words, count + 1);
   }
 
   void read_affinity(Device& device, const Words& words, std::size_t at) const {
@@ -219,6 +305,23 @@ class Reader {
     }
   }
 
+  void add_peers() {
+    Words gpus;
+    for (const Device& device : matrix_.devices) {
+      if (device.is_gpu) gpus.push_back(device.name);
+    }
+    for (const Peers& peers : peers_) {
+      const auto missing = std::ranges::find_if(peers.rows, &Words::empty);
+      if (missing != peers.rows.end())
+        refuse(fmt::format("has no row for {} in the matrix of topo -p2p: it is cut off",
+                           peers.names[static_cast<std::size_t>(missing - peers.rows.begin())]));
+      if (peers.names != gpus) refuse("has a matrix of topo -p2p of other GPUs than that of paths");
+      matrix_.has_peers = true;
+      std::string remark = remark_on(peers);
+      if (!remark.empty()) matrix_.remarks.push_back(std::move(remark));
+    }
+  }
+
   void apply_notes() {
     for (Device& device : matrix_.devices) {
       const auto note = notes_.find(device.name);
@@ -229,8 +332,14 @@ class Reader {
 
   std::string origin_;
   Matrix matrix_;
-  std::map<std::string, std::size_t> columns_;
+  std::vector<Peers> peers_;
   std::map<std::string, std::string> notes_;
+  std::string asked_;
+
+  // Of the last head.
+  Table table_ = Table::none;
+  std::vector<Device> head_;
+  std::map<std::string, std::size_t> columns_;
   bool has_cpu_ = false;
   bool has_numa_ = false;
 };
@@ -262,8 +371,13 @@ Machine parse_topo_matrix(std::string_view text, std::string_view origin) {
   Machine machine = nvidia_smi::machine_of(matrix);
   const std::filesystem::path path{std::string(origin)};
   machine.name = path.stem().string();
+  machine.remarks.insert(machine.remarks.end(), matrix.remarks.begin(), matrix.remarks.end());
   const std::string source = fmt::format("nvidia-smi topo -m '{}'", path.filename().string());
   machine.citations.push_back({"GPUs, NICs, the kinds of paths between them, numbers of NVLinks", source});
+  if (matrix.has_peers) {
+    machine.citations.push_back(
+        {"which GPUs reach each other", fmt::format("nvidia-smi topo -p2p '{}'", path.filename().string())});
+  }
   machine.citations.push_back({"packages and PCIe switches: as few as these paths need", "deduced"});
   for (const nvidia_smi::Device& device : matrix.devices) {
     const GpuLinkRate rate = nvlink_rate(compute_capability_of(device.model));

@@ -24,6 +24,10 @@ bool is_topo_matrix(std::string_view text);
 ///   which name the GPUs, their bandwidth is that of gpu_links.hpp; else it is unknown. So is that of PCIe,
 ///   and what ports the NICs have.
 ///
+/// - Matrices of `nvidia-smi topo -p2p` of the same GPUs, before or behind it, are read, too: what is not OK
+/// in them is
+///   remarked, and no path is another for it.
+///
 /// Throws a usage Error, which names `origin`, for a matrix that is cut off or contradicts itself, and for
 /// ways that nvidia-smi's legend does not have.
 Machine parse_topo_matrix(std::string_view text, std::string_view origin);
@@ -48,6 +52,8 @@ struct Device {
 struct Matrix {
   std::vector<Device> devices;
   std::vector<std::vector<Cell>> cells;  // [row][column], symmetric
+  bool has_peers = false;                // the file has the matrix of `topo -p2p`, too
+  std::vector<std::string> remarks;      // on what that says
 
   const Cell& at(int a, int b) const {
     return cells[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];

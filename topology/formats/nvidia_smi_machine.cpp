@@ -12,20 +12,8 @@
 namespace polyring::nvidia_smi {
 namespace {
 
-/// Of one GPU, by NVIDIA's whitepapers of P100, V100 and A100; for all others NVML_NVLINK_MAX_LINKS of
-/// nvml.h, Hopper's and Blackwell's number.
-int most_nvlinks_of(std::string_view model) {
-  switch (compute_capability_of(model)) {
-    case 60:
-      return 4;
-    case 70:
-      return 6;
-    case 80:
-      return 12;
-    default:
-      return 18;
-  }
-}
+/// Of a GPU that the file does not name, NVML_NVLINK_MAX_LINKS of nvml.h, Hopper's and Blackwell's number.
+constexpr int kMostNvlinks = 18;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -205,8 +193,10 @@ class Builder {
     }
     // All of a GPU's NVLinks go to NVSwitches where it would need more to reach each GPU by links of its own.
     bool switched = false;
-    for (int a = 0; a < matrix_.size(); ++a)
-      switched |= rows[index(a)].sum > most_nvlinks_of(matrix_.devices[index(a)].model);
+    for (int a = 0; a < matrix_.size(); ++a) {
+      const int known = most_nvlinks_of(matrix_.devices[index(a)].model);
+      switched |= rows[index(a)].sum > (known > 0 ? known : kMostNvlinks);
+    }
     machine_.nvswitches = switched ? 1 : 0;
     for (int a = 0; a < matrix_.size(); ++a) {
       if (switched && rows[index(a)].most > 0) add_nvlink(a, {DeviceKind::nvswitch, 0}, rows[index(a)].most);

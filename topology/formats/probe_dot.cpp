@@ -12,6 +12,7 @@
 
 #include "topology/formats/dot.hpp"
 #include "topology/path.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -45,6 +46,8 @@ std::string memory_text(Bytes memory, Bandwidth bandwidth) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 29;
   return fmt::format("{} GiB at {}", (memory.value + kHalf) >> 30, to_text(bandwidth));
 }
+
+std::string package_text(bool known) { return known ? "" : "package ?"; }
 
 /// The graph of one kind of host. Names of its nodes begin with `prefix`.
 class HostGraph {
@@ -115,13 +118,15 @@ class HostGraph {
         return dot::label({name}) + ", fillcolor=\"#D5EFE5\"";
       case DeviceKind::gpu: {
         const Gpu& gpu = machine_.gpus[index];
-        return dot::label({name, gpu.model, gpu.pci, memory_text(gpu.memory, gpu.memory_bandwidth)}) +
+        return dot::label({name, gpu.model, gpu.pci, memory_text(gpu.memory, gpu.memory_bandwidth),
+                           package_text(gpu.package_known)}) +
                ", fillcolor=\"#E3F4EE\"";
       }
       case DeviceKind::nic: {
         const Nic& nic = machine_.nics[index];
         const std::string link_layer{nic.kind == NicKind::unknown ? "" : to_text(nic.kind)};
-        return dot::label({name, nic.model, link_layer, nic.pci}) + ", fillcolor=\"#FDF3DC\"";
+        return dot::label({name, nic.model, link_layer, nic.pci, package_text(nic.package_known)}) +
+               ", fillcolor=\"#FDF3DC\"";
       }
     }
     return "";
@@ -173,9 +178,11 @@ class HostGraph {
     DeviceId lower = link.to;
     if (height(upper) > height(lower)) std::swap(upper, lower);
     const bool beside = height(upper) == height(lower);
-    return fmt::format("    {} -- {} [{}, color=\"{}\", {}{}]\n", node(upper), node(lower),
-                       dot::label({fmt::format("{} {}", to_text(link.kind), to_text(link.bandwidth))}),
-                       colour(link.kind), dot::width(link.bandwidth), beside ? ", constraint=false" : "");
+    const char* shared = shared_with(machine_, link).empty() ? "" : ", shared";
+    return fmt::format(
+        "    {} -- {} [{}, color=\"{}\", {}{}]\n", node(upper), node(lower),
+        dot::label({fmt::format("{} {}{}", to_text(link.kind), to_text(link.bandwidth), shared)}),
+        colour(link.kind), dot::width(link.bandwidth), beside ? ", constraint=false" : "");
   }
 
   const Machine& machine_;

@@ -5,6 +5,7 @@
 
 #include "topology/error.hpp"
 #include "topology/formats/probe_json_keys.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -54,13 +55,15 @@ Json to_json(const PciSwitch& pci_switch) {
 }
 
 Json to_json(const Gpu& gpu) {
-  return {{"name", gpu.name},
-          {"model", or_null(gpu.model)},
-          {"pci", or_null(gpu.pci)},
-          {"numa", or_null(gpu.numa)},
-          {"host_bridge", or_null(gpu.host_bridge)},
-          {"memory_bytes", or_null(gpu.memory)},
-          {"memory_GBps", gigabytes(gpu.memory_bandwidth)}};
+  Json json{{"name", gpu.name},
+            {"model", or_null(gpu.model)},
+            {"pci", or_null(gpu.pci)},
+            {"numa", or_null(gpu.numa)},
+            {"host_bridge", or_null(gpu.host_bridge)},
+            {"memory_bytes", or_null(gpu.memory)},
+            {"memory_GBps", gigabytes(gpu.memory_bandwidth)}};
+  if (!gpu.package_known) json["package_known"] = false;
+  return json;
 }
 
 Json to_json(const Port& port) {
@@ -78,15 +81,20 @@ Json to_json(const Nic& nic) {
             {"kind", to_text(nic.kind)},
             {"ports", array_of(nic.ports, [](const Port& port) { return to_json(port); })}};
   if (!nic.system_guid.empty()) json["system_guid"] = nic.system_guid;
+  if (!nic.package_known) json["package_known"] = false;
   return json;
 }
 
 Json to_json(const Machine& machine, const Link& link) {
-  return {{"from", machine.device_name(link.from)},
-          {"to", machine.device_name(link.to)},
-          {"kind", to_text(link.kind)},
-          {"GBps", gigabytes(link.bandwidth)},
-          {"latency_us", microseconds_of(link.latency)}};
+  Json json{{"from", machine.device_name(link.from)},
+            {"to", machine.device_name(link.to)},
+            {"kind", to_text(link.kind)},
+            {"GBps", gigabytes(link.bandwidth)},
+            {"latency_us", microseconds_of(link.latency)}};
+  // For those who read it: the addresses of the NICs say so too.
+  const std::vector<std::string> others = shared_with(machine, link);
+  if (!others.empty()) json["shared_with"] = others;
+  return json;
 }
 
 Json to_json(const ProbeSource& source) {
@@ -106,6 +114,7 @@ Json to_json(const HostGroup& group) {
             {"nics", array_of(machine.nics, convert)},
             {"links", array_of(machine.links, [&](const Link& link) { return to_json(machine, link); })},
             {"citations", array_of(machine.citations, convert)}};
+  if (!machine.gpu_driver.empty()) json["gpu_driver"] = machine.gpu_driver;
   if (!machine.sources.empty()) json["sources"] = array_of(machine.sources, convert);
   if (!machine.gpu_links_known) json["gpu_links_known"] = false;
   if (!machine.remarks.empty()) json["remarks"] = machine.remarks;

@@ -12,8 +12,9 @@ namespace polyring {
 
 /// The cluster as JSON of version 1; parse_probe_json() reads all of it back. Keys: `hosts[]{name, model,
 /// count, packages[], switches[], nvswitches, gpus[]{name, model, pci, numa, ...}, nics[]{name, model, pci,
-/// numa, kind, ..., ports[]{number, up, GBps}}, links[]{from, to, kind, GBps, latency_us}, citations[]}` and
-/// `fabric`. GBps is 1e9 bytes per second in one direction. What is unknown is null.
+/// numa, kind, ..., ports[]{number, up, GBps}}, links[]{from, to, kind, GBps, latency_us, shared_with[]},
+/// citations[]}` and `fabric`. `package_known` is in those of gpus and nics of which nothing tells the
+/// package. GBps is 1e9 bytes per second in one direction. What is unknown is null.
 std::string probe_json(const Cluster& cluster);
 
 /// A value beside those of the cluster, which the reader passes over: its key, and its JSON.

@@ -163,6 +163,10 @@ Package read_package(const Object& object) {
   return package;
 }
 
+bool boolean(const Object& object, std::string_view key, bool otherwise) {
+  return value_of(object, key).is_null() ? otherwise : boolean(object, key);
+}
+
 Gpu read_gpu(const Object& object) {
   return {text(object, "name"),
           optional_text(object, "model"),
@@ -170,7 +174,8 @@ Gpu read_gpu(const Object& object) {
           optional_integer(object, "numa", -1),
           optional_integer(object, "host_bridge", -1),
           bytes(object, "memory_bytes"),
-          bandwidth(object, "memory_GBps")};
+          bandwidth(object, "memory_GBps"),
+          boolean(object, "package_known", true)};
 }
 
 Nic read_nic(const Object& object) {
@@ -181,7 +186,8 @@ Nic read_nic(const Object& object) {
           optional_integer(object, "host_bridge", -1),
           kind_of(object, std::array{NicKind::infiniband, NicKind::ethernet, NicKind::unknown}),
           {},
-          optional_text(object, "system_guid")};
+          optional_text(object, "system_guid"),
+          boolean(object, "package_known", true)};
   each(object, "ports", [&](const Object& port) {
     nic.ports.push_back(
         {integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps"), optional_text(port, "guid")});
@@ -224,8 +230,7 @@ void read_notes(const Object& object, Machine& machine) {
       machine.sources.push_back({text(source, "name"), boolean(source, "read"), text(source, "detail")});
     });
   }
-  if (!value_of(object, "gpu_links_known").is_null())
-    machine.gpu_links_known = boolean(object, "gpu_links_known");
+  machine.gpu_links_known = boolean(object, "gpu_links_known", true);
   machine.remarks = optional_texts(object, "remarks");
 }
 
@@ -249,6 +254,7 @@ HostGroup read_host(const Object& object) {
       object, "gpus", [&](const Object& gpu) { machine.gpus.push_back(read_gpu(gpu)); }, kMostGpus);
   each(
       object, "nics", [&](const Object& nic) { machine.nics.push_back(read_nic(nic)); }, kMostOthers);
+  machine.gpu_driver = optional_text(object, "gpu_driver");
   read_links(object, machine);
   read_notes(object, machine);
   return {std::move(machine), optional_integer(object, "count", 1)};

@@ -53,6 +53,10 @@ std::string cell(const Machine& machine, DeviceId from, DeviceId to) {
 
 /// The packages that take the fewest hops: `0`, or `0,1` for a NIC on both sockets.
 std::string nearest_packages(const Machine& machine, DeviceId device) {
+  const auto index = static_cast<std::size_t>(device.index);
+  const bool known =
+      device.kind == DeviceKind::gpu ? machine.gpus[index].package_known : machine.nics[index].package_known;
+  if (!known) return "?";
   std::vector<int> nearest;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (int i = 0; i < static_cast<int>(machine.packages.size()); ++i) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/shared_links.hpp"
+
 namespace polyring {
 namespace {
 
@@ -31,12 +33,14 @@ std::string describe(const Package& package) {
                      to_text(package.memory_bandwidth), numa);
 }
 
-/// Presets have no addresses.
+/// Few presets have addresses.
 std::string pci_text(const std::string& address) { return address.empty() ? "" : ", PCI " + address; }
 
+const char* package_text(bool known) { return known ? "" : ", package ?"; }
+
 std::string describe(const Gpu& gpu) {
-  return fmt::format("{}{}, {} at {}", or_unknown(gpu.model), pci_text(gpu.pci), memory_text(gpu.memory),
-                     to_text(gpu.memory_bandwidth));
+  return fmt::format("{}{}, {} at {}{}", or_unknown(gpu.model), pci_text(gpu.pci), memory_text(gpu.memory),
+                     to_text(gpu.memory_bandwidth), package_text(gpu.package_known));
 }
 
 std::string describe(const Nic& nic) {
@@ -47,7 +51,15 @@ std::string describe(const Nic& nic) {
   }
   if (ports.empty()) ports.emplace_back("ports ?");
   const std::string_view kind = nic.kind == NicKind::unknown ? "link layer ?" : to_text(nic.kind);
-  return fmt::format("{}, {}{}, {}", or_unknown(nic.model), kind, pci_text(nic.pci), fmt::join(ports, ", "));
+  return fmt::format("{}, {}{}, {}{}", or_unknown(nic.model), kind, pci_text(nic.pci), fmt::join(ports, ", "),
+                     package_text(nic.package_known));
+}
+
+/// "pcie 31.5 GB/s shared with mlx5_1".
+std::string describe(const Machine& machine, const Link& link) {
+  const std::vector<std::string> others = shared_with(machine, link);
+  return fmt::format("{} {}{}{}", to_text(link.kind), to_text(link.bandwidth),
+                     others.empty() ? "" : " shared with ", fmt::join(others, ", "));
 }
 
 std::string describe(const Machine& machine, DeviceId id) {
@@ -93,8 +105,8 @@ class Tree {
     for (std::size_t i = 0; i < machine_.links.size(); ++i) {
       if (in_tree_.contains(i)) continue;
       const Link& link = machine_.links[i];
-      out += fmt::format("    {} - {}  {} {}\n", machine_.device_name(link.from),
-                         machine_.device_name(link.to), to_text(link.kind), to_text(link.bandwidth));
+      out += fmt::format("    {} - {}  {}\n", machine_.device_name(link.from), machine_.device_name(link.to),
+                         describe(machine_, link));
     }
     return out.empty() ? out : "  other links\n" + out;
   }
@@ -131,9 +143,8 @@ class Tree {
     for (const Child& child : children->second) {
       const bool last = &child == &children->second.back();
       const Link& link = machine_.links[child.link];
-      out += fmt::format("{}{} {} {} -> {}  {}\n", indent, last ? "└─" : "├─", to_text(link.kind),
-                         to_text(link.bandwidth), machine_.device_name(child.device),
-                         describe(machine_, child.device));
+      out += fmt::format("{}{} {} -> {}  {}\n", indent, last ? "└─" : "├─", describe(machine_, link),
+                         machine_.device_name(child.device), describe(machine_, child.device));
       append_children(out, child.device, indent + (last ? "   " : "│  "));
     }
   }

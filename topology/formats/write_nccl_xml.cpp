@@ -19,6 +19,7 @@
 #include "topology/gpu_links.hpp"
 #include "topology/inventory.hpp"
 #include "topology/probe/sysfs.hpp"
+#include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
@@ -118,7 +119,8 @@ void add_pcie(Attributes& attributes, Bandwidth bandwidth) {
 void add_port(Attributes& attributes, const Port& port, NicKind kind) {
   if (port.bandwidth.known()) {
     std::int64_t speed = std::llround(port.bandwidth.value * 8 / 1e6);
-    for (const std::int64_t rate : {10'000, 20'000, 40'000, 56'000, 100'000, 200'000, 400'000, 800'000}) {
+    for (const std::int64_t rate :
+         {10'000, 20'000, 25'000, 40'000, 50'000, 56'000, 100'000, 200'000, 400'000, 800'000}) {
       if (alike(port.bandwidth, nccl_xml::port_bandwidth(rate, kind))) speed = rate;
     }
     attributes.add("speed", speed);
@@ -263,6 +265,10 @@ class Writer {
   }
 
   void write_device(const Child& child, int package) {
+    if (!package_known(child.device)) {
+      out_.comment(fmt::format("Nothing tells which CPU {} is near; it need not be this one",
+                               machine_.device_name(child.device).substr(0, 100)));
+    }
     if (child.device.kind == DeviceKind::gpu) return write_gpu(child, package);
     if (child.device.kind == DeviceKind::nic) return write_nic(child);
     const auto below = children_.find(child.device);
@@ -270,6 +276,12 @@ class Writer {
     out_.open("pci", pci_attributes(child, kBridge, {}));
     for (const Child& next : below->second) write_device(next, package);
     out_.close("pci");
+  }
+
+  bool package_known(DeviceId device) const {
+    if (device.kind == DeviceKind::gpu)
+      return machine_.gpus[static_cast<std::size_t>(device.index)].package_known;
+    return device.kind != DeviceKind::nic || nic_at(device.index).package_known;
   }
 
   Attributes pci_attributes(const Child& child, const char* pci_class, const Identity& identity) const {
@@ -347,8 +359,23 @@ class Writer {
     return to.kind == DeviceKind::package ? kPowerCpu : kNvswitch;
   }
 
+  /// The NICs of one kind that are functions of one device, this one among them.
+  std::vector<int> functions_of(DeviceId device) const {
+    const auto link = std::ranges::find_if(
+        machine_.links, [&](const Link& of) { return of.kind == LinkKind::pcie && of.from == device; });
+    if (link == machine_.links.end()) return {device.index};
+    std::vector<int> functions = nics_of(machine_, *link);
+    std::erase_if(functions, [&](int nic) { return nic_at(nic).kind != nic_at(device.index).kind; });
+    return functions;
+  }
+
+  const Nic& nic_at(int index) const { return machine_.nics[static_cast<std::size_t>(index)]; }
+
+  /// As NCCL has it, the functions of a device are one device, of which all ports are.
   void write_nic(const Child& child) {
-    const Nic& nic = machine_.nics[static_cast<std::size_t>(child.device.index)];
+    const std::vector<int> functions = functions_of(child.device);
+    if (functions.front() != child.device.index) return;
+    const Nic& nic = nic_at(child.device.index);
     const auto attachments = std::ranges::count_if(machine_.links, [&](const Link& link) {
       return link.kind == LinkKind::pcie && (link.from == child.device || link.to == child.device);
     });
@@ -361,15 +388,17 @@ class Writer {
                             : nic.kind == NicKind::ethernet ? "0x020000"
                                                             : "0x028000";
     const Attributes pci = pci_attributes(child, pci_class, nccl_xml::identity_of(nic.model));
-    if (!nic.up()) {
+    if (std::ranges::none_of(functions, [&](int function) { return nic_at(function).up(); })) {
       // Nothing to name; NCCL adds the ports that it finds.
       if (is_pci) out_.single("pci", pci);
       return;
     }
     if (is_pci) out_.open("pci", pci);
     out_.open("nic");
-    for (const Port& port : nic.ports) {
-      if (port.up) write_net(nic, port, child.device.index);
+    for (const int function : functions) {
+      for (const Port& port : nic_at(function).ports) {
+        if (port.up) write_net(nic_at(function), port, function);
+      }
     }
     out_.close("nic");
     if (is_pci) out_.close("pci");

@@ -1,8 +1,12 @@
 // IBM's POWER machines: GPUs on NVLink to each other and to the processor of their socket.
+#include <fmt/format.h>
+
 #include <array>
+#include <string_view>
 
 #include "topology/presets/catalogue.hpp"
 #include "topology/presets/parts.hpp"
+#include "topology/socket_buses.hpp"
 
 namespace polyring::presets {
 namespace {
@@ -28,6 +32,13 @@ void add_socket_gpus(Machine& machine, DeviceId package, const GpuKind& kind, in
   }
 }
 
+/// Of the machine type, which socket_buses.hpp must know.
+void add_published_bus(Machine& machine, const std::array<DeviceId, 2>& packages, std::string_view type) {
+  const SocketBus bus = published_socket_bus(type).value();
+  add_socket_bus(machine, packages[0], packages[1], bus.bandwidth);
+  machine.citations.push_back(bus.citation);
+}
+
 Machine ac922_machine(const Ac922& variant) {
   Machine machine;
   std::array<DeviceId, 2> packages;
@@ -45,15 +56,15 @@ Machine ac922_machine(const Ac922& variant) {
   // One adapter with two ports; each port is reached from both sockets, over the socket's own eight lanes.
   for (int port = 0; port < 2; ++port) {
     const DeviceId nic = add_nic(machine, edr("ConnectX-5 EDR, one of the adapter's two ports"), -1, -1);
+    // By their addresses the ports are functions of one device, which share those lanes.
+    machine.nics.back().pci = fmt::format("0003:01:00.{}", port);
     for (const DeviceId package : packages) add_pcie(machine, nic, package, 0.5 * pcie4_x16());
   }
-  add_socket_bus(machine, packages[0], packages[1], gigabytes_per_second(64));
-  cite(machine, "X-bus between the sockets: 4 bytes x 16 GT/s = 64 GB/s",
-       "WikiChip, Summit (OLCF-4); NCCL's tuning model counts on 32 GB/s of it");
+  add_published_bus(machine, packages, "8335-GTW");
   cite(machine, "one dual-port EDR ConnectX-5 a node, attached to both sockets, each over PCIe gen 4 x8",
        "EE Times, Inside the Summit supercomputer (multi-host adapter, PCIe 4.0); WikiChip, Summit (OLCF-4) "
        "(x8); "
-       "hwloc topologies of such nodes, where both sockets see both ports");
+       "hwloc topologies of such nodes, where both sockets see both ports, and their bus addresses");
   cite(machine, "170 GB/s of memory bandwidth a socket",
        "IBM Power System AC922 technical overview, REDP-5472");
   cite_latencies(machine);
@@ -82,7 +93,6 @@ Preset minsky() {
     const DeviceId nic = add_nic(machine, edr("ConnectX-4 EDR"), socket, 3 * socket);
     add_pcie(machine, nic, package, pcie3_x16());
   }
-  add_socket_bus(machine, packages[0], packages[1], gigabytes_per_second(38.4));
   cite(machine,
        "2 NVLink 1.0 of 20 GB/s per direction join the GPUs of a socket, and 2 each GPU and its POWER8: 40 "
        "GB/s",
@@ -91,8 +101,7 @@ Preset minsky() {
        "REDP-5405; the memory size is an option, that of an LLNL node is taken");
   cite(machine, "one EDR adapter a socket on PCIe gen 3 x16: 15.75 GB/s",
        "REDP-5405 (slots); hwloc topology of such a node (one adapter a socket)");
-  cite(machine, "between the sockets 3 lanes x 2 bytes x 6.4 GHz = 38.4 GB/s",
-       "IBM Power System S822 technical overview, REDP-5102; assumed to hold for the S822LC");
+  add_published_bus(machine, packages, "8335-GTB");
   cite_latencies(machine);
   return {std::move(machine),
           infiniband_tree_of_unknown_places("assumed: the DDL publications don't describe it")};

@@ -9,6 +9,7 @@
 
 #include "topology/probe/files.hpp"
 #include "topology/probe/hwloc_nvlink.hpp"
+#include "topology/probe/hwloc_nvml.hpp"
 #include "topology/probe/hwloc_pci.hpp"
 #include "topology/probe/pci_ids.hpp"
 
@@ -146,7 +147,7 @@ std::vector<Port> ports_of(hwloc_obj_t object, hwloc_obj_t openfabrics, NicKind 
 class Builder {
  public:
   Builder(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs, Machine& machine)
-      : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine) {
+      : sysfs_(sysfs), machine_(machine), tree_(topology, sysfs, machine), nvml_(topology) {
     if (sysfs_) openfabrics_ = sysfs_->openfabrics_devices();
   }
 
@@ -161,6 +162,13 @@ class Builder {
   }
 
   const std::map<hwloc_obj_t, DeviceId>& gpus() const { return gpus_; }
+
+  /// Once all links are there. A live topology asks NVML by no way of hwloc's, and PCIe is in sysfs.
+  void correct() {
+    if (sysfs_) return;
+    nvml_.correct_nvlinks(machine_);
+    nvml_.remark(machine_);
+  }
 
  private:
   static std::string pci_of(hwloc_obj_t object) {
@@ -178,6 +186,7 @@ class Builder {
                              {}});
     gpus_[object] = id;
     tree_.attach(object, id);
+    if (!sysfs_) nvml_.correct_pcie(object, machine_.gpus.back(), machine_.links.back());
   }
 
   void add_nic(hwloc_obj_t object) {
@@ -227,6 +236,7 @@ class Builder {
   const std::optional<Sysfs>& sysfs_;
   Machine& machine_;
   PciTree tree_;
+  NvmlCorrections nvml_;
   std::map<hwloc_obj_t, DeviceId> gpus_;
   std::map<std::pair<std::string, int>, DeviceId> adapter_ports_;
   std::set<std::string> names_;
@@ -267,6 +277,7 @@ Machine machine_from(const HwlocTopology& topology, const std::optional<Sysfs>& 
   Builder builder(topology, sysfs, machine);
   for (const hwloc_obj_t device : devices_of(topology)) builder.add(device);
   add_gpu_links(topology, builder.gpus(), machine);
+  builder.correct();
   return machine;
 }
 

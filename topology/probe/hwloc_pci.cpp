@@ -38,6 +38,14 @@ bool is_processors_memory(hwloc_obj_t node) {
   return subtype != "GPUMemory" && !hwloc_bitmap_iszero(node->cpuset);
 }
 
+/// Whether hwloc's speed of the moment, in GB/s, is one of 2.5 GT/s, or of 5 GT/s on eight lanes at most, as
+/// of no GPU that works. The coding of these, 8b/10b, gives whole quarters; later ones have 128b/130b.
+bool is_turned_down(double gigabytes) {
+  constexpr double kMost = 4;
+  constexpr double kLane = 0.25;
+  return gigabytes <= kMost && std::fmod(gigabytes, kLane) == 0;
+}
+
 /// NCCL's word for a machine that `uname -m` has another one for; empty where NCCL has none.
 std::string architecture_for_nccl(const std::string& machine) {
   if (machine == "ppc64le") return "ppc64";
@@ -63,6 +71,14 @@ std::string pci_address(hwloc_obj_t object) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
+Bandwidth recorded_speed(hwloc_obj_t object) {
+  const double gigabytes =
+      static_cast<double>(object->type == HWLOC_OBJ_BRIDGE ? object->attr->bridge.upstream.pci.linkspeed
+                                                           : object->attr->pcidev.linkspeed);
+  // hwloc keeps a float; drop the digits that it does not have.
+  return gigabytes_per_second(std::round(gigabytes * 1e4) / 1e4);
+}
+
 PciTree::PciTree(const HwlocTopology& topology, const std::optional<Sysfs>& sysfs, Machine& machine)
     : topology_(topology), sysfs_(sysfs), machine_(machine), links_(machine) {
   hwloc_obj_t object = nullptr;
@@ -85,17 +101,19 @@ void PciTree::add_package(hwloc_obj_t object) {
   while ((node = hwloc_get_next_obj_by_type(topology_.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr) {
     if (!is_processors_memory(node) || !hwloc_bitmap_intersects(node->cpuset, object->cpuset)) continue;
     package.numa_nodes.push_back(static_cast<int>(node->os_index));
-    package.memory = package.memory + Bytes{node->attr->numanode.local_memory};
+    // How the memory of a node that spans packages is divided nothing tells.
+    if (hwloc_bitmap_isincluded(node->cpuset, object->cpuset) != 0)
+      package.memory = package.memory + Bytes{node->attr->numanode.local_memory};
   }
   machine_.packages.push_back(std::move(package));
 }
 
-int PciTree::package_of(hwloc_obj_t object) const {
+std::optional<int> PciTree::package_of(hwloc_obj_t object) const {
   const hwloc_obj_t near = locality(object);
   const auto overlaps = [&](hwloc_obj_t package) {
     return hwloc_bitmap_intersects(package->cpuset, near->cpuset);
   };
-  if (std::ranges::count_if(packages_, overlaps) != 1) return 0;
+  if (std::ranges::count_if(packages_, overlaps) != 1) return std::nullopt;
   return static_cast<int>(std::ranges::find_if(packages_, overlaps) - packages_.begin());
 }
 
@@ -119,16 +137,13 @@ int PciTree::host_bridge_of(hwloc_obj_t object) {
   return -1;
 }
 
-Bandwidth PciTree::speed(hwloc_obj_t object) const {
+Bandwidth PciTree::speed(hwloc_obj_t object, bool may_idle) const {
   if (sysfs_) {
     const Bandwidth best = sysfs_->pcie_bandwidth(pci_address(object));
     if (best.known()) return best;
   }
-  const double gigabytes =
-      static_cast<double>(object->type == HWLOC_OBJ_BRIDGE ? object->attr->bridge.upstream.pci.linkspeed
-                                                           : object->attr->pcidev.linkspeed);
-  // hwloc keeps a float; drop the digits that it does not have.
-  return gigabytes_per_second(std::round(gigabytes * 1e4) / 1e4);
+  const Bandwidth recorded = recorded_speed(object);
+  return may_idle && is_turned_down(recorded.gigabytes_per_second()) ? Bandwidth{} : recorded;
 }
 
 /// hwloc leaves a bridge's subsystem out where it sees PCI by libpciaccess (hwloc/topology-pci.c).
@@ -139,17 +154,19 @@ PciIdentity PciTree::identity(hwloc_obj_t object) const {
   return {pci.vendor_id, pci.device_id, pci.subvendor_id, pci.subdevice_id};
 }
 
-PciEnd PciTree::end_at(hwloc_obj_t object) const {
+PciEnd PciTree::end_at(hwloc_obj_t object, bool may_idle) const {
   // hwloc's own number tells apart the devices of several machines that one file can hold.
-  return {fmt::format("{}", object->gp_index), pci_address(object), speed(object), identity(object)};
+  return {fmt::format("{}", object->gp_index), pci_address(object), speed(object, may_idle),
+          identity(object)};
 }
 
 void PciTree::attach(hwloc_obj_t object, DeviceId device) {
+  const bool may_idle = device.kind == DeviceKind::gpu;
   std::vector<PciEnd> bridges;
-  for (const hwloc_obj_t bridge : bridges_above(object)) bridges.push_back(end_at(bridge));
+  for (const hwloc_obj_t bridge : bridges_above(object)) bridges.push_back(end_at(bridge, may_idle));
   std::vector<PciEnd> ends;
-  if (object->type != HWLOC_OBJ_OS_DEVICE) ends.push_back(end_at(object));
-  links_.attach(device, {DeviceKind::package, package_of(object)}, bridges, ends);
+  if (object->type != HWLOC_OBJ_OS_DEVICE) ends.push_back(end_at(object, may_idle));
+  links_.attach(device, package_of(object), bridges, ends);
 }
 
 }  // namespace polyring::probe

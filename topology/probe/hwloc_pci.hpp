@@ -16,6 +16,9 @@ namespace polyring::probe {
 /// `0000:01:00.0`. The object must be a PCI device or a PCI bridge.
 std::string pci_address(hwloc_obj_t object);
 
+/// What hwloc has of its link upwards; 0 when unknown. The object must be as above.
+Bandwidth recorded_speed(hwloc_obj_t object);
+
 /// Adds packages, PCIe switches and the links to them to a machine, as devices are attached.
 class PciTree {
  public:
@@ -25,8 +28,8 @@ class PciTree {
   /// Links the device to the switch, or else the package, that it hangs under; adds those switches.
   void attach(hwloc_obj_t object, DeviceId device);
 
-  /// The index of the package that is nearest to the object; the first when that is not known.
-  int package_of(hwloc_obj_t object) const;
+  /// The index of the package that is nearest to the object; nothing when there are several, or none.
+  std::optional<int> package_of(hwloc_obj_t object) const;
   /// The OS index of the only NUMA node near the object, of those that are processors' memory; -1 when there
   /// are several.
   int numa_of(hwloc_obj_t object) const;
@@ -35,9 +38,10 @@ class PciTree {
 
  private:
   void add_package(hwloc_obj_t object);
-  Bandwidth speed(hwloc_obj_t object) const;
+  Bandwidth speed(hwloc_obj_t object, bool may_idle) const;
   PciIdentity identity(hwloc_obj_t object) const;
-  PciEnd end_at(hwloc_obj_t object) const;
+  /// `may_idle`: of a link that a GPU turns down when it has nothing to do.
+  PciEnd end_at(hwloc_obj_t object, bool may_idle) const;
 
   const HwlocTopology& topology_;
   const std::optional<Sysfs>& sysfs_;

@@ -78,6 +78,8 @@ NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::stri
     detail = init_failure(report->init);
   } else {
     merge_nvml(*report, machine);
+    if (machine.gpu_driver.empty() && report->driver[0] != 0)
+      machine.gpu_driver = "NVIDIA " + text_of(report->driver);
     findings.source.read = true;
     detail = summary(*report, machine);
     constexpr std::uint64_t kIdle = 1;  // nvmlClocksEventReasonGpuIdle

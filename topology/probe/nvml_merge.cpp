@@ -10,6 +10,7 @@
 
 #include "topology/gpu_links.hpp"
 #include "topology/probe/nvml.hpp"
+#include "topology/probe/pci_links.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -132,6 +133,7 @@ class Merger {
     const DeviceId id{DeviceKind::gpu, static_cast<int>(machine_.gpus.size())};
     machine_.gpus.push_back({fmt::format("gpu{}", id.index), {}, text_of(found.pci), -1, -1, {}, {}});
     machine_.links.push_back({id, {DeviceKind::package, 0}, LinkKind::pcie, {}, {}});
+    package_is_unknown(machine_, id);
     return id;
   }
 

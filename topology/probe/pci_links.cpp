@@ -26,9 +26,10 @@ DeviceId PciLinks::switch_at(const PciEnd& upstream, const PciEnd& above, Device
   return entry->second;
 }
 
-void PciLinks::attach(DeviceId device, DeviceId package, const std::vector<PciEnd>& bridges,
+void PciLinks::attach(DeviceId device, std::optional<int> package, const std::vector<PciEnd>& bridges,
                       const std::vector<PciEnd>& ends) {
-  DeviceId parent = package;
+  if (!package) package_is_unknown(machine_, device);
+  DeviceId parent{DeviceKind::package, package.value_or(0)};
   // From the top: a root port, then an upstream and a downstream port for each switch. An upstream port
   // without a downstream port below it is a mere bridge to an older bus.
   std::size_t below = 0;
@@ -47,6 +48,13 @@ void PciLinks::attach(DeviceId device, DeviceId package, const std::vector<PciEn
   if (!ends.empty())
     link.insert(link.begin(), bridges.begin() + static_cast<std::ptrdiff_t>(below), bridges.end());
   machine_.links.push_back({device, parent, LinkKind::pcie, narrowest(link), {}});
+}
+
+void package_is_unknown(Machine& machine, DeviceId device) {
+  const auto index = static_cast<std::size_t>(device.index);
+  const bool known = machine.packages.size() < 2;
+  if (device.kind == DeviceKind::gpu) machine.gpus[index].package_known = known;
+  if (device.kind == DeviceKind::nic) machine.nics[index].package_known = known;
 }
 
 void add_socket_buses(Machine& machine) {

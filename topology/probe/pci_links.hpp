@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ class PciLinks {
   explicit PciLinks(Machine& machine) : machine_(machine) {}
 
   /// Links the device to the switch, or else the package, that it hangs under; adds those switches, of which
-  /// two levels can be one: see are_one_switch(). `bridges` are those above it, from the root port down, and
-  /// `ends` those of the device's own link: itself, or nothing when it is not a PCI device, whose link is
-  /// unknown.
-  void attach(DeviceId device, DeviceId package, const std::vector<PciEnd>& bridges,
+  /// two levels can be one: see are_one_switch(). Where nothing tells which of several packages that is, it
+  /// is linked to the first, and Gpu or Nic::package_known says so. `bridges` are those above it, from the
+  /// root port down, and `ends` those of the device's own link: itself, or nothing when it is not a PCI
+  /// device, whose link is unknown.
+  void attach(DeviceId device, std::optional<int> package, const std::vector<PciEnd>& bridges,
               const std::vector<PciEnd>& ends);
 
  private:
@@ -38,7 +40,11 @@ class PciLinks {
   std::map<std::string, DeviceId> switches_;  // by the key of the upstream port
 };
 
-/// A link to each other package from each package; how wide they are no probe can read.
+/// Says of a GPU or NIC that nothing tells which package it is near, unless there is only one.
+void package_is_unknown(Machine& machine, DeviceId device);
+
+/// A link to each other package from each package; how wide they are no probe can read, see
+/// socket_buses.hpp.
 void add_socket_buses(Machine& machine);
 
 }  // namespace polyring::probe

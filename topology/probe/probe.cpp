@@ -24,6 +24,7 @@
 #include "topology/probe/sysfs_machine.hpp"
 #include "topology/probe/trial.hpp"
 #include "topology/processes.hpp"
+#include "topology/socket_buses.hpp"
 #include "topology/text_file.hpp"
 
 namespace polyring {
@@ -46,6 +47,16 @@ int format_version(std::string_view xml) {
   return std::atoi(std::string(tag.substr(version + kVersion.size(), 8)).c_str());
 }
 
+/// Of the XML declaration; empty where it names none.
+std::string_view encoding(std::string_view xml) {
+  const std::string_view declaration = xml.substr(0, xml.starts_with("<?xml") ? xml.find("?>") : 0);
+  const auto attribute = declaration.find("encoding");
+  const auto open = declaration.find_first_of("\"'", attribute);
+  if (attribute == std::string_view::npos || open == std::string_view::npos) return {};
+  const std::string_view value = declaration.substr(open + 1);
+  return value.substr(0, value.find(declaration[open]));
+}
+
 /// Says what is wrong before hwloc sees it, which would only say "invalid" or print about it.
 void check_hwloc_xml(std::string_view xml, std::string_view origin) {
   const int version = format_version(xml);
@@ -60,6 +71,12 @@ void check_hwloc_xml(std::string_view xml, std::string_view origin) {
   if (xml.find("<!ENTITY") != std::string_view::npos) {
     usage_error("'{}' declares XML entities, which hwloc's files don't; make one with: lstopo FILE.xml",
                 origin);
+  }
+  // Of encodings that it does not know, libxml2 2.9 loses memory.
+  const std::string_view named = encoding(xml);
+  if (!named.empty() && named != "UTF-8" && named != "utf-8") {
+    usage_error("'{}' says that its encoding is '{}', but hwloc writes UTF-8; make one with: lstopo FILE.xml",
+                origin, named.substr(0, 40));
   }
   if (xml.find("</topology>") == std::string_view::npos) {
     usage_error("'{}' ends before </topology>: it is truncated; copy or export it again", origin);
@@ -92,6 +109,11 @@ void look_for_gpu_links(Machine& machine) {
   machine.remarks.push_back(
       "its GPUs have NVLinks or xGMI links, which are not known, nor what they carry inside the host; run "
       "polyring probe there, where the GPUs' driver answers");
+}
+
+/// That of hosts without GPUs drives none.
+void add_driver(const probe::Sysfs& sysfs, Machine& machine) {
+  if (!machine.gpus.empty()) machine.gpu_driver = sysfs.gpu_driver();
 }
 
 void add_sysfs_remarks(const probe::Sysfs& sysfs, const std::set<std::string>& busy, Machine& machine) {
@@ -129,6 +151,7 @@ Machine without_drivers(const probe::Sysfs& sysfs) {
   machine.citations = {{"packages, memory, PCI devices", "hwloc on this machine"},
                        {"PCIe: the highest generation on the lanes that are connected; port states and rates",
                         "sysfs of this machine"}};
+  add_published_socket_bus(machine);
   machine.sources.push_back({"hwloc", true, "packages, memory, PCI devices and where they hang"});
   return machine;
 }
@@ -169,9 +192,11 @@ Machine probe_this_machine(const WaitNotice& notice) {
   const probe::Sysfs sysfs;
   Machine machine = without_drivers(sysfs);
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
+  add_driver(sysfs, machine);
   const probe::NvmlFindings nvml = ask_nvml(machine, notice);
   if (nvml.source.read) add_remarks(probe::driver_remarks(machine, sysfs, nvml.gpus), machine);
   look_for_gpu_links(machine);
+  add_remarks(probe::package_remarks(machine), machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
   machine.sources.push_back(live_sysfs(sysfs));
   machine.sources.push_back(nvml.source);
@@ -183,6 +208,7 @@ Machine probe_this_machine(const WaitNotice& notice) {
 Machine probe_without_gpus() {
   const probe::Sysfs sysfs;
   Machine machine = without_gpus(without_drivers(sysfs));
+  add_remarks(probe::package_remarks(machine), machine);
   add_sysfs_remarks(sysfs, {}, machine);
   machine.sources.push_back(live_sysfs(sysfs));
   for (const char* driver : {"NVML", "ROCm"})
@@ -200,7 +226,9 @@ Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
   machine.citations = {{"packages, memory, PCI devices, port states and rates", where},
                        {"PCIe: the highest generation on the lanes that are connected", where}};
   const ProbeSource rocm = probe::add_xgmi(sysfs, machine);
+  add_driver(sysfs, machine);
   look_for_gpu_links(machine);
+  add_remarks(probe::package_remarks(machine), machine);
   add_sysfs_remarks(sysfs, {}, machine);
   constexpr const char* kLiveOnly = "can be asked on the machine itself only; run polyring probe there";
   const std::string copied = fmt::format("'{}': {}", folder.string(), probe::what_was_copied(sysfs));
@@ -221,8 +249,12 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   if (machine.name.empty()) machine.name = std::filesystem::path(origin).stem().string();
   const std::string source = fmt::format("hwloc XML '{}'", std::filesystem::path(origin).filename().string());
   machine.citations = {{"packages, memory, PCI devices, port states, NVLink", source},
-                       {"PCIe: the speed when the file was made, which an idle device turns down", source}};
+                       {"PCIe: the speed when the file was made, which an idle device turns down; one that "
+                        "only an idle GPU has is left open",
+                        source}};
+  add_published_socket_bus(machine);
   look_for_gpu_links(machine);
+  add_remarks(probe::package_remarks(machine), machine);
   machine.validate();
   return machine;
 }

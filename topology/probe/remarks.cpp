@@ -169,6 +169,25 @@ std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs
   return remarks;
 }
 
+std::vector<std::string> package_remarks(const Machine& machine) {
+  std::vector<std::string> names;
+  const auto look = [&](const auto& devices) {
+    for (const auto& device : devices) {
+      if (!device.package_known) names.push_back(device.name);
+    }
+  };
+  look(machine.gpus);
+  look(machine.nics);
+  Remarks remarks;
+  if (!names.empty())
+    add(remarks,
+        "nothing tells which package {} {} near: {} shown and routed under {}, and paths over packages are "
+        "of type ?; a BIOS or hypervisor that gives PCI devices their NUMA nodes would tell",
+        fmt::join(names, ", "), names.size() == 1 ? "is" : "are", names.size() == 1 ? "it is" : "they are",
+        machine.packages.front().name);
+  return remarks;
+}
+
 std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sysfs,
                                         const std::set<std::string>& shown) {
   std::vector<std::string> hidden;

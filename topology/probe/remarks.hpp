@@ -16,6 +16,9 @@ namespace polyring::probe {
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
                                       const std::set<std::string>& busy);
 
+/// Which GPUs and NICs nothing tells the package of.
+std::vector<std::string> package_remarks(const Machine& machine);
+
 /// NVIDIA's GPUs that PCI shows, but not their driver, which shows those with these PCI addresses.
 std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sysfs,
                                         const std::set<std::string>& shown);

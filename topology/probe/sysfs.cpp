@@ -1,5 +1,6 @@
 #include "topology/probe/sysfs.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -217,6 +218,16 @@ Bandwidth Sysfs::pcie_bandwidth(const std::string& pci) const {
 
 bool Sysfs::is_virtual_function(const std::string& pci) const {
   return !pci.empty() && !resolved(pci_folder(pci) / "physfn").empty();
+}
+
+std::string Sysfs::gpu_driver() const {
+  constexpr std::size_t kLongest = 60;
+  std::string drivers;
+  for (const auto& [module, vendor] : {std::pair{"nvidia", "NVIDIA"}, std::pair{"amdgpu", "amdgpu"}}) {
+    const std::string version = line(fs::path("module") / module / "version").substr(0, kLongest);
+    if (!version.empty()) drivers += fmt::format("{}{} {}", drivers.empty() ? "" : " and ", vendor, version);
+  }
+  return drivers;
 }
 
 Bytes Sysfs::gpu_memory(const std::string& pci) const {

@@ -95,6 +95,10 @@ class Sysfs {
   /// Whether the PCI device is a slice (SR-IOV) of another one that is visible here.
   bool is_virtual_function(const std::string& pci) const;
 
+  /// The GPUs' drivers that are loaded, with their versions: "NVIDIA 550.54.15". Empty when there is none, or
+  /// it has no version of its own, such as the kernel's amdgpu.
+  std::string gpu_driver() const;
+
   /// A GPU's memory as AMD's driver gives it; 0 when unknown.
   Bytes gpu_memory(const std::string& pci) const;
 

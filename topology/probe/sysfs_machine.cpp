@@ -101,29 +101,36 @@ class Builder {
       const std::vector<int> cpus = number_list(sysfs_.line(entry / "cpulist"));
       // Memory of a GPU can be a NUMA node too, one without processors.
       if (!node || cpus.empty()) continue;
-      const int package = package_of(cpus).value_or(0);
-      Package& home = machine_.packages[static_cast<std::size_t>(package)];
-      home.numa_nodes.push_back(*node);
+      const std::set<int> packages = packages_of(cpus);
+      for (const int package : packages)
+        machine_.packages[static_cast<std::size_t>(package)].numa_nodes.push_back(*node);
+      package_of_node_[*node] = only(packages);
+      // How the memory of a node that spans packages is divided nothing tells.
+      if (packages.size() != 1) continue;
+      Package& home = machine_.packages[static_cast<std::size_t>(*packages.begin())];
       home.memory = home.memory + node_memory(sysfs_.text(entry / "meminfo"));
-      package_of_node_[*node] = package;
     }
     for (Package& package : machine_.packages) std::ranges::sort(package.numa_nodes);
   }
 
-  /// The only package that has these processors, nothing when there are several or none.
-  std::optional<int> package_of(const std::vector<int>& cpus) const {
+  /// The packages that have these processors; of a copy that does not say it, the only one there is.
+  std::set<int> packages_of(const std::vector<int>& cpus) const {
     std::set<int> packages;
     for (const int cpu : cpus) {
       if (const auto found = package_of_cpu_.find(cpu); found != package_of_cpu_.end())
         packages.insert(found->second);
     }
-    if (packages.size() != 1) return std::nullopt;
-    return *packages.begin();
+    if (packages.empty() && machine_.packages.size() == 1) packages.insert(0);
+    return packages;
+  }
+
+  static std::optional<int> only(const std::set<int>& packages) {
+    return packages.size() == 1 ? std::optional(*packages.begin()) : std::nullopt;
   }
 
   struct Locality {
     int numa = -1;
-    int package = 0;
+    std::optional<int> package{};  // nothing where several may be it
   };
 
   Locality locality(const std::string& pci) const {
@@ -134,7 +141,7 @@ class Builder {
     // Machines of one NUMA node say -1.
     if (package_of_node_.size() == 1)
       return {package_of_node_.begin()->first, package_of_node_.begin()->second};
-    return {-1, package_of(number_list(sysfs_.line(folder / "local_cpulist"))).value_or(0)};
+    return {-1, only(packages_of(number_list(sysfs_.line(folder / "local_cpulist"))))};
   }
 
   int host_bridge(const PciDevice& device) {
@@ -149,8 +156,7 @@ class Builder {
     };
     std::vector<PciEnd> bridges;
     for (const std::string& bridge : device.bridges) bridges.push_back(end(bridge));
-    links_.attach(id, {DeviceKind::package, locality(device.address).package}, bridges,
-                  {end(device.address)});
+    links_.attach(id, locality(device.address).package, bridges, {end(device.address)});
   }
 
   /// AMD's driver names its GPUs; for others sysfs has numbers only.
@@ -260,7 +266,7 @@ class Builder {
     for (Nic& nic : nics) {
       const DeviceId id{DeviceKind::nic, static_cast<int>(machine_.nics.size())};
       machine_.nics.push_back(std::move(nic));
-      links_.attach(id, {DeviceKind::package, 0}, {}, {});
+      links_.attach(id, std::nullopt, {}, {});
     }
   }
 
@@ -268,7 +274,7 @@ class Builder {
   Machine& machine_;
   PciLinks links_;
   std::map<int, int> package_of_cpu_;
-  std::map<int, int> package_of_node_;
+  std::map<int, std::optional<int>> package_of_node_;
   std::map<std::string, int> host_bridges_;
   std::map<std::string, std::vector<std::string>> openfabrics_;     // names by PCI address
   std::map<std::string, std::vector<Interface>> interfaces_;        // the same of network interfaces

@@ -28,6 +28,10 @@ std::vector<Fault> faults(const std::vector<HostAnswer>& answers) {
                      {kPolyring, {"mpirun", LauncherKind::open_mpi, "Open MPI 4.1.4", 4}});
 }
 
+std::vector<Fault> faults_among(const std::vector<HostAnswer>& answers) {
+  return faults_of(host_differences(inventory_of(answers), answers));
+}
+
 /// The only fault, which has this code.
 std::string only_fault(const std::vector<HostAnswer>& answers, ExitCode code) {
   const std::vector<Fault> found = faults(answers);
@@ -39,7 +43,8 @@ std::string only_fault(const std::vector<HostAnswer>& answers, ExitCode code) {
 ProcessResult printed(const std::string& version, const std::string& mpi, const std::string& probe) {
   return {0,
           "Welcome to node1\n@polyring:begin@\n" + version + "@\n" + mpi +
-              "@\n1a2b-3c\nnode1\n@polyring:0@\n" + probe + "@\n",
+              "@\n1a2b-3c\nnode1\n@polyring:0@\n/usr/lib64/libnccl.so.2.21.5\n\n@polyring:0@\n" + probe +
+              "@\n",
           "", false};
 }
 
@@ -56,6 +61,7 @@ TEST(Answers, AreRead) {
   EXPECT_EQ(answer.polyring, kPolyring);
   EXPECT_EQ(answer.mpi, "Open MPI 4.1.4");
   EXPECT_THAT(answer.system, HasSubstr("1a2b-3c\nnode1"));
+  EXPECT_EQ(answer.nccl, "2.21.5");
   ASSERT_TRUE(answer.machine);
   EXPECT_EQ(answer.machine->gpus.size(), 2U);
   EXPECT_THAT(faults({answer}), IsEmpty());
@@ -195,15 +201,35 @@ TEST(Faults, NameHostsThatAreNotAlike) {
   too.host = "d";
   HostAnswer unknown = good("e");
   unknown.machine.reset();
-  const std::vector<Fault> found =
-      find_differences(inventory_of(std::vector{fewer, good("a"), down, good("f"), too, unknown, good("g")}));
+  const std::vector<Fault> found = faults_among({fewer, good("a"), down, good("f"), too, unknown, good("g")});
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].code, ExitCode::usage);
   EXPECT_EQ(found[0].sentence,
             "the hosts are not alike: b has 1 GPU, not 2; leave the odd ones out, mend them, or go on with "
             "--allow-different");
   EXPECT_THAT(found[1].sentence, HasSubstr("on c and d mlx5_0 is down;"));
-  EXPECT_THAT(find_differences(inventory_of(std::vector{good("a"), good("b")})), IsEmpty());
+  EXPECT_THAT(faults_among({good("a"), good("b")}), IsEmpty());
+}
+
+TEST(Faults, NameOtherDriversAndLibrariesOfGpus) {
+  std::vector<HostAnswer> answers;
+  for (const char* host : {"a", "b", "c", "d"}) {
+    answers.push_back(good(host));
+    answers.back().machine->gpu_driver = "NVIDIA 550.54.15";
+    answers.back().nccl = "2.21.5";
+  }
+  EXPECT_THAT(faults_among(answers), IsEmpty());
+  answers[1].machine->gpu_driver = "NVIDIA 535.104.05";
+  answers[0].nccl = answers[3].nccl = "2.18.3";
+  answers.push_back(answers[2]);
+  answers.back().host = "e";
+  answers.push_back(answers[2]);  // brings its own NCCL
+  answers.back().host = "f";
+  answers.back().nccl.clear();
+  const std::vector<Fault> found = faults_among(answers);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_THAT(found[0].sentence, HasSubstr("b's GPUs have driver NVIDIA 535.104.05, not NVIDIA 550.54.15;"));
+  EXPECT_THAT(found[1].sentence, HasSubstr("a and d have NCCL 2.18.3, not 2.21.5;"));
 }
 
 TEST(Inventories, OfAnswersHaveTheNamesByWhichHostsWereAsked) {

@@ -1,0 +1,124 @@
+// Ranks as processes: for each run the first so many of those that mpirun has started, with communicators of
+// its own, since what one run leaves behind must not meet the next one's messages. Rank 0 shows the tests'
+// progress, and every rank its failures.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <exception>
+
+#include "collectives/mpi/handle.hpp"
+#include "collectives/mpi/world.hpp"
+#include "collectives/transports/composed.hpp"
+#include "collectives/transports/mpi.hpp"
+#include "tests/collectives/fabric.hpp"
+
+namespace polyring::testing {
+namespace {
+
+constexpr Seconds kWholeSuite{300};
+// Too long for any MPI to send it before somebody receives it; what is sent at once names nobody who is late.
+constexpr Bytes kShortPiece{(1 << 18) - 1};
+
+const MpiWorld* all_ranks = nullptr;  // of main()
+
+std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world, Seconds timeout) {
+  world.set_timeout(timeout);
+  const WaitRules rules = world.wait_rules();
+  std::unique_ptr<Transport> far =
+      fabric.pieces ? make_mpi_transport(world, kShortPiece) : make_mpi_transport(world);
+  if (fabric.kind == Fabric::Kind::mpi) return far;
+  world.set_timeout(MpiWorld::kSetUpTimeout);
+  const auto allgather = [&](std::span<const std::byte> bytes) { return world.allgather(bytes); };
+  std::unique_ptr<Transport> near = make_near(fabric, world.rank(), world.size(), allgather, rules);
+  world.set_timeout(timeout);
+  return fabric.kind == Fabric::Kind::shared ? std::move(near)
+                                             : compose(std::move(near), std::move(far), rules);
+}
+
+/// Takes what was sent and never received. MPI gives a communicator's number to a later one, and with it what
+/// is still on its way.
+void drain(const MpiWorld& world) {
+  world.patient_barrier();  // all is sent
+  for (const MPI_Comm comm : {world.handle().comm, world.handle().roll_call}) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);  // all has arrived
+    while (std::chrono::steady_clock::now() < end) {
+      int found = 0;
+      MPI_Status status;
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, &status), "MPI_Iprobe");
+      if (found == 0) continue;
+      int bytes = 0;
+      check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      std::vector<std::byte> data(static_cast<std::size_t>(bytes));
+      check_mpi(
+          MPI_Recv(data.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm, MPI_STATUS_IGNORE),
+          "MPI_Recv");
+    }
+  }
+  world.patient_barrier();  // all is taken
+}
+
+/// Says which rank fails, and nothing else.
+class Failures final : public ::testing::EmptyTestEventListener {
+ public:
+  explicit Failures(Rank rank) : rank_(rank) {}
+  void OnTestPartResult(const ::testing::TestPartResult& part) override {
+    if (!part.failed()) return;
+    const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+    fmt::print("rank {}, {}.{}: {}:{}: {}\n", rank_, test.test_suite_name(), test.name(),
+               part.file_name() == nullptr ? "" : part.file_name(), part.line_number(), part.message());
+  }
+
+ private:
+  Rank rank_;
+};
+
+}  // namespace
+
+std::vector<Fabric> fabrics() {
+  std::vector<Fabric> all{{Fabric::Kind::mpi}, {Fabric::Kind::mpi}, {Fabric::Kind::shared}};
+  all[1].pieces = true;
+  for (const Placement placement :
+       {Placement::halves, Placement::all_but_one, Placement::one_and_all, Placement::in_turn}) {
+    all.push_back({Fabric::Kind::composed, placement});
+  }
+  return all;
+}
+
+void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body, Seconds timeout) {
+  ASSERT_LE(ranks, all_ranks->size()) << "mpirun has started too few ranks";
+  std::exception_ptr failure;
+  if (all_ranks->rank() < ranks) {
+    MpiWorld world(*all_ranks, ranks);
+    const std::unique_ptr<Transport> transport = make_transport(fabric, world, timeout);
+    try {
+      body(*transport);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    world.set_timeout(kWholeSuite);
+    drain(world);
+  }
+  all_ranks->patient_barrier();
+  if (failure) std::rethrow_exception(failure);
+}
+
+int run_tests() {
+  MpiWorld world;
+  world.set_timeout(kWholeSuite);
+  all_ranks = &world;
+  if (world.rank() > 0) {
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new Failures(world.rank()));
+  }
+  const bool failed = RUN_ALL_TESTS() != 0;
+  return world.sum(failed ? 1 : 0) > 0 ? 1 : 0;
+}
+
+}  // namespace polyring::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  return polyring::testing::run_tests();
+}

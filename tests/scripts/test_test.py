@@ -1,0 +1,103 @@
+"""Runs scripts/test, with the real CTest, on a few tests that pass, fail or are skipped; set-up and build are stand-ins."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+
+SUITE = """
+import sys, unittest
+class Some(unittest.TestCase):
+    def test_that_runs(self): pass
+    def test_that_is_not_permitted(self): self.skipTest("needs root, here\\nor there")
+    def test_with_a_line(self):
+        \"\"\"What it is for.\"\"\"
+        print("noise")
+        self.skipTest("it's late")
+class Whole(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise unittest.SkipTest("no namespaces")
+    def test_never(self): pass
+unittest.main(verbosity=int(sys.argv.pop(1)))
+"""
+GOOGLETEST = "[ RUN      ] Reads.Files\\\\n/a b.cpp:7: Skipped\\\\nno files named\\\\n\\\\n[  SKIPPED ] Reads.Files (0 ms)\\\\n"
+TESTS = f"""
+add_test(suite "{sys.executable}" -B suite.py 2)
+add_test(terse "{sys.executable}" -B suite.py 1)
+add_test(Reads.Files printf "{GOOGLETEST}")
+set_tests_properties(Reads.Files PROPERTIES SKIP_REGULAR_EXPRESSION "\\\\[  SKIPPED \\\\]")
+add_test(style sh -c "echo 'skipped: no formatter'; exit 77")
+add_test(silent sh -c "exit 77")
+set_tests_properties(style silent PROPERTIES SKIP_RETURN_CODE 77)
+add_test(switched_off true)
+set_tests_properties(switched_off PROPERTIES DISABLED TRUE)
+add_test(fine echo "skipped: nothing")
+"""
+SKIPPED = """\
+    skipped: needs root, here
+      suite test_that_is_not_permitted
+    skipped: it's late
+      suite test_with_a_line
+    skipped: no namespaces
+      suite Whole, all of it
+    skipped: no reason shown; unittest needs verbosity=2
+      terse 3 tests
+    skipped: no files named
+      Reads.Files
+    skipped: no formatter
+      style
+    skipped: it does not say why
+      silent
+    skipped: CMake has switched it off
+      switched_off
+"""
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+        shutil.copytree(ROOT / "scripts", self.root / "scripts")
+        shutil.copy(ROOT / "CMakePresets.json", self.root)
+        for script in ("setup", "build"):
+            (self.root / "scripts" / script).write_text("#!/bin/sh\n")
+
+    def write_tests(self, preset, text):
+        folder = self.root / ("build" if preset == "release" else f"build-{preset}")
+        folder.mkdir()
+        (folder / "suite.py").write_text(SUITE)
+        (folder / "CTestTestfile.cmake").write_text(text)
+
+    def summary(self, code, *options, **environment):
+        """What follows the word."""
+        ran = subprocess.run([self.root / "scripts/test", *options], env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        return ran.stdout.partition("\nSummary\n")[2]
+
+    def test_what_is_skipped_is_listed_with_its_reason(self):
+        self.write_tests("release", TESTS)
+        lines = self.summary(0, "--parallel", "1").splitlines(keepends=True)
+        self.assertEqual(lines[0], "  release: passed\n")
+        self.assertEqual(sorted(lines[1:]), sorted(SKIPPED.splitlines(keepends=True)))
+
+    def test_each_preset_has_its_own_list(self):
+        self.write_tests("release", 'add_test(style sh -c "echo why; exit 77")\nset_tests_properties(style PROPERTIES SKIP_RETURN_CODE 77)\n')
+        self.write_tests("asan", "add_test(wrong false)\n")
+        self.assertEqual(self.summary(1, POLYRING_TEST_PRESETS="release asan"),
+                         "  release: passed\n    skipped: why\n      style\n  asan: FAILED\n")
+
+    def test_a_list_of_an_earlier_run_is_not_shown(self):
+        self.write_tests("release", TESTS)
+        self.summary(0)
+        self.assertEqual(self.summary(0, "-N"), "  release: passed\n")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

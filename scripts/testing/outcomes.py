@@ -1,6 +1,7 @@
-"""Usage: skipped.py FILE: the tests that were skipped, with the reasons, by what CTest wrote with --output-junit.
+"""Usage: outcomes.py FILE: the tests that failed, with the end of what they printed, and those that were skipped, with the
+reasons, by what CTest wrote with --output-junit.
 
-Those of GoogleTest and of Python's unittest say so themselves, also in programs that pass since their other tests ran.
+The skipped ones of GoogleTest and of Python's unittest say so themselves, also in programs that pass since their other tests ran.
 """
 
 import ast
@@ -9,6 +10,7 @@ import sys
 import xml.etree.ElementTree
 
 GOOGLETEST = re.compile(r"^.+:\d+: Skipped\n(?P<why>.*)\n(?:.*\n)*?\[  SKIPPED \] (?P<name>\S+)", re.MULTILINE)
+TOLD = 20  # lines of a failed test's output
 UNITTEST_NAME = re.compile(r"^ *(\w+) \(([\w.]+)\)")
 UNITTEST_REASON = re.compile(r"""(?:^|\.\.\. )skipped ('.*'|".*")$""")
 UNITTEST_COUNT = re.compile(r"^OK \(.*skipped=(\d+)", re.MULTILINE)
@@ -49,9 +51,17 @@ def of_case(case):
     return [(test, why if why and not why.startswith("SKIP_") else "it does not say why")]
 
 
-def main(path):
+def print_failed(cases):
+    for case in cases:
+        if case.get("status") == "fail":
+            print(f"  failed: {case.get('name')}")
+            for line in case.findtext("system-out", "").strip().splitlines()[-TOLD:]:
+                print(f"    | {line}")
+
+
+def print_skipped(cases):
     by_reason = {}
-    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+    for case in cases:
         for name, reason in of_case(case):
             names = by_reason.setdefault(reason, [])
             if name not in names:
@@ -62,4 +72,6 @@ def main(path):
             print(f"    {name}")
 
 
-main(sys.argv[1])
+cases = list(xml.etree.ElementTree.parse(sys.argv[1]).getroot().iter("testcase"))
+print_failed(cases)
+print_skipped(cases)

@@ -220,6 +220,9 @@ TEST(ReadCluster, TellsFormatsByContent) {
   EXPECT_FALSE(imported.fabric.citations.empty());
   EXPECT_THAT(usage_sentence([&] { read_cluster(folder.write("c", "GPU0 X NV1")); }),
               AllOf(HasSubstr("neither"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(
+      usage_sentence([&] { read_cluster(folder.write("net.out", "#\n#\n\nvendid=0x2c9\ndevid=0xd2f2\n")); }),
+      AllOf(HasSubstr("a fabric, not a host"), HasSubstr("--fabric ")));
   EXPECT_THAT(usage_sentence([&] { read_cluster(folder.path() / "none"); }), HasSubstr("no file"));
 }
 

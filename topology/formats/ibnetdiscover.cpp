@@ -324,6 +324,10 @@ class Reader {
 
 }  // namespace
 
+bool is_ibnetdiscover(std::string_view text) {
+  return text.starts_with("vendid=") || text.find("\nvendid=") != std::string_view::npos;
+}
+
 FabricMap parse_ibnetdiscover(std::string_view text, std::string_view origin) {
   return Reader(origin).read(text);
 }

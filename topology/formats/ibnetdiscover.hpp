@@ -9,6 +9,9 @@
 
 namespace polyring {
 
+/// Whether a node of ibnetdiscover's begins in the text, whatever stands around it.
+bool is_ibnetdiscover(std::string_view text);
+
 /// The switches, adapters and links of the text, levels assigned, with a remark on each kind of damage that
 /// can be lived with: ports whose cable the other end does not know of or knows otherwise, cables to nodes
 /// that the text does not describe, unknown rates. Also text with chassis (-g) or full information (-f) is

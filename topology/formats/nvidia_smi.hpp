@@ -16,17 +16,13 @@ bool is_topo_matrix(std::string_view text);
 /// A machine whose paths are those of the matrix, with no more switches and packages than that takes.
 ///
 /// - Devices that are nearer to each other than SYS share a package, and so do GPUs of one CPU affinity that
-/// only
-///   NVLinks join, unless a SYS stands between them.
+///   only NVLinks join, unless a SYS stands between them.
 /// - More NVLinks in a row of equal numbers than any GPU has lead to an NVSwitch.
 /// - The matrix counts NVLinks and does not say how fast they are. With the lines of `nvidia-smi -L` in the
-/// same file,
-///   which name the GPUs, their bandwidth is that of gpu_links.hpp; else it is unknown. So is that of PCIe,
-///   and what ports the NICs have.
-///
-/// - Matrices of `nvidia-smi topo -p2p` of the same GPUs, before or behind it, are read, too: what is not OK
-/// in them is
-///   remarked, and no path is another for it.
+///   same file, which name the GPUs, their bandwidth is that of gpu_links.hpp; else it is unknown. So is
+///   that of PCIe, and what ports the NICs have.
+/// - Matrices of `nvidia-smi topo -p2p` of the same GPUs, before or behind it, are read, too: what is not
+///   OK in them is remarked, and no path is another for it.
 ///
 /// Throws a usage Error, which names `origin`, for a matrix that is cut off or contradicts itself, and for
 /// ways that nvidia-smi's legend does not have.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "topology/error.hpp"
+#include "topology/formats/ibnetdiscover.hpp"
 #include "topology/formats/nccl_xml.hpp"
 #include "topology/formats/nvidia_smi.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -54,6 +55,8 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
     return cluster_of(parse_hwloc_xml(text, origin), 1);
   }
   if (is_topo_matrix(content)) return cluster_of(parse_topo_matrix(content, origin), 1);
+  if (is_ibnetdiscover(content))
+    usage_error("'{}' is a fabric, not a host; give it with: --fabric {}", origin, origin);
   usage_error(
       "'{}' is neither XML of hwloc, NCCL or RCCL, nor what nvidia-smi topo -m prints, nor the JSON of "
       "polyring probe; "

@@ -240,8 +240,8 @@ std::string normal_form(const Machine& machine) {
   const std::vector<int> physical = physical_links(machine);
   for (std::size_t i = 0; i < physical.size(); ++i) {
     const Link& link = machine.links[i];
-    text += fmt::format("{} {} {} {} {}\n", machine.device_name(link.from), machine.device_name(link.to),
-                        to_text(link.kind), link.bandwidth.value, physical[i]);
+    text += fmt::format("{} {} {} {} {} {}\n", machine.device_name(link.from), machine.device_name(link.to),
+                        to_text(link.kind), link.bandwidth.value, link.count, physical[i]);
   }
   return text;
 }

@@ -218,8 +218,12 @@ struct Joint {
   auto operator<=>(const Joint&) const = default;
 };
 
-/// The bandwidth of each joint; 0 when it is unknown.
-using Joints = std::map<Joint, double>;
+/// What each joint carries.
+struct Strength {
+  double bandwidth = 0;  // 0 when it is unknown
+  int links = 0;         // as Link::count
+};
+using Joints = std::map<Joint, Strength>;
 
 /// The joints of a machine in the names of the usual one. `counterpart` has an end of a link or nothing.
 template <typename Counterpart>
@@ -230,7 +234,9 @@ Joints joints_of(const Machine& machine, Counterpart counterpart) {
     const std::optional<DeviceId> from = counterpart(link.from);
     const std::optional<DeviceId> to = counterpart(link.to);
     if (!from || !to) continue;
-    joints[{link.kind, std::min(*from, *to), std::max(*from, *to)}] += link.bandwidth.value;
+    Strength& sum = joints[{link.kind, std::min(*from, *to), std::max(*from, *to)}];
+    sum.bandwidth += link.bandwidth.value;
+    sum.links += link.count;
   }
   return joints;
 }
@@ -275,9 +281,21 @@ std::optional<long> missing_nvlinks(const Machine& usual, double should, double 
   return std::lround(links_should) - std::lround(links_is);
 }
 
-std::string changed(const Machine& usual, const Joint& joint, double should, double is) {
+/// Where neither says how fast they are, their numbers may differ.
+bool alike(const Strength& should, const Strength& is, double tolerance) {
+  if (should.bandwidth > 0 || is.bandwidth > 0) return nearly(should.bandwidth, is.bandwidth, tolerance);
+  return should.links == is.links || should.links == 0 || is.links == 0;
+}
+
+std::string changed(const Machine& usual, const Joint& joint, const Strength& strength_should,
+                    const Strength& strength_is) {
   const std::string between =
       fmt::format("between {} and {}", usual.device_name(joint.a), usual.device_name(joint.b));
+  const double should = strength_should.bandwidth;
+  const double is = strength_is.bandwidth;
+  if (should == 0 && is == 0)
+    return fmt::format("{} x {} {}, not {}", strength_is.links, people_say(joint.kind), between,
+                       strength_should.links);
   const auto missing =
       joint.kind == LinkKind::nvlink ? missing_nvlinks(usual, should, is) : std::optional<long>();
   if (missing) {
@@ -294,7 +312,7 @@ void compare_joints(const Machine& usual, const Joints& expected, const Joints& 
                     std::vector<Difference>& found) {
   std::map<LinkKind, int> there;
   std::map<LinkKind, int> lost;
-  for (const auto& [joint, bandwidth] : found_there) ++there[joint.kind];
+  for (const auto& [joint, strength] : found_there) ++there[joint.kind];
   for (const auto& [joint, should] : expected) {
     const auto is = found_there.find(joint);
     if (is == found_there.end()) {
@@ -305,15 +323,16 @@ void compare_joints(const Machine& usual, const Joints& expected, const Joints& 
                        none_left ? fmt::format("no {} at all", people_say(joint.kind))
                                  : fmt::format("no {} between {} and {}", people_say(joint.kind),
                                                usual.device_name(joint.a), usual.device_name(joint.b))});
-    } else if (!nearly(should, is->second, tolerance)) {
+    } else if (!alike(should, is->second, tolerance)) {
       found.push_back({Difference::Kind::has, changed(usual, joint, should, is->second)});
     }
   }
   for (const auto& [joint, is] : found_there) {
     if (expected.contains(joint)) continue;
-    found.push_back({Difference::Kind::has, fmt::format("{} between {} and {} ({}), where others have none",
-                                                        people_say(joint.kind), usual.device_name(joint.a),
-                                                        usual.device_name(joint.b), speed_in_words({is}))});
+    found.push_back(
+        {Difference::Kind::has, fmt::format("{} between {} and {} ({}), where others have none",
+                                            people_say(joint.kind), usual.device_name(joint.a),
+                                            usual.device_name(joint.b), speed_in_words({is.bandwidth}))});
   }
 }
 

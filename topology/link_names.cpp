@@ -125,10 +125,16 @@ Bandwidth one_nvlink(const Gpu& gpu) {
 int nvlinks_in(const Machine& machine, const Link& link) {
   const DeviceId gpu = link.from.kind == DeviceKind::gpu ? link.from : link.to;
   if (link.kind != LinkKind::nvlink || gpu.kind != DeviceKind::gpu) return 0;
+  if (link.count > 0) return link.count;
   const Bandwidth each = one_nvlink(machine.gpus[static_cast<std::size_t>(gpu.index)]);
   const double count = each.known() ? link.bandwidth.value / each.value : 0;
   const double whole = std::round(count);
   return whole >= 1 && std::abs(count - whole) < 1e-6 * whole ? static_cast<int>(whole) : 0;
+}
+
+std::string speed_or_count(const Link& link) {
+  const std::string speed = to_text(link.bandwidth);
+  return link.bandwidth.known() || link.count == 0 ? speed : fmt::format("{} x {}", link.count, speed);
 }
 
 std::string speed_text(Bandwidth bandwidth) {

@@ -23,9 +23,12 @@ std::string link_name(const Machine& machine, const Link& link);
 /// One NVLink of this GPU, per direction, by its model (gpu_links.hpp); 0 where that is unknown.
 Bandwidth one_nvlink(const Gpu& gpu);
 
-/// How many NVLinks a link bonds. 0 where it is unknown what one carries, or the bandwidth is no multiple of
-/// it.
+/// How many NVLinks a link bonds, as its source says, or else by its bandwidth. 0 where it is unknown what
+/// one carries, or the bandwidth is no multiple of it.
 int nvlinks_in(const Machine& machine, const Link& link);
+
+/// "50.0 GB/s", "2 x ?" where only their number is known, and "?".
+std::string speed_or_count(const Link& link);
 
 /// As to_text(), but "unknown speed" for what is unknown.
 std::string speed_text(Bandwidth bandwidth);

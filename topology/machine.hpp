@@ -99,6 +99,7 @@ struct Link {
   LinkKind kind = LinkKind::pcie;
   Bandwidth bandwidth;  // in each direction, all parallel lanes and bonded links together; 0 when unknown
   Seconds latency;      // one way
+  int count = 0;        // of the links that are bonded in it; 0 where the source does not tell
 };
 
 /// Where a number of this machine was read.

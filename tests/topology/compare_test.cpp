@@ -173,6 +173,16 @@ TEST(Compare, NamesLostNvlinks) {
               ElementsAre("node07 has NVLink between gpu0 and gpu1 (75.0 GB/s), where others have none"));
 }
 
+TEST(Compare, CountsNvlinksOfUnknownSpeed) {
+  Machine usual = small_machine();
+  usual.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}, 2});
+  Machine other = usual;
+  EXPECT_THAT(said(usual, other), IsEmpty());
+  other.links.back().count = 1;
+  EXPECT_THAT(said(usual, other), ElementsAre("node07 has 1 x NVLink between gpu0 and gpu1, not 2"));
+  EXPECT_NE(normal_form(usual), normal_form(other));
+}
+
 TEST(Compare, NamesNvlinksOfSeveralPairsOnce) {
   const Machine usual = preset("minsky", 1).host(0);
   Machine none = usual;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/topology/support.hpp"
+#include "topology/formats/probe_dot.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_matrix.hpp"
 #include "topology/formats/probe_text.hpp"
@@ -69,7 +70,23 @@ TEST(ProbeMatrix, OfAHostWithoutDevicesSaysSo) {
 TEST(ProbeMatrix, MarksNvlinkOfUnknownBandwidth) {
   Machine machine = small_machine();
   machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}});
-  EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), HasSubstr("gpu0    X     NV?"));
+  EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), HasSubstr("gpu0    X     NV? "));
+  machine.links.back().count = 12;
+  EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), HasSubstr("gpu0    X       NV?x12"));
+  EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("gpu0 - gpu1  nvlink 12 x ?\n"));
+  EXPECT_THAT(probe_dot(cluster_of(machine, 1)), HasSubstr("nvlink 12 x ?"));
+}
+
+TEST(ProbeJson, KeepsTheNumberOfBondedLinks) {
+  Machine machine = small_machine();
+  EXPECT_THAT(probe_json(cluster_of(machine, 1)), Not(HasSubstr("\"count\": 12")));
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}, 12});
+  std::string text = probe_json(cluster_of(machine, 1));
+  EXPECT_EQ(parse_probe_json(text, "memory").host(0).links.back().count, 12);
+  EXPECT_EQ(probe_json(parse_probe_json(text, "memory")), text);
+  text.replace(text.find("\"count\": 12"), 11, "\"count\": -1");
+  EXPECT_THAT(testing::usage_sentence([&] { parse_probe_json(text, "memory"); }),
+              HasSubstr(".count is missing or not"));
 }
 
 TEST(ProbeJson, HasTheKeysThatToolsRead) {

@@ -69,6 +69,7 @@ TEST(NcclXml, CountsNvlinksByTheGenerationOfTheGpu) {
   EXPECT_THAT(links_of(parse(two_gpus(there, back, "sm=\"100\""))).back(), HasSubstr("200 GB/s"));
   const Machine unknown = parse(two_gpus(there, back, ""));
   EXPECT_EQ(links_of(unknown).back(), "gpu0-gpu1 nvlink ?");
+  EXPECT_EQ(unknown.links.back().count, 4);
   EXPECT_THAT(unknown.citations.back().source, HasSubstr("unknown"));
 }
 
@@ -78,6 +79,11 @@ TEST(NcclXml, TakesTheLesserCountOfTwoThatDiffer) {
                      "<nvlink target=\"0000:07:00.0\" count=\"3\" tclass=\"0x030000\"/>"));
   EXPECT_EQ(links_of(machine).back(), "gpu0-gpu1 nvlink 50.0 GB/s");
   EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("the lesser is taken")));
+  const Machine unknown =
+      parse(two_gpus("<nvlink target=\"0000:0f:00.0\" count=\"3\" tclass=\"0x030000\"/>",
+                     "<nvlink target=\"0000:07:00.0\" count=\"2\" tclass=\"0x030000\"/>", ""));
+  EXPECT_EQ(unknown.links.back().count, 2);
+  EXPECT_THAT(unknown.remarks, ElementsAre(HasSubstr("gpu0 counts 3 x ? to gpu1, which counts 2 x ? back")));
 }
 
 TEST(NcclXml, TakesAllNvswitchesTogether) {

@@ -118,6 +118,7 @@ TEST(NvidiaSmi, KnowsTheOldWordForSys) {
 
 TEST(NvidiaSmi, GivesNvlinksTheBandwidthOfTheModel) {
   const std::string matrix = gpus({"X NV2", "NV2 X"});
+  EXPECT_EQ(parse(matrix).links.back().count, 2);
   const Machine unknown = parse(matrix);
   EXPECT_THAT(links_of(unknown), Contains("gpu0-gpu1 nvlink ?"));
   EXPECT_THAT(unknown.remarks, ElementsAre(HasSubstr("nvidia-smi -L")));

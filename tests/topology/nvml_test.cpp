@@ -122,6 +122,7 @@ TEST(Nvml, TakesSwitchesTogether) {
   for (int i = 0; i < 8; ++i)
     EXPECT_DOUBLE_EQ(gigabytes_between(machine, gpu(i), {DeviceKind::nvswitch, 0}, LinkKind::nvlink),
                      i == 5 ? 425 : 450);
+  EXPECT_EQ(std::ranges::find(machine.links, LinkKind::nvlink, &Link::kind)->count, 18);
   EXPECT_THAT(machine.remarks,
               Contains(AllOf(StartsWith("28 of 28 pairs"), HasSubstr("nvidia-fabricmanager"))));
   EXPECT_THAT(machine.remarks, Contains(StartsWith("gpu5: 1 of its 18 NVLinks are inactive (link 7)")));

@@ -113,12 +113,36 @@ TEST(WriteNcclXml, LeavesOpenWhatIsUnknown) {
   Machine machine = small_machine();
   machine.links[0].bandwidth = {};
   machine.gpus[0].model = "Tesla V100-SXM2-16GB";
-  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}});
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}, 2});
   EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)),
               AllOf(HasSubstr("link_speed=\"\" link_width=\"0\""), Not(HasSubstr("sm=\"70\""))));
   const Machine read = again(machine);
   EXPECT_FALSE(find_path(read, {DeviceKind::gpu, 0}, {DeviceKind::package, 0})->bandwidth.known());
   EXPECT_FALSE(find_path(read, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->bandwidth.known());
+}
+
+TEST(WriteNcclXml, KeepsTheNumberOfNvlinksWhereTheirSpeedIsUnknown) {
+  Machine machine = small_machine();
+  machine.gpus[0].model = "device 10de:307f, sm 999";
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}, 12});
+  const std::string text = write_nccl_xml(cluster_of(machine, 1));
+  EXPECT_THAT(text, AllOf(HasSubstr("count=\"12\""), HasSubstr("sm=\"999\""), Not(HasSubstr("count=\"1\""))));
+  EXPECT_EQ(testing::links_of(again(machine)).back(), "gpu0-gpu1 nvlink ?");
+  EXPECT_EQ(again(machine).links.back().count, 12);
+}
+
+TEST(WriteNcclXml, InventsNoNumberOfNvlinks) {
+  Machine machine = small_machine();
+  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::gpu, 1}, LinkKind::nvlink, {}, {}});
+  EXPECT_THAT(write_nccl_xml(cluster_of(machine, 1)),
+              AllOf(HasSubstr("<!-- NVLink to gpu1 is left out: neither how many links nor how fast"),
+                    Not(HasSubstr("<nvlink"))));
+  machine.links.back().bandwidth = gigabytes_per_second(33);
+  EXPECT_THAT(
+      write_nccl_xml(cluster_of(machine, 1)),
+      AllOf(HasSubstr("<!-- NVLink to gpu1: the count of 1 stands for an unknown number of links -->"),
+            HasSubstr("count=\"1\"")));
+  EXPECT_EQ(again(machine).links.back().count, 0);
 }
 
 /// As NCCL's own do: without what it is known by it refuses one that is above no GPU or NIC of its own.

@@ -14,6 +14,7 @@
 #include "topology/formats/nccl_device.hpp"
 #include "topology/formats/nccl_xml_keys.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/link_names.hpp"
 #include "topology/probe/pci_ids.hpp"
 #include "topology/probe/sysfs.hpp"
 
@@ -306,6 +307,8 @@ void HostReader::add_gpu_link(const Element& link, const FoundGpu& found, Device
   if (kind == LinkKind::nvlink) nvlinks_[static_cast<std::size_t>(gpu.index)] += static_cast<int>(*count);
   Link& sum = directed_.try_emplace({gpu, *to}, Link{gpu, *to, kind, {}, {}}).first->second;
   sum.bandwidth = sum.bandwidth + bandwidth_of(link, found, kind, static_cast<double>(*count));
+  // A single link with a bandwidth of ours may stand for any number: see the writer.
+  if (*count > 1 || !link.has(kBandwidthKey)) sum.count += static_cast<int>(*count);
 }
 
 std::optional<DeviceId> HostReader::target_of(const Element& link, const FoundGpu& found,
@@ -343,13 +346,17 @@ void HostReader::link_gpus() {
     const bool both = back != directed_.end();
     if (both && ends.second < ends.first) continue;
     Link whole = link;
-    if (both && back->second.bandwidth != link.bandwidth) {
+    if (both && (back->second.bandwidth != link.bandwidth || back->second.count != link.count)) {
       // What both ends count is there.
-      const Bandwidth other = back->second.bandwidth;
-      if (!link.bandwidth.known() || (other.known() && other < link.bandwidth)) whole.bandwidth = other;
-      machine_.remarks.push_back(fmt::format(
-          "{} counts {} to {}, which counts {} back: the lesser is taken", machine_.device_name(ends.first),
-          to_text(link.bandwidth), machine_.device_name(ends.second), to_text(back->second.bandwidth)));
+      const Link& other = back->second;
+      const bool alike = other.bandwidth == link.bandwidth;
+      const bool less =
+          alike ? other.count < link.count
+                : !link.bandwidth.known() || (other.bandwidth.known() && other.bandwidth < link.bandwidth);
+      if (less) std::tie(whole.bandwidth, whole.count) = std::tie(other.bandwidth, other.count);
+      machine_.remarks.push_back(fmt::format("{} counts {} to {}, which counts {} back: the lesser is taken",
+                                             machine_.device_name(ends.first), speed_or_count(link),
+                                             machine_.device_name(ends.second), speed_or_count(other)));
     }
     machine_.links.push_back(whole);
   }

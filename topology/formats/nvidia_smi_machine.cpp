@@ -229,7 +229,7 @@ class Builder {
 
   void add_nvlink(int gpu, DeviceId to, int links) {
     const GpuLinkRate rate = nvlink_rate(compute_capability_of(matrix_.devices[index(gpu)].model));
-    machine_.links.push_back({ids_[index(gpu)], to, LinkKind::nvlink, links * rate.bandwidth, {}});
+    machine_.links.push_back({ids_[index(gpu)], to, LinkKind::nvlink, links * rate.bandwidth, {}, links});
   }
 
   /// The kinds of paths need not fit into one tree: then the machine has others than the matrix.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topology/formats/dot.hpp"
+#include "topology/link_names.hpp"
 #include "topology/path.hpp"
 #include "topology/shared_links.hpp"
 
@@ -179,10 +180,9 @@ class HostGraph {
     if (height(upper) > height(lower)) std::swap(upper, lower);
     const bool beside = height(upper) == height(lower);
     const char* shared = shared_with(machine_, link).empty() ? "" : ", shared";
-    return fmt::format(
-        "    {} -- {} [{}, color=\"{}\", {}{}]\n", node(upper), node(lower),
-        dot::label({fmt::format("{} {}{}", to_text(link.kind), to_text(link.bandwidth), shared)}),
-        colour(link.kind), dot::width(link.bandwidth), beside ? ", constraint=false" : "");
+    return fmt::format("    {} -- {} [{}, color=\"{}\", {}{}]\n", node(upper), node(lower),
+                       dot::label({fmt::format("{} {}{}", to_text(link.kind), speed_or_count(link), shared)}),
+                       colour(link.kind), dot::width(link.bandwidth), beside ? ", constraint=false" : "");
   }
 
   const Machine& machine_;

@@ -91,6 +91,7 @@ Json to_json(const Machine& machine, const Link& link) {
             {"kind", to_text(link.kind)},
             {"GBps", gigabytes(link.bandwidth)},
             {"latency_us", microseconds_of(link.latency)}};
+  if (link.count > 0) json["count"] = link.count;
   // For those who read it: the addresses of the NICs say so too.
   const std::vector<std::string> others = shared_with(machine, link);
   if (!others.empty()) json["shared_with"] = others;

@@ -19,6 +19,7 @@ constexpr int kMostHosts = 1'000'000;
 constexpr std::size_t kMostGpus = 256;
 constexpr int kMostNvswitches = 256;
 constexpr std::size_t kMostOthers = 1024;
+constexpr int kMostBonded = 1024 * 1024;  // in one link: what other formats can add up to
 
 /// An object of the file, and how to name it in an error.
 struct Object {
@@ -218,8 +219,10 @@ void read_links(const Object& object, Machine& machine) {
   each(object, "links", [&](const Object& link) {
     constexpr std::array kKinds{LinkKind::nvlink, LinkKind::xgmi,       LinkKind::c2c,
                                 LinkKind::pcie,   LinkKind::socket_bus, LinkKind::memory};
+    const int count = optional_integer(link, "count", 0, kMostBonded);
+    if (count < 0) wrong(link, "count", "a number of links");
     machine.links.push_back({device(link, "from"), device(link, "to"), kind_of(link, kKinds),
-                             bandwidth(link, "GBps"), latency(link, "latency_us")});
+                             bandwidth(link, "GBps"), latency(link, "latency_us"), count});
   });
 }
 

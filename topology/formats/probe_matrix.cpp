@@ -20,7 +20,7 @@ constexpr std::string_view kLegend =
     "X      the device itself\n"
     "NV#    NVLink or xGMI, direct or through an NVSwitch; # is its bandwidth in GB/s per direction (NV40: "
     "40 GB/s),\n"
-    "       not a number of links; NV? is one of unknown bandwidth\n"
+    "       not a number of links; NV? is one of unknown bandwidth, NV?x2 two bonded ones\n"
     "PIX    PCIe, across at most one switch\n"
     "PXB    PCIe, across several switches but no host bridge\n"
     "PHB    PCIe, across one host bridge\n"
@@ -44,11 +44,21 @@ std::vector<DeviceId> gpus_and_nics(const Machine& machine) {
   return devices;
 }
 
+/// The fewest that are bonded on a hop of the path; 0 when that is unknown of one.
+int links_on(const Machine& machine, const Path& path) {
+  int fewest = std::numeric_limits<int>::max();
+  for (const Hop& hop : path.hops)
+    fewest = std::min(fewest, machine.links[static_cast<std::size_t>(hop.link)].count);
+  return fewest;
+}
+
 std::string cell(const Machine& machine, DeviceId from, DeviceId to) {
   const auto path = find_path(machine, from, to);
   if (!path) return "-";
   if (path->type != PathType::nvl) return std::string(to_text(path->type));
-  return path->bandwidth.known() ? fmt::format("NV{:.3g}", path->bandwidth.gigabytes_per_second()) : "NV?";
+  if (path->bandwidth.known()) return fmt::format("NV{:.3g}", path->bandwidth.gigabytes_per_second());
+  const int links = links_on(machine, *path);
+  return links == 0 ? "NV?" : fmt::format("NV?x{}", links);
 }
 
 /// The packages that take the fewest hops: `0`, or `0,1` for a NIC on both sockets.

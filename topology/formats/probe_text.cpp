@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/link_names.hpp"
 #include "topology/shared_links.hpp"
 
 namespace polyring {
@@ -58,7 +59,7 @@ std::string describe(const Nic& nic) {
 /// "pcie 31.5 GB/s shared with mlx5_1".
 std::string describe(const Machine& machine, const Link& link) {
   const std::vector<std::string> others = shared_with(machine, link);
-  return fmt::format("{} {}{}{}", to_text(link.kind), to_text(link.bandwidth),
+  return fmt::format("{} {}{}{}", to_text(link.kind), speed_or_count(link),
                      others.empty() ? "" : " shared with ", fmt::join(others, ", "));
 }
 

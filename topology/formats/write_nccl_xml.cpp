@@ -304,13 +304,14 @@ class Writer {
       if (link.from == child.device) links.emplace_back(link.to, &link);
       if (link.to == child.device) links.emplace_back(link.from, &link);
     }
-    // A reader would take a link of unknown bandwidth for one of this generation's.
-    const bool known =
-        std::ranges::all_of(links, [](const auto& link) { return link.second->bandwidth.known(); });
+    // A reader would take a link of unknown bandwidth for one of this generation's, where it knows that.
+    const bool keeps = std::ranges::all_of(links, [&](const auto& link) {
+      return link.second->bandwidth.known() || !rate_of(*link.second, identity).known();
+    });
     Attributes gpu;
     gpu.add("dev", child.device.index);
-    if (identity.compute_capability != 0 && known) gpu.add("sm", identity.compute_capability);
-    if (!identity.architecture.empty() && known) gpu.add("gcn", identity.architecture);
+    if (identity.compute_capability != 0 && keeps) gpu.add("sm", identity.compute_capability);
+    if (!identity.architecture.empty() && keeps) gpu.add("gcn", identity.architecture);
     gpu.add("rank", child.device.index);
     out_.open("pci", pci_attributes(child, gpu_class(), identity));
     if (links.empty()) {
@@ -325,10 +326,27 @@ class Writer {
 
   const char* gpu_class() const { return amd_ ? kAmdGpu : kNvidiaGpu; }
 
+  /// Of one of the links that are bonded in it.
+  static Bandwidth rate_of(const Link& link, const Identity& identity) {
+    if (link.kind == LinkKind::c2c) return {};
+    return (link.kind == LinkKind::xgmi ? xgmi_rate(identity.architecture)
+                                        : nvlink_rate(identity.compute_capability))
+        .bandwidth;
+  }
+
+  /// 0 where nothing tells.
+  static std::int64_t bonded_in(const Link& link, Bandwidth rate) {
+    if (link.count > 0 || !link.bandwidth.known()) return link.count;
+    return rate.known() ? std::max<std::int64_t>(1, std::llround(link.bandwidth.value / rate.value)) : 0;
+  }
+
   void write_gpu_link(const Link& link, DeviceId to, const Identity& identity, int package) {
     if (link.kind == LinkKind::c2c) {
       if (!link.bandwidth.known()) return;
-      out_.single("c2c", Attributes().add("bw", std::llround(link.bandwidth.value / 1e6)).add("count", 1));
+      const int count = std::max(link.count, 1);
+      out_.single(
+          "c2c",
+          Attributes().add("bw", std::llround(link.bandwidth.value / 1e6 / count)).add("count", count));
       return;
     }
     if (to.kind == DeviceKind::package && to.index != package) {
@@ -336,13 +354,22 @@ class Writer {
                                machine_.device_name(to)));
       return;
     }
-    const GpuLinkRate rate = link.kind == LinkKind::xgmi ? xgmi_rate(identity.architecture)
-                                                         : nvlink_rate(identity.compute_capability);
-    const double links = rate.bandwidth.known() ? link.bandwidth.value / rate.bandwidth.value : 1;
-    const auto count = std::max<std::int64_t>(1, std::llround(links));
+    const Bandwidth rate = rate_of(link, identity);
+    std::int64_t count = bonded_in(link, rate);
+    const std::string what =
+        fmt::format("{} to {}", link.kind == LinkKind::xgmi ? "xGMI" : "NVLink", machine_.device_name(to));
+    if (count == 0 && !link.bandwidth.known()) {
+      out_.comment(
+          fmt::format("{} is left out: neither how many links nor how fast they are is known", what));
+      return;
+    }
+    if (count == 0) {
+      out_.comment(fmt::format("{}: the count of 1 stands for an unknown number of links", what));
+      count = 1;
+    }
     Attributes attributes;
     attributes.add("target", target(to)).add("count", count).add("tclass", target_class(to));
-    if (link.bandwidth.known() && !alike(link.bandwidth, static_cast<double>(count) * rate.bandwidth)) {
+    if (link.bandwidth.known() && !alike(link.bandwidth, static_cast<double>(count) * rate)) {
       attributes.add(nccl_xml::kBandwidthKey, rounded(link.bandwidth.gigabytes_per_second()));
     }
     out_.single(link.kind == LinkKind::xgmi ? "xgmi" : "nvlink", attributes);

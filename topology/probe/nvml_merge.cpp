@@ -183,19 +183,22 @@ class Merger {
     const Bandwidth one = nvlink_bandwidth(link);
     sum.unknown |= !one.known();
     sum.bandwidth = sum.bandwidth + one;
+    ++sum.count;
   }
 
   void add_links() {
     for (const auto& [ends, sum] : sums_) {
       const auto& [from, to] = ends;
       Bandwidth bandwidth = sum.unknown ? Bandwidth{} : sum.bandwidth;
+      int count = sum.count;
       const auto back = sums_.find({to, from});
       if (back != sums_.end()) {
         // GPUs see a link from both ends; where they disagree, the lesser counts.
         if (to < from) continue;
         bandwidth = std::min(bandwidth, back->second.unknown ? Bandwidth{} : back->second.bandwidth);
+        count = std::min(count, back->second.count);
       }
-      machine_.links.push_back({from, to, LinkKind::nvlink, bandwidth, {}});
+      machine_.links.push_back({from, to, LinkKind::nvlink, bandwidth, {}, count});
     }
   }
 
@@ -313,6 +316,7 @@ class Merger {
   struct Sum {
     Bandwidth bandwidth;
     bool unknown = false;  // of some link
+    int count = 0;
   };
 
   const NvmlReport& report_;

@@ -139,6 +139,31 @@ TEST(NcclXml, ReadsXgmiByArchitecture) {
   EXPECT_EQ(with("gfx1"), "gpu0-gpu1 xgmi ?");
 }
 
+TEST(NcclXml, DoesNotBelieveSpeedsThatNoPortHas) {
+  const auto nic = [](const char* speed) {
+    return parse(
+        system_of(cpu(fmt::format("<pci busid=\"0000:81:00.0\" class=\"0x020000\"><nic><net name=\"cxi0\" "
+                                  "speed=\"{}\" port=\"1\"/></nic></pci>",
+                                  speed))));
+  };
+  for (const char* speed : {"200000000", "100000000", "3200001"}) {
+    const Machine machine = nic(speed);
+    EXPECT_TRUE(machine.nics.at(0).up());
+    EXPECT_FALSE(machine.nics[0].bandwidth().known());
+    EXPECT_THAT(machine.remarks, ElementsAre(AllOf(HasSubstr(fmt::format("cxi0 port 1 ({}): ", speed)),
+                                                   HasSubstr("Mbit/s"), HasSubstr("count as unknown"))));
+  }
+  EXPECT_DOUBLE_EQ(nic("3200000").nics.at(0).bandwidth().gigabytes_per_second(), 400);
+  EXPECT_THAT(nic("3200000").remarks, IsEmpty());
+}
+
+TEST(NcclXml, SaysThatAGpuHasSeveralParts) {
+  const Machine machine = parse(system_of(cpu(fmt::format(
+      "<pci busid=\"0000:18:00.0\" {}><gpu dev=\"0\" sm=\"90\"/><gpu dev=\"0\" sm=\"90\"/></pci>", kGpu))));
+  EXPECT_THAT(machine.gpus, SizeIs(1));
+  EXPECT_THAT(machine.remarks.back(), HasSubstr("0000:18:00.0: the file has several <gpu> below"));
+}
+
 TEST(NcclXml, OrdersGpusByNumberElseByAddress) {
   const auto gpu = [](const char* address, const char* inner) {
     return fmt::format("<pci busid=\"{}\" {}>{}</pci>", address, kGpu, inner);

@@ -29,6 +29,10 @@ constexpr std::size_t kMostGpus = 64;
 constexpr std::size_t kMostNics = 128;
 constexpr std::size_t kMostSwitches = 512;
 constexpr std::int64_t kMostLinks = 1024;  // between two devices
+// In Mb/s. InfiniBand's roadmap (infinibandta.org) ends at LDR, 3.2 Tb/s; Ethernet's at 1.6 Tb/s (IEEE
+// P802.3dj).
+constexpr std::int64_t kFastestPort = 3'200'000;
+constexpr std::int64_t kMostSpeed = 10'000'000'000;  // that is read at all
 
 /// Empty where the file leaves it to NCCL to look it up on the machine.
 std::string class_of(const Element& pci) {
@@ -195,6 +199,9 @@ void HostReader::add_gpu(const Element& pci, const Place& place) {
   }
   found.gpu.model = model_of(identity);
   found.gpu.pci = pci.bus_address("busid");
+  int parts = 0;
+  pci.each_child("gpu", [&](const Element&) { ++parts; });
+  if (parts > 1) shared_.push_back(found.gpu.pci);
   const bool again =
       std::ranges::any_of(gpus_, [&](const FoundGpu& other) { return other.gpu.pci == found.gpu.pci; });
   if (again) pci.refuse("busid", "the address of one GPU only");
@@ -212,12 +219,17 @@ void HostReader::add_nic(const Element& nic, const std::string& address, const s
 void HostReader::add_net(const Element& net, const std::string& address, const std::string& model,
                          NicKind kind, const Place& place, std::size_t first_of_adapter) {
   const std::int64_t number = net.integer("port", 0, 255).value_or(0);
-  const std::int64_t speed = net.integer("speed", -1, 100'000'000).value_or(0);
+  const std::int64_t stated = net.integer("speed", -1, kMostSpeed).value_or(0);
+  const std::int64_t speed = stated > kFastestPort ? 0 : stated;
   Port port{number == 0 ? 1 : static_cast<int>(number), true, port_bandwidth(speed, kind)};
   if (const auto gigabytes = net.number(kBandwidthKey, kMostGigabytes))
     port.bandwidth = gigabytes_per_second(*gigabytes);
   std::string name = net.text("name");
   if (name.empty()) name = address.empty() ? "nic" : "nic@" + address;
+  const std::string text = fmt::format("{} port {} ({})", name, port.number, stated);
+  if (stated > kFastestPort && !port.bandwidth.known() &&
+      std::ranges::find(too_fast_, text) == too_fast_.end())
+    too_fast_.push_back(text);
   for (std::size_t i = first_of_adapter; i < nics_.size(); ++i) {
     std::vector<Port>& ports = nics_[i].nic.ports;
     if (nics_[i].nic.name != name) continue;
@@ -382,6 +394,19 @@ void HostReader::note_sources() {
         to_text(probe::openfabrics_rate("40 Gb/sec (4X QDR)", NicKind::infiniband)),
         to_text(probe::openfabrics_rate("40 Gb/sec (4X FDR10)", NicKind::infiniband)),
         to_text(probe::openfabrics_rate("40 Gb/sec", NicKind::ethernet))));
+  }
+  if (!too_fast_.empty()) {
+    machine_.remarks.push_back(fmt::format(
+        "{}: the file's speeds are in Mbit/s, and no port has more than {}: these count as unknown; "
+        "correct the file, or let NCCL write it again",
+        fmt::join(too_fast_, ", "), kFastestPort));
+  }
+  if (!shared_.empty()) {
+    machine_.remarks.push_back(
+        fmt::format("{}: the file has several <gpu> below this one PCI device, as of a GPU in parts; the "
+                    "first is read, and "
+                    "the others are left out",
+                    fmt::join(shared_, ", ")));
   }
   if (!unnamed_.empty()) {
     machine_.remarks.push_back(fmt::format(

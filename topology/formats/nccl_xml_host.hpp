@@ -71,6 +71,8 @@ class HostReader {
   std::vector<FoundNic> nics_;
   std::set<std::string> nic_names_;
   std::vector<std::string> ambiguous_;      // NICs whose ports may carry more
+  std::vector<std::string> too_fast_;       // ports of more than any port's speed
+  std::vector<std::string> shared_;         // bus addresses of PCI devices with several <gpu>
   std::vector<std::string> unnamed_;        // bus addresses of devices of which the file says nothing else
   std::map<std::string, DeviceId> gpu_at_;  // by bus address
   std::vector<int> nvlinks_;                // by GPU

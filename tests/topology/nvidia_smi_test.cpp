@@ -79,6 +79,27 @@ TEST(NvidiaSmi, FindsDevicesWithTheirNamesAndPlaces) {
   EXPECT_THAT(machine.remarks, IsEmpty());
 }
 
+TEST(NvidiaSmi, SaysThatAllNvlinksOfModulesAreMissing) {
+  const std::string names = "GPU 0: NVIDIA A100-SXM4-40GB\nGPU 1: NVIDIA A100-SXM4-40GB\n";
+  const Machine machine = parse(names + gpus({"X PXB", "PXB X"}));
+  EXPECT_FALSE(machine.gpu_links_known);
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("the matrix has none: they were inactive")));
+  EXPECT_TRUE(parse(gpus({"X PXB", "PXB X"})).gpu_links_known);
+  EXPECT_THAT(parse(names + gpus({"X NV12", "NV12 X"})).remarks, IsEmpty());
+}
+
+TEST(NvidiaSmi, SaysThatTheMatrixLeavesNvlinksOut) {
+  const Machine machine = parse("# nvidia-smi topo -mp\n" + gpus({"X PXB", "PXB X"}));
+  EXPECT_FALSE(machine.gpu_links_known);
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("topo -mp, which leaves NVLinks out")));
+}
+
+TEST(NvidiaSmi, SaysThatNvlinksBetweenHostsAreNotModelled) {
+  const std::string names = "GPU 0: NVIDIA GB200\nGPU 1: NVIDIA GB200\nGPU 2: NVIDIA GB200\n";
+  EXPECT_THAT(parse(names + gpus({"X NV18 NV18", "NV18 X NV18", "NV18 NV18 X"})).remarks,
+              ElementsAre(HasSubstr("NVLinks between hosts are not modelled")));
+}
+
 TEST(NvidiaSmi, SaysWhichPathsNoTreeHas) {
   EXPECT_THAT(parse(kServer).remarks,
               ElementsAre(HasSubstr("not those of GPU1 and mlx5_1 (PHB, here PXB) and 0 other")));

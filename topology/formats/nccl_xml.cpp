@@ -69,7 +69,7 @@ Cluster parse_nccl_xml(std::string_view xml, std::string_view origin) {
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     HostReader reader(path.filename().string());
     for (const Element& cpu : hosts[host]) reader.add_cpu(cpu);
-    Machine machine = reader.finish();
+    Machine machine = reader.finish(hosts.size() > 1);
     machine.name = hosts.size() == 1 ? name : fmt::format("{}-{}", name, host);
     if (host == 0)
       cluster = cluster_of(std::move(machine), 1);

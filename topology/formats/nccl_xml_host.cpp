@@ -16,6 +16,7 @@
 #include "topology/gpu_links.hpp"
 #include "topology/link_names.hpp"
 #include "topology/probe/pci_ids.hpp"
+#include "topology/probe/remarks.hpp"
 #include "topology/probe/sysfs.hpp"
 
 namespace polyring::nccl_xml {
@@ -404,8 +405,7 @@ void HostReader::note_sources() {
   if (!shared_.empty()) {
     machine_.remarks.push_back(
         fmt::format("{}: the file has several <gpu> below this one PCI device, as of a GPU in parts; the "
-                    "first is read, and "
-                    "the others are left out",
+                    "first is read, and the others are left out",
                     fmt::join(shared_, ", ")));
   }
   if (!unnamed_.empty()) {
@@ -435,7 +435,21 @@ void HostReader::note_skeleton() {
       "it");
 }
 
-Machine HostReader::finish() {
+/// NCCL writes all NVLinks and xGMI links that are active.
+void HostReader::note_missing_links() {
+  Machine named = machine_;
+  for (Gpu& gpu : named.gpus) gpu.model = product_of(identity_of(gpu.model));
+  if (!machine_.gpu_links_known || !misses_gpu_links(named)) return;
+  machine_.gpu_links_known = false;
+  machine_.remarks.emplace_back(
+      "its GPUs are sold with NVLinks or xGMI links only, and the file has none: they were inactive when it "
+      "was "
+      "written, or are left out; nvidia-smi nvlink --status there tells, and whether nvidia-fabricmanager "
+      "runs, "
+      "or rocm-smi --showtopo");
+}
+
+Machine HostReader::finish(bool is_one_of_several) {
   std::vector<Link> between;
   const int packages = static_cast<int>(machine_.packages.size());
   for (int a = 0; a < packages; ++a) {
@@ -456,7 +470,11 @@ Machine HostReader::finish() {
   if (!lost.empty()) machine_.remarks.push_back(lost);
   link_gpus();
   note_skeleton();
+  note_missing_links();
   note_sources();
+  for (const auto& remarks :
+       {probe::rack_remarks(machine_, is_one_of_several), probe::adapter_remarks(machine_)})
+    machine_.remarks.insert(machine_.remarks.end(), remarks.begin(), remarks.end());
   return std::move(machine_);
 }
 

@@ -22,8 +22,8 @@ class HostReader {
   /// Reads the element and all below it.
   void add_cpu(const Element& cpu);
 
-  /// The machine of all CPUs so far, without a name. Call it once.
-  Machine finish();
+  /// The machine of all CPUs so far, without a name. Call it once. The file may have several hosts.
+  Machine finish(bool is_one_of_several);
 
  private:
   /// Where a device hangs: a package or a switch, over a PCIe link of this bandwidth.
@@ -63,6 +63,7 @@ class HostReader {
   Bandwidth bandwidth_of(const Element& link, const FoundGpu& found, LinkKind kind, double count);
   void link_gpus();
   void note_skeleton();
+  void note_missing_links();
   void note_sources();
 
   std::string file_;

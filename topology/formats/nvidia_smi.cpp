@@ -371,6 +371,7 @@ Machine parse_topo_matrix(std::string_view text, std::string_view origin) {
   Machine machine = nvidia_smi::machine_of(matrix);
   const std::filesystem::path path{std::string(origin)};
   machine.name = path.stem().string();
+  nvidia_smi::note_absent_nvlinks(text, machine);
   machine.remarks.insert(machine.remarks.end(), matrix.remarks.begin(), matrix.remarks.end());
   const std::string source = fmt::format("nvidia-smi topo -m '{}'", path.filename().string());
   machine.citations.push_back({"GPUs, NICs, the kinds of paths between them, numbers of NVLinks", source});

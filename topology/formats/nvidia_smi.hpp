@@ -62,5 +62,9 @@ Matrix read_matrix(std::string_view text, std::string_view origin);
 /// The machine without name and citations.
 Machine machine_of(const Matrix& matrix);
 
+/// Where it has no NVLinks, but its GPUs must have some, or the command line in the text leaves them out; and
+/// where they may lead out of the host.
+void note_absent_nvlinks(std::string_view text, Machine& machine);
+
 }  // namespace nvidia_smi
 }  // namespace polyring

@@ -8,6 +8,7 @@
 
 #include "topology/formats/nvidia_smi.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/probe/remarks.hpp"
 
 namespace polyring::nvidia_smi {
 namespace {
@@ -265,5 +266,23 @@ class Builder {
 }  // namespace
 
 Machine machine_of(const Matrix& matrix) { return Builder(matrix).build(); }
+
+void note_absent_nvlinks(std::string_view text, Machine& machine) {
+  const auto asks = [&](std::string_view option) { return text.find(option) != std::string_view::npos; };
+  const bool has_nvlinks = std::ranges::count(machine.links, LinkKind::nvlink, &Link::kind) > 0;
+  if (machine.gpus.size() > 1 && !has_nvlinks && (asks("topo -mp") || asks("topo --matrix_pci"))) {
+    machine.gpu_links_known = false;
+    machine.remarks.emplace_back(
+        "the matrix is one of nvidia-smi topo -mp, which leaves NVLinks out: write it with nvidia-smi topo "
+        "-m");
+  } else if (misses_gpu_links(machine)) {
+    machine.gpu_links_known = false;
+    machine.remarks.emplace_back(
+        "its GPUs are sold with NVLinks only, and the matrix has none: they were inactive when it was "
+        "written; "
+        "see nvidia-smi nvlink --status, and whether nvidia-fabricmanager runs");
+  }
+  for (const std::string& remark : probe::rack_remarks(machine)) machine.remarks.push_back(remark);
+}
 
 }  // namespace polyring::nvidia_smi

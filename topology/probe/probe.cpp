@@ -196,6 +196,7 @@ Machine probe_this_machine(const WaitNotice& notice) {
   const probe::NvmlFindings nvml = ask_nvml(machine, notice);
   if (nvml.source.read) add_remarks(probe::driver_remarks(machine, sysfs, nvml.gpus), machine);
   look_for_gpu_links(machine);
+  add_remarks(probe::rack_remarks(machine), machine);
   add_remarks(probe::package_remarks(machine), machine);
   add_sysfs_remarks(sysfs, nvml.busy, machine);
   machine.sources.push_back(live_sysfs(sysfs));
@@ -254,7 +255,9 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
                         source}};
   add_published_socket_bus(machine);
   look_for_gpu_links(machine);
+  add_remarks(probe::rack_remarks(machine), machine);
   add_remarks(probe::package_remarks(machine), machine);
+  add_remarks(probe::adapter_remarks(machine), machine);
   machine.validate();
   return machine;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "topology/probe/files.hpp"
@@ -28,8 +29,7 @@ void add(Remarks& remarks, fmt::format_string<Args...> sentence, Args&&... args)
 
 class PcieRemarks {
  public:
-  PcieRemarks(const Machine& machine, const Sysfs& sysfs, Remarks& remarks)
-      : machine_(machine), sysfs_(sysfs), remarks_(remarks) {}
+  PcieRemarks(const Sysfs& sysfs, Remarks& remarks) : sysfs_(sysfs), remarks_(remarks) {}
 
   /// Looks at the link of one device to the port above it.
   void look(const std::string& name, const std::string& pci, bool speed_counts, bool slot_counts) {
@@ -55,38 +55,7 @@ class PcieRemarks {
     }
   }
 
-  /// The ports of an adapter can be faster than its way to the host, which its functions share.
-  void look_at_ports() {
-    struct Adapter {
-      std::vector<std::string> names;
-      Bandwidth ports;
-      Bandwidth way;
-    };
-    std::map<std::string, Adapter> adapters;  // by slot: the PCI address without the function
-    for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
-      const Nic& nic = machine_.nics[i];
-      if (!nic.up()) continue;
-      Adapter& adapter = adapters[nic.pci.empty() ? nic.name : nic.pci.substr(0, nic.pci.find('.'))];
-      Bandwidth way;
-      for (const Link& link : machine_.links) {
-        if (link.from == DeviceId{DeviceKind::nic, static_cast<int>(i)}) way = way + link.bandwidth;
-      }
-      adapter.names.push_back(nic.name);
-      adapter.ports = adapter.ports + nic.bandwidth();
-      adapter.way = std::max(adapter.way, way);
-    }
-    // Protocol overhead takes a few percent of either, so what is nearly equal is a match.
-    constexpr double kNearly = 0.95;
-    for (const auto& [slot, adapter] : adapters) {
-      if (!adapter.way.known() || adapter.way >= kNearly * adapter.ports) continue;
-      add(remarks_, "{} has ports of {} behind a PCIe link of {}{}", fmt::join(adapter.names, " + "),
-          to_text(adapter.ports), to_text(adapter.way),
-          adapter.names.size() > 1 ? ", which they share; paths show it for each" : "");
-    }
-  }
-
  private:
-  const Machine& machine_;
   const Sysfs& sysfs_;
   Remarks& remarks_;
 };
@@ -155,7 +124,7 @@ class PortRemarks {
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
                                       const std::set<std::string>& busy) {
   Remarks remarks;
-  PcieRemarks found(machine, sysfs, remarks);
+  PcieRemarks found(sysfs, remarks);
   for (const Gpu& gpu : machine.gpus) {
     if (!gpu.pci.empty()) found.look(gpu.name, gpu.pci, busy.contains(gpu.pci), true);
   }
@@ -165,7 +134,58 @@ std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs
   for (const Nic& nic : machine.nics) {
     if (!nic.pci.empty()) found.look(nic.name, nic.pci, true, false);
   }
-  found.look_at_ports();
+  std::ranges::move(adapter_remarks(machine), std::back_inserter(remarks));
+  return remarks;
+}
+
+std::vector<std::string> adapter_remarks(const Machine& machine) {
+  struct Adapter {
+    std::vector<std::string> names;
+    Bandwidth ports;
+    Bandwidth way;
+  };
+  std::map<std::string, Adapter> adapters;  // by slot: the PCI address without the function
+  for (std::size_t i = 0; i < machine.nics.size(); ++i) {
+    const Nic& nic = machine.nics[i];
+    if (!nic.up()) continue;
+    Adapter& adapter = adapters[nic.pci.empty() ? nic.name : nic.pci.substr(0, nic.pci.find('.'))];
+    Bandwidth way;
+    for (const Link& link : machine.links) {
+      if (link.from == DeviceId{DeviceKind::nic, static_cast<int>(i)}) way = way + link.bandwidth;
+    }
+    adapter.names.push_back(nic.name);
+    adapter.ports = adapter.ports + nic.bandwidth();
+    adapter.way = std::max(adapter.way, way);
+  }
+  // Protocol overhead takes a few percent of either, so what is nearly equal is a match.
+  constexpr double kNearly = 0.95;
+  Remarks remarks;
+  for (const auto& [slot, adapter] : adapters) {
+    if (!adapter.way.known() || adapter.way >= kNearly * adapter.ports) continue;
+    add(remarks, "{} has ports of {} behind a PCIe link of {}{}", fmt::join(adapter.names, " + "),
+        to_text(adapter.ports), to_text(adapter.way),
+        adapter.names.size() > 1 ? ", which they share; paths show it for each" : "");
+  }
+  return remarks;
+}
+
+std::vector<std::string> rack_remarks(const Machine& machine, bool are_several) {
+  const auto is_in_rack = [&](const Link& link) {
+    if (link.from.kind != DeviceKind::gpu || link.to.kind != DeviceKind::nvswitch) return false;
+    const std::string& model = machine.gpus[static_cast<std::size_t>(link.from.index)].model;
+    // Superchips have an NVSwitch in racks only.
+    const bool is_superchip =
+        model.find("GB200") != std::string::npos || model.find("GB300") != std::string::npos ||
+        std::ranges::any_of(machine.links, [&](const Link& other) {
+          return other.kind == LinkKind::c2c && (other.from == link.from || other.to == link.from);
+        });
+    return are_several || is_superchip;
+  };
+  Remarks remarks;
+  if (std::ranges::any_of(machine.links, is_in_rack))
+    add(remarks,
+        "the NVSwitches of its rack may join its GPUs with those of other hosts, as in a GB200 NVL72: "
+        "NVLinks between hosts are not modelled, and what is said of several hosts is over NICs alone");
   return remarks;
 }
 

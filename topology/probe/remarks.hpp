@@ -16,6 +16,13 @@ namespace polyring::probe {
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
                                       const std::set<std::string>& busy);
 
+/// Adapters whose ports are faster than their PCIe link, which their functions share.
+std::vector<std::string> adapter_remarks(const Machine& machine);
+
+/// One where its NVSwitches may join it with other hosts: superchips' (GB200 NVL72), or any where the source
+/// has several hosts of one NVLink domain (`are_several`).
+std::vector<std::string> rack_remarks(const Machine& machine, bool are_several = false);
+
 /// Which GPUs and NICs nothing tells the package of.
 std::vector<std::string> package_remarks(const Machine& machine);
 

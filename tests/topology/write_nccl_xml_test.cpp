@@ -229,6 +229,40 @@ TEST(WriteNcclXml, WritesRcclsVersionForAmd) {
   EXPECT_EQ(testing::links_of(again(machine)).back(), "gpu0-gpu1 xgmi 64.0 GB/s");
 }
 
+TEST(WriteNcclXml, GivesEachCpuANumberOfItsOwn) {
+  for (const std::vector<int>& nodes : {std::vector{0}, std::vector<int>{}}) {
+    Machine machine = small_machine();
+    for (Package& package : machine.packages) package.numa_nodes = nodes;
+    for (Gpu& gpu : machine.gpus) gpu.numa = nodes.empty() ? -1 : 0;
+    machine.nics[0].numa = machine.gpus[0].numa;
+    const std::string text = write_nccl_xml(cluster_of(machine, 1));
+    EXPECT_THAT(text, AllOf(HasSubstr(fmt::format("numaid=\"{}\"", machine.gpus[0].numa)),
+                            HasSubstr("numaid=\"1024\""), HasSubstr("<!-- The number 1024 is made up: ")));
+    const Machine read = again(machine);
+    EXPECT_EQ(find_path(read, {DeviceKind::gpu, 0}, {DeviceKind::gpu, 1})->type, PathType::sys);
+    EXPECT_TRUE(read.packages[1].numa_nodes.empty());
+  }
+}
+
+TEST(WriteNcclXml, KeepsTheNamesOfNicsWithoutKnownPorts) {
+  Machine machine = small_machine();
+  machine.nics[0].name = "hsi0";
+  machine.nics[0].ports.clear();
+  const Machine read = again(machine);
+  ASSERT_EQ(read.nics.size(), 1u);
+  EXPECT_EQ(read.nics[0].name, "hsi0");
+  EXPECT_TRUE(read.nics[0].ports.empty());
+}
+
+TEST(WriteNcclXml, RefusesHostsWithoutGpusAndNics) {
+  Machine machine = small_machine();
+  machine.gpus.clear();
+  machine.nics.clear();
+  machine.links.clear();
+  EXPECT_THAT(usage_sentence([&] { write_nccl_xml(cluster_of(machine, 1)); }),
+              HasSubstr("'small' has neither GPUs nor NICs"));
+}
+
 TEST(WriteNcclXml, RefusesSeveralKindsOfHosts) {
   Cluster cluster = preset("minsky", 2);
   EXPECT_NO_THROW(write_nccl_xml(cluster));

@@ -149,7 +149,7 @@ void HostReader::add_cpu(const Element& cpu) {
   package.name = fmt::format("package{}", index);
   package.cpu = cpu_identity(cpu);
   package.model = cpu_model(package.cpu);
-  if (numa >= 0) package.numa_nodes.push_back(static_cast<int>(numa));
+  if (numa >= 0 && numa < kMadeUpCpu) package.numa_nodes.push_back(static_cast<int>(numa));
   machine_.packages.push_back(std::move(package));
   check_count(machine_.packages.size(), kMostCpus, "CPUs");
   const DeviceId id{DeviceKind::package, index};
@@ -239,10 +239,11 @@ void HostReader::add_net(const Element& net, const std::string& address, const s
     return;
   }
   FoundNic& found = new_nic(name, address, model, kind, place);
+  const bool names_port = net.has("port") || net.has("speed") || net.has(kBandwidthKey);
   if (is_ambiguous(speed, kind) && !net.number(kBandwidthKey, kMostGigabytes))
     ambiguous_.push_back(found.nic.name);
   found.dev = dev_of(net);
-  found.nic.ports = {port};
+  if (names_port) found.nic.ports = {port};
   found.nic.system_guid = system_guid(net);
 }
 

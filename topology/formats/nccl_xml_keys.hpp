@@ -10,6 +10,10 @@ namespace polyring::nccl_xml {
 inline constexpr const char* kBandwidthKey = "polyring_GBps";
 inline constexpr double kMostGigabytes = 1e6;
 
+/// The first number of CPUs whose NUMA node is not known, where it must be no other's: Linux has no more
+/// nodes than that (CONFIG_NODES_SHIFT of 10).
+inline constexpr int kMadeUpCpu = 1024;
+
 /// The other byte order.
 constexpr std::uint64_t swapped(std::uint64_t value) {
   std::uint64_t result = 0;

@@ -236,15 +236,27 @@ class Writer {
     }
     if (by_numa.empty()) by_numa[first] = {};
     for (const auto& [numa, children] : by_numa) {
-      const Attributes attributes = cpu_attributes(package.cpu, numa);
+      if (children.empty() && !is_enough(package.cpu)) continue;
+      const Attributes attributes = cpu_attributes(package.cpu, cpu_number(numa));
       if (children.empty()) {
-        if (is_enough(package.cpu)) out_.single("cpu", attributes);
+        out_.single("cpu", attributes);
         continue;
       }
       out_.open("cpu", attributes);
       for (const Child& child : children) write_device(child, index);
       out_.close("cpu");
     }
+  }
+
+  /// Two of one number would be one CPU to NCCL.
+  int cpu_number(int numa) {
+    if (cpu_numbers_.insert(numa).second) return numa;
+    int number = nccl_xml::kMadeUpCpu;
+    while (!cpu_numbers_.insert(number).second) ++number;
+    out_.comment(fmt::format(
+        "The number {} is made up: {}", number,
+        numa < 0 ? "nothing tells this CPU's NUMA node" : fmt::format("another CPU has NUMA node {}", numa)));
+    return number;
   }
 
   static Attributes cpu_attributes(const CpuIdentity& cpu, int numa) {
@@ -415,7 +427,10 @@ class Writer {
                             : nic.kind == NicKind::ethernet ? "0x020000"
                                                             : "0x028000";
     const Attributes pci = pci_attributes(child, pci_class, nccl_xml::identity_of(nic.model));
-    if (std::ranges::none_of(functions, [&](int function) { return nic_at(function).up(); })) {
+    const auto is_named = [&](int function) {
+      return nic_at(function).up() || nic_at(function).ports.empty();
+    };
+    if (std::ranges::none_of(functions, is_named)) {
       // Nothing to name; NCCL adds the ports that it finds.
       if (is_pci) out_.single("pci", pci);
       return;
@@ -423,18 +438,21 @@ class Writer {
     if (is_pci) out_.open("pci", pci);
     out_.open("nic");
     for (const int function : functions) {
-      for (const Port& port : nic_at(function).ports) {
-        if (port.up) write_net(nic_at(function), port, function);
+      const Nic& named = nic_at(function);
+      if (named.ports.empty()) write_net(named, nullptr, function);
+      for (const Port& port : named.ports) {
+        if (port.up) write_net(named, &port, function);
       }
     }
     out_.close("nic");
     if (is_pci) out_.close("pci");
   }
 
-  void write_net(const Nic& nic, const Port& port, int dev) {
+  /// Without a port, none of the NIC's is known.
+  void write_net(const Nic& nic, const Port* port, int dev) {
     Attributes net;
     net.add("name", nic.name).add("dev", dev);
-    add_port(net, port, nic.kind);
+    if (port != nullptr) add_port(net, *port, nic.kind);
     const std::uint64_t guid = std::strtoull(nic.system_guid.c_str(), nullptr, 16);
     if (guid != 0) net.add("guid", fmt::format("0x{:x}", nccl_xml::swapped(guid)));
     out_.single("net", net);
@@ -448,6 +466,7 @@ class Writer {
   std::map<DeviceId, std::vector<Child>> children_;
   std::map<DeviceId, std::string> addresses_;
   bool made_up_ = false;
+  std::set<int> cpu_numbers_;  // that are written
 };
 
 }  // namespace
@@ -459,6 +478,14 @@ std::string write_nccl_xml(const Cluster& cluster) {
         "the hosts of '{}' are of {} kinds, but a file for NCCL_TOPO_FILE describes one host; probe one host "
         "of each kind by itself",
         cluster.name, kinds.groups.size());
+  }
+  const Machine& machine = kinds.groups.front().machine;
+  if (machine.gpus.empty() && machine.nics.empty()) {
+    usage_error(
+        "'{}' has neither GPUs nor NICs, and a file for NCCL_TOPO_FILE lists nothing else; probe a host that "
+        "has "
+        "some",
+        machine.name);
   }
   return Writer(kinds.groups.front().machine).write(kinds.groups.front().count);
 }

@@ -23,7 +23,11 @@ namespace polyring {
 /// otherwise.
 /// - Devices without bus addresses, as presets have, get made-up ones, and a comment that says so.
 ///
-/// Throws a usage Error for a cluster of several kinds of host: NCCL reads a file of one host.
+/// - NCCL knows CPUs by their NUMA nodes: of several packages of one node, or of none that is known, all but
+///   the first get made-up numbers, and a comment.
+///
+/// Throws a usage Error for a cluster of several kinds of host, since NCCL reads a file of one host, and for
+/// hosts without GPUs and NICs.
 std::string write_nccl_xml(const Cluster& cluster);
 
 }  // namespace polyring

@@ -133,6 +133,32 @@ const Product* product_named(std::string_view name) {
   return found == kProducts.end() ? nullptr : &*found;
 }
 
+/// By the product's name, or by its number where that is in the name's place. Cards for PCIe slots may have
+/// no bridge.
+bool is_always_linked(std::string_view model) {
+  // As NVIDIA, AMD and the list of PCI IDs write them; the numbers are that list's.
+  constexpr std::array kParts{
+      "SXM",       "HBM3",      "GH200",     "GB200",     "GB300", "B200",
+      "MI250",     "MI300",     "MI325",     "MI350",     "MI355",
+      "10de:15f9",                                         // P100 SXM2
+      "10de:1db1", "10de:1db5", "10de:1db8",               // V100 SXM2, SXM3
+      "10de:20b0", "10de:20b2",                            // A100 SXM4
+      "10de:2324", "10de:2329", "10de:2330", "10de:2335",  // H800, H20, H100, H200 SXM
+      "1002:7408", "1002:740c",                            // MI250X, MI250
+      "1002:74a0", "1002:74a1", "1002:74a5"};              // MI300A, MI300X, MI325X
+  if (std::ranges::any_of(kParts,
+                          [&](const char* part) { return model.find(part) != std::string_view::npos; }))
+    return true;
+  const auto words = words_of(model);
+  const auto has = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
+  // Of AMD's MI200 those for OCP's modules, which its driver names without their numbers.
+  if (has("MI200") && has("OAM")) return true;
+  // NVIDIA names the modules by the chip alone, and cards with more words: "H200 NVL", "H800 PCIe".
+  constexpr std::array<std::string_view, 3> kModules{"H200", "H20", "H800"};
+  const std::size_t last = words.size() > 1 && words.back() == "3e" ? words.size() - 2 : words.size() - 1;
+  return !words.empty() && std::ranges::find(kModules, words[last]) != kModules.end();
+}
+
 }  // namespace
 
 std::span<const NvlinkGeneration> nvlink_generations() { return kNvlinks; }
@@ -172,13 +198,7 @@ bool misses_gpu_links(const Machine& machine) {
     return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi;
   };
   if (machine.gpus.size() < 2 || std::ranges::any_of(machine.links, joins_gpus)) return false;
-  // As NVIDIA, AMD and the list of PCI IDs write them. Cards for PCIe slots may have no bridge.
-  constexpr std::array kAlwaysLinked{"SXM",   "HBM3",  "GH200", "GB200", "GB300", "B200",
-                                     "MI250", "MI300", "MI325", "MI350", "MI355"};
-  return std::ranges::any_of(machine.gpus, [&](const Gpu& gpu) {
-    return std::ranges::any_of(kAlwaysLinked,
-                               [&](const char* name) { return gpu.model.find(name) != std::string::npos; });
-  });
+  return std::ranges::any_of(machine.gpus, [](const Gpu& gpu) { return is_always_linked(gpu.model); });
 }
 
 int compute_capability_of(std::string_view product) {

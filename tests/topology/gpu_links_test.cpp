@@ -23,6 +23,13 @@ TEST(GpuLinks, AreMissedOnProductsThatAlwaysHaveThem) {
   EXPECT_TRUE(named("GA100 [A100 SXM4 40GB]"));
   EXPECT_TRUE(named("NVIDIA H100 80GB HBM3"));
   EXPECT_TRUE(named("AMD Instinct MI300X"));
+  for (const char* module : {"NVIDIA H200", "NVIDIA H20", "NVIDIA H20-3e", "NVIDIA H800",
+                             "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2", "AMD Instinct MI325 OAM",
+                             "device 10de:2335", "device 10de:2330", "device 1002:74a1"})
+    EXPECT_TRUE(named(module)) << module;
+  for (const char* card : {"NVIDIA H200 NVL", "NVIDIA H800 PCIe", "GH100 [H800 PCIe]", "NVIDIA H20 PCIe",
+                           "AMD INSTINCT MI210", "device 10de:2331", "device 10de:233b", "device 1002:740f"})
+    EXPECT_FALSE(named(card)) << card;
   EXPECT_FALSE(named("NVIDIA A100-PCIE-40GB"));
   EXPECT_FALSE(named("NVIDIA H100 NVL"));
   EXPECT_FALSE(named(""));

@@ -24,8 +24,21 @@ std::optional<DeviceId> device_of(hwloc_obj_t object, const std::map<hwloc_obj_t
   return std::nullopt;
 }
 
-void add_matrix(const hwloc_distances_s& matrix, LinkKind kind, const std::map<hwloc_obj_t, DeviceId>& gpus,
-                Machine& machine) {
+/// Whether it has hwloc's 100 GB/s for every pair, which is no measure of xGMI: its back end for ROCm SMI
+/// writes so whatever the links are, also of GPUs that others lie between (hwloc/topology-rsmi.c, «TODO:
+/// verify the XGMI version»).
+bool is_placeholder(const hwloc_distances_s& matrix) {
+  const std::size_t count = matrix.nbobjs;
+  for (std::size_t i = 0; i < count * count; ++i) {
+    const bool of_itself = i % (count + 1) == 0;
+    if (!of_itself && matrix.values[i] != 0 && matrix.values[i] != 100'000) return false;
+  }
+  return true;
+}
+
+/// `known`: whether the values are what the links carry.
+void add_matrix(const hwloc_distances_s& matrix, LinkKind kind, bool known,
+                const std::map<hwloc_obj_t, DeviceId>& gpus, Machine& machine) {
   // By pair, lower device first: bonded links to several NVSwitch ports add up.
   std::map<std::pair<DeviceId, DeviceId>, Bandwidth> links;
   const std::size_t count = matrix.nbobjs;
@@ -43,8 +56,13 @@ void add_matrix(const hwloc_distances_s& matrix, LinkKind kind, const std::map<h
     const auto& [lower, higher] = ends;
     if (lower.kind == DeviceKind::nvswitch) machine.nvswitches = 1;
     const bool peers = lower.kind == higher.kind;
-    machine.links.push_back({peers ? lower : higher, peers ? higher : lower, kind, bandwidth, {}});
+    machine.links.push_back(
+        {peers ? lower : higher, peers ? higher : lower, kind, known ? bandwidth : Bandwidth{}, {}});
   }
+  if (!known && !links.empty())
+    machine.remarks.push_back(
+        "hwloc wrote 100 GB/s for xGMI between every two GPUs, whatever joins them: which have a link of "
+        "their own, and what it carries, is not known; run polyring probe there, where AMD's driver answers");
 }
 
 }  // namespace
@@ -57,7 +75,8 @@ void add_gpu_links(const HwlocTopology& topology, const std::map<hwloc_obj_t, De
     unsigned count = 1;
     hwloc_distances_s* matrix = nullptr;
     if (hwloc_distances_get_by_name(topology.get(), name, &count, &matrix, 0) != 0 || count == 0) continue;
-    add_matrix(*matrix, kind, gpus, machine);
+    const bool known = kind != LinkKind::xgmi || !is_placeholder(*matrix);
+    add_matrix(*matrix, kind, known, gpus, machine);
     hwloc_distances_release(topology.get(), matrix);
   }
 }

@@ -149,6 +149,67 @@ TEST(HwlocImport, LeavesTheSpeedOpenThatAnIdleGpuTurnedDown) {
   EXPECT_THAT(links, Contains("mlx5_0-package1 pcie 4.00 GB/s")) << "NICs do not idle";
 }
 
+/// A package of these PCI devices, with what else is in the file.
+Machine with_devices(const std::string& devices, const std::string& distances = "") {
+  const std::string sets = R"(cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1")";
+  return parse_hwloc_xml(
+      fmt::format(
+          R"(<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE topology SYSTEM "hwloc2.dtd"><topology version="2.0">
+<object type="Machine" os_index="0" {0} allowed_cpuset="0x1" allowed_nodeset="0x1" gp_index="1">
+<object type="Package" os_index="0" {0} gp_index="2"><object type="NUMANode" os_index="0" {0} gp_index="3" local_memory="1073741824"/>
+<object type="PU" os_index="0" {0} gp_index="4"/>
+<object type="Bridge" gp_index="5" bridge_type="0-1" depth="0" bridge_pci="0000:[00-0f]">{1}</object>
+</object></object>{2}</topology>)",
+          sets, devices, distances),
+      "node.xml");
+}
+
+/// `id`: "1002:515e". `inside`: its OS devices.
+std::string pci_device(int index, const char* class_id, const char* id, const std::string& inside = "") {
+  return fmt::format(
+      R"(<object type="PCIDev" gp_index="{}" pci_busid="0000:0c:00.{}" pci_type="{} [{}] [0000:0000] 00" pci_link_speed="31.507692">{}</object>)",
+      10 + index, index, class_id, id, inside);
+}
+
+TEST(HwlocImport, TakesNoConsolesVgaForAGpu) {
+  const Machine machine =
+      with_devices(pci_device(0, "0300", "1002:515e") + pci_device(1, "0300", "1002:4752") +
+                   pci_device(2, "0380", "1002:7408"));
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_EQ(machine.gpus[0].model, "device 1002:7408");
+}
+
+TEST(HwlocImport, TakesSlicesForUserSpaceForNoNicsBesideTheirAdapter) {
+  const std::string slices = pci_device(1, "0200", "1137:00cf") + pci_device(2, "0200", "1137:00cf");
+  EXPECT_EQ(with_devices(pci_device(0, "0200", "1137:0043") + slices).nics.size(), 1u);
+  EXPECT_EQ(with_devices(slices).nics.size(), 2u) << "a virtual machine's";
+}
+
+/// GPUs of AMD, with what its driver tells hwloc, and hwloc's matrix of xGMI.
+TEST(HwlocImport, BelievesNoConstantSpeedOfXgmi) {
+  const auto between = [](const char* values) {
+    std::string gpus;
+    for (int i = 0; i < 3; ++i) {
+      gpus += pci_device(i, "0380", "1002:7408",
+                         fmt::format(R"(<object type="OSDev" gp_index="{}" name="rsmi{}" osdev_type="1">
+<info name="Backend" value="RSMI"/><info name="RSMIVRAMSize" value="67092480"/></object>)",
+                                     20 + i, i));
+    }
+    return with_devices(
+        gpus, fmt::format(R"(<distances2 type="OSDev" nbobjs="3" kind="9" name="XGMIBandwidth" indexing="gp">
+<indexes length="9">20 21 22 </indexes><u64values length="{}">{}</u64values></distances2>)",
+                          std::string_view(values).size(), values));
+  };
+  const Machine constant = between("1000000 100000 100000 100000 1000000 100000 100000 100000 1000000 ");
+  EXPECT_THAT(links_of(constant), AllOf(Contains("gpu0-gpu1 xgmi ?"), Contains("gpu1-gpu2 xgmi ?")));
+  EXPECT_THAT(constant.remarks, Contains(HasSubstr("hwloc wrote 100 GB/s for xGMI")));
+  EXPECT_EQ(constant.gpus[0].memory.value, std::uint64_t{67092480} << 10);
+  const Machine measured = between("1000000 200000 50000 200000 1000000 100000 50000 100000 1000000 ");
+  EXPECT_THAT(links_of(measured),
+              AllOf(Contains("gpu0-gpu1 xgmi 200 GB/s"), Contains("gpu0-gpu2 xgmi 50.0 GB/s")));
+  EXPECT_THAT(measured.remarks, ::testing::Not(Contains(HasSubstr("xGMI between every"))));
+}
+
 TEST(HwlocImport, ReadsFormat1) {
   const Machine machine = import_hwloc_xml(fixture("one_socket.v1.xml"));
   EXPECT_EQ(machine.model, "Example Power");

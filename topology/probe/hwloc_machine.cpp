@@ -19,11 +19,27 @@ namespace {
 constexpr std::string_view kActive = "4";  // IB_PORT_ACTIVE
 
 bool is_gpu(hwloc_obj_t pci) {
-  return probe::is_gpu(pci->attr->pcidev.class_id, pci->attr->pcidev.vendor_id);
+  const auto& attributes = pci->attr->pcidev;
+  return probe::is_gpu(attributes.class_id, attributes.vendor_id, attributes.device_id);
 }
 
 bool is_adapters_virtual_function(hwloc_obj_t pci) {
   return probe::is_adapters_virtual_function(pci->attr->pcidev.vendor_id, pci->attr->pcidev.device_id);
+}
+
+bool is_slice(hwloc_obj_t pci) {
+  return probe::is_user_space_slice(pci->attr->pcidev.vendor_id, pci->attr->pcidev.device_id);
+}
+
+/// Whether it is a slice of a device that is beside it: a file tells no other virtual functions than these.
+bool is_slice_of_another(hwloc_obj_t object) {
+  if (object->type != HWLOC_OBJ_PCI_DEVICE || !is_slice(object)) return false;
+  hwloc_obj_t other = object->parent->io_first_child;
+  for (; other != nullptr; other = other->next_sibling) {
+    if (other->type == HWLOC_OBJ_PCI_DEVICE && other->attr->pcidev.vendor_id == kCisco && !is_slice(other))
+      return true;
+  }
+  return false;
 }
 
 /// The object's first OS device of this type; the object itself where it is one.
@@ -64,7 +80,7 @@ Bytes gpu_memory(hwloc_obj_t gpu, const std::optional<Sysfs>& sysfs) {
   if (sysfs) {
     if (const Bytes memory = sysfs->gpu_memory(pci_address(gpu)); memory.value > 0) return memory;
   }
-  for (const char* name : {"CUDAGlobalMemorySize", "OpenCLGlobalMemorySize"}) {
+  for (const char* name : {"CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize"}) {
     const std::string kibibytes = info_below(gpu, name);
     if (!kibibytes.empty()) return {std::strtoull(kibibytes.c_str(), nullptr, 10) << 10};
   }
@@ -153,6 +169,7 @@ class Builder {
 
   void add(hwloc_obj_t object) {
     if (sysfs_ && sysfs_->is_virtual_function(pci_of(object))) return;
+    if (!sysfs_ && is_slice_of_another(object)) return;
     if (sysfs_ && is_interface(object) && sysfs_->leaves_by_another(object->name)) return;
     if (object->type == HWLOC_OBJ_PCI_DEVICE && is_gpu(object)) {
       add_gpu(object);

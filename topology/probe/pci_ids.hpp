@@ -11,6 +11,7 @@ constexpr unsigned kNvidia = 0x10de;
 constexpr unsigned kAmd = 0x1002;
 constexpr unsigned kMellanox = 0x15b3;
 constexpr unsigned kBroadcom = 0x1000;
+constexpr unsigned kCisco = 0x1137;
 
 constexpr unsigned kClassEthernet = 0x0200;
 constexpr unsigned kClassInfiniband = 0x0207;
@@ -24,10 +25,26 @@ constexpr std::optional<NicKind> link_layer_of_class(unsigned class_id) {
   return std::nullopt;
 }
 
+/// Whether it is one of ATI's that servers of the 2000s have for their console, and that cannot compute. The
+/// numbers and names are those of the list of PCI IDs.
+constexpr bool is_console_vga(unsigned vendor, unsigned device) {
+  if (vendor != kAmd) return false;
+  switch (device) {
+    case 0x474f:  // Rage XL
+    case 0x4752:  // Rage XL PCI
+    case 0x515e:  // ES1000
+    case 0x5969:  // ES1000
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// `class_id` is the base class and the subclass: 0x0302 for a 3D controller. GPUs are NVIDIA's and AMD's
-/// display and 3D controllers, which leaves the management VGA of servers out, and AMD's processing
-/// accelerators (MI200 and newer).
-constexpr bool is_gpu(unsigned class_id, unsigned vendor) {
+/// display and 3D controllers but for the VGA of servers' consoles, which is mostly others', and AMD's
+/// processing accelerators (MI200 and newer).
+constexpr bool is_gpu(unsigned class_id, unsigned vendor, unsigned device) {
+  if (is_console_vga(vendor, device)) return false;
   const unsigned base = class_id >> 8;
   return (base == 0x03 && (vendor == kNvidia || vendor == kAmd)) || (base == 0x12 && vendor == kAmd);
 }
@@ -50,6 +67,12 @@ constexpr bool is_adapters_virtual_function(unsigned vendor, unsigned device) {
     default:
       return false;
   }
+}
+
+/// Whether it is a virtual function of Cisco's for processes of user space ("VIC Userspace NIC"), which its
+/// driver serves beside the physical one only (drivers/infiniband/hw/usnic of the Linux kernel).
+constexpr bool is_user_space_slice(unsigned vendor, unsigned device) {
+  return vendor == kCisco && device == 0x00cf;
 }
 
 /// What a PCI function says that it is; 0 where it is unknown.

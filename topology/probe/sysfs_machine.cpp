@@ -168,7 +168,7 @@ class Builder {
 
   void add_device(const PciDevice& device) {
     if (sysfs_.is_virtual_function(device.address)) return;
-    if (is_gpu(device.class_id, device.identity.vendor)) {
+    if (is_gpu(device.class_id, device.identity.vendor, device.identity.device)) {
       add_gpu(device);
     } else if (is_network_controller(device.class_id) || openfabrics_.contains(device.address) ||
                interfaces_.contains(device.address)) {

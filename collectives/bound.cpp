@@ -12,6 +12,7 @@
 #include "topology/link_names.hpp"
 #include "topology/min_cut.hpp"
 #include "topology/rank_groups.hpp"
+#include "topology/rank_nics.hpp"
 #include "topology/route.hpp"
 
 namespace polyring {
@@ -41,6 +42,17 @@ std::string unknown_text(const Machine& machine, const MinCut& cut) {
                                       : machine.nics[index(cut.nics.front())].name);
 }
 
+/// Of a cut into hosts by PCIe alone, in front of ports that may carry less: what of them would have to be
+/// known. Empty where all that matter are.
+std::string unknown_port_of(const Machine& machine, const MinCut& cut) {
+  if (!cut.bandwidth.known()) return {};
+  for (const int nic : usable_nics(machine)) {
+    const Nic& joined = machine.nics[static_cast<std::size_t>(nic)];
+    if (!joined.bandwidth().known()) return fmt::format("{}: the speed of {}", machine.name, joined.name);
+  }
+  return {};
+}
+
 /// "gpu0 reaches the others only over …".
 std::string reach_text(const Machine& machine, const RankGroup& group, const MinCut& cut, bool named) {
   if (cut.unknown) return unknown_text(machine, cut);
@@ -52,7 +64,6 @@ std::string reach_text(const Machine& machine, const RankGroup& group, const Min
 
 /// "4 GPUs of a host share 2 x EDR InfiniBand".
 std::string host_text(const Cluster& cluster, const Machine& machine, const MinCut& cut) {
-  if (cut.unknown) return unknown_text(machine, cut);
   const std::string alone = why_alone(machine);
   if (!alone.empty()) return alone;
   const std::string over = names_of(machine, cut.links, cut.nics, true);
@@ -103,7 +114,9 @@ Cut cut_into_hosts(const Cluster& cluster) {
     const Machine& machine = hosts.machine;
     const MinCut cut =
         min_cut(machine, std::vector<bool>(static_cast<std::size_t>(machine.ranks()), true), true);
-    parts.push_back({host_text(cluster, machine, cut), hosts.count, bandwidth_of(cut)});
+    const std::string unknown = cut.unknown ? unknown_text(machine, cut) : unknown_port_of(machine, cut);
+    parts.push_back({unknown.empty() ? host_text(cluster, machine, cut) : unknown, hosts.count,
+                     unknown.empty() ? bandwidth_of(cut) : kInfinite});
   }
   return parts;
 }
@@ -117,9 +130,11 @@ Cut cut_into(const Cut& hosts, int host_count, int of, Bandwidth uplink, std::st
     for (int i = 0; i < part.number; ++i, ++host) {
       if (host % of == 0) cut.push_back({"", 1, 0});
       cut.back().bandwidth += part.bandwidth;
+      if (std::isinf(part.bandwidth)) cut.back().limit = part.limit;
     }
   }
   for (Part& part : cut) {
+    if (std::isinf(part.bandwidth)) continue;  // its hosts may share less than its uplinks
     part.limit = part.bandwidth < or_infinite(uplink)
                      ? fmt::format("the hosts of {} share their NICs", where)
                      : fmt::format("{} hosts of {} share its uplinks", of, where);

@@ -26,7 +26,7 @@ struct Bound {
 /// where the first is Patarasuk and Yuan's lower bound (JPDC 69(2), 2009) applied to parts instead of ranks.
 /// Cuts are those into leaf switches, hosts, packages, PCIe switches, groups that NVLinks join, and single
 /// ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts with nothing of known speed around them
-/// are left out.
+/// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 
 /// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.

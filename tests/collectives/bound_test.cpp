@@ -112,6 +112,21 @@ TEST(Bound, SeesANicsNarrowPcieLink) {
   EXPECT_DOUBLE_EQ(allreduce_bound(hosts_like(machine, 2), kPayload).time.value, 1.0 / 4);
 }
 
+/// PCIe in front of such a port limits as well, but the port may carry less: that would be no expectation.
+TEST(Bound, BetweenHostsWhosePortsAreUnknownIsUnknown) {
+  Machine machine = two_sockets();
+  machine.nics.front().ports.front().bandwidth = {};
+  Cluster cluster = hosts_like(machine, 4);
+  const auto unknown = [&] {
+    const Bound bound = network_bound(cluster, kPayload);
+    return bound.time.value == 0 ? bound.cut : "known";
+  };
+  EXPECT_EQ(unknown(), "two-sockets: the speed of nic0");
+  cluster.fabric.hosts_per_leaf = 2;
+  cluster.fabric.leaf_uplink = gigabytes_per_second(12);
+  EXPECT_EQ(unknown(), "two-sockets: the speed of nic0") << "hosts may share less than their leaf's uplinks";
+}
+
 TEST(Bound, OfTwoPortsBehindOneSlotIsTheSlots) {
   // Two ports of 200 Gb/s at PCIe gen 4 x16, which bring 31.5 GB/s together, not 50.
   Machine machine = two_sockets();

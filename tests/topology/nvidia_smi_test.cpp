@@ -239,6 +239,82 @@ TEST(NvidiaSmi, RefusesWhatIsCutOffOrContradictsItself) {
   }
 }
 
+// A terminal of 60 or so columns: the head goes on below, and each row.
+TEST(NvidiaSmi, RefusesWhatATerminalWrapped) {
+  const char* by_a_gpu =
+      " GPU0 GPU1\nGPU2 NIC0 CPU Affinity NUMA Affinity\nGPU0 X NV8\nNV8 PIX 0-47 0\nGPU1 NV8 X\nNV8 SYS "
+      "0-47 0\n";
+  EXPECT_THAT(sentence_about(by_a_gpu),
+              HasSubstr("a terminal has wrapped, such as the one with 'GPU2 NIC0 CPU'"));
+  EXPECT_THAT(sentence_about(by_a_gpu), HasSubstr("nvidia-smi topo -m > FILE"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU1\nNIC0 CPU Affinity\nGPU0 X SYS\nPIX 0-3\nGPU1 SYS X\nSYS 0-3\n"),
+              HasSubstr("with 'NIC0 CPU Affinity'"));
+  EXPECT_THAT(
+      sentence_about(" GPU0 GPU1 CPU Affi\nnity NUMA Affinity\nGPU0 X SYS 6,14,\n22 3\nGPU1 SYS X 0-3 1\n"),
+      HasSubstr("with 'nity NUMA Affinity'"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU1 CPU Affinity\nGPU0 X SYS 0-3,8-1\n1\nGPU1 SYS X 4-7,12-15\n"),
+              HasSubstr("with '1'"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU1 CPU Affinity\nGPU0 X SYS 6,14,\nGPU1 SYS X 4-7\n"),
+              HasSubstr("says '6,14,' where the CPUs near GPU0 stand"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU1 CPU\nGPU0 X NV1 PHB\nGPU1 NV1 X PHB\n"),
+              HasSubstr("says 'PHB' where"));
+  // A legend that is wrapped is none of the matrix.
+  EXPECT_THAT(
+      parse(gpus({"X SYS", "SYS X"}) + "\nLegend:\n\n  X = Self\n  SYS = Connection traversing PCIe\n NUMA\n")
+          .gpus,
+      SizeIs(2));
+}
+
+TEST(NvidiaSmi, SaysWhichBlankIsMissing) {
+  EXPECT_THAT(sentence_about(" GPU0 mlx5_0 mlx5_1mlx5_2\nGPU0 X NODE SYS SYS\nmlx5_0 NODE X SYS SYS\n"
+                             "mlx5_1 SYS SYS X PIX\nmlx5_2 SYS SYS PIX X\n"),
+              HasSubstr("lacks a blank within the names of the columns, 'mlx5_1mlx5_2'"));
+  EXPECT_THAT(sentence_about(gpus({"X NODE NODE", "NODENODE X NODE", "NODE NODE X"})),
+              HasSubstr("lacks a blank within 'NODENODE' in the row GPU1"));
+  EXPECT_THAT(sentence_about(" GPU0 GPU1\nGPU0 X NODE\nGPU1 NODE X\nNIC0 NODE SYS\n"),
+              HasSubstr("a row NIC0, and no column of that name"));
+}
+
+TEST(NvidiaSmi, TakesNoBreakSpacesForBlanks) {
+  std::string text = gpus({"X SYS", "SYS X"});
+  for (auto at = text.find(' '); at != std::string::npos; at = text.find(' ', at))
+    text.replace(at, 1, "\xc2\xa0");
+  EXPECT_EQ(links_of(parse(text)), links_of(parse(gpus({"X SYS", "SYS X"}))));
+}
+
+TEST(NvidiaSmi, KnowsC2cByTheNumaNodesOfGpus) {
+  const std::string matrix =
+      " GPU0 GPU1 CPU Affinity NUMA Affinity GPU NUMA ID\n"
+      "GPU0 X NV18 0-71 0,3-9 2\nGPU1 NV18 X 72-143 1,19-25 N/A\n";
+  EXPECT_THAT(links_of(parse(matrix)), IsSupersetOf({"gpu0-package0 c2c ?", "gpu1-package1 pcie ?"}));
+  EXPECT_THAT(links_of(parse("GPU 0: Tesla V100-SXM2-16GB\n" + matrix)), Contains("gpu0-package0 pcie ?"));
+}
+
+TEST(NvidiaSmi, SaysWhoseNvlinksItDoesNotKnow) {
+  const std::string matrix = gpus({"X NV12", "NV12 X"});
+  EXPECT_THAT(parse("GPU 0: NVIDIA PG506-230\n" + matrix).remarks,
+              ElementsAre("how fast the NVLinks of this product are is not known here: NVIDIA PG506-230"));
+  const Machine summed = parse("GPU 0,1: NVIDIA A100-SXM4-40GB\nGPU 0,1 Compute Capability: 8.0\n" + matrix);
+  EXPECT_EQ(summed.gpus[1].model, "NVIDIA A100-SXM4-40GB");
+}
+
+TEST(NvidiaSmi, SaysWhichGpusAreSliced) {
+  const Machine machine = parse(
+      "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\nGPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-2)\n"
+      "  MIG 3g.20gb     Device  0: (UUID: MIG-3)\n" +
+      gpus({"X NV12", "NV12 X"}));
+  EXPECT_THAT(machine.remarks, ElementsAre(HasSubstr("gpu1 is in MIG mode")));
+}
+
+TEST(NvidiaSmi, SaysWhereTheMatrixContradictsItsAffinities) {
+  const auto matrix = [](const char* second) {
+    return fmt::format(" GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X SYS 0-3 0\nGPU1 SYS X {}\n", second);
+  };
+  EXPECT_THAT(parse(matrix("0-3 0")).remarks,
+              ElementsAre(HasSubstr("SYS between GPU0 and GPU1, which are near")));
+  EXPECT_THAT(parse(matrix("4-7 1")).remarks, IsEmpty());
+}
+
 /// What `nvidia-smi topo -p2p` prints.
 std::string peers(const std::vector<std::string>& rows) {
   std::string text = " ";
@@ -272,6 +348,14 @@ TEST(NvidiaSmi, ReadsWhichGpusReachEachOther) {
                           HasSubstr("topo -p2p a: 1 of 1 pairs of GPUs is not OK (GPU0 and GPU1: not "
                                     "supported)")));
   EXPECT_EQ(links_of(asked), links_of(alone));
+}
+
+TEST(NvidiaSmi, ExpectsNvlinkOnlyWhereTheMatrixHasSome) {
+  const std::string asked = gpus({"X NV4 SYS", "NV4 X SYS", "SYS SYS X"}) + "$ nvidia-smi topo -p2p n\n";
+  EXPECT_THAT(parse(asked + peers({"X OK NS", "OK X NS", "NS NS X"})).remarks, Each(Not(HasSubstr("p2p"))));
+  EXPECT_THAT(
+      parse(asked + peers({"X NS NS", "NS X NS", "NS NS X"})).remarks,
+      Contains(HasSubstr("1 of 1 pairs of GPUs with NVLinks is not OK (GPU0 and GPU1: not supported)")));
 }
 
 TEST(NvidiaSmi, RefusesPeersThatAreCutOffOrOfOthers) {

@@ -1,16 +1,18 @@
 #include "topology/formats/nvidia_smi.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "topology/error.hpp"
+#include "topology/formats/nvidia_smi_words.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace nvidia_smi {
@@ -19,81 +21,7 @@ namespace {
 constexpr Bytes kLongest{1u << 20};
 /// More than any host has, and few enough that all paths between them are found in no time.
 constexpr std::size_t kMostDevices = 96;
-constexpr int kMostNvlinks = 1024;
 constexpr std::size_t kLongestName = 100;
-
-using Words = std::vector<std::string>;
-
-/// How long the escape of a terminal is that the text begins with, 0 where it is none. Text that was pasted
-/// has lost the first byte of `ESC[4m`, or has `^[` for it.
-std::size_t escape_at(std::string_view text) {
-  const std::size_t mark = text.starts_with('\x1b') ? 1 : text.starts_with("^[[") ? 2 : 0;
-  if (mark == 0 && !text.starts_with('[')) return 0;
-  const std::size_t numbers = mark + (text.substr(mark).starts_with('[') ? 1 : 0);
-  const std::size_t end = std::min(text.find_first_not_of("0123456789;?", numbers), text.size());
-  const char last = end < text.size() ? text[end] : ' ';
-  if (mark == 0) return last == 'm' ? end + 1 : 0;
-  return std::isalpha(static_cast<unsigned char>(last)) != 0 ? end + 1 : end;
-}
-
-/// Without the escapes with which nvidia-smi underlines the head; blanks for control characters.
-std::string without_escapes(std::string_view line) {
-  std::string plain;
-  while (!line.empty()) {
-    const std::size_t escape = escape_at(line);
-    if (escape == 0) plain += std::iscntrl(static_cast<unsigned char>(line[0])) != 0 ? ' ' : line[0];
-    line.remove_prefix(std::max<std::size_t>(escape, 1));
-  }
-  return plain;
-}
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(without_escapes(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-Words words_of(std::string_view line) {
-  Words words;
-  for (std::size_t at = line.find_first_not_of(' '); at != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find(' ', at), line.size());
-    words.emplace_back(line.substr(at, end - at));
-    at = line.find_first_not_of(' ', end);
-  }
-  return words;
-}
-
-/// The whole of the text as a number of 0 and above; nothing for other text.
-std::optional<int> number_in(std::string_view text) {
-  int number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || rest != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
-bool is_gpu(std::string_view name) {
-  return name.starts_with("GPU") && number_in(name.substr(3)).has_value();
-}
-
-std::optional<Cell> cell_of(std::string_view word) {
-  static const std::map<std::string_view, PathType> kTypes{
-      {"X", PathType::self},    {"PIX", PathType::pix}, {"PXB", PathType::pxb}, {"PHB", PathType::phb},
-      {"NODE", PathType::node}, {"SYS", PathType::sys}, {"SOC", PathType::sys}};  // SOC: before driver 384
-  if (const auto type = kTypes.find(word); type != kTypes.end()) return Cell{type->second, 0};
-  if (!word.starts_with("NV")) return std::nullopt;
-  const auto links = number_in(word.substr(2));
-  if (!links || *links < 1 || *links > kMostNvlinks) return std::nullopt;
-  return Cell{PathType::nvl, *links};
-}
-
-/// The head names the columns: a GPU, then a word that is no cell. In front of it, no row can be.
-bool is_head(const Words& words) {
-  return !words.empty() && is_gpu(words[0]) && (words.size() == 1 || !cell_of(words[1]));
-}
 
 /// What a line says of a name in front of a colon: `NIC0: mlx5_0`, `GPU 0: Tesla V100-SXM2-16GB (UUID: ...)`.
 struct Note {
@@ -133,13 +61,15 @@ struct Peers {
   std::vector<Words> rows;         // empty ones have not been seen
 };
 
-/// What somebody should look at; empty when all pairs are OK.
-std::string remark_on(const Peers& peers) {
+/// What somebody should look at; empty when all pairs are OK. Asked for NVLink, only pairs that have some
+/// count: `gpus` are the rows of the matrix of paths.
+std::string remark_on(const Peers& peers, const Matrix& matrix, const std::vector<int>& gpus) {
   std::size_t pairs = 0;
   std::size_t faulty = 0;
   std::string first;
   for (std::size_t a = 0; a < peers.names.size(); ++a) {
     for (std::size_t b = a + 1; b < peers.names.size(); ++b) {
+      if (peers.asked == "n" && matrix.at(gpus[a], gpus[b]).type != PathType::nvl) continue;
       ++pairs;
       const std::string& word = peers.rows[a][b] == "OK" ? peers.rows[b][a] : peers.rows[a][b];
       if (word == "OK" || ++faulty > 1) continue;
@@ -148,9 +78,10 @@ std::string remark_on(const Peers& peers) {
   }
   if (faulty == 0) return {};
   const bool is_access = peers.asked == "r" || peers.asked == "w" || peers.asked == "rw";
-  return fmt::format("nvidia-smi topo -p2p{}{}: {} of {} pairs of GPUs {} not OK ({}){}",
-                     peers.asked.empty() ? "" : " ", peers.asked, faulty, pairs, faulty == 1 ? "is" : "are",
-                     first, is_access ? "; data between them go through the host's memory" : "");
+  return fmt::format("nvidia-smi topo -p2p{}{}: {} of {} pairs of GPUs{} {} not OK ({}){}",
+                     peers.asked.empty() ? "" : " ", peers.asked, faulty, pairs,
+                     peers.asked == "n" ? " with NVLinks" : "", faulty == 1 ? "is" : "are", first,
+                     is_access ? "; data between them go through the host's memory" : "");
 }
 
 /// Reads line after line.
@@ -160,14 +91,19 @@ class Reader {
 
   void read(const std::string& line) {
     const Words words = words_of(line);
+    if (words.empty()) in_rows_ = false;
     if (words.empty() || words[0].starts_with('#')) return;
+    if (under_head_ && (!column_of(words[0]) || is_second_head(words))) refuse_wrapped(words);
     if (columns_.empty() ? is_head(words) : is_second_head(words)) return read_head(words);
     const auto column = column_of(words[0]);
     if (column && (is_gpu(words[0]) || (words.size() > 1 && cell_of(words[1])))) {
       return read_row(*column, words);
     }
+    if (in_rows_ && is_rest_of_row(words)) refuse_wrapped(words);
+    if (!columns_.empty() && is_named_row(words)) refuse_nameless_row(words[0]);
     note_question(words);
-    if (auto note = note_of(line)) notes_[note->name] = note->value;
+    if (words[0] == "MIG" && line.find("UUID: MIG-") != std::string::npos) sliced_.insert(last_gpu_);
+    if (auto note = note_of(line)) take_note(*note);
   }
 
   Matrix finish() {
@@ -196,6 +132,25 @@ class Reader {
         origin_, what);
   }
 
+  [[noreturn]] void refuse_wrapped(const Words& words) const {
+    std::string start = words[0];
+    for (std::size_t i = 1; i < words.size() && i < 3; ++i) start += " " + words[i];
+    refuse(fmt::format("has lines that a terminal has wrapped, such as the one with '{}'",
+                       printable(start, 40)));
+  }
+
+  /// Its column is in a line of its own, or its name is glued to another one.
+  [[noreturn]] void refuse_nameless_row(const std::string& name) const {
+    for (const Device& device : head_) {
+      if (device.name.size() > name.size() && device.name.find(name) != std::string::npos)
+        refuse(fmt::format("lacks a blank within the names of the columns, '{}'", device.name));
+    }
+    refuse(
+        fmt::format("has a row {}, and no column of that name: the line with the names of the columns is "
+                    "wrapped or cut off",
+                    printable(name, 40)));
+  }
+
   std::optional<std::size_t> column_of(const std::string& name) const {
     const auto found = columns_.find(name);
     return found == columns_.end() ? std::nullopt : std::optional(found->second);
@@ -218,9 +173,10 @@ class Reader {
     settle({});
     columns_.clear();
     head_.clear();
-    has_cpu_ = has_numa_ = false;
+    has_cpu_ = has_numa_ = has_gpu_numa_ = false;
     for (const std::string& word : words) {
       if (word == "CPU" || word == "NUMA" || word == "GPU") {
+        has_gpu_numa_ = words.size() > 2 && words.back() == "ID" && words[words.size() - 2] == "NUMA";
         has_numa_ = std::ranges::find(words, "NUMA") != words.end();
         has_cpu_ = word == "CPU";
         break;
@@ -230,6 +186,7 @@ class Reader {
       if (columns_.size() > kMostDevices) refuse(fmt::format("has more than {} devices", kMostDevices));
       head_.push_back({word, is_gpu(word), {}, {}, -1});
     }
+    under_head_ = true;
     table_ = Table::unknown;
     if (has_cpu_ || has_numa_) settle({});
   }
@@ -248,8 +205,11 @@ class Reader {
       return;
     }
     if (!matrix_.devices.empty()) {
-      usage_error("'{}' has a second matrix of nvidia-smi behind the first; give each host a file of its own",
-                  origin_);
+      usage_error(
+          "'{}' has a second matrix of nvidia-smi behind the first, of another host or of topo -mp; give "
+          "each host a "
+          "file of its own, with the matrix of: nvidia-smi topo -m",
+          origin_);
     }
     table_ = Table::paths;
     matrix_.devices = head_;
@@ -258,6 +218,8 @@ class Reader {
 
   void read_row(std::size_t row, const Words& words) {
     settle(words);
+    under_head_ = false;
+    in_rows_ = true;
     const std::string& name = head_[row].name;
     const std::size_t count = head_.size();
     const bool is_twice =
@@ -272,8 +234,10 @@ class Reader {
       const bool is_known =
           is_self || (table_ == Table::paths ? cell.has_value() : !peer_status(word).empty());
       if (!is_known) {
-        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", word.substr(0, 20), name,
-                           head_[column].name));
+        if (table_ == Table::paths && is_glued(word))
+          refuse(fmt::format("lacks a blank within '{}' in the row {}", printable(word, 20), name));
+        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", printable(word, 20),
+                           name, head_[column].name));
       }
       if (is_self != (column == row))
         refuse(fmt::format("says '{}' of {} and {}", word, name, head_[column].name));
@@ -287,11 +251,20 @@ class Reader {
   }
 
   void read_affinity(Device& device, const Words& words, std::size_t at) const {
-    if (has_cpu_ && at < words.size() && words[at] != "N/A") device.cpu_affinity = words[at];
+    if (has_cpu_ && at < words.size() && words[at] != "N/A") {
+      if (!is_cpu_list(words[at])) {
+        refuse(
+            fmt::format("says '{}' where the CPUs near {} stand; is a column's name or a line's end missing?",
+                        printable(words[at], 20), device.name));
+      }
+      device.cpu_affinity = words[at];
+    }
     if (has_cpu_) ++at;
     // GB200's have those of their own memory, too, "0,3-9": the first is the CPU's.
     if (has_numa_ && at < words.size())
       device.numa = number_in(words[at].substr(0, words[at].find_first_of(",-"))).value_or(-1);
+    if (has_gpu_numa_ && has_numa_ && device.is_gpu && words.size() == at + 2)
+      device.has_own_numa = number_in(words[at + 1]).has_value();
   }
 
   void check_symmetry() const {
@@ -307,8 +280,12 @@ class Reader {
 
   void add_peers() {
     Words gpus;
-    for (const Device& device : matrix_.devices) {
-      if (device.is_gpu) gpus.push_back(device.name);
+    std::vector<int> rows;
+    for (int device = 0; device < matrix_.size(); ++device) {
+      const Device& of = matrix_.devices[static_cast<std::size_t>(device)];
+      if (!of.is_gpu) continue;
+      gpus.push_back(of.name);
+      rows.push_back(device);
     }
     for (const Peers& peers : peers_) {
       const auto missing = std::ranges::find_if(peers.rows, &Words::empty);
@@ -317,12 +294,43 @@ class Reader {
                            peers.names[static_cast<std::size_t>(missing - peers.rows.begin())]));
       if (peers.names != gpus) refuse("has a matrix of topo -p2p of other GPUs than that of paths");
       matrix_.has_peers = true;
-      std::string remark = remark_on(peers);
+      std::string remark = remark_on(peers, matrix_, rows);
       if (!remark.empty()) matrix_.remarks.push_back(std::move(remark));
     }
   }
 
+  /// Also of "GPU 0,1,2,3: NVIDIA GB200", as some programs sum up nvidia-smi -L.
+  void take_note(const Note& note) {
+    std::vector<std::string> names{note.name};
+    if (note.name.starts_with("GPU")) {
+      names = {"GPU"};
+      for (const char c : note.name.substr(3)) {
+        if (c == ',') {
+          names.emplace_back("GPU");
+        } else {
+          names.back() += c;
+        }
+      }
+      if (!std::ranges::all_of(names, is_gpu)) return;
+      last_gpu_ = names.back();
+    }
+    for (const std::string& name : names) notes_[name] = note.value;
+  }
+
+  void remark_slices() {
+    Words cut;
+    for (const Device& device : matrix_.devices) {
+      if (device.is_gpu && sliced_.contains(device.name)) cut.push_back("gpu" + device.name.substr(3));
+    }
+    if (cut.empty()) return;
+    matrix_.remarks.push_back(fmt::format(
+        "{} {} in MIG mode, as nvidia-smi -L says: jobs get slices, which reach no other GPU; links, paths "
+        "and what is expected are of whole GPUs, which nvidia-smi -mig 0 (as root) makes of them",
+        fmt::join(cut, ", "), cut.size() == 1 ? "is" : "are"));
+  }
+
   void apply_notes() {
+    remark_slices();
     for (Device& device : matrix_.devices) {
       const auto note = notes_.find(device.name);
       if (note == notes_.end() || note->second.empty()) continue;
@@ -335,6 +343,8 @@ class Reader {
   std::vector<Peers> peers_;
   std::map<std::string, std::string> notes_;
   std::string asked_;
+  std::string last_gpu_;          // that a line of nvidia-smi -L has named
+  std::set<std::string> sliced_;  // GPUs with MIG devices
 
   // Of the last head.
   Table table_ = Table::none;
@@ -342,6 +352,9 @@ class Reader {
   std::map<std::string, std::size_t> columns_;
   bool has_cpu_ = false;
   bool has_numa_ = false;
+  bool has_gpu_numa_ = false;
+  bool under_head_ = false;  // no row has come yet
+  bool in_rows_ = false;     // no blank line has come since the last row
 };
 
 }  // namespace

@@ -40,9 +40,10 @@ struct Cell {
 struct Device {
   std::string name;  // of its column: "GPU0", "mlx5_0"
   bool is_gpu = false;
-  std::string model;         // of a GPU, where the file names it
-  std::string cpu_affinity;  // "0-13,28-41", empty when not given
-  int numa = -1;             // -1 when not given, or several
+  std::string model;          // of a GPU, where the file names it
+  std::string cpu_affinity;   // "0-13,28-41", empty when not given
+  int numa = -1;              // -1 when not given, or several
+  bool has_own_numa = false;  // of a GPU: its memory is a NUMA node, as NVLink-C2C makes it
 };
 
 struct Matrix {

@@ -96,6 +96,34 @@ NicKind nic_kind(const std::string& name) {
   return name.starts_with("ib") ? NicKind::infiniband : NicKind::unknown;
 }
 
+/// Of two GPUs that are SYS from each other and yet name the same NUMA node. Virtual machines show their
+/// devices on buses of their own, and so apart.
+std::string apart_in_one_node(const Matrix& matrix) {
+  std::string first;
+  int others = -1;
+  for (int a = 0; a < matrix.size(); ++a) {
+    for (int b = a + 1; b < matrix.size(); ++b) {
+      const Device& one = matrix.devices[index(a)];
+      const Device& other = matrix.devices[index(b)];
+      const bool odd = matrix.at(a, b).type == PathType::sys && one.numa >= 0 && one.numa == other.numa &&
+                       !one.cpu_affinity.empty() && one.cpu_affinity == other.cpu_affinity;
+      if (!odd || ++others > 0) continue;
+      first = fmt::format("{} and {}", one.name, other.name);
+    }
+  }
+  if (others < 0) return {};
+  return fmt::format(
+      "the matrix has SYS between {}{}, which are near the same CPUs and NUMA node, as in virtual "
+      "machines: the packages shown may be more than the host has",
+      first, others == 0 ? "" : fmt::format(" and {} other pair{}", others, others == 1 ? "" : "s"));
+}
+
+/// A GPU whose memory is a NUMA node of its host. So is a V100's beside a POWER9, by NVLink 2.
+bool has_c2c(const Device& device) {
+  constexpr int kVolta = 70;
+  return device.has_own_numa && compute_capability_of(device.model) != kVolta;
+}
+
 class Builder {
  public:
   explicit Builder(const Matrix& matrix) : matrix_(matrix), packages_(packages_of(matrix)) {}
@@ -106,6 +134,8 @@ class Builder {
     attach_devices();
     add_nvlinks();
     compare();
+    if (std::string odd = apart_in_one_node(matrix_); !odd.empty())
+      machine_.remarks.push_back(std::move(odd));
     return std::move(machine_);
   }
 
@@ -163,7 +193,10 @@ class Builder {
       const bool cascaded = trees.members(trees.of(device)).size() > siblings;
       if (cascaded) parent = switch_below(parent, top_of, trees.of(device));
       if (cascaded || siblings > 1) parent = switch_below(parent, switch_of, switches.of(device));
-      machine_.links.push_back({ids_[index(device)], parent, LinkKind::pcie, {}, {}});
+      // The matrix does not say which path the GPU's PCIe takes, where C2C is the way to its package.
+      const bool is_c2c = has_c2c(matrix_.devices[index(device)]) && parent.kind == DeviceKind::package;
+      machine_.links.push_back(
+          {ids_[index(device)], parent, is_c2c ? LinkKind::c2c : LinkKind::pcie, {}, {}});
     }
   }
 
@@ -214,8 +247,16 @@ class Builder {
       return link.kind == LinkKind::nvlink && !link.bandwidth.known();
     });
     if (!unknown) return;
+    std::string product;
+    for (const Device& device : matrix_.devices) {
+      const bool strange =
+          !device.model.empty() && !nvlink_rate(compute_capability_of(device.model)).bandwidth.known();
+      if (product.empty() && strange) product = device.model;
+    }
     machine_.remarks.push_back(
-        "how fast the NVLinks are needs the GPUs' models: put the lines of nvidia-smi -L into the file");
+        product.empty()
+            ? "how fast the NVLinks are needs the GPUs' models: put the lines of nvidia-smi -L into the file"
+            : fmt::format("how fast the NVLinks of this product are is not known here: {}", product));
   }
 
   void remark_lost(const std::vector<Row>& rows) {
@@ -241,7 +282,7 @@ class Builder {
       for (int b = a + 1; b < matrix_.size(); ++b) {
         const auto path = find_path(machine_, ids_[index(a)], ids_[index(b)]);
         const PathType wanted = matrix_.at(a, b).type;
-        if (path && path->type == wanted) continue;
+        if (path && (path->type == wanted || path->type == PathType::p2c)) continue;  // C2C hides PCIe
         if (++others > 0) continue;
         first =
             fmt::format("{} and {} ({}, here {})", matrix_.devices[index(a)].name,

@@ -43,6 +43,11 @@ std::string_view outermost_element(std::string_view text) {
   }
 }
 
+bool is_mangled_matrix(std::string_view text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  return has("GPU0") && (has("CPU Affinity") || has("topo -m"));
+}
+
 }  // namespace
 
 Cluster parse_cluster(std::string_view text, std::string_view origin) {
@@ -57,6 +62,19 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
   if (is_topo_matrix(content)) return cluster_of(parse_topo_matrix(content, origin), 1);
   if (is_ibnetdiscover(content))
     usage_error("'{}' is a fabric, not a host; give it with: --fabric {}", origin, origin);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    usage_error(
+        "'{}' is text in UTF-16, as some shells of Windows write it; convert it with: iconv -f UTF-16 -t "
+        "UTF-8",
+        origin);
+  }
+  if (is_mangled_matrix(text)) {
+    usage_error(
+        "'{}' has words of what nvidia-smi topo -m prints, but not its lines: blanks or line ends are lost, "
+        "or other "
+        "characters stand between the columns; write it again with: nvidia-smi topo -m > FILE",
+        origin);
+  }
   usage_error(
       "'{}' is neither XML of hwloc, NCCL or RCCL, nor what nvidia-smi topo -m prints, nor the JSON of "
       "polyring probe; "

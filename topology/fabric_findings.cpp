@@ -21,6 +21,7 @@ LinkClass class_of(const FabricMap& map, const FabricLink& link) {
       result.kind = map.adapters[index(end.index)].kind;
     }
   }
+  result.is_between_switches = link.a.is_switch && link.b.is_switch;
   result.upper = std::max(levels[0], levels[1]);
   result.lower = std::min(levels[0], levels[1]);
   // All switches have an adapter for reductions: the level does not matter.

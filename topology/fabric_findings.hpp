@@ -14,6 +14,7 @@ struct LinkClass {
   int upper = 0;
   int lower = 0;
   AdapterKind kind = AdapterKind::host;
+  bool is_between_switches = false;
   auto operator<=>(const LinkClass&) const = default;
 };
 

@@ -146,6 +146,51 @@ TEST(Ibnetdiscover, RefusesWhatIsNotItsOutput) {
   EXPECT_THAT(usage_sentence([&] { parsed(many); }), HasSubstr("line 49153: there are more nodes"));
 }
 
+TEST(Ibnetdiscover, TellsSwitchesOfOneNameApart) {
+  const FabricMap map = parse_ibnetdiscover(
+      "Switch 36 \"S-00000000000a1111\" # \"SwitchIB\"\nSwitch 36 \"S-00000000000b1111\" # \"SwitchIB\"\n"
+      "Switch 36 \"S-00000000000c2222\" # \"leaf\"\n",
+      "net.out");
+  EXPECT_EQ(map.switches[0].name, "SwitchIB a1111");
+  EXPECT_EQ(map.switches[1].name, "SwitchIB b1111");
+  EXPECT_EQ(map.switches[2].name, "leaf");
+}
+
+TEST(Ibnetdiscover, TakesTheLesserOfTwoRates) {
+  for (const bool first : {true, false}) {
+    FabricBuilder fabric;
+    fabric.add_switch("leaf0").add_adapter("n0 mlx5_0");
+    fabric.port("leaf0", 1, "n0 mlx5_0", 1, first ? "4xNDR" : "1xNDR");
+    fabric.port("n0 mlx5_0", 1, "leaf0", 1, first ? "1xNDR" : "4xNDR");
+    const FabricMap map = parsed(fabric);
+    ASSERT_EQ(map.links.size(), 1u);
+    EXPECT_EQ(map.links[0].rate, "1xNDR");
+    EXPECT_THAT(map.remarks,
+                ElementsAre(HasSubstr("1 port leads to a port that has another rate; the lesser counts")));
+  }
+}
+
+TEST(Ibnetdiscover, PassesOverWhatATerminalHasAround) {
+  const std::string good = fat_tree(1, 1).text();
+  const FabricMap map = parsed(
+      "\xef\xbb\xbfme@node7:~$ ibnetdiscover\nibwarn: [1] sim_connect: attached\n"
+      "src/query_smp.c:197; umad (DR path) timed out\n" +
+      good + "me@node7:~$ \n");
+  EXPECT_EQ(map.links.size(), parsed(good).links.size());
+  EXPECT_THAT(
+      map.remarks,
+      ElementsAre("4 lines are not ibnetdiscover's, such as 'me@node7:~$ ibnetdiscover', passed over"));
+  EXPECT_THAT(usage_sentence([] { parsed("CA  0  2 0x1 4x SDR\x1b - SW\n"); }),
+              HasSubstr("ibnetdiscover's lines: 'CA  0  2 0x1 4x SDR? - SW'"));
+}
+
+TEST(Fabric, SwitchesWithoutALevelAreNoHosts) {
+  FabricBuilder fabric;
+  fabric.add_switch("a").add_switch("b").join("a", 1, "b", 1);
+  EXPECT_THAT(fabric_text(parsed(fabric)), HasSubstr("between switches without a level: 1 4xNDR"));
+  EXPECT_THAT(fabric_text(parsed(fat_tree(1, 1))), Not(HasSubstr("without a level")));
+}
+
 TEST(Ibnetdiscover, LivesWithEndsThatDisagree) {
   FabricBuilder fabric = fat_tree(2, 2);
   fabric.add_adapter("n9 mlx5_0").port("leaf0", 20, "n9 mlx5_0", 1);

@@ -27,6 +27,10 @@ std::string level_name(int level) {
 std::string text_of(const LinkClass& of) {
   if (of.kind == AdapterKind::aggregation) return "switch to its aggregation node";
   if (of.lower > 0) return fmt::format("level {} to level {}", of.lower, of.upper);
+  if (of.is_between_switches) {
+    return of.upper == 0 ? "between switches without a level"
+                         : fmt::format("switch without a level to level {}", of.upper);
+  }
   return fmt::format("{} to level {}", of.kind == AdapterKind::router ? "router" : "host", of.upper);
 }
 
@@ -69,13 +73,13 @@ std::string head(const FabricMap& map) {
       hosts.insert(adapter.host);
     }
   }
-  out += fmt::format("  adapters: {} of {}", of_kind(AdapterKind::host) - nameless,
+  out += fmt::format("  adapters: {} on {}", of_kind(AdapterKind::host) - nameless,
                      counted(std::ssize(hosts), "named host", "named hosts"));
   if (nameless > 0) out += fmt::format(", {} that do not name their host", nameless);
   if (const auto nodes = of_kind(AdapterKind::aggregation); nodes > 0)
     out += fmt::format(", {} of switches (aggregation nodes)", nodes);
   if (const auto routers = of_kind(AdapterKind::router); routers > 0)
-    out += fmt::format(", {} routers", routers);
+    out += ", " + counted(routers, "router", "routers");
   return out + "\n";
 }
 

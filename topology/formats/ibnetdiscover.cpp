@@ -21,6 +21,7 @@ namespace {
 
 /// A subnet has fewer than 48 K unicast addresses.
 constexpr std::size_t kMostNodes = 49'152;
+constexpr std::size_t kMostQuoted = 60;
 
 /// One port, as its own node's lines have it.
 struct Claim {
@@ -159,6 +160,7 @@ class Reader {
   FabricMap read(std::string_view text) {
     map_.source = std::filesystem::path(origin_).filename().string();
     map_.planes = {map_.source};
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
     while (!text.empty()) {
       ++line_;
       const auto end = std::min(text.find('\n'), text.size());
@@ -169,6 +171,12 @@ class Reader {
     }
     if (nodes_.empty()) {
       usage_error("'{}' names no switch and no adapter; write it with: ibnetdiscover > FILE", origin_);
+    }
+    tell_switches_apart();
+    if (passed_over_ > 0) {
+      map_.remarks.push_back(fmt::format("{} line{} not ibnetdiscover's, such as '{}', passed over",
+                                         passed_over_, passed_over_ == 1 ? " is" : "s are",
+                                         first_passed_over_));
     }
     join();
     forget_shared_names();
@@ -195,7 +203,43 @@ class Reader {
                                          "rtguid=", "Chassis ", "Non-Chassis Nodes", "Hostname: "}) {
       if (text.substr(begin).starts_with(start)) return;
     }
-    wrong("this is none of ibnetdiscover's lines");
+    if (is_noise(text.substr(begin))) {
+      if (passed_over_++ == 0) first_passed_over_ = printable(text.substr(begin), kMostQuoted);
+      return;
+    }
+    wrong(fmt::format("this is none of ibnetdiscover's lines: '{}'",
+                      printable(text.substr(begin), kMostQuoted)));
+  }
+
+  /// A shell's prompt with the command, and what the tool and its libraries say on the standard error.
+  static bool is_noise(std::string_view text) {
+    const bool is_command = text.ends_with("ibnetdiscover") ||
+                            text.find("ibnetdiscover -") != std::string_view::npos ||
+                            text.find("ibnetdiscover 2>") != std::string_view::npos;
+    const auto last = text.find_last_not_of(" \t");
+    const bool is_prompt =
+        text.find('@') != std::string_view::npos && (text[last] == '$' || text[last] == '#');
+    const auto source = text.find(".c:");
+    return is_command || is_prompt || text.starts_with("ibwarn:") || text.starts_with("ibpanic:") ||
+           text.starts_with("ibdebug:") ||
+           (source != std::string_view::npos && source < text.find_first_of(" \t\""));
+  }
+
+  /// Firmware describes switches by product and vendor: to those that share a name, the ends of their GUIDs
+  /// are added, as much as it takes.
+  void tell_switches_apart() {
+    std::map<std::string, std::vector<FabricSwitch*>> of_name;
+    for (FabricSwitch& at : map_.switches) of_name[at.name].push_back(&at);
+    for (const auto& [name, same] : of_name) {
+      if (same.size() == 1) continue;
+      std::size_t digits = 4;
+      for (std::set<std::string> ends; digits < 16; ++digits, ends.clear()) {
+        for (const FabricSwitch* at : same) ends.insert(at->guid.substr(at->guid.size() - digits));
+        if (ends.size() == same.size()) break;
+      }
+      for (FabricSwitch* at : same)
+        at->name = fmt::format("{} {}", name, at->guid.substr(at->guid.size() - digits));
+    }
   }
 
   void read_node(std::string_view kind, Line line) {
@@ -251,7 +295,8 @@ class Reader {
     int to_strangers = 0;
     int one_sided = 0;
     int contradicted = 0;
-    std::optional<FabricEnd> stranger, silent, contradiction;
+    int two_rates = 0;
+    std::optional<FabricEnd> stranger, silent, contradiction, two_rated;
     for (const auto& [end, claim] : claims_) {
       const auto peer = nodes_.find(claim.peer);
       if (peer == nodes_.end()) {
@@ -270,11 +315,22 @@ class Reader {
       } else if (other < end) {
         continue;  // this link is made from its other end
       }
-      map_.links.push_back({end, other, claim.rate, bandwidth_of(claim.rate)});
+      FabricLink link{end, other, claim.rate, bandwidth_of(claim.rate)};
+      if (answer != claims_.end() && answer->second.rate != claim.rate) {
+        const Bandwidth back = bandwidth_of(answer->second.rate);
+        const bool both = link.bandwidth.known() && back.known();
+        if (both && two_rates++ == 0) two_rated = end;
+        if (!link.bandwidth.known() || (both && back < link.bandwidth)) {
+          link.rate = answer->second.rate;
+          link.bandwidth = back;
+        }
+      }
+      map_.links.push_back(std::move(link));
     }
     remark(to_strangers, stranger, "to a node that the file does not describe; is it complete?");
     remark(one_sided, silent, "to a port that the file does not have; the link is counted");
     remark(contradicted, contradiction, "to a port that says it leads elsewhere; the link is left out");
+    remark(two_rates, two_rated, "to a port that has another rate; the lesser counts");
     const auto unknown =
         std::ranges::count_if(map_.links, [](const FabricLink& link) { return !link.bandwidth.known(); });
     if (unknown > 0) map_.remarks.push_back(fmt::format("the rate of {} links is unknown", unknown));
@@ -318,6 +374,8 @@ class Reader {
   FabricMap map_;
   std::map<std::string, FabricEnd> nodes_;  // by identifier, port 0
   std::map<FabricEnd, Claim> claims_;
+  int passed_over_ = 0;
+  std::string first_passed_over_;
   FabricEnd own_;  // of the node whose lines are being read
   bool is_known_ = false;
 };

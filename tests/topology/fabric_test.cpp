@@ -188,7 +188,9 @@ TEST(Fabric, SwitchesWithoutALevelAreNoHosts) {
   FabricBuilder fabric;
   fabric.add_switch("a").add_switch("b").join("a", 1, "b", 1);
   EXPECT_THAT(fabric_text(parsed(fabric)), HasSubstr("between switches without a level: 1 4xNDR"));
+  EXPECT_THAT(fabric_text(parsed(fabric)), HasSubstr("adapters: none"));
   EXPECT_THAT(fabric_text(parsed(fat_tree(1, 1))), Not(HasSubstr("without a level")));
+  EXPECT_THAT(fabric_text(parsed(fat_tree(1, 1))), HasSubstr("adapters: 1 on 1 named host\n"));
 }
 
 TEST(Ibnetdiscover, LivesWithEndsThatDisagree) {

@@ -257,7 +257,7 @@ TEST(NvidiaSmi, RefusesWhatATerminalWrapped) {
   EXPECT_THAT(sentence_about(" GPU0 GPU1 CPU Affinity\nGPU0 X SYS 6,14,\nGPU1 SYS X 4-7\n"),
               HasSubstr("says '6,14,' where the CPUs near GPU0 stand"));
   EXPECT_THAT(sentence_about(" GPU0 GPU1 CPU\nGPU0 X NV1 PHB\nGPU1 NV1 X PHB\n"),
-              HasSubstr("says 'PHB' where"));
+              HasSubstr("more cells in the row GPU0 than columns"));
   // A legend that is wrapped is none of the matrix.
   EXPECT_THAT(
       parse(gpus({"X SYS", "SYS X"}) + "\nLegend:\n\n  X = Self\n  SYS = Connection traversing PCIe\n NUMA\n")
@@ -266,6 +266,8 @@ TEST(NvidiaSmi, RefusesWhatATerminalWrapped) {
 }
 
 TEST(NvidiaSmi, SaysWhichBlankIsMissing) {
+  EXPECT_THAT(sentence_about(" GPU0 NIC0NIC1 CPU Affinity\nGPU0 X NODE SYS 0-3\n"),
+              HasSubstr("more cells in the row GPU0 than columns: blanks between the names"));
   EXPECT_THAT(sentence_about(" GPU0 mlx5_0 mlx5_1mlx5_2\nGPU0 X NODE SYS SYS\nmlx5_0 NODE X SYS SYS\n"
                              "mlx5_1 SYS SYS X PIX\nmlx5_2 SYS SYS PIX X\n"),
               HasSubstr("lacks a blank within the names of the columns, 'mlx5_1mlx5_2'"));

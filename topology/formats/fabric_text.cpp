@@ -1,6 +1,7 @@
 #include "topology/formats/fabric_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -73,14 +74,17 @@ std::string head(const FabricMap& map) {
       hosts.insert(adapter.host);
     }
   }
-  out += fmt::format("  adapters: {} on {}", of_kind(AdapterKind::host) - nameless,
-                     counted(std::ssize(hosts), "named host", "named hosts"));
-  if (nameless > 0) out += fmt::format(", {} that do not name their host", nameless);
+  std::vector<std::string> adapters;
+  if (!hosts.empty())
+    adapters.push_back(fmt::format("{} on {}", of_kind(AdapterKind::host) - nameless,
+                                   counted(std::ssize(hosts), "named host", "named hosts")));
+  if (nameless > 0) adapters.push_back(fmt::format("{} that do not name their host", nameless));
   if (const auto nodes = of_kind(AdapterKind::aggregation); nodes > 0)
-    out += fmt::format(", {} of switches (aggregation nodes)", nodes);
+    adapters.push_back(fmt::format("{} of switches (aggregation nodes)", nodes));
   if (const auto routers = of_kind(AdapterKind::router); routers > 0)
-    out += ", " + counted(routers, "router", "routers");
-  return out + "\n";
+    adapters.push_back(counted(routers, "router", "routers"));
+  return out + fmt::format("  adapters: {}\n",
+                           adapters.empty() ? "none" : fmt::format("{}", fmt::join(adapters, ", ")));
 }
 
 /// Leaves with equally many adapters and uplinks of the same bandwidth together.

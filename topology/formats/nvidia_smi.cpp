@@ -252,6 +252,12 @@ class Reader {
 
   void read_affinity(Device& device, const Words& words, std::size_t at) const {
     if (has_cpu_ && at < words.size() && words[at] != "N/A") {
+      if (cell_of(words[at])) {
+        refuse(fmt::format(
+            "has more cells in the row {} than columns: blanks between the names of the columns are "
+            "missing, or one is no GPU and no NIC",
+            device.name));
+      }
       if (!is_cpu_list(words[at])) {
         refuse(
             fmt::format("says '{}' where the CPUs near {} stand; is a column's name or a line's end missing?",

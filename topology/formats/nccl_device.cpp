@@ -64,29 +64,6 @@ Identity identity_of(std::string_view model) {
   return identity;
 }
 
-std::string product_of(const Identity& identity) {
-  struct Product {
-    unsigned vendor;
-    unsigned device;
-    const char* name;
-  };
-  // As the list of PCI IDs has them (pci-ids.ucw.cz).
-  constexpr std::array kProducts{
-      Product{0x10de, 0x15f9, "P100 SXM2"}, Product{0x10de, 0x1db1, "V100 SXM2"},
-      Product{0x10de, 0x1db5, "V100 SXM2"}, Product{0x10de, 0x20b0, "A100 SXM4"},
-      Product{0x10de, 0x20b2, "A100 SXM4"}, Product{0x10de, 0x2330, "H100 SXM5"},
-      Product{0x10de, 0x2335, "H200 SXM"},  Product{0x10de, 0x2901, "B200"},
-      Product{0x10de, 0x2941, "GB200"},     Product{0x10de, 0x31c2, "GB300"},
-      Product{0x1002, 0x7408, "MI250X"},    Product{0x1002, 0x740c, "MI250X"},
-      Product{0x1002, 0x74a0, "MI300A"},    Product{0x1002, 0x74a1, "MI300X"},
-      Product{0x1002, 0x75a0, "MI350X"},
-  };
-  const auto known = std::ranges::find_if(kProducts, [&](const Product& product) {
-    return product.vendor == identity.vendor && product.device == identity.device;
-  });
-  return known == kProducts.end() ? "" : known->name;
-}
-
 Bandwidth as_kept(Bandwidth bandwidth) {
   return gigabytes_per_second(rounded(bandwidth.gigabytes_per_second()));
 }

@@ -23,9 +23,6 @@ std::string model_of(const Identity& identity);
 /// Of a text by model_of(); of a product's name the compute capability.
 Identity identity_of(std::string_view model);
 
-/// The product, of those that are sold with NVLinks or xGMI links only; empty for others.
-std::string product_of(const Identity& identity);
-
 /// To the twelve digits that our JSON keeps, so that what is derived of a machine comes out the same when it
 /// is read again.
 Bandwidth as_kept(Bandwidth bandwidth);

@@ -438,9 +438,7 @@ void HostReader::note_skeleton() {
 
 /// NCCL writes all NVLinks and xGMI links that are active.
 void HostReader::note_missing_links() {
-  Machine named = machine_;
-  for (Gpu& gpu : named.gpus) gpu.model = product_of(identity_of(gpu.model));
-  if (!machine_.gpu_links_known || !misses_gpu_links(named)) return;
+  if (!machine_.gpu_links_known || !misses_gpu_links(machine_)) return;
   machine_.gpu_links_known = false;
   machine_.remarks.emplace_back(
       "its GPUs are sold with NVLinks or xGMI links only, and the file has none: they were inactive when it "

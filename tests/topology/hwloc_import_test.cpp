@@ -268,6 +268,18 @@ TEST(HwlocImport, RefusesWhatIsNotHwlocs) {
   EXPECT_THAT(sentence_about("<topology version=\"2.0\"><object></topology>"), HasSubstr("hwloc can read"));
 }
 
+TEST(HwlocImport, PassesOverDevicesWithoutAName) {
+  std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
+  for (const std::string name : {" name=\"mlx5_1\"", " name=\"ib0\""})
+    text.erase(text.find(name), name.size());
+  const Machine machine = parse_hwloc_xml(text, "x.xml");
+  // What its nameless device would have said is missing: that mlx5_1 is mlx5_0, seen from the other socket.
+  std::vector<std::string> names;
+  for (const Nic& nic : machine.nics) names.push_back(nic.name);
+  EXPECT_EQ(names.size(), 4u);
+  EXPECT_THAT(names, Contains("ib1"));
+}
+
 TEST(HwlocImport, RefusesFormat3ByName) {
   std::string text = testing::read_all(fixture("two_sockets.v2.xml"));
   text.replace(text.find("version=\"2.0\""), 13, "version=\"3.0\"");

@@ -42,11 +42,16 @@ bool is_slice_of_another(hwloc_obj_t object) {
   return false;
 }
 
+/// A file can have OS devices without a name, by which alone one is known.
+bool is_os_device(hwloc_obj_t object, hwloc_obj_osdev_type_e type) {
+  return object->type == HWLOC_OBJ_OS_DEVICE && object->attr->osdev.type == type && object->name != nullptr;
+}
+
 /// The object's first OS device of this type; the object itself where it is one.
 hwloc_obj_t os_device(hwloc_obj_t object, hwloc_obj_osdev_type_e type) {
-  if (object->type == HWLOC_OBJ_OS_DEVICE) return object->attr->osdev.type == type ? object : nullptr;
+  if (object->type == HWLOC_OBJ_OS_DEVICE) return is_os_device(object, type) ? object : nullptr;
   for (hwloc_obj_t child = object->io_first_child; child != nullptr; child = child->next_sibling) {
-    if (child->type == HWLOC_OBJ_OS_DEVICE && child->attr->osdev.type == type) return child;
+    if (is_os_device(child, type)) return child;
   }
   return nullptr;
 }
@@ -136,9 +141,7 @@ std::vector<Port> recorded_ports(hwloc_obj_t openfabrics, NicKind kind) {
   }
 }
 
-bool is_interface(hwloc_obj_t object) {
-  return object->type == HWLOC_OBJ_OS_DEVICE && object->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK;
-}
+bool is_interface(hwloc_obj_t object) { return is_os_device(object, HWLOC_OBJ_OSDEV_NETWORK); }
 
 /// Every network interface of the function is a port of its own.
 std::vector<Port> ethernet_ports(hwloc_obj_t object, const Sysfs& sysfs) {
@@ -229,7 +232,7 @@ class Builder {
   hwloc_obj_t own_openfabrics(hwloc_obj_t object) const {
     const hwloc_obj_t first = os_device(object, HWLOC_OBJ_OSDEV_OPENFABRICS);
     for (hwloc_obj_t other = first; other != nullptr && other != object; other = other->next_sibling) {
-      if (other->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS && openfabrics_.contains(other->name))
+      if (is_os_device(other, HWLOC_OBJ_OSDEV_OPENFABRICS) && openfabrics_.contains(other->name))
         return other;
     }
     return first;

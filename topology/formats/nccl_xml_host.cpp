@@ -432,8 +432,7 @@ void HostReader::note_skeleton() {
   machine_.gpu_links_known = machine_.gpus.size() < 2;
   machine_.remarks.push_back(
       "the file names GPUs by their PCI identity, class or generation only: which NVLinks they have is not "
-      "in "
-      "it");
+      "in it");
 }
 
 /// NCCL writes all NVLinks and xGMI links that are active.
@@ -442,10 +441,8 @@ void HostReader::note_missing_links() {
   machine_.gpu_links_known = false;
   machine_.remarks.emplace_back(
       "its GPUs are sold with NVLinks or xGMI links only, and the file has none: they were inactive when it "
-      "was "
-      "written, or are left out; nvidia-smi nvlink --status there tells, and whether nvidia-fabricmanager "
-      "runs, "
-      "or rocm-smi --showtopo");
+      "was written, or are left out; nvidia-smi nvlink --status there tells, and whether "
+      "nvidia-fabricmanager runs, or rocm-smi --showtopo");
 }
 
 Machine HostReader::finish(bool is_one_of_several) {

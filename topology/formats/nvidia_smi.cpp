@@ -207,8 +207,7 @@ class Reader {
     if (!matrix_.devices.empty()) {
       usage_error(
           "'{}' has a second matrix of nvidia-smi behind the first, of another host or of topo -mp; give "
-          "each host a "
-          "file of its own, with the matrix of: nvidia-smi topo -m",
+          "each host a file of its own, with the matrix of: nvidia-smi topo -m",
           origin_);
     }
     table_ = Table::paths;

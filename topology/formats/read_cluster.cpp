@@ -71,8 +71,7 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
   if (is_mangled_matrix(text)) {
     usage_error(
         "'{}' has words of what nvidia-smi topo -m prints, but not its lines: blanks or line ends are lost, "
-        "or other "
-        "characters stand between the columns; write it again with: nvidia-smi topo -m > FILE",
+        "or other characters stand between the columns; write it again with: nvidia-smi topo -m > FILE",
         origin);
   }
   usage_error(

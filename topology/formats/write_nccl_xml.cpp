@@ -483,8 +483,7 @@ std::string write_nccl_xml(const Cluster& cluster) {
   if (machine.gpus.empty() && machine.nics.empty()) {
     usage_error(
         "'{}' has neither GPUs nor NICs, and a file for NCCL_TOPO_FILE lists nothing else; probe a host that "
-        "has "
-        "some",
+        "has some",
         machine.name);
   }
   return Writer(kinds.groups.front().machine).write(kinds.groups.front().count);

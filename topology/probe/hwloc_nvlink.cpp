@@ -25,8 +25,8 @@ std::optional<DeviceId> device_of(hwloc_obj_t object, const std::map<hwloc_obj_t
 }
 
 /// Whether it has hwloc's 100 GB/s for every pair, which is no measure of xGMI: its back end for ROCm SMI
-/// writes so whatever the links are, also of GPUs that others lie between (hwloc/topology-rsmi.c, «TODO:
-/// verify the XGMI version»).
+/// writes so whatever the links are, also of GPUs that others lie between (hwloc/topology-rsmi.c,
+/// where its authors mark the number as not verified).
 bool is_placeholder(const hwloc_distances_s& matrix) {
   const std::size_t count = matrix.nbobjs;
   for (std::size_t i = 0; i < count * count; ++i) {

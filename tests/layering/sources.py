@@ -1,4 +1,4 @@
-"""Checks of the source tree that no compiler makes: layers, confined headers, file lengths.
+"""Checks of the source tree that no compiler makes: layers, confined headers, headers that stand alone, file lengths.
 
 Run by CTest with the repository's root; prints one line for each fault and exits 1 when there is one.
 """
@@ -82,6 +82,21 @@ def include_faults(root, path):
             yield f"{relative}:{number}: {fault}"
 
 
+def alone_fault(root, path):
+    """What keeps a header from compiling alone, and twice, as far as its text shows; or None.
+
+    A source that includes its own header before all others is the compiler's proof of the first.
+    """
+    relative = path.relative_to(root).as_posix()
+    if path.suffix == ".hpp":
+        pragma = "#pragma once" in path.read_text(encoding="utf-8").splitlines()
+        return None if pragma else f"{relative}: has no #pragma once"
+    own = path.with_suffix(".hpp").relative_to(root).as_posix()
+    if not (root / own).exists() or next(includes(path), (0, "", ""))[2] == own:
+        return None
+    return f'{relative}: must include its own "{own}" first'
+
+
 def length_fault(root, path):
     relative = path.relative_to(root).as_posix()
     lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -97,6 +112,7 @@ def faults(root):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in CPP:
                 found.extend(include_faults(root, path))
+                found.append(alone_fault(root, path))
             if path.suffix in COUNTED:
                 found.append(length_fault(root, path))
     return [fault for fault in found if fault]

@@ -23,10 +23,10 @@ class Layers(unittest.TestCase):
         self.assertEqual(
             faults_of(
                 {
-                    "collectives/plan.hpp": '#include "topology/cluster.hpp"\n#include <vector>\n',
+                    "collectives/plan.hpp": '#pragma once\n#include "topology/cluster.hpp"\n#include <vector>\n',
                     "simulation/price.cpp": '#include "collectives/schedule.hpp"\n#include "simulation/price.hpp"\n',
                     "bench/main.cpp": '#include "reports/table.hpp"\n#include "simulation/price.hpp"\n',
-                    "reports/table.hpp": '#include "topology/units.hpp"\n#include "topology/error.hpp"\n',
+                    "reports/table.hpp": '#pragma once\n#include "topology/units.hpp"\n#include "topology/error.hpp"\n',
                     "tests/bench/a.cpp": '#include "bench/main.hpp"\n',
                 }
             ),
@@ -61,6 +61,20 @@ class Confinement(unittest.TestCase):
             for place in places:
                 name = place.replace("*", "_owner.cpp")
                 self.assertEqual(faults_of({name: f"#include <{header.replace('*', 'distances')}>\n"}), [])
+
+
+class Alone(unittest.TestCase):
+    def test_a_source_includes_its_own_header_first(self):
+        header = {"models/a.hpp": "#pragma once\n"}
+        self.assertEqual(faults_of({**header, "models/a.cpp": '// A model.\n#include "models/a.hpp"\n\n#include <vector>\n'}), [])
+        for text in ('#include <vector>\n#include "models/a.hpp"\n', "#include <vector>\n", "int a;\n"):
+            with self.subTest(text=text):
+                self.assertEqual(
+                    faults_of({**header, "models/a.cpp": text}), ['models/a.cpp: must include its own "models/a.hpp" first']
+                )
+
+    def test_every_header_may_be_included_twice(self):
+        self.assertEqual(faults_of({"models/a.hpp": "// Says #pragma once.\n"}), ["models/a.hpp: has no #pragma once"])
 
 
 class Length(unittest.TestCase):

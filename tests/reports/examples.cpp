@@ -1,4 +1,4 @@
-#include "examples.hpp"
+#include "tests/reports/examples.hpp"
 
 #include <stdlib.h>
 

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "examples.hpp"
 #include "reports/files.hpp"
 #include "reports/result.hpp"
+#include "tests/reports/examples.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "examples.hpp"
 #include "reports/files.hpp"
+#include "tests/reports/examples.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {

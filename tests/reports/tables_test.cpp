@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "examples.hpp"
 #include "reports/files.hpp"
+#include "tests/reports/examples.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "examples.hpp"
 #include "reports/result.hpp"
+#include "tests/reports/examples.hpp"
 #include "topology/error.hpp"
 
 namespace {

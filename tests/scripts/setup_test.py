@@ -73,7 +73,7 @@ class Setup(unittest.TestCase):
     def test_options_add_packages(self):
         world = self.world([], root=True)
         self.assertEqual(world.setup("--mpich", "--style").returncode, 0)
-        self.assertTrue(world.apt_calls()[-1].endswith("libmpich-dev mpich clang-format shellcheck"))
+        self.assertTrue(world.apt_calls()[-1].endswith("libmpich-dev mpich ccache clang-format shellcheck"))
 
     def test_simgrid_is_installed_when_asked_for(self):
         world = self.world("all", root=True)

@@ -191,8 +191,10 @@ Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind,
                    Partials partials) {
   Schedule schedule = make_schedule(plan, transport.transport->size(), count, size_of(kind));
   const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
+  const std::string messages =
+      transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
   const std::string implementation =
-      fmt::format("polyring over {}{}", transport.name, rounds ? ", rounded at each step" : "");
+      fmt::format("polyring over {}{}{}", transport.name, messages, rounds ? ", rounded at each step" : "");
   auto executor = std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
                                              ExecutorOptions{kDefaultWindow, implementation, partials});
   std::string name = plan.algorithm;

@@ -334,12 +334,16 @@ std::string MpiWorld::library() {
 #elif defined(MPICH_VERSION)
   return fmt::format("MPICH {}", MPICH_VERSION);
 #else
+  const std::string version = library_version();
+  return version.substr(0, version.find_first_of(",\n"));
+#endif
+}
+
+std::string MpiWorld::library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
-  const std::string_view version(text.data(), static_cast<std::size_t>(length));
-  return std::string(version.substr(0, version.find_first_of(",\n")));
-#endif
+  return {text.data(), static_cast<std::size_t>(length)};
 }
 
 }  // namespace polyring

@@ -82,6 +82,8 @@ class MpiWorld {
 
   /// "Open MPI 4.1.4", "MPICH 4.0.2".
   static std::string library();
+  /// MPI_Get_library_version()'s text, of several lines for MPICH, which tell what it was built with.
+  static std::string library_version();
 
   struct Handle;  // the communicator
   const Handle& handle() const { return *handle_; }

@@ -5,17 +5,20 @@
 
 #include "collectives/mpi/handle.hpp"
 #include "collectives/patience.hpp"
+#include "topology/probe/sysfs.hpp"
 
 namespace polyring {
 namespace {
 
 /// All of it together.
 constexpr Seconds kCancelling{1};
+/// UCX's TCP buffers are as long (UCX_TCP_TX_SEG_SIZE).
+constexpr Bytes kUcxTcpPiece{std::uint64_t{8} << 10};
 
 class MpiTransport final : public PollingTransport {
  public:
-  MpiTransport(const MpiWorld& world, std::size_t piece)
-      : PollingTransport(world.wait_rules()), world_(world), piece_(piece) {}
+  MpiTransport(const MpiWorld& world, MpiPieces pieces)
+      : PollingTransport(world.wait_rules()), world_(world), pieces_(pieces) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -58,9 +61,10 @@ class MpiTransport final : public PollingTransport {
       free_.pop_back();
     }
     messages_[message] = {ticket, peer, receives, 0};
+    const Bytes longest = world_.host(peer) == world_.host() ? pieces_.in_host : pieces_.between_hosts;
     std::size_t offset = 0;
     do {
-      const std::size_t piece = std::min(piece_, bytes - offset);
+      const std::size_t piece = std::min<std::size_t>(longest.value, bytes - offset);
       requests_.push_back(MPI_REQUEST_NULL);
       owners_.push_back(message);
       ++messages_[message].pieces;
@@ -72,7 +76,7 @@ class MpiTransport final : public PollingTransport {
   bool test(std::vector<Ticket>& done);
 
   const MpiWorld& world_;
-  std::size_t piece_;
+  MpiPieces pieces_;
   std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
   std::vector<std::size_t> owners_;
   std::vector<Message> messages_;
@@ -138,8 +142,19 @@ std::vector<Rank> MpiTransport::awaited() const {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, Bytes piece) {
-  return std::make_unique<MpiTransport>(world, piece.value);
+Bytes piece_between_hosts(std::string_view version, bool rdma) {
+  const bool ucx =
+      version.find("ch4:ucx") != std::string_view::npos;  // Open MPI leaves UCX alone without RDMA
+  return ucx && !rdma ? kUcxTcpPiece : kMpiPiece;
+}
+
+MpiPieces suitable_pieces(const MpiWorld& world) {
+  const bool rdma = !probe::Sysfs().entries("class/infiniband").empty();
+  return {kMpiPiece, piece_between_hosts(MpiWorld::library_version(), world.sum(rdma ? 1 : 0) > 0)};
+}
+
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces) {
+  return std::make_unique<MpiTransport>(world, pieces);
 }
 
 }  // namespace polyring

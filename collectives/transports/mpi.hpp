@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "collectives/mpi/world.hpp"
 #include "collectives/transport.hpp"
@@ -11,8 +12,21 @@ namespace polyring {
 /// MPI counts in int: longer messages travel in pieces, of which both ends know.
 inline constexpr Bytes kMpiPiece{std::uint64_t{1} << 30};
 
-/// Keeps a reference to the world, and has its time limit as it is now. `piece`: at least 1 byte, the same on
-/// all ranks.
-std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, Bytes piece = kMpiPiece);
+/// The longest pieces to ranks of the same host and of others: at least 1 byte, the same on all ranks.
+struct MpiPieces {
+  Bytes in_host = kMpiPiece;
+  Bytes between_hosts = kMpiPiece;
+};
+
+/// UCX without RDMA, as under MPICH over Ethernet, makes a rendezvous of whatever is longer than some tens of
+/// KiB: five crossings, of which each waits for a rank of either host to run, while short messages just
+/// follow one another. `version` is MPI_Get_library_version()'s text.
+Bytes piece_between_hosts(std::string_view version, bool rdma);
+
+/// What suits the library and the network adapters of all hosts. Collective.
+MpiPieces suitable_pieces(const MpiWorld& world);
+
+/// Keeps a reference to the world, and has its time limit as it is now.
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces = {});
 
 }  // namespace polyring

@@ -40,11 +40,14 @@ WorldTransport make_world_transport(const MpiWorld& world, TransportChoice choic
     throw Error(ExitCode::not_available,
                 fmt::format("shared memory cannot be used: {}; try --transport mpi", result.fallback));
   }
+  const MpiPieces pieces = suitable_pieces(world);
+  if (world.nodes() > 1 && pieces.between_hosts < kMpiPiece) result.message = pieces.between_hosts;
   result.name = !result.transport ? "MPI" : world.nodes() > 1 ? "shared memory and MPI" : "shared memory";
   if (!result.transport) {
-    result.transport = make_mpi_transport(world);
+    result.transport = make_mpi_transport(world, pieces);
   } else if (world.nodes() > 1) {
-    result.transport = compose(std::move(result.transport), make_mpi_transport(world), world.wait_rules());
+    result.transport =
+        compose(std::move(result.transport), make_mpi_transport(world, pieces), world.wait_rules());
   }
   return result;
 }

@@ -21,6 +21,7 @@ TransportChoice parse_transport(const std::string& text);
 struct WorldTransport {
   std::unique_ptr<Transport> transport;
   std::string name;      // "shared memory", "MPI", "shared memory and MPI"
+  Bytes message{};       // the longest between hosts where it is short; 0 otherwise
   std::string fallback;  // why shared memory is not used although it was wanted; empty otherwise
 };
 

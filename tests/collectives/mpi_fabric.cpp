@@ -26,7 +26,7 @@ std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world,
   world.set_timeout(timeout);
   const WaitRules rules = world.wait_rules();
   std::unique_ptr<Transport> far =
-      fabric.pieces ? make_mpi_transport(world, kShortPiece) : make_mpi_transport(world);
+      make_mpi_transport(world, fabric.pieces ? MpiPieces{kShortPiece, kShortPiece} : MpiPieces{});
   if (fabric.kind == Fabric::Kind::mpi) return far;
   world.set_timeout(MpiWorld::kSetUpTimeout);
   const auto allgather = [&](std::span<const std::byte> bytes) { return world.allgather(bytes); };

@@ -22,6 +22,7 @@ USAGE = 6
 TIMEOUT = 4
 PATIENCE_S = 120
 
+MEASURING = {"allreduce", "train", "tune", "calibrate"}  # which initialise MPI also without mpiexec
 SUBCOMMANDS = ("probe", "plan", "verify", "allreduce", "train", "scale", "tune", "calibrate", "report", "launch")
 
 
@@ -29,6 +30,14 @@ def command(*arguments, ranks=0):
     """The words of the command line; without mpiexec for 0 ranks."""
     start = [MPIEXEC, "-n", str(ranks)] if ranks else []
     return [*start, PROGRAM, *map(str, arguments)]
+
+
+def environment(*arguments, ranks=0):
+    """The slow unwinder (tests/MpiTests.cmake) is only for those who initialise MPI."""
+    own = dict(os.environ)
+    if not ranks and ("--help" in arguments or not MEASURING.intersection(arguments[:1])):
+        own["ASAN_OPTIONS"] = own.get("ASAN_OPTIONS", "").replace("fast_unwind_on_malloc=0", "fast_unwind_on_malloc=1")
+    return own
 
 
 def main():
@@ -49,7 +58,7 @@ class ProgramTest(unittest.TestCase):
 
     def run_program(self, *arguments, ranks=0):
         return subprocess.run(
-            command(*arguments, ranks=ranks),
+            command(*arguments, ranks=ranks), env=environment(*arguments, ranks=ranks),
             cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
         )
 

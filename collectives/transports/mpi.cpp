@@ -143,9 +143,9 @@ std::vector<Rank> MpiTransport::awaited() const {
 }  // namespace
 
 Bytes piece_between_hosts(std::string_view version, bool rdma) {
-  const bool ucx =
-      version.find("ch4:ucx") != std::string_view::npos;  // Open MPI leaves UCX alone without RDMA
-  return ucx && !rdma ? kUcxTcpPiece : kMpiPiece;
+  // Open MPI leaves UCX alone where there is no RDMA.
+  const bool mpich_on_ucx = version.find("ch4:ucx") != std::string_view::npos;
+  return mpich_on_ucx && !rdma ? kUcxTcpPiece : kMpiPiece;
 }
 
 MpiPieces suitable_pieces(const MpiWorld& world) {

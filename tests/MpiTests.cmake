@@ -12,11 +12,16 @@ list(APPEND POLYRING_MPI_ENVIRONMENT
      OMPI_MCA_hwloc_base_binding_policy=none
      PRTE_MCA_hwloc_default_binding_policy=none
      OMPI_MCA_mpi_yield_when_idle=1)
-if(POLYRING_SANITIZE MATCHES "address")
-  # Only the slow unwinder, which makes allocations some five times slower, passes through Open MPI's frames, by which
-  # tests/sanitizers/lsan.supp knows its leaks.
-  list(APPEND POLYRING_MPI_ENVIRONMENT ASAN_OPTIONS=fast_unwind_on_malloc=0)
-endif()
+
+# polyring_mpi_environment(TEST [NAME=VALUE…]): what a CTest that initialises MPI needs, and what it is told beside that.
+function(polyring_mpi_environment test)
+  set_property(TEST ${test} PROPERTY ENVIRONMENT ${POLYRING_MPI_ENVIRONMENT} ${ARGN})
+  if(POLYRING_SANITIZE MATCHES "address")
+    # Only the slow unwinder, which makes allocations some five times slower, passes through Open MPI's frames, by which
+    # tests/sanitizers/lsan.supp knows its leaks.
+    set_property(TEST ${test} PROPERTY ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::fast_unwind_on_malloc=0)
+  endif()
+endfunction()
 
 add_custom_target(polyring_mpi_tests)
 
@@ -28,7 +33,7 @@ function(polyring_mpi_test name target)
     add_test(NAME ${name}.${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}> ${ARG_ARGUMENTS})
     set_tests_properties(${name}.${ranks} PROPERTIES
-                         LABELS mpi PROCESSORS ${ranks} TIMEOUT ${POLYRING_MPI_TIMEOUT}
-                         ENVIRONMENT "${POLYRING_MPI_ENVIRONMENT}")
+                         LABELS mpi PROCESSORS ${ranks} TIMEOUT ${POLYRING_MPI_TIMEOUT})
+    polyring_mpi_environment(${name}.${ranks})
   endforeach()
 endfunction()

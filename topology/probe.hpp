@@ -25,6 +25,9 @@ Machine probe_this_machine(const WaitNotice& notice = {});
 /// network (ibv_fork_init(3)).
 Machine probe_without_gpus();
 
+/// Whether this machine has a device of RDMA (InfiniBand, RoCE, EFA, …), as sysfs lists them: asks no driver.
+bool has_rdma_device(const std::filesystem::path& sysfs = "/sys");
+
 /// The machine whose /sys was copied into the folder (or into `sys` in it), as far as it was copied. Throws a
 /// usage Error when that is no such folder.
 Machine probe_recorded_sysfs(const std::filesystem::path& folder);

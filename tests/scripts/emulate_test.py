@@ -265,7 +265,7 @@ class Emulate(unittest.TestCase):
     def test_ucx_over_ethernet_needs_no_rendezvous(self):
         rows = self.allreduce(shape(2, 2), "-b", "1M", "-e", "1M", "-n", "1", "--algorithm", "multi-ring")["rows"]
         rdma = any(pathlib.Path("/sys/class/infiniband").glob("*"))
-        short = " in messages of 8KiB" if "mpich" in self.mpi and not rdma else ""
+        short = " in messages of 16KiB" if "mpich" in self.mpi and not rdma else ""
         self.assertEqual({row["implementation"] for row in rows}, {"polyring over shared memory and MPI" + short})
 
     def test_a_table_goes_on_from_what_was_measured(self):

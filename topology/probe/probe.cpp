@@ -218,6 +218,10 @@ Machine probe_without_gpus() {
   return machine;
 }
 
+bool has_rdma_device(const std::filesystem::path& sysfs) {
+  return !probe::Sysfs(sysfs).entries("class/infiniband").empty();
+}
+
 Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
   const std::filesystem::path root = recorded_root(folder);
   const probe::Sysfs sysfs(root);

@@ -1,0 +1,148 @@
+// Run under mpirun with 4 ranks, which this program takes for two hosts, and their MPI for MPICH on UCX: how
+// long the pieces are in which messages go.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <vector>
+
+#include "collectives/mpi/handle.hpp"
+#include "collectives/transports/mpi.hpp"
+#include "collectives/transports/world.hpp"
+#include "topology/probe.hpp"
+
+namespace {
+
+constexpr const char* kUcx = "MPICH Version:\t4.0.2\nMPICH Device:\tch4:ucx\n";
+std::map<int, std::vector<int>> sent;  // the lengths of what went to each rank
+
+}  // namespace
+
+// In place of the library's own, as MPI's profiling interface has it.
+
+int MPI_Get_processor_name(char* name, int* length) {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::strcpy(name, rank < 2 ? "near" : "far");
+  *length = static_cast<int>(std::strlen(name));
+  return MPI_SUCCESS;
+}
+
+int MPI_Get_library_version(char* version, int* length) {
+  std::strcpy(version, kUcx);
+  *length = static_cast<int>(std::strlen(version));
+  return MPI_SUCCESS;
+}
+
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  sent[to].push_back(count);
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kBytes = 40000;
+
+class PiecesTest {
+ public:
+  explicit PiecesTest(const MpiWorld& world) : world_(world) {}
+
+  void depend_on_library_and_network() {
+    expect(piece_between_hosts(kUcx, false) == Bytes{16384},
+           "UCX over Ethernet gets what needs a rendezvous");
+    expect(piece_between_hosts(kUcx, true) == kMpiPiece, "RDMA gets short messages");
+    expect(piece_between_hosts("MPICH Device:\tch4:ofi\n", false) == kMpiPiece,
+           "libfabric gets short messages");
+    expect(piece_between_hosts("Open MPI v4.1.4, package: Debian OpenMPI", false) == kMpiPiece,
+           "Open MPI gets short messages");
+  }
+
+  void go_where_they_belong() {
+    everybody_sends(*make_mpi_transport(world_, {Bytes{39999}, Bytes{15000}}));
+    expect_pieces({39999, 1}, {15000, 15000, 10000});
+    everybody_sends(*make_mpi_transport(world_, {Bytes{30000}, Bytes{40000}}));
+    expect_pieces({30000, 10000}, {40000});
+  }
+
+  void are_chosen_for_the_world() {
+    const WorldTransport chosen = make_world_transport(world_, TransportChoice::mpi);
+    everybody_sends(*chosen.transport);
+    const bool rdma = world_.sum(has_rdma_device() ? 1 : 0) > 0;
+    expect(chosen.message == (rdma ? Bytes{0} : Bytes{16384}), "it is not said how long messages are");
+    expect_pieces({40000}, rdma ? std::vector<int>{40000} : std::vector<int>{16384, 16384, 7232});
+  }
+
+  int failures() const { return static_cast<int>(world_.sum(failures_)); }
+
+ private:
+  /// To all others; what arrives must be what was sent.
+  void everybody_sends(Transport& transport) {
+    const auto byte = [](std::size_t at, Rank from) {
+      return static_cast<std::byte>(at * 7 + at / 256 + 31U * static_cast<unsigned>(from));
+    };
+    std::vector<std::byte> own(kBytes);
+    for (std::size_t at = 0; at < kBytes; ++at) own[at] = byte(at, world_.rank());
+    std::vector<std::vector<std::byte>> others(static_cast<std::size_t>(world_.size()),
+                                               std::vector<std::byte>(kBytes));
+    sent.clear();
+    std::size_t open = 0;
+    for (Rank peer = 0; peer < world_.size(); ++peer) {
+      if (peer == world_.rank()) continue;
+      transport.receive(peer, 3, others[static_cast<std::size_t>(peer)], open++);
+      transport.send(peer, 3, own, open++);
+    }
+    std::vector<Ticket> done;
+    while (open > 0) {
+      done.clear();
+      transport.wait(done);
+      open -= done.size();
+    }
+    for (Rank peer = 0; peer < world_.size(); ++peer) {
+      if (peer == world_.rank()) continue;
+      const auto& got = others[static_cast<std::size_t>(peer)];
+      std::size_t at = 0;
+      while (at < kBytes && got[at] == byte(at, peer)) ++at;
+      expect(at == kBytes, fmt::format("byte {} from rank {} is another", at, peer));
+    }
+  }
+
+  void expect_pieces(const std::vector<int>& in_host, const std::vector<int>& between_hosts) {
+    for (Rank peer = 0; peer < world_.size(); ++peer) {
+      if (peer == world_.rank()) continue;
+      const bool near = (peer < 2) == (world_.rank() < 2);
+      expect(sent[peer] == (near ? in_host : between_hosts),
+             fmt::format("{} messages to rank {}, of {} bytes first", sent[peer].size(), peer,
+                         sent[peer].empty() ? 0 : sent[peer].front()));
+    }
+  }
+
+  void expect(bool truth, const std::string& otherwise) {
+    if (truth) return;
+    ++failures_;
+    fmt::print("rank {}: {}\n", world_.rank(), otherwise);
+  }
+
+  const MpiWorld& world_;
+  int failures_ = 0;
+};
+
+}  // namespace
+}  // namespace polyring
+
+int main() {
+  const polyring::MpiWorld world;
+  try {
+    polyring::PiecesTest test(world);
+    test.depend_on_library_and_network();
+    test.go_where_they_belong();
+    test.are_chosen_for_the_world();
+    return test.failures() == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    world.abort(1);
+  }
+}

@@ -2,7 +2,6 @@
 // long the pieces are in which messages go.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <map>

@@ -2,7 +2,7 @@
 // all is in an anonymous namespace.
 //
 // The work goes block by block, so that whatever is touched twice (a partial result of more inputs than one
-// pass takes, a result that goes to several outputs) is in the first-level cache:
+// pass takes, a result that goes to several outputs through the caches) is in the first-level cache:
 //
 //   inputs 0 … 7 ─► pass ─► partial (in the type combined in) ─► pass ─► result ─► outputs
 //                           inputs 8 … 15 ──────────────────────┘
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is combined in
 constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
 constexpr std::size_t kFanIn = 8;           // inputs in one pass
-constexpr std::size_t kUnroll = 4;          // packs that a pass combines together
+constexpr std::size_t kUnroll = 4;          // packs that a pass combines together, or those of a line
 
 /// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
 enum class Division { none, reciprocal, quotient };
@@ -40,8 +40,17 @@ struct Divide {
   }
 };
 
+/// Where results go: `offset` bytes after each of the beginnings; past the caches if `streams`, else there is
+/// one.
+struct Outputs {
+  std::byte* const* begins;
+  std::size_t count;
+  std::size_t offset;
+  bool streams;
+};
+
 /// Some inputs of one block, and where their result goes: to `partial` as it was computed or, where that is
-/// null, to `result` as it is stored, past the caches if `streams` and `result` begins a line. `start` is the
+/// null, to `outputs` as it is stored; all of these begin a line if they are streamed to. `start` is the
 /// partial result of the inputs before, or null.
 template <typename Element>
 struct Pass {
@@ -49,8 +58,7 @@ struct Pass {
   const std::byte* inputs[kFanIn];
   std::size_t input_count;
   typename Element::Computed* partial;
-  std::byte* result;
-  bool streams;
+  Outputs outputs;
 };
 
 /// A result before it is rounded. Which of two NaNs an addition yields depends on the order in which the
@@ -68,8 +76,12 @@ Vector<T> finished(Vector<T> pack, const Divide<T>& divide) {
   }
 }
 
-/// kPacks packs of a pass, from element i on. kInputs is the number of its inputs, or 0 for any.
-template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs>
+/// How packs are stored: to the only output, to all of them, or past the caches to all of them.
+enum class Storing { to_one, to_all, streaming_to_all };
+
+/// kPacks packs of a pass, from element i on, to one output after the other. kInputs is the number of its
+/// inputs, or 0 for any.
+template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs, Storing kStoring>
 [[gnu::always_inline]] inline void combine_packs(const Pass<Element>& pass,
                                                  const Divide<typename Element::Computed>& divide,
                                                  std::size_t i) {
@@ -83,30 +95,40 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
     return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
   };
   Vector<T> sum[kPacks];
-  std::size_t k = 0;
+  std::size_t operand = 0;
   if (kInputs == 0 && pass.start != nullptr) {
     __builtin_memcpy(sum, pass.start + i, sizeof sum);
   } else {
     for (std::size_t pack = 0; pack < kPacks; ++pack) sum[pack] = input(0, pack);
-    k = 1;
+    operand = 1;
   }
-  for (; k < input_count; ++k) {
+  for (; operand < input_count; ++operand) {
     for (std::size_t pack = 0; pack < kPacks; ++pack) {
-      sum[pack] = Op::template apply<T>(sum[pack], input(k, pack));
+      sum[pack] = Op::template apply<T>(sum[pack], input(operand, pack));
     }
   }
   if (kInputs == 0 && pass.partial != nullptr) {
     __builtin_memcpy(pass.partial + i, sum, sizeof sum);
     return;
   }
-  std::byte* const result = pass.result + i * sizeof(Result);
+  Vector<Result, kWidth * sizeof(Result)> results[kPacks];
   for (std::size_t pack = 0; pack < kPacks; ++pack) {
-    const Vector<Result, kWidth * sizeof(Result)> narrowed =
-        Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
-    if (pass.streams) {
-      stream_pack(result + pack * sizeof narrowed, narrowed);
-    } else {
-      store(result + pack * sizeof narrowed, narrowed);
+    results[pack] = Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
+  }
+  const std::size_t offset = pass.outputs.offset + i * sizeof(Result);
+  const std::size_t output_count = kStoring == Storing::to_one ? 1 : pass.outputs.count;
+  constexpr bool kStreams = kStoring == Storing::streaming_to_all;
+  constexpr std::size_t kTogether = kStreams ? kLine / sizeof results[0] : kPacks;
+  for (std::size_t first = 0; first < kPacks; first += kTogether) {
+    for (std::size_t k = 0; k < output_count; ++k) {
+      std::byte* const output = pass.outputs.begins[k] + offset;
+      for (std::size_t pack = first; pack < first + kTogether; ++pack) {
+        if constexpr (kStreams) {
+          stream_pack(output + pack * sizeof results[pack], results[pack]);
+        } else {
+          store(output + pack * sizeof results[pack], results[pack]);
+        }
+      }
     }
   }
 }
@@ -126,35 +148,47 @@ void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Comp
   }
   if (pass.start != nullptr) rest.start += begin;
   if (pass.partial != nullptr) rest.partial += begin;
-  rest.result = result;
-  rest.streams = false;
-  combine_packs<Element, Op, 1, 0>(rest, divide, 0);
+  std::byte* const results[] = {result};
+  rest.outputs = {results, 1, 0, false};
+  combine_packs<Element, Op, 1, 0, Storing::to_one>(rest, divide, 0);
   if (pass.partial != nullptr) return;
-  __builtin_memcpy(pass.result + begin * sizeof(Result), result, count * sizeof(Result));
+  const std::size_t offset = pass.outputs.offset + begin * sizeof(Result);
+  for (std::size_t k = 0; k < pass.outputs.count; ++k) {
+    __builtin_memcpy(pass.outputs.begins[k] + offset, result, count * sizeof(Result));
+  }
 }
 
 template <typename Element, typename Op, std::size_t kInputs>
 void run_pass(const Pass<Element>& described, Divide<typename Element::Computed> divide, std::size_t count) {
   constexpr std::size_t kWidth = kPackBytes / sizeof(typename Element::Computed);
+  constexpr std::size_t kLinePacks = kLine / (kWidth * sizeof(typename Element::Result));
+  constexpr std::size_t kStreamed = kLinePacks < kUnroll ? kUnroll : kLinePacks;
   const Pass<Element> pass = described;  // of which the compiler knows that no store changes it
   std::size_t i = 0;
-  for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
-    combine_packs<Element, Op, kUnroll, kInputs>(pass, divide, i);
+  if (pass.outputs.streams) {
+    for (; i + kStreamed * kWidth <= count; i += kStreamed * kWidth) {
+      combine_packs<Element, Op, kStreamed, kInputs, Storing::streaming_to_all>(pass, divide, i);
+    }
+  } else {
+    for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
+      combine_packs<Element, Op, kUnroll, kInputs, Storing::to_one>(pass, divide, i);
+    }
   }
-  for (; i + kWidth <= count; i += kWidth) combine_packs<Element, Op, 1, kInputs>(pass, divide, i);
+  for (; i + kWidth <= count; i += kWidth) {
+    combine_packs<Element, Op, 1, kInputs, Storing::to_all>(pass, divide, i);
+  }
   if (i < count) combine_rest<Element, Op>(described, divide, i, count - i);
 }
 
-/// The elements of a block from `begin` on, of all inputs, into `result`.
+/// The elements of a block from `begin` on, of all inputs, into `outputs`.
 template <typename Element, typename Op>
 void combine_block(const KernelArguments& arguments, const Divide<typename Element::Computed>& divide,
-                   std::size_t begin, std::size_t count, std::byte* result, bool streams) {
+                   std::size_t begin, std::size_t count, const Outputs& outputs) {
   alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
   for (std::size_t first = 0; first < arguments.input_count; first += kFanIn) {
     const std::size_t input_count = lesser(kFanIn, arguments.input_count - first);
     const bool last = first + input_count == arguments.input_count;
-    Pass<Element> pass{first == 0 ? nullptr : partial, {},     input_count,
-                       last ? nullptr : partial,       result, streams};
+    Pass<Element> pass{first == 0 ? nullptr : partial, {}, input_count, last ? nullptr : partial, outputs};
     for (std::size_t k = 0; k < input_count; ++k) {
       pass.inputs[k] = arguments.inputs[first + k] + begin * sizeof(typename Element::Stored);
     }
@@ -184,27 +218,42 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
   __builtin_memcpy(to + done, from + done, bytes - done);
 }
 
-/// Into all outputs by way of the first, which the first block leaves at the beginning of a cache line.
-/// A single output is streamed to as it is computed; several, or one whose elements straddle cache lines, are
-/// streamed to from a copy of each block.
+/// Whether all outputs begin equally far from a line, by whole elements.
+template <typename Result>
+bool share_lines(const KernelArguments& arguments) {
+  const std::size_t head = to_next_line(arguments.outputs[0]);
+  for (std::size_t k = 1; k < arguments.output_count; ++k) {
+    if (to_next_line(arguments.outputs[k]) != head) return false;
+  }
+  return head % sizeof(Result) == 0;
+}
+
+/// Past the caches, each line goes to one output after the other as it is computed, once the first block has
+/// reached a line; outputs that reach theirs at different elements, or within one, are streamed to from a
+/// copy of each block. Through the caches a block goes to the first output and is copied from there, which is
+/// faster in place.
 template <typename Element, typename Op>
 void combine_elements(const KernelArguments& arguments) {
   using Result = typename Element::Result;
   using Computed = typename Element::Computed;
   const bool streaming = arguments.stores == Stores::streaming;
-  const bool straddling = to_next_line(arguments.outputs[0]) % sizeof(Result) != 0;
-  const bool staging = streaming && (arguments.output_count > 1 || straddling);
+  const bool together = streaming && share_lines<Result>(arguments);
+  const bool staging = streaming && !together;
   const std::size_t block = staging ? kStagedBytes / sizeof(Result) : kBlockBytes / sizeof(Computed);
   const Reduction& reduction = arguments.reduction;
   const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
   alignas(kLine) std::byte staged[kStagedBytes];
+  std::byte* const stage[] = {staged};
   std::size_t size = block - (kLine - to_next_line(arguments.outputs[0])) % kLine / sizeof(Result);
   for (std::size_t begin = 0; begin < arguments.count; begin += size, size = block) {
     size = lesser(size, arguments.count - begin);
     const std::size_t offset = begin * sizeof(Result);
-    std::byte* const result = staging ? staged : arguments.outputs[0] + offset;
-    const bool streams = streaming && !staging && to_next_line(result) == 0;
-    combine_block<Element, Op>(arguments, divide, begin, size, result, streams);
+    const bool streams = together && to_next_line(arguments.outputs[0] + offset) == 0;
+    Outputs outputs{arguments.outputs, streams ? arguments.output_count : 1, offset, streams};
+    if (staging) outputs = {stage, 1, 0, false};
+    combine_block<Element, Op>(arguments, divide, begin, size, outputs);
+    if (streams) continue;
+    const std::byte* const result = outputs.begins[0] + outputs.offset;
     for (std::size_t k = staging ? 0 : 1; k < arguments.output_count; ++k) {
       std::byte* const output = arguments.outputs[k] + offset;
       if (staging) {

@@ -2,9 +2,9 @@
 // all is in an anonymous namespace.
 //
 // The work goes block by block, so that whatever is touched twice (a partial result of more inputs than one
-// pass takes, a result that goes to several outputs through the caches) is in the first-level cache:
+// pass takes) is in the first-level cache:
 //
-//   inputs 0 … 7 ─► pass ─► partial (in the type combined in) ─► pass ─► result ─► outputs
+//   inputs 0 … 7 ─► pass ─► partial (in the type combined in) ─► pass ─► all outputs
 //                           inputs 8 … 15 ──────────────────────┘
 #pragma once
 
@@ -40,8 +40,7 @@ struct Divide {
   }
 };
 
-/// Where results go: `offset` bytes after each of the beginnings; past the caches if `streams`, else there is
-/// one.
+/// Where results go: `offset` bytes after each of the beginnings, past the caches if `streams`.
 struct Outputs {
   std::byte* const* begins;
   std::size_t count;
@@ -169,9 +168,13 @@ void run_pass(const Pass<Element>& described, Divide<typename Element::Computed>
     for (; i + kStreamed * kWidth <= count; i += kStreamed * kWidth) {
       combine_packs<Element, Op, kStreamed, kInputs, Storing::streaming_to_all>(pass, divide, i);
     }
-  } else {
+  } else if (pass.outputs.count == 1) {
     for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
       combine_packs<Element, Op, kUnroll, kInputs, Storing::to_one>(pass, divide, i);
+    }
+  } else {
+    for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
+      combine_packs<Element, Op, kUnroll, kInputs, Storing::to_all>(pass, divide, i);
     }
   }
   for (; i + kWidth <= count; i += kWidth) {
@@ -228,17 +231,14 @@ bool share_lines(const KernelArguments& arguments) {
   return head % sizeof(Result) == 0;
 }
 
-/// Past the caches, each line goes to one output after the other as it is computed, once the first block has
-/// reached a line; outputs that reach theirs at different elements, or within one, are streamed to from a
-/// copy of each block. Through the caches a block goes to the first output and is copied from there, which is
-/// faster in place.
+/// Into all outputs as it is computed, past the caches once the first block has reached a line. Outputs that
+/// reach theirs at different elements, or within one, are streamed to from a copy of each block.
 template <typename Element, typename Op>
 void combine_elements(const KernelArguments& arguments) {
   using Result = typename Element::Result;
   using Computed = typename Element::Computed;
   const bool streaming = arguments.stores == Stores::streaming;
-  const bool together = streaming && share_lines<Result>(arguments);
-  const bool staging = streaming && !together;
+  const bool staging = streaming && !share_lines<Result>(arguments);
   const std::size_t block = staging ? kStagedBytes / sizeof(Result) : kBlockBytes / sizeof(Computed);
   const Reduction& reduction = arguments.reduction;
   const Divide<Computed> divide(reduction.op == ReduceOp::avg ? reduction.divisor : 1);
@@ -248,19 +248,15 @@ void combine_elements(const KernelArguments& arguments) {
   for (std::size_t begin = 0; begin < arguments.count; begin += size, size = block) {
     size = lesser(size, arguments.count - begin);
     const std::size_t offset = begin * sizeof(Result);
-    const bool streams = together && to_next_line(arguments.outputs[0] + offset) == 0;
-    Outputs outputs{arguments.outputs, streams ? arguments.output_count : 1, offset, streams};
-    if (staging) outputs = {stage, 1, 0, false};
-    combine_block<Element, Op>(arguments, divide, begin, size, outputs);
-    if (streams) continue;
-    const std::byte* const result = outputs.begins[0] + outputs.offset;
-    for (std::size_t k = staging ? 0 : 1; k < arguments.output_count; ++k) {
-      std::byte* const output = arguments.outputs[k] + offset;
-      if (staging) {
-        stream(output, result, size * sizeof(Result));
-      } else {
-        __builtin_memcpy(output, result, size * sizeof(Result));
-      }
+    if (!staging) {
+      const bool streams = streaming && to_next_line(arguments.outputs[0] + offset) == 0;
+      const Outputs outputs{arguments.outputs, arguments.output_count, offset, streams};
+      combine_block<Element, Op>(arguments, divide, begin, size, outputs);
+      continue;
+    }
+    combine_block<Element, Op>(arguments, divide, begin, size, {stage, 1, 0, false});
+    for (std::size_t k = 0; k < arguments.output_count; ++k) {
+      stream(arguments.outputs[k] + offset, staged, size * sizeof(Result));
     }
   }
   if (streaming) finish_streaming();

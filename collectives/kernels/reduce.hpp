@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is combined in
 constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
 constexpr std::size_t kFanIn = 8;           // inputs in one pass
-constexpr std::size_t kUnroll = 4;          // packs that a pass combines together, or those of a line
+constexpr std::size_t kUnroll = 4;          // packs that a pass combines together, at least
 
 /// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
 enum class Division { none, reciprocal, quotient };
@@ -157,29 +157,35 @@ void combine_rest(const Pass<Element>& pass, const Divide<typename Element::Comp
   }
 }
 
+/// As many of a pass's elements as kPacks packs at a time reach, from element i on; returns where the rest
+/// begins.
+template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs, Storing kStoring>
+[[gnu::always_inline]] inline std::size_t combine_groups(const Pass<Element>& pass,
+                                                         const Divide<typename Element::Computed>& divide,
+                                                         std::size_t i, std::size_t count) {
+  constexpr std::size_t kGroup = kPacks * kPackBytes / sizeof(typename Element::Computed);
+  for (; i + kGroup <= count; i += kGroup) {
+    combine_packs<Element, Op, kPacks, kInputs, kStoring>(pass, divide, i);
+  }
+  return i;
+}
+
 template <typename Element, typename Op, std::size_t kInputs>
 void run_pass(const Pass<Element>& described, Divide<typename Element::Computed> divide, std::size_t count) {
-  constexpr std::size_t kWidth = kPackBytes / sizeof(typename Element::Computed);
-  constexpr std::size_t kLinePacks = kLine / (kWidth * sizeof(typename Element::Result));
+  constexpr std::size_t kResultBytes =
+      kPackBytes / sizeof(typename Element::Computed) * sizeof(typename Element::Result);
+  constexpr std::size_t kLinePacks = kLine / kResultBytes;
   constexpr std::size_t kStreamed = kLinePacks < kUnroll ? kUnroll : kLinePacks;
   const Pass<Element> pass = described;  // of which the compiler knows that no store changes it
   std::size_t i = 0;
   if (pass.outputs.streams) {
-    for (; i + kStreamed * kWidth <= count; i += kStreamed * kWidth) {
-      combine_packs<Element, Op, kStreamed, kInputs, Storing::streaming_to_all>(pass, divide, i);
-    }
+    i = combine_groups<Element, Op, kStreamed, kInputs, Storing::streaming_to_all>(pass, divide, i, count);
   } else if (pass.outputs.count == 1) {
-    for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
-      combine_packs<Element, Op, kUnroll, kInputs, Storing::to_one>(pass, divide, i);
-    }
+    i = combine_groups<Element, Op, kUnroll, kInputs, Storing::to_one>(pass, divide, i, count);
   } else {
-    for (; i + kUnroll * kWidth <= count; i += kUnroll * kWidth) {
-      combine_packs<Element, Op, kUnroll, kInputs, Storing::to_all>(pass, divide, i);
-    }
+    i = combine_groups<Element, Op, kUnroll, kInputs, Storing::to_all>(pass, divide, i, count);
   }
-  for (; i + kWidth <= count; i += kWidth) {
-    combine_packs<Element, Op, 1, kInputs, Storing::to_all>(pass, divide, i);
-  }
+  i = combine_groups<Element, Op, 1, kInputs, Storing::to_all>(pass, divide, i, count);
   if (i < count) combine_rest<Element, Op>(described, divide, i, count - i);
 }
 

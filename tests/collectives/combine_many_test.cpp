@@ -146,6 +146,9 @@ class Guarded {
   std::byte* end_ = nullptr;
 };
 
+/// How buffers lie in their cache lines: each elsewhere, or all equally far from one, by whole elements.
+enum class Places { anywhere, sharing_lines };
+
 std::string name_of(const testing::TestParamInfo<Isa>& info) {
   std::string name(to_text(info.param));
   std::erase(name, '-');
@@ -162,13 +165,14 @@ class Kernels : public testing::TestWithParam<Isa> {
   /// input where it can be, changes with `count`.
   template <typename T, typename Result>
   void check(ReduceOp op, const std::vector<std::vector<T>>& values, std::size_t input_count,
-             std::size_t output_count, std::size_t count, int divisor, Stores stores,
+             std::size_t output_count, std::size_t count, int divisor, Stores stores, Places places,
              const std::vector<Result>& expected) {
     const std::size_t bytes = count * sizeof(T);
+    const bool sharing = places == Places::sharing_lines;
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
     for (std::size_t k = 0; k < input_count; ++k) {
-      std::byte* const input = inputs_[k].place(count * 5 + k * 13, bytes);
+      std::byte* const input = inputs_[k].place(sharing ? count % 3 * sizeof(T) : count * 5 + k * 13, bytes);
       std::memcpy(input, values[k].data(), bytes);
       inputs.push_back(input);
       const bool in_place = std::is_same_v<T, Result> && (k + count) % 5 == outputs.size();
@@ -176,7 +180,9 @@ class Kernels : public testing::TestWithParam<Isa> {
     }
     const std::size_t in_place = outputs.size();
     for (std::size_t k = in_place; k < output_count; ++k) {
-      outputs.push_back(outputs_[k].place(count / 2 * 3 + k * (1 + count % 32), count * sizeof(Result)));
+      const std::size_t elsewhere = count / 2 * 3 + k * (1 + count % 32);
+      const std::size_t misalignment = sharing ? count % 3 * sizeof(Result) : elsewhere;
+      outputs.push_back(outputs_[k].place(misalignment, count * sizeof(Result)));
     }
     combine_many_with(GetParam(), {kKindOf<T>, op, divisor, kKindOf<Result>}, outputs, inputs,
                       static_cast<Count>(count), stores);
@@ -209,13 +215,16 @@ class Kernels : public testing::TestWithParam<Isa> {
         const std::vector<Result> expected = expected_of<T, Result>(op, values, inputs, divisor);
         for (std::size_t count = 0; count <= 130; ++count) {
           const Stores stores = (count + inputs) % 2 == 0 ? Stores::cached : Stores::streaming;
-          check(op, values, inputs, 1 + (count / 2 + inputs) % 4, count, divisor, stores, expected);
+          const Places places = count / 4 % 2 == 0 ? Places::anywhere : Places::sharing_lines;
+          check(op, values, inputs, 1 + (count / 2 + inputs) % 4, count, divisor, stores, places, expected);
           if (HasFatalFailure()) return;
         }
         for (const std::size_t count : kLargeCounts) {
           for (const Stores stores : {Stores::cached, Stores::streaming}) {
-            check(op, values, inputs, 1 + count % 4, count, divisor, stores, expected);
-            if (HasFatalFailure()) return;
+            for (const Places places : {Places::anywhere, Places::sharing_lines}) {
+              check(op, values, inputs, 1 + count % 4, count, divisor, stores, places, expected);
+              if (HasFatalFailure()) return;
+            }
           }
         }
       }

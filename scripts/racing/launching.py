@@ -114,7 +114,7 @@ def busy_cores():
 
     before = ticks()
     time.sleep(LISTENING_S)
-    total, idle = (now - then for now, then in zip(ticks(), before))
+    total, idle = (now - earlier for now, earlier in zip(ticks(), before))
     return os.cpu_count() * (1 - idle / max(total, 1))
 
 

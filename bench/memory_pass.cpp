@@ -18,8 +18,12 @@ class MemoryPass final : public Allreduce {
   std::string implementation() const override { return "polyring"; }
   bool keeps_time_limit() const override { return true; }
 
+  /// Both halves at a time, as an allreduce of two ranks does: processors fetch several streams ahead better
+  /// than one.
   void run(const std::byte* input, std::byte* output) override {
-    combine_many({kind_}, std::array{output}, std::array{input}, count_, stores_);
+    const auto second = static_cast<std::size_t>((count_ - count_ / 2) * size_of(kind_));
+    combine_many({kind_}, std::array{output, output + second}, std::array{input, input + second}, count_ / 2,
+                 stores_);
   }
 
  private:

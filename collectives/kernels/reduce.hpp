@@ -18,6 +18,7 @@ constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is
 constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
 constexpr std::size_t kFanIn = 8;           // inputs in one pass
 constexpr std::size_t kUnroll = 4;          // packs that a pass combines together, at least
+constexpr std::size_t kAhead = 4096;        // bytes ahead at which inputs are fetched: processors stop at pages
 
 /// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
 enum class Division { none, reciprocal, quotient };
@@ -50,12 +51,13 @@ struct Outputs {
 
 /// Some inputs of one block, and where their result goes: to `partial` as it was computed or, where that is
 /// null, to `outputs` as it is stored; all of these begin a line if they are streamed to. `start` is the
-/// partial result of the inputs before, or null.
+/// partial result of the inputs before, or null. `ahead` is 0 where what lies ahead is no input.
 template <typename Element>
 struct Pass {
   const typename Element::Computed* start;
   const std::byte* inputs[kFanIn];
   std::size_t input_count;
+  std::size_t ahead;
   typename Element::Computed* partial;
   Outputs outputs;
 };
@@ -93,6 +95,11 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
   const auto input = [&](std::size_t k, std::size_t pack) {
     return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
   };
+  if constexpr (kPacks >= kUnroll && kStoring != Storing::streaming_to_all) {
+    for (std::size_t k = 0; k < input_count; ++k) {
+      fetch(pass.inputs[k] + i * sizeof(Stored) + pass.ahead, kPacks * kWidth * sizeof(Stored));
+    }
+  }
   Vector<T> sum[kPacks];
   std::size_t operand = 0;
   if (kInputs == 0 && pass.start != nullptr) {
@@ -194,10 +201,13 @@ template <typename Element, typename Op>
 void combine_block(const KernelArguments& arguments, const Divide<typename Element::Computed>& divide,
                    std::size_t begin, std::size_t count, const Outputs& outputs) {
   alignas(kLine) typename Element::Computed partial[kBlockBytes / sizeof(typename Element::Computed)];
+  const std::size_t left = (arguments.count - begin - count) * sizeof(typename Element::Stored);
+  const std::size_t ahead = left >= kAhead ? kAhead : 0;
   for (std::size_t first = 0; first < arguments.input_count; first += kFanIn) {
     const std::size_t input_count = lesser(kFanIn, arguments.input_count - first);
     const bool last = first + input_count == arguments.input_count;
-    Pass<Element> pass{first == 0 ? nullptr : partial, {}, input_count, last ? nullptr : partial, outputs};
+    typename Element::Computed* const start = first == 0 ? nullptr : partial;
+    Pass<Element> pass{start, {}, input_count, ahead, last ? nullptr : partial, outputs};
     for (std::size_t k = 0; k < input_count; ++k) {
       pass.inputs[k] = arguments.inputs[first + k] + begin * sizeof(typename Element::Stored);
     }

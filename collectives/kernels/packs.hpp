@@ -216,7 +216,8 @@ inline std::size_t to_next_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
 
-/// Asks for the lines of so many bytes, into the second-level cache; nothing comes of addresses that are none.
+/// Asks for the lines of so many bytes, into the second-level cache; nothing comes of addresses that are
+/// none.
 inline void fetch(const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i, 0, 2);
 }

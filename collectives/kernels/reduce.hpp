@@ -18,7 +18,7 @@ constexpr std::size_t kBlockBytes = 8192;   // of a block in the type that it is
 constexpr std::size_t kStagedBytes = 1024;  // of a block that is stored past the caches from a copy
 constexpr std::size_t kFanIn = 8;           // inputs in one pass
 constexpr std::size_t kUnroll = 4;          // packs that a pass combines together, at least
-constexpr std::size_t kAhead = 4096;        // bytes ahead at which inputs are fetched: processors stop at pages
+constexpr std::size_t kAhead = 4096;  // bytes ahead at which inputs are fetched: processors stop at pages
 
 /// What avg does to the sum. The quotient by a power of two is the product with its reciprocal, to the bit.
 enum class Division { none, reciprocal, quotient };

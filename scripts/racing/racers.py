@@ -24,7 +24,7 @@ class Outcome:
     faults: dict = dataclasses.field(default_factory=dict)  # {launch: why it does not count in full}
 
     def verdicts(self):
-        names = [launch.name for launch in works.LAUNCHES]
+        names = [launch.name for launch in self.work.launches]
         lacking = results.lacking(self.contests, self.work.placements, names, self.rounds, self.faults)
         return results.verdicts(self.work.goal, self.contests, lacking)
 
@@ -53,7 +53,7 @@ class Race:
         heats = {}  # {launch: the rivals that race in it and in those that share its heat}
         self.outcomes.append(outcome)
         for round_number in range(1, self.rounds + 1):
-            for launch in works.LAUNCHES:
+            for launch in work.launches:
                 self.say(f"[{place}] {work.name}, {launch.name}" + (f", round {round_number}" if self.rounds > 1 else ""))
                 try:
                     self.race(outcome, launch, round_number, heats)

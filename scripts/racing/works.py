@@ -28,6 +28,7 @@ class Launch:
     mpi: str  # as scripts/emulate --mpi
     options: tuple = ()  # of its mpirun
     rivals: tuple = (OWN_CHOICE, f"{OWN_CHOICE}:all")  # as polyring --algorithm
+    between_hosts: bool = False  # only in works on emulated hosts
 
     @property
     def has_gloo(self):
@@ -40,6 +41,7 @@ LAUNCHES = (
     Launch("openmpi", "openmpi", CMA),
     Launch("openmpi-no-cma", "openmpi", NO_CMA),
     Launch("mpich", "mpich"),
+    Launch("mpich-no-rendezvous", "mpich", ("-genv", "UCX_RNDV_THRESH", "inf"), between_hosts=True),
     Launch("gloo", "openmpi", CMA, ("gloo:all",)),  # alone: small payloads of all others take longer beside its threads
 )
 
@@ -76,6 +78,10 @@ class Work:
     warmup: int | None = 1  # None: the command has none
     quick: tuple = ()  # in place of `command` with --quick
     heat: tuple = ()  # a cheaper command that finds the rivals that have a chance, all options given; empty: all race
+
+    @property
+    def launches(self):
+        return [launch for launch in LAUNCHES if self.hosts.emulated or not launch.between_hosts]
 
     @property
     def placements(self):

@@ -124,6 +124,15 @@ class Allreduce(ProgramTest):
         )
         self.assertEqual({(row["lanes"], row["chunk_bytes"]) for row in rows}, {(3, 8192)})
 
+    def test_plans_inside_of_a_host(self):
+        """One step for the tiniest payloads, then one meeting: what makes it fast where memory is shared."""
+        rows = self.measure(2, "-b", "2K", "-e", "4K", "--algorithm", "multi-ring", "--transport", "shared")
+        self.assertEqual({(row["size_bytes"], row["patterns"]) for row in rows}, {(2048, "one-shot"), (4096, "direct")})
+        rows = self.measure(3, "-b", "1M", "-e", "1M", "--algorithm", "multi-ring", "--transport", "shared")
+        self.assertEqual({(row["dims"], row["patterns"], row["lanes"]) for row in rows}, {("3", "direct", 1)})
+        rows = self.measure(2, "-b", "1M", "-e", "1M", "--algorithm", "multi-ring", "--transport", "mpi")
+        self.assertEqual({row["patterns"] for row in rows}, {"ring"})
+
     def test_partial_sums_of_halves(self):
         words = ("-b", "8K", "-e", "8K", "--algorithm", "multi-ring", "--patterns", "ring", "-d", "half")
         for partials, said in (("float32", False), ("same", True)):

@@ -16,6 +16,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 NOT_AVAILABLE, USAGE, WRONG_RESULT, MPI_FAILED = 5, 6, 7, 10
 LAUNCHES = ["openmpi", "openmpi-no-cma", "mpich", "gloo"]
+BETWEEN_HOSTS = [*LAUNCHES[:3], "mpich-no-rendezvous", "gloo"]
 
 # Writes a result in which each algorithm takes as long as $TIMES says, or 30 us, in six samples; null is wrong.
 POLYRING = """
@@ -151,9 +152,12 @@ class Race(unittest.TestCase):
         heat, full = ("4M 1 0", "mpi,mpi:all"), ("16M 6 1", "multi-ring,mpi,mpi:ring")
         # Gloo has its own heat: the one that is promising is slow beside MPI's.
         gloo = [("4M 1 0", "gloo:all"), ("16M 6 1", "multi-ring,gloo:bcube")]
-        self.assertEqual(self.launched(), [heat, full, full, heat, full, *gloo])
-        self.assertEqual([launch["launch"] for launch in self.result()["works"][0]["launches"]],
-                         ["openmpi", "openmpi", "openmpi-no-cma", "mpich", "mpich", "gloo", "gloo"])
+        self.assertEqual(self.launched(), [heat, full, full, heat, full, full, *gloo])
+        launches = self.result()["works"][0]["launches"]
+        self.assertEqual([launch["launch"] for launch in launches],
+                         ["openmpi", "openmpi", "openmpi-no-cma", "mpich", "mpich", "mpich-no-rendezvous", "gloo", "gloo"])
+        self.assertEqual([launch["launch"] for launch in launches if "UCX_RNDV_THRESH inf" in launch["command"]],
+                         ["mpich-no-rendezvous"])
 
     def test_heats_on_this_host(self):
         of_mpich = 'export TIMES=\'{"mpi:linear": 59}\'\n'
@@ -234,8 +238,8 @@ class Race(unittest.TestCase):
         self.assertIn("- Left out 2 times: gloo: polyring: no Gloo here\n", output)
         self.assertEqual(output.count("\n- Left out"), 1)
         self.assertNotIn("gloo:all", self.calls.read_text())
-        for work in self.result()["works"]:
-            self.assertEqual({contest["launch"] for contest in work["contests"]}, set(LAUNCHES) - {"gloo"})
+        for work, launches in zip(self.result()["works"], (LAUNCHES, BETWEEN_HOSTS)):
+            self.assertEqual({contest["launch"] for contest in work["contests"]}, set(launches) - {"gloo"})
             self.assertEqual([(verdict["ratio_goal"], verdict["lacking"]) for verdict in work["verdicts"]],
                              [("incomplete", {"gloo": "left out"})] * 2)
 
@@ -321,7 +325,7 @@ class Race(unittest.TestCase):
         output = self.race(0, "--quick", "--only", "host-64M-malloc,cluster-2x2")
         self.assertIn(", but --quick is no measurement.\n", output)
         self.assertEqual({options for options, _ in self.launched()}, {"1M 3 3", "1M 3 1"})
-        self.assertEqual(len(self.launched()), 8)
+        self.assertEqual(len(self.launched()), len(LAUNCHES) + len(BETWEEN_HOSTS))
 
     def test_works_are_chosen_by_patterns(self):
         self.race(0, "--only", "host-1K,host-?[BM],host-8B")

@@ -131,7 +131,8 @@ WORKS = (
     host_work("host-16M-4ranks", "4 ranks on this host, 16 MiB", 4, "16M", Goal(1.5), 20),
     host_work("host-16M-8ranks", "8 ranks on this host, 16 MiB", 8, "16M", Goal(1.5), 20),
     cluster_work("cluster-4x4-16M", "4 hosts x 4 ranks, 16 MiB", cluster(4, 4), "16M", Goal(1.7, 1.15), 6),
-    cluster_work("cluster-2x2", "2 hosts x 2 ranks, 16 MiB", cluster(2, 2), "16M", NEAR_BOUND, 6),
+    # Of six pairs the interval is all of them, and a lead of a few percent is in doubt by a single packet that is lost.
+    cluster_work("cluster-2x2", "2 hosts x 2 ranks, 16 MiB", cluster(2, 2), "16M", NEAR_BOUND, 12),
     cluster_work("cluster-4x2", "4 hosts x 2 ranks, 16 MiB", cluster(4, 2), "16M", NEAR_BOUND, 6),
     cluster_work("cluster-8x2", "8 hosts x 2 ranks, 16 MiB", cluster(8, 2), "16M", NEAR_BOUND, 6),
     # Eight links at 200 Mbit/s carry more than two cores can send: this shows the algorithms, that one the cores.

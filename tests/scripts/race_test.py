@@ -149,9 +149,9 @@ class Race(unittest.TestCase):
     def test_heats_between_hosts(self):
         times = {"mpi": 100, "mpi:ring": 20, "mpi:linear": 41, "gloo:bcube": 90, "gloo:chunked": 181}
         self.race(0, "--only", "cluster-2x2", TIMES=json.dumps(times))
-        heat, full = ("4M 1 0", "mpi,mpi:all"), ("16M 6 1", "multi-ring,mpi,mpi:ring")
+        heat, full = ("4M 1 0", "mpi,mpi:all"), ("16M 12 1", "multi-ring,mpi,mpi:ring")
         # Gloo has its own heat: the one that is promising is slow beside MPI's.
-        gloo = [("4M 1 0", "gloo:all"), ("16M 6 1", "multi-ring,gloo:bcube")]
+        gloo = [("4M 1 0", "gloo:all"), ("16M 12 1", "multi-ring,gloo:bcube")]
         self.assertEqual(self.launched(), [heat, full, full, heat, full, full, *gloo])
         launches = self.result()["works"][0]["launches"]
         self.assertEqual([launch["launch"] for launch in launches],

@@ -48,10 +48,10 @@ TEST(Watchdog, EndsTheJobWhenACallDoesNotReturn) {
 
 TEST(Watchdog, LetsBeWhatReturnedAndStartsAnewWithEachCall) {
   Ended ended;
-  Watchdog watchdog("rank 0", Seconds{0.1}, ended.callback());
+  Watchdog watchdog("rank 0", Seconds{0.5}, ended.callback());
   for (int call = 0; call < 4; ++call) {
     watchdog.watch("a call");
-    std::this_thread::sleep_for(500ms);  // less than its patience, but not all of them together
+    std::this_thread::sleep_for(600ms);  // less than its patience, but not all of them together
   }
   watchdog.rest();
   EXPECT_EQ(ended.code.wait_for(2s), std::future_status::timeout);
@@ -60,13 +60,13 @@ TEST(Watchdog, LetsBeWhatReturnedAndStartsAnewWithEachCall) {
 TEST(Watchdog, NoticesThatTheProcessWasStopped) {
   Watchdog watchdog("rank 0", Seconds{60}, [](int) {});
   const auto begin = Watchdog::Clock::now();
-  const std::string resume = "(sleep 0.8; kill -CONT " + std::to_string(getpid()) + ") &";
+  const std::string resume = "(sleep 2; kill -CONT " + std::to_string(getpid()) + ") &";
   ASSERT_EQ(std::system(resume.c_str()), 0);  // NOLINT(cert-env33-c): a shell outlives the pause
   ASSERT_EQ(kill(getpid(), SIGSTOP), 0);
   const auto end = Watchdog::Clock::now();
   std::this_thread::sleep_for(500ms);
   const double paused = watchdog.paused_between(begin, end).value;
-  EXPECT_GT(paused, 0.4);
+  EXPECT_GT(paused, 1);
   EXPECT_LE(paused, std::chrono::duration<double>(end - begin).count());
 }
 

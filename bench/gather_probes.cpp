@@ -1,19 +1,16 @@
 #include "bench/gather_probes.hpp"
 
-#include <chrono>
 #include <exception>
-#include <future>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
+#include "topology/probe/trial.hpp"
 
 namespace polyring {
 namespace {
@@ -40,23 +37,24 @@ Inventory part_of(std::string_view message, const std::string& host) {
 
 }  // namespace
 
-// One that hangs, as in a driver, is left alone in its thread.
+// In a child process, not in a thread: one that hangs, as in a driver, would be left alone with libraries
+// that read the environment while MPI_Init writes it.
 std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit) {
   if (launched_local_rank() != 0) return {};
-  const auto task = std::make_shared<std::packaged_task<std::string()>>(
-      [probe] { return kHost + probe_json(inventory_of(probe())); });
-  std::future<std::string> message = task->get_future();
-  std::thread([task] { (*task)(); }).detach();
-  if (message.wait_for(std::chrono::duration<double>(limit.value)) != std::future_status::ready) {
-    return kReason +
-           fmt::format("its probe did not end within {}; see whether a driver hangs, or raise --timeout",
-                       to_text(limit));
-  }
-  try {
-    return message.get();
-  } catch (const std::exception& error) {
-    return kReason + std::string(error.what());
-  }
+  const auto message = [&probe]() -> std::string {
+    try {
+      return kHost + probe_json(inventory_of(probe()));
+    } catch (const std::exception& error) {
+      return kReason + std::string(error.what());
+    }
+  };
+  const probe::TriedAnswer answer = probe::try_answer(message, limit);
+  if (answer.ending == probe::Ending::by_itself) return answer.text;
+  if (answer.ending == probe::Ending::crashed)
+    return kReason + std::string("its probe crashed; run polyring probe there, and see what crashes");
+  return kReason +
+         fmt::format("its probe did not end within {}; see whether a driver hangs, or raise --timeout",
+                     to_text(limit));
 }
 
 Inventory gather_probes(const MpiWorld& world, const std::string& own) {

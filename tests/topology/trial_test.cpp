@@ -6,7 +6,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "tests/topology/support.hpp"
 
@@ -56,6 +59,41 @@ TEST(Trial, PrintsNothing) {
             Ending::by_itself);
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Trial, EndsChildrenOfTheChildToo) {
+  const Shared<pid_t> grandchild;
+  const auto hang = [&] {
+    *grandchild = getpid();
+    while (true) pause();
+  };
+  EXPECT_EQ(try_out([&] { try_out(hang, {60}); }, {0.5}), Ending::out_of_time);
+  ASSERT_GT(*grandchild, 0);
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto lives = [&] {
+    std::ifstream status(fmt::format("/proc/{}/stat", *grandchild));
+    std::string number, name, state;
+    return status >> number >> name >> state &&
+           state != "Z";  // whoever inherits it may be slow to wait for it
+  };
+  while (lives() && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(lives());
+}
+
+TEST(Trial, GivesTheAnswer) {
+  const std::string long_one(1 << 20, 'x');
+  EXPECT_EQ(try_answer([&] { return long_one; }, {20}).text, long_one);
+  EXPECT_EQ(try_answer([] { return std::string(); }, {20}).ending, Ending::by_itself);
+  const TriedAnswer thrown = try_answer([]() -> std::string { throw std::runtime_error("none"); }, {20});
+  EXPECT_EQ(thrown.ending, Ending::by_itself);
+  EXPECT_EQ(thrown.text, "");
+  const auto crash = []() -> std::string { std::abort(); };
+  EXPECT_EQ(try_answer(crash, {20}).ending, Ending::crashed);
+  const auto hang = []() -> std::string {
+    while (true) pause();
+  };
+  EXPECT_EQ(try_answer(hang, {0.1}).ending, Ending::out_of_time);
 }
 
 // As MPI and sanitizers have them.

@@ -9,6 +9,10 @@
 namespace polyring::probe {
 namespace {
 
+// hwloc prints banners on stderr about files and firmware that it finds odd; the user's own choice wins.
+// Before main(), since other threads, as of MPI, may read the environment after that.
+[[maybe_unused]] const int kNoBanners = setenv("HWLOC_HIDE_ERRORS", "2", 0);
+
 hwloc_topology_t initialised() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
@@ -18,8 +22,6 @@ hwloc_topology_t initialised() {
 }
 
 hwloc_topology_t make_topology() {
-  // hwloc prints banners on stderr about files and firmware that it finds odd; the user's own choice wins.
-  setenv("HWLOC_HIDE_ERRORS", "2", 0);
   // hwloc loads its plugins for the first topology and unloads them after the last: one stays, so that
   // reading a thousand files loads them once.
   static const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> kKeepsPlugins(

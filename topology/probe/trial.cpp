@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <thread>
@@ -25,8 +27,10 @@ constexpr int kEndedByItself = 42;  // not a status that a crash handler exits w
   throw Error(ExitCode::internal, fmt::format("{} failed: {}", call, std::strerror(errno)));
 }
 
-/// A child may crash, without a core file, a handler's help or a word about it.
+/// A child may crash, without a core file, a handler's help or a word about it, and ends when its parent
+/// does.
 void prepare_to_crash() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
@@ -61,6 +65,53 @@ std::optional<int> wait_until(pid_t child, Clock::time_point deadline) {
   }
 }
 
+/// What a child process writes and its parent reads.
+class MemoryFile {
+ public:
+  MemoryFile() : file_(memfd_create("answers", MFD_CLOEXEC)) {
+    if (file_ < 0) failed("memfd_create");
+  }
+  ~MemoryFile() { close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  /// Whether all was written.
+  bool write(const void* data, std::size_t bytes) const {
+    return whole(bytes, [&](std::size_t done) {
+      return ::write(file_, static_cast<const char*>(data) + done, bytes - done);
+    });
+  }
+
+  /// Whether there was that much.
+  bool read(void* data, std::size_t bytes) const {
+    return whole(bytes, [&](std::size_t done) {
+      return ::read(file_, static_cast<char*>(data) + done, bytes - done);
+    });
+  }
+
+  /// Goes back to the file's start, and returns how long it is.
+  std::size_t rewind() const {
+    const off_t bytes = lseek(file_, 0, SEEK_END);
+    if (bytes < 0 || lseek(file_, 0, SEEK_SET) < 0) failed("lseek");
+    return static_cast<std::size_t>(bytes);
+  }
+
+ private:
+  /// Whether calls that go on from what is done, each by what it returns, have done it all.
+  template <typename Call>
+  static bool whole(std::size_t bytes, const Call& call) {
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t more = call(done);
+      if (more < 0 && errno == EINTR) continue;
+      if (more <= 0) return false;
+      done += static_cast<std::size_t>(more);
+    }
+    return true;
+  }
+
+  int file_;
+};
+
 /// A child process that answers every stride-th question from the first on, and puts its answers into a
 /// file in memory that the parent reads when it has ended.
 class Answerer {
@@ -70,16 +121,11 @@ class Answerer {
   };
   using Answer = std::function<std::string(std::size_t)>;
 
-  Answerer(Questions questions, const Answer& answer, unsigned seconds)
-      : questions_(questions), file_(memfd_create("answers", MFD_CLOEXEC)) {
-    if (file_ < 0) failed("memfd_create");
+  Answerer(Questions questions, const Answer& answer, unsigned seconds) : questions_(questions) {
     child_ = fork();
     if (child_ < 0) failed("fork");
     if (child_ == 0) run(answer, seconds);
   }
-  ~Answerer() { close(file_); }
-  Answerer(const Answerer&) = delete;
-  Answerer& operator=(const Answerer&) = delete;
 
   /// Waits, and moves the answers there. Returns what is left to answer when the child ended before its time,
   /// without the question at which it did.
@@ -87,11 +133,11 @@ class Answerer {
     while (waitpid(child_, nullptr, 0) < 0) {
       if (errno != EINTR) failed("waitpid");
     }
-    lseek(file_, 0, SEEK_SET);
+    file_.rewind();
     std::size_t at = questions_.first;
-    for (Header header; read_all(&header, sizeof header); at += questions_.stride) {
+    for (Header header; file_.read(&header, sizeof header); at += questions_.stride) {
       std::string text(header.bytes, '\0');
-      if (!read_all(text.data(), text.size())) break;
+      if (!file_.read(text.data(), text.size())) break;
       if (header.answered) answers[at] = std::move(text);
     }
     at += questions_.stride;
@@ -117,37 +163,13 @@ class Answerer {
       } catch (const std::exception&) {
         text.clear();  // no answer
       }
-      if (!write_all(&header, sizeof header) || !write_all(text.data(), text.size())) break;
+      if (!file_.write(&header, sizeof header) || !file_.write(text.data(), text.size())) break;
     }
     _exit(0);
   }
 
-  bool write_all(const void* data, std::size_t bytes) const {
-    const char* next = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = write(file_, next, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      next += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
-    return true;
-  }
-
-  bool read_all(void* data, std::size_t bytes) const {
-    char* next = static_cast<char*>(data);
-    while (bytes > 0) {
-      const ssize_t got = read(file_, next, bytes);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      next += got;
-      bytes -= static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-
   Questions questions_;
-  int file_;
+  MemoryFile file_;
   pid_t child_ = 0;
 };
 
@@ -175,6 +197,20 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
     return Ending::out_of_time;
   }
   return WIFEXITED(*status) && WEXITSTATUS(*status) == kEndedByItself ? Ending::by_itself : Ending::crashed;
+}
+
+TriedAnswer try_answer(const std::function<std::string()>& answer, Seconds limit) {
+  const MemoryFile file;
+  const Ending ending = try_out(
+      [&] {
+        const std::string text = answer();
+        if (!file.write(text.data(), text.size())) std::abort();
+      },
+      limit);
+  if (ending != Ending::by_itself) return {ending, {}};
+  std::string text(file.rewind(), '\0');
+  file.read(text.data(), text.size());
+  return {ending, std::move(text)};
 }
 
 std::vector<std::optional<std::string>> trial_answers(std::size_t count,

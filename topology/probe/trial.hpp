@@ -26,10 +26,19 @@ inline constexpr Seconds kLongWait{2};
 
 /// Runs the action in a child process, and says how that ended; an exception is an end by itself. What the
 /// action prints and changes is lost, but for what it writes into a Shared. A child that is out of time is
-/// killed, and not waited for when even that does not end it, as when it sleeps inside a driver. Throws an
+/// killed, with its own children of this kind, and not waited for when even that does not end it, as when it
+/// sleeps inside a driver. Throws an
 /// Error (internal) when no process can be started. Where `wait` is given, it is called once if the child
 /// takes longer than kLongWait.
 Ending try_out(const std::function<void()>& action, Seconds limit, const std::function<void()>& wait = {});
+
+struct TriedAnswer {
+  Ending ending;
+  std::string text;  // empty unless it ended by itself, and without an exception
+};
+
+/// Calls `answer` as try_out() does an action.
+TriedAnswer try_answer(const std::function<std::string()>& answer, Seconds limit);
 
 /// Calls answer(i) for each i below `count` in a few child processes, and returns what each call did: nothing
 /// for one that crashed, threw, or took longer than `seconds`; the others go on. Throws an Error (internal)

@@ -76,24 +76,34 @@ std::byte* SharedMemory::at(std::size_t rank, Location location) {
   return other.mapping.front().address() + location.offset;
 }
 
+void SharedMemory::add_blocks(std::size_t size) {
+  if (free_records_.empty()) {
+    throw Error(ExitCode::not_available,
+                "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
+  }
+  const std::size_t slab = std::max(size, kSlab);
+  std::byte* memory = enter(Segment(slab));
+  for (std::size_t offset = 0; offset < slab; offset += size) {
+    free_blocks_[size].push_back(memory + offset);
+    blocks_[memory + offset] = size;
+  }
+}
+
 std::byte* SharedMemory::take_block(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestBlock));
   std::vector<std::byte*>& free = free_blocks_[size];
-  if (free.empty()) {
-    const std::size_t slab = std::max(size, kSlab);
-    if (free_records_.empty()) {
-      throw Error(ExitCode::not_available,
-                  "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
-    }
-    std::byte* memory = enter(Segment(slab));
-    for (std::size_t offset = 0; offset < slab; offset += size) {
-      free.push_back(memory + offset);
-      blocks_[memory + offset] = size;
-    }
-  }
+  if (free.empty()) add_blocks(size);
   std::byte* block = free.back();
   free.pop_back();
   return block;
+}
+
+std::byte* SharedMemory::try_block(std::size_t bytes) {
+  try {
+    return take_block(bytes);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 void SharedMemory::give_back(std::byte* block) { free_blocks_[blocks_.at(block)].push_back(block); }

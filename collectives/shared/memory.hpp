@@ -34,10 +34,13 @@ class SharedMemory {
   /// A block for what is not in a segment, at least so large, until it is given back. Throws
   /// Error(ExitCode::not_available) when there is no memory, or no place on the board.
   std::byte* take_block(std::size_t bytes);
+  /// The same, but null then.
+  std::byte* try_block(std::size_t bytes);
   void give_back(std::byte* block);
 
  private:
   std::byte* enter(Segment segment);
+  void add_blocks(std::size_t size);
 
   struct Own {
     Segment segment;

@@ -40,6 +40,7 @@ struct Operation {
   bool waits = false;                // until those are finished, because what they give is not a copy
   std::vector<PieceOwner> owned;     // what partners reach piece by piece
   std::vector<std::byte*> blocks;
+  std::vector<std::vector<std::byte>> copies;  // in no segment, of which partners get pieces
   std::vector<Landing> landings;
 };
 

@@ -57,7 +57,13 @@ class SharedTransport final : public PollingTransport {
 
   Operation& begin(OfferKind kind, int tag, Ticket ticket);
   void make_offers(Operation& operation);
-  Location give(Operation& operation, std::span<const std::byte> data);
+  /// Where partners find what they are given; in no segment, it goes to them in pieces.
+  struct Given {
+    std::span<const std::byte> data;
+    Location location;
+    std::span<const std::byte> pieces_of{};
+  };
+  Given give(Operation& operation, std::span<const std::byte> data);
   Location take(Operation& operation, std::span<std::byte> data);
   bool gives_pieces(const Meeting& meeting, std::size_t partner) const;
   bool takes_pieces(const Meeting& meeting, std::size_t partner) const;
@@ -173,8 +179,7 @@ void SharedTransport::meet(const Meeting& meeting, Ticket ticket) {
 /// Tells every partner what it may read and write. An empty message is told, too.
 void SharedTransport::make_offers(Operation& operation) {
   const Meeting& meeting = operation.meeting;
-  std::span<const std::byte> copied;  // of the partner before: often all are given the same
-  Location location;
+  Given given;  // to the partner before: often all are given the same
   operation.slots.assign(meeting.partners.size(), kNoSlot);
   for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
     const Meeting::Partner& partner = meeting.partners[i];
@@ -184,20 +189,22 @@ void SharedTransport::make_offers(Operation& operation) {
     const bool inlined = partner.gives.size() <= kInline;
     offer.gives_pieces = gives_pieces(meeting, i);
     offer.takes_pieces = takes_pieces(meeting, i);
+    std::span<const std::byte> pieces_of = partner.gives;
+    if (!inlined && !offer.gives_pieces) {
+      if (partner.gives.data() != given.data.data() || partner.gives.size() != given.data.size())
+        given = give(operation, partner.gives);
+      offer.gives_pieces = given.location.generation == 0;
+      pieces_of = given.pieces_of;
+    }
     Location through;
     if (offer.gives_pieces || offer.takes_pieces) {
-      through = own_pieces(operation, offer.gives_pieces ? partner.gives : std::span<const std::byte>(),
+      through = own_pieces(operation, offer.gives_pieces ? pieces_of : std::span<const std::byte>(),
                            offer.takes_pieces ? partner.takes : std::span<std::byte>());
-    }
-    if (!inlined && !offer.gives_pieces &&
-        (partner.gives.data() != copied.data() || partner.gives.size() != copied.size())) {
-      location = give(operation, partner.gives);
-      copied = partner.gives;
     }
     if (!partner.takes.empty()) offer.take = offer.takes_pieces ? through : take(operation, partner.takes);
     if (!inlined || !partner.takes.empty()) offer.slot = operation.slots[i] = take_slot();
-    const Location& given = offer.gives_pieces ? through : location;
-    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&given, 1)));
+    const Location& at = offer.gives_pieces ? through : given.location;
+    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&at, 1)));
   }
 }
 
@@ -234,17 +241,22 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
 }
 
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
-Location SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
+SharedTransport::Given SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
   const Meeting& meeting = operation.meeting;
   if (data.size() > kEager && !overwrites(meeting, data)) {
     const Location location = memory_->locate(data.data(), data.size());
     operation.waits = operation.waits || location.generation != 0;
-    if (location.generation != 0) return location;
+    if (location.generation != 0) return {data, location};
   }
-  std::byte* block = memory_->take_block(data.size());
+  const bool fits_pieces = data.size() > options_.piece.value;
+  std::byte* block = fits_pieces ? memory_->try_block(data.size()) : memory_->take_block(data.size());
+  if (block == nullptr) {
+    if (!overwrites(meeting, data)) return {data, {}, data};
+    return {data, {}, operation.copies.emplace_back(data.begin(), data.end())};
+  }
   std::memcpy(block, data.data(), data.size());
   operation.blocks.push_back(block);
-  return memory_->locate(block, data.size());
+  return {data, memory_->locate(block, data.size())};
 }
 
 Location SharedTransport::take(Operation& operation, std::span<std::byte> data) {
@@ -368,6 +380,7 @@ bool SharedTransport::complete(Operation& operation) {
 void SharedTransport::reuse(Operation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
+  operation.copies.clear();
   for (const std::uint32_t slot : operation.slots) slots_->give_back(slot);
   spare_.push_back(&operation);
 }

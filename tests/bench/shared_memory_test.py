@@ -42,9 +42,9 @@ class SharedMemory(ProgramTest):
         if tried.returncode != 0:
             raise unittest.SkipTest(tried.stderr.strip() or f"{wrapper[0]} is not permitted")
 
-    def polyring(self, *options, around=(), inside=(), size="1M", iterations=3, **environment):
+    def polyring(self, *options, around=(), inside=(), size="1M", iterations=3, ranks=2, **environment):
         words = (PROGRAM, *ALLREDUCE, "-b", size, "-e", size, "-n", iterations, *options)
-        return self.run_words(*around, MPIEXEC, "-n", 2, *inside, *words, **environment)
+        return self.run_words(*around, MPIEXEC, "-n", ranks, *inside, *words, **environment)
 
     def right(self, ran):
         """The way that the messages took."""
@@ -105,9 +105,9 @@ class SharedMemory(ProgramTest):
         self.assertEqual(self.right(ran), "polyring over MPI")
         self.assertRegex(self.said(ran)[0], THROUGH_MPI + r"rank 0 " + TOO_LITTLE + "No space left on device")
 
-    def limited(self, limit, **options):
+    def limited(self, limit, *words, **options):
         """Files, and with them memory that is shared, of so many bytes at most: ulimit -f."""
-        return self.polyring(inside=("prlimit", f"--fsize={limit}"), **options, **WITHOUT_ITS_OWN)
+        return self.polyring(*words, inside=("prlimit", f"--fsize={limit}"), **options, **WITHOUT_ITS_OWN)
 
     def test_a_limit_below_what_ranks_need_to_meet(self):
         for limit in (32 << 10, 512 << 10):  # less than the boards, and than the blocks
@@ -120,6 +120,14 @@ class SharedMemory(ProgramTest):
         # The user's buffers are where others do not reach them; what goes through shared memory goes by pieces.
         ran = self.limited((1 << 20) + 1, size="4M")
         self.assertEqual(self.right(ran), "polyring over shared memory")
+
+    def test_a_limit_below_a_copy_of_the_payload(self):
+        # All are given the whole payload, which is copied once for all of them, and in place before it is overwritten.
+        for ranks, patterns in ((2, "one-shot"), (3, "one-shot"), (4, "doubling")):
+            with self.subTest(ranks=ranks, patterns=patterns):
+                (self.folder / "out.json").unlink(missing_ok=True)
+                ran = self.limited((1 << 20) + 1, "--patterns", patterns, ranks=ranks, size="4M")
+                self.assertEqual(self.right(ran), "polyring over shared memory")
 
     def test_ranks_in_containers_of_their_own(self):
         # Each is process 1 to itself. The shared memory of Open MPI and MPICH does not survive that.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/default_plans.hpp"
 #include "bench/options.hpp"
-#include "bench/priced_plans.hpp"
 #include "bench/tuned_plans.hpp"
 #include "collectives/allreduce.hpp"
 #include "collectives/baselines/gloo.hpp"
@@ -21,9 +21,6 @@ namespace polyring {
 
 /// The name under which MPI_Allreduce takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
-
-/// The one whose plan `polyring tune` chooses.
-inline constexpr std::string_view kTunedAlgorithm = "multi-ring";
 
 struct RivalOptions {
   PlanOptions plan;
@@ -88,16 +85,10 @@ class RivalMaker {
   std::vector<std::string> names_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
-  std::optional<PricedPlans> priced_;
+  DefaultPlans defaults_;
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };
-
-/// Collective. The plan that a schedule of `payload` bytes runs with on these ranks: ranks of a host as the
-/// first dimension, hosts as the second, unless the wishes say so. Without a transport it is not known which
-/// patterns suit.
-Plan default_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world,
-                  const Transport* transport, Bytes payload);
 
 /// The plan's schedule over the transport, without buffers yet.
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,

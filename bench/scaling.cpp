@@ -176,23 +176,12 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
   }
 }
 
-/// Of the routes inside a host; they are alike.
-std::string unknown_inside_hosts(const Router& router, int ranks) {
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      std::string unknown = router.unknown_speed(from, to);
-      if (!unknown.empty()) return unknown;
-    }
-  }
-  return {};
-}
-
 void refuse_unknown_links(const ScalingCase& scaling) {
   const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
   const Cluster cluster = with_ranks(scaling.machine, most);
   const Router router(cluster);
   const std::string unknown =
-      scaling.network_fitted ? unknown_inside_hosts(router, cluster.host(0).ranks()) : router.unknown_speed();
+      scaling.network_fitted ? router.unknown_speed_in_hosts() : router.unknown_speed();
   if (!unknown.empty()) {
     usage_error("{}, so nothing can be predicted; {}", unknown,
                 scaling.spread ? "calibrate with runs that cross it, too"

@@ -269,30 +269,57 @@ std::string unknown_speed(const Schedule& schedule, const Router& router) {
   return {};
 }
 
-std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, ElementSizes sizes, const PlanWishes& wishes) {
-  const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
-  std::vector<PricedPlan> plans;
+std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
+                                   Count count, ElementSizes sizes) {
+  std::vector<PricedPlan> priced;
   Plan whole;  // whose shape it is
   Shape shape;
   std::string unknown;
-  for (Plan& plan : candidate_plans(algorithm, cluster, payload, wishes)) {
+  for (Plan& plan : plans) {
     const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, sizes.payload));
     Plan unchunked = plan;
     unchunked.chunk = {};
-    if (plans.empty() || unchunked != whole) {
+    if (priced.empty() || unchunked != whole) {
       whole = std::move(unchunked);
       const Schedule schedule = make_schedule(whole, cluster.ranks(), count, sizes.payload);
       shape = shape_of(schedule, cluster, router, sizes);
       unknown = unknown_speed(schedule, router);
     }
-    plans.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow), unknown});
+    priced.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow), unknown});
   }
+  return priced;
+}
+
+std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
+                                    Count count, ElementSizes sizes, const PlanWishes& wishes) {
+  const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
+  std::vector<PricedPlan> plans =
+      price_each(candidate_plans(algorithm, cluster, payload, wishes), cluster, router, count, sizes);
   // Candidates come with few lanes and large chunks first.
   std::stable_sort(plans.begin(), plans.end(), [](const PricedPlan& a, const PricedPlan& b) {
     return std::tuple(!a.unknown.empty(), a.price.time) < std::tuple(!b.unknown.empty(), b.price.time);
   });
   return plans;
+}
+
+std::size_t fewest_chunks(const std::vector<PricedPlan>& plans, int ranks, Count count, ElementSizes sizes) {
+  constexpr double kAsGood = 1.05;
+  const auto chunks = [&](const Plan& plan) {
+    int sum = 0;
+    for (const Lane& lane : make_schedule(plan, ranks, count, sizes.payload).lanes) sum += lane.chunks;
+    return sum;
+  };
+  std::size_t best = 0;
+  int fewest = chunks(plans.front().plan);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    if (plans[i].price.time.value > kAsGood * plans.front().price.time.value) break;
+    if (!plans[i].unknown.empty() && plans.front().unknown.empty()) break;
+    const int of_plan = chunks(plans[i].plan);
+    if (of_plan >= fewest) continue;
+    fewest = of_plan;
+    best = i;
+  }
+  return best;
 }
 
 }  // namespace polyring

@@ -58,10 +58,19 @@ struct PricedPlan {
   std::string unknown{};  // unknown_speed() of it
 };
 
+/// The plans for `count` elements, in their order. Those that differ from the one before in their chunk alone
+/// are quickly priced: a chunk is taken as that part of its lane, to the byte.
+std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
+                                   Count count, ElementSizes sizes);
+
 /// The candidates of an algorithm for `count` elements: those that cross links of known speed alone, then the
-/// others, each cheapest first; among equals the one with fewer lanes and larger chunks. A chunk is taken as
-/// that part of its lane, to the byte.
+/// others, each cheapest first; among equals the one with fewer lanes and larger chunks.
 std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
                                     Count count, ElementSizes sizes, const PlanWishes& wishes = {});
+
+/// Of the plans, which come by price, the one that has the fewest chunks in all its lanes among those that
+/// are as good as the first, dearer by 5 % at most, and cross no link of unknown speed unless it does: the
+/// first itself where none has fewer.
+std::size_t fewest_chunks(const std::vector<PricedPlan>& plans, int ranks, Count count, ElementSizes sizes);
 
 }  // namespace polyring

@@ -18,10 +18,9 @@ constexpr std::size_t kMostSimulated = 3;
 constexpr double kPromising = 1.5;
 /// Where thousands of ranks are all different, that takes too long: then the price decides.
 constexpr std::uint64_t kManyEvents = 1'000'000;
-/// Events and rates beyond which a plan is not simulated where another one, whose price is higher by no more
-/// than this, has fewer messages.
+/// Events and rates beyond which a plan is not simulated where another one that is as good has fewer
+/// messages.
 constexpr std::uint64_t kMuchWork = 40'000'000;
-constexpr double kAsGood = 1.05;
 /// A message begins and ends, and gets a rate at least once.
 constexpr std::uint64_t kWorkOfMessage = 3;
 
@@ -57,28 +56,6 @@ bool crosses_unknown(const std::vector<ConsideredPlan>& plans, std::size_t plan)
   return !plans[plan].unknown.empty() && plans.front().unknown.empty();
 }
 
-/// Of the plans, which come by price, that which has fewest chunks in all its lanes among those that are as
-/// good as the first: the first itself where none has fewer.
-std::size_t fewest_chunks(const std::vector<ConsideredPlan>& plans, int ranks, Count count,
-                          ElementSizes sizes) {
-  const auto chunks = [&](const Plan& plan) {
-    int sum = 0;
-    for (const Lane& lane : make_schedule(plan, ranks, count, sizes.payload).lanes) sum += lane.chunks;
-    return sum;
-  };
-  std::size_t best = 0;
-  int fewest = chunks(plans.front().plan);
-  for (std::size_t i = 1; i < plans.size(); ++i) {
-    if (plans[i].price.time.value > kAsGood * plans.front().price.time.value || crosses_unknown(plans, i))
-      break;
-    const int of_plan = chunks(plans[i].plan);
-    if (of_plan >= fewest) continue;
-    fewest = of_plan;
-    best = i;
-  }
-  return best;
-}
-
 }  // namespace
 
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router,
@@ -99,15 +76,16 @@ std::string bottleneck_text(const Simulation& simulation, const Router& router) 
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
                                            const Router& router, Count count, ElementSizes sizes,
                                            const PlanWishes& wishes, const SimulationOptions& options) {
+  std::vector<PricedPlan> all = price_plans(algorithm, cluster, router, count, sizes, wishes);
+  const std::size_t smallest = fewest_chunks(all, cluster.ranks(), count, sizes);
   std::vector<ConsideredPlan> plans;
-  for (PricedPlan& priced : price_plans(algorithm, cluster, router, count, sizes, wishes))
+  for (PricedPlan& priced : all)
     plans.push_back(
         {std::move(priced.plan), std::move(priced.price), std::nullopt, std::move(priced.unknown)});
   const auto workload_of = [&](const Plan& plan) {
     return make_workload(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router, sizes,
                          options.costs);
   };
-  const std::size_t smallest = fewest_chunks(plans, cluster.ranks(), count, sizes);
   Limits limits;
   if (smallest > 0) limits.work = kMuchWork;
   plans.front().simulation = simulate_within(workload_of(plans.front().plan), options, limits);

@@ -216,14 +216,21 @@ Bandwidth Router::bandwidth(ResourceId resource) const {
                                      : machine.nics[half - machine.links.size()].bandwidth();
 }
 
-const std::string& Router::HostRoutes::unknown() const {
-  for (const std::vector<DevicePath>* paths : {&between, &leave, &enter}) {
-    const auto found =
-        std::ranges::find_if(*paths, [](const DevicePath& path) { return !path.unknown.empty(); });
-    if (found != paths->end()) return found->unknown;
-  }
+const std::string& Router::first_unknown(const std::vector<DevicePath>& paths) {
   static const std::string kNone;
-  return kNone;
+  const auto found =
+      std::ranges::find_if(paths, [](const DevicePath& path) { return !path.unknown.empty(); });
+  return found == paths.end() ? kNone : found->unknown;
+}
+
+const std::string& Router::HostRoutes::unknown_between() const { return first_unknown(between); }
+
+const std::string& Router::HostRoutes::unknown() const {
+  for (const std::vector<DevicePath>* paths : {&between, &leave}) {
+    const std::string& found = first_unknown(*paths);
+    if (!found.empty()) return found;
+  }
+  return first_unknown(enter);
 }
 
 std::string Router::sentence(int group, const std::string& unknown) const {
@@ -233,6 +240,13 @@ std::string Router::sentence(int group, const std::string& unknown) const {
 std::string Router::unknown_speed() const {
   for (const HostRoutes& host : hosts_) {
     if (!host.unknown().empty()) return sentence(host.group, host.unknown());
+  }
+  return {};
+}
+
+std::string Router::unknown_speed_in_hosts() const {
+  for (const HostRoutes& host : hosts_) {
+    if (!host.unknown_between().empty()) return sentence(host.group, host.unknown_between());
   }
   return {};
 }

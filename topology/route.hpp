@@ -35,6 +35,8 @@ class Router {
   /// The first link or NIC of unknown speed that some route crosses: "minsky: the speed of mlx5_0 is
   /// unknown"; empty when all are known.
   std::string unknown_speed() const;
+  /// The same, of routes between ranks of one host alone.
+  std::string unknown_speed_in_hosts() const;
   /// The same of the route between two ranks.
   std::string unknown_speed(int from_rank, int to_rank) const;
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
@@ -61,6 +63,8 @@ class Router {
     Seconds latency;
     std::string unknown{};  // "mlx5_0": the first link or NIC on it that has no speed
   };
+  /// Of the first path that has one.
+  static const std::string& first_unknown(const std::vector<DevicePath>& paths);
   /// What all hosts of one group have in common.
   struct HostRoutes {
     int group = 0;
@@ -71,8 +75,9 @@ class Router {
     std::vector<DevicePath> leave;    // by rank: to its NICs and out
     std::vector<DevicePath> enter;
 
-    /// Of its first path that has one.
+    /// Of its first path that has one; of all, or of those between its ranks.
     const std::string& unknown() const;
+    const std::string& unknown_between() const;
   };
 
   /// Whose resource it is: the host, its group, and the index among the host's resources.

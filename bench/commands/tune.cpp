@@ -64,7 +64,7 @@ class TuneRun {
         fmt::print(stderr, "polyring: {}; nothing was written\n", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
-    on_root(world_, [&] { finish(); });
+    finish_on_root(world_, [&] { finish(); });
     return ExitCode::ok;
   }
 
@@ -87,6 +87,7 @@ class TuneRun {
     const WorldTransport wires = open_transport(world_, options_.transport);
     Transport& transport = *wires.transport;
     place_.transport = wires.name;
+    const DefaultPlans defaults({}, world_);
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kKind))};
     const bool library = options_.buffers == "library";
     const Memory input = library ? transport.allocate(largest) : transport.scratch(largest);
@@ -102,7 +103,7 @@ class TuneRun {
         return rival;
       };
       Tuner tuner(world_, transport, watchdog, options_.iterations, show);
-      const std::vector<Plan> starts = starting_plans(transport, payload);
+      const std::vector<Plan> starts = starting_plans(defaults, wires, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
       if (!result) return;
@@ -111,11 +112,13 @@ class TuneRun {
   }
 
   /// The default plan, then what the default would be in the other grids.
-  std::vector<Plan> starting_plans(const Transport& transport, Bytes payload) const {
+  std::vector<Plan> starting_plans(const DefaultPlans& defaults, const WorldTransport& transport,
+                                   Count count) const {
     const std::string algorithm(kTunedAlgorithm);
-    std::vector<Plan> plans{default_plan(algorithm, {}, world_, &transport, payload)};
+    const ElementSizes sizes(kKind, ReduceOp::sum, Partials::apart);
+    std::vector<Plan> plans{defaults.plan_for(algorithm, {}, transport, count, sizes)};
     for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes())) {
-      plans.push_back(default_plan(algorithm, {.dims = grid}, world_, &transport, payload));
+      plans.push_back(defaults.plan_for(algorithm, {.dims = grid}, transport, count, sizes));
     }
     return plans;
   }

@@ -1,9 +1,12 @@
 #include "collectives/transports/mpi.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "collectives/mpi/handle.hpp"
+#include "collectives/mpi/process_manager.hpp"
 #include "collectives/patience.hpp"
 #include "topology/probe.hpp"
 
@@ -28,15 +31,15 @@ class MpiTransport final : public PollingTransport {
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     start(data.size(), to, false, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
-      check_mpi(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
-                "MPI_Isend");
+      check(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
+            "MPI_Isend to", to);
     });
   }
 
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     start(data.size(), from, true, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
-      check_mpi(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
-                "MPI_Irecv");
+      check(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
+            "MPI_Irecv from", from);
     });
   }
 
@@ -74,6 +77,13 @@ class MpiTransport final : public PollingTransport {
   }
 
   bool test(std::vector<Ticket>& done);
+  void check_some(int result, int number) const;
+
+  /// A peer that has died is often found out this way, before its launcher tells.
+  void check(int result, std::string_view call, Rank peer) const {
+    if (result != MPI_SUCCESS)
+      check_mpi(result, fmt::format("{} rank {} ({})", call, peer, world_.host(peer)));
+  }
 
   const MpiWorld& world_;
   MpiPieces pieces_;
@@ -82,6 +92,7 @@ class MpiTransport final : public PollingTransport {
   std::vector<Message> messages_;
   std::vector<std::size_t> free_;
   std::vector<int> completed_;
+  std::vector<MPI_Status> statuses_;  // of these
 };
 
 MpiTransport::~MpiTransport() {
@@ -104,12 +115,22 @@ MpiTransport::~MpiTransport() {
   }
 }
 
+void MpiTransport::check_some(int result, int number) const {
+  for (int i = 0; result == MPI_ERR_IN_STATUS && i < number; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Message& message = messages_[owners_[static_cast<std::size_t>(completed_[at])]];
+    check(statuses_[at].MPI_ERROR, message.receives ? "a message from" : "a message to", message.peer);
+  }
+  check_mpi(result, "MPI_Testsome");
+}
+
 bool MpiTransport::test(std::vector<Ticket>& done) {
   int number = 0;
   completed_.resize(requests_.size());
-  check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &number, completed_.data(),
-                         MPI_STATUSES_IGNORE),
-            "MPI_Testsome");
+  statuses_.resize(requests_.size());
+  const int result = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &number,
+                                  completed_.data(), statuses_.data());
+  if (result != MPI_SUCCESS) check_some(result, number);
   if (number == MPI_UNDEFINED || number == 0) return false;
   // From the back, so that the last request may take the place of each that is done.
   std::sort(completed_.begin(), completed_.begin() + number, std::greater<>());
@@ -144,13 +165,14 @@ std::vector<Rank> MpiTransport::awaited() const {
 
 Bytes piece_between_hosts(std::string_view version, bool rdma) {
   // Open MPI leaves UCX alone where there is no RDMA.
-  const bool mpich_on_ucx = version.find("ch4:ucx") != std::string_view::npos;
-  return mpich_on_ucx && !rdma ? kUcxTcpPiece : kMpiPiece;
+  return is_mpich_on_ucx(version) && !rdma ? kUcxTcpPiece : kMpiPiece;
 }
+
+Bytes unasked_between_hosts(bool rdma) { return rdma ? Bytes{} : Bytes{56 << 10}; }
 
 MpiPieces suitable_pieces(const MpiWorld& world) {
   const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
-  return {kMpiPiece, piece_between_hosts(MpiWorld::library_version(), rdma)};
+  return {kMpiPiece, piece_between_hosts(MpiWorld::library_version(), rdma), unasked_between_hosts(rdma)};
 }
 
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces) {

@@ -16,7 +16,13 @@ inline constexpr Bytes kMpiPiece{std::uint64_t{1} << 30};
 struct MpiPieces {
   Bytes in_host = kMpiPiece;
   Bytes between_hosts = kMpiPiece;
+  /// About the longest message to another host that is sent without asking the receiver first, where that
+  /// takes long; 0: any. Chunks should be cut so that none is longer.
+  Bytes unasked_between_hosts{};
 };
+
+/// Without RDMA nearly the 64 KiB from where Open MPI's TCP asks; see docs/performance.md.
+Bytes unasked_between_hosts(bool rdma);
 
 /// UCX without RDMA, as under MPICH over Ethernet, makes a rendezvous of whatever is longer than some tens of
 /// KiB: five crossings, of which each waits for a rank of either host to run, while short messages just

@@ -42,6 +42,7 @@ WorldTransport make_world_transport(const MpiWorld& world, TransportChoice choic
   }
   const MpiPieces pieces = suitable_pieces(world);
   if (world.nodes() > 1 && pieces.between_hosts < kMpiPiece) result.message = pieces.between_hosts;
+  result.unasked = pieces.unasked_between_hosts;
   result.name = !result.transport ? "MPI" : world.nodes() > 1 ? "shared memory and MPI" : "shared memory";
   if (!result.transport) {
     result.transport = make_mpi_transport(world, pieces);

@@ -22,6 +22,7 @@ struct WorldTransport {
   std::unique_ptr<Transport> transport;
   std::string name;      // "shared memory", "MPI", "shared memory and MPI"
   Bytes message{};       // the longest between hosts where it is short; 0 otherwise
+  Bytes unasked{};       // see MpiPieces
   std::string fallback;  // why shared memory is not used although it was wanted; empty otherwise
 };
 

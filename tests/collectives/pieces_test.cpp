@@ -1,5 +1,5 @@
 // Run under mpirun with 4 ranks, which this program takes for two hosts, and their MPI for MPICH on UCX: how
-// long the pieces are in which messages go.
+// long the pieces are in which messages go, and what is said when they cannot.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -10,12 +10,14 @@
 #include "collectives/mpi/handle.hpp"
 #include "collectives/transports/mpi.hpp"
 #include "collectives/transports/world.hpp"
+#include "topology/error.hpp"
 #include "topology/probe.hpp"
 
 namespace {
 
 constexpr const char* kUcx = "MPICH Version:\t4.0.2\nMPICH Device:\tch4:ucx\n";
 std::map<int, std::vector<int>> sent;  // the lengths of what went to each rank
+enum class Fault { none, when_sent, when_done } fault = Fault::none;
 
 }  // namespace
 
@@ -37,8 +39,16 @@ int MPI_Get_library_version(char* version, int* length) {
 
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
+  if (fault == Fault::when_sent) return MPI_ERR_OTHER;
   sent[to].push_back(count);
   return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+int MPI_Testsome(int in, MPI_Request* requests, int* number, int* completed, MPI_Status* statuses) {
+  const int result = PMPI_Testsome(in, requests, number, completed, statuses);
+  if (fault != Fault::when_done || *number < 1) return result;
+  for (int i = 0; i < *number; ++i) statuses[i].MPI_ERROR = i == 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+  return MPI_ERR_IN_STATUS;
 }
 
 namespace polyring {
@@ -58,6 +68,8 @@ class PiecesTest {
            "libfabric gets short messages");
     expect(piece_between_hosts("Open MPI v4.1.4, package: Debian OpenMPI", false) == kMpiPiece,
            "Open MPI gets short messages");
+    expect(unasked_between_hosts(false) < Bytes{65536}, "Open MPI asks before it sends over TCP");
+    expect(unasked_between_hosts(true) == Bytes{}, "RDMA gets short chunks");
   }
 
   void go_where_they_belong() {
@@ -73,6 +85,24 @@ class PiecesTest {
     const bool rdma = world_.sum(has_rdma_device() ? 1 : 0) > 0;
     expect(chosen.message == (rdma ? Bytes{0} : Bytes{16384}), "it is not said how long messages are");
     expect_pieces({40000}, rdma ? std::vector<int>{40000} : std::vector<int>{16384, 16384, 7232});
+  }
+
+  void name_their_peer_when_they_fail() {
+    const Rank next = (world_.rank() + 1) % world_.size();
+    const Rank before = (world_.rank() + world_.size() - 1) % world_.size();
+    const auto name = [&](Rank peer) { return fmt::format("rank {} ({})", peer, world_.host(peer)); };
+    std::vector<std::byte> data(kBytes);
+    fault = Fault::when_sent;
+    const auto transport = make_mpi_transport(world_);
+    expect_error([&] { transport->send(next, 4, data, 0); }, "MPI_Isend to " + name(next) + " failed: ");
+    fault = Fault::when_done;
+    const auto other = make_mpi_transport(world_);
+    other->receive(before, 5, data, 1);
+    check_mpi(PMPI_Send(data.data(), static_cast<int>(kBytes), MPI_BYTE, next, 5, world_.handle().comm),
+              "PMPI_Send");
+    std::vector<Ticket> done;
+    expect_error([&] { other->wait(done); }, "a message from " + name(before) + " failed: ");
+    fault = Fault::none;
   }
 
   int failures() const { return static_cast<int>(world_.sum(failures_)); }
@@ -119,6 +149,17 @@ class PiecesTest {
     }
   }
 
+  template <typename Action>
+  void expect_error(Action action, const std::string& beginning) {
+    std::string said = "nothing";
+    try {
+      action();
+    } catch (const Error& error) {
+      said = error.code() == ExitCode::mpi ? error.what() : "another exit code";
+    }
+    expect(said.starts_with(beginning), fmt::format("'{}' does not begin with '{}'", said, beginning));
+  }
+
   void expect(bool truth, const std::string& otherwise) {
     if (truth) return;
     ++failures_;
@@ -139,6 +180,7 @@ int main() {
     test.depend_on_library_and_network();
     test.go_where_they_belong();
     test.are_chosen_for_the_world();
+    test.name_their_peer_when_they_fail();
     return test.failures() == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

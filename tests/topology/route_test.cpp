@@ -231,12 +231,14 @@ TEST(Router, NamesAnUnknownSpeedOfWhatRoutesCrossAlone) {
   EXPECT_EQ(Router(dgx).unknown_speed(), "") << "InfiniBand joins the hosts";
   for (Nic& nic : machine.nics) nic.ports.front().bandwidth = {};
   EXPECT_EQ(Router(dgx).unknown_speed(), "dgx-h100: the speed of mlx5_0 is unknown");
+  EXPECT_EQ(Router(dgx).unknown_speed_in_hosts(), "");
   dgx.groups.front().count = 1;
   EXPECT_EQ(Router(dgx).unknown_speed(), "") << "one host needs no NIC";
 
   Cluster minsky = preset("minsky", 1);
   link(minsky, LinkKind::socket_bus).bandwidth = {};
   EXPECT_EQ(Router(minsky).unknown_speed(), "minsky: the speed of X-bus package0 - package1 is unknown");
+  EXPECT_EQ(Router(minsky).unknown_speed_in_hosts(), Router(minsky).unknown_speed());
   EXPECT_EQ(Router(minsky).unknown_speed(0, 1), "");
   EXPECT_EQ(Router(minsky).unknown_speed(0, 2), Router(minsky).unknown_speed());
 

@@ -1,0 +1,27 @@
+// The end of a rank whose MPI library may not come back from MPI_Finalize.
+#pragma once
+
+#include <string_view>
+
+namespace polyring {
+
+// `library_version` is the text of MPI_Get_library_version().
+
+/// An MPICH that sends by UCX.
+bool is_mpich_on_ucx(std::string_view library_version);
+
+/// An MPICH on UCX before 4.2: a rank that has disconnected waits in a barrier of the process manager's and
+/// answers no more, though UCX's TCP wants an answer before others can disconnect (pmodels/mpich#6596).
+bool may_hang_in_finalize(std::string_view library_version);
+
+/// Whether this MPICH and the process manager that started it, as Hydra does, speak PMI-1 on the descriptor
+/// that PMI_FD names: MPICH's own client, not Slurm's or PMIx's.
+bool speaks_pmi1(std::string_view library_version);
+
+/// Tells the process manager that this rank is about to end on purpose, as MPI_Finalize would, by PMI-1's
+/// wire protocol (P. Balaji et al., "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
+/// Systems", EuroMPI 2010), and waits for the answer: Hydra takes an end without it for a failure, and wants
+/// to be heard. Only where speaks_pmi1(). Returns false where there was no answer.
+bool leave_process_manager();
+
+}  // namespace polyring

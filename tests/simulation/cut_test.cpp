@@ -1,0 +1,136 @@
+#include "simulation/cut.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "tests/simulation/clusters.hpp"
+
+namespace polyring {
+namespace {
+
+using namespace testing;
+
+constexpr Bytes kUnlimited{};
+
+Bytes payload_of(Count count) { return {static_cast<std::uint64_t>(count * kSize)}; }
+
+double price_of(const Plan& plan, const Cluster& cluster, Count count) {
+  const Router router(cluster);
+  return price(make_schedule(plan, cluster.ranks(), count, kSize), cluster, router, kSize).time.value;
+}
+
+Plan cut(const Cluster& cluster, Count count, Bytes longest_chunk, const PlanWishes& wishes = {},
+         std::vector<std::string> patterns = {"direct", "ring"}) {
+  const Plan plan{"multi-ring", {cluster.host(0).ranks(), cluster.host_count()}, std::move(patterns), 1, {}};
+  return cheapest_cut(plan, wishes, longest_chunk, cluster, Router(cluster), count, kSize);
+}
+
+std::uint64_t chunks(const Plan& plan, Count count) {
+  std::uint64_t sum = 0;
+  for (const Lane& lane : make_schedule(plan, plan.ranks(), count, kSize).lanes)
+    sum += static_cast<std::uint64_t>(lane.chunks);
+  return sum;
+}
+
+/// Hosts of 4 ranks whose links inside are as fast as said, with no latency anywhere.
+Cluster hosts(double in_host) {
+  Cluster cluster = uniform(4, 4);
+  cluster.fabric.latency = {};
+  for (Link& link : cluster.groups.front().machine.links) {
+    link.latency = {};
+    if (link.bandwidth.known()) link.bandwidth = Bandwidth{in_host};
+  }
+  return cluster;
+}
+
+TEST(CheapestCut, IsWholeWhereNothingOverlaps) {
+  constexpr Count kCount = 16 << 20;
+  const Plan plan = cut(hosts(1e15), kCount, kUnlimited);
+  EXPECT_EQ(plan.lanes, 1);
+  EXPECT_EQ(plan.chunk, Bytes{});
+}
+
+TEST(CheapestCut, IsInChunksWhereStagesOverlap) {
+  constexpr Count kCount = 16 << 20;
+  const Cluster cluster = hosts(kNic / 4);  // a host's ranks take as long as its NIC
+  const Plan plan = cut(cluster, kCount, kUnlimited);
+  Plan whole = plan;
+  whole.lanes = 1;
+  whole.chunk = {};
+  EXPECT_GT(chunks(plan, kCount), 4U);
+  EXPECT_LT(price_of(plan, cluster, kCount), 0.7 * price_of(whole, cluster, kCount));
+}
+
+TEST(CheapestCut, IsAtMostFivePercentDearerThanAnyOther) {
+  for (const double in_host : {kNic / 16, kNic / 4, kNic, 16 * kNic}) {
+    for (const double latency : {0.0, 1e-6, 1e-4}) {
+      for (const Count count : {Count{1} << 16, Count{1} << 20, Count{1} << 24}) {
+        Cluster cluster = hosts(in_host);
+        cluster.fabric.latency = {latency};
+        const Plan chosen = cut(cluster, count, kUnlimited);
+        const double price = price_of(chosen, cluster, count);
+        for (const int lanes : {1, 2, 4}) {
+          for (std::uint64_t lane = payload_of(count).value / static_cast<std::uint64_t>(lanes), chunk = lane;
+               chunk >= 65536; chunk /= 4) {
+            Plan other = chosen;
+            other.lanes = lanes;
+            other.chunk = {chunk};
+            EXPECT_LE(price, 1.05 * price_of(other, cluster, count) * (1 + 1e-9))
+                << to_text(chosen) << " and " << to_text(other) << " of " << count;
+            if (price_of(other, cluster, count) <= price) {
+              EXPECT_LE(chunks(chosen, count), chunks(other, count)) << to_text(other) << " of " << count;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CheapestCut, HasFewMessagesWhereEachTakesLong) {
+  constexpr Count kCount = 16 << 20;
+  Cluster cluster = hosts(kNic / 4);
+  cluster.fabric.latency = {1.0};
+  const Plan plan = cut(cluster, kCount, kUnlimited);
+  EXPECT_EQ(chunks(plan, kCount), 1U) << to_text(plan);
+}
+
+TEST(CheapestCut, PassesNoLimit) {
+  constexpr Bytes kLongest{300'000};
+  for (const double in_host : {kNic / 4, 1e15}) {
+    for (const Count count : {Count{10}, Count{50'000}, Count{1} << 20, Count{1} << 24}) {
+      const Plan plan = cut(hosts(in_host), count, kLongest);
+      const std::uint64_t longest = plan.chunk.value > 0 ? plan.chunk.value : payload_of(count).value;
+      EXPECT_LE(longest, kLongest.value) << to_text(plan) << " of " << count;
+    }
+  }
+  EXPECT_EQ(cut(hosts(1e15), 1 << 20, kLongest).chunk, kLongest) << "of equals, the fewest messages";
+}
+
+TEST(CheapestCut, KeepsWhatIsWishedFor) {
+  constexpr Count kCount = 1 << 20;
+  PlanWishes wishes;
+  wishes.lanes = 3;
+  wishes.chunk = {1 << 20};
+  const Plan both = cut(hosts(kNic / 4), kCount, Bytes{300'000}, wishes);
+  EXPECT_EQ(both.lanes, 3);
+  EXPECT_EQ(both.chunk, Bytes{1 << 20});
+  wishes.chunk = {};
+  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, wishes).lanes, 3);
+  wishes = {};
+  wishes.chunk = {70'000};
+  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, wishes).chunk, Bytes{70'000});
+  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited).patterns, (std::vector<std::string>{"direct", "ring"}));
+}
+
+TEST(CheapestCut, CutsNothingIntoOne) {
+  EXPECT_EQ(chunks(cut(hosts(kNic / 4), 0, kUnlimited), 0), 1U);
+  EXPECT_EQ(chunks(cut(hosts(kNic / 4), 1, Bytes{300'000}), 1), 1U);
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,5 +1,6 @@
 #include "bench/collective.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -26,6 +27,20 @@ struct Start {
                   start.launcher, start.ranks, library, remedy));
 }
 
+/// A usage Error, which all ranks have, is an exit code.
+ExitCode run_body(const std::function<ExitCode(MpiWorld&)>& body, MpiWorld& world) {
+  try {
+    return body(world);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    if (world.rank() != 0) return ExitCode::ok;
+    // Before MPI ends, which may take its time: were another rank to fail then, mpirun would end the job
+    // while rank 0 is still silent.
+    fmt::print(stderr, "polyring: {}\n", error.what());
+    return error.code();
+  }
+}
+
 }  // namespace
 
 ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
@@ -40,15 +55,16 @@ ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
     std::fflush(stderr);
     world.abort(static_cast<int>(code));
   };
+  ExitCode code = ExitCode::internal;
   try {
-    return body(world);
+    code = run_body(body, world);
+    world.leave(static_cast<int>(code));
   } catch (const Error& error) {
-    if (error.code() == ExitCode::usage) throw;
     fail(error.code(), error.what());
   } catch (const std::exception& error) {
     fail(ExitCode::internal, error.what());
   }
-  return ExitCode::internal;
+  return code;
 }
 
 Watchdog watch_over(const MpiWorld& world) {
@@ -71,6 +87,11 @@ void on_root(const MpiWorld& world, const std::function<void()>& action) {
   const bool failed = world.broadcast(failure != nullptr ? 1 : 0) != 0;
   if (failure) std::rethrow_exception(failure);
   if (failed) usage_error("rank 0 has the reason");
+}
+
+void finish_on_root(MpiWorld& world, const std::function<void()>& action) {
+  world.set_timeout(std::max(world.timeout(), MpiWorld::kSetUpTimeout));
+  on_root(world, action);
 }
 
 }  // namespace polyring

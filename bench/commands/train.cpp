@@ -86,7 +86,7 @@ class TrainRun {
     const auto measured = measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap,
                                         gradients.get(), size_of(kind_), options_.iterations, watchdog);
     progress_.clear();
-    if (world_.rank() == 0) finish(measured, plans);
+    finish_on_root(world_, [&] { finish(measured, plans); });
     return ExitCode::ok;
   }
 

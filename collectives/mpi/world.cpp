@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "collectives/mpi/handle.hpp"
+#include "collectives/mpi/process_manager.hpp"
 #include "collectives/patience.hpp"
 #include "topology/error.hpp"
 
@@ -159,6 +161,24 @@ MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
   }
   MPI_Group_free(&part);
   MPI_Group_free(&all);
+}
+
+void MpiWorld::leave(int code) {
+  const std::string version = library_version();
+  if (size() == 1 || !may_hang_in_finalize(version) || !speaks_pmi1(version)) return;
+  // Nobody may end while another one still has something to do, such as writing a result.
+  set_timeout(std::max(timeout_, kSetUpTimeout));
+  patient_barrier();
+  const int of_all = static_cast<int>(max(code));
+  // The last of one's messages may not have left.
+  Patience patience(Seconds{0.1}, true);
+  int found = 0;
+  do {
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_->comm, &found, MPI_STATUS_IGNORE);
+  } while (patience.again());
+  std::fflush(nullptr);
+  leave_process_manager();
+  _exit(of_all);
 }
 
 MpiWorld::~MpiWorld() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/slice.hpp"
@@ -76,6 +77,11 @@ class MpiWorld {
   /// still run find out about the same time, so they call the roll among themselves, for a quarter of the
   /// time limit, and name those who are silent. Never returns.
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom = {}) const;
+
+  /// Collective, the last call before the destructor, when all is done and said. Where MPI_Finalize may hang
+  /// and the process manager can be told without it (process_manager.hpp) this does not return: the process
+  /// ends, with the largest of the ranks' exit codes.
+  void leave(int code);
 
   /// Ends the whole job with this exit code, for a failure that the other ranks do not know of.
   [[noreturn]] void abort(int code) const;

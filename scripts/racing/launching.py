@@ -94,7 +94,7 @@ def end(job):
 
 
 def wait_for(job, path):
-    """Until the job ends, or has written its result but does not end: so may MPICH 4.0 between hosts, in MPI_Finalize."""
+    """Until the job ends, or has written its result but does not end: so may an MPI, in MPI_Finalize."""
     deadline = time.monotonic() + LONGEST_S
     while job.poll() is None:
         if path.exists():

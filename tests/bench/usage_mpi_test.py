@@ -1,6 +1,8 @@
 """Bad input under mpiexec: rank 0's sentence, once, and its exit code; other subcommands run on rank 0 alone."""
 
-from program import GLOO, NOT_AVAILABLE, ProgramTest, main
+import subprocess
+
+from program import GLOO, MPIEXEC, NOT_AVAILABLE, PATIENCE_S, USAGE, ProgramTest, command, main
 
 CASES = {
     ("allreduce", "--nonsense"): "--nonsense",
@@ -32,6 +34,20 @@ class UsageUnderMpi(ProgramTest):
     def test_one_sentence(self):
         for words, naming in CASES.items():
             self.refused(*words, ranks=2, naming=naming)
+
+    def test_a_result_that_cannot_be_written(self):
+        # Its folder has gone by the time that all is measured, for which the ranks sleep at least 3 s.
+        (self.folder / "gone").mkdir()
+        words = command("train", "--model", "resnet50", "--compute-ms", "600", "-n", "5", "-J", "gone/x.json")
+        taken_away = ["sh", "-c", '{ sleep 2; rm -rf gone; } & exec "$@"', "sh"]
+        ran = subprocess.run(
+            [MPIEXEC, "-n", "2", *taken_away, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False, timeout=PATIENCE_S,
+        )
+        self.assertEqual(ran.returncode, USAGE, ran.stdout + ran.stderr)
+        said = [line for line in ran.stderr.splitlines() if line.startswith("polyring: ")]
+        self.assertEqual(len(said), 1, ran.stderr)
+        self.assertIn("gone/x.json", said[0])
 
     def test_what_this_build_lacks(self):
         if GLOO:

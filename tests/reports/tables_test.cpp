@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "reports/files.hpp"
+#include "tests/folder.hpp"
 #include "tests/reports/examples.hpp"
 #include "topology/error.hpp"
 
@@ -16,10 +17,11 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::tests_folder;
 
 /// Compares with a file of tests/golden/reports, or writes that file when POLYRING_UPDATE_GOLDEN is 1.
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(POLYRING_TESTS) / "../golden/reports" / name;
+  const std::filesystem::path path = tests_folder() / "golden/reports" / name;
   const char* update = std::getenv("POLYRING_UPDATE_GOLDEN");
   if (update != nullptr && std::string(update) == "1") std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(text, read_file(path)) << "set POLYRING_UPDATE_GOLDEN=1 to accept the new text";

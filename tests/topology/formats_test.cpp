@@ -1,6 +1,7 @@
 // The three formats and the reader, on small clusters; the catalogue's golden files are in presets_test.cpp.
 #include <nlohmann/json.hpp>
 
+#include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/formats/probe_dot.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -228,8 +229,7 @@ TEST(ReadCluster, TellsFormatsByContent) {
   const Cluster cluster = preset("ac922", 2);
   EXPECT_EQ(probe_json(read_cluster(folder.write("a.xml", "\n " + probe_json(cluster)))),
             probe_json(cluster));
-  const std::string xml =
-      testing::read_all(std::filesystem::path(POLYRING_TESTS) / "fixtures/two_sockets.v2.xml");
+  const std::string xml = testing::read_all(testing::tests_folder() / "topology/fixtures/two_sockets.v2.xml");
   const Cluster imported = read_cluster(folder.write("b.json", xml));
   EXPECT_EQ(imported.host_count(), 1);
   EXPECT_EQ(imported.host(0).gpus.size(), 3u);

@@ -1,4 +1,5 @@
 // Import of hwloc XML from our own small files, and of files that are none.
+#include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
 #include "topology/probe.hpp"
@@ -16,7 +17,7 @@ using testing::TemporaryFolder;
 using testing::usage_sentence;
 
 std::filesystem::path fixture(const char* name) {
-  return std::filesystem::path(POLYRING_TESTS) / "fixtures" / name;
+  return testing::tests_folder() / "topology/fixtures" / name;
 }
 
 TEST(HwlocImport, ReadsPackages) {

@@ -1,5 +1,6 @@
 // What hwloc shows of a machine and its sysfs together: XML of hwloc's in place of the live topology, and a
 // small tree in place of /sys.
+#include "tests/folder.hpp"
 #include "tests/topology/sysfs_tree.hpp"
 #include "topology/probe/hwloc_machine.hpp"
 
@@ -12,7 +13,7 @@ using ::testing::Not;
 using testing::SysfsTree;
 
 std::string fixture(const std::string& name) {
-  return testing::read_all(std::filesystem::path(POLYRING_TESTS) / "fixtures" / name);
+  return testing::read_all(testing::tests_folder() / "topology/fixtures" / name);
 }
 
 void replace(std::string& text, std::string_view from, std::string_view to) {

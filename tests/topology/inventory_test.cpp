@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/formats/inventory_text.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -168,7 +169,7 @@ TEST(ReadInventory, MergesFilesOfAllFormats) {
   const TemporaryFolder folder;
   const auto one = folder.write("one.json", probe_json(inventory_of(named("n1"))));
   const auto two = folder.write("two.json", probe_json(hosts({named("n2"), named("n3")})));
-  const std::filesystem::path xml = std::filesystem::path(POLYRING_TESTS) / "fixtures/two_sockets.v2.xml";
+  const std::filesystem::path xml = testing::tests_folder() / "topology/fixtures/two_sockets.v2.xml";
   const Inventory all = read_inventory(std::vector{one, two, xml});
   EXPECT_THAT(counts(all), ElementsAre(3, 1));
   EXPECT_EQ(all.members[0][2].name, "n3");

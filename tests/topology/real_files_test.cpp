@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/formats/nccl_xml.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path golden_folder() { return fs::path(POLYRING_TESTS) / "../golden/probe_files"; }
+fs::path golden_folder() { return testing::tests_folder() / "golden/probe_files"; }
 
 /// Below the folder of topologies: "nccl/azure-ndv4-topo.xml".
 std::vector<std::string> files_with_golden_files() {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/folder.hpp"
 #include "topology/error.hpp"
 #include "topology/machine.hpp"
 
@@ -66,7 +67,7 @@ inline std::string read_all(const std::filesystem::path& path) {
 
 /// Compares with a file of tests/golden; POLYRING_UPDATE_GOLDEN=1 writes it instead.
 inline void expect_golden(const std::filesystem::path& name, const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(POLYRING_TESTS) / "../golden" / name;
+  const std::filesystem::path file = tests_folder() / "golden" / name;
   if (std::getenv("POLYRING_UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;

@@ -1,0 +1,7 @@
+#include "tests/folder.hpp"
+
+namespace polyring::testing {
+
+std::filesystem::path tests_folder() { return POLYRING_TESTS; }
+
+}  // namespace polyring::testing

@@ -1,7 +1,7 @@
 #include "tests/folder.hpp"
 
-namespace polyring::testing {
+namespace polyring {
 
 std::filesystem::path tests_folder() { return POLYRING_TESTS; }
 
-}  // namespace polyring::testing
+}  // namespace polyring

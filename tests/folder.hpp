@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-namespace polyring::testing {
+namespace polyring {
 
 /// tests/ of the checkout that this program was built from. Known to one source, so that a compiler cache
 /// serves the others in every checkout.
 std::filesystem::path tests_folder();
 
-}  // namespace polyring::testing
+}  // namespace polyring

@@ -17,7 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using testing::tests_folder;
 
 /// Compares with a file of tests/golden/reports, or writes that file when POLYRING_UPDATE_GOLDEN is 1.
 void expect_golden(const std::string& name, const std::string& text) {

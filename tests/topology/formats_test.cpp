@@ -229,7 +229,7 @@ TEST(ReadCluster, TellsFormatsByContent) {
   const Cluster cluster = preset("ac922", 2);
   EXPECT_EQ(probe_json(read_cluster(folder.write("a.xml", "\n " + probe_json(cluster)))),
             probe_json(cluster));
-  const std::string xml = testing::read_all(testing::tests_folder() / "topology/fixtures/two_sockets.v2.xml");
+  const std::string xml = testing::read_all(tests_folder() / "topology/fixtures/two_sockets.v2.xml");
   const Cluster imported = read_cluster(folder.write("b.json", xml));
   EXPECT_EQ(imported.host_count(), 1);
   EXPECT_EQ(imported.host(0).gpus.size(), 3u);

@@ -16,9 +16,7 @@ using testing::links_of;
 using testing::TemporaryFolder;
 using testing::usage_sentence;
 
-std::filesystem::path fixture(const char* name) {
-  return testing::tests_folder() / "topology/fixtures" / name;
-}
+std::filesystem::path fixture(const char* name) { return tests_folder() / "topology/fixtures" / name; }
 
 TEST(HwlocImport, ReadsPackages) {
   const Machine machine = import_hwloc_xml(fixture("two_sockets.v2.xml"));

@@ -13,7 +13,7 @@ using ::testing::Not;
 using testing::SysfsTree;
 
 std::string fixture(const std::string& name) {
-  return testing::read_all(testing::tests_folder() / "topology/fixtures" / name);
+  return testing::read_all(tests_folder() / "topology/fixtures" / name);
 }
 
 void replace(std::string& text, std::string_view from, std::string_view to) {

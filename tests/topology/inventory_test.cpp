@@ -1,7 +1,6 @@
 // Hosts known one by one: which are alike, in which order, and how that is said, written and read again.
 #include "topology/inventory.hpp"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/folder.hpp"
@@ -169,7 +168,7 @@ TEST(ReadInventory, MergesFilesOfAllFormats) {
   const TemporaryFolder folder;
   const auto one = folder.write("one.json", probe_json(inventory_of(named("n1"))));
   const auto two = folder.write("two.json", probe_json(hosts({named("n2"), named("n3")})));
-  const std::filesystem::path xml = testing::tests_folder() / "topology/fixtures/two_sockets.v2.xml";
+  const std::filesystem::path xml = tests_folder() / "topology/fixtures/two_sockets.v2.xml";
   const Inventory all = read_inventory(std::vector{one, two, xml});
   EXPECT_THAT(counts(all), ElementsAre(3, 1));
   EXPECT_EQ(all.members[0][2].name, "n3");
@@ -189,24 +188,18 @@ TEST(ReadInventory, SaysOfSeveralFilesWhichOneIsWrong) {
               HasSubstr("there is no file"));
 }
 
-TEST(Inventory, OfAThousandHostsIsMadeInTwoSeconds) {
+TEST(Inventory, OfAThousandHosts) {
   std::vector<Machine> machines;
   for (int i = 0; i < 1000; ++i) {
     machines.push_back(named(fmt::format("node{:04}", i), preset("dgx-h100", 1).host(0)));
     machines.back().packages[0].memory = {(1024ull << 30) + (static_cast<std::uint64_t>(i % 50) << 16)};
     if (i % 100 == 99) machines.back().nics[0].ports[0].up = false;
   }
-  const auto begin = std::chrono::steady_clock::now();
   const Inventory all = hosts(std::move(machines));
   const std::string text = inventory_text(all);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(all.cluster.host_count(), 1000);
   EXPECT_EQ(kinds_of(all.cluster)[0].count, 990);
   EXPECT_THAT(text, HasSubstr("on node[0099,0199,0299,0399,0499,0599,0699,0799,0899,0999] mlx5_0 is down"));
-#ifdef NDEBUG
-  EXPECT_LT(took.count(), 2.0);
-#endif
-  RecordProperty("seconds", fmt::format("{:.3f}", took.count()));
 }
 
 // Read off the files by hand: the hosts differ in names, GUIDs, addresses and serial numbers, in how their

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path golden_folder() { return testing::tests_folder() / "golden/probe_files"; }
+fs::path golden_folder() { return tests_folder() / "golden/probe_files"; }
 
 /// Below the folder of topologies: "nccl/azure-ndv4-topo.xml".
 std::vector<std::string> files_with_golden_files() {

@@ -1,5 +1,6 @@
-# polyring_mpi_test(NAME TARGET RANKS… [ARGUMENTS…]): for each rank count N a CTest NAME.N that runs the program TARGET
-# under `mpiexec -n N`, with either MPI. The tests carry the label `mpi`; the target `polyring_mpi_tests` builds them.
+# polyring_mpi_test(NAME TARGET RANKS… [ONCE RANKS…] [ARGUMENTS…]): for each rank count N a CTest NAME.N that runs the program
+# TARGET under `mpiexec -n N`. The tests carry the label `mpi`, so that they run with either MPI, and under ASan; those of ONCE
+# run in the release build alone. The target `polyring_mpi_tests` builds them.
 
 set(POLYRING_MPI_TIMEOUT 300 CACHE STRING "Seconds after which a test under mpiexec has failed")
 
@@ -26,14 +27,17 @@ endfunction()
 add_custom_target(polyring_mpi_tests)
 
 function(polyring_mpi_test name target)
-  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "ONCE;ARGUMENTS")
   add_dependencies(polyring_tests ${target})
   add_dependencies(polyring_mpi_tests ${target})
-  foreach(ranks IN LISTS ARG_UNPARSED_ARGUMENTS)
+  foreach(ranks IN LISTS ARG_UNPARSED_ARGUMENTS ARG_ONCE)
     add_test(NAME ${name}.${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${target}> ${ARG_ARGUMENTS})
     set_tests_properties(${name}.${ranks} PROPERTIES
                          LABELS mpi PROCESSORS ${ranks} TIMEOUT ${POLYRING_MPI_TIMEOUT})
+    if(ranks IN_LIST ARG_ONCE)
+      set_property(TEST ${name}.${ranks} APPEND PROPERTY LABELS once)
+    endif()
     polyring_mpi_environment(${name}.${ranks})
   endforeach()
 endfunction()

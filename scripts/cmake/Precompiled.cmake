@@ -36,10 +36,3 @@ function(polyring_precompile name folders)
     endif()
   endforeach()
 endfunction()
-
-# What ccache needs to serve sources that begin with a precompiled header.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess)
-elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
-endif()

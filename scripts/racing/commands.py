@@ -1,4 +1,4 @@
-"""What race and validate_model have in common as commands: their options' errors, and the folder that they write."""
+"""What race, validate_model and bench_budget have in common as commands: their options' errors, and the folder that they write."""
 
 import argparse
 import contextlib
@@ -29,6 +29,12 @@ def program(text):
     if not os.access(path, os.X_OK) or path.is_dir():
         raise argparse.ArgumentTypeError(f"'{text}' is not a program")
     return path
+
+
+def whole_number(text):
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"needs a number, 1 to 100, not '{text}'")
+    return int(text)
 
 
 def free_name(path):

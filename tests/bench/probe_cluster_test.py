@@ -2,12 +2,11 @@
 
 import json
 import os
-import time
 import unittest
 from pathlib import Path
 
 from hosts import fabric, host_xml
-from program import SANITIZED, ProgramTest, main
+from program import ProgramTest, main
 
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
 
@@ -72,10 +71,7 @@ class ProbeCluster(ProgramTest):
 
     def test_many_files(self):
         files = self.hosts(*(f"node{i:03}" for i in range(1000)))
-        begin = time.monotonic()
         self.assertIn("1000 alike: node[000-999]", self.succeed("probe", "--from", *files))
-        if not SANITIZED:
-            self.assertLess(time.monotonic() - begin, 2)
 
     def test_a_fabric_alone(self):
         self.write("net.out", fabric(4, 3))

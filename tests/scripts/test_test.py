@@ -100,6 +100,19 @@ class Test(unittest.TestCase):
         self.summary(0)
         self.assertEqual(self.summary(0, "-N"), "  release: passed\n")
 
+    def test_what_the_machine_is_too_busy_for(self):
+        busy = "inconclusive here: 1 of 2 cores is busy"
+        tests = [f'add_test({name} sh -c "echo \'{busy}\'; exit 77")\n' for name in "abcd"]
+        properties = "set_tests_properties({} PROPERTIES SKIP_RETURN_CODE 77 LABELS \"{}\")\n"
+        labelled = "".join(tests[:3]) + properties.format("a b c", "mpi;machine")
+        self.write_tests("release", labelled)
+        names = "".join(f"      {name}\n" for name in "abc")
+        self.assertEqual(self.summary(0, "-j1"), f"  release: passed\n    {busy}\n{names}")
+        self.write_tests("asan", tests[3] + properties.format("d", "machine"))
+        self.assertIn("  4 tests are inconclusive, more than 3:", self.summary(1, POLYRING_TEST_PRESETS="release asan"))
+        self.write_tests("tsan", tests[0] + properties.format("a", "mpi;threads"))
+        self.assertIn("  inconclusive, but not labelled `machine`: a\n", self.summary(1, POLYRING_TEST_PRESETS="tsan"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

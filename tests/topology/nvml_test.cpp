@@ -1,8 +1,6 @@
 // Against fake drivers: see fake_nvml.cpp for what each of them is.
 #include "topology/probe/nvml.hpp"
 
-#include <chrono>
-
 #include "tests/topology/support.hpp"
 #include "topology/path.hpp"
 #include "topology/probe/trial.hpp"
@@ -203,10 +201,8 @@ TEST(Nvml, SurvivesACrash) {
 
 TEST(Nvml, DoesNotHang) {
   Machine machine = machine_with(4);
-  const auto start = std::chrono::steady_clock::now();
   expect_absent(add_nvml(machine, {}, fake("hang"), {0.3}), machine,
                 "did not answer within 300 ms in nvmlInit_v2");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(Nvml, SaysWhatIsWaitedFor) {

@@ -7,18 +7,13 @@
 
 namespace polyring {
 
-void ComputeOptions::add_to(CLI::App& app) {
-  app.add_option("--model", model, "What is trained: " + model_names())
-      ->capture_default_str()
-      ->type_name("NAME");
-  app.add_option("--batch", batch, "Samples per GPU and step")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  auto* time =
-      app.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds");
-  app.add_option("--gpu", gpu, "Take that time from this GPU's published throughput, such as P100")
-      ->type_name("NAME")
-      ->excludes(time);
+void ComputeOptions::add_to(Subcommand command) {
+  command.add_option("--model", model, "What is trained: " + model_names()).show_default().type_name("NAME");
+  command.add_option("--batch", batch, "Samples per GPU and step").show_default().range(1, 1 << 20);
+  command.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds");
+  command.add_option("--gpu", gpu, "Take that time from this GPU's published throughput, such as P100")
+      .type_name("NAME")
+      .excludes({"--compute-ms"});
 }
 
 Compute ComputeOptions::resolve(const Model& of_model, const std::string& machine_gpu) const {

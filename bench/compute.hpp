@@ -1,10 +1,10 @@
 // How long a GPU computes for one training step: as stated, or from a published throughput.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "bench/cli/command_line.hpp"
 #include "models/step.hpp"
 
 namespace polyring {
@@ -20,7 +20,7 @@ struct ComputeOptions {
   std::optional<double> compute_ms;  // nothing: from the throughput of `gpu`
   std::string gpu;
 
-  void add_to(CLI::App& app);
+  void add_to(Subcommand command);
 
   /// `machine_gpu`: the model of the machine's GPUs, for when no --gpu is given; may be empty. Throws a usage
   /// Error when no throughput is known for it, saying which are and that --compute-ms does without.

@@ -29,28 +29,31 @@ bool has_overhead(const Costs& costs) {
 
 }  // namespace
 
-void ConditionOptions::add_to(CLI::App& app) {
-  app.add_option("--sample-bytes", sample,
-                 "What a sample takes up in storage, such as 110KB, or a data set: " + data_set_names())
-      ->type_name("SIZE");
-  app.add_option("--filesystem", filesystem, "What the shared file system reads in all, such as 2.5TB/s")
-      ->type_name("RATE");
-  app.add_option("--nvme", nvme, "What the NVMe of each host reads, such as 5GB/s")->type_name("RATE");
-  auto* variation =
-      app.add_option("--jitter", jitter,
-                     "Stragglers: the standard deviation of a GPU's computing time over its mean, such as 5%")
-          ->type_name("PART");
-  app.add_option("--seed", seed, "Of the jitter's random numbers")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
-      ->needs(variation);
-  app.add_option(
-         "--message-overhead", overhead,
-         "What a message takes beside its way, such as 2us, or 1us,5us inside a host and between hosts")
-      ->type_name("TIME[,TIME]");
-  app.add_option("--reduction-rate", reduction,
-                 "What a GPU can combine of what it receives, such as 200GB/s; by default any")
-      ->type_name("RATE");
+void ConditionOptions::add_to(Subcommand command) {
+  command
+      .add_option("--sample-bytes", sample,
+                  "What a sample takes up in storage, such as 110KB, or a data set: " + data_set_names())
+      .type_name("SIZE");
+  command.add_option("--filesystem", filesystem, "What the shared file system reads in all, such as 2.5TB/s")
+      .type_name("RATE");
+  command.add_option("--nvme", nvme, "What the NVMe of each host reads, such as 5GB/s").type_name("RATE");
+  command
+      .add_option("--jitter", jitter,
+                  "Stragglers: the standard deviation of a GPU's computing time over its mean, such as 5%")
+      .type_name("PART");
+  command.add_option("--seed", seed, "Of the jitter's random numbers")
+      .show_default()
+      .not_negative()
+      .needs("--jitter");
+  command
+      .add_option(
+          "--message-overhead", overhead,
+          "What a message takes beside its way, such as 2us, or 1us,5us inside a host and between hosts")
+      .type_name("TIME[,TIME]");
+  command
+      .add_option("--reduction-rate", reduction,
+                  "What a GPU can combine of what it receives, such as 200GB/s; by default any")
+      .type_name("RATE");
 }
 
 Conditions ConditionOptions::resolve(const std::string& model) const {

@@ -2,12 +2,12 @@
 // and reductions cost.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/cli/command_line.hpp"
 #include "models/input_pipeline.hpp"
 #include "models/jitter.hpp"
 #include "reports/result.hpp"
@@ -30,7 +30,7 @@ struct ConditionOptions {
   std::string overhead;    // empty: none
   std::string reduction;   // empty: any rate
 
-  void add_to(CLI::App& app);
+  void add_to(Subcommand command);
   bool ask_for_costs() const { return !overhead.empty() || !reduction.empty(); }
   /// Throws a usage Error for text that cannot be read, and where data are to be read and nobody says how
   /// large a sample is.

@@ -2,7 +2,6 @@
 // exit code.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 
@@ -33,17 +32,10 @@ void refuse_empty_words(int argc, char** argv) {
   }
 }
 
-int parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  std::string command = "polyring";
-  for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
-  return report(ExitCode::usage, fmt::format("{}; see {} --help", error.what(), command));
-}
-
 int run(int argc, char** argv) {
-  CLI::App app("Polyring measures how well GPU clusters scale.", "polyring");
-  app.set_version_flag("--version", fmt::format("polyring {} ({})", version(), commit()));
-  app.footer("polyring SUBCOMMAND --help has the options and an example of each.");
-  CommandLine line{app, command_line(argc, argv), nullptr};
+  CommandLine line(
+      "Polyring measures how well GPU clusters scale.", fmt::format("polyring {} ({})", version(), commit()),
+      "polyring SUBCOMMAND --help has the options and an example of each.", command_line(argc, argv));
   add_probe(line);
   add_plan(line);
   add_verify(line);
@@ -55,15 +47,13 @@ int run(int argc, char** argv) {
   add_report(line);
   add_launch(line);
   refuse_empty_words(argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return parse_error(app, error);
-    return launched_rank() == 0 ? app.exit(error) : 0;  // --help and --version
+  if (const auto help = line.parse(argc, argv)) {
+    if (launched_rank() == 0) std::fputs(help->c_str(), stdout);
+    return 0;
   }
-  if (!line.action) usage_error("a subcommand is needed; see polyring --help");
-  if (!line.collective && launched_rank() != 0) return 0;
-  return static_cast<int>(line.action());
+  if (!line.action()) usage_error("a subcommand is needed; see polyring --help");
+  if (!line.collective() && launched_rank() != 0) return 0;
+  return static_cast<int>(line.action()());
 }
 
 }  // namespace

@@ -21,32 +21,31 @@
 
 namespace polyring {
 
-void MachineOptions::add_to(CLI::App& app) {
+void MachineOptions::add_to(Subcommand command) {
   std::string names;
   for (const std::string_view name : preset_names())
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  auto* machine =
-      app.add_option("--machine", preset, "A machine known by name: " + names)->type_name("PRESET");
-  auto* from =
-      app.add_option(
-             "--from", files,
-             "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`, one file or one "
-             "for each host; without "
-             "either, this machine")
-          ->type_name("FILE")
-          ->excludes(machine);
-  app.add_option("--sysfs", sysfs, "A copy of another machine's /sys")
-      ->type_name("DIR")
-      ->excludes(machine)
-      ->excludes(from);
-  app.add_option(
-         "--fabric", fabric,
-         "Output of ibnetdiscover: places the hosts on their leaf switches; once for each network, where "
-         "rails have their own")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->excludes(machine);
-  app.add_option("--rails", rails, "Use only the first N NICs of each host")->type_name("N");
+  command.add_option("--machine", preset, "A machine known by name: " + names).type_name("PRESET");
+  command
+      .add_option(
+          "--from", files,
+          "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`, one file or one "
+          "for each host; without "
+          "either, this machine")
+      .type_name("FILE")
+      .excludes({"--machine"});
+  command.add_option("--sysfs", sysfs, "A copy of another machine's /sys")
+      .type_name("DIR")
+      .excludes({"--machine", "--from"});
+  command
+      .add_option(
+          "--fabric", fabric,
+          "Output of ibnetdiscover: places the hosts on their leaf switches; once for each network, where "
+          "rails have their own")
+      .type_name("FILE")
+      .one_value_each_time()
+      .excludes({"--machine"});
+  command.add_option("--rails", rails, "Use only the first N NICs of each host").type_name("N");
 }
 
 Inventory MachineOptions::inventory() const {
@@ -79,33 +78,34 @@ std::string MachineOptions::name(const Cluster& cluster) const {
 
 bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }
 
-void PlanOptions::add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several) {
+void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several) {
   algorithms = std::move(default_algorithms);
   std::string known;
   for (const Algorithm& algorithm : polyring::algorithms()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
   }
-  auto* option = app.add_option("--algorithm", algorithms, known)->capture_default_str();
+  const Option option = command.add_option("--algorithm", algorithms, known).show_default();
   if (several) {
-    option->delimiter(',')->type_name("NAME,…");
+    option.separated_by(',').type_name("NAME,…");
   } else {
-    option->expected(1)->type_name("NAME");
+    option.one_value().type_name("NAME");
   }
-  auto* by_dims = app.add_option("--dims", dims, "The rank grid for multi-ring, hosts' ranks first: 4x8x8")
-                      ->type_name("XxYx…");
-  app.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
-      ->type_name("TEXT")
-      ->excludes(by_dims);
-  app.add_option("--patterns", patterns,
-                 fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(), ", ")))
-      ->delimiter(',')
-      ->type_name("NAME,…");
-  app.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--chunk", chunk, "Pipelining unit of a lane, such as 1MiB")->type_name("SIZE");
-  app.add_option("--orders", orders, "Each lane's ring over the first dimension's ranks: 0-1-3-2/2-3-1-0")
-      ->type_name("0-1-…/…");
+  command.add_option("--dims", dims, "The rank grid for multi-ring, hosts' ranks first: 4x8x8")
+      .type_name("XxYx…");
+  command.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
+      .type_name("TEXT")
+      .excludes({"--dims"});
+  command
+      .add_option("--patterns", patterns,
+                  fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(), ", ")))
+      .separated_by(',')
+      .type_name("NAME,…");
+  command.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
+      .type_name("N")
+      .range(1, 1024);
+  command.add_option("--chunk", chunk, "Pipelining unit of a lane, such as 1MiB").type_name("SIZE");
+  command.add_option("--orders", orders, "Each lane's ring over the first dimension's ranks: 0-1-3-2/2-3-1-0")
+      .type_name("0-1-…/…");
 }
 
 std::optional<std::vector<int>> PlanOptions::asked_dims() const {
@@ -195,12 +195,13 @@ std::vector<int> parse_counts(const std::string& text, const std::string& what) 
   return counts;
 }
 
-void add_partials_option(CLI::App& app, std::string& partials) {
-  app.add_option(
-         "--partials", partials,
-         "How partial sums of half and bfloat16 travel between the steps of a plan. float32: the whole is "
-         "rounded once; same: as what is summed, rounded at each step, in fewer bytes")
-      ->capture_default_str();
+void add_partials_option(Subcommand command, std::string& partials) {
+  command
+      .add_option(
+          "--partials", partials,
+          "How partial sums of half and bfloat16 travel between the steps of a plan. float32: the whole is "
+          "rounded once; same: as what is summed, rounded at each step, in fewer bytes")
+      .show_default();
 }
 
 Partials parse_partials(const std::string& text) {
@@ -209,12 +210,12 @@ Partials parse_partials(const std::string& text) {
   usage_error("unknown --partials '{}'; choose from float32, same", text);
 }
 
-void PayloadOptions::add_to(CLI::App& app, const std::string& default_op) {
+void PayloadOptions::add_to(Subcommand command, const std::string& default_op) {
   op_text = default_op;
-  app.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
-      ->capture_default_str()
-      ->type_name("TYPE");
-  app.add_option("-o,--op", op_text, "sum, prod, min, max or avg")->capture_default_str()->type_name("OP");
+  command.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
+      .show_default()
+      .type_name("TYPE");
+  command.add_option("-o,--op", op_text, "sum, prod, min, max or avg").show_default().type_name("OP");
 }
 
 }  // namespace polyring

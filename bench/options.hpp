@@ -1,11 +1,11 @@
 // The options that several subcommands share, and what they mean.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/cli/command_line.hpp"
 #include "collectives/element.hpp"
 #include "collectives/plan.hpp"
 #include "topology/inventory.hpp"
@@ -20,7 +20,7 @@ struct MachineOptions {
   std::vector<std::string> fabric;  // empty: as the preset or the file has it
   std::optional<int> rails;         // nothing: all
 
-  void add_to(CLI::App& app);
+  void add_to(Subcommand command);
   bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }
   /// The hosts that the options describe, at their own size. Throws a usage Error as preset(),
   /// read_inventory() and placed() do.
@@ -46,7 +46,7 @@ struct PlanOptions {
   std::string chunk;   // empty: chosen
   std::string orders;  // empty: chosen
 
-  void add_to(CLI::App& app, std::vector<std::string> default_algorithms, bool several);
+  void add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several);
 
   /// The dimensions asked for, if any, by --dims or --ddl-options. Throws a usage Error when both are given.
   std::optional<std::vector<int>> asked_dims() const;
@@ -68,7 +68,7 @@ Seconds parse_timeout(const std::string& text);
 std::vector<int> parse_counts(const std::string& text, const std::string& what);
 
 /// --partials: float32 or same.
-void add_partials_option(CLI::App& app, std::string& partials);
+void add_partials_option(Subcommand command, std::string& partials);
 /// Throws a usage Error for anything else.
 Partials parse_partials(const std::string& text);
 
@@ -77,7 +77,7 @@ struct PayloadOptions {
   std::string kind_text = "float";
   std::string op_text;
 
-  void add_to(CLI::App& app, const std::string& default_op);
+  void add_to(Subcommand command, const std::string& default_op);
   ElementKind kind() const { return parse_element_kind(kind_text); }
   ReduceOp op() const { return parse_reduce_op(op_text); }
 };

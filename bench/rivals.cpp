@@ -38,37 +38,41 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 
 }  // namespace
 
-void RivalOptions::add_to(CLI::App& app) {
-  plan.add_to(app, {"multi-ring", std::string(kMpiAlgorithm)}, true);
-  auto* algorithm = app.get_option("--algorithm");
-  algorithm->description(
-      fmt::format("{}; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
-                  "gloo:NAME for {} over TCP; mpi:all, gloo:all",
-                  algorithm->get_description(), fmt::join(gloo_algorithms(), ", ")));
-  app.add_option(
-         "--tcp-interface", tcp_interface,
-         "The network interface for TCP connections; without, that of the default route, or the first")
-      ->type_name("NAME");
-  add_transport_option(app, transport);
-  add_partials_option(app, partials);
-  app.add_option(
-         "--tuned", tuned,
-         "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
-         "without, its default file if there is one")
-      ->type_name("FILE");
-  app.add_option(
-         "--calibration", calibration,
-         "Multi-ring's lanes and chunks, where no option chooses them, by the price of its schedule on this "
-         "machine, its links as this file of polyring calibrate has them")
-      ->type_name("FILE")
-      ->excludes(app.get_option("--tuned"));
+void RivalOptions::add_to(Subcommand command) {
+  plan.add_to(command, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+  command.option("--algorithm")
+      .append_description(
+          fmt::format("; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
+                      "gloo:NAME for {} over TCP; mpi:all, gloo:all",
+                      fmt::join(gloo_algorithms(), ", ")));
+  command
+      .add_option(
+          "--tcp-interface", tcp_interface,
+          "The network interface for TCP connections; without, that of the default route, or the first")
+      .type_name("NAME");
+  add_transport_option(command, transport);
+  add_partials_option(command, partials);
+  command
+      .add_option(
+          "--tuned", tuned,
+          "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
+          "without, its default file if there is one")
+      .type_name("FILE");
+  command
+      .add_option(
+          "--calibration", calibration,
+          "Multi-ring's lanes and chunks, where no option chooses them, by the price of its schedule on this "
+          "machine, its links as this file of polyring calibrate has them")
+      .type_name("FILE")
+      .excludes({"--tuned"});
 }
 
-void add_transport_option(CLI::App& app, std::string& transport) {
-  app.add_option("--transport", transport,
-                 "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
-                 "it can be had")
-      ->capture_default_str();
+void add_transport_option(Subcommand command, std::string& transport) {
+  command
+      .add_option("--transport", transport,
+                  "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
+                  "it can be had")
+      .show_default();
 }
 
 void RivalOptions::check_build() const {

@@ -30,7 +30,7 @@ struct RivalOptions {
   std::string partials = "float32";  // or "same"
   std::string calibration;           // empty: none
 
-  void add_to(CLI::App& app);
+  void add_to(Subcommand command);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
   /// what this build has not.
   void check_build() const;
@@ -95,7 +95,7 @@ Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind,
                    Partials partials = Partials::apart);
 
 /// --transport, as RivalOptions have it.
-void add_transport_option(CLI::App& app, std::string& transport);
+void add_transport_option(Subcommand command, std::string& transport);
 
 /// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
 WorldTransport open_transport(const MpiWorld& world, const std::string& choice);

@@ -13,13 +13,13 @@ constexpr std::uint64_t kMostSizes = 10000;
 
 }  // namespace
 
-void SizeOptions::add_to(CLI::App& app) {
-  app.add_option("-b,--minbytes", smallest, "The smallest size")->capture_default_str();
-  app.add_option("-e,--maxbytes", largest, "The largest size")->capture_default_str();
-  auto* by_factor = app.add_option("-f,--stepfactor", factor, "From a size to the next, times this")
-                        ->capture_default_str()
-                        ->check(CLI::Range(2, 1 << 20));
-  app.add_option("-i,--stepbytes", step, "From a size to the next, plus this")->excludes(by_factor);
+void SizeOptions::add_to(Subcommand command) {
+  command.add_option("-b,--minbytes", smallest, "The smallest size").show_default();
+  command.add_option("-e,--maxbytes", largest, "The largest size").show_default();
+  command.add_option("-f,--stepfactor", factor, "From a size to the next, times this")
+      .show_default()
+      .range(2, 1 << 20);
+  command.add_option("-i,--stepbytes", step, "From a size to the next, plus this").excludes({"--stepfactor"});
 }
 
 std::vector<Count> SizeOptions::counts(int element_size) const {
@@ -40,12 +40,14 @@ std::vector<Count> SizeOptions::counts(int element_size) const {
   return {counts.begin(), counts.end()};
 }
 
-void add_buffers_option(CLI::App& app, std::string& buffers) {
-  app.add_option("--buffers", buffers,
-                 "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
-                 "anywhere")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"library", "malloc"}));
+void add_buffers_option(Subcommand command, std::string& buffers) {
+  command
+      .add_option(
+          "--buffers", buffers,
+          "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
+          "anywhere")
+      .show_default()
+      .one_of({"library", "malloc"});
 }
 
 }  // namespace polyring

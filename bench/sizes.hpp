@@ -1,10 +1,10 @@
 // Which payloads are measured, as nccl-tests' flags say it, and in whose memory.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/cli/command_line.hpp"
 #include "collectives/slice.hpp"
 
 namespace polyring {
@@ -16,13 +16,13 @@ struct SizeOptions {
   std::string step{};  // empty: by factor
 
   /// -b, -e, -f and -i.
-  void add_to(CLI::App& app);
+  void add_to(Subcommand command);
   /// Numbers of elements of `element_size` bytes, ascending, at least 1. Throws a usage Error for sizes that
   /// are none.
   std::vector<Count> counts(int element_size) const;
 };
 
 /// --buffers: "library" or "malloc".
-void add_buffers_option(CLI::App& app, std::string& buffers);
+void add_buffers_option(Subcommand command, std::string& buffers);
 
 }  // namespace polyring

@@ -238,33 +238,31 @@ void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively([&](MpiWorld& world) { return AllreduceRun(*options, line.text, world).run(); });
+    return run_collectively(
+        [&](MpiWorld& world) { return AllreduceRun(*options, line.text(), world).run(); });
   };
-  CLI::App& app = add_subcommand(
-      line, "allreduce", "Measure allreduces side by side, verified",
+  const Subcommand command = line.add_subcommand(
+      "allreduce", "Measure allreduces side by side, verified",
       "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json",
       action, true);
-  options->rivals.add_to(app);
-  options->payload.add_to(app, "sum");
-  options->sizes.add_to(app);
-  app.add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
-      ->type_name("NAME")
-      ->excludes(app.get_option("--minbytes"))
-      ->excludes(app.get_option("--maxbytes"))
-      ->excludes(app.get_option("--stepfactor"))
-      ->excludes(app.get_option("--stepbytes"));
-  app.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000000));
-  app.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1));
-  add_buffers_option(app, options->buffers);
-  app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      ->capture_default_str();
-  app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
+  options->rivals.add_to(command);
+  options->payload.add_to(command, "sum");
+  options->sizes.add_to(command);
+  command.add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
+      .type_name("NAME")
+      .excludes({"--minbytes", "--maxbytes", "--stepfactor", "--stepbytes"});
+  command.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
+      .range(1, 1000000);
+  command.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
+      .show_default()
+      .range(0, 1000000);
+  command.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
+      .show_default()
+      .range(0, 1);
+  add_buffers_option(command, options->buffers);
+  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
+      .show_default();
+  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
 }
 
 }  // namespace polyring

@@ -154,18 +154,21 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
 
 void add_calibrate(CommandLine& line) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App& app = add_subcommand(
-      line, "calibrate", "Fit latency and bandwidth of the links to measured allreduces, for plan and scale",
+  const Subcommand command = line.add_subcommand(
+      "calibrate", "Fit latency and bandwidth of the links to measured allreduces, for plan and scale",
       "polyring calibrate 2hosts.json 4hosts.json --check 8hosts.json -o calibration.json\n"
       "  polyring scale --machine minsky --calibration calibration.json",
-      [options, &line] { return calibrate_from(*options, line.text); });
-  app.add_option("RUNS", options->runs, "Results of polyring allreduce (-J), of several sizes and algorithms")
-      ->type_name("FILE");
-  app.add_option("--check", options->checks,
-                 "Other results, which it is not fitted to: the error of its predictions is said and kept")
-      ->type_name("FILE");
-  app.add_flag("--points", options->points, "Also each time, measured and predicted");
-  app.add_option("-o,--output", options->output, "Write the calibration here, as JSON")->type_name("FILE");
+      [options, &line] { return calibrate_from(*options, line.text()); });
+  command
+      .add_option("RUNS", options->runs,
+                  "Results of polyring allreduce (-J), of several sizes and algorithms")
+      .type_name("FILE");
+  command
+      .add_option("--check", options->checks,
+                  "Other results, which it is not fitted to: the error of its predictions is said and kept")
+      .type_name("FILE");
+  command.add_flag("--points", options->points, "Also each time, measured and predicted");
+  command.add_option("-o,--output", options->output, "Write the calibration here, as JSON").type_name("FILE");
 }
 
 }  // namespace polyring

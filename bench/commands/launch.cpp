@@ -250,67 +250,74 @@ class Launch {
   Placement placement_;
 };
 
-void add_host_options(CLI::App& app, LaunchArguments& arguments) {
-  auto* list =
-      app.add_option("-H,--host", arguments.host_list,
-                     "Hosts and their ranks: node0,node1:4,rack[01-16]; without, the Slurm allocation's")
-          ->type_name("LIST");
-  app.add_option("--hostfile", arguments.hostfile,
-                 "The same from a file, one a line: node1 slots=4, or node1:4")
-      ->type_name("FILE")
-      ->excludes(list);
-  app.add_option(
-         "--fabric", arguments.fabric,
-         "Output of ibnetdiscover: ranks of hosts on one leaf switch follow each other; once for each "
-         "network, where rails have their own")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
-                 "Ranks of hosts of which the list says nothing")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100000));
-  app.add_flag("--oversubscribe", arguments.wishes.oversubscribe,
-               "Let ranks share GPUs, or cores where there are none");
-  app.add_flag("--allow-different", arguments.allow_different, "Start although the hosts are not alike");
+void add_host_options(Subcommand command, LaunchArguments& arguments) {
+  command
+      .add_option("-H,--host", arguments.host_list,
+                  "Hosts and their ranks: node0,node1:4,rack[01-16]; without, the Slurm allocation's")
+      .type_name("LIST");
+  command
+      .add_option("--hostfile", arguments.hostfile,
+                  "The same from a file, one a line: node1 slots=4, or node1:4")
+      .type_name("FILE")
+      .excludes({"--host"});
+  command
+      .add_option(
+          "--fabric", arguments.fabric,
+          "Output of ibnetdiscover: ranks of hosts on one leaf switch follow each other; once for each "
+          "network, where rails have their own")
+      .type_name("FILE")
+      .one_value_each_time();
+  command.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
+      .type_name("N")
+      .range(1, 1000000);
+  command
+      .add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
+                  "Ranks of hosts of which the list says nothing")
+      .type_name("N")
+      .range(1, 100000);
+  command.add_flag("--oversubscribe", arguments.wishes.oversubscribe,
+                   "Let ranks share GPUs, or cores where there are none");
+  command.add_flag("--allow-different", arguments.allow_different, "Start although the hosts are not alike");
 }
 
-void add_launcher_options(CLI::App& app, LaunchArguments& arguments) {
-  app.add_option("--rsh", arguments.shell,
-                 "What runs a command on a host; ssh, or srun in a Slurm allocation")
-      ->type_name("COMMAND");
-  app.add_option("--launcher", arguments.launcher, "What starts the ranks; mpirun, or else srun")
-      ->type_name("COMMAND");
-  app.add_option("--launcher-args", arguments.launcher_words,
-                 "More words for it: \"--mca btl_tcp_if_include ib0\"")
-      ->type_name("TEXT");
-  app.add_option("--polyring", arguments.polyring, "This program on the hosts; the same path as here")
-      ->type_name("PATH");
-  app.add_option("--rankfile", arguments.rankfile, "Where to write which rank runs where")
-      ->type_name("FILE")
-      ->capture_default_str();
-  app.add_option("-T,--timeout", arguments.timeout,
-                 "How long a host may take to answer, and a quarter of what the trial run may")
-      ->capture_default_str();
-  app.add_flag("--no-trial", arguments.no_trial, "Start without a tiny allreduce of all ranks before");
-  app.add_flag("--dry-run", arguments.dry_run, "Only print the command");
+void add_launcher_options(Subcommand command, LaunchArguments& arguments) {
+  command
+      .add_option("--rsh", arguments.shell,
+                  "What runs a command on a host; ssh, or srun in a Slurm allocation")
+      .type_name("COMMAND");
+  command.add_option("--launcher", arguments.launcher, "What starts the ranks; mpirun, or else srun")
+      .type_name("COMMAND");
+  command
+      .add_option("--launcher-args", arguments.launcher_words,
+                  "More words for it: \"--mca btl_tcp_if_include ib0\"")
+      .type_name("TEXT");
+  command.add_option("--polyring", arguments.polyring, "This program on the hosts; the same path as here")
+      .type_name("PATH");
+  command.add_option("--rankfile", arguments.rankfile, "Where to write which rank runs where")
+      .type_name("FILE")
+      .show_default();
+  command
+      .add_option("-T,--timeout", arguments.timeout,
+                  "How long a host may take to answer, and a quarter of what the trial run may")
+      .show_default();
+  command.add_flag("--no-trial", arguments.no_trial, "Start without a tiny allreduce of all ranks before");
+  command.add_flag("--dry-run", arguments.dry_run, "Only print the command");
 }
 
 }  // namespace
 
 void add_launch(CommandLine& line) {
   auto arguments = std::make_shared<LaunchArguments>();
-  CLI::App& app = add_subcommand(line, "launch", "Check the hosts of a job, and start it",
-                                 "polyring launch -H node0,node1 -- polyring allreduce -b 8 -e 1G\n"
-                                 "  polyring launch --hostfile hosts --fabric ibnetdiscover.out --dry-run -- "
-                                 "./train --epochs 1",
-                                 [arguments] { return Launch(*arguments).run(); });
-  add_host_options(app, *arguments);
-  add_launcher_options(app, *arguments);
-  app.add_option("program", arguments->program, "What to run, and its arguments, after --")
-      ->type_name("PROGRAM…");
+  const Subcommand command =
+      line.add_subcommand("launch", "Check the hosts of a job, and start it",
+                          "polyring launch -H node0,node1 -- polyring allreduce -b 8 -e 1G\n"
+                          "  polyring launch --hostfile hosts --fabric ibnetdiscover.out --dry-run -- "
+                          "./train --epochs 1",
+                          [arguments] { return Launch(*arguments).run(); });
+  add_host_options(command, *arguments);
+  add_launcher_options(command, *arguments);
+  command.add_option("program", arguments->program, "What to run, and its arguments, after --")
+      .type_name("PROGRAM…");
 }
 
 }  // namespace polyring

@@ -137,26 +137,27 @@ ExitCode plan(const PlanCommandOptions& options) {
 
 void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanCommandOptions>();
-  CLI::App& app =
-      add_subcommand(line, "plan", "Show dimensions, rings, lanes, bytes moved, modelled time and the bound",
-                     "polyring plan --machine minsky --ranks 256 --dims 4x8x8\n  polyring plan --machine "
-                     "dgx1-v100 --size 256MB --explain",
-                     [options] { return plan(*options); });
-  options->machine.add_to(app);
-  options->plan.add_to(app, {"multi-ring"}, false);
-  app.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
-      ->capture_default_str()
-      ->type_name("TYPE");
-  add_partials_option(app, options->partials);
-  app.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--size", options->size, "Payload of each rank")->capture_default_str()->type_name("SIZE");
-  app.add_option("--calibration", options->calibration,
-                 "Links as polyring calibrate found them, in place of what is stated")
-      ->type_name("FILE");
-  app.add_flag("--explain", options->explain,
-               "Add why this plan won and over which others, the rings drawn, and the links left unused");
+  const Subcommand command = line.add_subcommand(
+      "plan", "Show dimensions, rings, lanes, bytes moved, modelled time and the bound",
+      "polyring plan --machine minsky --ranks 256 --dims 4x8x8\n  polyring plan --machine "
+      "dgx1-v100 --size 256MB --explain",
+      [options] { return plan(*options); });
+  options->machine.add_to(command);
+  options->plan.add_to(command, {"multi-ring"}, false);
+  command.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
+      .show_default()
+      .type_name("TYPE");
+  add_partials_option(command, options->partials);
+  command.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
+      .type_name("N")
+      .range(1, 1 << 24);
+  command.add_option("--size", options->size, "Payload of each rank").show_default().type_name("SIZE");
+  command
+      .add_option("--calibration", options->calibration,
+                  "Links as polyring calibrate found them, in place of what is stated")
+      .type_name("FILE");
+  command.add_flag("--explain", options->explain,
+                   "Add why this plan won and over which others, the rings drawn, and the links left unused");
 }
 
 }  // namespace polyring

@@ -142,36 +142,37 @@ ExitCode probe(const ProbeOptions& options) {
 
 void add_probe(CommandLine& line) {
   auto options = std::make_shared<ProbeOptions>();
-  CLI::App& app = add_subcommand(
-      line, "probe", "Show GPUs, NICs, and the links between them; under mpirun, of all hosts",
+  const Subcommand command = line.add_subcommand(
+      "probe", "Show GPUs, NICs, and the links between them; under mpirun, of all hosts",
       "polyring probe --machine minsky --format matrix\n"
       "  polyring probe --machine minsky --expect --hosts 64\n"
       "  mpirun -np 16 --map-by node polyring probe --fabric ibnetdiscover.out --format json\n"
       "  polyring probe --from node*.json",
       [options] { return probe(*options); }, true);
-  options->machine.add_to(app);
-  auto* format = app.add_option("--format", options->format,
-                                "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
-                                "why), json, dot (for Graphviz) or nccl-xml (for NCCL_TOPO_FILE)")
-                     ->check(CLI::IsMember({"text", "matrix", "paths", "json", "dot", "nccl-xml"}))
-                     ->capture_default_str();
-  auto* expect = app.add_flag("--expect", options->expect,
-                              "Also the allreduce bandwidth that each algorithm should reach");
-  app.add_option("--picture", options->picture,
-                 "Draw the hosts into a file, .svg or .png; an existing one is kept and .1, .2, … appended")
-      ->type_name("FILE")
-      ->excludes(format)
-      ->excludes(expect);
-  auto* hosts = app.add_option("--hosts", options->hosts, "So many hosts like this one")
-                    ->type_name("N")
-                    ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--gpus", options->gpus, "So many GPUs: a part of one host, or whole hosts")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 24))
-      ->excludes(hosts);
-  app.add_option("-T,--timeout", options->timeout, "Of the probe of one host under mpirun")
-      ->capture_default_str()
-      ->type_name("TIME");
+  options->machine.add_to(command);
+  command
+      .add_option("--format", options->format,
+                  "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
+                  "why), json, dot (for Graphviz) or nccl-xml (for NCCL_TOPO_FILE)")
+      .one_of({"text", "matrix", "paths", "json", "dot", "nccl-xml"})
+      .show_default();
+  command.add_flag("--expect", options->expect,
+                   "Also the allreduce bandwidth that each algorithm should reach");
+  command
+      .add_option("--picture", options->picture,
+                  "Draw the hosts into a file, .svg or .png; an existing one is kept and .1, .2, … appended")
+      .type_name("FILE")
+      .excludes({"--format", "--expect"});
+  command.add_option("--hosts", options->hosts, "So many hosts like this one")
+      .type_name("N")
+      .range(1, 1 << 20);
+  command.add_option("--gpus", options->gpus, "So many GPUs: a part of one host, or whole hosts")
+      .type_name("N")
+      .range(1, 1 << 24)
+      .excludes({"--hosts"});
+  command.add_option("-T,--timeout", options->timeout, "Of the probe of one host under mpirun")
+      .show_default()
+      .type_name("TIME");
 }
 
 }  // namespace polyring

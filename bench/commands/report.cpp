@@ -27,15 +27,15 @@ ExitCode report(const ReportOptions& options) {
 
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App& app = add_subcommand(line, "report", "Write tables and draw charts from result files",
-                                 "polyring report allreduce.json scale.json --out report",
-                                 [options] { return report(*options); });
-  app.add_option("files", options->files, "Results of allreduce, train and scale, as -J writes them")
-      ->required()
-      ->type_name("FILE…");
-  app.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")
-      ->capture_default_str()
-      ->type_name("DIR");
+  const Subcommand command = line.add_subcommand("report", "Write tables and draw charts from result files",
+                                                 "polyring report allreduce.json scale.json --out report",
+                                                 [options] { return report(*options); });
+  command.add_option("files", options->files, "Results of allreduce, train and scale, as -J writes them")
+      .required()
+      .type_name("FILE…");
+  command.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")
+      .show_default()
+      .type_name("DIR");
 }
 
 }  // namespace polyring

@@ -357,31 +357,35 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
 }
 
 /// How the samples and the work of a step are divided among GPUs.
-void add_division(CLI::App& app, ScaleOptions& options) {
-  app.add_option("--scaling", options.scaling,
-                 "What is the same at all counts: weak, the batch of a GPU; strong, that of all together")
-      ->default_str("weak")
-      ->check(CLI::IsMember({"weak", "strong"}));
-  app.add_option("--global-batch", options.global_batch,
-                 "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
-      ->check(CLI::Range(1, 1 << 30))
-      ->type_name("N");
-  app.add_option("--strategy", options.strategies,
-                 "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
-                 "without data, GPUs that are left make replicas; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N,…");
-  app.add_option("--micro-batches", options.micro_batches, "Of a pipeline; by default 4 for each stage")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N");
+void add_division(Subcommand command, ScaleOptions& options) {
+  command
+      .add_option("--scaling", options.scaling,
+                  "What is the same at all counts: weak, the batch of a GPU; strong, that of all together")
+      .show_default("weak")
+      .one_of({"weak", "strong"});
+  command
+      .add_option("--global-batch", options.global_batch,
+                  "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
+      .range(1, 1 << 30)
+      .type_name("N");
+  command
+      .add_option(
+          "--strategy", options.strategies,
+          "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
+          "without data, GPUs that are left make replicas; may be repeated")
+      .one_value_each_time()
+      .type_name("NAME=N,…");
+  command.add_option("--micro-batches", options.micro_batches, "Of a pipeline; by default 4 for each stage")
+      .range(1, 1 << 20)
+      .type_name("N");
 }
 
 }  // namespace
 
 void add_scale(CommandLine& line) {
   auto options = std::make_shared<ScaleOptions>();
-  CLI::App& app = add_subcommand(
-      line, "scale", "Model speedup and efficiency over GPUs, beside published figures",
+  const Subcommand command = line.add_subcommand(
+      "scale", "Model speedup and efficiency over GPUs, beside published figures",
       "polyring scale --machine minsky --model resnet50 --gpus 4..256\n"
       "  polyring scale --machine minsky --algorithm multi-ring,in-network --global-batch 8192\n"
       "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
@@ -391,51 +395,48 @@ void add_scale(CommandLine& line) {
       "multi-ring --strategy pipeline=4 --strategy intra-model=8\n"
       "  polyring scale --from-run 2hosts.json --from-run 4hosts.json --calibration calibration.json",
       [options, &line] {
-        options->algorithms_given = line.app.get_subcommand("scale")->count("--algorithm") > 0;
-        return scale(*options, line.text);
+        options->algorithms_given = line.given("--algorithm");
+        return scale(*options, line.text());
       });
-  options->machine.add_to(app);
-  options->compute.add_to(app);
-  options->plan.add_to(app, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
-  auto* algorithm = app.get_option("--algorithm");
-  algorithm->description(
-      fmt::format("{}; nccl and mpi for what these would choose; in-network for switches that reduce",
-                  algorithm->get_description()));
-  app.add_option("--gpus", options->gpus,
-                 "GPU counts: a list, or a range that doubles; by default those of --strategy, if it has all")
-      ->default_str(kDefaultGpus)
-      ->type_name("LIST");
-  app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
-  app.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
-  add_division(app, *options);
-  options->conditions.add_to(app);
-  app.add_option("-d,--datatype", options->kind, "What gradients are sent as")
-      ->capture_default_str()
-      ->type_name("TYPE");
-  add_partials_option(app, options->partials);
-  auto* runs = app.add_option("--from-run", options->runs,
-                              "Results of polyring train: what was measured, and from it more hosts like "
-                              "those; may be repeated")
-                   ->allow_extra_args(false)
-                   ->type_name("FILE");
-  for (const char* of_run :
-       {"--machine", "--from", "--sysfs", "--fabric", "--rails", "--model", "--batch", "--compute-ms",
-        "--gpu", "--bucket", "--overlap", "--strategy", "--scaling", "--global-batch"}) {
-    runs->excludes(app.get_option(of_run));
-  }
-  app.add_option("--calibration", options->calibration,
-                 "Links as polyring calibrate found them, in place of what is stated; with its error")
-      ->type_name("FILE");
-  auto* published =
-      app.add_flag("--published", options->published,
+  options->machine.add_to(command);
+  options->compute.add_to(command);
+  options->plan.add_to(command, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
+  command.option("--algorithm")
+      .append_description("; nccl and mpi for what these would choose; in-network for switches that reduce");
+  command
+      .add_option(
+          "--gpus", options->gpus,
+          "GPU counts: a list, or a range that doubles; by default those of --strategy, if it has all")
+      .show_default(kDefaultGpus)
+      .type_name("LIST");
+  command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
+  command.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
+  add_division(command, *options);
+  options->conditions.add_to(command);
+  command.add_option("-d,--datatype", options->kind, "What gradients are sent as")
+      .show_default()
+      .type_name("TYPE");
+  add_partials_option(command, options->partials);
+  command
+      .add_option("--from-run", options->runs,
+                  "Results of polyring train: what was measured, and from it more hosts like "
+                  "those; may be repeated")
+      .one_value_each_time()
+      .type_name("FILE")
+      .excludes({"--machine", "--from", "--sysfs", "--fabric", "--rails", "--model", "--batch",
+                 "--compute-ms", "--gpu", "--bucket", "--overlap", "--strategy", "--scaling",
+                 "--global-batch"});
+  command
+      .add_option("--calibration", options->calibration,
+                  "Links as polyring calibrate found them, in place of what is stated; with its error")
+      .type_name("FILE");
+  command.add_flag("--published", options->published,
                    "Every published result beside the model, for each combination of what was not "
                    "published: rails, overlap, batch");
-  app.add_flag("--explain", options->explain, "Also what limits each row, and every input with its source");
-  auto* output = app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")
-                     ->type_name("FILE");
-  for (CLI::Option* other : app.get_options()) {
-    if (other != published && other != output && other != app.get_help_ptr()) published->excludes(other);
-  }
+  command.add_flag("--explain", options->explain,
+                   "Also what limits each row, and every input with its source");
+  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
+  command.option("--published").excludes_all_but({"--output_file"});
 }
 
 }  // namespace polyring

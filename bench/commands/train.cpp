@@ -193,23 +193,23 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text, world).run(); });
+    return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text(), world).run(); });
   };
-  CLI::App& app =
-      add_subcommand(line, "train", "Measure synthetic training steps with real allreduces",
-                     "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
-  options->compute.add_to(app);
-  options->rivals.add_to(app);
-  options->payload.add_to(app, "avg");
-  app.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE")->capture_default_str();
-  app.add_flag("--no-overlap", options->no_overlap,
-               "Begin to communicate only when the backward pass is over");
-  app.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      ->capture_default_str();
-  app.add_option("-J,--output_file", options->output, "Write the result here, as JSON")->type_name("FILE");
+  const Subcommand command =
+      line.add_subcommand("train", "Measure synthetic training steps with real allreduces",
+                          "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
+  options->compute.add_to(command);
+  options->rivals.add_to(command);
+  options->payload.add_to(command, "avg");
+  command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
+  command.add_flag("--no-overlap", options->no_overlap,
+                   "Begin to communicate only when the backward pass is over");
+  command.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
+      .show_default()
+      .range(1, 1000000);
+  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
+      .show_default();
+  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
 }
 
 }  // namespace polyring

@@ -174,23 +174,25 @@ class TuneRun {
 
 void add_tune(CommandLine& line) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App& app = add_subcommand(
-      line, "tune", "Find multi-ring's fastest plans by measurement, for later runs",
+  const Subcommand command = line.add_subcommand(
+      "tune", "Find multi-ring's fastest plans by measurement, for later runs",
       "mpirun -np 4 polyring tune -b 64K -e 64M",
       [options] { return run_collectively([&](MpiWorld& world) { return TuneRun(*options, world).run(); }); },
       true);
-  options->sizes.add_to(app);
-  add_transport_option(app, options->transport);
-  add_buffers_option(app, options->buffers);
-  app.add_option("-n,--iters", options->iterations,
-                 "Iterations of each final; without, about half a second of each plan")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--file", options->file,
-                 "Where the choices are kept, which others stay in; without, $POLYRING_TUNED or "
-                 "polyring/tuned.json in $XDG_CONFIG_HOME or ~/.config")
-      ->type_name("FILE");
-  app.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      ->capture_default_str();
+  options->sizes.add_to(command);
+  add_transport_option(command, options->transport);
+  add_buffers_option(command, options->buffers);
+  command
+      .add_option("-n,--iters", options->iterations,
+                  "Iterations of each final; without, about half a second of each plan")
+      .range(1, 1000000);
+  command
+      .add_option("--file", options->file,
+                  "Where the choices are kept, which others stay in; without, $POLYRING_TUNED or "
+                  "polyring/tuned.json in $XDG_CONFIG_HOME or ~/.config")
+      .type_name("FILE");
+  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
+      .show_default();
 }
 
 }  // namespace polyring

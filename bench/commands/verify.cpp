@@ -62,19 +62,20 @@ ExitCode verify_all(const VerifyOptions& options) {
 
 void add_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App& app = add_subcommand(line, "verify", "Prove that a schedule is an allreduce, without running it",
-                                 "polyring verify --algorithm multi-ring --dims 4x8x8",
-                                 [options] { return verify_all(*options); });
+  const Subcommand command = line.add_subcommand(
+      "verify", "Prove that a schedule is an allreduce, without running it",
+      "polyring verify --algorithm multi-ring --dims 4x8x8", [options] { return verify_all(*options); });
   std::vector<std::string> all;
   for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
-  options->plan.add_to(app, std::move(all), true);
-  app.add_option("--ranks", options->ranks,
-                 "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
-      ->type_name("LIST");
-  app.add_option("--count", options->count, "Elements of the payload")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  options->plan.add_to(command, std::move(all), true);
+  command
+      .add_option("--ranks", options->ranks,
+                  "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
+      .type_name("LIST");
+  command.add_option("--count", options->count, "Elements of the payload")
+      .show_default()
+      .type_name("N")
+      .range(std::int64_t{0}, std::int64_t{1} << 50);
 }
 
 }  // namespace polyring

@@ -50,7 +50,7 @@ class Layers(unittest.TestCase):
 
 class Confinement(unittest.TestCase):
     def test_library_headers_stay_in_their_files(self):
-        for header in ("hwloc.h", "hwloc/plugins.h", "mpi.h", "nccl.h", "nvml.h"):
+        for header in ("CLI/CLI.hpp", "hwloc.h", "hwloc/plugins.h", "mpi.h", "nccl.h", "nvml.h"):
             with self.subTest(header=header):
                 for quotes in ("<>", '""'):
                     text = f"#include {quotes[0]}{header}{quotes[1]}\n"

@@ -1,0 +1,150 @@
+#include "bench/cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+namespace polyring {
+
+Option Option::type_name(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
+}
+
+Option Option::show_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::show_default(const std::string& text) const {
+  option_->default_str(text);
+  return *this;
+}
+
+Option Option::append_description(const std::string& text) const {
+  option_->description(option_->get_description() + text);
+  return *this;
+}
+
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+
+Option Option::range(std::int64_t least, std::int64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option Option::not_negative() const {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Option Option::one_of(std::vector<std::string> values) const {
+  option_->check(CLI::IsMember(std::move(values)));
+  return *this;
+}
+
+Option Option::needs(const std::string& other) const {
+  option_->needs(app_->get_option(other));
+  return *this;
+}
+
+Option Option::excludes(std::initializer_list<const char*> others) const {
+  for (const char* other : others) option_->excludes(app_->get_option(other));
+  return *this;
+}
+
+Option Option::excludes_all_but(std::initializer_list<const char*> others) const {
+  std::vector<const CLI::Option*> allowed{option_, app_->get_help_ptr()};
+  for (const char* other : others) allowed.push_back(app_->get_option(other));
+  for (CLI::Option* other : app_->get_options()) {
+    if (std::find(allowed.begin(), allowed.end(), other) == allowed.end()) option_->excludes(other);
+  }
+  return *this;
+}
+
+Option Option::separated_by(char delimiter) const {
+  option_->delimiter(delimiter);
+  return *this;
+}
+
+Option Option::one_value() const {
+  option_->expected(1);
+  return *this;
+}
+
+Option Option::one_value_each_time() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+template <class Value>
+Option Subcommand::add_option(const std::string& names, Value& value, const std::string& description) const {
+  return {*app_, *app_->add_option(names, value, description)};
+}
+
+#define POLYRING_OPTION_VALUE(type) \
+  template Option Subcommand::add_option(const std::string&, type&, const std::string&) const
+POLYRING_OPTION_VALUE(int);
+POLYRING_OPTION_VALUE(std::int64_t);
+POLYRING_OPTION_VALUE(std::optional<int>);
+POLYRING_OPTION_VALUE(std::optional<double>);
+POLYRING_OPTION_VALUE(std::string);
+POLYRING_OPTION_VALUE(std::filesystem::path);
+POLYRING_OPTION_VALUE(std::vector<std::string>);
+POLYRING_OPTION_VALUE(std::vector<std::filesystem::path>);
+#undef POLYRING_OPTION_VALUE
+
+Option Subcommand::add_flag(const std::string& names, bool& value, const std::string& description) const {
+  return {*app_, *app_->add_flag(names, value, description)};
+}
+
+Option Subcommand::option(const std::string& name) const { return {*app_, *app_->get_option(name)}; }
+
+CommandLine::CommandLine(const std::string& summary, const std::string& version, const std::string& footer,
+                         std::string text)
+    : app_(std::make_unique<CLI::App>(summary, "polyring")), text_(std::move(text)) {
+  app_->set_version_flag("--version", version);
+  app_->footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Subcommand CommandLine::add_subcommand(const std::string& name, const std::string& summary,
+                                       const std::string& example, std::function<ExitCode()> action,
+                                       bool collective) {
+  CLI::App* app = app_->add_subcommand(name, summary);
+  app->footer("Example:\n  " + example);
+  app->callback([this, app, action = std::move(action), collective] {
+    chosen_ = app;
+    action_ = action;
+    collective_ = collective;
+  });
+  return Subcommand(*app);
+}
+
+std::optional<std::string> CommandLine::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help and --version
+      std::ostringstream text;
+      app_->exit(error, text, text);
+      return text.str();
+    }
+    std::string command = "polyring";
+    for (const CLI::App* sub : app_->get_subcommands()) command += " " + sub->get_name();
+    usage_error("{}; see {} --help", error.what(), command);
+  }
+  return std::nullopt;
+}
+
+bool CommandLine::given(const std::string& option) const {
+  return chosen_ != nullptr && chosen_->count(option) > 0;
+}
+
+}  // namespace polyring

@@ -80,9 +80,7 @@ TEST(SlowestFactors, AreReproducibleAndGrowWithTheRanks) {
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_GT(more[i], first[i]);
 }
 
-TEST(SlowestFactors, AreAsManyAsTheSteps) {
-  EXPECT_EQ(slowest_factors({0.05, 1, 200}, 27648).size(), 200u);
-}
+TEST(SlowestFactors, AreAsManyAsTheSteps) { EXPECT_EQ(slowest_factors({0.05, 1, 200}, 27648).size(), 200u); }
 
 TEST(WithJitter, OfNoneChangesNothing) {
   for (const bool overlap : {false, true}) {

@@ -75,7 +75,7 @@ std::string describe(const Transfer& t) {
 
 class Verifier {
  public:
-  Verifier(const Schedule& schedule, Stream stream, const VerifyOptions& options)
+  Verifier(const Schedule& schedule, Stream stream, const ProofOptions& options)
       : schedule_(schedule), stream_(stream), options_(options) {}
 
   std::optional<std::string> run() {
@@ -223,7 +223,7 @@ class Verifier {
 
   const Schedule& schedule_;
   Stream stream_;
-  const VerifyOptions& options_;
+  const ProofOptions& options_;
   std::vector<StepTransfers> steps_;
   std::vector<Count> bounds_;
 };
@@ -242,7 +242,7 @@ std::optional<std::string> check_tiling(const Schedule& schedule) {
 
 }  // namespace
 
-std::optional<std::string> verify(const Schedule& schedule, const VerifyOptions& options) {
+std::optional<std::string> verify(const Schedule& schedule, const ProofOptions& options) {
   if (schedule.ranks > kMostVerifiableRanks) {
     usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
                 schedule.ranks, kMostVerifiableRanks);

@@ -13,7 +13,7 @@ namespace polyring {
 /// The largest number of ranks that verify() takes: its work grows with their cube.
 inline constexpr int kMostVerifiableRanks = 4096;
 
-struct VerifyOptions {
+struct ProofOptions {
   /// For tests: may change or drop (by emptying its slice) each transfer before it is followed.
   std::function<void(Transfer&)> tamper;
   /// Runs of elements are followed so many together that the sets of ranks in them take at most so many words
@@ -28,6 +28,6 @@ struct VerifyOptions {
 /// element.
 ///
 /// Throws a usage Error above kMostVerifiableRanks ranks.
-std::optional<std::string> verify(const Schedule& schedule, const VerifyOptions& options = {});
+std::optional<std::string> verify(const Schedule& schedule, const ProofOptions& options = {});
 
 }  // namespace polyring

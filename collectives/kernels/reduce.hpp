@@ -32,7 +32,7 @@ struct Divide {
     if (divisor == 1) return;
     const bool exact = kIsFloat<T> && (divisor & (divisor - 1)) == 0;
     how = exact ? Division::reciprocal : Division::quotient;
-    if (exact) by = T{1} / by;
+    if (exact) by = static_cast<T>(T{1} / by);
   }
 
   Vector<T> operator()(Vector<T> pack) const {
@@ -275,7 +275,8 @@ void combine_elements(const KernelArguments& arguments) {
   if (streaming) finish_streaming();
 }
 
-template <typename Element>
+/// Minima and maxima may go by other elements.
+template <typename Element, typename ForLeast = Element, typename ForGreatest = Element>
 void combine_with_op(const KernelArguments& arguments) {
   switch (arguments.reduction.op) {
     case ReduceOp::sum:
@@ -284,9 +285,9 @@ void combine_with_op(const KernelArguments& arguments) {
     case ReduceOp::prod:
       return combine_elements<Element, Multiply>(arguments);
     case ReduceOp::min:
-      return combine_elements<Element, Least>(arguments);
+      return combine_elements<ForLeast, Least>(arguments);
     case ReduceOp::max:
-      return combine_elements<Element, Greatest>(arguments);
+      return combine_elements<ForGreatest, Greatest>(arguments);
   }
 }
 
@@ -296,7 +297,7 @@ void combine_halves(const KernelArguments& arguments) {
   if (arguments.reduction.result == ElementKind::float32) {
     combine_with_op<Between<Half, Plain<float>>>(arguments);
   } else {
-    combine_with_op<Half>(arguments);
+    combine_with_op<Half, HalfPlace<Half, true>, HalfPlace<Half, false>>(arguments);
   }
 }
 

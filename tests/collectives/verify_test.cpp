@@ -104,7 +104,7 @@ TEST_P(EveryAlgorithm, EveryMutantOfOneTransferIsCaught) {
       ASSERT_TRUE(sums_right(schedule, transfers));
       for (std::size_t target = 0; target < transfers.size(); ++target) {
         for (const auto& [name, may_be_harmless, mutate] : kMutations) {
-          VerifyOptions options{[&, mutation = mutate](Transfer& transfer) {
+          ProofOptions options{[&, mutation = mutate](Transfer& transfer) {
             if (transfer == transfers[target]) mutation(transfer, ranks);
           }};
           if (target % 2 == 1) options.most_words = 1;  // in as many batches as can be

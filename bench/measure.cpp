@@ -30,14 +30,14 @@ class Measurement {
     payload.fill(world.rank(), fresh_.data(), count);
   }
 
-  /// Wrong elements on all ranks.
+  /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
   Count wrong(Rival& rival) const {
     std::vector<std::byte> host(fresh_.size());
     transport_.upload(rival.buffers.output, stale_);
     transport_.upload(input(rival), fresh_);
     run(rival);
     transport_.download(host, rival.buffers.output);
-    return world_.sum(payload_.wrong(host.data(), count_));
+    return world_.sum(payload_.wrong(host.data(), count_, rival.plan ? Match::bits : Match::value));
   }
 
   void rehearse(Rival& rival) const {

@@ -28,7 +28,7 @@ struct MeasureOptions {
 
 struct Samples {
   std::vector<double> microseconds;  // the maximum over the ranks, on every rank
-  std::optional<Count> wrong;        // of all ranks, of the result before the timing began
+  std::optional<Count> wrong;        // of all ranks, of the result before the timing began; see Match
   std::vector<Straggler> stragglers;
 };
 

@@ -8,7 +8,8 @@ namespace polyring {
 
 enum class ElementKind { float32, float64, float16, bfloat16, int32, int64 };
 
-/// avg is a sum that is divided by the number of ranks once, where an element is fully reduced.
+/// avg is a sum that is divided by the number of ranks once, where an element is fully reduced. min and max
+/// know −0 from +0, and make a NaN of a NaN and anything: see combine_many() in kernels.hpp.
 enum class ReduceOp { sum, prod, min, max, avg };
 
 inline constexpr ElementKind kElementKinds[] = {ElementKind::float32, ElementKind::float64,

@@ -7,6 +7,8 @@
 // whatever buffers and whoever comes late. A step combines all of its operands at once, in the order of the
 // ranks. float16 and bfloat16 are combined in float32 and rounded once, when they are complete: until then
 // partial sums stay float32, in messages as well, unless Partials::in_output has them rounded at each step.
+// NaNs and zeros are no exception: see combine_many() in kernels.hpp. One rank alone copies its input,
+// whatever is in it.
 #pragma once
 
 #include <map>

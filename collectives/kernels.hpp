@@ -32,10 +32,11 @@ Isa best_isa();
 /// outputs[k][i] = inputs[0][i] op inputs[1][i] op … for `count` elements and all k, from left to right, in
 /// one pass over the memory, as `reduction` says: float16 and bfloat16 are combined in float32 and rounded
 /// once, to nearest even; avg adds and divides by its divisor before that rounding, and the other operations
-/// ignore it. Integers wrap around, and their quotient is truncated towards 0. A NaN that sum, prod or avg
-/// yields is always the same one; min and max keep the earlier operand where the two do not compare or are
-/// equal. At least one input; any alignment; an output of the inputs' kind may be one of them, else the
-/// buffers are disjoint.
+/// ignore it. Integers wrap around, and their quotient is truncated towards 0. Every NaN that results is the
+/// same one: quiet, positive, without a payload. min and max are those of a total order, so that the order of
+/// the inputs does not matter: −0 is less than +0, and where an input is a NaN, whatever its sign and
+/// payload, that one NaN results. At least one input; any alignment; an output of the inputs' kind may be one
+/// of them, else the buffers are disjoint.
 void combine_many(const Reduction& reduction, std::span<std::byte* const> outputs,
                   std::span<const std::byte* const> inputs, Count count, Stores stores);
 

@@ -75,8 +75,8 @@ std::string describe(const Transfer& t) {
 
 class Verifier {
  public:
-  Verifier(const Schedule& schedule, Stream stream, const std::function<void(Transfer&)>& tamper)
-      : schedule_(schedule), stream_(stream), tamper_(tamper) {}
+  Verifier(const Schedule& schedule, Stream stream, const ProofOptions& options)
+      : schedule_(schedule), stream_(stream), options_(options) {}
 
   std::optional<std::string> run() {
     expand();
@@ -85,10 +85,9 @@ class Verifier {
       if (const auto fault = check_races(step)) return fault;
     }
     // In batches of segments, so that memory stays bounded.
-    constexpr std::size_t kMostWords = std::size_t{1} << 23;
     const std::size_t segments = bounds_.size() - 1;
     const std::size_t words_of_segment = index(schedule_.ranks) * ((index(schedule_.ranks) + 63) / 64);
-    const std::size_t batch = std::max<std::size_t>(1, kMostWords / words_of_segment);
+    const std::size_t batch = std::max<std::size_t>(1, options_.most_words / words_of_segment);
     for (std::size_t first = 0; first < segments; first += batch) {
       if (const auto fault = follow(first, std::min(segments, first + batch))) return fault;
     }
@@ -107,9 +106,9 @@ class Verifier {
           append_sends(schedule_, stream_, stage, step, rank, transfers.sent);
           append_receives(schedule_, stream_, stage, step, rank, transfers.received);
         }
-        if (tamper_) {
-          for (Transfer& transfer : transfers.sent) tamper_(transfer);
-          for (Transfer& transfer : transfers.received) tamper_(transfer);
+        if (options_.tamper) {
+          for (Transfer& transfer : transfers.sent) options_.tamper(transfer);
+          for (Transfer& transfer : transfers.received) options_.tamper(transfer);
           const auto dropped = [](const Transfer& transfer) { return transfer.slice.empty(); };
           std::erase_if(transfers.sent, dropped);
           std::erase_if(transfers.received, dropped);
@@ -165,12 +164,15 @@ class Verifier {
           }
         }
       }
-      for (std::size_t i = 1; i < received.size(); ++i) {
-        const bool combined =
-            received[i - 1]->combine == Combine::reduce && received[i]->combine == Combine::reduce;
-        if (!combined && received[i - 1]->slice.overlaps(received[i]->slice)) {
-          return fmt::format("rank {} is written twice in the same step: {}", rank, describe(*received[i]));
+      Count copied_to = 0;  // where the slices before end, of copies and of all
+      Count written_to = 0;
+      for (const Transfer* write : received) {
+        const bool copies = write->combine == Combine::copy;
+        if (write->slice.offset < (copies ? written_to : copied_to)) {
+          return fmt::format("rank {} is written twice in the same step: {}", rank, describe(*write));
         }
+        written_to = std::max(written_to, write->slice.end());
+        if (copies) copied_to = std::max(copied_to, write->slice.end());
       }
     }
     return std::nullopt;
@@ -221,7 +223,7 @@ class Verifier {
 
   const Schedule& schedule_;
   Stream stream_;
-  const std::function<void(Transfer&)>& tamper_;
+  const ProofOptions& options_;
   std::vector<StepTransfers> steps_;
   std::vector<Count> bounds_;
 };
@@ -240,7 +242,7 @@ std::optional<std::string> check_tiling(const Schedule& schedule) {
 
 }  // namespace
 
-std::optional<std::string> verify(const Schedule& schedule, const std::function<void(Transfer&)>& tamper) {
+std::optional<std::string> verify(const Schedule& schedule, const ProofOptions& options) {
   if (schedule.ranks > kMostVerifiableRanks) {
     usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
                 schedule.ranks, kMostVerifiableRanks);
@@ -250,7 +252,7 @@ std::optional<std::string> verify(const Schedule& schedule, const std::function<
     for (int chunk = 0; chunk < schedule.lanes[index(lane)].chunks; ++chunk) {
       const Stream stream{lane, chunk};
       if (stream_slice(schedule, stream).empty()) continue;
-      if (auto fault = Verifier(schedule, stream, tamper).run()) return fault;
+      if (auto fault = Verifier(schedule, stream, options).run()) return fault;
     }
   }
   return std::nullopt;

@@ -35,6 +35,7 @@ struct AllreduceOptions {
   int iterations = 0;
   int warmup = 5;
   int check = 1;
+  std::string values{to_text(PayloadValues::whole)};
   std::string buffers = "library";
   std::string timeout = "120";
   std::string output;
@@ -62,7 +63,7 @@ class AllreduceRun {
         world_(world),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
-        payload_(kind_, op_, world.size()),
+        payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
         maker_(options.rivals, world, timeout_),
@@ -178,6 +179,8 @@ class AllreduceRun {
     if (const auto note = maker_.note()) result.notes.push_back(*note);
     if (world_.size() == 1)
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
+    if (parse_payload_values(options_.values) == PayloadValues::special)
+      result.notes.push_back("The payload is of special values, with which processors may take longer.");
     if (bound_was_measured_) {
       result.notes.push_back(fmt::format(
           "From {} the bound is measured beside the algorithms: each rank reads and writes its payload once, "
@@ -259,6 +262,13 @@ void add_allreduce(CommandLine& line) {
   command.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       .show_default()
       .range(0, 1);
+  command
+      .add_option("--payload", options->values,
+                  "whole: small whole numbers; special: NaNs, zeros of both signs, denormals, infinities and "
+                  "the largest "
+                  "numbers, at any two ranks")
+      .show_default()
+      .type_name("VALUES");
   add_buffers_option(command, options->buffers);
   command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
       .show_default();

@@ -87,7 +87,7 @@ void register_all() {
     }
   }
   for (const ElementKind kind : kElementKinds) {
-    for (const ReduceOp op : {ReduceOp::prod, ReduceOp::max, ReduceOp::avg}) {
+    for (const ReduceOp op : {ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
       register_combine(best_isa(), kind, op, {3, 1}, Stores::cached);
     }
   }

@@ -73,53 +73,115 @@ inline Halves low_halves(Bits pack) { return __builtin_convertvector(pack, Halve
 #endif
 
 /// What an operand and a result are stored as, what they are combined in, and the way there and back for a
-/// pack; kOneNan says that a NaN can only be the one that `finished` in reduce.hpp makes.
+/// pack. What is narrowed has no NaN but the one that `finished` in reduce.hpp makes.
 template <typename T>
 struct Plain {
   using Stored = T;
   using Result = T;
   using Computed = T;
   static Vector<T> widen(Vector<T> pack) { return pack; }
-  template <bool kOneNan>
-  static Vector<T> narrow(Vector<T> pack) {
-    return pack;
-  }
+  static Vector<T> narrow(Vector<T> pack) { return pack; }
 };
 
 struct Bfloat16Element {
+  static constexpr std::uint16_t kInfinity = 0x7f80;
+  static constexpr std::uint16_t kNan = 0x7fc0;
   using Stored = std::uint16_t;
   using Result = std::uint16_t;
   using Computed = float;
   static Floats widen(Halves pack) { return half::from_bfloat16<Floats>(zero_extended(pack)); }
-  template <bool kOneNan>
-  static Halves narrow(Floats pack) {
-    return low_halves(kOneNan ? half::round_to_bfloat16<Bits>(pack) : half::to_bfloat16<Bits>(pack));
-  }
+  static Halves narrow(Floats pack) { return low_halves(half::round_to_bfloat16<Bits>(pack)); }
 };
 
 struct Float16Element {
+  static constexpr std::uint16_t kInfinity = 0x7c00;
+  static constexpr std::uint16_t kNan = 0x7e00;
   using Stored = std::uint16_t;
   using Result = std::uint16_t;
   using Computed = float;
 #if defined(__AVX512F__)
   static Floats widen(Halves pack) { return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, pack)); }
-  template <bool kOneNan>
   static Halves narrow(Floats pack) {
     return __builtin_bit_cast(Halves, _mm512_maskz_cvtps_ph(kAll, pack, _MM_FROUND_TO_NEAREST_INT));
   }
 #elif defined(__AVX2__) && defined(__F16C__)
   static Floats widen(Halves pack) { return _mm256_cvtph_ps(__builtin_bit_cast(__m128i, pack)); }
-  template <bool kOneNan>
   static Halves narrow(Floats pack) {
     return __builtin_bit_cast(Halves, _mm256_cvtps_ph(pack, _MM_FROUND_TO_NEAREST_INT));
   }
 #else
   static Floats widen(Halves pack) { return half::from_float16<Floats>(zero_extended(pack)); }
-  template <bool kOneNan>
-  static Halves narrow(Floats pack) {
-    return low_halves(half::to_float16<Bits>(pack));
-  }
+  static Halves narrow(Floats pack) { return low_halves(half::to_float16<Bits>(pack)); }
 #endif
+};
+
+/// For minima and maxima of a half: its place in the order of all halves, as an integer, of which a vector
+/// holds twice as many as of floats. Bits by magnitude, with those of negative numbers inverted, make a
+/// circle of places:
+///
+///   −∞ … −0 +0 … +∞, NaNs of positive sign, NaNs of negative sign, and −∞ again
+///
+/// It is cut so that the NaNs are the least of all places for minima, and the greatest for maxima.
+template <typename Half, bool kNansAreLeast>
+struct HalfPlace {
+  using Stored = std::uint16_t;
+  using Result = std::uint16_t;
+  using Computed = std::int16_t;
+  using Pack = Vector<Stored>;
+  using Places = Vector<Computed>;
+
+  static Places widen(Pack pack) { return __builtin_bit_cast(Places, inverted(pack) - kCut); }
+  static Pack narrow(Places places) {
+    const Pack pack = inverted(__builtin_bit_cast(Pack, places) + kCut);
+    const auto magnitude = __builtin_bit_cast(Places, pack & kMagnitude);
+    return magnitude > static_cast<Computed>(Half::kInfinity) ? Pack{} + Half::kNan : pack;
+  }
+
+ private:
+  static constexpr std::uint16_t kMagnitude = 0x7fff;
+  /// What is to become the least integer: the first NaN, or −∞.
+  static constexpr std::uint16_t kFirst =
+      static_cast<std::uint16_t>(kNansAreLeast ? Half::kInfinity + 1 : ~Half::kInfinity);
+  static constexpr std::uint16_t kCut = kFirst ^ 0x8000;
+
+  /// All bits but the sign, where that is set; its own inverse.
+  static Pack inverted(Pack pack) {
+    return pack ^ __builtin_bit_cast(Pack, __builtin_bit_cast(Places, pack) >> 15) >> 1;
+  }
+};
+
+/// For minima and maxima of a half: its place in the order of all halves, as an integer, of which a vector
+/// holds twice as many as of floats. Bits by magnitude, with those of negative numbers inverted, make a
+/// circle of places:
+///
+///   −∞ … −0 +0 … +∞, NaNs of positive sign, NaNs of negative sign, and −∞ again
+///
+/// It is cut so that the NaNs are the least of all places for minima, and the greatest for maxima.
+template <typename Half, bool kNansAreLeast>
+struct HalfPlace {
+  using Stored = std::uint16_t;
+  using Result = std::uint16_t;
+  using Computed = std::int16_t;
+  using Pack = Vector<Stored>;
+  using Places = Vector<Computed>;
+
+  static Places widen(Pack pack) { return __builtin_bit_cast(Places, inverted(pack) - kCut); }
+  static Pack narrow(Places places) {
+    const Pack pack = inverted(__builtin_bit_cast(Pack, places) + kCut);
+    return (pack & kMagnitude) > Half::kInfinity ? Pack{} + Half::kNan : pack;
+  }
+
+ private:
+  static constexpr std::uint16_t kMagnitude = 0x7fff;
+  /// What is to become the least integer: the first NaN, or −∞.
+  static constexpr std::uint16_t kFirst =
+      kNansAreLeast ? Half::kInfinity + 1 : static_cast<std::uint16_t>(~Half::kInfinity);
+  static constexpr std::uint16_t kCut = kFirst ^ 0x8000;
+
+  /// All bits but the sign, where that is set; its own inverse.
+  static Pack inverted(Pack pack) {
+    return pack ^ __builtin_bit_cast(Pack, __builtin_bit_cast(Places, pack) >> 15) >> 1;
+  }
 };
 
 /// Operands of one sort, results of another that is combined in the same type.
@@ -131,16 +193,13 @@ struct Between {
   static Vector<Computed> widen(Vector<Stored, kPackBytes / sizeof(Computed) * sizeof(Stored)> pack) {
     return Operand::widen(pack);
   }
-  template <bool kOneNan>
-  static auto narrow(Vector<Computed> pack) {
-    return To::template narrow<kOneNan>(pack);
-  }
+  static auto narrow(Vector<Computed> pack) { return To::narrow(pack); }
 };
 
 template <typename T>
 constexpr bool kIsFloat = static_cast<T>(0.5) != T{};
 
-// Integers are added and multiplied unsigned, for which overflow is defined.
+// Integers are added and multiplied unsigned, for which overflow is defined. Of floats it is the bits.
 template <typename T>
 struct Unsigned;
 template <>
@@ -151,46 +210,104 @@ template <>
 struct Unsigned<std::int64_t> {
   using type = std::uint64_t;
 };
+template <>
+struct Unsigned<float> {
+  using type = std::uint32_t;
+};
+template <>
+struct Unsigned<double> {
+  using type = std::uint64_t;
+};
+template <typename T>
+using UnsignedPack = Vector<typename Unsigned<T>::type>;
 
-struct Add {
-  static constexpr bool kComputes = true;
+/// An operation combines packs by apply(). Each operand passes through enter() before, and the result through
+/// leave() afterwards.
+struct Operation {
+  template <typename T>
+  static Vector<T> enter(Vector<T> operand) {
+    return operand;
+  }
+  template <typename T>
+  static Vector<T> leave(Vector<T> result) {
+    return result;
+  }
+};
+
+struct Add : Operation {
+  static constexpr bool kDivides = true;  // avg
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
     if constexpr (kIsFloat<T>) {
       return a + b;
     } else {
-      using U = Vector<typename Unsigned<T>::type>;
+      using U = UnsignedPack<T>;
       return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(U, a) + __builtin_bit_cast(U, b));
     }
   }
 };
 
-struct Multiply {
-  static constexpr bool kComputes = true;
+struct Multiply : Operation {
+  static constexpr bool kDivides = false;
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
     if constexpr (kIsFloat<T>) {
       return a * b;
     } else {
-      using U = Vector<typename Unsigned<T>::type>;
+      using U = UnsignedPack<T>;
       return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(U, a) * __builtin_bit_cast(U, b));
     }
   }
 };
 
-struct Least {
-  static constexpr bool kComputes = false;
+struct Least : Operation {
+  static constexpr bool kDivides = false;
+  /// Of floats the minimum in either order of the operands, joined bit by bit. The two differ only for zeros
+  /// of both signs, which together make −0, and where an operand is a NaN. One of the two is then that NaN,
+  /// and stays a NaN whatever bits are joined to it.
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
-    return b < a ? b : a;
+    const Vector<T> least = b < a ? b : a;
+    if constexpr (kIsFloat<T>) {
+      using U = UnsignedPack<T>;
+      const Vector<T> other_way = a < b ? a : b;
+      return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(U, least) | __builtin_bit_cast(U, other_way));
+    } else {
+      return least;
+    }
   }
 };
 
-struct Greatest {
-  static constexpr bool kComputes = false;
+/// Of floats, the least with all signs changed.
+struct Greatest : Operation {
+  static constexpr bool kDivides = false;
+  template <typename T>
+  static Vector<T> enter(Vector<T> operand) {
+    return with_other_sign<T>(operand);
+  }
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
-    return a < b ? b : a;
+    if constexpr (kIsFloat<T>) {
+      return Least::apply<T>(a, b);
+    } else {
+      return a < b ? b : a;
+    }
+  }
+  template <typename T>
+  static Vector<T> leave(Vector<T> result) {
+    return with_other_sign<T>(result);
+  }
+
+ private:
+  template <typename T>
+  static Vector<T> with_other_sign(Vector<T> pack) {
+    if constexpr (kIsFloat<T>) {
+      using U = typename Unsigned<T>::type;
+      constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
+      return __builtin_bit_cast(Vector<T>, __builtin_bit_cast(UnsignedPack<T>, pack) ^ kSign);
+    } else {
+      return pack;
+    }
   }
 };
 

@@ -32,7 +32,7 @@ struct Divide {
     if (divisor == 1) return;
     const bool exact = kIsFloat<T> && (divisor & (divisor - 1)) == 0;
     how = exact ? Division::reciprocal : Division::quotient;
-    if (exact) by = T{1} / by;
+    if (exact) by = static_cast<T>(T{1} / by);
   }
 
   Vector<T> operator()(Vector<T> pack) const {
@@ -62,19 +62,15 @@ struct Pass {
   Outputs outputs;
 };
 
-/// A result before it is rounded. Which of two NaNs an addition yields depends on the order in which the
-/// compiler put its operands, so there is one for all; min and max pass on the bits of an operand, which no
-/// division may touch.
+/// A result before it is rounded. Which of two NaNs an operation yields depends on the order of its operands,
+/// which the compiler and the schedule choose, so there is one for all.
 template <typename Op, typename T>
 Vector<T> finished(Vector<T> pack, const Divide<T>& divide) {
-  if constexpr (kIsFloat<T> && Op::kComputes) {
-    const Vector<T> quotient = divide(pack);
-    return quotient == quotient ? quotient : Vector<T>{} + static_cast<T>(__builtin_nan(""));
-  } else if constexpr (Op::kComputes) {
-    return divide(pack);
-  } else {
-    return pack;
-  }
+  Vector<T> result = Op::template leave<T>(pack);
+  if constexpr (Op::kDivides) result = divide(result);
+  if constexpr (kIsFloat<T>)
+    result = result == result ? result : Vector<T>{} + static_cast<T>(__builtin_nan(""));
+  return result;
 }
 
 /// How packs are stored: to the only output, to all of them, or past the caches to all of them.
@@ -93,7 +89,8 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
   const std::size_t input_count = kInputs == 0 ? pass.input_count : kInputs;
   using StoredPack = Vector<Stored, kWidth * sizeof(Stored)>;
   const auto input = [&](std::size_t k, std::size_t pack) {
-    return Element::widen(load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored)));
+    const auto stored = load<StoredPack>(pass.inputs[k] + (i + pack * kWidth) * sizeof(Stored));
+    return Op::template enter<T>(Element::widen(stored));
   };
   if constexpr (kPacks >= kUnroll && kStoring != Storing::streaming_to_all) {
     for (std::size_t k = 0; k < input_count; ++k) {
@@ -119,7 +116,7 @@ template <typename Element, typename Op, std::size_t kPacks, std::size_t kInputs
   }
   Vector<Result, kWidth * sizeof(Result)> results[kPacks];
   for (std::size_t pack = 0; pack < kPacks; ++pack) {
-    results[pack] = Element::template narrow<Op::kComputes>(finished<Op, T>(sum[pack], divide));
+    results[pack] = Element::narrow(finished<Op, T>(sum[pack], divide));
   }
   const std::size_t offset = pass.outputs.offset + i * sizeof(Result);
   const std::size_t output_count = kStoring == Storing::to_one ? 1 : pass.outputs.count;
@@ -278,7 +275,8 @@ void combine_elements(const KernelArguments& arguments) {
   if (streaming) finish_streaming();
 }
 
-template <typename Element>
+/// Minima and maxima may go by other elements.
+template <typename Element, typename ForLeast = Element, typename ForGreatest = Element>
 void combine_with_op(const KernelArguments& arguments) {
   switch (arguments.reduction.op) {
     case ReduceOp::sum:
@@ -287,9 +285,9 @@ void combine_with_op(const KernelArguments& arguments) {
     case ReduceOp::prod:
       return combine_elements<Element, Multiply>(arguments);
     case ReduceOp::min:
-      return combine_elements<Element, Least>(arguments);
+      return combine_elements<ForLeast, Least>(arguments);
     case ReduceOp::max:
-      return combine_elements<Element, Greatest>(arguments);
+      return combine_elements<ForGreatest, Greatest>(arguments);
   }
 }
 
@@ -299,7 +297,7 @@ void combine_halves(const KernelArguments& arguments) {
   if (arguments.reduction.result == ElementKind::float32) {
     combine_with_op<Between<Half, Plain<float>>>(arguments);
   } else {
-    combine_with_op<Half>(arguments);
+    combine_with_op<Half, HalfPlace<Half, true>, HalfPlace<Half, false>>(arguments);
   }
 }
 

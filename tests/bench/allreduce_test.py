@@ -97,6 +97,19 @@ class Allreduce(ProgramTest):
                     self.assertEqual({row["op"] for row in rows}, {op})
                     self.assertEqual(len(rows), 4)
 
+    def test_special_values(self):
+        """Of MPI and Gloo by value, of Polyring to the bit: patterns that combine at many ranks, in several orders."""
+        names = ["multi-ring", "tree", "mpi", *(["gloo:ring"] if GLOO else [])]
+        words = ("-b", "8K", "-e", "8K", "--payload", "special", "--algorithm", ",".join(names), "--patterns", "doubling", "--lanes", "3")
+        for kind in ("float", "double", "half", "bfloat16", "int32"):
+            for op in ("sum", "prod", "min", "max", "avg"):
+                with self.subTest(kind=kind, op=op):
+                    rows = self.measure(4, *words, "-d", kind, "-o", op)
+                    self.assertEqual({row["algorithm"] for row in rows}, set(names))
+        self.assertIn("special values", " ".join(self.result["notes"]))
+        self.measure(2, "-e", "1K", "--payload", "whole")
+        self.assertNotIn("special values", " ".join(self.result["notes"]))
+
     def test_sizes(self):
         self.assertEqual(self.sizes("-b", "1K", "-e", "4K"), [1024, 2048, 4096])
         self.assertEqual(self.sizes("-b", "1K", "-e", "40K", "-f", "3"), [1024, 3072, 9216, 27648])

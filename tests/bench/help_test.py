@@ -10,7 +10,7 @@ OPTIONS = {
     "--calibration --explain",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
-    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --buffers --timeout --output_file",
+    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --timeout --output_file",
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "

@@ -166,6 +166,34 @@ class MeasureTest {
     }
   }
 
+  /// Another NaN than the one that all plans make is wrong of a plan, and right of a vendor's call.
+  void a_plan_owes_bits_and_a_vendor_values() {
+    const Payload special(kKind, ReduceOp::sum, world_.size(), PayloadValues::special);
+    Count nans = 0;
+    const auto other_nans = [&](const std::byte* input, std::byte* output) {
+      honest_->run(input, output);
+      nans = 0;
+      for (std::size_t at = 0; at < kBytes; at += sizeof(float)) {
+        float value = 0;
+        std::memcpy(&value, output + at, sizeof value);
+        if (value == value) continue;
+        const std::uint32_t other = 0xffc00001;
+        std::memcpy(output + at, &other, sizeof other);
+        ++nans;
+      }
+    };
+    std::vector<Rival> rivals;
+    rivals.push_back(rival("vendor", other_nans));
+    rivals.push_back(rival("plan", other_nans));
+    rivals[1].plan = Plan{};
+    for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
+    const auto samples = measure(rivals, world_, *transport_, special, kCount, kKind, false,
+                                 {.iterations = 1, .warmup = 0}, watchdog_);
+    expect(samples[0].wrong == 0,
+           fmt::format("{} values of a vendor are taken for wrong", *samples[0].wrong));
+    expect(nans > 0 && samples[1].wrong == world_.sum(nans), "other bits of a plan's NaNs pass");
+  }
+
   /// Rank 0 is slower than the others, so that ranks which chose for themselves would not agree.
   void the_number_of_iterations_is_chosen() {
     const auto chosen = [&](milliseconds on_first_rank) {
@@ -416,6 +444,7 @@ int main() {
     test.the_input_is_written_anew();
     test.a_rehearsal_is_not_timed();
     test.who_is_wrong_is_not_timed();
+    test.a_plan_owes_bits_and_a_vendor_values();
     test.the_number_of_iterations_is_chosen();
     test.who_comes_late_is_named();
     test.who_is_late();

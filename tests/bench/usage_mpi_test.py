@@ -15,6 +15,7 @@ CASES = {
     ("allreduce", "--algorithm", "mpi:nonsense"): "mpi:recursive_doubling, ",
     ("allreduce", "--transport", "nonsense"): "auto, shared, mpi",
     ("allreduce", "--buffers", "nonsense"): "library,malloc",
+    ("allreduce", "--payload", "nonsense"): "unknown payload 'nonsense'; choose from whole, special",
     ("train", "--compute-ms", "5", "--transport", "nonsense"): "auto, shared, mpi",
     ("allreduce", "-J", "missing/x.json"): "missing/x.json",
     ("train",): "--compute-ms",

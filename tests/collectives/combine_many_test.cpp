@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -91,11 +92,27 @@ T stored(Computed value) {
   if constexpr (std::is_same_v<T, Computed>) return value;
 }
 
+/// The place of a number among all: of floats their bits, of which the negative ones count downwards, so that
+/// −0 comes right before +0.
+template <typename T>
+std::int64_t place_of(T value) {
+  if constexpr (std::is_integral_v<T>) {
+    return value;
+  } else {
+    using Bits = BitsOf<sizeof(T)>;
+    const Bits magnitude = static_cast<Bits>(std::bit_cast<Bits>(value) << 1) >> 1;
+    const auto place = static_cast<std::int64_t>(magnitude);
+    return std::signbit(value) ? -1 - place : place;
+  }
+}
+
 /// a op b by the book.
 template <typename T>
 T combined(ReduceOp op, T a, T b) {
-  if (op == ReduceOp::min) return b < a ? b : a;
-  if (op == ReduceOp::max) return a < b ? b : a;
+  if (op == ReduceOp::min || op == ReduceOp::max) {
+    if (a != a || b != b) return std::numeric_limits<T>::quiet_NaN();
+    return (op == ReduceOp::min) == (place_of(a) < place_of(b)) ? a : b;
+  }
   if constexpr (std::is_integral_v<T>) {
     const auto left = static_cast<std::make_unsigned_t<T>>(a);
     const auto right = static_cast<std::make_unsigned_t<T>>(b);
@@ -113,10 +130,8 @@ std::vector<Result> expected_of(ReduceOp op, const std::vector<std::vector<T>>& 
   for (std::size_t i = 0; i < kMost; ++i) {
     Computed value = computed(inputs[0][i]);
     for (std::size_t k = 1; k < input_count; ++k) value = combined(op, value, computed(inputs[k][i]));
-    if (op != ReduceOp::min && op != ReduceOp::max) {
-      if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
-      if (value != value) value = std::numeric_limits<Computed>::quiet_NaN();
-    }
+    if (op == ReduceOp::avg && divisor != 1) value /= static_cast<Computed>(divisor);
+    if (value != value) value = std::numeric_limits<Computed>::quiet_NaN();
     result.push_back(stored<Result>(value));
   }
   return result;
@@ -245,6 +260,59 @@ TEST_P(Kernels, CombineFloat32IntoFloat16) { check_all<float, Float16>(); }
 TEST_P(Kernels, CombineFloat32IntoBfloat16) { check_all<float, Bfloat16>(); }
 TEST_P(Kernels, CombineInt32) { check_all<std::int32_t>(); }
 TEST_P(Kernels, CombineInt64) { check_all<std::int64_t>(); }
+
+/// The bits of the one NaN that any operation makes, as the formats have it: quiet, positive, no payload.
+template <typename T>
+constexpr BitsOf<sizeof(T)> kOneNan = 0x7fc00000;
+template <>
+constexpr std::uint64_t kOneNan<double> = 0x7ff8000000000000;
+template <>
+constexpr std::uint16_t kOneNan<Float16> = 0x7e00;
+template <>
+constexpr std::uint16_t kOneNan<Bfloat16> = 0x7fc0;
+
+/// All special values against all, as many of a kind side by side as the widest vector has.
+template <typename T>
+void check_special_pairs(Isa isa, ReduceOp op) {
+  using Bits = BitsOf<sizeof(T)>;
+  constexpr std::size_t kWidth = 64;
+  const auto combine = [&](T a, T b) {
+    const std::vector<T> left(kWidth, a);
+    const std::vector<T> right(kWidth, b);
+    std::vector<T> result(kWidth);
+    std::byte* const outputs[] = {reinterpret_cast<std::byte*>(result.data())};
+    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(left.data()),
+                                       reinterpret_cast<const std::byte*>(right.data())};
+    combine_many_with(isa, {kKindOf<T>, op}, outputs, inputs, kWidth, Stores::cached);
+    return std::bit_cast<Bits>(result[kWidth / 2]);
+  };
+  const bool picks = op == ReduceOp::min || op == ReduceOp::max;
+  for (const T a : special_values<T>()) {
+    for (const T b : special_values<T>()) {
+      const Bits made = combine(a, b);
+      const auto x = computed(a);
+      const auto y = computed(b);
+      EXPECT_EQ(made, combine(b, a)) << to_text(op) << " of " << x << " and " << y << " in either order";
+      const auto result = computed(std::bit_cast<T>(made));
+      if (x != x || y != y || result != result) {
+        EXPECT_EQ(made, kOneNan<T>) << to_text(op) << " of " << x << " and " << y;
+        continue;
+      }
+      if (!picks) continue;
+      const bool first = (op == ReduceOp::min) == (place_of(x) < place_of(y));
+      EXPECT_EQ(made, std::bit_cast<Bits>(first ? a : b)) << to_text(op) << " of " << x << " and " << y;
+    }
+  }
+}
+
+TEST_P(Kernels, MakeOneResultOfSpecialValuesInEitherOrder) {
+  for (const ReduceOp op : kReduceOps) {
+    check_special_pairs<float>(GetParam(), op);
+    check_special_pairs<double>(GetParam(), op);
+    check_special_pairs<Float16>(GetParam(), op);
+    check_special_pairs<Bfloat16>(GetParam(), op);
+  }
+}
 
 /// The products of all float16 with one another's neighbours: every rounding, subnormals included.
 TEST_P(Kernels, RoundFloat16AsTheDefinitionSays) {

@@ -50,6 +50,22 @@ TEST(Float16, EveryValueSurvivesTheRoundTrip) {
   }
 }
 
+/// NaNs keep their sign and the head of their payload, and become quiet, as the processors' conversions have
+/// it.
+TEST(Float16, NansKeepWhatFits) {
+  for (std::uint32_t payload = 1; payload < 1024; ++payload) {
+    for (const std::uint32_t sign : {0u, 1u}) {
+      const auto half = static_cast<std::uint16_t>(sign << 15 | 0x7c00u | payload);
+      const std::uint32_t read = std::bit_cast<std::uint32_t>(to_float(Float16{half}));
+      EXPECT_EQ(read, sign << 31 | 0x7fc00000u | payload << 13) << payload;
+      // What is below the head is lost, were it all of the payload.
+      const auto loud = std::bit_cast<float>(sign << 31 | 0x7f800000u | payload << 13 | 1u);
+      EXPECT_EQ(to_float16(loud).bits, half | 0x200u) << payload;
+    }
+  }
+  EXPECT_EQ(to_float16(std::bit_cast<float>(0x7f800001u)).bits, 0x7e00);
+}
+
 /// Between two neighbours everything rounds to the nearer one, and the midpoint to the even one.
 TEST(Float16, RoundsToNearestEven) {
   for (int bits = 0; bits < 0x7bff; ++bits) {
@@ -76,6 +92,19 @@ TEST(Bfloat16, RoundsToNearestEven) {
   }
   EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::numeric_limits<float>::quiet_NaN()))));
   EXPECT_TRUE(std::isinf(to_float(to_bfloat16(std::numeric_limits<float>::infinity()))));
+}
+
+TEST(Bfloat16, NansKeepWhatFits) {
+  for (std::uint32_t payload = 1; payload < 128; ++payload) {
+    for (const std::uint32_t sign : {0u, 0x8000u}) {
+      const std::uint32_t bits = sign | 0x7f80u | payload;
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(to_float(Bfloat16{static_cast<std::uint16_t>(bits)})),
+                bits << 16);
+      EXPECT_EQ(to_bfloat16(std::bit_cast<float>(bits << 16 | 0xffffu)).bits, bits | 0x40u) << payload;
+    }
+  }
+  EXPECT_EQ(to_bfloat16(std::bit_cast<float>(0xff800001u)).bits, 0xffc0);
+  EXPECT_EQ(to_bfloat16(-std::numeric_limits<float>::infinity()).bits, 0xff80);
 }
 
 template <typename T>

@@ -17,6 +17,18 @@ namespace {
 using testing::small_machine;
 using testing::two_port_machine;
 
+/// The small machine with its NIC on both packages, and a bus between these that is narrower than any link.
+Machine nic_of_two_packages() {
+  Machine machine = small_machine();
+  machine.name = "NIC of two packages";
+  machine.links.push_back(machine.links[2]);
+  machine.links.back().to.index = 1;
+  machine.links[0].bandwidth = gigabytes_per_second(100);
+  machine.links[2].bandwidth = machine.links.back().bandwidth = gigabytes_per_second(16);
+  machine.links[3].bandwidth = gigabytes_per_second(10);
+  return machine;
+}
+
 std::vector<bool> mask(const Machine& machine, unsigned ranks) {
   std::vector<bool> inside;
   for (int rank = 0; rank < machine.ranks(); ++rank) inside.push_back(((ranks >> rank) & 1u) != 0);
@@ -81,7 +93,7 @@ class EverySide {
 };
 
 TEST(MinCut, IsTheLeastOfAllCuts) {
-  std::vector<Machine> machines{small_machine(), two_port_machine()};
+  std::vector<Machine> machines{small_machine(), two_port_machine(), nic_of_two_packages()};
   machines.push_back(two_port_machine());
   // The same adapter on both packages, as in an AC922, with a GPU more on one.
   Machine& multi_host = machines.back();
@@ -135,6 +147,16 @@ TEST(MinCut, IsTheNarrowLinkOfANic) {
   cut = min_cut(machine, {true, true}, true);
   EXPECT_DOUBLE_EQ(cut.bandwidth.value, 12e9);
   EXPECT_EQ(names_of(machine, cut.links, cut.nics, true), "1 x InfiniBand of 12.0 GB/s");
+}
+
+/// gpu0's package and the NIC are on one side: what joins the NIC to the other package is no part of the cut,
+/// since nothing flows from a NIC into a host.
+TEST(MinCut, OfANicUnderTwoPackagesIsItsPort) {
+  const Machine machine = nic_of_two_packages();
+  const MinCut cut = min_cut(machine, {true, false}, true);
+  EXPECT_DOUBLE_EQ(cut.bandwidth.value, 22e9) << "the bus and the port";
+  EXPECT_EQ(cut.links, std::vector{3});
+  EXPECT_EQ(cut.nics, std::vector{0});
 }
 
 TEST(MinCut, CountsTheLinkOfADevicesFunctionsOnce) {

@@ -235,18 +235,21 @@ void OpenFile::sync() const {
 
 std::string read_file(const fs::path& path) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
+  const auto refuse = [&] { usage_error("'{}' is larger than 1 GiB; name another file", path.string()); };
   std::error_code error;
   if (fs::is_directory(path, error)) usage_error("'{}' is a folder; name a file in it", path.string());
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
   if (file.descriptor() < 0)
     usage_error("cannot read '{}': {}; check the name", path.string(), std::strerror(errno));
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) == 0 && status.st_size > static_cast<off_t>(kMost)) refuse();
   std::string content;
   std::array<char, 1 << 16> block;
   while (const ssize_t bytes = ::read(file.descriptor(), block.data(), block.size())) {
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) usage_error("cannot read '{}': {}; copy it again", path.string(), std::strerror(errno));
     content.append(block.data(), static_cast<std::size_t>(bytes));
-    if (content.size() > kMost) usage_error("'{}' is larger than 1 GiB; name another file", path.string());
+    if (content.size() > kMost) refuse();  // a device or a pipe, which may never end
   }
   return content;
 }

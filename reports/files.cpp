@@ -149,13 +149,15 @@ void sync_folder(const fs::path& folder) {
 }
 
 void sync_files_in(const fs::path& folder, const fs::path& wanted) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    const int descriptor = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) not_written(wanted, errno);
-    const OpenFile file(descriptor, entry.path());
-    if (const int failure = sync_all(descriptor)) not_written(wanted, failure);
+  std::error_code error;
+  fs::recursive_directory_iterator entries(folder, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    if (!entries->is_regular_file(error)) continue;
+    const OpenFile file(::open(entries->path().c_str(), O_RDONLY | O_CLOEXEC), entries->path());
+    if (file.descriptor() < 0) not_written(wanted, errno);
+    if (const int failure = sync_all(file.descriptor())) not_written(wanted, failure);
   }
+  if (error) not_written(wanted, error.value());
 }
 
 /// Writes `content` to a temporary file for `path`, and hands its name to `finish`.
@@ -301,6 +303,17 @@ void update_file(const fs::path& path,
     if (::rename(written.c_str(), path.c_str()) != 0) not_written(path, errno);
     sync_folder(folder_of(path));
   });
+}
+
+bool is_own_file(const fs::path& path, std::string_view content) {
+  const OpenFile file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), path);
+  struct stat status {};
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) return false;
+  // Members of the file's group may be able to write: where each user has a group, every file is so.
+  const bool own = S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & S_IWOTH) == 0;
+  if (!own || static_cast<std::size_t>(status.st_size) != content.size()) return false;
+  std::string found(content.size(), '\0');
+  return ::pread(file.descriptor(), found.data(), found.size(), 0) == status.st_size && found == content;
 }
 
 fs::path create_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {

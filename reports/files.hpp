@@ -37,6 +37,9 @@ std::filesystem::path create_folder(const std::filesystem::path& path,
 void update_file(const std::filesystem::path& path,
                  const std::function<std::string(const std::optional<std::string>&)>& change);
 
+/// Whether `path` is a file of this user with this content: no link, and no other user may write to it.
+bool is_own_file(const std::filesystem::path& path, std::string_view content);
+
 /// An open file, which is closed with the object.
 class OpenFile {
  public:

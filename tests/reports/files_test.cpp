@@ -1,7 +1,9 @@
 #include "reports/files.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -227,7 +229,7 @@ TEST_P(NamingTest, ReplacesNothing) {
 
 TEST_P(NamingTest, GivesANameToOneOfManyAtOnce) {
   constexpr int kWriters = 8;
-  constexpr int kNames = 40;
+  constexpr int kNames = 20;
   const TemporaryFolder folder;
   at_once(kWriters, [&](int i) {
     for (int name = 0; name < kNames; ++name) {
@@ -240,6 +242,23 @@ TEST_P(NamingTest, GivesANameToOneOfManyAtOnce) {
   });
   // Each name went to one, and all others have kept their files.
   EXPECT_EQ(names_in(folder.path()).size(), static_cast<std::size_t>(kWriters * kNames));
+}
+
+TEST(Naming, ByALookHappensUnderALock) {
+  const TemporaryFolder folder;
+  write_file(folder / "from", "new");
+  const int locked = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(locked, LOCK_EX), 0);
+  const pid_t child = start([&] {
+    close(locked);
+    if (give_name(folder / "from", folder / "to", Naming::lock) != Named::taken) _exit(2);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(fs::exists(folder / "to")) << "it did not wait";
+  write_file(folder / "to", "old");
+  close(locked);
+  EXPECT_EQ(status_of(child), 0);
+  EXPECT_EQ(read_file(folder / "to"), "old");
 }
 
 TEST(Files, ChangesAtOnceAreAllKept) {

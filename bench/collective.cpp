@@ -1,8 +1,9 @@
 #include "bench/collective.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
+
+#include "bench/output.hpp"
 
 namespace polyring {
 namespace {
@@ -27,16 +28,19 @@ struct Start {
                   start.launcher, start.ranks, library, remedy));
 }
 
-/// A usage Error, which all ranks have, is an exit code.
+/// Whether all ranks know of such an Error, and rank 0 alone says it.
+bool all_know_of(ExitCode code) { return code == ExitCode::usage || code == ExitCode::output; }
+
+/// An Error that all ranks know of is an exit code.
 ExitCode run_body(const std::function<ExitCode(MpiWorld&)>& body, MpiWorld& world) {
   try {
-    return body(world);
+    return finish_output(body(world));
   } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
+    if (!all_know_of(error.code())) throw;
     if (world.rank() != 0) return ExitCode::ok;
     // Before MPI ends, which may take its time: were another rank to fail then, mpirun would end the job
     // while rank 0 is still silent.
-    fmt::print(stderr, "polyring: {}\n", error.what());
+    warn(error.what());
     return error.code();
   }
 }
@@ -51,8 +55,7 @@ ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
     return ExitCode::ok;
   }
   const auto fail = [&world](ExitCode code, const char* why) {
-    fmt::print(stderr, "polyring: rank {} ({}): {}\n", world.rank(), world.host(), why);
-    std::fflush(stderr);
+    warn("rank {} ({}): {}", world.rank(), world.host(), why);
     world.abort(static_cast<int>(code));
   };
   ExitCode code = ExitCode::internal;
@@ -76,17 +79,19 @@ Watchdog watch_over(const MpiWorld& world) {
 
 void on_root(const MpiWorld& world, const std::function<void()>& action) {
   std::exception_ptr failure;
+  ExitCode code = ExitCode::ok;
   if (world.rank() == 0) {
     try {
       action();
     } catch (const Error& error) {
-      if (error.code() != ExitCode::usage) throw;
+      if (!all_know_of(error.code())) throw;
       failure = std::current_exception();
+      code = error.code();
     }
   }
-  const bool failed = world.broadcast(failure != nullptr ? 1 : 0) != 0;
+  code = static_cast<ExitCode>(world.broadcast(static_cast<std::int64_t>(code)));
   if (failure) std::rethrow_exception(failure);
-  if (failed) usage_error("rank 0 has the reason");
+  if (code != ExitCode::ok) throw Error(code, "rank 0 has the reason");
 }
 
 void finish_on_root(MpiWorld& world, const std::function<void()>& action) {

@@ -10,6 +10,7 @@
 
 #include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
+#include "topology/printable.hpp"
 #include "topology/probe/trial.hpp"
 
 namespace polyring {
@@ -18,11 +19,12 @@ namespace {
 // The first letter of a message says what the rest is; a rank that did not probe sends nothing.
 constexpr char kHost = 'h';    // its JSON
 constexpr char kReason = 'r';  // why there is none
+constexpr std::size_t kMostWords = 600;
 
 Inventory part_of(std::string_view message, const std::string& host) {
   std::string why = message.empty()
                         ? "its launcher started no process as the first one there; run polyring probe there"
-                        : std::string(message.substr(1));
+                        : printable_line(message.substr(1), kMostWords);
   if (message.starts_with(kHost)) {
     try {
       return parse_inventory_json(message.substr(1), host);

@@ -2,10 +2,11 @@
 // exit code.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
 
 #include "bench/command.hpp"
+#include "bench/inherited.hpp"
+#include "bench/output.hpp"
 #include "bench/record.hpp"
 #include "bench/version.hpp"
 #include "collectives/mpi/world.hpp"
@@ -20,7 +21,7 @@ int report(ExitCode code, std::string_view sentence) {
   // rank 0 is still silent.
   const bool same = code == ExitCode::usage || code == ExitCode::not_available;
   if (same && launched_rank() != 0) return 0;
-  fmt::print(stderr, "polyring: {}\n", sentence);
+  warn(sentence);
   return static_cast<int>(code);
 }
 
@@ -32,7 +33,7 @@ void refuse_empty_words(int argc, char** argv) {
   }
 }
 
-int run(int argc, char** argv) {
+ExitCode run(int argc, char** argv) {
   CommandLine line(
       "Polyring measures how well GPU clusters scale.", fmt::format("polyring {} ({})", version(), commit()),
       "polyring SUBCOMMAND --help has the options and an example of each.", command_line(argc, argv));
@@ -48,20 +49,21 @@ int run(int argc, char** argv) {
   add_launch(line);
   refuse_empty_words(argc, argv);
   if (const auto help = line.parse(argc, argv)) {
-    if (launched_rank() == 0) std::fputs(help->c_str(), stdout);
-    return 0;
+    if (launched_rank() == 0) print_out(*help);
+    return ExitCode::ok;
   }
   if (!line.action()) usage_error("a subcommand is needed; see polyring --help");
-  if (!line.collective() && launched_rank() != 0) return 0;
-  return static_cast<int>(line.action()());
+  if (!line.collective() && launched_rank() != 0) return ExitCode::ok;
+  return line.action()();
 }
 
 }  // namespace
 }  // namespace polyring
 
 int main(int argc, char** argv) {
+  polyring::settle_inherited_state();
   try {
-    return polyring::run(argc, argv);
+    return static_cast<int>(polyring::finish_output(polyring::run(argc, argv)));
   } catch (const polyring::Error& error) {
     return polyring::report(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "bench/output.hpp"
 #include "bench/progress.hpp"
 #include "collectives/catalogue.hpp"
 #include "simulation/in_network.hpp"
@@ -68,7 +69,7 @@ Inventory MachineOptions::on_fabric(Inventory hosts) const {
 
 Cluster MachineOptions::load() const {
   Inventory hosts = inventory();
-  for (const std::string& note : hosts.notes) fmt::print(stderr, "polyring: {}\n", note);
+  for (const std::string& note : hosts.notes) warn(note);
   return std::move(hosts.cluster);
 }
 

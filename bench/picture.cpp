@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "bench/output.hpp"
 #include "bench/version.hpp"
 #include "reports/picture.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -31,7 +32,7 @@ std::string source_of(const MachineOptions& options, const Cluster& cluster) {
 
 void draw_hosts(const MachineOptions& options, const Cluster& cluster, const std::filesystem::path& path) {
   const std::string source = fmt::format("{}, polyring {}", source_of(options, cluster), version());
-  fmt::print("The picture is in {}\n", write_picture(probe_json(cluster), source, path).string());
+  print_out("The picture is in {}\n", write_picture(probe_json(cluster), source, path).string());
 }
 
 }  // namespace polyring

@@ -4,8 +4,22 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
+
+#include "topology/printable.hpp"
 
 namespace polyring {
+namespace {
+
+const std::string kNewLine = "\r\x1b[K";
+
+/// Without an error where the terminal has gone: progress is nothing to fail for.
+void put(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
 
 Progress::Progress(bool wanted) : on_(wanted && isatty(STDERR_FILENO) == 1) {}
 
@@ -13,15 +27,13 @@ Progress::~Progress() { clear(); }
 
 void Progress::show(std::string_view what) {
   if (!on_) return;
-  fmt::print(stderr, "\r\x1b[K{}", what);
-  std::fflush(stderr);
+  put(fmt::format("{}{}", kNewLine, printable_line(what)));
   shown_ = true;
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  put(kNewLine);
   shown_ = false;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bench/emulation.hpp"
+#include "bench/output.hpp"
 #include "bench/version.hpp"
 #include "reports/environment.hpp"
 #include "topology/formats/probe_json.hpp"
@@ -36,7 +37,7 @@ ResultFile describe_run(const std::string& command, const Cluster* cluster, cons
 
 void save(const std::string& path, const ResultFile& result) {
   if (path.empty()) return;
-  fmt::print("\nWritten to {}\n", write_result(path, result).string());
+  print_out("\nWritten to {}\n", write_result(path, result).string());
 }
 
 std::string command_line(int argc, const char* const* argv) {

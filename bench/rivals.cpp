@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/output.hpp"
 #include "collectives/catalogue.hpp"
 #include "collectives/executor.hpp"
 #include "topology/error.hpp"
@@ -104,7 +105,7 @@ Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind,
 WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
   WorldTransport transport = make_world_transport(world, parse_transport(choice));
   if (world.rank() == 0 && !transport.fallback.empty()) {
-    fmt::print(stderr, "polyring: messages go through MPI inside hosts, too: {}\n", transport.fallback);
+    warn("messages go through MPI inside hosts, too: {}", transport.fallback);
   }
   return transport;
 }

@@ -175,9 +175,11 @@ std::vector<TunedPlan> parse_tuned(const std::string& text, const std::string& f
 }
 
 void add_to_tuned_file(const fs::path& path, std::span<const TunedPlan> choices) {
-  std::vector<TunedPlan> older;
-  if (fs::exists(path)) older = parse_tuned(read_file(path), path.string());
-  replace_file(path, tuned_text(merged(std::move(older), choices)));
+  update_file(path, [&](const std::optional<std::string>& old) {
+    std::vector<TunedPlan> older;
+    if (old) older = parse_tuned(*old, path.string());
+    return tuned_text(merged(std::move(older), choices));
+  });
 }
 
 }  // namespace polyring

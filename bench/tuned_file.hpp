@@ -24,8 +24,8 @@ std::string tuned_text(std::span<const TunedPlan> choices);
 /// choice's plan fits its ranks.
 std::vector<TunedPlan> parse_tuned(const std::string& text, const std::string& file);
 
-/// Adds the choices to those that the file has by now, and replaces it. Throws a usage Error as parse_tuned()
-/// and replace_file() do.
+/// Adds the choices to those that the file has by now; two processes that do so at once both keep theirs.
+/// Throws as parse_tuned() and update_file() do.
 void add_to_tuned_file(const std::filesystem::path& path, std::span<const TunedPlan> choices);
 
 }  // namespace polyring

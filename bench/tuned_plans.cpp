@@ -8,6 +8,7 @@
 
 #include "bench/collective.hpp"
 #include "bench/emulation.hpp"
+#include "bench/output.hpp"
 #include "bench/tuned_file.hpp"
 #include "reports/environment.hpp"
 #include "reports/files.hpp"
@@ -41,7 +42,7 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
     choices = parse_tuned(read_file(file), file.string());
   } catch (const Error& error) {
     if (!by_default) throw;
-    fmt::print(stderr, "polyring: goes on without tuned plans: {}\n", error.what());
+    warn("goes on without tuned plans: {}", error.what());
     return {};
   }
   const TuningPlace here = place_of(world);
@@ -49,9 +50,8 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
     return choice.place != with_transport(here, choice.place.transport);
   });
   if (choices.empty() && !by_default) {
-    fmt::print(stderr, "polyring: nothing in '{}' is for {} ranks on {} of this kind\n", file.string(),
-               world.size(),
-               world.nodes() == 1 ? "1 host" : fmt::format("{} hosts and a network", world.nodes()));
+    warn("nothing in '{}' is for {} ranks on {} of this kind", file.string(), world.size(),
+         world.nodes() == 1 ? "1 host" : fmt::format("{} hosts and a network", world.nodes()));
   }
   return choices;
 }

@@ -27,7 +27,7 @@ std::string last_line(const std::string& text) {
 /// The scripts use polyring's exit codes for what they know of; anything else is a bug in them.
 ExitCode code_of(int exit_code) {
   if (exit_code == kNotStarted) return ExitCode::not_available;
-  for (const ExitCode known : {ExitCode::ok, ExitCode::not_available, ExitCode::usage}) {
+  for (const ExitCode known : {ExitCode::ok, ExitCode::not_available, ExitCode::usage, ExitCode::output}) {
     if (exit_code == static_cast<int>(known)) return known;
   }
   return ExitCode::internal;

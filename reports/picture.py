@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Draws the hosts of a probe: `picture.py PROBE --source TEXT --out FILE`, where FILE ends in .svg or .png.
 
-Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written).
+Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is full).
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ sys.dont_write_bytecode = True  # the folder of this script may be read-only, an
 
 from plots.probe import read_probe  # noqa: E402
 from plots.results import InputError  # noqa: E402
-from plots.script import Parser, run, use_matplotlib  # noqa: E402
+from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
 OPTIONS = {".png": {"dpi": 160}, ".svg": {"metadata": {"Date": None}}}
 
@@ -37,14 +36,8 @@ def draw(arguments):
     use_matplotlib()
     from plots import machine
     figure = machine.draw(probe, options.source)
-    temporary = options.out.with_name(f".{options.out.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(temporary, format=options.out.suffix[1:], **OPTIONS[options.out.suffix])
-        os.replace(temporary, options.out)
-    except OSError as error:
-        raise InputError(f"cannot write '{options.out}': {error.strerror}; name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_file(options.out) as file:
+        figure.savefig(file, format=options.out.suffix[1:], **OPTIONS[options.out.suffix])
 
 
 if __name__ == "__main__":

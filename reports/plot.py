@@ -2,7 +2,8 @@
 """Draws the charts of polyring result files: `plot.py RESULT... --out FOLDER`.
 
 For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME and the chart's title,
-separated by tabs. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written).
+separated by tabs. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
+full).
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
 from plots.results import InputError, read_result  # noqa: E402
-from plots.script import Parser, run, use_matplotlib  # noqa: E402
+from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
 
 def parse_arguments(arguments):
@@ -56,22 +57,21 @@ def check_out(folder, names):
 
 
 def save(figure, folder, name):
-    """Under a temporary name first, so that no chart is ever half-written."""
     for suffix, options in (("png", {"dpi": 160}), ("svg", {"metadata": {"Date": None}})):
-        temporary = folder / f".{name}.{os.getpid()}.tmp"
-        figure.savefig(temporary, format=suffix, **options)
-        os.replace(temporary, folder / f"{name}.{suffix}")
+        with new_file(folder / f"{name}.{suffix}") as file:
+            figure.savefig(file, format=suffix, **options)
 
 
 def draw(arguments):
     options = parse_arguments(arguments)
     results = [read_result(Path(path)) for path in options.results]
     use_matplotlib()
+    from plots.lettering import clean
     drawings = [(result, name, chart) for result in results for name, chart in named_charts(result)]
     check_out(options.out, [name for _, name, _ in drawings])
     for result, name, chart in drawings:
         save(chart.draw(), options.out, name)
-        print(result.name, name, chart.title, sep="\t")
+        print(result.name, name, clean(chart.title), sep="\t")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // Runs other programs: collects what they print, or leaves them the terminal.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,7 +16,11 @@ struct ProcessResult {
   std::string output;
   std::string errors;
   bool timed_out = false;  // it did not end in time, and was ended
+  bool too_long = false;   // it printed more than kMostPrinted, and was ended
 };
+
+/// Bytes of `output`, and of `errors`: more than any answer that is asked for here.
+inline constexpr std::size_t kMostPrinted = std::size_t{16} << 20;
 
 /// Runs `arguments[0]`, found on PATH, without a shell, a terminal and input, and waits for its end. When
 /// SIGINT, SIGTERM or SIGHUP comes meanwhile, the program is ended with all that it started (SIGTERM, and
@@ -23,7 +28,8 @@ struct ProcessResult {
 ProcessResult run_process(std::span<const std::string> arguments);
 
 /// The same with several programs, up to 64 at one time, each of which is ended in that way when it runs for
-/// longer than `limit`.
+/// longer than `limit`, or prints too much. Fewer at one time where few files may be open.
+/// Error (not_available) when even one needs more open files than are allowed.
 std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string>> programs,
                                          std::optional<Seconds> limit);
 

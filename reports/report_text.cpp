@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/markdown.hpp"
 #include "reports/tables.hpp"
 
 namespace polyring {
@@ -16,7 +17,7 @@ std::string heading(const ReportSection& section) {
   return fmt::format("## {}: {}\n\n", names.at(section.result.kind()), section.name);
 }
 
-std::string code(const std::string& text) { return text.empty() ? "unknown" : fmt::format("`{}`", text); }
+std::string code(const std::string& text) { return text.empty() ? "unknown" : markdown_code(text); }
 
 /// The vendor's allreduce that the others are compared with, or nothing.
 std::string baseline_of(const std::vector<AllreduceRow>& rows) {
@@ -39,7 +40,8 @@ std::string comparison(const ResultFile& result) {
 std::string charts(const ReportSection& section) {
   std::string text;
   for (const ReportChart& chart : section.charts) {
-    text += fmt::format("![{0}]({1}.png)\n\n[{0} as SVG]({1}.svg)\n\n", chart.title, chart.name);
+    text +=
+        fmt::format("![{0}]({1}.png)\n\n[{0} as SVG]({1}.svg)\n\n", markdown_text(chart.title), chart.name);
   }
   return text;
 }
@@ -72,12 +74,14 @@ std::string list(const std::map<std::string, std::string>& values) {
 std::string provenance(const ReportSection& section) {
   const ResultFile& result = section.result;
   std::string text = "### How it was made\n\n";
-  text += fmt::format("- command: {}\n- created: {}\n- polyring: {}, commit {}\n", code(result.command),
-                      result.created, result.polyring_version, code(result.commit));
-  if (!result.placement.empty()) text += fmt::format("- hosts: {}\n", hosts(result.placement));
-  if (!result.versions.empty()) text += fmt::format("- versions: {}\n", list(result.versions));
-  if (!result.environment.empty()) text += fmt::format("- environment: {}\n", list(result.environment));
-  for (const std::string& note : result.notes) text += fmt::format("- note: {}\n", note);
+  text +=
+      fmt::format("- command: {}\n- created: {}\n- polyring: {}, commit {}\n", code(result.command),
+                  markdown_text(result.created), markdown_text(result.polyring_version), code(result.commit));
+  if (!result.placement.empty()) text += fmt::format("- hosts: {}\n", markdown_text(hosts(result.placement)));
+  if (!result.versions.empty()) text += fmt::format("- versions: {}\n", markdown_text(list(result.versions)));
+  if (!result.environment.empty())
+    text += fmt::format("- environment: {}\n", markdown_text(list(result.environment)));
+  for (const std::string& note : result.notes) text += fmt::format("- note: {}\n", markdown_text(note));
   return text + fmt::format("- data: [{0}.json]({0}.json), [{0}.csv]({0}.csv)\n\n", section.name);
 }
 
@@ -99,7 +103,7 @@ std::string report_text(std::span<const ReportSection> sections, std::span<const
       "down on one machine. *modelled*: computed from a topology and the inputs listed. *published*: taken "
       "from the "
       "literature. Times are medians, with the 95 % confidence interval of the median.\n\n";
-  for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", warning);
+  for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", markdown_text(warning));
   for (const ReportSection& section : sections) {
     text += heading(section) + table(section.result.rows).markdown() + "\n" + charts(section) +
             comparison(section.result) + inputs(section.result.inputs) + provenance(section);

@@ -194,11 +194,12 @@ std::string iso_time_now();
 ResultFile read_result(const std::filesystem::path& path);
 
 /// Writes `file` and returns the path written: `path`, or with .1, .2, … appended where that exists already.
-/// Appears whole or not at all. Throws as check_writable() does; names of the environment that
+/// Appears whole or not at all. Throws as create_file() does; names of the environment that
 /// recorded_environment() would not give are left out. Numbers must be finite and `machine` must be JSON.
 std::filesystem::path write_result(const std::filesystem::path& path, const ResultFile& file);
 
-/// Throws a usage Error when no file can be created at `path`. To be called before a long measurement.
+/// Throws a usage Error when no file can be created at `path`, and an Error (output) when the disk is full.
+/// To be called before a long measurement.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace polyring

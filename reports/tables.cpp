@@ -5,6 +5,9 @@
 #include <cassert>
 #include <string_view>
 
+#include "reports/markdown.hpp"
+#include "topology/printable.hpp"
+
 namespace polyring {
 namespace {
 
@@ -67,15 +70,6 @@ std::string quoted_for_csv(const std::string& cell) {
   return quoted + "\"";
 }
 
-std::string escaped_for_markdown(const std::string& cell) {
-  std::string escaped;
-  for (const char c : cell) {
-    if (c == '|' || c == '\\') escaped += '\\';
-    escaped += c == '\n' ? ' ' : c;
-  }
-  return escaped;
-}
-
 }  // namespace
 
 void Table::add_row(std::vector<std::string> cells) {
@@ -90,7 +84,7 @@ std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = std::max(width_of(columns_[i].header), width_of(columns_[i].unit));
-    for (const Row& row : rows_) width = std::max(width, width_of(row.cells[i]));
+    for (const Row& row : rows_) width = std::max(width, width_of(printable_line(row.cells[i])));
     widths.push_back(width);
   }
   // A group's name may be wider than its columns.
@@ -126,19 +120,19 @@ std::string Table::text() const {
   add_line([&](std::size_t i) { return std::string(columns[i], '-'); });
   for (const Row& row : rows_) {
     if (row.gap_before) lines += '\n';
-    add_line([&](std::size_t i) { return row.cells[i]; });
+    add_line([&](std::size_t i) { return printable_line(row.cells[i]); });
   }
   return lines;
 }
 
 std::string Table::markdown() const {
-  std::string lines = caption.empty() ? "" : escaped_for_markdown(caption) + "\n\n";
-  for (const Column& column : columns_) lines += "| " + escaped_for_markdown(full_name(column)) + " ";
+  std::string lines = caption.empty() ? "" : markdown_text(caption) + "\n\n";
+  for (const Column& column : columns_) lines += "| " + markdown_text(full_name(column)) + " ";
   lines += "|\n";
   for (const Column& column : columns_) lines += column.align == Align::left ? "| :--- " : "| ---: ";
   lines += "|\n";
   for (const Row& row : rows_) {
-    for (const std::string& cell : row.cells) lines += "| " + escaped_for_markdown(cell) + " ";
+    for (const std::string& cell : row.cells) lines += "| " + markdown_text(cell) + " ";
     lines += "|\n";
   }
   return lines;

@@ -24,6 +24,7 @@ enum class ExitCode {
   below_threshold = 8,
   inconclusive = 9,
   mpi = 10,
+  output = 11,  // what was worked out could not be written: a full disk, a closed pipe
 };
 
 class Error : public std::runtime_error {

@@ -7,6 +7,7 @@
 
 #include "topology/error.hpp"
 #include "topology/path.hpp"
+#include "topology/printable.hpp"
 
 namespace polyring {
 namespace {
@@ -125,6 +126,22 @@ std::string Machine::device_name(DeviceId id) const {
 DeviceId Machine::rank_device(int index_on_host) const {
   assert(index_on_host >= 0 && index_on_host < ranks());
   return gpus.empty() ? DeviceId{DeviceKind::package, 0} : DeviceId{DeviceKind::gpu, index_on_host};
+}
+
+void Machine::make_printable() {
+  const auto clean = [](auto&... texts) { ((texts = printable_line(texts)), ...); };
+  clean(name, model, gpu_driver);
+  for (Package& package : packages)
+    clean(package.name, package.model, package.cpu.architecture, package.cpu.vendor);
+  for (PciSwitch& pci_switch : switches) clean(pci_switch.name, pci_switch.pci);
+  for (Gpu& gpu : gpus) clean(gpu.name, gpu.model, gpu.pci);
+  for (Nic& nic : nics) {
+    clean(nic.name, nic.model, nic.pci, nic.system_guid);
+    for (Port& port : nic.ports) clean(port.guid);
+  }
+  for (Citation& citation : citations) clean(citation.fact, citation.source);
+  for (ProbeSource& source : sources) clean(source.name, source.detail);
+  for (std::string& remark : remarks) clean(remark);
 }
 
 void Machine::validate() const {

@@ -139,6 +139,9 @@ struct Machine {
   /// Where the rank with this index on the host lives: its GPU, or the first package on a host without GPUs.
   DeviceId rank_device(int index_on_host) const;
 
+  /// Makes each text one printable line. For probes: what drivers, firmware and files say may be anything.
+  void make_printable();
+
   /// Throws a usage Error that names the device and the fault: a link to a device that does not exist, a link
   /// from a device to itself, a negative or non-finite bandwidth or latency, no package, two devices of one
   /// name, two GPUs, or a rank and a NIC, with no path between them.

@@ -1,6 +1,5 @@
 #include "topology/text_file.hpp"
 
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -31,13 +30,6 @@ std::string read_text_file(const std::filesystem::path& path) {
   if (!file && !file.eof()) usage_error("'{}' cannot be read: {}", path.string(), std::strerror(errno));
   if (text.empty()) usage_error("'{}' is empty or cannot be read; give another file", path.string());
   return text;
-}
-
-std::string printable(std::string_view text, std::size_t most) {
-  std::string shown;
-  for (const char c : text.substr(0, most))
-    shown += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-  return text.size() > most ? shown + "..." : shown;
 }
 
 }  // namespace polyring

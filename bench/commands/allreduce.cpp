@@ -12,6 +12,7 @@
 #include "bench/measure.hpp"
 #include "bench/memory_pass.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
@@ -89,7 +90,7 @@ class AllreduceRun {
       cluster_ = host_memory_cluster(world_);
     });
     const std::string ignored = options_.rivals.plan.ignored();
-    if (world_.rank() == 0 && !ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
+    if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
 
   void measure_all() {
@@ -201,16 +202,16 @@ class AllreduceRun {
                                          *row.wrong));
     }
     const std::vector<AllreduceRow> rows = timed();
-    fmt::print("{} rank{} on {} host{}, {}\n\n{}", world_.size(), world_.size() == 1 ? "" : "s",
-               world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
-               allreduce_table(rows).text());
+    print_out("{} rank{} on {} host{}, {}\n\n{}", world_.size(), world_.size() == 1 ? "" : "s",
+              world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
+              allreduce_table(rows).text());
     const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
     if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
-      fmt::print("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
+      print_out("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
     }
-    for (const std::string& note : result.notes) fmt::print("\n{}\n", note);
+    for (const std::string& note : result.notes) print_out("\n{}\n", note);
     for (const std::string& sentence : stragglers_.sentences(world_)) {
-      fmt::print(stderr, "polyring: {}\n", sentence);
+      warn(sentence);
       result.notes.push_back(sentence + ".");
     }
     result.rows = rows;

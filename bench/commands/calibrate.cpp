@@ -7,6 +7,7 @@
 #include "bench/calibration_file.hpp"
 #include "bench/calibration_points.hpp"
 #include "bench/command.hpp"
+#include "bench/output.hpp"
 #include "reports/files.hpp"
 #include "reports/tables.hpp"
 #include "topology/error.hpp"
@@ -142,11 +143,11 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
                 {"", "at", "", Align::left}});
   add_errors(errors, "fitted", fitted, record.calibration);
   add_errors(errors, "checked", checked, record.calibration);
-  fmt::print("{}\n{}\n", links_table(record.calibration).text(), errors.text());
-  if (options.points) fmt::print("{}\n", points_table({&fitted, &checked}, record.calibration).text());
-  fmt::print("{}\n", note_of(record));
+  print_out("{}\n{}\n", links_table(record.calibration).text(), errors.text());
+  if (options.points) print_out("{}\n", points_table({&fitted, &checked}, record.calibration).text());
+  print_out("{}\n", note_of(record));
   if (!options.output.empty())
-    fmt::print("\nWritten to {}\n", create_file(options.output, calibration_text(record)).string());
+    print_out("\nWritten to {}\n", create_file(options.output, calibration_text(record)).string());
   return ExitCode::ok;
 }
 

@@ -17,9 +17,11 @@
 #include "bench/launch/shell.hpp"
 #include "bench/launch/trial.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/version.hpp"
 #include "collectives/mpi/world.hpp"
 #include "reports/files.hpp"
+#include "reports/result.hpp"
 #include "reports/tables.hpp"
 #include "topology/formats/ibnetdiscover.hpp"
 #include "topology/inventory.hpp"
@@ -60,7 +62,7 @@ std::optional<std::string> version_of(const std::string& command, Seconds limit)
 }
 
 void print_faults(const std::vector<Fault>& faults) {
-  for (const Fault& fault : faults) fmt::print(stderr, "polyring: {}\n", fault.sentence);
+  for (const Fault& fault : faults) warn(fault.sentence);
 }
 
 class Launch {
@@ -91,8 +93,11 @@ class Launch {
     const std::string file = write_placement();
     show(hosts, file);
     const LaunchCommand command = launch_command(launcher_, placement_, options_, file, program_);
-    fmt::print(arguments_.dry_run ? stdout : stderr, "{}\n", command.text());
-    if (arguments_.dry_run) return ExitCode::ok;
+    if (arguments_.dry_run) {
+      print_out("{}\n", command.text());
+      return ExitCode::ok;
+    }
+    print_err("{}\n", command.text());
     for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
     if (const auto fault = trial(file)) {
       print_faults({*fault});
@@ -181,12 +186,14 @@ class Launch {
         std::ranges::equal(placement_.hosts, hosts_, {}, &PlacedHost::name, &ListedHost::name);
   }
 
-  /// Its path; empty when no file is needed. One of the same content is used again.
+  /// Its path; empty when no file is needed. One of the same content is used again, unless others could
+  /// change it before the launcher reads it.
   std::string write_placement() const {
     const std::string text = placement_file(launcher_, placement_, options_);
     if (text.empty()) return {};
     const std::filesystem::path path = arguments_.rankfile;
-    if (std::filesystem::is_regular_file(path) && read_file(path) == text) return path.string();
+    if (is_own_file(path, text)) return path.string();
+    check_writable(path);
     return create_file(path, text).string();
   }
 
@@ -208,25 +215,24 @@ class Launch {
                      host.ranks == 1 ? std::to_string(first) : fmt::format("{}-{}", first, next - 1),
                      std::to_string(host.gpus), cores});
     }
-    fmt::print(stderr, "{}", table.text());
+    print_err(table.text());
     if (placement_.hosts.size() > kMostRows)
-      fmt::print(stderr, "and {} hosts more\n", placement_.hosts.size() - kMostRows);
+      print_err("and {} hosts more\n", placement_.hosts.size() - kMostRows);
     print_list("leaf switches", hosts.places);
     print_list("notes", hosts.notes);
     print_list("the hosts are not alike", differences_);
-    fmt::print(stderr, "{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
+    print_err("{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
   }
 
   static void print_list(const char* title, const std::vector<std::string>& lines) {
-    if (!lines.empty()) fmt::print(stderr, "\n{}\n  {}\n", title, fmt::join(lines, "\n  "));
+    if (!lines.empty()) print_err("\n{}\n  {}\n", title, fmt::join(lines, "\n  "));
   }
 
   std::optional<Fault> trial(const std::string& file) const {
     if (arguments_.no_trial) return std::nullopt;
     if (!starts_polyring_) {
-      fmt::print(stderr,
-                 "The trial run is skipped: this polyring was built with {}, and {} cannot start it\n",
-                 MpiWorld::library(), launcher_.name);
+      print_err("The trial run is skipped: this polyring was built with {}, and {} cannot start it\n",
+                MpiWorld::library(), launcher_.name);
       return std::nullopt;
     }
     const Seconds limit = kTrialLimits * limit_;

@@ -9,6 +9,7 @@
 #include "bench/calibration_file.hpp"
 #include "bench/command.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/plan_explained.hpp"
 #include "collectives/bound.hpp"
 #include "reports/tables.hpp"
@@ -60,7 +61,7 @@ void print_dimensions(const Plan& plan, const Schedule& schedule) {
                    fmt::format("{}", dimension.steps()), fmt::format("{}", schedule.ranks / dimension.size()),
                    members});
   }
-  fmt::print("{}\n\n{}\n", to_text(plan), table.text());
+  print_out("{}\n\n{}\n", to_text(plan), table.text());
 }
 
 void print_times(const Price& price, const Simulation& simulation, const Bound& bound, const Router& router,
@@ -74,15 +75,15 @@ void print_times(const Price& price, const Simulation& simulation, const Bound& 
                    stage.bottleneck < 0 ? "latency" : router.name(stage.bottleneck)});
   }
   const double bandwidth = static_cast<double>(payload.value) / simulation.time.value;
-  fmt::print("{}\nmodelled time {}, {} of payload a second", table.text(), to_text(simulation.time),
-             to_text(Bandwidth{bandwidth}));
+  print_out("{}\nmodelled time {}, {} of payload a second", table.text(), to_text(simulation.time),
+            to_text(Bandwidth{bandwidth}));
   if (simulation.bottleneck >= 0) {
-    fmt::print("; {} is busy {:.0f} % of it", router.name(simulation.bottleneck), 100 * simulation.busy);
+    print_out("; {} is busy {:.0f} % of it", router.name(simulation.bottleneck), 100 * simulation.busy);
   }
-  fmt::print("\n");
+  print_out("\n");
   if (bound.time.value > 0) {
-    fmt::print("bound         {} ({}); the plan reaches {:.0f} % of it\n", to_text(bound.time), bound.cut,
-               100 * bound.time.value / simulation.time.value);
+    print_out("bound         {} ({}); the plan reaches {:.0f} % of it\n", to_text(bound.time), bound.cut,
+              100 * bound.time.value / simulation.time.value);
   }
 }
 
@@ -109,24 +110,24 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Plan& chosen = considered.front().plan;
   const Schedule schedule = make_schedule(chosen, ranks, count, size);
   const std::string ignored = options.plan.ignored();
-  if (!ignored.empty()) fmt::print(stderr, "polyring: {}\n", ignored);
+  if (!ignored.empty()) warn(ignored);
 
-  fmt::print("{} ranks on {} host{} ({}), allreduce of {}\n", ranks, cluster.host_count(),
-             cluster.host_count() == 1 ? "" : "s", options.machine.name(machine), to_text(payload));
+  print_out("{} ranks on {} host{} ({}), allreduce of {}\n", ranks, cluster.host_count(),
+            cluster.host_count() == 1 ? "" : "s", options.machine.name(machine), to_text(payload));
   print_dimensions(chosen, schedule);
   const RankWork work = work_of(schedule, 0, sizes);
-  fmt::print("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
-             to_text(Bytes{static_cast<std::uint64_t>(work.sent)}),
-             to_text(Bytes{static_cast<std::uint64_t>(work.received)}), work.steps, schedule.lanes.size(),
-             schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
-             schedule.lanes.front().chunks == 1 ? "" : "s");
+  print_out("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
+            to_text(Bytes{static_cast<std::uint64_t>(work.sent)}),
+            to_text(Bytes{static_cast<std::uint64_t>(work.received)}), work.steps, schedule.lanes.size(),
+            schedule.lanes.size() == 1 ? "" : "s", schedule.lanes.front().chunks,
+            schedule.lanes.front().chunks == 1 ? "" : "s");
   if (unknown.empty()) {
     print_times(price(schedule, cluster, router, sizes), *considered.front().simulation,
                 allreduce_bound(cluster, payload), router, payload);
     if (options.explain)
-      fmt::print("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
+      print_out("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
   } else {
-    fmt::print(
+    print_out(
         "{}: there is no modelled time{}; fill it in in the JSON of polyring probe, or use --machine.\n",
         unknown, options.explain ? ", and nothing to explain a choice by" : "");
   }

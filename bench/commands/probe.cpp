@@ -12,6 +12,7 @@
 #include "bench/expected.hpp"
 #include "bench/gather_probes.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/picture.hpp"
 #include "reports/picture.hpp"
 #include "topology/error.hpp"
@@ -62,23 +63,23 @@ void print(const Inventory& all, const ProbeOptions& options) {
   const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
   if (options.format == "json") {
     const JsonPart parts[] = {{"paths", probe_paths_json(cluster)}, {"expected", to_json(expectation())}};
-    fmt::print("{}\n", probe_json(hosts, parts));
+    print_out("{}\n", probe_json(hosts, parts));
     return;
   }
   if (options.format == "dot" || options.format == "nccl-xml") {
     if (options.expect)
       usage_error("--expect adds a table, for which {} has no place; leave it out", options.format);
-    fmt::print("{}", options.format == "dot" ? probe_dot(pictured(hosts)) : write_nccl_xml(cluster));
+    print_out("{}", options.format == "dot" ? probe_dot(pictured(hosts)) : write_nccl_xml(cluster));
     return;
   }
   if (options.format == "matrix") {
-    fmt::print("{}", probe_matrix(pictured(hosts)));
+    print_out(probe_matrix(pictured(hosts)));
   } else if (options.format == "paths") {
-    fmt::print("{}", probe_paths(pictured(hosts)));
+    print_out(probe_paths(pictured(hosts)));
   } else {
-    fmt::print("{}", inventory_text(hosts));
+    print_out(inventory_text(hosts));
   }
-  if (options.expect || options.format == "text") fmt::print("\n{}", to_text(expectation()));
+  if (options.expect || options.format == "text") print_out("\n{}", to_text(expectation()));
 }
 
 /// What is asked for that a fabric without hosts does not have; empty when nothing is.
@@ -102,9 +103,9 @@ ExitCode show_fabric(const ProbeOptions& options) {
         of_hosts);
   }
   const FabricMap map = read_fabric(options.machine.fabric);
-  fmt::print("{}", options.format == "json"  ? fabric_json(map)
-                   : options.format == "dot" ? fabric_dot(map)
-                                             : fabric_text(map));
+  print_out("{}", options.format == "json"  ? fabric_json(map)
+                  : options.format == "dot" ? fabric_dot(map)
+                                            : fabric_text(map));
   return ExitCode::ok;
 }
 
@@ -119,8 +120,7 @@ ExitCode probe_job(const ProbeOptions& options) {
     bool all_probed = true;
     on_root(world, [&] {
       all_probed = hosts.unprobed.empty();
-      for (const UnprobedHost& host : hosts.unprobed)
-        fmt::print(stderr, "polyring: {} could not be probed: {}\n", host.name, host.why);
+      for (const UnprobedHost& host : hosts.unprobed) warn("{} could not be probed: {}", host.name, host.why);
       if (!hosts.cluster.groups.empty()) print(options.machine.on_fabric(std::move(hosts)), options);
     });
     return all_probed ? ExitCode::ok : ExitCode::not_available;

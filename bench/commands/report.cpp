@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/command.hpp"
+#include "bench/output.hpp"
 
 namespace polyring {
 namespace {
@@ -18,8 +19,8 @@ struct ReportOptions {
 
 ExitCode report(const ReportOptions& options) {
   const Report written = write_report(options.files, options.folder);
-  for (const std::string& warning : written.warnings) fmt::print(stderr, "polyring: {}\n", warning);
-  fmt::print("The report is in {}\n", (written.folder / "report.md").string());
+  for (const std::string& warning : written.warnings) warn(warning);
+  print_out("The report is in {}\n", (written.folder / "report.md").string());
   return ExitCode::ok;
 }
 

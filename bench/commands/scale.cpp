@@ -11,6 +11,7 @@
 #include "bench/from_run.hpp"
 #include "bench/mirror.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/record.hpp"
 #include "bench/scaling.hpp"
 #include "bench/strategies.hpp"
@@ -192,7 +193,7 @@ void explain(const std::vector<ScaleRow>& rows, const std::vector<Input>& inputs
   Table sources(
       {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
   for (const Input& input : inputs) sources.add_row({input.name, input.value, input.source});
-  fmt::print("{}\n{}\n", limits.text(), sources.text());
+  print_out("{}\n{}\n", limits.text(), sources.text());
 }
 
 ExitCode show_published(const ScaleOptions& options, const std::string& command) {
@@ -200,13 +201,13 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   ResultFile result = describe_run(command, nullptr, nullptr);
   std::vector<ScaleRow> rows;
   for (const Mirror& mirror : mirrors) {
-    fmt::print("{}\n", text(mirror));
+    print_out("{}\n", text(mirror));
     for (const Modelled& modelled : mirror.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }
   result.rows = std::move(rows);
   result.notes = mirror_notes();
-  for (const std::string& note : result.notes) fmt::print("{}\n", note);
+  for (const std::string& note : result.notes) print_out("{}\n", note);
   save(options.output, result);
   return ExitCode::ok;
 }
@@ -348,9 +349,9 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
     const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
     result.notes.push_back(note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus)));
   }
-  fmt::print("{}\n", scale_table(rows).text());
+  print_out("{}\n", scale_table(rows).text());
   if (options.explain) explain(rows, result.inputs);
-  for (const std::string& note : result.notes) fmt::print("{}\n", note);
+  for (const std::string& note : result.notes) print_out("{}\n", note);
   result.rows = std::move(rows);
   save(options.output, result);
   return ExitCode::ok;

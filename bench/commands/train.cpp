@@ -9,6 +9,7 @@
 #include "bench/compute.hpp"
 #include "bench/emulation.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
@@ -120,8 +121,7 @@ class TrainRun {
     if (world_.rank() != 0) return;
     for (std::size_t i = 0; i < wrong.size(); ++i) {
       if (wrong[i] == 0) continue;
-      fmt::print(stderr, "polyring: {} gave {} wrong elements; nothing was timed\n", maker_.names()[i],
-                 wrong[i]);
+      warn("{} gave {} wrong elements; nothing was timed", maker_.names()[i], wrong[i]);
     }
   }
 
@@ -139,8 +139,8 @@ class TrainRun {
     result.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
     if (const auto note = maker_.note()) result.notes.push_back(*note);
     if (world_.size() == 1) result.notes.push_back("One rank: there is nothing to reduce across.");
-    fmt::print("{}\n", train_table(rows).text());
-    for (const std::string& note : result.notes) fmt::print("{}\n", note);
+    print_out("{}\n", train_table(rows).text());
+    for (const std::string& note : result.notes) print_out("{}\n", note);
     result.rows = std::move(rows);
     save(options_.output, result);
   }

@@ -8,6 +8,7 @@
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "bench/progress.hpp"
 #include "bench/rivals.hpp"
 #include "bench/sizes.hpp"
@@ -60,8 +61,7 @@ class TuneRun {
     tune_all(wrong);
     progress_.clear();
     if (world_.rank() == 0) {
-      for (const std::string& sentence : wrong)
-        fmt::print(stderr, "polyring: {}; nothing was written\n", sentence);
+      for (const std::string& sentence : wrong) warn("{}; nothing was written", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
     finish_on_root(world_, [&] { finish(); });
@@ -152,7 +152,7 @@ class TuneRun {
                          nanoseconds(result.default_us)});
     }
     add_to_tuned_file(file_, choices);
-    fmt::print("{}\nWritten to {}\n", table.text(), file_.string());
+    print_out("{}\nWritten to {}\n", table.text(), file_.string());
   }
 
   /// Without the algorithm's name, which is always the same.

@@ -7,6 +7,7 @@
 
 #include "bench/command.hpp"
 #include "bench/options.hpp"
+#include "bench/output.hpp"
 #include "collectives/catalogue.hpp"
 
 namespace polyring {
@@ -51,9 +52,10 @@ ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
   for (const auto& [plan, ranks] : cases_of(options)) {
     const auto fault = verify(make_schedule(plan, ranks, options.count, size_of(ElementKind::float32)));
-    fmt::print("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
-               fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
+    print_out("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
+              fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
     if (fault) worst = ExitCode::wrong_result;
+    if (output_failed()) break;
   }
   return worst;
 }

@@ -130,6 +130,10 @@ HostAnswer read_answer(const std::string& host, const Questions& questions, cons
   const auto asked = commands(questions);
   const std::vector<Section> sections = sections_of(result.output);
   const bool began = result.output.find(kBegin) != std::string::npos;
+  if (result.too_long) {
+    answer.unreachable = fmt::format("it printed more than {}, and went on", to_text(Bytes{kMostPrinted}));
+    return answer;
+  }
   if (answer.timed_out && sections.size() < asked.size()) {
     if (began) answer.busy_with = asked[sections.size()];
     return answer;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topology/printable.hpp"
+
 namespace polyring {
 namespace {
 
@@ -48,12 +50,20 @@ std::vector<std::string> split_words(std::string_view text) {
 }
 
 std::string last_line(std::string_view text) {
+  constexpr std::size_t kMost = 300;  // characters
   const std::size_t end = text.find_last_not_of(kBlank);
   if (end == std::string_view::npos) return {};
   text = text.substr(0, end + 1);
   const std::size_t newline = text.rfind('\n');
   if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
-  return std::string(text.substr(text.find_first_not_of(kBlank)));
+  return printable_line(text.substr(text.find_first_not_of(kBlank)), kMost);
+}
+
+std::string_view last_part(std::string_view text) {
+  constexpr std::size_t kMost = std::size_t{16} << 10;
+  if (text.size() <= kMost) return text;
+  text.remove_prefix(text.size() - kMost);
+  return text.substr(std::min(text.find('\n') + 1, text.size()));
 }
 
 }  // namespace polyring

@@ -15,7 +15,10 @@ std::string shell_line(std::span<const std::string> words);
 /// The words between blanks; quotes have no meaning.
 std::vector<std::string> split_words(std::string_view text);
 
-/// The last line that is not blank, without blanks at its ends: where programs say why they failed.
+/// The last line that is not blank, where programs say why they failed, without blanks at its ends; as one
+/// may show it, and not all of a very long one.
 std::string last_line(std::string_view text);
+/// The last lines, 16 KiB at most: what somebody may read of what a program printed.
+std::string_view last_part(std::string_view text);
 
 }  // namespace polyring

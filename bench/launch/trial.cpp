@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "bench/launch/shell.hpp"
+#include "bench/output.hpp"
 #include "reports/process.hpp"
 
 namespace polyring {
@@ -11,7 +11,7 @@ namespace {
 
 /// The exit code of one of our own programs, if it can be one.
 ExitCode code_of(int exit_code) {
-  const bool ours = exit_code > 0 && exit_code <= static_cast<int>(ExitCode::mpi);
+  const bool ours = exit_code > 0 && exit_code <= static_cast<int>(ExitCode::output);
   return ours ? static_cast<ExitCode>(exit_code) : ExitCode::mpi;
 }
 
@@ -28,7 +28,7 @@ std::optional<Fault> try_out(const LaunchCommand& command, const RemoteShell& sh
   const std::vector<std::vector<std::string>> words{command.words()};
   const ProcessResult result = run_processes(words, limit).front();
   if (result.exit_code == 0 && !result.timed_out) return std::nullopt;
-  fmt::print(stderr, "{}", result.errors);
+  print_err(last_part(result.errors));
   const ExitCode code = result.timed_out ? ExitCode::timeout : code_of(result.exit_code);
   if (code != ExitCode::timeout) {
     return Fault{code,

@@ -1,17 +1,27 @@
 """How the scripts read their arguments, and how they end: with polyring's exit codes and one sentence."""
 
 import argparse
+import errno
+import os
+import secrets
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 from plots.results import InputError
 
 NOT_AVAILABLE = 5
 USAGE = 6
+NOT_WRITTEN = 11
+OF_THE_DISK = {None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # None: of Pillow's, in the midst of a picture
 
 
 class NoMatplotlib(Exception):
     """This Python cannot draw: one sentence, with the remedy."""
+
+
+class NotWritten(Exception):
+    """The disk is full, or fails: one sentence."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,11 +39,34 @@ def use_matplotlib():
     matplotlib.use("Agg")
 
 
+@contextmanager
+def new_file(path):
+    """A file to write into, which gets the name `path` when it is whole. Until then it has one that nobody can guess.
+
+    Replaces nothing but where a file system has no links.
+    """
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        try:
+            os.link(temporary, path)
+        except PermissionError:
+            os.replace(temporary, path)
+    except OSError as error:
+        sentence = f"cannot write '{path}': {error.strerror or error}"
+        if error.errno in OF_THE_DISK:
+            raise NotWritten(f"{sentence}; see to its disk, and run this again") from error
+        raise InputError(f"{sentence}; name another one") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def run(draw):
     """The exit code of a script that does `draw(arguments)`."""
     try:
         draw(sys.argv[1:])
-    except (InputError, NoMatplotlib) as error:
+    except (InputError, NoMatplotlib, NotWritten) as error:
         print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, InputError) else NOT_AVAILABLE
+        return {InputError: USAGE, NoMatplotlib: NOT_AVAILABLE, NotWritten: NOT_WRITTEN}[type(error)]
     return 0

@@ -22,6 +22,8 @@ shift
 case $host in
   dead*) echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255 ;;
   hang*) exec sleep 1000 ;;
+  rude*) printf 'ssh: \\033]0;title\\007\\033[2Jgone\\n' >&2; exit 255 ;;
+  endless*) exec yes ;;
   noisy*) echo "Welcome to $host"; echo "a warning" >&2 ;;
 esac
 HOST=$host exec sh -c "$*"
@@ -200,6 +202,17 @@ class Commands(LaunchTest):
         self.assertIn("=node0 ", (self.folder / "polyring.rankfile").read_text(encoding="utf-8"))
         self.assertIn("=node1 ", (self.folder / "polyring.rankfile.1").read_text(encoding="utf-8"))
 
+    def test_a_rankfile_that_others_may_change_is_not_used(self):
+        words = ("--polyring", self.fake, "--dry-run", "-H", "node0", "--", "./train")
+        self.launch(*words)
+        rankfile = self.folder / "polyring.rankfile"
+        rankfile.chmod(0o666)
+        self.assertIn("--rankfile polyring.rankfile.1 ", self.launch(*words).stdout)
+        rankfile.rename(self.folder / "theirs")
+        rankfile.symlink_to(self.folder / "theirs")
+        (self.folder / "theirs").chmod(0o644)
+        self.assertIn("--rankfile polyring.rankfile.2 ", self.launch(*words).stdout)
+
     def test_hosts_follow_the_fabric(self):
         (self.folder / "net.out").write_text(fabric(2, 2), encoding="utf-8")
         words = ("--fabric", "net.out", "-H", "node2,node0,stranger,node3,node1:2")
@@ -221,6 +234,12 @@ class Faults(LaunchTest):
     def test_unreachable(self):
         self.fault(NOT_AVAILABLE, "-H", "node0,dead1",
                    naming="cannot reach dead1: ssh: connect to host dead1 port 22: Connection refused")
+
+    def test_rude_words(self):
+        self.fault(NOT_AVAILABLE, "-H", "rude1", naming="cannot reach rude1: ssh: ␛]0;title␇␛[2Jgone; mend")
+
+    def test_endless_words(self):
+        self.fault(NOT_AVAILABLE, "-H", "node0,endless1", naming="cannot reach endless1: it printed more than 16MiB, and went on;")
 
     def test_silent(self):
         self.fault(TIMEOUT, "-H", "node0,hang1,hang2", "-T", "3", naming="no answer from hang1 and hang2 within 3.00 s: a firewall")
@@ -293,6 +312,14 @@ class Faults(LaunchTest):
         ran = self.launch("--polyring", self.fake, "-H", "node0", "--", "./train")
         self.assertEqual(ran.returncode, MPI, ran.stderr)
         self.assertIn("\nthe words of mpirun\npolyring: a trial run of all ranks ended with exit code 213;", ran.stderr)
+
+    def test_a_trial_run_that_prints_a_lot(self):
+        run = 'yes "a line" | head -n 100000 >&2; printf "\\033[2Jthe end\\n" >&2; exit 213'
+        self.launcher(f'exec {shutil.which(MPIEXEC)} --version', run)
+        ran = self.launch("--polyring", self.fake, "-H", "node0", "--", "./train")
+        self.assertEqual(ran.returncode, MPI, ran.stderr)
+        self.assertIn("a line\n␛[2Jthe end\npolyring: a trial run", ran.stderr)
+        self.assertLess(len(ran.stderr), 20_000)
 
 
 class Slurm(LaunchTest):

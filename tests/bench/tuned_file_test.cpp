@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "reports/files.hpp"
 #include "tests/bench/damaged_files.hpp"
@@ -97,6 +99,26 @@ TEST(TunedFile, KeepsWhatAnotherTuneFound) {
   EXPECT_EQ(parse_tuned(read_file(path), "a file"), (std::vector{choice(1024), again, choice(1024, 8)}));
   const std::filesystem::directory_iterator files(folder.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "a temporary file was left behind";
+}
+
+TEST(TunedFile, KeepsTheChoicesOfAllThatAddAtOnce) {
+  constexpr int kProcesses = 6;
+  const TemporaryFolder folder;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    children.push_back(::fork());
+    ASSERT_GE(children.back(), 0);
+    if (children.back() != 0) continue;
+    for (std::uint64_t payload = 1; payload <= 10; ++payload)
+      add_to_tuned_file(folder / "tuned.json", std::vector{choice(payload << 10, 4 + 2 * i)});
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(parse_tuned(read_file(folder / "tuned.json"), "a file").size(), 10U * kProcesses);
 }
 
 TEST(TunedFile, ThatIsBrokenIsNotReplaced) {

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include "reports/files.hpp"
@@ -90,6 +93,91 @@ TEST(Process, EndsWithUsWhenWeAreInterrupted) {
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGINT);
   EXPECT_TRUE(ends(std::stoi(read_file(began))));
+}
+
+TEST(Process, ThatPrintsWithoutEndIsEnded) {
+  const auto results =
+      run_processes(std::vector<Words>{{"yes"}, {"sh", "-c", "yes >&2"}, {"echo", "short"}}, std::nullopt);
+  EXPECT_TRUE(results[0].too_long);
+  EXPECT_FALSE(results[0].timed_out);
+  EXPECT_NE(results[0].exit_code, 0);
+  EXPECT_EQ(results[0].output.size(), kMostPrinted);
+  EXPECT_TRUE(results[1].too_long);
+  EXPECT_EQ(results[1].errors.size(), kMostPrinted);
+  EXPECT_FALSE(results[2].too_long);
+  EXPECT_EQ(results[2].output, "short\n");
+}
+
+TEST(Process, MayPrintALot) {
+  const ProcessResult result =
+      run_process(Words{"sh", "-c", "head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2; echo end"});
+  EXPECT_EQ(result.output.size(), 3'000'004U);
+  EXPECT_EQ(result.errors.size(), 2'000'000U);
+  EXPECT_FALSE(result.too_long);
+}
+
+// As a connection that ssh keeps open for later does.
+TEST(Process, IsNotWaitedForLongerThanItRuns) {
+  const Clock::time_point start = Clock::now();
+  EXPECT_EQ(run_process(Words{"sh", "-c", "sleep 60 & echo $!"}).exit_code, 0);
+  EXPECT_LT(seconds_since(start), 30);
+}
+
+/// Does this in a process of its own, which has inherited what `inherit` does; whether it returned true.
+bool holds_where(const std::function<void()>& inherit, const std::function<bool()>& action) {
+  const pid_t child = fork();
+  EXPECT_GE(child, 0);
+  if (child == 0) {
+    inherit();
+    _exit(action() ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(Process, GivesItsExitCodeWhereEndsOfChildrenAreForgotten) {
+  const auto ignore = [] { std::signal(SIGCHLD, SIG_IGN); };
+  EXPECT_TRUE(holds_where(ignore, [] { return run_process(Words{"sh", "-c", "exit 3"}).exit_code == 3; }));
+  EXPECT_TRUE(holds_where(ignore, [] { return run_in_foreground(Words{"sh", "-c", "exit 3"}) == 3; }));
+  const auto restored = [] {
+    run_process(Words{"true"});
+    return std::signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+  };
+  EXPECT_TRUE(holds_where(ignore, restored));
+}
+
+TEST(Process, HasTheUsualSignals) {
+  const auto ignore = [] {
+    for (const int number : {SIGPIPE, SIGXFSZ, SIGCHLD}) std::signal(number, SIG_IGN);
+  };
+  const Words by_signal{"sh", "-c", "kill -PIPE $$"};
+  EXPECT_TRUE(holds_where(ignore, [&] { return run_process(by_signal).exit_code == 128 + SIGPIPE; }));
+  EXPECT_TRUE(holds_where(ignore, [&] { return run_in_foreground(by_signal) == 128 + SIGPIPE; }));
+}
+
+TEST(Process, MakesDoWithFewOpenFiles) {
+  const auto few = [](rlim_t files) {
+    return [files] {
+      const rlimit limit{files, files};
+      setrlimit(RLIMIT_NOFILE, &limit);
+    };
+  };
+  const auto all_run = [] {
+    const auto results = run_processes(std::vector<Words>(100, Words{"echo", "x"}), std::nullopt);
+    return std::ranges::all_of(results, [](const ProcessResult& result) { return result.output == "x\n"; });
+  };
+  EXPECT_TRUE(holds_where(few(40), all_run));
+  const auto says_why = [] {
+    try {
+      run_process(Words{"true"});
+    } catch (const Error& error) {
+      return error.code() == ExitCode::not_available &&
+             std::string(error.what()).find("ulimit -n") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(holds_where(few(4), says_why));
 }
 
 TEST(Foreground, GivesTheProgramsExitCode) {

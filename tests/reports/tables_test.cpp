@@ -57,6 +57,15 @@ TEST(Table, EscapesMarkdown) {
   EXPECT_EQ(table.markdown(), "| g a\\|b (us) |\n| :--- |\n| 1\\|2 3 |\n");
 }
 
+TEST(Table, KeepsEachRowOnALineOfTheTerminal) {
+  Table table({{"", "name", "", Align::left}, {"", "x", "", Align::left}});
+  table.add_row({"a\nb\x1b[2J", "1"});
+  EXPECT_EQ(table.text(),
+            "name      x\n"
+            "--------  -\n"
+            "a␊b␛[2J   1\n");
+}
+
 TEST(Table, QuotesCsv) {
   Table table({{"", "a", "", Align::left}, {"g", "b", "us", Align::right}});
   table.add_row({"say \"x, y\"", "1"});

@@ -1,5 +1,6 @@
 #include "topology/probe/trial.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -141,6 +142,30 @@ TEST(TrialAnswers, OutliveCrashesAndExceptions) {
     EXPECT_EQ(answers[i].has_value(), fine) << i;
     EXPECT_EQ(answers[i].value_or("none"), fine ? std::to_string(i) : "none") << i;
   }
+}
+
+// What a parent may leave: ends of children that are forgotten, and an alarm that never rings.
+TEST(TrialAnswers, DoNotDependOnWhatIsInherited) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::signal(SIGCHLD, SIG_IGN);
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    const auto answer = [](std::size_t i) {
+      while (i == 1) pause();
+      return std::to_string(i);
+    };
+    const auto answers = trial_answers(3, answer, 1);
+    const bool answered = answers[0] == "0" && !answers[1] && answers[2] == "2";
+    const bool crashed = try_out([] { std::raise(SIGSEGV); }, {20}) == Ending::crashed;
+    const bool ended = try_out([] {}, {20}) == Ending::by_itself;
+    _exit(answered && crashed && ended ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(TrialAnswers, DontWaitForOneThatHangs) {

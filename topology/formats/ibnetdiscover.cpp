@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "topology/error.hpp"
+#include "topology/printable.hpp"
 #include "topology/probe/sysfs.hpp"
 #include "topology/text_file.hpp"
 
@@ -76,7 +77,7 @@ class Line {
     const auto first = rest_.find('"');
     const auto last = rest_.rfind('"');
     if (first == std::string_view::npos || last == first) return {{}, rest_};
-    return {std::string(rest_.substr(first + 1, last - first - 1)), rest_.substr(last + 1)};
+    return {printable_line(rest_.substr(first + 1, last - first - 1)), rest_.substr(last + 1)};
   }
 
  private:
@@ -204,11 +205,11 @@ class Reader {
       if (text.substr(begin).starts_with(start)) return;
     }
     if (is_noise(text.substr(begin))) {
-      if (passed_over_++ == 0) first_passed_over_ = printable(text.substr(begin), kMostQuoted);
+      if (passed_over_++ == 0) first_passed_over_ = printable_line(text.substr(begin), kMostQuoted);
       return;
     }
     wrong(fmt::format("this is none of ibnetdiscover's lines: '{}'",
-                      printable(text.substr(begin), kMostQuoted)));
+                      printable_line(text.substr(begin), kMostQuoted)));
   }
 
   /// A shell's prompt with the command, and what the tool and its libraries say on the standard error.

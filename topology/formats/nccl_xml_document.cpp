@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "topology/error.hpp"
+#include "topology/printable.hpp"
 #include "topology/units.hpp"
 
 namespace polyring::nccl_xml {
@@ -21,14 +22,6 @@ class Depth : public pugi::xml_tree_walker {
 
 /// MAX_STR_LEN in NCCL's src/graph/xml.h.
 constexpr std::size_t kLongestValue = 255;
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = '?';
-  }
-  return result;
-}
 
 bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -59,7 +52,7 @@ std::optional<std::string> normal_bus_address(std::string_view text) {
 std::string Element::text(const char* key) const {
   const std::string_view value = node_.attribute(key).value();
   if (value.size() > kLongestValue) refuse(key, fmt::format("of at most {} characters", kLongestValue));
-  return printable(value);
+  return printable_line(value);
 }
 
 std::optional<std::int64_t> Element::integer(const char* key, std::int64_t least, std::int64_t most) const {
@@ -99,7 +92,7 @@ std::string Element::bus_address(const char* key) const {
 }
 
 void Element::refuse(const char* key, std::string_view expected) const {
-  const std::string value = printable(std::string_view(node_.attribute(key).value()).substr(0, 40));
+  const std::string value = printable_line(node_.attribute(key).value(), 40);
   usage_error(
       "'{}': {} of the <{}> at byte {} is {}, not {}; correct the file, or let NCCL write it again with "
       "NCCL_TOPO_DUMP_FILE=FILE",

@@ -12,7 +12,7 @@
 #include "topology/error.hpp"
 #include "topology/formats/nvidia_smi_words.hpp"
 #include "topology/gpu_links.hpp"
-#include "topology/text_file.hpp"
+#include "topology/printable.hpp"
 
 namespace polyring {
 namespace nvidia_smi {
@@ -136,7 +136,7 @@ class Reader {
     std::string start = words[0];
     for (std::size_t i = 1; i < words.size() && i < 3; ++i) start += " " + words[i];
     refuse(fmt::format("has lines that a terminal has wrapped, such as the one with '{}'",
-                       printable(start, 40)));
+                       printable_line(start, 40)));
   }
 
   /// Its column is in a line of its own, or its name is glued to another one.
@@ -148,7 +148,7 @@ class Reader {
     refuse(
         fmt::format("has a row {}, and no column of that name: the line with the names of the columns is "
                     "wrapped or cut off",
-                    printable(name, 40)));
+                    printable_line(name, 40)));
   }
 
   std::optional<std::size_t> column_of(const std::string& name) const {
@@ -234,8 +234,8 @@ class Reader {
           is_self || (table_ == Table::paths ? cell.has_value() : !peer_status(word).empty());
       if (!is_known) {
         if (table_ == Table::paths && is_glued(word))
-          refuse(fmt::format("lacks a blank within '{}' in the row {}", printable(word, 20), name));
-        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", printable(word, 20),
+          refuse(fmt::format("lacks a blank within '{}' in the row {}", printable_line(word, 20), name));
+        refuse(fmt::format("says '{}' of {} and {}, which its legend does not know", printable_line(word, 20),
                            name, head_[column].name));
       }
       if (is_self != (column == row))
@@ -260,7 +260,7 @@ class Reader {
       if (!is_cpu_list(words[at])) {
         refuse(
             fmt::format("says '{}' where the CPUs near {} stand; is a column's name or a line's end missing?",
-                        printable(words[at], 20), device.name));
+                        printable_line(words[at], 20), device.name));
       }
       device.cpu_affinity = words[at];
     }

@@ -6,6 +6,7 @@
 #include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/formats/probe_json_keys.hpp"
+#include "topology/printable.hpp"
 
 namespace polyring {
 namespace {
@@ -42,7 +43,7 @@ const Json& value_of(const Object& object, std::string_view key) {
 std::string text(const Object& object, std::string_view key) {
   const Json& value = value_of(object, key);
   if (!value.is_string()) wrong(object, key, "a text");
-  return value.get<std::string>();
+  return printable_line(value.get<std::string>());
 }
 
 std::string optional_text(const Object& object, std::string_view key) {
@@ -112,7 +113,7 @@ std::vector<std::string> optional_texts(const Object& object, std::string_view k
   if (!array.is_array()) wrong(object, key, "an array of texts");
   for (const Json& element : array) {
     if (!element.is_string()) wrong(object, key, "an array of texts");
-    texts.push_back(element.get<std::string>());
+    texts.push_back(printable_line(element.get<std::string>()));
   }
   return texts;
 }

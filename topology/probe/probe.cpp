@@ -202,6 +202,7 @@ Machine probe_this_machine(const WaitNotice& notice) {
   machine.sources.push_back(live_sysfs(sysfs));
   machine.sources.push_back(nvml.source);
   machine.sources.push_back(rocm);
+  machine.make_printable();
   machine.validate();
   return machine;
 }
@@ -214,6 +215,7 @@ Machine probe_without_gpus() {
   machine.sources.push_back(live_sysfs(sysfs));
   for (const char* driver : {"NVML", "ROCm"})
     machine.sources.push_back({driver, false, "not asked, since data are in host memory"});
+  machine.make_printable();
   machine.validate();
   return machine;
 }
@@ -241,6 +243,7 @@ Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
                      {"hwloc", false, kLiveOnly},
                      {"NVML", false, kLiveOnly},
                      rocm};
+  machine.make_printable();
   machine.validate();
   return machine;
 }
@@ -262,6 +265,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   add_remarks(probe::rack_remarks(machine), machine);
   add_remarks(probe::package_remarks(machine), machine);
   add_remarks(probe::adapter_remarks(machine), machine);
+  machine.make_printable();
   machine.validate();
   return machine;
 }

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "topology/children.hpp"
+
 namespace polyring::probe {
 namespace {
 
@@ -28,13 +30,16 @@ constexpr int kEndedByItself = 42;  // not a status that a crash handler exits w
 }
 
 /// A child may crash, without a core file, a handler's help or a word about it, and ends when its parent
-/// does.
+/// does, or when its alarm rings.
 void prepare_to_crash() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
     std::signal(signal_number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
@@ -182,6 +187,7 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
     return start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
   };
   const auto deadline = after(limit);
+  const WaitableChildren waitable;
   const pid_t child = fork();
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
@@ -220,6 +226,7 @@ std::vector<std::optional<std::string>> trial_answers(std::size_t count,
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const std::size_t children = std::min({count, cores, kMostChildren});
   std::vector<std::optional<std::string>> answers(count);
+  const WaitableChildren waitable;
   std::deque<Answerer> running;
   for (std::size_t i = 0; i < children; ++i)
     running.emplace_back(Answerer::Questions{i, children, count}, answer, seconds);

@@ -1,5 +1,7 @@
 #include "bench/collective.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -27,6 +29,26 @@ struct Start {
                   start.launcher, start.ranks, library, remedy));
 }
 
+/// Says what the exception that is being handled says, and ends the job.
+[[noreturn]] void fail(const MpiWorld& world) {
+  ExitCode code = ExitCode::internal;
+  std::string why = "an exception of an unknown kind";
+  try {
+    throw;
+  } catch (const Error& error) {
+    code = error.code();
+    why = error.what();
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {  // it is internal, then
+  }
+  const char* const clear_line =
+      isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";  // of a progress that was shown
+  fmt::print(stderr, "{}polyring: rank {} ({}): {}\n", clear_line, world.rank(), world.host(), why);
+  std::fflush(stderr);
+  world.abort(static_cast<int>(code));
+}
+
 /// A usage Error, which all ranks have, is an exit code.
 ExitCode run_body(const std::function<ExitCode(MpiWorld&)>& body, MpiWorld& world) {
   try {
@@ -50,21 +72,15 @@ ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
     if (start.rank == 0) fail_alone(start);
     return ExitCode::ok;
   }
-  const auto fail = [&world](ExitCode code, const char* why) {
-    fmt::print(stderr, "polyring: rank {} ({}): {}\n", world.rank(), world.host(), why);
-    std::fflush(stderr);
-    world.abort(static_cast<int>(code));
-  };
-  ExitCode code = ExitCode::internal;
+  // Unwound in the meantime, what MPI still writes to would be freed.
+  world.on_failure([&world] { fail(world); });
   try {
-    code = run_body(body, world);
+    const ExitCode code = run_body(body, world);
     world.leave(static_cast<int>(code));
-  } catch (const Error& error) {
-    fail(error.code(), error.what());
-  } catch (const std::exception& error) {
-    fail(ExitCode::internal, error.what());
+    return code;
+  } catch (...) {
+    fail(world);
   }
-  return code;
 }
 
 Watchdog watch_over(const MpiWorld& world) {

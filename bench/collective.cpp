@@ -1,6 +1,9 @@
 #include "bench/collective.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 
 #include "bench/output.hpp"
@@ -26,6 +29,24 @@ struct Start {
       fmt::format("{} has started {} processes, but each of them runs alone, since this polyring was built "
                   "with {}; {}",
                   start.launcher, start.ranks, library, remedy));
+}
+
+/// Says what the exception that is being handled says, and ends the job.
+[[noreturn]] void fail(const MpiWorld& world) {
+  ExitCode code = ExitCode::internal;
+  std::string why = "an exception of an unknown kind";
+  try {
+    throw;
+  } catch (const Error& error) {
+    code = error.code();
+    why = error.what();
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {  // it is internal, then
+  }
+  if (isatty(STDERR_FILENO) == 1) std::fputs("\r\x1b[K", stderr);  // a progress that was shown
+  warn("rank {} ({}): {}", world.rank(), world.host(), why);
+  world.abort(static_cast<int>(code));
 }
 
 /// Whether all ranks know of such an Error, and rank 0 alone says it.
@@ -54,20 +75,15 @@ ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body) {
     if (start.rank == 0) fail_alone(start);
     return ExitCode::ok;
   }
-  const auto fail = [&world](ExitCode code, const char* why) {
-    warn("rank {} ({}): {}", world.rank(), world.host(), why);
-    world.abort(static_cast<int>(code));
-  };
-  ExitCode code = ExitCode::internal;
+  // Unwound in the meantime, what MPI still writes to would be freed.
+  world.on_failure([&world] { fail(world); });
   try {
-    code = run_body(body, world);
+    const ExitCode code = run_body(body, world);
     world.leave(static_cast<int>(code));
-  } catch (const Error& error) {
-    fail(error.code(), error.what());
-  } catch (const std::exception& error) {
-    fail(ExitCode::internal, error.what());
+    return code;
+  } catch (...) {
+    fail(world);
   }
-  return code;
 }
 
 Watchdog watch_over(const MpiWorld& world) {

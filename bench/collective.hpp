@@ -14,7 +14,8 @@ namespace polyring {
 /// Throws an Error (mpi), on rank 0 alone, when a launcher started several processes that do not find each
 /// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks alike, or
 /// through on_root(): rank 0 prints it and returns its exit code, the others return ok. Any other exception
-/// is printed with the rank and the host, and the job is aborted with its exit code.
+/// is printed with the rank and the host, and the job is aborted with its exit code; where messages may be
+/// under way, before anything is freed.
 ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body);
 
 /// A watchdog with the world's name for this rank and its time limit, which aborts the job.

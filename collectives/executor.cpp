@@ -64,6 +64,10 @@ void Executor::run(const std::byte* input, std::byte* output) {
   output_ = output;
   next_work_ = 0;
   active_ = 0;
+  transport_.attempt([this] { run_all(); });
+}
+
+void Executor::run_all() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) drive(slot);
   while (active_ > 0) {
     done_.clear();

@@ -43,6 +43,7 @@ class Executor final : public Allreduce {
   std::string algorithm() const override { return schedule_.algorithm; }
   std::string implementation() const override { return options_.implementation; }
   bool keeps_time_limit() const override { return true; }  // transports do
+  /// Whether it returns or throws, nothing is in flight any more.
   void run(const std::byte* input, std::byte* output) override;
 
   const Schedule& schedule() const { return schedule_; }
@@ -65,6 +66,7 @@ class Executor final : public Allreduce {
     int others = 0;
   };
 
+  void run_all();
   void drive(std::size_t slot);
   bool advance(Slot& slot);
   void begin_phase(std::size_t slot);

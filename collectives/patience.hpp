@@ -18,8 +18,8 @@ class Patience {
  public:
   Patience(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
 
-  /// To be called after each poll that found nothing. False when `timeout` has passed since the first call,
-  /// give or take a few polls: the clock is not read in a short wait.
+  /// To be called after each poll that found nothing. False when `timeout` has passed since the first call or
+  /// the last renew(), give or take a few polls: the clock is not read in a short wait.
   bool again() {
     ++polls_;
     if (polls_ < kSpins) return true;
@@ -35,6 +35,11 @@ class Patience {
       std::this_thread::sleep_for(std::clamp<Clock::duration>(part, kShortestSleep, kLongestSleep));
     }
     return true;
+  }
+
+  /// Something has happened, though not what is waited for: the time starts anew.
+  void renew() {
+    if (polls_ >= kSpins) begin_ = Clock::now();
   }
 
  private:

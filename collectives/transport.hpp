@@ -5,8 +5,10 @@
 // point to is the transport's own affair.
 //
 // Local operations (copy, combine) take effect in the order in which they were started. Messages from one
-// rank to another with one tag arrive in the order in which they were sent, and so do meetings. A buffer
-// belongs to the operation until its ticket is back.
+// rank to another with one tag arrive in the order in which they were sent, and so do meetings.
+//
+// A buffer belongs to the operation until its ticket is back. An exception must not break that rule: what
+// starts operations runs inside attempt().
 #pragma once
 
 #include <cstddef>
@@ -86,15 +88,32 @@ class Transport {
   virtual void combine(const Reduction& reduction, std::byte* result,
                        std::span<const std::byte* const> operands, Count count, Ticket ticket) = 0;
 
-  /// Goes on with what was started, without blocking. Appends the tickets of what is done by then; true when
-  /// there were any.
+  /// Goes on with what was started, without blocking. Appends the tickets of what is done by then. True when
+  /// there were any, and also when something has come nearer to its end.
   virtual bool poll(std::vector<Ticket>& done) = 0;
   /// The other ranks on which the operations in flight depend.
   virtual std::vector<Rank> awaited() const = 0;
   /// Blocks until at least one operation is done, and appends the tickets of all that are. Not to be called
   /// when nothing is in flight. Throws Error(ExitCode::timeout), naming the ranks waited for, when nothing
-  /// happens for the transport's time limit, and the library's own Error when a call fails.
+  /// comes nearer to its end for the transport's time limit, and the library's own Error when a call fails.
   virtual void wait(std::vector<Ticket>& done) = 0;
+
+  /// Runs what starts operations and waits for them. If it throws, it does so with nothing in flight: then
+  /// all that the operations used may be freed.
+  template <typename Action>
+  void attempt(Action&& action) {
+    try {
+      action();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
+
+  /// Gives up all that is in flight. Afterwards no operation uses a buffer of this rank any more, no ticket
+  /// comes back, and the transport is good for nothing but its end: the other ranks' operations with this
+  /// one remain unfinished. Where an operation cannot be stopped, the job ends in here with a sentence.
+  virtual void abandon() = 0;
 };
 
 /// What transports on host memory share: local operations are done at once by the CPU.
@@ -121,6 +140,9 @@ struct WaitRules {
   bool yields = false;  // ranks share cores: who waits must let the others run
   /// Throws Error(ExitCode::timeout).
   std::function<void(const std::string& what, const std::vector<Rank>& whom)> give_up;
+  /// Optional. Told of a failure while its exception is being handled and all buffers are still there; it may
+  /// end the job.
+  std::function<void()> failed{};
 };
 
 /// A transport on host memory that finds out by polling what has happened.
@@ -128,8 +150,11 @@ class PollingTransport : public HostTransport {
  public:
   explicit PollingTransport(WaitRules rules) : rules_(std::move(rules)) {}
   void wait(std::vector<Ticket>& done) final;
+  void abandon() final;
 
  protected:
+  /// abandon(), when nobody has ended the job before.
+  virtual void stop() = 0;
   const WaitRules& rules() const { return rules_; }
 
  private:

@@ -207,7 +207,7 @@ int MpiWorld::ranks_per_node() const {
 
 WaitRules MpiWorld::wait_rules() const {
   return {timeout_, shares_cores_,
-          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }};
+          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }, failed_};
 }
 
 /// Waits for one of the calls below.
@@ -220,6 +220,16 @@ class MpiWorld::Call {
   void finish(int started, const char* name) { finish(started, name, world_.shares_cores_); }
 
   void finish(int started, const char* name, bool yields) {
+    try {
+      complete(started, name, yields);
+    } catch (...) {
+      if (world_.failed_) world_.failed_();
+      throw;
+    }
+  }
+
+ private:
+  void complete(int started, const char* name, bool yields) {
     check_mpi(started, name);
     Patience patience(world_.timeout_, yields);
     int done = 0;
@@ -230,7 +240,6 @@ class MpiWorld::Call {
     } while (done == 0);
   }
 
- private:
   const MpiWorld& world_;
   MPI_Request request_ = MPI_REQUEST_NULL;
 };

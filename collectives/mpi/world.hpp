@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectives/slice.hpp"
@@ -59,6 +61,10 @@ class MpiWorld {
   Seconds timeout() const { return timeout_; }
   static constexpr Seconds kSetUpTimeout{120};
 
+  /// What is to be done when a call below or a transport fails, while the exception is being handled and
+  /// before anything is freed that MPI may still write to. It may end the job; else the exception goes on.
+  void on_failure(std::function<void()> action) { failed_ = std::move(action); }
+
   /// The same for transports, as it stands now.
   WaitRules wait_rules() const;
 
@@ -105,6 +111,7 @@ class MpiWorld {
   std::vector<std::string> hosts_;
   bool shares_cores_ = false;
   Seconds timeout_ = kSetUpTimeout;
+  std::function<void()> failed_;
 };
 
 }  // namespace polyring

@@ -3,7 +3,10 @@
 //   records    its segments, so that others can map what an offer points into
 //   finished   for each of its offers, whether the rank it was made to has finished with it; for more offers
 //              than usual, in blocks beside the board
+//   writers    who has ever offered something to this rank
 //   inboxes    one ring of offers for each other rank, written by that rank alone
+//
+// The memory of an inbox is its writer's to fill, as far as it needs it: ranks that never meet cost nothing.
 //
 // All of it works between processes that map it at different addresses, and between threads.
 #pragma once
@@ -50,16 +53,23 @@ using InlineData = std::array<std::byte, kInline>;
 /// same line as the sequence: one line is all that travels from core to core.
 struct alignas(kLine) Entry {
   std::atomic<std::uint32_t> sequence{0};
+  std::uint32_t next = 0;  // the entry that the next offer will be in
   Offer offer;
   InlineData data{};
 };
 static_assert(sizeof(Entry) == 2 * kLine);
 
-struct Inbox {
-  static constexpr std::uint32_t kEntries = 256;
+/// The entries form a ring, of as many as were ever unread at once.
+struct alignas(2 * kLine) Inbox {
+  static constexpr std::uint32_t kEntries = 255;
+
+  std::atomic<std::uint32_t> read{0};  // entries that the reader is done with
   std::array<Entry, kEntries> entries;
-  alignas(kLine) std::atomic<std::uint32_t> read{0};  // entries that the reader is done with
+
+  /// Where an entry begins, in bytes of the inbox.
+  static constexpr std::size_t at(std::uint32_t entry) { return 2 * kLine + entry * sizeof(Entry); }
 };
+static_assert(sizeof(Inbox) % kPage == 0 && kPage % sizeof(Entry) == 0);
 
 struct SegmentRecord {
   std::atomic<std::uint32_t> generation{0};  // 0: never used
@@ -74,15 +84,22 @@ struct Board {
   std::array<SegmentRecord, kMostSegments> records;
   std::array<Location, kMostOfferBlocks> more_finished;  // from the second block on
   alignas(kLine) FinishedBlock finished;
-  // inboxes follow, by the writer's place among the ranks of the host
+  // the writers follow, a bit each, and the inboxes, by the writer's place among the ranks of the host
 
-  static std::size_t bytes(std::size_t ranks) { return inboxes_at() + ranks * sizeof(Inbox); }
-  Inbox& inbox(std::size_t writer) {
-    return reinterpret_cast<Inbox*>(reinterpret_cast<std::byte*>(this) + inboxes_at())[writer];
+  using Word = std::atomic<std::uint64_t>;
+  static constexpr std::size_t kWordBits = 64;
+
+  static std::size_t words(std::size_t ranks) { return (ranks + kWordBits - 1) / kWordBits; }
+  Word& writers(std::size_t word) { return reinterpret_cast<Word*>(this + 1)[word]; }
+
+  /// Without the inboxes, and with them.
+  static std::size_t inboxes_at(std::size_t ranks) {
+    return (sizeof(Board) + words(ranks) * sizeof(Word) + kPage - 1) / kPage * kPage;
   }
-
- private:
-  static std::size_t inboxes_at() { return (sizeof(Board) + kLine - 1) / kLine * kLine; }
+  static std::size_t bytes(std::size_t ranks) { return inboxes_at(ranks) + ranks * sizeof(Inbox); }
+  std::byte* inbox(std::size_t writer, std::size_t ranks) {
+    return reinterpret_cast<std::byte*>(this) + inboxes_at(ranks) + writer * sizeof(Inbox);
+  }
 };
 
 }  // namespace polyring

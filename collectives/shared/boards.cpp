@@ -28,9 +28,10 @@ std::vector<std::byte> bytes_of(const Introduction& introduction) {
 /// need: that is better known before any message goes this way.
 std::unique_ptr<Boards> make_board(std::size_t ranks) {
   const Segment tried(kSlab);
-  auto boards = std::make_unique<Boards>(Boards{Segment(Board::bytes(ranks)), {}, {}});
+  auto boards =
+      std::make_unique<Boards>(Boards{Segment(Board::bytes(ranks), Board::inboxes_at(ranks)), {}, {}});
   Board* board = new (boards->own.address()) Board;
-  for (std::size_t place = 0; place < ranks; ++place) new (&board->inbox(place)) Inbox;
+  for (std::size_t word = 0; word < Board::words(ranks); ++word) new (&board->writers(word)) Board::Word{0};
   std::random_device random;
   board->token = std::uint64_t{random()} << 32 | random();
   return boards;

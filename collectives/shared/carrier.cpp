@@ -50,9 +50,9 @@ std::optional<Carrier::Part> Carrier::next_part(const Operation& operation) cons
     whole = false;
     if (blocks->filled.load(std::memory_order_acquire) <= operation.part) return std::nullopt;
   }
-  if (whole) return Part{0, all, 0};
-  const std::size_t offset = operation.part * options_.piece.value;
-  return Part{offset, std::min(options_.piece.value, all - offset), operation.part};
+  const std::size_t length = whole ? options_.part.value : options_.piece.value;
+  const std::size_t offset = operation.part * length;
+  return Part{offset, std::min(length, all - offset), operation.part};
 }
 
 bool Carrier::waits_for(const Operation& operation, std::size_t partner) const {

@@ -16,7 +16,7 @@ class Carrier {
   Carrier(Rank rank, SharedMemory& memory, SharedOptions options)
       : rank_(rank), memory_(memory), options_(options) {}
 
-  /// All of this rank's part, or the next piece. To be called once all offers have come that it needs, until
+  /// The next part of what is this rank's to do. To be called once all offers have come that it needs, until
   /// the operation is made. False, and nothing done, while a partner has not filled that piece.
   bool carry_out(Operation& operation);
   /// Whether it is this partner that keeps the next piece back.

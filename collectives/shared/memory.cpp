@@ -9,6 +9,7 @@ namespace polyring {
 namespace {
 
 constexpr std::size_t kSmallestBlock = 4096;
+constexpr std::size_t kSmallestSlab = std::size_t{64} << 10;
 
 /// Places on the board that users' segments leave to blocks: without these, nothing that is not in a segment
 /// can be sent.
@@ -43,6 +44,7 @@ std::byte* SharedMemory::enter(Segment segment) {
 }
 
 void SharedMemory::remove(std::byte* address) {
+  if (keeps_) return;
   const auto at = std::find_if(own_.begin(), own_.end(),
                                [&](const Own& own) { return own.segment.address() == address; });
   if (at == own_.end()) return;
@@ -81,8 +83,11 @@ void SharedMemory::add_blocks(std::size_t size) {
     throw Error(ExitCode::not_available,
                 "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
   }
-  const std::size_t slab = std::max(size, kSlab);
+  // As much again as there is already: few segments, and little that nobody needs.
+  std::size_t& slabs = slabs_[size];
+  const std::size_t slab = std::max(size, std::clamp(slabs, kSmallestSlab, kSlab));
   std::byte* memory = enter(Segment(slab));
+  slabs += slab;
   for (std::size_t offset = 0; offset < slab; offset += size) {
     free_blocks_[size].push_back(memory + offset);
     blocks_[memory + offset] = size;

@@ -12,7 +12,7 @@
 
 namespace polyring {
 
-/// Small blocks come from one segment many at a time.
+/// Small blocks come many at a time from one segment, of at most so many bytes.
 inline constexpr std::size_t kSlab = std::size_t{1} << 20;
 
 class SharedMemory {
@@ -25,6 +25,8 @@ class SharedMemory {
   std::byte* add(std::size_t bytes);
   /// Takes one back; what others have mapped stays until they need its place on the board.
   void remove(std::byte* address);
+  /// From now on nothing is taken back before the end: others may still use it.
+  void keep() { keeps_ = true; }
 
   /// Where others find this memory of ours; generation 0 when it is not in a segment.
   Location locate(const std::byte* data, std::size_t bytes) const;
@@ -59,6 +61,8 @@ class SharedMemory {
   std::vector<std::vector<Other>> others_;                      // by rank and segment
   std::map<std::size_t, std::vector<std::byte*>> free_blocks_;  // by size
   std::map<std::byte*, std::size_t> blocks_;                    // their sizes
+  std::map<std::size_t, std::size_t> slabs_;                    // bytes of them, by the size of their blocks
+  bool keeps_ = false;
 };
 
 }  // namespace polyring

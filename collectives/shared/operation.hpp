@@ -34,10 +34,11 @@ struct Operation {
   Meeting meeting;                   // of a message: one partner; what is received goes to `result`
   std::vector<Arrived> offers;       // of the partners, as they come
   std::size_t missing = 0;           // offers that are still awaited
-  std::uint32_t part = 0;            // the next that this rank reads or writes, if that goes by pieces
+  std::uint32_t part = 0;            // the next that this rank reads or writes
   bool made = false;                 // this rank's part is done
   std::vector<std::uint32_t> slots;  // of the offers to each partner
   bool waits = false;                // until those are finished, because what they give is not a copy
+  std::uint32_t progress = 0;        // of the partners with those, all together, when last looked at
   std::vector<PieceOwner> owned;     // what partners reach piece by piece
   std::vector<std::byte*> blocks;
   std::vector<std::vector<std::byte>> copies;  // in no segment, of which partners get pieces

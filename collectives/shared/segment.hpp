@@ -21,11 +21,16 @@ struct SegmentName {
   std::byte* address = nullptr;  // in the owner's memory
 };
 
+inline constexpr std::size_t kPage = 4096;
+
 /// Owns the memory, of zeros, on whole pages.
 class Segment {
  public:
   /// Throws Error(ExitCode::not_available) when the system does not give that much.
-  explicit Segment(std::size_t bytes);
+  explicit Segment(std::size_t bytes) : Segment(bytes, bytes) {}
+  /// Only the first `filled` bytes get their memory now. The rest must not be touched before Mapping::fill()
+  /// has given it some.
+  Segment(std::size_t bytes, std::size_t filled);
   ~Segment();
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&&) = delete;
@@ -49,7 +54,12 @@ class Mapping {
 
   std::byte* address() const { return address_; }
 
+  /// Gives these bytes of the segment their memory; what has some already stays as it is. Throws
+  /// Error(ExitCode::not_available) when there is none, or the owner has ended.
+  void fill(std::size_t begin, std::size_t bytes) const;
+
  private:
+  SegmentName name_;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;  // 0: the owner is this process, nothing was mapped
 };

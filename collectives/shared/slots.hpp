@@ -27,14 +27,23 @@ class Slots {
   }
 
   bool finished(std::uint32_t slot) const {
-    return slot == kNoSlot || mark(own_, slot).load(std::memory_order_acquire) != 0;
+    return slot == kNoSlot || mark(own_, slot).load(std::memory_order_acquire) == kFinished;
+  }
+  /// How far the other has come, in parts; any number once it is finished.
+  std::uint32_t progress(std::uint32_t slot) const {
+    return slot == kNoSlot ? kFinished : mark(own_, slot).load(std::memory_order_relaxed);
   }
   /// An offer of another's.
   void finish(std::size_t rank, std::uint32_t slot) {
-    if (slot != kNoSlot) mark(rank, slot).store(1, std::memory_order_release);
+    if (slot != kNoSlot) mark(rank, slot).store(kFinished, std::memory_order_release);
+  }
+  void note_progress(std::size_t rank, std::uint32_t slot, std::uint32_t parts) {
+    if (slot != kNoSlot) mark(rank, slot).store(parts, std::memory_order_relaxed);
   }
 
  private:
+  static constexpr std::uint32_t kFinished = ~std::uint32_t{0};
+
   void add();
   std::atomic<std::uint32_t>& mark(std::size_t rank, std::uint32_t slot) const;
 

@@ -26,11 +26,10 @@ class Composed final : public PollingTransport {
   void meet(const Meeting& meeting, Ticket ticket) override { near_->meet(meeting, ticket); }
 
   bool poll(std::vector<Ticket>& done) override {
-    const std::size_t before = done.size();
-    take_local(done);
-    near_->poll(done);
-    far_->poll(done);
-    return done.size() > before;
+    const bool local = take_local(done);
+    const bool near = near_->poll(done);
+    const bool far = far_->poll(done);
+    return local || near || far;
   }
 
   std::vector<Rank> awaited() const override {
@@ -38,6 +37,12 @@ class Composed final : public PollingTransport {
     for (const Rank rank : far_->awaited()) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
     return ranks;
+  }
+
+ protected:
+  void stop() override {
+    near_->abandon();
+    far_->abandon();
   }
 
  private:

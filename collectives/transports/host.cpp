@@ -51,10 +51,24 @@ void HostTransport::combine(const Reduction& reduction, std::byte* result,
 }
 
 void PollingTransport::wait(std::vector<Ticket>& done) {
+  const std::size_t before = done.size();
   Patience patience(rules_.timeout, rules_.yields);
-  while (!poll(done)) {
-    if (!patience.again()) rules_.give_up("messages", awaited());
+  for (;;) {
+    const bool progress = poll(done);
+    if (done.size() > before) return;
+    if (progress) {
+      patience.renew();
+    } else if (!patience.again()) {
+      rules_.give_up("messages", awaited());
+    }
   }
+}
+
+void PollingTransport::abandon() {
+  if (rules_.failed) rules_.failed();
+  std::vector<Ticket> unwanted;
+  take_local(unwanted);
+  stop();
 }
 
 bool HostTransport::take_local(std::vector<Ticket>& done) {

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <set>
+#include <string>
 
 #include "collectives/mpi/handle.hpp"
 #include "collectives/mpi/process_manager.hpp"
 #include "collectives/patience.hpp"
+#include "topology/error.hpp"
 #include "topology/probe.hpp"
 
 namespace polyring {
@@ -46,6 +50,9 @@ class MpiTransport final : public PollingTransport {
   bool poll(std::vector<Ticket>& done) override;
   std::vector<Rank> awaited() const override;
 
+ protected:
+  void stop() override;
+
  private:
   /// One send or receive, of one piece or more.
   struct Message {
@@ -77,6 +84,7 @@ class MpiTransport final : public PollingTransport {
   }
 
   bool test(std::vector<Ticket>& done);
+  bool cancel_all();
   void check_some(int result, int number) const;
 
   /// A peer that has died is often found out this way, before its launcher tells.
@@ -96,23 +104,50 @@ class MpiTransport final : public PollingTransport {
 };
 
 MpiTransport::~MpiTransport() {
-  // Something is left only when a wait has failed, and the job is about to be aborted. Until then MPI must
-  // not write into memory that is freed meanwhile; sends only read, and no peer is left to receive them.
-  Patience patience(kCancelling, true);
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    if (requests_[i] == MPI_REQUEST_NULL) continue;
-    if (!messages_[owners_[i]].receives) {
-      MPI_Request_free(&requests_[i]);
-      continue;
-    }
-    // A message that has begun to arrive cannot be cancelled, and may never be whole: the error that is on
-    // its way must be told all the same.
-    MPI_Cancel(&requests_[i]);
-    int done = 0;
-    do {
-      MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
-    } while (done == 0 && patience.again());
+  // Something is left only where somebody went on without abandon().
+  if (cancel_all()) return;
+  for (MPI_Request& request : requests_) {
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
   }
+}
+
+/// A message that has begun to arrive cannot be cancelled, and may never be whole; nor can one that is being
+/// sent. False when one of these is not over in time.
+bool MpiTransport::cancel_all() {
+  for (MPI_Request& request : requests_) {
+    if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
+  }
+  Patience patience(kCancelling, true);
+  int all = requests_.empty() ? 1 : 0;
+  while (all == 0) {
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+    if (all == 0 && !patience.again()) return false;
+  }
+  return true;
+}
+
+void MpiTransport::stop() {
+  if (!cancel_all()) {
+    // MPI would go on with memory that its user may free.
+    std::string why = "given up";
+    if (const std::exception_ptr failure = std::current_exception()) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const std::exception& error) {
+        why = error.what();
+      }
+    }
+    fmt::print(
+        stderr,
+        "polyring: rank {} ({}): {}; the job ends, as messages are under way that cannot be called back\n",
+        rank(), world_.host(), why);
+    std::fflush(stderr);
+    world_.abort(static_cast<int>(ExitCode::mpi));
+  }
+  requests_.clear();
+  owners_.clear();
+  messages_.clear();
+  free_.clear();
 }
 
 void MpiTransport::check_some(int result, int number) const {
@@ -134,7 +169,6 @@ bool MpiTransport::test(std::vector<Ticket>& done) {
   if (number == MPI_UNDEFINED || number == 0) return false;
   // From the back, so that the last request may take the place of each that is done.
   std::sort(completed_.begin(), completed_.begin() + number, std::greater<>());
-  bool any = false;
   for (int i = 0; i < number; ++i) {
     const auto at = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
     const std::size_t owner = owners_[at];
@@ -145,9 +179,8 @@ bool MpiTransport::test(std::vector<Ticket>& done) {
     if (--messages_[owner].pieces > 0) continue;
     done.push_back(messages_[owner].ticket);
     free_.push_back(owner);
-    any = true;
   }
-  return any;
+  return true;
 }
 
 bool MpiTransport::poll(std::vector<Ticket>& done) {
@@ -164,8 +197,10 @@ std::vector<Rank> MpiTransport::awaited() const {
 }  // namespace
 
 Bytes piece_between_hosts(std::string_view version, bool rdma) {
+  if (rdma) return kMpiPiece;
+  if (is_mpich_on_ucx(version)) return kUcxTcpPiece;
   // Open MPI leaves UCX alone where there is no RDMA.
-  return is_mpich_on_ucx(version) && !rdma ? kUcxTcpPiece : kMpiPiece;
+  return version.starts_with("Open MPI") ? unasked_between_hosts(rdma) : kMpiPiece;
 }
 
 Bytes unasked_between_hosts(bool rdma) { return rdma ? Bytes{} : Bytes{56 << 10}; }

@@ -1,18 +1,21 @@
 #include "collectives/transports/shared.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "collectives/patience.hpp"
 #include "collectives/shared/boards.hpp"
 #include "collectives/shared/carrier.hpp"
 #include "collectives/shared/memory.hpp"
 #include "collectives/shared/operation.hpp"
+#include "collectives/shared/outbox.hpp"
 #include "collectives/shared/slots.hpp"
 #include "topology/error.hpp"
 
@@ -48,6 +51,9 @@ class SharedTransport final : public PollingTransport {
   bool poll(std::vector<Ticket>& done) override;
   std::vector<Rank> awaited() const override;
 
+ protected:
+  void stop() override;
+
  private:
   static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
@@ -71,10 +77,12 @@ class SharedTransport final : public PollingTransport {
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(Operation& operation);
 
-  bool drain(std::size_t from);
+  void listen();
+  void drain(std::size_t from);
   bool accept(const Arrived& arrived);
   bool advance(Operation& operation);
   bool complete(Operation& operation);
+  bool notices_progress(Operation& operation) const;
   void reuse(Operation& operation);
   void reuse_retired();
 
@@ -92,8 +100,16 @@ class SharedTransport final : public PollingTransport {
   std::shared_ptr<SharedMemory> memory_;
   std::optional<Slots> slots_;
   std::optional<Carrier> carrier_;
-  std::vector<std::uint32_t> next_read_;   // of each member's entries to us
-  std::vector<std::uint32_t> next_write_;  // of ours to each member
+  std::vector<Outbox> outboxes_;  // to each member
+
+  /// How far a member's entries to us have been read.
+  struct Reading {
+    std::uint32_t entry = 0;
+    std::uint32_t offers = 0;
+  };
+  std::vector<Reading> readings_;
+  std::vector<std::size_t> heard_;      // those who have ever written something
+  std::vector<std::uint64_t> writers_;  // the same, as on the board
 
   std::deque<Operation> operations_;
   std::vector<Operation*> in_flight_;
@@ -110,13 +126,16 @@ SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Board
       options_(options),
       boards_(std::move(boards)),
       place_(index(group.size), kNobody),
-      next_read_(group.members.size()),
-      next_write_(group.members.size()),
+      readings_(group.members.size()),
+      writers_(Board::words(group.members.size())),
       early_(group.members.size()) {
   for (std::size_t place = 0; place < group.members.size(); ++place) {
     place_[index(group.members[place])] = place;
   }
   own_place_ = place_[index(group.rank)];
+  for (const Mapping& mapping : boards_->mappings) {
+    outboxes_.emplace_back(mapping, own_place_, group.members.size());
+  }
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
   slots_.emplace(boards_->all, own_place_, *memory_);
   carrier_.emplace(group.rank, *memory_, options);
@@ -126,6 +145,14 @@ SharedTransport::~SharedTransport() {
   // Others may still have to read the copies that nobody waits for, unless the job is breaking off.
   Patience patience(rules().timeout, rules().yields);
   while (!retiring_.empty() && std::uncaught_exceptions() == 0 && patience.again()) reuse_retired();
+}
+
+/// What others still read and write stays as long as this rank's memory: they have mapped it themselves.
+void SharedTransport::stop() {
+  memory_->keep();
+  in_flight_.clear();
+  retiring_.clear();
+  for (std::deque<Arrived>& early : early_) early.clear();
 }
 
 Memory SharedTransport::allocate(Bytes size) {
@@ -149,6 +176,7 @@ Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
   operation.waits = false;
   operation.owned.clear();
   operation.part = 0;
+  operation.progress = 0;
   return operation;
 }
 
@@ -270,18 +298,12 @@ Location SharedTransport::take(Operation& operation, std::span<std::byte> data) 
 }
 
 void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> data) {
-  Inbox& inbox = boards_->all[to]->inbox(own_place_);
-  const std::uint32_t number = next_write_[to]++;
   Patience patience(rules().timeout, rules().yields);
-  while (number - inbox.read.load(std::memory_order_acquire) >= Inbox::kEntries) {
+  while (!outboxes_[to].write(offer, data)) {
     // The other may itself be waiting for room in our inbox.
-    for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
+    listen();
     if (!patience.again()) rules().give_up("room for messages", {group_.members[to]});
   }
-  Entry& entry = inbox.entries[number % Inbox::kEntries];
-  entry.offer = offer;
-  if (!data.empty()) std::memcpy(entry.data.data(), data.data(), data.size());
-  entry.sequence.store(number + 1, std::memory_order_release);
 }
 
 /// Finds out whose offers the operation needs, and takes those that have come already.
@@ -305,26 +327,33 @@ void SharedTransport::await_offers(Operation& operation) {
   }
 }
 
-bool SharedTransport::drain(std::size_t from) {
-  if (from == own_place_) return false;
-  Inbox& inbox = own_board().inbox(from);
-  bool any = false;
+/// Takes what others have offered.
+void SharedTransport::listen() {
+  for (std::size_t word = 0; word < writers_.size(); ++word) {
+    const std::uint64_t all = own_board().writers(word).load(std::memory_order_acquire);
+    for (std::uint64_t fresh = all & ~writers_[word]; fresh != 0; fresh &= fresh - 1) {
+      heard_.push_back(word * Board::kWordBits + static_cast<std::size_t>(std::countr_zero(fresh)));
+    }
+    writers_[word] = all;
+  }
+  for (const std::size_t from : heard_) drain(from);
+}
+
+void SharedTransport::drain(std::size_t from) {
+  auto& inbox = *reinterpret_cast<Inbox*>(own_board().inbox(from, group_.members.size()));
+  Reading& reading = readings_[from];
   for (;;) {
-    const std::uint32_t number = next_read_[from];
-    Entry& entry = inbox.entries[number % Inbox::kEntries];
-    if (entry.sequence.load(std::memory_order_acquire) != number + 1) return any;
+    Entry& entry = inbox.entries[reading.entry];
+    if (entry.sequence.load(std::memory_order_acquire) != reading.offers + 1) return;
     Arrived arrived;  // whose data stays as it is beyond what is given
     arrived.offer = entry.offer;
     arrived.from = from;
     const bool inlined = arrived.offer.gives <= kInline;
     std::memcpy(arrived.data.data(), entry.data.data(), inlined ? arrived.offer.gives : sizeof(Location));
-    ++next_read_[from];
-    // The writer looks at this only when the inbox seems full to it.
-    if (next_read_[from] % (Inbox::kEntries / 4) == 0) {
-      inbox.read.store(next_read_[from], std::memory_order_release);
-    }
+    reading.entry = entry.next;
+    // The writer looks at this only when it has no free entry.
+    inbox.read.store(++reading.offers, std::memory_order_release);
     if (!accept(arrived)) early_[from].push_back(arrived);
-    any = true;
   }
 }
 
@@ -347,13 +376,18 @@ bool SharedTransport::accept(const Arrived& arrived) {
   return false;
 }
 
-/// Goes on with the pieces of an operation; false when there is nothing to do before others have gone on.
+/// Goes on with one part of an operation; false when there is nothing to do before others have gone on.
 bool SharedTransport::advance(Operation& operation) {
   bool any = false;
   for (PieceOwner& owner : operation.owned) any = owner.advance() || any;
   if (operation.made || operation.missing > 0 || !carrier_->carry_out(operation)) return any;
   for (const Arrived& arrived : operation.offers) {
-    if (operation.made && arrived.from != kNobody) slots_->finish(arrived.from, arrived.offer.slot);
+    if (arrived.from == kNobody) continue;
+    if (operation.made) {
+      slots_->finish(arrived.from, arrived.offer.slot);
+    } else {
+      slots_->note_progress(arrived.from, arrived.offer.slot, operation.part);
+    }
   }
   return true;
 }
@@ -377,6 +411,13 @@ bool SharedTransport::complete(Operation& operation) {
   return true;
 }
 
+/// Whether a partner has come nearer to its end since the last look.
+bool SharedTransport::notices_progress(Operation& operation) const {
+  std::uint32_t progress = 0;
+  for (const std::uint32_t slot : operation.slots) progress += slots_->progress(slot);
+  return std::exchange(operation.progress, progress) != progress;
+}
+
 void SharedTransport::reuse(Operation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
@@ -394,24 +435,22 @@ void SharedTransport::reuse_retired() {
 }
 
 bool SharedTransport::poll(std::vector<Ticket>& done) {
-  const std::size_t before = done.size();
-  take_local(done);
-  // Whoever goes on with pieces does not wait.
-  for (bool advances = true; advances;) {
-    advances = false;
-    for (std::size_t from = 0; from < group_.members.size(); ++from) drain(from);
-    for (Operation*& operation : in_flight_) {
-      advances = advance(*operation) || advances;
-      if (!operation->made) continue;
-      const Ticket ticket = operation->ticket;
-      if (!complete(*operation)) continue;
-      done.push_back(ticket);
-      operation = nullptr;
+  bool progress = take_local(done);
+  listen();
+  for (Operation*& operation : in_flight_) {
+    progress = advance(*operation) || progress;
+    if (!operation->made) continue;
+    const Ticket ticket = operation->ticket;
+    if (!complete(*operation)) {
+      progress = notices_progress(*operation) || progress;
+      continue;
     }
-    std::erase(in_flight_, nullptr);
-    if (done.size() > before) return true;
+    done.push_back(ticket);
+    operation = nullptr;
+    progress = true;
   }
-  return false;
+  std::erase(in_flight_, nullptr);
+  return progress;
 }
 
 std::vector<Rank> SharedTransport::awaited() const {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -110,6 +111,24 @@ void ThreadTransport::wait(std::vector<Ticket>& done) {
                                                  to_text(group_.timeout_), fmt::join(awaited(), ", ")));
     }
   }
+}
+
+void ThreadTransport::abandon() {
+  std::unique_lock lock(group_.mutex_);
+  std::vector<Ticket> unwanted;
+  take_local(unwanted);
+  wants_.clear();
+  for (Rank to = 0; to < size(); ++to) {
+    auto& offers = group_.ranks_[static_cast<std::size_t>(to)].offers;
+    sends_[static_cast<std::size_t>(to)] -= static_cast<int>(
+        std::erase_if(offers, [&](const ThreadGroup::Offer& offer) { return offer.source == rank_; }));
+  }
+  // The others are being copied at this moment, or have been.
+  auto& mailbox = group_.ranks_[static_cast<std::size_t>(rank_)];
+  const auto matched = static_cast<std::size_t>(std::accumulate(sends_.begin(), sends_.end(), 0));
+  mailbox.changed.wait(lock, [&] { return mailbox.taken.size() == matched; });
+  mailbox.taken.clear();
+  std::fill(sends_.begin(), sends_.end(), 0);
 }
 
 void run_ranks(int ranks, const std::function<void(ThreadTransport&)>& body, Seconds timeout) {

@@ -52,6 +52,9 @@ class ThreadTransport final : public HostTransport {
  public:
   ThreadTransport(ThreadGroup& group, Rank rank)
       : group_(group), rank_(rank), sends_(static_cast<std::size_t>(group.size())) {}
+  ~ThreadTransport() override { abandon(); }
+  ThreadTransport(const ThreadTransport&) = delete;
+  ThreadTransport& operator=(const ThreadTransport&) = delete;
 
   Rank rank() const override { return rank_; }
   int size() const override { return group_.size(); }
@@ -60,6 +63,7 @@ class ThreadTransport final : public HostTransport {
   bool poll(std::vector<Ticket>& done) override;
   std::vector<Rank> awaited() const override;
   void wait(std::vector<Ticket>& done) override;
+  void abandon() override;
 
  private:
   struct Want {

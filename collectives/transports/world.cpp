@@ -41,7 +41,8 @@ WorldTransport make_world_transport(const MpiWorld& world, TransportChoice choic
                 fmt::format("shared memory cannot be used: {}; try --transport mpi", result.fallback));
   }
   const MpiPieces pieces = suitable_pieces(world);
-  if (world.nodes() > 1 && pieces.between_hosts < kMpiPiece) result.message = pieces.between_hosts;
+  if (world.nodes() > 1 && pieces.between_hosts < pieces.unasked_between_hosts)
+    result.message = pieces.between_hosts;
   result.unasked = pieces.unasked_between_hosts;
   result.name = !result.transport ? "MPI" : world.nodes() > 1 ? "shared memory and MPI" : "shared memory";
   if (!result.transport) {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -200,7 +201,7 @@ TEST(Executor, RunsManyTimesAndWithAnyWindow) {
 }
 
 /// Hands back tickets one at a time, late and out of order, as a device or a network may, and counts bytes.
-class LateTransport final : public Transport {
+class LateTransport : public Transport {
  public:
   LateTransport(Transport& inner, unsigned seed) : inner_(inner), random_(seed) {}
   Rank rank() const override { return inner_.rank(); }
@@ -232,6 +233,7 @@ class LateTransport final : public Transport {
     done.push_back(held_.back());
     held_.pop_back();
   }
+  void abandon() override { inner_.abandon(); }
 
  private:
   Transport& inner_;
@@ -304,6 +306,74 @@ TEST_P(ExecuteEveryAlgorithm, SendsAsManyBytesAsTheScheduleSays) {
               << to_text(plan) << " of " << to_text(kind) << ", rank " << rank;
         }
       }
+    }
+  }
+}
+
+/// Fails when there is something to combine, with messages under way.
+class FailingTransport final : public LateTransport {
+ public:
+  explicit FailingTransport(Transport& inner) : LateTransport(inner, 1) {}
+  void combine(const Reduction&, std::byte*, std::span<const std::byte* const>, Count, Ticket) override {
+    throw Error(ExitCode::internal, "out of luck");
+  }
+  void abandon() override {
+    LateTransport::abandon();
+    ++abandoned;
+  }
+  int abandoned = 0;
+};
+
+TEST(Executor, LeavesNothingInFlightWhenItFails) {
+  try {
+    run_ranks(3, [&](ThreadTransport& threads) {
+      FailingTransport transport(threads);
+      const Schedule schedule = make_schedule({"ring", {3}, {}, 1, {}}, 3, 300, 4);
+      Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport);
+      std::vector<std::byte> data(1200);
+      EXPECT_THROW(executor.run(data.data(), data.data()), Error);
+      EXPECT_EQ(transport.abandoned, 1) << "before anything is freed";
+      EXPECT_THAT(threads.awaited(), ::testing::IsEmpty());
+      throw Error(ExitCode::internal, "out of luck");
+    });
+  } catch (const Error&) {  // by a rank, of which the others may have heard meanwhile
+  }
+}
+
+/// Counts the streams of which messages have been started when it is first waited.
+class CountingTransport final : public LateTransport {
+ public:
+  explicit CountingTransport(Transport& inner) : LateTransport(inner, 1) {}
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
+    tags_.insert(tag);
+    LateTransport::receive(from, tag, data, ticket);
+  }
+  void wait(std::vector<Ticket>& done) override {
+    if (at_first_ == 0) at_first_ = tags_.size();
+    LateTransport::wait(done);
+  }
+  std::size_t at_first() const { return at_first_; }
+
+ private:
+  std::set<int> tags_;
+  std::size_t at_first_ = 0;
+};
+
+TEST(Executor, HasAWindowOfEveryLaneInFlight) {
+  constexpr Count kCount = 6000;  // in 15 chunks of each of two lanes, or 10 of each of three
+  for (const int lanes : {1, 2, 3}) {
+    for (const int window : {1, 4, 100}) {
+      run_ranks(2, [&](ThreadTransport& threads) {
+        CountingTransport transport(threads);
+        const Schedule schedule = make_schedule({"ring", {2}, {}, lanes, {800}}, 2, kCount, 4);
+        std::size_t streams = 0;
+        for (const Lane& lane : schedule.lanes) streams += static_cast<std::size_t>(lane.chunks);
+        Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport, {window, "test"});
+        std::vector<std::byte> data(kCount * 4);
+        executor.run(data.data(), data.data());
+        EXPECT_EQ(transport.at_first(), std::min(streams, static_cast<std::size_t>(lanes * window)))
+            << lanes << " lanes, window " << window;
+      });
     }
   }
 }

@@ -56,7 +56,7 @@ std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks,
   std::string why;
   SharedOptions options;
   if (fabric.streaming) options.streaming = Bytes{1};
-  if (fabric.pieces) options.piece = Bytes{512};
+  if (fabric.pieces) options.piece = options.part = Bytes{kShortPiece};
   std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
   if (!transport) throw Error(ExitCode::not_available, why);
   return transport;

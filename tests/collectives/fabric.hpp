@@ -30,6 +30,9 @@ struct Fabric {
   std::string name() const;
 };
 
+/// The length of pieces and parts then, in shared memory.
+inline constexpr std::size_t kShortPiece = 512;
+
 /// All that the suite is run over.
 std::vector<Fabric> fabrics();
 
@@ -42,6 +45,10 @@ std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks,
 /// thrown first.
 void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body,
               Seconds timeout = {30});
+
+/// The same for ranks that may do away with their transport. In one process only.
+void run_over_own(const Fabric& fabric, int ranks,
+                  const std::function<void(std::unique_ptr<Transport>)>& body);
 
 /// Each rank's bytes, of which all have equally many, on every rank: by messages.
 std::vector<std::vector<std::byte>> gather(Transport& transport, std::span<const std::byte> own);

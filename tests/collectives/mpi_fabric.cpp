@@ -18,7 +18,7 @@ namespace {
 
 constexpr Seconds kWholeSuite{300};
 // Too long for any MPI to send it before somebody receives it; what is sent at once names nobody who is late.
-constexpr Bytes kShortPiece{(1 << 18) - 1};
+constexpr Bytes kShortMessage{(1 << 18) - 1};
 
 const MpiWorld* all_ranks = nullptr;  // of main()
 
@@ -26,7 +26,7 @@ std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world,
   world.set_timeout(timeout);
   const WaitRules rules = world.wait_rules();
   std::unique_ptr<Transport> far =
-      make_mpi_transport(world, fabric.pieces ? MpiPieces{kShortPiece, kShortPiece} : MpiPieces{});
+      make_mpi_transport(world, fabric.pieces ? MpiPieces{kShortMessage, kShortMessage} : MpiPieces{});
   if (fabric.kind == Fabric::Kind::mpi) return far;
   world.set_timeout(MpiWorld::kSetUpTimeout);
   const auto allgather = [&](std::span<const std::byte> bytes) { return world.allgather(bytes); };

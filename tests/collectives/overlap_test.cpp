@@ -69,6 +69,9 @@ class SlowNetwork final : public PollingTransport {
 
   int messages() const { return messages_; }
 
+ protected:
+  void stop() override { inner_.abandon(); }
+
  private:
   struct Operation {
     Ticket ticket = 0;

@@ -40,6 +40,20 @@ TEST(Patience, EndsWhenItsTimeIsOver) {
   }
 }
 
+TEST(Patience, BeginsAnewWithEveryProgress) {
+  constexpr int kLooks = 400;  // of which one or more are at the clock
+  for (const bool yields : {false, true}) {
+    Patience patience(Seconds{1}, yields);
+    for (int i = 0; i < kLooks; ++i) ASSERT_TRUE(patience.again()) << yields;
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1200)) patience.renew();
+    for (int i = 0; i < kLooks; ++i) ASSERT_TRUE(patience.again()) << yields;
+    while (patience.again()) {
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500)) << yields;
+  }
+}
+
 TEST(Patience, LeavesTheCoreToOthersOnlyWhereRanksShareIt) {
   const Wait alone = wait_in_vain(Seconds{0.5}, false);
   const Wait sharing = wait_in_vain(Seconds{0.5}, true);

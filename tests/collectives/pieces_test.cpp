@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "collectives/mpi/handle.hpp"
@@ -66,8 +67,11 @@ class PiecesTest {
     expect(piece_between_hosts(kUcx, true) == kMpiPiece, "RDMA gets short messages");
     expect(piece_between_hosts("MPICH Device:\tch4:ofi\n", false) == kMpiPiece,
            "libfabric gets short messages");
-    expect(piece_between_hosts("Open MPI v4.1.4, package: Debian OpenMPI", false) == kMpiPiece,
-           "Open MPI gets short messages");
+    constexpr std::string_view kOpenMpi = "Open MPI v4.1.4, package: Debian OpenMPI";
+    expect(piece_between_hosts(kOpenMpi, false) == unasked_between_hosts(false),
+           "Open MPI asks before it sends a piece over TCP");
+    expect(piece_between_hosts(kOpenMpi, true) == kMpiPiece, "RDMA gets short messages of Open MPI's");
+    expect(kMpiPiece <= Bytes{4 << 20}, "there is no progress within a long message");
     expect(unasked_between_hosts(false) < Bytes{65536}, "Open MPI asks before it sends over TCP");
     expect(unasked_between_hosts(true) == Bytes{}, "RDMA gets short chunks");
   }

@@ -92,4 +92,14 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
   if (first) std::rethrow_exception(first);
 }
 
+void run_over_own(const Fabric& fabric, int ranks,
+                  const std::function<void(std::unique_ptr<Transport>)>& body) {
+  Assembly assembly(ranks);
+  run_ranks(ranks, [&](ThreadTransport& threads) {
+    const Rank rank = threads.rank();
+    const auto allgather = [&](std::span<const std::byte> bytes) { return assembly.allgather(rank, bytes); };
+    body(make_near(fabric, rank, ranks, allgather, rules_of(rank, Seconds{30})));
+  });
+}
+
 }  // namespace polyring::testing

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "tests/collectives/fabric.hpp"
@@ -290,6 +291,26 @@ TEST_P(EveryTransport, NamesTheRankThatNeverComes) {
         },
         Seconds{0.05});
   }
+}
+
+TEST_P(EveryTransport, HasNothingInFlightOnceItHasFailed) {
+  testing::run_over(GetParam(), 3, [](Transport& transport) {
+    const Rank own = transport.rank();
+    auto data = std::make_unique<std::vector<std::byte>>(100);
+    const auto fail = [&] {
+      for (Rank peer = 0; peer < transport.size(); ++peer) {
+        if (peer != own) transport.receive(peer, 5, *data, 1);
+      }
+      EXPECT_THAT(transport.awaited(), ::testing::SizeIs(transport.size() - 1));
+      throw Error(ExitCode::internal, "out of luck");
+    };
+    EXPECT_THROW(transport.attempt(fail), Error);
+    EXPECT_THAT(transport.awaited(), ::testing::IsEmpty());
+    data.reset();
+    std::vector<Ticket> done;
+    for (int i = 0; i < 10; ++i) transport.poll(done);
+    EXPECT_THAT(done, ::testing::IsEmpty());
+  });
 }
 
 /// Waits without a time limit, but not for ever.

@@ -226,6 +226,14 @@ class Emulate(EmulateTest):
             self.assertRegex(said, r"BAD TERMINATION[\s\S]* RUNNING AT node1\n")
             self.assertRegex(said, rf"EXIT CODE: {signal.SIGKILL:d}\b")
 
+    def test_a_message_may_take_longer_than_the_time_limit(self):
+        # Of 6 MiB, which take over 3 s: its pieces arrive one after the other.
+        words = ("-b", "6M", "-e", "6M", "-n", "1", "-w", "0", "--algorithm", "one-shot", "--chunk", "6M", "--timeout", "2")
+        rows = self.allreduce(shape(2, 1, "16mbit"), *words)["rows"]
+        self.assertEqual([row["wrong"] for row in rows], [0, 0])
+        for row in rows:
+            self.assertGreater(row["time_us"]["median"], 2e6)
+
     def test_a_cut_link_ends_an_allreduce(self):
         options = shape(3, 2, "200mbit", "--cut-link", "1", "--after", "4")
         code, output, errors = self.run_job(options, PROGRAM, "allreduce", "-b", "1M", "-e", "1M", "-n", "1000000",

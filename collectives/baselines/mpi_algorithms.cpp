@@ -86,11 +86,9 @@ class MpiAlgorithms::OpenMpi final : public Library {
     const int segment_before = segment_.read();
     algorithm_.write(choice);
     if (segment_before == 0) segment_.write(kSegment);
-    MPI_Comm comm = MPI_COMM_NULL;
-    const int result = MPI_Comm_dup(world_.handle().comm, &comm);
+    MPI_Comm comm = MpiWorld::Handle::duplicate(world_);
     algorithm_.write(algorithm_before);
     segment_.write(segment_before);
-    check_mpi(result, "MPI_Comm_dup");
     return comm;
   }
 

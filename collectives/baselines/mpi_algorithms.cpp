@@ -65,8 +65,8 @@ class MpiAlgorithms::OpenMpi final : public Library {
   }
 
   MpiCall call(int choice) override {
-    auto [found, is_new] = comms_.try_emplace(choice, MPI_COMM_NULL);
-    if (is_new) found->second = comm_with(choice);
+    auto found = comms_.find(choice);
+    if (found == comms_.end()) found = comms_.emplace(choice, comm_with(choice)).first;
     return {{}, found->second, {}};
   }
 

@@ -13,7 +13,7 @@ from program import SANITIZED, TIMEOUT, WITHOUT_ITS_OWN, command, main
 TIMEOUT_S = 3
 RANKS = 3
 LATE_S = 2
-LATE_ITERATIONS = 1000 if SANITIZED else 8000  # for more seconds than it takes to stop a rank
+LATE_ITERATIONS = 500 if SANITIZED else 2000  # for more seconds than it takes to stop a rank
 ENDLESS = ("-b", "8M", "-e", "8M", "-n", "1000000", "--timeout", TIMEOUT_S)
 
 

@@ -11,22 +11,23 @@
 namespace polyring {
 
 /// Initialises MPI, runs `body` on every rank, and finalises; the process may end in it (MpiWorld::leave).
+/// The watchdog lives as long and has the same time limit; where that is short, starting and ending MPI and
+/// the world's calls have kLeastLimit.
 /// Throws an Error (mpi), on rank 0 alone, when a launcher started several processes that do not find each
 /// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks alike, or
 /// through on_root(): rank 0 prints it and returns its exit code, the others return ok. Any other exception
 /// is printed with the rank and the host, and the job is aborted with its exit code; where messages may be
 /// under way, before anything is freed.
-ExitCode run_collectively(const std::function<ExitCode(MpiWorld&)>& body);
+ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body);
 
-/// A watchdog with the world's name for this rank and its time limit, which aborts the job.
-Watchdog watch_over(const MpiWorld& world);
+/// What happens once may take some seconds where a machine is busy, however short the limit for messages is.
+inline constexpr Seconds kLeastLimit{6};
 
-/// Runs `action` on rank 0 alone. When it throws a usage Error or an Error (output) there, all ranks throw
-/// one; only rank 0's says why.
-void on_root(const MpiWorld& world, const std::function<void()>& action);
-
-/// on_root() for the end of a command: the others wait longer than for a message, however short a time limit
-/// was chosen for these, since a file system may take its time and a result must not be lost to it.
-void finish_on_root(MpiWorld& world, const std::function<void()>& action);
+/// Runs `action`, which calls no MPI, on rank 0 alone, in another thread. When it throws a usage Error or an
+/// Error (output) there, all ranks throw one; only rank 0's says why. While it works, rank 0 tells the others
+/// so: they give up when nothing comes from it for as long as for any other message, but kLeastLimit at
+/// least. Rank 0 ends the job when the action has taken as long, but `least_limit` at least.
+void on_root(const MpiWorld& world, const std::function<void()>& action,
+             Seconds least_limit = MpiWorld::kSetUpTimeout);
 
 }  // namespace polyring

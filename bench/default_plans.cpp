@@ -80,12 +80,17 @@ double longest_message(Plan plan, const MpiWorld& world) {
   return static_cast<double>(longest) / static_cast<double>(stream_slice(schedule, {}).count);
 }
 
+/// At least as large as makes kMostUsefulChunks of the payload.
+Bytes useful_chunk(Bytes chunk, Bytes payload) {
+  return std::max(chunk, Bytes{payload.value / kMostUsefulChunks});
+}
+
 /// The largest whose messages between hosts are no longer than `message`; 0 where there are none.
 Bytes longest_chunk(const Plan& plan, const MpiWorld& world, Bytes message, Bytes payload) {
   const double longest = world.nodes() == 1 ? 0 : longest_message(plan, world);
   if (longest == 0) return {};
   const auto of_messages = static_cast<std::uint64_t>(static_cast<double>(message.value) / longest);
-  return {std::max(of_messages, payload.value / kMostUsefulChunks)};
+  return useful_chunk({of_messages}, payload);
 }
 
 /// What links are taken to do of which the topology says nothing; only cuts follow from it. Memory as between
@@ -160,16 +165,18 @@ Plan plain_plan(const std::string& algorithm, const PlanWishes& wishes, const Mp
   return with_wishes(std::move(plan), wishes);
 }
 
-DefaultPlans::DefaultPlans(const std::string& calibration, const MpiWorld& world)
-    : world_(world), calibration_(calibration) {
+DefaultPlans::DefaultPlans(const std::string& calibration, const MpiWorld& world) : world_(world) {
   on_root(world, [&] {
-    if (!calibration.empty()) {
+    if (!calibration.empty() && world.size() == 1) {
+      read_calibration(calibration);  // is refused if it is none; one rank sends nothing that has a price
+    } else if (!calibration.empty()) {
       cluster_ = calibrated_cluster(calibration, world);
     } else if (world.nodes() > 1 && world.size() <= kMostPricedRanks) {
       cluster_ = typical_cluster(world);
     }
   });
   priced_ = world.broadcast(cluster_ ? 1 : 0) == 1;
+  if (priced_) calibration_ = calibration;
 }
 
 Plan DefaultPlans::plan_for(const std::string& algorithm, const PlanWishes& wishes,
@@ -189,7 +196,8 @@ Plan DefaultPlans::plan_for(const std::string& algorithm, const PlanWishes& wish
   // Nothing overlaps with a single meeting.
   const bool one_meeting =
       tuned && world_.nodes() == 1 && plan.patterns.size() == 1 && plan.patterns.front() != "ring";
-  if (!one_meeting && wishes.chunk.value == 0) plan.chunk = longest.value > 0 ? longest : kLongestMessage;
+  if (!one_meeting && wishes.chunk.value == 0)
+    plan.chunk = longest.value > 0 ? longest : useful_chunk(kLongestMessage, payload);
   return plan;
 }
 

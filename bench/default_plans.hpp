@@ -35,7 +35,7 @@ class DefaultPlans {
   Plan plan_for(const std::string& algorithm, const PlanWishes& wishes, const WorldTransport& transport,
                 Count count, ElementSizes sizes) const;
 
-  /// Empty: none was given.
+  /// The file that plans are priced by; empty: none.
   const std::string& calibration() const { return calibration_; }
 
  private:

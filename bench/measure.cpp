@@ -18,7 +18,7 @@ constexpr int kMostIterations = 1000;
 class Measurement {
  public:
   Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
-              ElementKind kind, bool in_place, Watchdog& watchdog)
+              ElementKind kind, bool in_place, MeasureOptions::Now now, Watchdog& watchdog)
       : world_(world),
         transport_(transport),
         payload_(payload),
@@ -26,6 +26,7 @@ class Measurement {
         stale_(fresh_.size(), std::byte{0xff}),
         count_(count),
         in_place_(in_place),
+        now_(now),
         watchdog_(watchdog) {
     payload.fill(world.rank(), fresh_.data(), count);
   }
@@ -57,13 +58,13 @@ class Measurement {
     prepare(rival);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
-    const Clock::time_point arrived = Clock::now();
+    const Clock::time_point arrived = now_();
     world_.patient_barrier();
     world_.barrier();
-    const Clock::time_point began = Clock::now();
+    const Clock::time_point began = now_();
     const double before_us = microseconds(arrived - std::exchange(began_, began));
     const double run_us = run(rival);
-    return {arrived, Clock::now(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
+    return {arrived, now_(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
   }
 
   /// The watchdog knows a little later that this rank did not run: to be asked when all iterations are over.
@@ -89,9 +90,9 @@ class Measurement {
   /// Microseconds.
   double run(Rival& rival) const {
     if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
-    const Clock::time_point begin = Clock::now();
+    const Clock::time_point begin = now_();
     rival.allreduce->run(input(rival), rival.buffers.output);
-    const Clock::time_point end = Clock::now();
+    const Clock::time_point end = now_();
     watchdog_.rest();
     return microseconds(end - begin);
   }
@@ -107,8 +108,9 @@ class Measurement {
   std::vector<std::byte> stale_;  // what no output may be taken for
   Count count_;
   bool in_place_;
+  MeasureOptions::Now now_;
   Watchdog& watchdog_;
-  Clock::time_point began_ = Clock::now();  // the last iteration
+  Clock::time_point began_ = now_();  // the last iteration
 };
 
 /// From the slowest rival's last warm-up; rank 0 decides for all, since clocks differ.
@@ -123,7 +125,7 @@ int choose_iterations(const MpiWorld& world, const MeasureOptions& options, doub
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog) {
-  Measurement measurement(world, transport, payload, count, kind, in_place, watchdog);
+  Measurement measurement(world, transport, payload, count, kind, in_place, options.now, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {

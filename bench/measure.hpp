@@ -1,6 +1,7 @@
 // The measuring loop: rivals take turns, a sample is one iteration's maximum over the ranks.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct MeasureOptions {
   /// bringing its code and flags back to where the rivals before it have been, but for those of the barrier's
   /// library.
   Bytes rehearsed{64 << 10};
+  using Now = std::chrono::steady_clock::time_point (*)();
+  Now now = &std::chrono::steady_clock::now;  // tests have another one
 };
 
 struct Samples {

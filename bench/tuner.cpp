@@ -93,8 +93,8 @@ std::vector<double> Tuner::speeds(std::span<const Plan> plans, const MeasureOpti
 }
 
 /// The default plan's samples, then those of the others.
-std::vector<Samples> Tuner::measure_all(std::span<const Plan> plans, bool in_place,
-                                        const MeasureOptions& how) {
+std::vector<Samples> Tuner::measure_all(std::span<const Plan> plans, bool in_place, MeasureOptions how) {
+  how.now = now_;
   std::vector<Rival> rivals;
   rivals.push_back((*make_)(tried_.front().plan));
   for (const Plan& plan : plans) rivals.push_back((*make_)(plan));

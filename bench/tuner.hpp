@@ -38,13 +38,15 @@ class Tuner {
   using Make = std::function<Rival(const Plan&)>;
   using Show = std::function<void(const std::string&)>;
 
-  /// `iterations` of the final; 0: about half a second of each. Keeps the references.
-  Tuner(const MpiWorld& world, Transport& transport, Watchdog& watchdog, int iterations, Show show)
+  /// `iterations` of the final; 0: about half a second of each. Keeps the references. `now` is measured with.
+  Tuner(const MpiWorld& world, Transport& transport, Watchdog& watchdog, int iterations, Show show,
+        MeasureOptions::Now now = MeasureOptions{}.now)
       : world_(world),
         transport_(transport),
         watchdog_(watchdog),
         iterations_(iterations),
-        show_(std::move(show)) {}
+        show_(std::move(show)),
+        now_(now) {}
 
   /// Collective, for float32 and sum. The first of `starts` is the default plan, the others are of other
   /// dimensions; all name their patterns. Nothing when a result was wrong: see wrong().
@@ -66,7 +68,7 @@ class Tuner {
   std::vector<Plan> best(std::size_t most) const;
   /// The speeds of the plans beside the default's, as in Tried; empty after a wrong result.
   std::vector<double> speeds(std::span<const Plan> plans, const MeasureOptions& how);
-  std::vector<Samples> measure_all(std::span<const Plan> plans, bool in_place, const MeasureOptions& how);
+  std::vector<Samples> measure_all(std::span<const Plan> plans, bool in_place, MeasureOptions how);
   std::optional<TunerResult> final_against(const Plan& challenger);
 
   const MpiWorld& world_;
@@ -74,6 +76,7 @@ class Tuner {
   Watchdog& watchdog_;
   int iterations_;
   Show show_;
+  MeasureOptions::Now now_;
   std::vector<std::string> wrong_;
 
   // Of the payload in hand.

@@ -1,19 +1,39 @@
 #include "bench/watchdog.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
-
-#include "topology/error.hpp"
 
 namespace polyring {
 
-Watchdog::Watchdog(std::string who, Seconds timeout, std::function<void(int)> end)
-    : who_(std::move(who)), timeout_(timeout), end_(std::move(end)), thread_([this] { run(); }) {}
+void Watch::begin(const WatchedCall& call, Time now) {
+  call_ = call;
+  watching_ = true;
+  const std::chrono::duration<double> allowed{1.5 * call.limit.value + 1};
+  over_at_ = now + std::chrono::duration_cast<Time::duration>(allowed);
+}
+
+std::optional<std::string> Watch::look(Time now) {
+  constexpr std::chrono::milliseconds kUsualDelay{50};
+  if (now - next_look_ > kUsualDelay) pauses_.push_back({next_look_, now});
+  next_look_ = now + kPeriod;
+  if (!watching_ || now < over_at_) return std::nullopt;
+  watching_ = false;
+  return fmt::format("{} did not finish within {}; {}, or raise --timeout", call_.what, to_text(call_.limit),
+                     call_.advice);
+}
+
+Seconds Watch::paused_between(Time begin, Time end) const {
+  Time::duration paused{};
+  for (auto pause = pauses_.rbegin(); pause != pauses_.rend() && pause->end > begin; ++pause) {
+    paused += std::max(Time::duration{}, std::min(pause->end, end) - std::max(pause->begin, begin));
+  }
+  return {std::chrono::duration<double>(paused).count()};
+}
+
+Watchdog::Watchdog(Seconds timeout, std::function<void(const std::string&)> end)
+    : timeout_(timeout), end_(std::move(end)), thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -24,48 +44,29 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::watch(const std::string& what) {
-  const Seconds patience = 1.5 * timeout_ + Seconds{1};
+void Watchdog::watch(const WatchedCall& call) {
   const std::lock_guard lock(mutex_);
-  what_ = what;
-  watching_ = true;
-  limit_ = Clock::now() +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience.value));
+  watch_.begin(call, Clock::now());
 }
 
 void Watchdog::rest() {
   const std::lock_guard lock(mutex_);
-  watching_ = false;
+  watch_.end();
 }
 
-Seconds Watchdog::paused_between(Clock::time_point begin, Clock::time_point end) {
+Seconds Watchdog::paused_between(Clock::time_point begin, Clock::time_point end) const {
   const std::lock_guard lock(mutex_);
-  Clock::duration paused{};
-  for (auto pause = pauses_.rbegin(); pause != pauses_.rend() && pause->end > begin; ++pause) {
-    paused += std::max(Clock::duration{}, std::min(pause->end, end) - std::max(pause->begin, begin));
-  }
-  return {std::chrono::duration<double>(paused).count()};
+  return watch_.paused_between(begin, end);
 }
 
 void Watchdog::run() {
-  constexpr std::chrono::milliseconds kPeriod{200};
-  constexpr std::chrono::milliseconds kUsualDelay{50};
   std::unique_lock lock(mutex_);
   while (!stop_) {
     // Looking up now and then costs the measured threads less than a wake-up for every watch().
-    const Clock::time_point due = Clock::now() + kPeriod;
-    changed_.wait_for(lock, kPeriod);
-    const Clock::time_point now = Clock::now();
-    if (now - due > kUsualDelay) pauses_.push_back({due, now});
-    if (stop_ || !watching_ || now < limit_) continue;
-    fmt::print(
-        stderr,
-        "polyring: {}: {} did not finish within {}; see whether all ranks still run, or raise --timeout\n",
-        who_, what_, to_text(timeout_));
-    std::fflush(stderr);
-    constexpr unsigned kSecondsToEnd = 5;
-    alarm(kSecondsToEnd);
-    end_(static_cast<int>(ExitCode::timeout));
+    changed_.wait_for(lock, Watch::kPeriod);
+    if (stop_) return;
+    // The lock is kept: a call that returns after all must not go on while the job is being ended.
+    if (const auto sentence = watch_.look(Clock::now())) end_(*sentence);
   }
 }
 

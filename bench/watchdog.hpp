@@ -1,11 +1,13 @@
-// Watchdog: ends this process when the call that it watches does not return. For vendors' calls, which know
-// no time limit. It also notices when the process does not run for a while.
+// Watchdog: ends the job when a call that it watches does not return. For calls of libraries, which know no
+// time limit: starting and ending MPI, vendors' allreduces. It also notices when the process does not run for
+// a while.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,45 +16,73 @@
 
 namespace polyring {
 
+/// A call that has to return in time.
+struct WatchedCall {
+  std::string what;  // "starting MPI"
+  Seconds limit;
+  std::string advice = "see whether all ranks still run";
+};
+
+/// What a Watchdog knows. Whoever asks says what time it is, and asks every kPeriod.
+class Watch {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::milliseconds kPeriod{200};
+
+  explicit Watch(Time now) : next_look_(now + kPeriod) {}
+
+  void begin(const WatchedCall& call, Time now);
+  void end() { watching_ = false; }
+
+  /// A sentence when the call that is being watched has taken too long, once for each call. It is allowed
+  /// half as much again as its limit and a second, so that an error which names the rank that is waited for
+  /// comes first.
+  std::optional<std::string> look(Time now);
+
+  /// For how long this process did not run between these times: it was stopped, or its cores were busy with
+  /// others. Up to one period too short, and unknown for that long after the pause.
+  Seconds paused_between(Time begin, Time end) const;
+
+ private:
+  struct Pause {
+    Time begin, end;
+  };
+
+  Time next_look_;
+  std::vector<Pause> pauses_;  // in order
+  WatchedCall call_;
+  Time over_at_;
+  bool watching_ = false;
+};
+
 class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `who` names this process: "rank 1 (node07)". A little more patient than `timeout`, so that an error
-  /// which names the rank that is waited for comes first. `end` ends the whole job with an exit code, from
-  /// another thread; should it hang as well, this process ends all the same.
-  Watchdog(std::string who, Seconds timeout, std::function<void(int code)> end);
+  /// `timeout` is for calls that have no limit of their own. `end` ends the whole job, from another thread,
+  /// and is given the sentence that says why.
+  Watchdog(Seconds timeout, std::function<void(const std::string& sentence)> end);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on `what` is being done, and the time starts anew. When it is over, the process prints one
-  /// sentence and ends the job with ExitCode::timeout.
-  void watch(const std::string& what);
+  /// From now on this is being done, and nothing else.
+  void watch(const WatchedCall& call);
+  void watch(const std::string& what) { watch({what, timeout_}); }
   /// Nothing is being waited for.
   void rest();
 
-  /// For how long this process did not run between `begin` and `end`: it was stopped, or its cores were busy
-  /// with others. Up to 0.2 s too short, and unknown for that long after the pause.
-  Seconds paused_between(Clock::time_point begin, Clock::time_point end);
+  Seconds paused_between(Clock::time_point begin, Clock::time_point end) const;
 
  private:
-  struct Pause {
-    Clock::time_point begin, end;
-  };
-
   void run();
 
-  std::string who_;
   Seconds timeout_;
-  std::function<void(int)> end_;
-  std::mutex mutex_;
+  std::function<void(const std::string&)> end_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::string what_;
-  bool watching_ = false;
+  Watch watch_{Clock::now()};
   bool stop_ = false;
-  std::vector<Pause> pauses_;  // in order
-  Clock::time_point limit_;
   std::thread thread_;
 };
 

@@ -1,7 +1,8 @@
 #include "collectives/executor.hpp"
 
 #include <algorithm>
-#include <cassert>
+
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -33,7 +34,12 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
       partial_kind_(options.partials == Partials::apart ? exact_partial(kind, op) : kind),
       transport_(transport),
       options_(std::move(options)) {
-  assert(transport.size() == schedule_.ranks && options_.window > 0);
+  if (transport.size() != schedule_.ranks) {
+    usage_error("a schedule for {} ranks cannot run on a transport of {}; make them equal", schedule_.ranks,
+                transport.size());
+  }
+  if (options_.window < 1)
+    usage_error("a window of {} chunks is impossible; give 1 or more", options_.window);
   const auto meets = [&](Rank peer) { return transport_.meets(peer); };
   const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
   Count staging = 0;

@@ -35,8 +35,8 @@ struct ExecutorOptions {
 
 class Executor final : public Allreduce {
  public:
-  /// Keeps a reference to the transport, whose size must be the schedule's number of ranks. All ranks must
-  /// make the same schedule; ranks may differ in nothing else.
+  /// Keeps a reference to the transport. All ranks must make the same schedule; ranks may differ in nothing
+  /// else. Throws a usage Error unless the transport's size is the schedule's number of ranks.
   Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& transport,
            ExecutorOptions options = {});
 

@@ -118,6 +118,8 @@ DdlOptions parse_ddl_options(std::string_view text) {
 void check_plan(const Plan& plan, int ranks) {
   if (ranks < 1) usage_error("{} ranks are impossible; give 1 or more", ranks);
   const Algorithm& algorithm = find_algorithm(plan.algorithm);
+  if (std::ranges::any_of(plan.dims, [](int dim) { return dim < 1; }))
+    usage_error("dimensions {} are impossible; give 1 or more for each", dims_text(plan.dims));
   if (plan.dims.empty() || plan.ranks() != ranks) {
     usage_error("dimensions {} make {} ranks, but there are {}; choose factors of {}", dims_text(plan.dims),
                 plan.ranks(), ranks, ranks);

@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "topology/error.hpp"
+
 namespace polyring {
 namespace {
 
@@ -133,7 +135,11 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
 }
 
 Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
-  assert(ranks % (stride * schedule.ranks) == 0);
+  const std::int64_t block = std::int64_t{stride} * schedule.ranks;
+  if (stride < 1 || ranks < 1 || ranks % block != 0) {
+    usage_error("{} ranks are no whole number of groups of {} that are {} apart; give a multiple of {}",
+                ranks, schedule.ranks, stride, block);
+  }
   Schedule result = schedule;
   result.ranks = ranks;
   for (Lane& lane : result.lanes) {

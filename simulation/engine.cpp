@@ -9,6 +9,7 @@
 #include "simulation/sharing.hpp"
 #include "simulation/streams.hpp"
 #include "simulation/timers.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -366,6 +367,7 @@ class Engine {
 }  // namespace
 
 std::optional<EngineResult> run(const Workload& workload, const EngineOptions& options) {
+  if (options.window < 1) usage_error("a window of {} chunks is impossible; give 1 or more", options.window);
   return Engine(workload, options).run();
 }
 

@@ -32,7 +32,7 @@ struct EngineResult {
   std::uint64_t events = 0;  // that were simulated
 };
 
-/// Nothing when it was given up.
+/// Nothing when it was given up. Throws a usage Error for a window below 1.
 std::optional<EngineResult> run(const Workload& workload, const EngineOptions& options);
 
 }  // namespace polyring

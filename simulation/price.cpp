@@ -235,6 +235,7 @@ int chunks_of(const Schedule& schedule) {
 
 Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
             int window) {
+  if (window < 1) usage_error("a window of {} chunks is impossible; give 1 or more", window);
   return shape_of(schedule, cluster, router, sizes).price(1, chunks_of(schedule), window);
 }
 

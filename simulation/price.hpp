@@ -39,8 +39,8 @@ struct Price {
   ResourceId bottleneck = -1;  // the resource that is busy longest
 };
 
-/// Throws a usage Error when the cluster's ranks are not the schedule's, or when a step has more transfers
-/// (2^23) than can be priced.
+/// Throws a usage Error when the cluster's ranks are not the schedule's, when a step has more transfers
+/// (2^23) than can be priced, or for a window below 1.
 Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
             int window = kDefaultWindow);
 

@@ -58,10 +58,12 @@ bool is_beaten(double bound_us, std::span<const Samples> by) {
 
 class AllreduceRun {
  public:
-  AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world)
+  AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world,
+               Watchdog& watchdog)
       : options_(options),
         command_(command),
         world_(world),
+        watchdog_(watchdog),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
         payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
@@ -76,7 +78,7 @@ class AllreduceRun {
     progress_.clear();
     bool right = true;
     for (const AllreduceRow& row : rows_) right = right && row.wrong.value_or(0) == 0;
-    finish_on_root(world_, [this] { finish(); });
+    on_root(world_, [this] { finish(); });
     return right ? ExitCode::ok : ExitCode::wrong_result;
   }
 
@@ -95,7 +97,6 @@ class AllreduceRun {
 
   void measure_all() {
     world_.set_timeout(timeout_);
-    Watchdog watchdog = watch_over(world_);
     const WorldTransport wires = open_transport(world_, options_.rivals.transport);
     Transport* const transport = wires.transport.get();
     const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
@@ -120,7 +121,7 @@ class AllreduceRun {
         progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         const auto samples =
-            measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog);
+            measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
         std::optional<double> memory_bound;
         if (rivals.size() > named) memory_bound = memory_bound_us(std::span(samples).subspan(named));
         if (memory_bound && is_beaten(*memory_bound, std::span(samples).first(named))) {
@@ -221,6 +222,7 @@ class AllreduceRun {
   const AllreduceOptions& options_;
   const std::string& command_;
   MpiWorld& world_;
+  Watchdog& watchdog_;
   ElementKind kind_;
   ReduceOp op_;
   Payload payload_;
@@ -242,8 +244,9 @@ void add_allreduce(CommandLine& line) {
   auto options = std::make_shared<AllreduceOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively(
-        [&](MpiWorld& world) { return AllreduceRun(*options, line.text(), world).run(); });
+    return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
+      return AllreduceRun(*options, line.text(), world, watchdog).run();
+    });
   };
   const Subcommand command = line.add_subcommand(
       "allreduce", "Measure allreduces side by side, verified",

@@ -111,8 +111,9 @@ ExitCode show_fabric(const ProbeOptions& options) {
 
 /// One probe on each host of the job; rank 0 prints.
 ExitCode probe_job(const ProbeOptions& options) {
-  const std::string own = probe_own_host([] { return probe_this_machine(); }, parse_timeout(options.timeout));
-  return run_collectively([&](MpiWorld& world) {
+  const Seconds timeout = parse_timeout(options.timeout);
+  const std::string own = probe_own_host([] { return probe_this_machine(); }, timeout);
+  return run_collectively(timeout, [&](MpiWorld& world, Watchdog&) {
     on_root(world, [&] {
       if (!options.picture.empty()) check_picture(options.picture);
     });

@@ -35,10 +35,11 @@ struct TrainOptions {
 
 class TrainRun {
  public:
-  TrainRun(const TrainOptions& options, const std::string& command, MpiWorld& world)
+  TrainRun(const TrainOptions& options, const std::string& command, MpiWorld& world, Watchdog& watchdog)
       : options_(options),
         command_(command),
         world_(world),
+        watchdog_(watchdog),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
         model_(make_model(options.compute.model)),
@@ -58,7 +59,6 @@ class TrainRun {
     });
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
-    Watchdog watchdog = watch_over(world_);
     const WorldTransport wires = open_transport(world_, options_.rivals.transport);
     Transport* const transport = wires.transport.get();
     const Memory gradients =
@@ -75,7 +75,7 @@ class TrainRun {
         plans.push_back(rivals[i].plan);
       }
     }
-    const std::vector<Count> wrong = verify(trainers, *transport, gradients.get(), watchdog);
+    const std::vector<Count> wrong = verify(trainers, *transport, gradients.get());
     const bool right = std::all_of(wrong.begin(), wrong.end(), [](Count count) { return count == 0; });
     if (!right) {
       report_wrong(wrong);
@@ -85,16 +85,16 @@ class TrainRun {
     const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.total_elements() * size_of(kind_)));
     transport->upload(gradients.get(), zeros);
     const auto measured = measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap,
-                                        gradients.get(), size_of(kind_), options_.iterations, watchdog);
+                                        gradients.get(), size_of(kind_), options_.iterations, watchdog_);
     progress_.clear();
-    finish_on_root(world_, [&] { finish(measured, plans); });
+    on_root(world_, [&] { finish(measured, plans); });
     return ExitCode::ok;
   }
 
  private:
   /// Wrong elements of each trainer but the first, over all buckets and ranks.
-  std::vector<Count> verify(std::vector<Trainer>& trainers, Transport& transport, std::byte* gradients,
-                            Watchdog& watchdog) const {
+  std::vector<Count> verify(std::vector<Trainer>& trainers, Transport& transport,
+                            std::byte* gradients) const {
     const Payload payload(kind_, op_, world_.size());
     std::vector<Count> wrong;
     for (std::size_t i = 1; i < trainers.size(); ++i) {
@@ -105,9 +105,9 @@ class TrainRun {
         payload.fill(world_.rank(), host.data(), count);
         transport.upload(gradients, host);
         Allreduce& allreduce = *trainers[i].allreduces[bucket];
-        if (!allreduce.keeps_time_limit()) watchdog.watch("the check of " + allreduce.algorithm());
+        if (!allreduce.keeps_time_limit()) watchdog_.watch("the check of " + allreduce.algorithm());
         allreduce.run(gradients, gradients);
-        watchdog.rest();
+        watchdog_.rest();
         transport.download(host, gradients);
         of_trainer += payload.wrong(host.data(), count);
       }
@@ -175,6 +175,7 @@ class TrainRun {
   const TrainOptions& options_;
   const std::string& command_;
   MpiWorld& world_;
+  Watchdog& watchdog_;
   ElementKind kind_;
   ReduceOp op_;
   Model model_;
@@ -193,7 +194,9 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->rivals.check_build();
-    return run_collectively([&](MpiWorld& world) { return TrainRun(*options, line.text(), world).run(); });
+    return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
+      return TrainRun(*options, line.text(), world, watchdog).run();
+    });
   };
   const Subcommand command =
       line.add_subcommand("train", "Measure synthetic training steps with real allreduces",

@@ -45,9 +45,10 @@ struct Outcome {
 
 class TuneRun {
  public:
-  TuneRun(const TuneOptions& options, MpiWorld& world)
+  TuneRun(const TuneOptions& options, MpiWorld& world, Watchdog& watchdog)
       : options_(options),
         world_(world),
+        watchdog_(watchdog),
         counts_(options.sizes.counts(size_of(kKind))),
         timeout_(parse_timeout(options.timeout)),
         progress_(world.rank() == 0) {}
@@ -64,7 +65,7 @@ class TuneRun {
       for (const std::string& sentence : wrong) warn("{}; nothing was written", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
-    finish_on_root(world_, [&] { finish(); });
+    on_root(world_, [&] { finish(); });
     return ExitCode::ok;
   }
 
@@ -83,7 +84,6 @@ class TuneRun {
 
   void tune_all(std::vector<std::string>& wrong) {
     world_.set_timeout(timeout_);
-    Watchdog watchdog = watch_over(world_);
     const WorldTransport wires = open_transport(world_, options_.transport);
     Transport& transport = *wires.transport;
     place_.transport = wires.name;
@@ -102,7 +102,7 @@ class TuneRun {
         rival.buffers = {input.get(), output.get()};
         return rival;
       };
-      Tuner tuner(world_, transport, watchdog, options_.iterations, show);
+      Tuner tuner(world_, transport, watchdog_, options_.iterations, show);
       const std::vector<Plan> starts = starting_plans(defaults, wires, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
@@ -162,6 +162,7 @@ class TuneRun {
 
   const TuneOptions& options_;
   MpiWorld& world_;
+  Watchdog& watchdog_;
   std::vector<Count> counts_;
   Seconds timeout_;
   Progress progress_;
@@ -177,7 +178,11 @@ void add_tune(CommandLine& line) {
   const Subcommand command = line.add_subcommand(
       "tune", "Find multi-ring's fastest plans by measurement, for later runs",
       "mpirun -np 4 polyring tune -b 64K -e 64M",
-      [options] { return run_collectively([&](MpiWorld& world) { return TuneRun(*options, world).run(); }); },
+      [options] {
+        return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
+          return TuneRun(*options, world, watchdog).run();
+        });
+      },
       true);
   options->sizes.add_to(command);
   add_transport_option(command, options->transport);

@@ -65,8 +65,8 @@ class MpiAlgorithms::OpenMpi final : public Library {
   }
 
   MpiCall call(int choice) override {
-    auto [found, is_new] = comms_.try_emplace(choice, MPI_COMM_NULL);
-    if (is_new) found->second = comm_with(choice);
+    auto found = comms_.find(choice);
+    if (found == comms_.end()) found = comms_.emplace(choice, comm_with(choice)).first;
     return {{}, found->second, {}};
   }
 
@@ -86,11 +86,9 @@ class MpiAlgorithms::OpenMpi final : public Library {
     const int segment_before = segment_.read();
     algorithm_.write(choice);
     if (segment_before == 0) segment_.write(kSegment);
-    MPI_Comm comm = MPI_COMM_NULL;
-    const int result = MPI_Comm_dup(world_.handle().comm, &comm);
+    MPI_Comm comm = MpiWorld::Handle::duplicate(world_);
     algorithm_.write(algorithm_before);
     segment_.write(segment_before);
-    check_mpi(result, "MPI_Comm_dup");
     return comm;
   }
 

@@ -116,8 +116,8 @@ struct Float16Element {
 };
 
 /// For minima and maxima of a half: its place in the order of all halves, as an integer, of which a vector
-/// holds twice as many as of floats. Bits by magnitude, with those of negative numbers inverted, make a
-/// circle of places:
+/// holds twice as many as of floats. The bits of halves, those of negative ones inverted but for the sign,
+/// count around a circle:
 ///
 ///   −∞ … −0 +0 … +∞, NaNs of positive sign, NaNs of negative sign, and −∞ again
 ///
@@ -146,41 +146,8 @@ struct HalfPlace {
 
   /// All bits but the sign, where that is set; its own inverse.
   static Pack inverted(Pack pack) {
-    return pack ^ __builtin_bit_cast(Pack, __builtin_bit_cast(Places, pack) >> 15) >> 1;
-  }
-};
-
-/// For minima and maxima of a half: its place in the order of all halves, as an integer, of which a vector
-/// holds twice as many as of floats. Bits by magnitude, with those of negative numbers inverted, make a
-/// circle of places:
-///
-///   −∞ … −0 +0 … +∞, NaNs of positive sign, NaNs of negative sign, and −∞ again
-///
-/// It is cut so that the NaNs are the least of all places for minima, and the greatest for maxima.
-template <typename Half, bool kNansAreLeast>
-struct HalfPlace {
-  using Stored = std::uint16_t;
-  using Result = std::uint16_t;
-  using Computed = std::int16_t;
-  using Pack = Vector<Stored>;
-  using Places = Vector<Computed>;
-
-  static Places widen(Pack pack) { return __builtin_bit_cast(Places, inverted(pack) - kCut); }
-  static Pack narrow(Places places) {
-    const Pack pack = inverted(__builtin_bit_cast(Pack, places) + kCut);
-    return (pack & kMagnitude) > Half::kInfinity ? Pack{} + Half::kNan : pack;
-  }
-
- private:
-  static constexpr std::uint16_t kMagnitude = 0x7fff;
-  /// What is to become the least integer: the first NaN, or −∞.
-  static constexpr std::uint16_t kFirst =
-      kNansAreLeast ? Half::kInfinity + 1 : static_cast<std::uint16_t>(~Half::kInfinity);
-  static constexpr std::uint16_t kCut = kFirst ^ 0x8000;
-
-  /// All bits but the sign, where that is set; its own inverse.
-  static Pack inverted(Pack pack) {
-    return pack ^ __builtin_bit_cast(Pack, __builtin_bit_cast(Places, pack) >> 15) >> 1;
+    const Places all = __builtin_bit_cast(Places, pack) >> 15;  // the sign in all bits
+    return pack ^ (__builtin_bit_cast(Pack, all) >> 1);
   }
 };
 

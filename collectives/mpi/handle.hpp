@@ -11,6 +11,9 @@ namespace polyring {
 
 /// A communicator of our own: messages cannot meet those of another library.
 struct MpiWorld::Handle {
+  /// MPI_Comm_dup of the world's communicator, within the world's time limit. Collective.
+  static MPI_Comm duplicate(const MpiWorld& world);
+
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm roll_call = MPI_COMM_NULL;  // for when a collective call on the other may be half done
 };

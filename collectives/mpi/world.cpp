@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "collectives/mpi/handle.hpp"
 #include "collectives/mpi/process_manager.hpp"
@@ -166,8 +168,7 @@ MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
 void MpiWorld::leave(int code) {
   const std::string version = library_version();
   if (size() == 1 || !may_hang_in_finalize(version) || !speaks_pmi1(version)) return;
-  // Nobody may end while another one still has something to do, such as writing a result.
-  set_timeout(std::max(timeout_, kSetUpTimeout));
+  // Nobody may end while another one still has something to do.
   patient_barrier();
   const int of_all = static_cast<int>(max(code));
   // The last of one's messages may not have left.
@@ -213,7 +214,8 @@ WaitRules MpiWorld::wait_rules() const {
 /// Waits for one of the calls below.
 class MpiWorld::Call {
  public:
-  explicit Call(const MpiWorld& world) : world_(world) {}
+  explicit Call(const MpiWorld& world) : Call(world, world.timeout_) {}
+  Call(const MpiWorld& world, Seconds limit) : world_(world), limit_(limit) {}
   MPI_Comm comm() const { return world_.handle_->comm; }
   MPI_Request* request() { return &request_; }
 
@@ -231,18 +233,26 @@ class MpiWorld::Call {
  private:
   void complete(int started, const char* name, bool yields) {
     check_mpi(started, name);
-    Patience patience(world_.timeout_, yields);
+    Patience patience(limit_, yields);
     int done = 0;
     do {
       check_mpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), name);
       // The request is given up along with the job: there is no cancelling a collective call.
-      if (done == 0 && !patience.again()) world_.give_up(name);
+      if (done == 0 && !patience.again()) world_.give_up(name, {}, limit_);
     } while (done == 0);
   }
 
   const MpiWorld& world_;
+  Seconds limit_;
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
+
+MPI_Comm MpiWorld::Handle::duplicate(const MpiWorld& world) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  Call call(world);
+  call.finish(MPI_Comm_idup(call.comm(), &copy, call.request()), "a new communicator");
+  return copy;
+}
 
 void MpiWorld::barrier() const {
   Call call(*this);
@@ -301,7 +311,13 @@ std::int64_t MpiWorld::broadcast(std::int64_t value) const {
   return value;
 }
 
-std::vector<Rank> MpiWorld::silent_ranks() const {
+std::int64_t MpiWorld::broadcast(std::int64_t value, Seconds limit) const {
+  Call call(*this, limit);
+  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast", true);
+  return value;
+}
+
+std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
   const auto ranks = static_cast<std::size_t>(size());
   std::vector<MPI_Request> requests(2 * ranks, MPI_REQUEST_NULL);  // receives, then sends
   // The messages are empty, and may still be on their way when this process ends.
@@ -311,7 +327,7 @@ std::vector<Rank> MpiWorld::silent_ranks() const {
     MPI_Irecv(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[at]);
     MPI_Isend(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[ranks + at]);
   }
-  Patience patience(0.25 * timeout_ + Seconds{0.5}, true);
+  Patience patience(0.25 * limit + Seconds{0.5}, true);
   int all = 0;
   do {
     MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE);
@@ -342,9 +358,9 @@ std::string MpiWorld::names(const std::vector<Rank>& ranks) const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom) const {
-  std::string waited = fmt::format("waited {} for {}", to_text(timeout_), whom.empty() ? what : names(whom));
-  const std::vector<Rank> silent = silent_ranks();
+void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const {
+  std::string waited = fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : names(whom));
+  const std::vector<Rank> silent = silent_ranks(limit);
   if (!silent.empty()) {
     waited +=
         fmt::format("; no answer from {}: see whether it still runs and its network is up", names(silent));
@@ -353,8 +369,12 @@ void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom) c
 }
 
 void MpiWorld::abort(int code) const {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    _exit(code);
+  }).detach();
   MPI_Abort(MPI_COMM_WORLD, code);
-  std::abort();
+  _exit(code);
 }
 
 std::string MpiWorld::library() {

@@ -76,20 +76,25 @@ class MpiWorld {
   std::vector<double> max(std::span<const double> values) const;  // element by element
   std::int64_t sum(std::int64_t value) const;
   std::int64_t broadcast(std::int64_t value) const;  // rank 0's
+  /// The same with a time limit of its own, and like patient_barrier().
+  std::int64_t broadcast(std::int64_t value, Seconds limit) const;
   /// Each rank's bytes, however many each has.
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const;
 
   /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). All that
   /// still run find out about the same time, so they call the roll among themselves, for a quarter of the
   /// time limit, and name those who are silent. Never returns.
-  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom = {}) const;
+  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom = {}) const {
+    give_up(what, whom, timeout_);
+  }
 
   /// Collective, the last call before the destructor, when all is done and said. Where MPI_Finalize may hang
   /// and the process manager can be told without it (process_manager.hpp) this does not return: the process
   /// ends, with the largest of the ranks' exit codes.
   void leave(int code);
 
-  /// Ends the whole job with this exit code, for a failure that the other ranks do not know of.
+  /// Ends the whole job with this exit code, for a failure that the other ranks do not know of. Should
+  /// MPI_Abort hang, this process ends all the same, and its launcher ends the others.
   [[noreturn]] void abort(int code) const;
 
   /// "Open MPI 4.1.4", "MPICH 4.0.2".
@@ -102,7 +107,8 @@ class MpiWorld {
 
  private:
   class Call;
-  std::vector<Rank> silent_ranks() const;
+  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;
+  std::vector<Rank> silent_ranks(Seconds limit) const;
   std::string names(const std::vector<Rank>& ranks) const;
 
   std::unique_ptr<Handle> handle_;

@@ -1,10 +1,11 @@
 #include "collectives/rings/ring_search.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -118,6 +119,14 @@ class Packer {
   Vertices missing_ = 0;  // on it
 };
 
+/// Searches among more would take hours and all memory.
+void check_vertices(int vertices) {
+  if (vertices < 1 || vertices > kMostRingVertices) {
+    usage_error("rings over {} ranks are not searched for; ask for those over 1 to {}", vertices,
+                kMostRingVertices);
+  }
+}
+
 /// Every ring leaves and enters every vertex once.
 int most_by_degree(const PairMatrix& capacity) {
   int most = std::numeric_limits<int>::max();
@@ -137,8 +146,9 @@ int most_by_degree(const PairMatrix& capacity) {
 }  // namespace
 
 std::vector<Cycle> pack_rings(const PairMatrix& capacity, int least, int most, std::int64_t most_steps) {
-  assert(least > 0 && capacity.vertices() <= kMostRingVertices);
   if (capacity.vertices() < 2) return {};
+  check_vertices(capacity.vertices());
+  if (least < 1) usage_error("{} rings are no rings; ask for 1 or more", least);
   for (int wanted = std::min(most, most_by_degree(capacity)); wanted >= least; --wanted) {
     Packer packer(capacity, wanted, most_steps);
     if (packer.run()) return packer.rings();
@@ -148,7 +158,7 @@ std::vector<Cycle> pack_rings(const PairMatrix& capacity, int least, int most, s
 
 Cycle cheapest_ring(const PairMatrix& cost) {
   const int n = cost.vertices();
-  assert(n >= 1 && n <= kMostRingVertices);
+  check_vertices(n);
   // rest[missing · n + at]: the least cost of the way from `at` over all that is missing to vertex 0. Bit i
   // is vertex i + 1.
   const std::size_t sets = std::size_t{1} << (n - 1);

@@ -31,7 +31,7 @@ class PairMatrix {
 /// All vertices in the order of a directed cycle, vertex 0 first.
 using Cycle = std::vector<int>;
 
-/// No search is asked for more vertices.
+/// The searches throw a usage Error for more vertices.
 inline constexpr int kMostRingVertices = 16;
 
 /// A largest set of cycles, `least` to `most` of them, that together use no arc more often than `capacity`

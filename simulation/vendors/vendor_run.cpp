@@ -1,15 +1,14 @@
 #include "simulation/vendors/vendor_run.hpp"
 
-#include <cassert>
-
 #include "collectives/catalogue.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 
 bool is_vendor(std::string_view algorithm) { return algorithm == "nccl" || algorithm == "mpi"; }
 
 VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes payload) {
-  assert(is_vendor(algorithm));
+  if (!is_vendor(algorithm)) usage_error("unknown vendor's algorithm '{}'; choose from nccl, mpi", algorithm);
   return algorithm == "nccl" ? nccl_run(cluster, payload) : mpi_run(cluster, payload);
 }
 

@@ -35,7 +35,7 @@ VendorRun mpi_run(const Cluster& cluster, Bytes payload);
 
 /// The names that stand for these runs where an algorithm is asked for: "nccl", "mpi".
 bool is_vendor(std::string_view algorithm);
-/// For a name that is_vendor() accepts. Throws as the two above do.
+/// Throws a usage Error for a name that is_vendor() does not accept, and as the two above do.
 VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes payload);
 
 /// Its schedule on its view of the cluster, without `once`. Throws as simulate() does.

@@ -112,6 +112,10 @@ class Calibrate(ProgramTest):
         lanes, chunk = self.cut_of_rings(0)
         self.assertGreater(lanes * (4 << 20 if chunk == 0 else (4 << 20) // chunk), 1)
         self.assertEqual(self.cut_of_rings(1e6, "--lanes", "2", "--chunk", "64K"), (2, 65536), "what is asked for holds")
+        self.assertEqual(self.cut_of_rings(1e6, "--chunk", "1K")[1], 1024, "however many chunks that makes")
+        self.assertNotIn("least price", self.succeed("allreduce", "-b", "1K", "-e", "1K", "-n", "1", "--algorithm", "multi-ring",
+                                                     "--calibration", "calibration.json", ranks=1))
+        self.refused("allreduce", "--calibration", "two.json", ranks=1, naming="is no calibration")
         self.refused("allreduce", "--calibration", "two.json", ranks=2, naming="is no calibration")
         self.refused("allreduce", "--calibration", "calibration.json", "--tuned", "t.json", ranks=2, naming="--tuned")
 

@@ -122,7 +122,10 @@ void with_a_message_that_nobody_takes(const MpiWorld& world) {
 int main(int, char** arguments) {
   using namespace polyring;
   const std::string how = arguments[1];
-  if (how == "program") return static_cast<int>(run_collectively(in_a_program));
+  if (how == "program") {
+    return static_cast<int>(
+        run_collectively(Seconds{30}, [](MpiWorld& world, Watchdog&) { return in_a_program(world); }));
+  }
   const MpiWorld world;
   try {
     if (how == "library") return in_a_library(world) ? 0 : 1;

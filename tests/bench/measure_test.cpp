@@ -24,6 +24,11 @@ constexpr Count kCount = 2500;
 constexpr ElementKind kKind = ElementKind::float32;
 constexpr std::size_t kBytes = kCount * sizeof(float);
 
+/// What is measured with where only times count: each rank moves its own.
+Clock::time_point test_time;
+
+Clock::time_point test_now() { return test_time; }
+
 class Fake final : public Allreduce {
  public:
   using Run = std::function<void(const std::byte* input, std::byte* output)>;
@@ -47,8 +52,11 @@ class MeasureTest {
   explicit MeasureTest(const MpiWorld& world)
       : world_(world),
         transport_(make_mpi_transport(world)),
-        abort_([&world](int code) { world.abort(code); }),
-        watchdog_(fmt::format("rank {}", world.rank()), Seconds{30}, abort_),
+        abort_([&world](const std::string& why) {
+          fmt::print("rank {}: {}\n", world.rank(), why);
+          world.abort(1);
+        }),
+        watchdog_(Seconds{30}, abort_),
         payload_(kKind, ReduceOp::sum, world.size()),
         input_(transport_->allocate(Bytes{kBytes})),
         output_(transport_->allocate(Bytes{kBytes})),
@@ -59,14 +67,14 @@ class MeasureTest {
     int calls = 0;
     std::vector<Rival> rivals;
     rivals.push_back(rival("slow", [&](const std::byte*, std::byte*) {
-      if (calls++ % world_.size() == world_.rank()) std::this_thread::sleep_for(milliseconds(20));
+      test_time += milliseconds(calls++ % world_.size() == world_.rank() ? 20 : 1);
     }));
-    const auto samples = measured(rivals, {.iterations = 6, .warmup = 1, .check = false}, false);
+    const auto samples =
+        measured(rivals, {.iterations = 6, .warmup = 1, .check = false, .now = &test_now}, false);
     expect(samples[0].microseconds.size() == 6, "not as many samples as iterations");
     expect(!samples[0].wrong, "a result is said to be checked that was not");
     for (const double sample : samples[0].microseconds) {
-      expect(sample >= 20e3, fmt::format("a sample of {} us is not that of the slowest rank", sample));
-      expect(same_everywhere(sample), "ranks have different samples");
+      expect(sample == 20e3, fmt::format("a sample of {} us is not that of the slowest rank", sample));
     }
   }
 
@@ -125,13 +133,11 @@ class MeasureTest {
     int calls = 0;
     std::vector<Rival> rivals;
     rivals.push_back(rival("slow in rehearsals", [&](const std::byte*, std::byte*) {
-      if (++calls % 2 == 0) std::this_thread::sleep_for(milliseconds(40));
+      test_time += milliseconds(++calls % 2 == 0 ? 40 : 2);
     }));
-    const auto samples =
-        measured(rivals, {.iterations = 5, .warmup = 1, .check = false}, false, Bytes{kBytes});
-    expect(samples[0].microseconds.size() == 5, "rehearsals make samples");
-    const double least = *std::ranges::min_element(samples[0].microseconds);
-    expect(least < 20e3, fmt::format("rehearsals of 40 ms are timed: {} us", least));
+    const auto samples = measured(rivals, {.iterations = 5, .warmup = 1, .check = false, .now = &test_now},
+                                  false, Bytes{kBytes});
+    expect(samples[0].microseconds == std::vector<double>(5, 2e3), "rehearsals are timed");
   }
 
   /// Rank r spoils r + 1 elements of the result of one rival; another one writes no result at all.
@@ -196,22 +202,26 @@ class MeasureTest {
 
   /// Rank 0 is slower than the others, so that ranks which chose for themselves would not agree.
   void the_number_of_iterations_is_chosen() {
-    const auto chosen = [&](milliseconds on_first_rank) {
+    const auto chosen = [&](std::chrono::microseconds on_first_rank) {
       std::vector<Rival> rivals;
       rivals.push_back(rival("sleepy", [&, on_first_rank](const std::byte*, std::byte*) {
-        if (world_.rank() == 0) std::this_thread::sleep_for(on_first_rank);
+        if (world_.rank() == 0) test_time += on_first_rank;
       }));
-      const auto samples = measured(rivals, {.iterations = 0, .warmup = 1, .check = false}, false);
+      const auto samples =
+          measured(rivals, {.iterations = 0, .warmup = 1, .check = false, .now = &test_now}, false);
       const auto iterations = samples[0].microseconds.size();
       expect(same_everywhere(static_cast<double>(iterations)), "ranks choose different numbers");
       return iterations;
     };
-    const auto fast = chosen(milliseconds(0));
-    const auto medium = chosen(milliseconds(5));
-    const auto slow = chosen(milliseconds(60));
-    expect(fast > 100 && fast <= 1000, fmt::format("{} iterations of a fast rival", fast));
-    expect(medium >= 10 && medium <= 100, fmt::format("{} iterations of 5 ms", medium));
-    expect(slow == 10, fmt::format("{} iterations of 60 ms", slow));
+    for (const auto& [time, expected] :
+         std::map<std::chrono::microseconds, std::size_t>{{std::chrono::microseconds(0), 1000},
+                                                          {std::chrono::microseconds(400), 1000},
+                                                          {milliseconds(1), 500},
+                                                          {milliseconds(5), 100},
+                                                          {milliseconds(60), 10}}) {
+      const auto iterations = chosen(time);
+      expect(iterations == expected, fmt::format("{} iterations of {} us", iterations, time.count()));
+    }
   }
 
   /// One rank is long about one iteration, and so comes late to the next.
@@ -310,7 +320,7 @@ class MeasureTest {
 
   /// A watchdog waits for allreduces, and not for a model that computes for longer than its patience.
   void computing_takes_its_time() {
-    Watchdog impatient(fmt::format("rank {}", world_.rank()), Seconds{0.01}, abort_);
+    Watchdog impatient(Seconds{0.01}, abort_);
     std::vector<Trainer> trainers(1);
     trainers[0].allreduces.push_back(std::make_unique<Fake>([](const std::byte*, std::byte*) {}));
     const StepCompute compute{Seconds{1.5}, Seconds{0}, Seconds{1.5}};
@@ -422,7 +432,7 @@ class MeasureTest {
 
   const MpiWorld& world_;
   std::unique_ptr<Transport> transport_;
-  std::function<void(int)> abort_;
+  std::function<void(const std::string&)> abort_;
   Watchdog watchdog_;
   Payload payload_;
   Memory input_;

@@ -413,6 +413,19 @@ TEST(Executor, GivesUpOnARankThatNeverComes) {
   }
 }
 
+TEST(Executor, RefusesAScheduleForOtherRanks) {
+  run_ranks(2, [](ThreadTransport& transport) {
+    const auto make = [&](int ranks, int window) {
+      Executor(make_schedule({"ring", {ranks}}, ranks, 100, 4), ElementKind::float32, ReduceOp::sum,
+               transport, {.window = window});
+    };
+    EXPECT_THROW(make(3, 1), Error);
+    EXPECT_THROW(make(1, 1), Error);
+    EXPECT_THROW(make(2, 0), Error);
+    EXPECT_NO_THROW(make(2, 1));
+  });
+}
+
 TEST(Executor, ReducesMoreThanTwoToThe31Elements) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";

@@ -1,7 +1,6 @@
 #include "collectives/patience.hpp"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <chrono>
 #include <cstdint>
@@ -9,57 +8,96 @@
 namespace polyring {
 namespace {
 
-/// A wait in vain: how long it took, how much of a core, and how often it looked.
-struct Wait {
-  double seconds = 0;
-  double busy_seconds = 0;
-  std::uint64_t polls = 0;
+using namespace std::chrono_literals;
+
+/// A clock that only this test moves: by each poll, and by each sleep.
+struct TestTime {
+  using Duration = std::chrono::nanoseconds;
+  static constexpr Duration kPoll = 100ns;
+
+  static Duration now() { return time; }
+  static void yield() { ++yields; }
+  static void sleep(Duration duration) {
+    time += duration;
+    slept += duration;
+    longest = std::max(longest, duration);
+    shortest = std::min(shortest, duration);
+  }
+  static void restart() {
+    time = slept = longest = 0ns;
+    shortest = Duration::max();
+    yields = 0;
+  }
+
+  static inline Duration time, slept, longest, shortest;
+  static inline std::uint64_t yields;
 };
 
-double busy_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+using TestPatience = PatienceIn<TestTime>;
 
-Wait wait_in_vain(Seconds timeout, bool yields) {
-  const auto begin = std::chrono::steady_clock::now();
-  const double busy = busy_seconds();
-  Wait wait;
-  for (Patience patience(timeout, yields); patience.again();) ++wait.polls;
-  wait.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  wait.busy_seconds = busy_seconds() - busy;
-  return wait;
+/// A wait in vain; how often it looked.
+std::uint64_t wait_in_vain(Seconds timeout, bool yields) {
+  TestTime::restart();
+  std::uint64_t polls = 0;
+  for (TestPatience patience(timeout, yields); patience.again(); ++polls) TestTime::time += TestTime::kPoll;
+  return polls;
 }
 
 TEST(Patience, EndsWhenItsTimeIsOver) {
+  // Between two looks at the clock there are kSpins polls, and as many of the longest sleeps.
+  const auto late = TestPatience::kSpins * (TestTime::kPoll + TestPatience::kLongestSleep);
   for (const bool yields : {false, true}) {
-    const Wait wait = wait_in_vain(Seconds{0.3}, yields);
-    EXPECT_GE(wait.seconds, 0.3) << yields;
-    EXPECT_LT(wait.seconds, 5) << yields;  // of a busy machine too
+    wait_in_vain(Seconds{0.3}, yields);
+    EXPECT_GT(TestTime::time, 300ms) << yields;
+    EXPECT_LT(TestTime::time, 300ms + 2 * late) << yields;
   }
 }
 
 TEST(Patience, BeginsAnewWithEveryProgress) {
-  constexpr int kLooks = 400;  // of which one or more are at the clock
   for (const bool yields : {false, true}) {
-    Patience patience(Seconds{1}, yields);
-    for (int i = 0; i < kLooks; ++i) ASSERT_TRUE(patience.again()) << yields;
-    const auto begin = std::chrono::steady_clock::now();
-    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1200)) patience.renew();
-    for (int i = 0; i < kLooks; ++i) ASSERT_TRUE(patience.again()) << yields;
-    while (patience.again()) {
+    TestTime::restart();
+    TestPatience patience(Seconds{1}, yields);
+    for (int poll = 0; poll < 5000; ++poll) {
+      TestTime::time += 1ms;
+      ASSERT_TRUE(patience.again()) << yields;
+      patience.renew();
     }
-    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500)) << yields;
+    const auto begin = TestTime::time;
+    while (patience.again()) TestTime::time += 1ms;
+    EXPECT_GE(TestTime::time - begin, 1s) << yields;
+    EXPECT_LT(TestTime::time - begin, 2s) << yields;
   }
 }
 
-TEST(Patience, LeavesTheCoreToOthersOnlyWhereRanksShareIt) {
-  const Wait alone = wait_in_vain(Seconds{0.5}, false);
-  const Wait sharing = wait_in_vain(Seconds{0.5}, true);
-  EXPECT_LT(sharing.busy_seconds, 0.2 * sharing.seconds);
-  EXPECT_GT(alone.busy_seconds, 2 * sharing.busy_seconds);
-  EXPECT_GT(alone.polls, 100 * sharing.polls);
+TEST(Patience, SpinsWhereRanksHaveTheirCores) {
+  const std::uint64_t polls = wait_in_vain(Seconds{0.5}, false);
+  EXPECT_EQ(TestTime::slept, 0ns);
+  EXPECT_EQ(TestTime::yields, 0U);
+  EXPECT_GE(polls, 500ms / TestTime::kPoll);
+}
+
+TEST(Patience, LeavesTheCoreToOthersWhereRanksShareIt) {
+  const std::uint64_t polls = wait_in_vain(Seconds{0.5}, true);
+  EXPECT_EQ(TestTime::yields, TestPatience::kYields);
+  EXPECT_GT(TestTime::slept, TestTime::time * 9 / 10);
+  EXPECT_EQ(TestTime::shortest, TestPatience::kShortestSleep);
+  EXPECT_EQ(TestTime::longest, TestPatience::kLongestSleep);
+  EXPECT_LT(polls, 3000U);
+}
+
+TEST(Patience, ReactsAtOnceInAShortWait) {
+  TestTime::restart();
+  TestPatience patience(Seconds{1}, true);
+  for (std::uint64_t poll = 1; poll < TestPatience::kSpins; ++poll) EXPECT_TRUE(patience.again());
+  EXPECT_EQ(TestTime::yields, 0U);
+  EXPECT_EQ(TestTime::slept, 0ns);
+}
+
+TEST(Patience, TellsTheTimeByTheSteadyClock) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (Patience patience(Seconds{0.05}, true); patience.again();) {
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
 }
 
 }  // namespace

@@ -52,6 +52,15 @@ TEST(Dims, ThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([] { parse_dims("65536x65536x4"); }), HasSubstr("more ranks than there can be"));
 }
 
+TEST(Plan, OfNegativeDimensionsIsRefused) {
+  for (const std::vector<int>& dims : {std::vector{-2, -2}, {-4, -1}, {0, 4}, {4, 0}}) {
+    EXPECT_THAT(refusal([&] {
+                  make_schedule({"multi-ring", dims}, 4, 100, 4);
+                }),
+                HasSubstr("are impossible"));
+  }
+}
+
 TEST(Orders, AreReadAndWritten) {
   const std::vector<std::vector<int>> orders{{0, 1, 3, 2}, {2, 3, 1, 0}};
   EXPECT_EQ(parse_orders("0-1-3-2/2-3-1-0"), orders);

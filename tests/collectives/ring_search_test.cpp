@@ -9,6 +9,8 @@
 #include <random>
 #include <set>
 
+#include "topology/error.hpp"
+
 namespace polyring {
 namespace {
 
@@ -157,6 +159,13 @@ TEST(CheapestRing, IsThatOfTryingAll) {
     EXPECT_EQ(cheapest_ring(cost), *best) << graph;
   }
   EXPECT_EQ(cheapest_ring(complete(16, 1)).size(), 16u);
+}
+
+TEST(RingSearch, OfTooManyVerticesIsRefused) {
+  EXPECT_THROW(cheapest_ring(complete(kMostRingVertices + 1, 1)), Error);
+  EXPECT_THROW(cheapest_ring(PairMatrix(0)), Error);
+  EXPECT_THROW(pack_rings(complete(kMostRingVertices + 1, 1), 1, kAny, 1000), Error);
+  EXPECT_THROW(pack_rings(complete(4, 1), 0, kAny, 1000), Error);
 }
 
 }  // namespace

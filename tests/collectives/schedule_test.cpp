@@ -6,6 +6,7 @@
 
 #include "collectives/catalogue.hpp"
 #include "tests/collectives/sweep.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -190,6 +191,13 @@ TEST(InGroups, EveryGroupDoesWhatTheOneDid) {
           << algorithm.name << " " << rank;
     }
   }
+}
+
+TEST(InGroups, OfWhichThereAreNotAWholeNumberAreRefused) {
+  const Schedule one = make_schedule({"ring", {4}}, 4, 100, 4);
+  EXPECT_EQ(in_groups(one, 2, 16).ranks, 16);
+  for (const auto& [stride, ranks] : {std::pair(2, 12), {3, 4}, {0, 8}, {-1, 8}, {1, 0}, {1 << 30, 8}})
+    EXPECT_THROW(in_groups(one, stride, ranks), Error) << stride << ", " << ranks;
 }
 
 TEST(Chunks, CoverTheLaneInOrder) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/simulation/small_workload.hpp"
+#include "topology/error.hpp"
 
 namespace polyring {
 namespace {
@@ -18,6 +19,12 @@ TEST(Engine, GivesWhatFollowsOnAConnectionTheRateOfItsOwnWay) {
   add_round(both, 0, 1, 0, 10, 0);
   add_round(both, 0, 1, 0, 10, 1);
   EXPECT_DOUBLE_EQ(seconds(both), 10 + 1);
+}
+
+TEST(Engine, RefusesAWindowOfNothing) {
+  Workload one = small_workload(2, {1});
+  add_round(one, 0, 1, 0, 10, 0);
+  EXPECT_THROW(run(one, {.window = 0}), Error) << "would take no time at all";
 }
 
 TEST(Engine, LetsTheOlderStreamGoFirstWhereTwoComeTogether) {

@@ -277,6 +277,12 @@ TEST(Price, OfAnotherClusterIsRefused) {
   EXPECT_THROW(price(make_schedule({"ring", {8}}, 8, 100, kSize), cluster, router, kSize), Error);
 }
 
+TEST(Price, OfNoWindowIsRefused) {
+  const Cluster cluster = uniform(4, 1);
+  const Schedule schedule = make_schedule({"ring", {4}}, 4, 100, kSize);
+  EXPECT_THROW(price(schedule, cluster, Router(cluster), kSize, 0), Error);
+}
+
 TEST(Price, OfManyRanksStaysAffordable) {
   const Cluster cluster = uniform(4608, 6);
   const Router router(cluster);

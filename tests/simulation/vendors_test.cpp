@@ -32,6 +32,10 @@ std::string failure(const std::function<void()>& action) {
   return "nothing was thrown";
 }
 
+TEST(VendorRun, OfAnotherNameIsRefused) {
+  EXPECT_THAT(failure([] { vendor_run("ring", preset("minsky", 1), Bytes{1024}); }), HasSubstr("nccl, mpi"));
+}
+
 // The thresholds of ompi_coll_tuned_allreduce_intra_dec_fixed in Open MPI 4.1.
 TEST(OpenMpi, DecidesAtItsThresholds) {
   using enum OpenMpiAllreduce;

@@ -167,6 +167,28 @@ class Merger {
   SharedSentences slight_;
 };
 
+/// As tell_apart() has it.
+void tell_hosts_apart(std::vector<Inventory>& parts) {
+  std::vector<std::string> names;
+  for (const Inventory& part : parts) {
+    for (const auto& group : part.members) {
+      for (const HostIdentity& host : group) names.push_back(host.name);
+    }
+  }
+  tell_apart(names);
+  std::size_t next = 0;
+  for (Inventory& part : parts) {
+    for (std::size_t group = 0; group < part.members.size(); ++group) {
+      for (HostIdentity& host : part.members[group]) {
+        const std::string& name = names[next++];
+        Machine& machine = part.cluster.groups[group].machine;
+        if (&host == &part.members[group].front() && host.name != name) machine.name = name;
+        host.name = name;
+      }
+    }
+  }
+}
+
 /// "node01 and 13 more".
 std::string cluster_name(const Inventory& inventory) {
   const int more = inventory.cluster.host_count() - 1;
@@ -200,6 +222,7 @@ Inventory inventory_of(Cluster cluster) {
 
 Inventory merged(std::vector<Inventory> parts) {
   if (parts.size() == 1) return std::move(parts.front());
+  tell_hosts_apart(parts);
   Merger merger;
   for (const Inventory& part : parts) {
     for (std::size_t group = 0; group < part.cluster.groups.size(); ++group)

@@ -43,8 +43,9 @@ Inventory inventory_of(Cluster cluster);
 
 /// All hosts of the parts, in this order. Those that differ by less than a tolerance (see compare.hpp) and
 /// are neighbours become one group, with the machine of the first; a note says what the small differences
-/// are. Remarks of a group are those of all its hosts, with the names where not all have them. The fabric is
-/// the first part's, the cluster's name the first host's.
+/// are. Hosts of one name are told apart (host_names.hpp). Remarks of a group are those of all its hosts,
+/// with the names where not all have them. The fabric is the first part's, the cluster's name the first
+/// host's.
 Inventory merged(std::vector<Inventory> parts);
 
 /// Hosts that are alike, wherever they are in the cluster.

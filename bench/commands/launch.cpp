@@ -117,6 +117,7 @@ class Launch {
           "Slurm allocation",
           program_.front());
     }
+    check_ranks();
     if (!arguments_.fabric.empty()) fabric_ = read_fabric(arguments_.fabric);
     in_slurm_ = !allocated.empty();
     options_.as_allocated = hosts_ == allocated;
@@ -129,6 +130,14 @@ class Launch {
                version_of("srun", limit_)) {
       options_.shell = RemoteShell::srun();
     }
+  }
+
+  /// As far as they are known before the hosts are asked.
+  void check_ranks() const {
+    std::int64_t ranks = 0;
+    for (const ListedHost& host : hosts_)
+      ranks += host.ranks != 0 ? host.ranks : arguments_.wishes.ranks_per_host.value_or(1);
+    check_total(ranks);
   }
 
   static bool is_in(const std::vector<ListedHost>& hosts, const ListedHost& host) {
@@ -267,7 +276,7 @@ void add_host_options(CLI::App& app, LaunchArguments& arguments) {
       ->allow_extra_args(false);
   app.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
       ->type_name("N")
-      ->check(CLI::Range(1, 1000000));
+      ->check(CLI::Range(1, kMostRanks));
   app.add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
                  "Ranks of hosts of which the list says nothing")
       ->type_name("N")

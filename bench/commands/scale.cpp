@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kDefaultGpus = "4..256";
 constexpr int kMostByDefault = 256;
+constexpr int kMostGlobalBatch = 1 << 30;
 
 struct ScaleOptions {
   MachineOptions machine;
@@ -62,7 +63,10 @@ std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& h
   if (options.scaling == "weak" && options.global_batch)
     usage_error("--global-batch is for strong scaling; leave it out, or --scaling weak");
   if (options.global_batch || options.scaling != "strong") return options.global_batch;
-  return options.compute.batch * host.ranks();
+  const std::int64_t batch = std::int64_t{options.compute.batch} * host.ranks();
+  if (batch > kMostGlobalBatch)
+    usage_error("--batch {} for each of {} GPUs is more than {} in all; give a smaller one", options.compute.batch, host.ranks(), kMostGlobalBatch);
+  return static_cast<int>(batch);
 }
 
 std::vector<Input> inputs_of(const CalibrationRecord& record) {
@@ -262,7 +266,8 @@ void check_algorithms(const std::vector<std::string>& algorithms, const PlanOpti
 std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
   std::set<int> counts;
   for (const TrainRow& row : measured) counts.insert(row.gpus);
-  for (int next = 2 * *counts.rbegin(); next <= kMostByDefault; next *= 2) counts.insert(next);
+  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostByDefault; next *= 2)
+    counts.insert(static_cast<int>(next));
   return {counts.begin(), counts.end()};
 }
 
@@ -364,7 +369,7 @@ void add_division(CLI::App& app, ScaleOptions& options) {
       ->check(CLI::IsMember({"weak", "strong"}));
   app.add_option("--global-batch", options.global_batch,
                  "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
-      ->check(CLI::Range(1, 1 << 30))
+      ->check(CLI::Range(1, kMostGlobalBatch))
       ->type_name("N");
   app.add_option("--strategy", options.strategies,
                  "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/measure.hpp"
+#include "reports/result.hpp"
 #include "topology/cluster.hpp"
 #include "topology/units.hpp"
 

@@ -90,7 +90,6 @@ Place Cluster::place(int rank) const {
 
 void Cluster::validate() const {
   std::int64_t all_ranks = 0;
-  std::int64_t all_hosts = 0;
   if (groups.empty()) usage_error("cluster '{}' has no hosts; add one", name);
   for (const HostGroup& group : groups) {
     if (group.count < 1) {
@@ -98,13 +97,9 @@ void Cluster::validate() const {
     }
     group.machine.validate();
     all_ranks += std::int64_t{group.count} * group.machine.ranks();
-    all_hosts += group.count;
   }
   if (all_ranks > kMostRanks) {
     usage_error("cluster '{}' has {} ranks; give at most {}", name, all_ranks, kMostRanks);
-  }
-  if (all_hosts > kMostRanks) {
-    usage_error("cluster '{}' has {} hosts; give at most {}", name, all_hosts, kMostRanks);
   }
   validate_fabric(*this);
 }

@@ -21,7 +21,9 @@ constexpr Bytes kSize{1 << 20};
 Machine host(Bandwidth rate) {
   Machine machine;
   machine.name = "node";
-  machine.packages = {{.cores = 2, .numa_nodes = {0}}};
+  machine.packages.resize(1);
+  machine.packages.front().name = "package0";
+  machine.packages.front().cores = 2;
   Nic nic;
   nic.name = "eth0";
   nic.ports = {{1, true, rate}};

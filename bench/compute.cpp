@@ -1,11 +1,14 @@
 #include "bench/compute.hpp"
 
-#include <cmath>
-
 #include "models/throughput.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
+namespace {
+
+constexpr double kMostComputeMs = 24 * 3600 * 1e3;
+
+}  // namespace
 
 void ComputeOptions::add_to(Subcommand command) {
   command.add_option("--model", model, "What is trained: " + model_names()).show_default().type_name("NAME");
@@ -18,8 +21,10 @@ void ComputeOptions::add_to(Subcommand command) {
 
 Compute ComputeOptions::resolve(const Model& of_model, const std::string& machine_gpu) const {
   if (compute_ms) {
-    if (!std::isfinite(*compute_ms) || *compute_ms <= 0)
-      usage_error("--compute-ms {} is impossible; give a number above 0", *compute_ms);
+    if (!(*compute_ms > 0 && *compute_ms <= kMostComputeMs)) {
+      usage_error("--compute-ms {} is impossible; give a number above 0 up to {}, a day", *compute_ms,
+                  kMostComputeMs);
+    }
     return {compute_of(of_model, {*compute_ms * 1e-3}), "as stated by --compute-ms"};
   }
   const std::string& name = gpu.empty() ? machine_gpu : gpu;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "bench/calibration_file.hpp"
 #include "bench/collective.hpp"
@@ -108,9 +109,9 @@ Calibration typical_links(const Machine& host) {
 }
 
 /// Nothing where links cannot be told apart, or it is not known how fast one of them is.
-std::optional<Cluster> typical_cluster(const MpiWorld& world) {
+std::optional<Cluster> typical_cluster(Cluster hosts, const MpiWorld& world) {
   try {
-    Cluster cluster = with_ranks_of(host_memory_cluster(world), placement_of(world), "this job");
+    Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
     cluster = calibrated(cluster, typical_links(cluster.host(0)));
     if (Router(cluster).unknown_speed().empty()) return cluster;
   } catch (const Error&) {
@@ -126,9 +127,9 @@ bool knows_nics(const Cluster& cluster) {
   });
 }
 
-Cluster calibrated_cluster(const std::string& file, const MpiWorld& world) {
+Cluster calibrated_cluster(const std::string& file, Cluster hosts, const MpiWorld& world) {
   const Calibration calibration = read_calibration(file).calibration;
-  Cluster cluster = with_ranks_of(host_memory_cluster(world), placement_of(world), "this job");
+  Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
   cluster = calibrated(std::move(cluster), calibration);
   const Router router(cluster);
   // What was fitted to messages between hosts has the ways to their NICs in it, but for the rate of a NIC of
@@ -166,13 +167,15 @@ Plan plain_plan(const std::string& algorithm, const PlanWishes& wishes, const Mp
 }
 
 DefaultPlans::DefaultPlans(const std::string& calibration, const MpiWorld& world) : world_(world) {
+  if (calibration.empty() && (world.nodes() == 1 || world.size() > kMostPricedRanks)) return;
+  Cluster hosts = host_memory_cluster(world);
   on_root(world, [&] {
     if (!calibration.empty() && world.size() == 1) {
       read_calibration(calibration);  // is refused if it is none; one rank sends nothing that has a price
     } else if (!calibration.empty()) {
-      cluster_ = calibrated_cluster(calibration, world);
-    } else if (world.nodes() > 1 && world.size() <= kMostPricedRanks) {
-      cluster_ = typical_cluster(world);
+      cluster_ = calibrated_cluster(calibration, std::move(hosts), world);
+    } else {
+      cluster_ = typical_cluster(std::move(hosts), world);
     }
   });
   priced_ = world.broadcast(cluster_ ? 1 : 0) == 1;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -15,12 +16,23 @@ namespace {
 constexpr const char* kSource = "POLYRING_SOURCE";
 constexpr const char* kDescription = "POLYRING_EMULATED";
 constexpr const char* kRate = "POLYRING_EMULATED_RATE";
+constexpr const char* kBurst = "POLYRING_EMULATED_BURST";
 constexpr const char* kHostsPerRack = "POLYRING_EMULATED_HOSTS_PER_RACK";
 constexpr const char* kUplinkRate = "POLYRING_EMULATED_UPLINK_RATE";
+constexpr const char* kUplinkBurst = "POLYRING_EMULATED_UPLINK_BURST";
 
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string_view{} : value;
+}
+
+bool shapes_links() { return source_here() == Source::emulated && !variable(kRate).empty(); }
+
+/// 0 where one of the two is not said.
+Seconds burst_time(const char* burst, const char* rate) {
+  if (variable(rate).empty()) return {};
+  const Bandwidth bandwidth = parse_bandwidth(variable(rate), rate);
+  return variable(burst).empty() ? Seconds{} : parse_bytes(variable(burst), burst) / bandwidth;
 }
 
 int hosts_per_rack() {
@@ -64,15 +76,22 @@ std::optional<std::string> emulation_note() {
   return fmt::format("An emulated cluster on one machine{}{}.", description.empty() ? "" : ": ", description);
 }
 
-void describe_emulated_network(Cluster& cluster) {
-  if (source_here() != Source::emulated || variable(kRate).empty()) return;
-  const Bandwidth rate = parse_bandwidth(variable(kRate), kRate);
-  for (HostGroup& group : cluster.groups) give_link(group.machine, rate);
+void give_emulated_link(Machine& machine) {
+  if (shapes_links()) give_link(machine, parse_bandwidth(variable(kRate), kRate));
+}
+
+void describe_emulated_fabric(Cluster& cluster) {
+  if (!shapes_links()) return;
   cluster.fabric.citations = {
       {"rates of the hosts' links and of the racks' uplinks", "set by scripts/emulate"}};
   cluster.fabric.hosts_per_leaf = hosts_per_rack();
   if (cluster.fabric.hosts_per_leaf > 0)
     cluster.fabric.leaf_uplink = parse_bandwidth(variable(kUplinkRate), kUplinkRate);
+}
+
+Seconds emulated_head_start() {
+  if (!shapes_links()) return {};
+  return std::max(burst_time(kBurst, kRate), burst_time(kUplinkBurst, kUplinkRate));
 }
 
 }  // namespace polyring

@@ -2,9 +2,11 @@
 //
 // POLYRING_SOURCE                     emulated; measured, or not set, everywhere else
 // POLYRING_EMULATED                   in words: "4 hosts x 4 ranks at 200mbit"
-// POLYRING_EMULATED_RATE              of each host's link
+// POLYRING_EMULATED_RATE              of the host's link
+// POLYRING_EMULATED_BURST             what its shaper lets pass at once
 // POLYRING_EMULATED_HOSTS_PER_RACK    not set where there is one switch
 // POLYRING_EMULATED_UPLINK_RATE       of each rack's uplink
+// POLYRING_EMULATED_UPLINK_BURST      what its shaper lets pass at once
 #pragma once
 
 #include <optional>
@@ -12,6 +14,7 @@
 
 #include "reports/result.hpp"
 #include "topology/cluster.hpp"
+#include "topology/units.hpp"
 
 namespace polyring {
 
@@ -22,8 +25,15 @@ Source source_here();
 /// A sentence about the emulated cluster, for the notes of a result; nothing when the times are measured.
 std::optional<std::string> emulation_note();
 
-/// Gives the hosts the link that is emulated, and no other, and the fabric its uplinks; does nothing when the
-/// times are measured. Throws a usage Error for a variable that cannot be read.
-void describe_emulated_network(Cluster& cluster);
+/// Gives the machine the link that is emulated here, and no other; nothing when the times are measured.
+/// Throws a usage Error for a variable that cannot be read.
+void give_emulated_link(Machine& machine);
+/// The same for the fabric with its uplinks.
+void describe_emulated_fabric(Cluster& cluster);
+
+/// By how much sooner than at its rate a payload may pass an emulated link: a shaper lets a burst pass at
+/// once after a pause. So B bytes over a link of rate R take at least B / R less this; 0 when the times are
+/// measured.
+Seconds emulated_head_start();
 
 }  // namespace polyring

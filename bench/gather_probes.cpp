@@ -1,7 +1,6 @@
 #include "bench/gather_probes.hpp"
 
 #include <exception>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
+#include "topology/host_names.hpp"
 #include "topology/printable.hpp"
 #include "topology/probe/trial.hpp"
 
@@ -37,20 +37,35 @@ Inventory part_of(std::string_view message, const std::string& host) {
   return part;
 }
 
+/// As tell_apart() has it. Each part is one host.
+void tell_hosts_apart(std::vector<Inventory>& parts) {
+  std::vector<std::string> names;
+  for (const Inventory& part : parts)
+    names.push_back(part.unprobed.empty() ? part.cluster.host(0).name : part.unprobed.front().name);
+  tell_apart(names);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].unprobed.empty()) continue;
+    Machine& machine = parts[i].cluster.groups.front().machine;
+    machine.name = names[i];
+    parts[i].members = {{identity_of(machine)}};
+  }
+}
+
 }  // namespace
+
+std::string probe_message(const std::function<Machine()>& probe) {
+  try {
+    return kHost + probe_json(inventory_of(probe()));
+  } catch (const std::exception& error) {
+    return kReason + std::string(error.what());
+  }
+}
 
 // In a child process, not in a thread: one that hangs, as in a driver, would be left alone with libraries
 // that read the environment while MPI_Init writes it.
 std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit) {
   if (launched_local_rank() != 0) return {};
-  const auto message = [&probe]() -> std::string {
-    try {
-      return kHost + probe_json(inventory_of(probe()));
-    } catch (const std::exception& error) {
-      return kReason + std::string(error.what());
-    }
-  };
-  const probe::TriedAnswer answer = probe::try_answer(message, limit);
+  const probe::TriedAnswer answer = probe::try_answer([&probe] { return probe_message(probe); }, limit);
   if (answer.ending == probe::Ending::by_itself) return answer.text;
   if (answer.ending == probe::Ending::crashed)
     return kReason + std::string("its probe crashed; run polyring probe there, and see what crashes");
@@ -60,19 +75,22 @@ std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit)
 }
 
 Inventory gather_probes(const MpiWorld& world, const std::string& own) {
-  const auto all = world.allgather(std::as_bytes(std::span(own)));
+  const auto all = world.gather(std::as_bytes(std::span(own)));
   if (world.rank() != 0) return {};
-  std::vector<std::string> hosts;  // in the order of their first ranks
-  std::map<std::string, std::string_view> messages;
+  struct Answer {
+    std::string host;
+    std::string_view message;
+  };
+  std::vector<Answer> answers(static_cast<std::size_t>(world.nodes()));
   for (Rank rank = 0; rank < world.size(); ++rank) {
-    const std::string& host = world.host(rank);
+    Answer& answer = answers[static_cast<std::size_t>(world.host_number(rank))];
     const std::vector<std::byte>& bytes = all[static_cast<std::size_t>(rank)];
-    const auto [entry, is_new] = messages.try_emplace(host);
-    if (is_new) hosts.push_back(host);
-    if (entry->second.empty()) entry->second = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    answer.host = world.host(rank);
+    if (answer.message.empty()) answer.message = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   std::vector<Inventory> parts;
-  for (const std::string& host : hosts) parts.push_back(part_of(messages[host], host));
+  for (const Answer& answer : answers) parts.push_back(part_of(answer.message, answer.host));
+  tell_hosts_apart(parts);
   return merged(std::move(parts));
 }
 

@@ -10,10 +10,12 @@
 
 namespace polyring {
 
-/// Calls `probe` in a child process, for no longer than `limit`, and returns what it found, or why it found
-/// nothing, as a message for gather_probes(); an empty one in processes that are not the first of their host.
-/// To be called before MPI is initialised: a fork() after MPI_Init may damage memory that is registered with
-/// a network (ibv_fork_init(3)).
+/// What `probe` finds, or why it finds nothing, as a message for gather_probes().
+std::string probe_message(const std::function<Machine()>& probe);
+
+/// The same from a child process, for which it waits no longer than `limit`; empty in processes that are not
+/// the first of their host. To be called before MPI is initialised: a fork() after MPI_Init may damage memory
+/// that is registered with a network (ibv_fork_init(3)).
 std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit);
 
 /// Gathers the ranks' messages on rank 0: the hosts in the order of their first ranks, merged as merged()

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "collectives/kernels.hpp"
-#include "reports/result.hpp"
 
 namespace polyring {
 namespace {
@@ -42,10 +40,10 @@ std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buf
   return passes;
 }
 
-double memory_bound_us(std::span<const Samples> of_passes) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Samples& samples : of_passes) least = std::min(least, timing(samples.microseconds).median);
-  return least;
+Timing fastest(std::span<const Samples> of_passes) {
+  std::vector<Timing> timings;
+  for (const Samples& samples : of_passes) timings.push_back(timing(samples.microseconds));
+  return *std::ranges::min_element(timings, {}, &Timing::median);
 }
 
 }  // namespace polyring

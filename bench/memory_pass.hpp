@@ -7,6 +7,7 @@
 
 #include "bench/measure.hpp"
 #include "collectives/element.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
 
@@ -18,7 +19,7 @@ inline constexpr Bytes kLeastMemoryBound{16 << 20};
 /// caches and past them. Not verified, as they reduce nothing.
 std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buffers);
 
-/// The lesser of their medians, in microseconds.
-double memory_bound_us(std::span<const Samples> of_passes);
+/// The one of least median, in microseconds. There must be one.
+Timing fastest(std::span<const Samples> of_passes);
 
 }  // namespace polyring

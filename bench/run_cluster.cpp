@@ -5,7 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "bench/collective.hpp"
 #include "bench/emulation.hpp"
+#include "bench/gather_probes.hpp"
 #include "topology/error.hpp"
 #include "topology/formats/probe_json.hpp"
 #include "topology/probe.hpp"
@@ -38,9 +40,19 @@ std::vector<int> processes_by_host(std::span<const RankHost> placement, const st
 }  // namespace
 
 Cluster host_memory_cluster(const MpiWorld& world) {
-  Cluster cluster = cluster_of(probe_without_gpus(), world.nodes());
-  describe_emulated_network(cluster);
-  return cluster;
+  const auto probe = [] {
+    Machine machine = probe_without_gpus();
+    give_emulated_link(machine);
+    return machine;
+  };
+  Inventory hosts = gather_probes(world, world.is_first_of_host() ? probe_message(probe) : "");
+  on_root(world, [&hosts] {
+    for (const UnprobedHost& host : hosts.unprobed) {
+      throw Error(ExitCode::not_available, fmt::format("{} could not be probed: {}", host.name, host.why));
+    }
+    describe_emulated_fabric(hosts.cluster);
+  });
+  return std::move(hosts.cluster);
 }
 
 Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, const std::string& what) {
@@ -50,12 +62,14 @@ Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, cons
                 processes.size(), cluster.host_count());
   }
   std::vector<HostGroup> groups;
-  for (int host = 0; host < static_cast<int>(processes.size()); ++host) {
-    const int count = processes[static_cast<std::size_t>(host)];
-    if (!groups.empty() && groups.back().machine.ranks() == count && cluster.groups.size() == 1) {
-      ++groups.back().count;
-    } else {
-      groups.push_back({with_processes(cluster.host(host), count), 1});
+  auto next = processes.begin();
+  for (const HostGroup& alike : cluster.groups) {
+    for (int host = 0; host < alike.count; ++host, ++next) {
+      if (host > 0 && groups.back().machine.ranks() == *next) {
+        ++groups.back().count;
+      } else {
+        groups.push_back({with_processes(alike.machine, *next), 1});
+      }
     }
   }
   cluster.groups = std::move(groups);

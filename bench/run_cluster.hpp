@@ -10,8 +10,9 @@
 
 namespace polyring {
 
-/// This job's hosts, rank 0's machine for all of them, as an allreduce in host memory sees them: their GPUs
-/// and the links to them are not in its way.
+/// This job's hosts, each as it is, as an allreduce in host memory sees them: their GPUs and the links to
+/// them are not in its way. Collective; other ranks than 0 get a cluster without hosts. Throws on rank 0 for
+/// a host that cannot be probed.
 Cluster host_memory_cluster(const MpiWorld& world);
 
 /// The cluster with the processes that `placement` puts on its hosts, whose data are in host memory: GPUs are

@@ -156,7 +156,7 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm, 
   row.chunk_bytes = modelled.plan.chunk.value;
   row.nodes = modelled.nodes;
   set_step(row, modelled.time);
-  row.images_per_second = gpus * scaling.batch / modelled.time.total.value;
+  row.images_per_second = static_cast<double>(gpus) * scaling.batch / modelled.time.total.value;
   row.efficiency_low = modelled.least;
   row.efficiency_high = modelled.most;
   row.bottleneck = modelled.bottleneck;
@@ -223,10 +223,10 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   free.patterns.clear();
   const TrainRow* measured_host = find_measured(scaling, algorithm, host_gpus);
   const ScalingCase host = with_share(scaling, host_gpus);
-  const double host_images =
-      measured_host != nullptr
-          ? measured_host->images_per_second
-          : host_gpus * host.batch / model_step(host, algorithm, free, host_gpus).time.total.value;
+  const double host_images = measured_host != nullptr
+                                 ? measured_host->images_per_second
+                                 : static_cast<double>(host_gpus) * host.batch /
+                                       model_step(host, algorithm, free, host_gpus).time.total.value;
 
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {

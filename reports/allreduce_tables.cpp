@@ -121,7 +121,9 @@ void append_interval(std::vector<std::string>& cells, const AllreduceRow* row) {
 }
 
 std::string bound_text(const AllreduceRow* row) {
-  return row == nullptr ? "" : if_known(row->bound_fraction, percent);
+  // Files of earlier versions have fractions of bounds that do not hold.
+  if (row == nullptr || (row->bound_us && is_faster(row->time_us, exact_timing(*row->bound_us)))) return "";
+  return if_known(row->bound_fraction, percent);
 }
 
 std::vector<Column> allreduce_columns(bool ranks_vary, bool any_in_place) {

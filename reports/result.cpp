@@ -40,6 +40,8 @@ Timing timing(std::vector<double> samples) {
   return {summary.median, summary.ci_low, summary.ci_high, summary.min, summary.p99, std::move(samples)};
 }
 
+bool is_faster(const Timing& time, const Timing& other) { return time.ci_high < other.ci_low; }
+
 Timing exact_timing(double value) { return {value, value, value, value, value, {}}; }
 
 void set_time(AllreduceRow& row, Timing time_us) {
@@ -49,7 +51,8 @@ void set_time(AllreduceRow& row, Timing time_us) {
   row.algbw_GBps = us > 0 ? static_cast<double>(row.size_bytes) / us / 1e3 : 0;
   row.busbw_GBps = row.algbw_GBps * 2 * (ranks - 1) / ranks;
   row.bound_fraction.reset();
-  if (row.bound_us) row.bound_fraction = us > 0 ? *row.bound_us / us : 0;
+  if (row.bound_us && !is_faster(row.time_us, exact_timing(*row.bound_us)))
+    row.bound_fraction = us > 0 ? *row.bound_us / us : 0;
 }
 
 std::string iso_time_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }

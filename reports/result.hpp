@@ -38,6 +38,8 @@ struct Timing {
 
 /// Summarizes measured samples. They must not be empty.
 Timing timing(std::vector<double> samples);
+/// Whether `time` is less than `other` by more than noise: their intervals do not overlap.
+bool is_faster(const Timing& time, const Timing& other);
 /// A modelled or published time: exact, without samples.
 Timing exact_timing(double value);
 
@@ -60,9 +62,10 @@ struct AllreduceRow {
   Timing time_us;
   double algbw_GBps = 0;
   double busbw_GBps = 0;
-  std::optional<double> bound_us;        // the least time that the topology allows
-  std::optional<double> bound_fraction;  // bound_us / median
-  std::optional<std::uint64_t> wrong;    // wrong elements; nothing when they were not checked
+  std::optional<double> bound_us;  // the least time that the topology allows
+  std::optional<double>
+      bound_fraction;  // bound_us / median; nothing where a time is less than its bound by more than noise
+  std::optional<std::uint64_t> wrong;  // wrong elements; nothing when they were not checked
   Source source = Source::measured;
 
   bool operator==(const AllreduceRow&) const = default;
@@ -70,7 +73,8 @@ struct AllreduceRow {
 
 /// Sets time_us, and from it, size_bytes, ranks and bound_us also algbw_GBps, busbw_GBps and bound_fraction:
 /// as in NVIDIA's nccl-tests (doc/PERFORMANCE.md) algbw = S / t and busbw = algbw * 2 (n - 1) / n, 1 GB/s =
-/// 1e9 B/s, with the median for t. All are 0 where the time is 0.
+/// 1e9 B/s, with the median for t. All are 0 where the time is 0. There is no bound_fraction where the time
+/// is_faster() than the bound, which is a fault of the bound then.
 void set_time(AllreduceRow& row, Timing time_us);
 
 enum class TimelineLane { compute, communication };

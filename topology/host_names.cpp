@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,20 @@ std::string names_text(std::span<const std::string> names) {
     }
   }
   return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+void tell_apart(std::vector<std::string>& names) {
+  std::map<std::string, int> hosts;
+  for (const std::string& name : names) ++hosts[name];
+  std::set<std::string> taken(names.begin(), names.end());
+  std::map<std::string, int> last;
+  for (std::string& name : names) {
+    if (hosts[name] == 1) continue;
+    const std::string shared = name;
+    do {
+      name = fmt::format("{}#{}", shared, ++last[shared]);
+    } while (!taken.insert(name).second);
+  }
 }
 
 }  // namespace polyring

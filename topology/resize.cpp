@@ -25,6 +25,7 @@ Cluster with_ranks(const Cluster& cluster, int ranks) {
   } else {
     usage_error("{} ranks do not fill hosts of {}; use a multiple of {}", ranks, per_host, per_host);
   }
+  resized.validate();
   return resized;
 }
 

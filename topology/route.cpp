@@ -15,6 +15,9 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+/// With more, a plan takes gigabytes and minutes to price.
+constexpr int kMostRoutedRanks = 1 << 17;
+
 // The resources of one host, in this order: two directions of each link, then two of each NIC.
 int link_resource(int link, bool forward) { return 2 * link + (forward ? 0 : 1); }
 int nic_resource(const Machine& machine, int nic, bool out) {
@@ -43,6 +46,8 @@ std::string why_alone(const Machine& machine) {
 }
 
 Router::Router(const Cluster& cluster) : cluster_(cluster) {
+  if (cluster.ranks() > kMostRoutedRanks)
+    usage_error("{} ranks are more than can be modelled; use at most {}", cluster.ranks(), kMostRoutedRanks);
   int host = 0;
   for (int group = 0; group < static_cast<int>(cluster.groups.size()); ++group) {
     hosts_.push_back(routes_of(group));

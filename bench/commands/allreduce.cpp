@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <set>
 
+#include "bench/bounds.hpp"
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
 #include "bench/emulation.hpp"
@@ -18,15 +18,11 @@
 #include "bench/rivals.hpp"
 #include "bench/run_cluster.hpp"
 #include "bench/sizes.hpp"
-#include "collectives/bound.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
 
 namespace polyring {
 namespace {
-
-/// A measured bound is one but for noise.
-constexpr double kMostOfABound = 1.05;
 
 struct AllreduceOptions {
   RivalOptions rivals;
@@ -48,12 +44,6 @@ std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) 
   std::set<Count> counts;
   for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
   return {counts.begin(), counts.end()};
-}
-
-bool is_beaten(double bound_us, std::span<const Samples> by) {
-  return std::any_of(by.begin(), by.end(), [&](const Samples& samples) {
-    return !samples.microseconds.empty() && bound_us > kMostOfABound * timing(samples.microseconds).median;
-  });
 }
 
 class AllreduceRun {
@@ -86,11 +76,14 @@ class AllreduceRun {
   /// All that can be wrong with the options, before anything is measured.
   void check() {
     maker_.check(kind_, counts_.back());
+    Seconds head_start;
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
       source_ = source_here();
-      cluster_ = host_memory_cluster(world_);
+      head_start = emulated_head_start();
     });
+    cluster_ = host_memory_cluster(world_);
+    bounds_ = Bounds(cluster_, head_start);
     const std::string ignored = options_.rivals.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
@@ -122,20 +115,16 @@ class AllreduceRun {
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         const auto samples =
             measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
-        std::optional<double> memory_bound;
-        if (rivals.size() > named) memory_bound = memory_bound_us(std::span(samples).subspan(named));
-        if (memory_bound && is_beaten(*memory_bound, std::span(samples).first(named))) {
-          memory_bound.reset();
-          ++bounds_beaten_;
-        }
+        const auto of_rivals = std::span(samples).first(named);
+        const auto bound_us = bounds_.bound_us(size, std::span(samples).subspan(named), of_rivals);
         for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
-        for (std::size_t i = 0; i < named; ++i) add_row(rivals[i], samples[i], count, in_place, memory_bound);
+        for (std::size_t i = 0; i < named; ++i) add_row(rivals[i], samples[i], count, in_place, bound_us);
       }
     }
   }
 
   void add_row(const Rival& rival, const Samples& samples, Count count, bool in_place,
-               std::optional<double> memory_bound) {
+               std::optional<double> bound_us) {
     AllreduceRow row;
     row.algorithm = rival.algorithm;
     row.implementation = rival.allreduce->implementation();
@@ -156,15 +145,7 @@ class AllreduceRun {
     row.in_place = in_place;
     if (samples.wrong) row.wrong = static_cast<std::uint64_t>(*samples.wrong);
     row.source = source_;
-    if (world_.rank() == 0) {
-      const Bound bound = allreduce_bound(cluster_, {row.size_bytes});
-      // It is infinite where the probe sees no port of a host.
-      if (bound.time.value > 0 && std::isfinite(bound.time.value)) row.bound_us = bound.time.value * 1e6;
-      if (memory_bound && *memory_bound > row.bound_us.value_or(0)) {
-        row.bound_us = memory_bound;
-        bound_was_measured_ = true;
-      }
-    }
+    row.bound_us = bound_us;
     if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
     rows_.push_back(std::move(row));
   }
@@ -183,19 +164,7 @@ class AllreduceRun {
       result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
     if (parse_payload_values(options_.values) == PayloadValues::special)
       result.notes.push_back("The payload is of special values, with which processors may take longer.");
-    if (bound_was_measured_) {
-      result.notes.push_back(fmt::format(
-          "From {} the bound is measured beside the algorithms: each rank reads and writes its payload once, "
-          "all at the same time.",
-          to_text(kLeastMemoryBound)));
-    }
-    if (bounds_beaten_ > 0) {
-      result.notes.push_back(
-          fmt::format("In {} measurement{} one pass over the same memory took over {:.0f} % more than an "
-                      "allreduce beside it, "
-                      "and is no bound there: what memory gives has changed, or others used this machine.",
-                      bounds_beaten_, bounds_beaten_ == 1 ? "" : "s", 100 * (kMostOfABound - 1)));
-    }
+    for (std::string& note : bounds_.notes()) result.notes.push_back(std::move(note));
     for (const AllreduceRow& row : rows_) {
       if (row.wrong.value_or(0) == 0) continue;
       result.notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.",
@@ -232,8 +201,7 @@ class AllreduceRun {
   Progress progress_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
-  bool bound_was_measured_ = false;
-  int bounds_beaten_ = 0;
+  Bounds bounds_;  // of rank 0 alone with the topology's
   std::vector<AllreduceRow> rows_;
   Stragglers stragglers_;
 };

@@ -122,6 +122,7 @@ class Launch {
           "Slurm allocation",
           program_.front());
     }
+    check_ranks();
     if (!arguments_.fabric.empty()) fabric_ = read_fabric(arguments_.fabric);
     in_slurm_ = !allocated.empty();
     options_.as_allocated = hosts_ == allocated;
@@ -134,6 +135,14 @@ class Launch {
                version_of("srun", limit_)) {
       options_.shell = RemoteShell::srun();
     }
+  }
+
+  /// As far as they are known before the hosts are asked.
+  void check_ranks() const {
+    std::int64_t ranks = 0;
+    for (const ListedHost& host : hosts_)
+      ranks += host.ranks != 0 ? host.ranks : arguments_.wishes.ranks_per_host.value_or(1);
+    check_total(ranks);
   }
 
   static bool is_in(const std::vector<ListedHost>& hosts, const ListedHost& host) {
@@ -275,7 +284,7 @@ void add_host_options(Subcommand command, LaunchArguments& arguments) {
       .one_value_each_time();
   command.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
       .type_name("N")
-      .range(1, 1000000);
+      .range(1, kMostRanks);
   command
       .add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
                   "Ranks of hosts of which the list says nothing")

@@ -49,8 +49,11 @@ Inventory resized(Inventory hosts, const ProbeOptions& options) {
     usage_error("the hosts of '{}' differ, so more like them are undefined; leave --hosts and --gpus out",
                 cluster.name);
   }
-  return inventory_of(
-      with_ranks(cluster, options.gpus > 0 ? options.gpus : options.hosts * cluster.host(0).ranks()));
+  if (options.gpus > 0) return inventory_of(with_ranks(cluster, options.gpus));
+  Cluster more = cluster;
+  more.groups = {{cluster.host(0), options.hosts}};
+  more.validate();
+  return inventory_of(std::move(more));
 }
 
 void print(const Inventory& all, const ProbeOptions& options) {

@@ -26,6 +26,7 @@ namespace {
 
 constexpr const char* kDefaultGpus = "4..256";
 constexpr int kMostByDefault = 256;
+constexpr int kMostGlobalBatch = 1 << 30;
 
 struct ScaleOptions {
   MachineOptions machine;
@@ -63,7 +64,11 @@ std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& h
   if (options.scaling == "weak" && options.global_batch)
     usage_error("--global-batch is for strong scaling; leave it out, or --scaling weak");
   if (options.global_batch || options.scaling != "strong") return options.global_batch;
-  return options.compute.batch * host.ranks();
+  const std::int64_t batch = std::int64_t{options.compute.batch} * host.ranks();
+  if (batch > kMostGlobalBatch)
+    usage_error("--batch {} for each of {} GPUs is more than {} in all; give a smaller one",
+                options.compute.batch, host.ranks(), kMostGlobalBatch);
+  return static_cast<int>(batch);
 }
 
 std::vector<Input> inputs_of(const CalibrationRecord& record) {
@@ -263,7 +268,8 @@ void check_algorithms(const std::vector<std::string>& algorithms, const PlanOpti
 std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
   std::set<int> counts;
   for (const TrainRow& row : measured) counts.insert(row.gpus);
-  for (int next = 2 * *counts.rbegin(); next <= kMostByDefault; next *= 2) counts.insert(next);
+  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostByDefault; next *= 2)
+    counts.insert(static_cast<int>(next));
   return {counts.begin(), counts.end()};
 }
 
@@ -367,7 +373,7 @@ void add_division(Subcommand command, ScaleOptions& options) {
   command
       .add_option("--global-batch", options.global_batch,
                   "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
-      .range(1, 1 << 30)
+      .range(1, kMostGlobalBatch)
       .type_name("N");
   command
       .add_option(

@@ -13,11 +13,11 @@
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
+#include "bench/run_cluster.hpp"
 #include "bench/timeline.hpp"
 #include "bench/training.hpp"
 #include "collectives/payload.hpp"
 #include "reports/tables.hpp"
-#include "topology/probe.hpp"
 
 namespace polyring {
 namespace {
@@ -54,9 +54,8 @@ class TrainRun {
     for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
-      machine_ = cluster_of(probe_without_gpus(), world_.nodes());
-      describe_emulated_network(machine_);
     });
+    machine_ = host_memory_cluster(world_);
     progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
     const WorldTransport wires = open_transport(world_, options_.rivals.transport);
@@ -162,7 +161,8 @@ class TrainRun {
     row.bucket = to_text(policy_);
     row.overlap = !options_.no_overlap;
     row.iteration_ms = timing(measured.total_ms);
-    row.images_per_second = world_.size() * options_.compute.batch / (row.iteration_ms.median * 1e-3);
+    row.images_per_second =
+        static_cast<double>(world_.size()) * options_.compute.batch / (row.iteration_ms.median * 1e-3);
     row.efficiency = alone.median / row.iteration_ms.median;
     row.compute_ms = compute_.step.total().value * 1e3;
     row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);

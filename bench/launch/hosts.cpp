@@ -113,6 +113,7 @@ class HostList {
   /// A host that is named again adds to its ranks; where no number was said, each time counts for one.
   void add(const std::string& name, int ranks) {
     if (++named_ > kMost) too_many();
+    check_total(all_ranks_ += std::max(1, ranks));
     const auto [at, is_new] = at_.try_emplace(name, hosts_.size());
     if (is_new) {
       hosts_.push_back({name, ranks});
@@ -128,6 +129,7 @@ class HostList {
   std::vector<ListedHost> hosts_;
   std::unordered_map<std::string, std::size_t> at_;
   int named_ = 0;
+  std::int64_t all_ranks_ = 0;
 };
 
 /// `node0`, `node0:4` or `node[0-3]:4`.
@@ -183,6 +185,11 @@ int slots_of(const std::vector<std::string_view>& words, std::string_view where)
 
 }  // namespace
 
+void check_total(std::int64_t ranks) {
+  if (ranks > kMostRanks)
+    usage_error("more than {} ranks are asked for in all; ask for fewer on each host", kMostRanks);
+}
+
 std::vector<ListedHost> parse_host_list(std::string_view text) {
   HostList hosts;
   for (const std::string_view entry : split_list(text)) add_entry(hosts, entry, "the list of hosts");
@@ -219,6 +226,7 @@ std::vector<std::string> expand_nodelist(std::string_view text) {
 
 std::vector<int> expand_tasks_per_node(std::string_view text) {
   std::vector<int> counts;
+  std::int64_t all_ranks = 0;
   for (std::string_view part : split_list(text)) {
     int times = 1;
     const std::size_t open = part.find("(x");
@@ -230,6 +238,7 @@ std::vector<int> expand_tasks_per_node(std::string_view text) {
     if (!tasks || times == 0)
       usage_error("SLURM_TASKS_PER_NODE '{}' is not a list such as 4(x2),3; start again with srun or salloc",
                   shown(text));
+    check_total(all_ranks += std::int64_t{times} * *tasks);
     counts.insert(counts.end(), static_cast<std::size_t>(times), *tasks);
     if (counts.size() > kMost) too_many();
   }

@@ -1,6 +1,7 @@
 // Lists of hosts, as people, files and Slurm write them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,6 +10,9 @@
 
 namespace polyring {
 
+/// Of a job, far more than any launcher starts.
+inline constexpr int kMostRanks = 1'000'000;
+
 /// A host to start ranks on.
 struct ListedHost {
   std::string name;
@@ -16,8 +20,11 @@ struct ListedHost {
   bool operator==(const ListedHost&) const = default;
 };
 
+/// Throws a usage Error for more ranks than kMostRanks in all.
+void check_total(std::int64_t ranks);
+
 /// `node0,node1:4,rack[01-04]:8`. A host that is named several times gets the sum, in its first place. Throws
-/// a usage Error that names what is wrong for anything else.
+/// a usage Error that names what is wrong for anything else, and as check_total() does.
 std::vector<ListedHost> parse_host_list(std::string_view text);
 
 /// One host per line: `node0 slots=4 max_slots=8` as Open MPI has it, or `node0:4` as MPICH has it; comments
@@ -28,7 +35,7 @@ std::vector<ListedHost> parse_hostfile(std::string_view text, std::string_view o
 /// Slurm's `node[01-04,7],login`, in its order. Throws a usage Error.
 std::vector<std::string> expand_nodelist(std::string_view text);
 
-/// Slurm's `4(x2),3`: 4, 4, 3. Throws a usage Error.
+/// Slurm's `4(x2),3`: 4, 4, 3. Throws a usage Error, also as check_total() does.
 std::vector<int> expand_tasks_per_node(std::string_view text);
 
 /// A variable of the environment, or nothing.

@@ -177,6 +177,7 @@ Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inven
   const std::vector<Candidate> hosts = candidates(listed, inventory);
   std::vector<int> most;
   for (const Candidate& candidate : hosts) most.push_back(most_ranks(candidate, wishes));
+  check_total(std::accumulate(most.begin(), most.end(), std::int64_t{0}));
   const int all = std::accumulate(most.begin(), most.end(), 0);
   const int ranks = wishes.ranks.value_or(all);
   const bool counted = std::ranges::any_of(listed, [](const ListedHost& host) { return host.ranks != 0; });

@@ -11,11 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <numeric>
-#include <set>
 #include <string_view>
 #include <thread>
 
+#include "collectives/mpi/gather_rounds.hpp"
 #include "collectives/mpi/handle.hpp"
 #include "collectives/mpi/process_manager.hpp"
 #include "collectives/patience.hpp"
@@ -142,14 +141,16 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()), finalizes_(true) {
   constexpr int kLength = sizeof(Presence);
   check_mpi(MPI_Allgather(&own, kLength, MPI_BYTE, all.data(), kLength, MPI_BYTE, handle_->comm),
             "MPI_Allgather");
-  for (const Presence& presence : all) hosts_.emplace_back(presence.host.data());
+  std::vector<HostKey> keys;
+  for (const Presence& presence : all) keys.push_back({presence.kernel.data(), presence.host.data()});
+  hosts_ = rank_hosts(keys);
   shares_cores_ = outnumber_their_cores(own, all);
 }
 
 MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
     : handle_(std::make_unique<Handle>()),
       rank_(whole.rank_),
-      hosts_(whole.hosts_.begin(), whole.hosts_.begin() + ranks),
+      hosts_(whole.hosts_.first(ranks)),
       shares_cores_(whole.shares_cores_),
       timeout_(whole.timeout_) {
   MPI_Group all = MPI_GROUP_NULL;
@@ -189,19 +190,16 @@ MpiWorld::~MpiWorld() {
   if (finalizes_) MPI_Finalize();
 }
 
-int MpiWorld::nodes() const {
-  return static_cast<int>(std::set<std::string>(hosts_.begin(), hosts_.end()).size());
-}
-
-int MpiWorld::ranks_on_this_host() const {
-  return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), host()));
+bool MpiWorld::is_first_of_host() const {
+  const auto first = std::ranges::find(hosts_.of_rank, host_number(rank_));
+  return first - hosts_.of_rank.begin() == rank_;
 }
 
 int MpiWorld::ranks_per_node() const {
   const int each = size() / nodes();
   if (each * nodes() != size()) return 0;
   for (Rank rank = 0; rank < size(); ++rank) {
-    if (host(rank) != host(rank / each * each)) return 0;
+    if (host_number(rank) != host_number(rank / each * each)) return 0;
   }
   return each;
 }
@@ -275,24 +273,41 @@ std::vector<double> MpiWorld::max(std::span<const double> values) const {
   return result;
 }
 
-std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byte> own) const {
+std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byte> own, Bytes at_once) const {
+  return collect(own, at_once, true);
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::gather(std::span<const std::byte> own, Bytes at_once) const {
+  return collect(own, at_once, false);
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::collect(std::span<const std::byte> own, Bytes at_once,
+                                                      bool everywhere) const {
   const auto ranks = static_cast<std::size_t>(size());
-  const int own_size = static_cast<int>(own.size());
-  std::vector<int> sizes(ranks);
+  const auto own_size = static_cast<std::int64_t>(own.size());
+  std::vector<std::int64_t> sizes(ranks);
   Call of_sizes(*this);
-  of_sizes.finish(
-      MPI_Iallgather(&own_size, 1, MPI_INT, sizes.data(), 1, MPI_INT, of_sizes.comm(), of_sizes.request()),
-      "an exchange of sizes");
-  std::vector<int> begins(ranks);
-  std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
-  std::vector<std::byte> all(static_cast<std::size_t>(begins.back() + sizes.back()));
-  Call of_bytes(*this);
-  of_bytes.finish(MPI_Iallgatherv(own.data(), own_size, MPI_BYTE, all.data(), sizes.data(), begins.data(),
-                                  MPI_BYTE, of_bytes.comm(), of_bytes.request()),
-                  "an exchange of all ranks' bytes");
-  std::vector<std::vector<std::byte>> parts;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    parts.emplace_back(all.begin() + begins[rank], all.begin() + begins[rank] + sizes[rank]);
+  of_sizes.finish(MPI_Iallgather(&own_size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, of_sizes.comm(),
+                                 of_sizes.request()),
+                  "an exchange of sizes");
+  const bool receives = everywhere || rank_ == 0;
+  std::vector<std::vector<std::byte>> parts(receives ? ranks : 0);
+  std::vector<std::byte> all;
+  for (const GatherRound& round : gather_rounds(sizes, at_once)) {
+    if (receives) all.resize(round.total());
+    const std::byte* const data = own.data() + std::min(round.offset, own.size());
+    const int count = round.counts[static_cast<std::size_t>(rank_)];
+    Call call(*this);
+    const int started = everywhere
+                            ? MPI_Iallgatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                                              round.begins.data(), MPI_BYTE, call.comm(), call.request())
+                            : MPI_Igatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                                           round.begins.data(), MPI_BYTE, 0, call.comm(), call.request());
+    call.finish(started, "an exchange of all ranks' bytes");
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const auto begin = all.begin() + round.begins[rank];
+      parts[rank].insert(parts[rank].end(), begin, begin + round.counts[rank]);
+    }
   }
   return parts;
 }

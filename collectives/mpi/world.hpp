@@ -14,6 +14,7 @@
 
 #include "collectives/slice.hpp"
 #include "collectives/transport.hpp"
+#include "topology/rank_hosts.hpp"
 #include "topology/units.hpp"
 
 namespace polyring {
@@ -42,12 +43,18 @@ class MpiWorld {
   MpiWorld& operator=(const MpiWorld&) = delete;
 
   Rank rank() const { return rank_; }
-  int size() const { return static_cast<int>(hosts_.size()); }
-  const std::string& host(Rank rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(hosts_.of_rank.size()); }
+  /// The name of the rank's host; no two hosts have the same (rank_hosts.hpp).
+  const std::string& host(Rank rank) const {
+    return hosts_.names[static_cast<std::size_t>(host_number(rank))];
+  }
   const std::string& host() const { return host(rank_); }
-  /// Different host names.
-  int nodes() const;
-  int ranks_on_this_host() const;
+  /// Hosts are numbered in the order of their first ranks.
+  int host_number(Rank rank) const { return hosts_.of_rank[static_cast<std::size_t>(rank)]; }
+  bool shares_host_with(Rank rank) const { return host_number(rank) == host_number(rank_); }
+  /// Whether no lower rank is on this host.
+  bool is_first_of_host() const;
+  int nodes() const { return hosts_.count(); }
   /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
   int ranks_per_node() const;
 
@@ -79,7 +86,13 @@ class MpiWorld {
   /// The same with a time limit of its own, and like patient_barrier().
   std::int64_t broadcast(std::int64_t value, Seconds limit) const;
   /// Each rank's bytes, however many each has.
-  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const;
+  /// Each call of MPI takes at most `at_once` of all ranks together.
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own,
+                                                Bytes at_once = kMostAtOnce) const;
+  /// The same on rank 0 alone; nothing on the others.
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own,
+                                             Bytes at_once = kMostAtOnce) const;
+  static constexpr Bytes kMostAtOnce{256 << 20};
 
   /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). All that
   /// still run find out about the same time, so they call the roll among themselves, for a quarter of the
@@ -107,6 +120,8 @@ class MpiWorld {
 
  private:
   class Call;
+  std::vector<std::vector<std::byte>> collect(std::span<const std::byte> own, Bytes at_once,
+                                              bool everywhere) const;
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;
   std::vector<Rank> silent_ranks(Seconds limit) const;
   std::string names(const std::vector<Rank>& ranks) const;
@@ -114,7 +129,7 @@ class MpiWorld {
   std::unique_ptr<Handle> handle_;
   bool finalizes_ = false;
   Rank rank_ = 0;
-  std::vector<std::string> hosts_;
+  RankHosts hosts_;
   bool shares_cores_ = false;
   Seconds timeout_ = kSetUpTimeout;
   std::function<void()> failed_;

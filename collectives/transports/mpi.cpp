@@ -71,7 +71,7 @@ class MpiTransport final : public PollingTransport {
       free_.pop_back();
     }
     messages_[message] = {ticket, peer, receives, 0};
-    const Bytes longest = world_.host(peer) == world_.host() ? pieces_.in_host : pieces_.between_hosts;
+    const Bytes longest = world_.shares_host_with(peer) ? pieces_.in_host : pieces_.between_hosts;
     std::size_t offset = 0;
     do {
       const std::size_t piece = std::min<std::size_t>(longest.value, bytes - offset);

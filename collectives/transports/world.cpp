@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<Transport> make_shared(const MpiWorld& world, std::string& why) {
   SharedGroup group{world.rank(), world.size(), {}, {}, world.wait_rules()};
   for (Rank rank = 0; rank < world.size(); ++rank) {
-    if (world.host(rank) == world.host()) group.members.push_back(rank);
+    if (world.shares_host_with(rank)) group.members.push_back(rank);
   }
   group.allgather = [&world](std::span<const std::byte> bytes) { return world.allgather(bytes); };
   return make_shared_transport(group, why);

@@ -137,6 +137,28 @@ class MpiTest {
     check(*make_mpi_allreduce(world_, kind, ReduceOp::max, count));
   }
 
+  /// In one call of MPI and in many.
+  void gathers() {
+    std::vector<std::byte> own(static_cast<std::size_t>(3 + 50 * world_.rank()));
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::byte(world_.rank() + i);
+    for (const Bytes at_once : {MpiWorld::kMostAtOnce, Bytes{64}, Bytes{1}}) {
+      const auto everywhere = world_.allgather(own, at_once);
+      const auto on_root = world_.gather(own, at_once);
+      const auto is_right = [&](const std::vector<std::vector<std::byte>>& parts) {
+        for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+          if (parts[rank].size() != 3 + 50 * rank) return false;
+          for (std::size_t i = 0; i < parts[rank].size(); ++i) {
+            if (parts[rank][i] != std::byte(rank + i)) return false;
+          }
+        }
+        return true;
+      };
+      const auto ranks = static_cast<std::size_t>(world_.size());
+      expect(everywhere.size() == ranks && is_right(everywhere), "allgather() is wrong");
+      expect(on_root.size() == (world_.rank() == 0 ? ranks : 0) && is_right(on_root), "gather() is wrong");
+    }
+  }
+
   void world() {
     expect(world_.nodes() == 1 && world_.ranks_per_node() == world_.size(), "one host is taken for several");
     expect(world_.max(world_.rank()) == world_.size() - 1, "max() is wrong");
@@ -182,6 +204,7 @@ int main(int argc, char** argv) {
     polyring::MpiTest test(world,
                            polyring::make_world_transport(world, polyring::parse_transport(what)).transport);
     test.world();
+    test.gathers();
     test.every_algorithm();
     if (what == "mpi") test.messages_in_pieces();
     test.timeout();

@@ -169,6 +169,15 @@ TEST(Result, TimeGivesTheBandwidthsOfNcclTests) {
   EXPECT_EQ(row.busbw_GBps, 0);
 }
 
+TEST(Result, HasNoFractionOfABoundThatDoesNotHold) {
+  AllreduceRow row;
+  row.bound_us = 105;
+  set_time(row, timing({100, 90, 110}));  // within noise
+  EXPECT_DOUBLE_EQ(row.bound_fraction.value(), 1.05);
+  set_time(row, timing({100, 99, 104}));
+  EXPECT_FALSE(row.bound_fraction);
+}
+
 TEST(Result, CreationTimeIsIso8601) {
   EXPECT_THAT(iso_time_now(), testing::MatchesRegex("20..-..-..T..:..:..Z"));
 }

@@ -131,6 +131,18 @@ TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
   EXPECT_THAT(allreduce_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
 }
 
+TEST(AllreduceTable, HasNoFractionOfABoundThatDoesNotHold) {
+  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  rows.resize(1);
+  rows[0].time_us = timing({100, 99, 101});
+  rows[0].bound_us = 100.5;
+  rows[0].bound_fraction = 1.005;
+  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",100.5,"));
+  rows[0].bound_us = 104;  // as an earlier version wrote it
+  rows[0].bound_fraction = 1.04;
+  EXPECT_THAT(allreduce_table(rows).csv(), Not(HasSubstr(",104.0,")));
+}
+
 TEST(AllreduceTable, AdmitsThatFewSamplesMakeNoInterval) {
   EXPECT_THAT(allreduce_table(rows_of<AllreduceRow>(examples::allreduce(5))).caption,
               HasSubstr("less than 95 %"));

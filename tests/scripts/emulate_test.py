@@ -12,6 +12,8 @@ import time
 
 from emulated import NOT_AVAILABLE, PATIENCE_S, PROGRAM, RDMA, ROOT, STREAM, TIMEOUT, FRAMED, EmulateTest, main, shape
 
+BURST_US = 200  # of the rate of a link of 200 Mbit/s, which its shaper lets pass at once
+
 
 class Emulate(EmulateTest):
     def test_hosts_have_their_own_name_and_memory(self):
@@ -44,9 +46,18 @@ class Emulate(EmulateTest):
         for row in result["rows"]:
             self.assertEqual((row["source"], row["nodes"], row["ranks_per_node"]), ("emulated", 2, 2))
             self.assertEqual(row["wrong"], 0)
-            self.assertAlmostEqual(row["bound_us"], 2 * 1 / 2 * 65536 / 25)
+            self.assertAlmostEqual(row["bound_us"], 2 * 1 / 2 * 65536 / 25 - BURST_US)
         self.assertTrue(any("2 hosts x 2 ranks at 200mbit" in note for note in result["notes"]), result["notes"])
         self.assertEqual([place["host"] for place in result["placement"]], ["node0", "node0", "node1", "node1"])
+
+    def test_payloads_that_fit_a_burst_have_no_bound(self):
+        result = self.allreduce(shape(2, 1), "-b", "4K", "-e", "8K", "-n", "20", "--algorithm", "ring,halving-doubling")
+        for row in result["rows"]:
+            if row["size_bytes"] == 4096:  # in 163 us at the rate
+                self.assertIsNone(row["bound_us"], row["algorithm"])
+            else:
+                self.assertAlmostEqual(row["bound_us"], 8192 / 25 - BURST_US)
+        self.assertTrue(any("lets a burst pass at once" in note for note in result["notes"]), result["notes"])
 
     def probe(self, nodes, script):
         """Exit code, standard output and error of probe, two ranks on a host, after a line of the shell on each."""
@@ -97,7 +108,8 @@ class Emulate(EmulateTest):
     def test_the_bound_of_racks_is_their_uplink(self):
         racks = shape(4, 1, "200mbit", "--racks", "2", "--uplink-rate", "12.5MB/s")
         result = self.allreduce(racks, "-b", "64K", "-e", "64K", "-n", "2", "--algorithm", "ring")
-        self.assertAlmostEqual(result["rows"][0]["bound_us"], 2 * 1 / 2 * 65536 / 12.5)
+        # tbf's least burst, of which 4009 B are whole.
+        self.assertAlmostEqual(result["rows"][0]["bound_us"], 2 * 1 / 2 * 65536 / 12.5 - 4009 / 12.5)
         self.assertTrue(any("2 racks with uplinks at 12.5MB/s" in note for note in result["notes"]), result["notes"])
 
     def test_messages_between_hosts_are_short(self):

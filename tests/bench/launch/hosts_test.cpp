@@ -42,6 +42,19 @@ TEST(HostList, AddsUpHostsThatAreNamedAgain) {
   EXPECT_EQ(parse_host_list("a:4,b,a:4"), (Hosts{{"a", 8}, {"b", 0}}));
 }
 
+TEST(HostList, RefusesMoreRanksThanALauncherStarts) {
+  std::string again = "a:100000";
+  for (int i = 1; i < 10; ++i) again += ",a:100000";
+  EXPECT_EQ(parse_host_list(again), (Hosts{{"a", 1'000'000}}));
+  EXPECT_THAT(list_fault(again + ",a"), HasSubstr("more than 1000000 ranks"));
+  for (int i = 0; i < 30'000; ++i) again += ",a:100000";  // more than an int counts
+  EXPECT_THAT(list_fault(again), HasSubstr("more than 1000000 ranks"));
+  EXPECT_THAT(list_fault("a[1-99999]:99999"), HasSubstr("more than 1000000 ranks"));
+  EXPECT_THAT(file_fault("a[1-99] slots=99999"), HasSubstr("more than 1000000 ranks"));
+  EXPECT_THAT(usage_sentence([] { expand_tasks_per_node("100000(x30000)"); }),
+              HasSubstr("more than 1000000 ranks"));
+}
+
 TEST(HostList, RefusesWhatIsNoHost) {
   for (const char* text :
        {"",    "a,",    ",a", "a:", "a:0", "a:x", "a:-1",   "a:99999999999", "a b",   "-oProxyCommand=x",

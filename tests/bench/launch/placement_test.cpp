@@ -57,6 +57,12 @@ TEST(Placement, GivesEachGpuARank) {
   EXPECT_THAT(shares({{"a", 0}, {"b", 0}}, kTwoMinskys, {}), ElementsAre("a 4", "b 4"));
 }
 
+TEST(Placement, RefusesMoreRanksThanALauncherStarts) {
+  const Hosts hosts{{"a", 0}, {"b", 0}};
+  EXPECT_THAT(fault(hosts, {bare(1, 2'000'000'000), bare(1, 2'000'000'000)}, {}),
+              HasSubstr("more than 1000000 ranks"));
+}
+
 TEST(Placement, GivesEachCoreARankWithoutGpus) {
   EXPECT_THAT(shares({{"a", 0}}, {bare(2, 3)}, {}), ElementsAre("a 6"));
   EXPECT_THAT(shares({{"a", 0}}, {bare(2, 3)}, {.ranks_per_host = 2}), ElementsAre("a 2"));

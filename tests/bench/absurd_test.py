@@ -1,0 +1,142 @@
+"""Absurd values of every option that takes a number: a right answer or one sentence, soon and without gigabytes.
+
+They are well formed, so that a check of the form alone does not stop them. UndefinedBehaviorSanitizer's build runs this too.
+"""
+
+import os
+import resource
+import subprocess
+import tempfile
+import unittest
+
+from help_test import OPTIONS
+from program import MEASURING, PROGRAM, SANITIZED, USAGE, ProgramTest, environment, main
+
+LIMIT_S = 120 if SANITIZED else 30
+LIMIT_KIB = (4 if SANITIZED else 1) << 20
+
+MINSKY = ("--machine", "minsky")
+START = {  # what each subcommand needs beside the option
+    "probe": MINSKY,
+    "plan": MINSKY,
+    "verify": (),
+    "allreduce": ("-n", "1", "-w", "0", "-b", "4", "-e", "4"),
+    "train": ("--compute-ms", "1", "-n", "1", "--algorithm", "ring"),
+    "tune": ("-n", "1", "-b", "4", "-e", "4", "--file", "tuned.json"),
+    "scale": MINSKY,
+    "launch": ("--dry-run", "-H", "localhost"),
+    "calibrate": (),
+    "report": (),
+}
+LAST = {"launch": ("--", "true")}
+
+WHOLE = ("0", "-1", "1000000000", "2147483647", "2147483648", "4294967297", "9223372036854775807", "18446744073709551616", "9" * 40)
+SIZES = ("0", "1", "4194304T", "8388607T", "9223372036854775807", "9223372036854775808", "16E", "1" + 300 * "0", "0." + 300 * "0" + "1T")
+RATES = ("0GB/s", "1" + 290 * "0" + "TB/s", "9" * 400 + "GB/s", "0." + 320 * "0" + "1B/s", "-1GB/s")
+TIMES = ("0", "1" + 300 * "0", "9" * 400 + "s", "0." + 320 * "0" + "1", "-1s", "999999999min")
+LISTS = (*WHOLE, "1..2147483647", "2147483646..2147483647", "1,2147483647", "1..2147483648")
+DIMS = ("0", "2147483647", "2147483648", "65536x65536", "46341x46341", "1048576x2047", "x".join(64 * ["2"]), "x".join(100 * ["1"]))
+STRATEGIES = ("data=1048576", "data=2147483648", "pipeline=1048576", "intra-model=1048576", "inter-model=1048576",
+              "data=1048576,pipeline=1048576,intra-model=1048576", "pipeline=1048576,intra-model=2048", "data=0")
+
+# The values of each option that takes numbers; None where it takes none.
+VALUES = {
+    "--rails": WHOLE, "--hosts": WHOLE, "--gpus": LISTS, "--ranks": LISTS, "--ranks-per-host": WHOLE, "--count": (*WHOLE, "1125899906842624"),
+    "--lanes": (*WHOLE, "1024"), "--chunk": SIZES, "--orders": ("0-2147483648", "0-2147483647", "99999999999999999999", "0"),
+    "--dims": DIMS, "--ddl-options": [f"-mode p:{dims}" for dims in DIMS] + ["-dbg_level 99999999999999999999"],
+    "--size": SIZES, "--minbytes": SIZES, "--maxbytes": SIZES, "--stepfactor": (*WHOLE, "1048576"), "--stepbytes": SIZES,
+    "--iters": WHOLE, "--warmup_iters": WHOLE, "--check": WHOLE, "--timeout": TIMES,
+    "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
+    "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
+    "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
+    "--jitter": ("0", "0%", "1e300%", "1" + 300 * "0" + "%", "9" * 400, "-1%", "99999999999%"), "--seed": WHOLE,
+    "--message-overhead": (*TIMES, "1s,999999999min"),
+    "--host": ("a:100000," * 29_999 + "a:100000", "a[0-99999]:100000", "a:99999999999", "a[0-99999999999]", "a[0-9]b[0-9]c[0-9]d[0-9]e[0-9]f[0-9]",
+               ",".join(f"h{i}:99999" for i in range(20_000))),
+}
+NO_NUMBERS = set(
+    "--machine --from --sysfs --fabric --format --picture --expect --algorithm --patterns --datatype --partials --calibration --explain "
+    "--tcp-interface --transport --tuned --op --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
+    "--points --output --file --out --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
+    "--no-trial --dry-run".split())
+FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number
+
+# With these a value is not absurd but a lot of work that somebody may want, or is asked for beside others that matter.
+LONG = {("allreduce", "--iters"), ("allreduce", "--warmup_iters"), ("train", "--iters"), ("tune", "--iters")}
+MORE = [
+    ("plan", *MINSKY, "--ranks", "16777216", "--size", "4194304T"),
+    ("plan", *MINSKY, "--algorithm", "ring", "--ranks", "16777216"),
+    ("plan", *MINSKY, "--lanes", "1024", "--chunk", "1", "--size", "4194304T"),
+    ("plan", *MINSKY, "--dims", "4x2097152", "--size", "8388607T", "-d", "half"),
+    ("verify", "--ranks", "2,3,4096", "--count", "1125899906842624", "--lanes", "3", "--algorithm", "direct"),
+    ("scale", *MINSKY, "--gpus", "2147483644", "--batch", "1048576", "--compute-ms", "1"),
+    ("scale", *MINSKY, "--gpus", "100000000", "--batch", "1048576", "--compute-ms", "1"),
+    ("scale", *MINSKY, "--gpus", "4,8", "--batch", "1048576", "--compute-ms", "1"),
+    ("scale", *MINSKY, "--scaling", "strong", "--batch", "1048576", "--compute-ms", "1"),
+    ("scale", *MINSKY, "--gpus", "100000000", "--jitter", "5%"),
+    ("scale", *MINSKY, "--gpus", "4", "--lanes", "1024", "--chunk", "1"),
+    ("probe", *MINSKY, "--hosts", "1048576", "--format", "json"),
+    ("probe", *MINSKY, "--gpus", "16777216", "--expect"),
+    ("probe", *MINSKY, "--gpus", "16777216", "--format", "matrix"),
+    ("launch", "--dry-run", "-H", "a[0-99999]", "--ranks-per-host", "100000", "--", "true"),
+    ("launch", "--dry-run", "-H", "localhost", "-n", "1000000", "--oversubscribe", "--no-trial", "--", "true"),
+    ("allreduce", "-b", "4", "-e", "8388607T", "-f", "1048576", "-n", "1", "-w", "0"),
+    ("allreduce", "-b", "4194304T", "-e", "4194304T", "-d", "half", "-n", "1", "-w", "0"),
+    ("tune", "-b", "4194304T", "-e", "4194304T", "-n", "1", "--file", "tuned.json"),
+]
+
+
+class Absurd(ProgramTest):
+    def check(self, *words):
+        with self.subTest(words=[word if len(word) < 60 else word[:60] + "…" for word in words]):
+            with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+                ran = subprocess.Popen([PROGRAM, *words], env=environment(*words), cwd=self.folder, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S)))
+                _, status, used = os.wait4(ran.pid, 0)
+                ran.returncode = os.waitstatus_to_exitcode(status)
+                err.seek(0)
+                said = err.read().decode(errors="replace")
+            self.assertIn(ran.returncode, (0, USAGE), said[-2000:])
+            self.assertNotRegex(said, "runtime error|Sanitizer|internal|std::|basic_")
+            self.assertLess(used.ru_maxrss, LIMIT_KIB)
+            if ran.returncode == USAGE:
+                self.assertEqual(said.count("\n"), 1, said)
+                self.assertTrue(said.startswith("polyring: "), said)
+
+    def start(self, subcommand, option):
+        """Without the option itself."""
+        words = list(START[subcommand])
+        short = {"--iters": "-n", "--warmup_iters": "-w", "--minbytes": "-b", "--maxbytes": "-e", "--host": "-H"}.get(option, option)
+        if short in words:
+            at = words.index(short)
+            del words[at : at + 2]
+        return words
+
+    def test_every_option_is_known_here(self):
+        for subcommand, options in OPTIONS.items():
+            for option in options.split():
+                self.assertTrue(option in VALUES or option in NO_NUMBERS, f"{subcommand} {option}: does it take a number?")
+
+    def test_together(self):
+        for words in MORE:
+            self.check(*words)
+
+
+def of(subcommand):
+    def test(self):
+        for option in OPTIONS[subcommand].split():
+            if option not in VALUES or option in FILES.get(subcommand, ()):
+                continue
+            for value in VALUES[option]:
+                if (subcommand, option) in LONG and value == "1000000":
+                    continue
+                self.check(subcommand, *self.start(subcommand, option), option, value, *LAST.get(subcommand, ()))
+    return test
+
+
+for name in OPTIONS:
+    setattr(Absurd, f"test_{name.replace('-', '_')}", of(name))
+
+
+if __name__ == "__main__":
+    main()

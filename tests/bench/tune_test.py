@@ -2,10 +2,11 @@
 
 import json
 import os
+import subprocess
 import unittest
 from pathlib import Path
 
-from program import USAGE, ProgramTest, main
+from program import PATIENCE_S, USAGE, ProgramTest, command, environment, main
 
 SIZES = ("-b", "4K", "-e", "16K", "-f", "4")
 ALLREDUCE = ("allreduce", *SIZES, "-n", "3", "-w", "1", "--algorithm", "multi-ring,ring")
@@ -84,6 +85,16 @@ class Tune(ProgramTest):
         self.tune("--file", self.file)
         self.assertEqual([choice["machine"] == "another" for choice in self.choices()], [True, False, False])
         self.assertLess(max(choice["time_us"] for choice in self.choices()), 1e9)
+
+    def test_two_at_once_keep_both_choices(self):
+        jobs = [subprocess.Popen(command("tune", "-b", size, "-e", size, "-n", "1", ranks=2), env=environment("tune", ranks=2),
+                                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                for size in ("1K", "4K")]
+        for job in jobs:
+            said, _ = job.communicate(timeout=PATIENCE_S)
+            self.assertEqual(job.returncode, 0, said)
+        self.assertEqual(sorted(choice["size_bytes"] for choice in self.choices()), [1024, 4096])
+        self.assertEqual(list(self.files()), [Path("tuned.json")])
 
     def test_the_default_file_is_made_in_the_settings(self):
         del os.environ["POLYRING_TUNED"]

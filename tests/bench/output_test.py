@@ -8,9 +8,8 @@ import signal
 import subprocess
 import unittest
 
-from program import MPIEXEC, PATIENCE_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main
+from program import MPIEXEC, NOT_WRITTEN, PATIENCE_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main
 
-NOT_WRITTEN = 11
 SCALE = ("scale", "--machine", "minsky", "--gpus", "4")
 ALLREDUCE = ("allreduce", "-b", "1K", "-e", "1K", "-n", "2", "-w", "0", "--algorithm", "ring")
 TRAIN = ("train", "--compute-ms", "1", "-n", "1", "--bucket", "none", "--algorithm", "ring")

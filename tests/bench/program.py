@@ -19,6 +19,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
 WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
 NOT_AVAILABLE = 5
 USAGE = 6
+NOT_WRITTEN = 11
 TIMEOUT = 4
 PATIENCE_S = 120
 

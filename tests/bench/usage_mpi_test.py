@@ -2,7 +2,7 @@
 
 import subprocess
 
-from program import GLOO, MPIEXEC, NOT_AVAILABLE, PATIENCE_S, USAGE, ProgramTest, command, main
+from program import GLOO, MPIEXEC, NOT_AVAILABLE, NOT_WRITTEN, PATIENCE_S, ProgramTest, command, main
 
 CASES = {
     ("allreduce", "--nonsense"): "--nonsense",
@@ -45,7 +45,7 @@ class UsageUnderMpi(ProgramTest):
             [MPIEXEC, "-n", "2", *taken_away, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
             text=True, check=False, timeout=PATIENCE_S,
         )
-        self.assertEqual(ran.returncode, USAGE, ran.stdout + ran.stderr)
+        self.assertEqual(ran.returncode, NOT_WRITTEN, ran.stdout + ran.stderr)
         said = [line for line in ran.stderr.splitlines() if line.startswith("polyring: ")]
         self.assertEqual(len(said), 1, ran.stderr)
         self.assertIn("gone/x.json", said[0])

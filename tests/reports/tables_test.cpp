@@ -61,9 +61,9 @@ TEST(Table, KeepsEachRowOnALineOfTheTerminal) {
   Table table({{"", "name", "", Align::left}, {"", "x", "", Align::left}});
   table.add_row({"a\nb\x1b[2J", "1"});
   EXPECT_EQ(table.text(),
-            "name      x\n"
-            "--------  -\n"
-            "a␊b␛[2J   1\n");
+            "name     x\n"
+            "-------  -\n"
+            "a␊b␛[2J  1\n");
 }
 
 TEST(Table, QuotesCsv) {

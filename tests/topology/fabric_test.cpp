@@ -181,7 +181,7 @@ TEST(Ibnetdiscover, PassesOverWhatATerminalHasAround) {
       map.remarks,
       ElementsAre("4 lines are not ibnetdiscover's, such as 'me@node7:~$ ibnetdiscover', passed over"));
   EXPECT_THAT(usage_sentence([] { parsed("CA  0  2 0x1 4x SDR\x1b - SW\n"); }),
-              HasSubstr("ibnetdiscover's lines: 'CA  0  2 0x1 4x SDR? - SW'"));
+              HasSubstr("ibnetdiscover's lines: 'CA  0  2 0x1 4x SDR␛ - SW'"));
 }
 
 TEST(Fabric, SwitchesWithoutALevelAreNoHosts) {

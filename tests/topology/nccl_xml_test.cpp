@@ -400,7 +400,7 @@ TEST(NcclXml, NamesTheValueInOneLine) {
 
 TEST(NcclXml, ReplacesControlCharactersInNames) {
   const Machine machine = parse(system_of(cpu("<nic><net name=\"a&#10;&#27;[2Jb\"/></nic>")));
-  EXPECT_EQ(machine.nics[0].name, "a??[2Jb");
+  EXPECT_EQ(machine.nics[0].name, "a␊␛[2Jb");
 }
 
 TEST(NcclXml, RefusesTheSameGpuTwice) {

@@ -87,7 +87,7 @@ TEST(Streaming, AResultIsVisibleWhenTheKernelReturns) {
 
 TEST(Streaming, ACopyIsVisibleWhenTheKernelReturns) {
   const std::vector<std::byte> from(kMost, std::byte{7});
-  for (const std::size_t offset : {0, 1, 63}) {
+  for (const unsigned offset : {0U, 1U, 63U}) {
     std::vector<std::byte> to(kMost + kLine);
     streamed = 0;
     copy(to.data() + offset, from.data(), from.size(), Stores::streaming);

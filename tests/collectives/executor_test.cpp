@@ -114,6 +114,30 @@ TEST_P(ExecuteEveryAlgorithm, GivesTheSameBitsOnAllRanksAndFromRunToRun) {
   }
 }
 
+/// Both would cost time or memory, and change no result.
+TEST_P(ExecuteEveryAlgorithm, WidensNoInputTwiceAndHasPartialResultsOnlyWhereTheyAreApart) {
+  for (const int ranks : {1, 3, 4, 6, 8}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      const Schedule schedule = make_schedule(plan, ranks, 7 * ranks + 3, 4);
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        for (const bool meet : {false, true}) {
+          const auto meets = [&](Rank) { return meet; };
+          const Stream stream{static_cast<int>(schedule.lanes.size()) - 1, 0};
+          EXPECT_FALSE(compile(schedule, stream, rank, meets, Partials::in_output).has_partials);
+          const Program program = compile(schedule, stream, rank, meets, Partials::apart);
+          Intervals widened;
+          for (const Program::Step& step : program.steps) {
+            for (const Slice slice : step.widen) {
+              EXPECT_THAT(widened.gaps(slice), ::testing::ElementsAre(slice)) << to_text(plan);
+              widened.add(slice);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 constexpr ElementKind kFloats[] = {ElementKind::float32, ElementKind::float64, ElementKind::float16,
                                    ElementKind::bfloat16};
 

@@ -95,6 +95,12 @@ TEST(RankWork, CountsEveryChunkAlsoWhereTheyAreUneven) {
   EXPECT_EQ(work_of(schedule, 5).sent, sent);
 }
 
+TEST(RankWork, HasTheStepsOfTheLongestLane) {
+  // The last of the lanes have no elements.
+  EXPECT_EQ(work_of(make_schedule({"ring", {4}, {}, 3, {}}, 4, 8, 4), 0).steps, 6);
+  EXPECT_EQ(work_of(make_schedule({"one-shot", {4}, {}, 3, {}}, 4, 1, 4), 0).steps, 1);
+}
+
 TEST(Halving, SendsTheLeastPossibleForAnyRankCount) {
   for (int ranks = 2; ranks <= 33; ++ranks) {
     const Count count = 10 * ranks;

@@ -134,6 +134,22 @@ TEST_P(EveryAlgorithm, BothEndsOfEveryTransferAgree) {
   }
 }
 
+/// A receive that nobody sends would wait for ever, were it the last one of its step.
+TEST_P(EveryAlgorithm, EveryReceiveHasItsSend) {
+  for (const Plan& plan : plans_of(find_algorithm(GetParam()), 4, 4)) {
+    const Schedule schedule = make_schedule(plan, 4, 17, 4);
+    for (const Transfer& target : transfers_of(schedule)) {
+      const auto fault = verify(schedule, {[&, first = true](Transfer& transfer) mutable {
+                                  if (transfer != target) return;
+                                  if (first) transfer.slice.count = 0;  // as the sender sees it
+                                  first = false;
+                                }});
+      ASSERT_NE(fault, std::nullopt);
+      EXPECT_THAT(*fault, ::testing::HasSubstr("only one end"));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, ::testing::ValuesIn(testing::algorithm_names()),
                          [](const auto& row) { return testing::identifier(row.param); });
 
@@ -150,12 +166,13 @@ TEST(Verify, TheDdlShapeOf256RanksIsProved) {
 }
 
 TEST(Verify, MoreRanksThanCanBeProvedAreRefused) {
-  const Plan plan{"multi-ring", {6, 4608}, {}, 1, {}};
-  try {
-    verify(make_schedule(plan, 27648, 1, 4));
-    FAIL() << "no refusal";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
+  for (const int ranks : {kMostVerifiableRanks + 1, 27648}) {
+    try {
+      verify(make_schedule({"multi-ring", {ranks}, {}, 1, {}}, ranks, 1, 4));
+      FAIL() << "no refusal of " << ranks;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+    }
   }
 }
 
@@ -252,7 +269,10 @@ TEST(Verify, ARaceIsSeenBehindAnotherWrite) {
 TEST(Verify, LanesThatDoNotTileThePayloadAreNoticed) {
   Schedule schedule = make_schedule({"multi-ring", {2}, {}, 2, {}}, 2, 10, 4);
   schedule.lanes[1].slice.offset += 1;
-  EXPECT_NE(verify(schedule), std::nullopt);
+  EXPECT_EQ(verify(schedule), "lane 1 leaves a gap or overlaps");
+  schedule.lanes[1].slice.offset -= 1;
+  schedule.count += 1;
+  EXPECT_EQ(verify(schedule), "the lanes cover 10 of 11 elements");
 }
 
 }  // namespace

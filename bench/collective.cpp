@@ -115,10 +115,9 @@ class ProcessWatchdog {
   void end_job(const std::string& why) const {
     complain(start_.rank, start_.host, why);
     constexpr int kCode = static_cast<int>(ExitCode::timeout);
-    // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die: when
-    // only this process exits, MPICH's mpiexec tells nobody why.
+    // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die.
     if (const MpiWorld* world = running_) world->abort(kCode);
-    _exit(kCode);
+    MpiWorld::end_without_mpi(kCode);
   }
 
   const Start& start_;

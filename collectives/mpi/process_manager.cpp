@@ -1,5 +1,6 @@
 #include "collectives/mpi/process_manager.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -7,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <string>
 #include <system_error>
 #include <tuple>
 
@@ -66,6 +68,15 @@ bool leave_process_manager() {
   pollfd answer{manager, POLLIN, 0};
   std::array<char, 64> said{};
   return poll(&answer, 1, kPatienceMs) == 1 && recv(manager, said.data(), said.size(), 0) > 0;
+}
+
+void abort_process_manager(int code) {
+  const int manager = manager_socket();
+  const std::string words = fmt::format("cmd=abort exitcode={}\n", code);
+  if (send(manager, words.data(), words.size(), MSG_NOSIGNAL) < 0) return;
+  constexpr int kPatienceMs = 5'000;
+  pollfd hung_up{manager, 0, 0};  // what it may say is for the library, whose call waits for that
+  poll(&hung_up, 1, kPatienceMs);
 }
 
 }  // namespace polyring

@@ -1,4 +1,5 @@
-// The end of a rank whose MPI library may not come back from MPI_Finalize.
+// What is said to the process manager where the MPI library cannot: since it may not come back from
+// MPI_Finalize, or hangs already.
 #pragma once
 
 #include <string_view>
@@ -23,5 +24,9 @@ bool speaks_pmi1(std::string_view library_version);
 /// Systems", EuroMPI 2010), and waits for the answer: Hydra takes an end without it for a failure, and wants
 /// to be heard. Only where speaks_pmi1(). Returns false where there was no answer.
 bool leave_process_manager();
+
+/// Has the process manager end the whole job with this exit code, as MPI_Abort would, by the same protocol;
+/// this process too, if all is well, before the call returns. Only where speaks_pmi1().
+void abort_process_manager(int code);
 
 }  // namespace polyring

@@ -386,9 +386,15 @@ void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, S
 void MpiWorld::abort(int code) const {
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(5));
-    _exit(code);
+    end_without_mpi(code);
   }).detach();
   MPI_Abort(MPI_COMM_WORLD, code);
+  end_without_mpi(code);
+}
+
+void MpiWorld::end_without_mpi(int code) {
+  // Where a process just ends, MPICH's mpiexec may take the exit code of another one, which it kills then.
+  if (speaks_pmi1(library_version())) abort_process_manager(code);
   _exit(code);
 }
 

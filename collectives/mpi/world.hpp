@@ -109,6 +109,8 @@ class MpiWorld {
   /// Ends the whole job with this exit code, for a failure that the other ranks do not know of. Should
   /// MPI_Abort hang, this process ends all the same, and its launcher ends the others.
   [[noreturn]] void abort(int code) const;
+  /// The same without MPI_Abort, for when MPI is not running, or hangs. The launcher ends the other ranks.
+  [[noreturn]] static void end_without_mpi(int code);
 
   /// "Open MPI 4.1.4", "MPICH 4.0.2".
   static std::string library();

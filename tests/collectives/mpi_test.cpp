@@ -140,7 +140,8 @@ class MpiTest {
   /// In one call of MPI and in many.
   void gathers() {
     std::vector<std::byte> own(static_cast<std::size_t>(3 + 50 * world_.rank()));
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::byte(world_.rank() + i);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      own[i] = std::byte(static_cast<std::size_t>(world_.rank()) + i);
     for (const Bytes at_once : {MpiWorld::kMostAtOnce, Bytes{64}, Bytes{1}}) {
       const auto everywhere = world_.allgather(own, at_once);
       const auto on_root = world_.gather(own, at_once);

@@ -69,6 +69,21 @@ TEST(ProcessManager, SpeaksPmi1WithMpichsOwnClientAlone) {
   unsetenv("MPIR_CVAR_PMI_VERSION");
 }
 
+TEST(ProcessManager, IsToldToEndTheJob) {
+  const Socket socket;
+  std::string told;
+  std::thread manager([&told, end = socket.manager()] {
+    std::array<char, 64> text{};
+    const ssize_t length = read(end, text.data(), text.size());
+    told.assign(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    shutdown(end, SHUT_RDWR);
+  });
+  abort_process_manager(4);
+  manager.join();
+  EXPECT_EQ(told, "cmd=abort exitcode=4\n");
+  abort_process_manager(4);  // it has gone
+}
+
 TEST(ProcessManager, IsToldThatTheRankEnds) {
   const Socket socket;
   std::string told;

@@ -180,7 +180,7 @@ TEST(Verify, ProvesTheSameInBatchesOfAnySize) {
   constexpr int kRanks = 5;
   const Schedule schedule = make_schedule({"ring", {kRanks}, {}, 1, {}}, kRanks, 12, 4);
   const std::vector<Transfer> transfers = transfers_of(schedule);
-  for (const std::size_t segments : {1, 2, 3, 4, 5}) {
+  for (const unsigned segments : {1U, 2U, 3U, 4U, 5U}) {
     EXPECT_EQ(verify(schedule, {nullptr, segments * kRanks}), std::nullopt);
     for (const Transfer& target : transfers) {
       const auto drop = [&](Transfer& transfer) {

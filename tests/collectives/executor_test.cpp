@@ -15,6 +15,7 @@
 #include "collectives/payload.hpp"
 #include "collectives/transports/threads.hpp"
 #include "tests/collectives/sweep.hpp"
+#include "tests/sanitized.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -451,9 +452,7 @@ TEST(Executor, RefusesAScheduleForOtherRanks) {
 }
 
 TEST(Executor, ReducesMoreThanTwoToThe31Elements) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
-#endif
+  if (kSanitized) GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
   const Count count = (Count{1} << 31) + 5;
   const auto bytes = static_cast<std::size_t>(count) * 2;
   if (testing::available_memory() < 3 * bytes) GTEST_SKIP() << "needs 13 GB of free memory";

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/sanitized.hpp"
 #include "topology/error.hpp"
 
 namespace {
@@ -87,9 +88,7 @@ void make_one_too_many(std::size_t most_mappings) {
 }
 
 TEST(Segment, SaysWhatHelpsWhereThereAreTooManyMappings) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer needs mappings of its own";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs mappings of its own";
   std::ifstream file("/proc/sys/vm/max_map_count");
   std::size_t most = 0;
   constexpr std::size_t kMost = 1 << 20;

@@ -20,26 +20,15 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.hpp"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define POLYRING_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define POLYRING_SANITIZED
-#endif
+#include "tests/sanitized.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using Random = std::mt19937;
 
-#ifdef POLYRING_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
+using polyring::kSanitized;
+
 constexpr double kMostSeconds = kSanitized ? 60 : 20;  // hwloc alone gets 20
 constexpr rlim_t kMostMemory = rlim_t{2} << 30;
 

@@ -28,7 +28,7 @@ constexpr std::size_t kEager = 4096;
 /// Whether what this rank combines comes to lie on some of `data`.
 bool overwrites(const Meeting& meeting, std::span<const std::byte> data) {
   const std::size_t bytes = meeting.result_bytes(meeting.own.size());
-  return !data.empty() && bytes > 0 && data.data() < meeting.result + bytes &&
+  return meeting.result != nullptr && !data.empty() && bytes > 0 && data.data() < meeting.result + bytes &&
          meeting.result < data.data() + data.size();
 }
 

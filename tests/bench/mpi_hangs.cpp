@@ -51,7 +51,7 @@ int MPI_Allreduce(const void* input, void* output, int count, MPI_Datatype type,
 // Before 4.2, MPICH on UCX is ended without MPI_Finalize (process_manager.hpp): here it shall be called.
 int MPI_Get_library_version(char* text, int* length) {
   const int result = PMPI_Get_library_version(text, length);
-  if (char* device = std::strstr(text, "ch4:ucx")) std::memcpy(device, "ch4:ofi", std::strlen("ch4:ofi"));
+  while (char* device = std::strstr(text, "ch4:ucx")) std::memcpy(device, "ch4:ofi", std::strlen("ch4:ofi"));
   return result;
 }
 

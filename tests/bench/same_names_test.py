@@ -58,7 +58,8 @@ class SameNames(ProgramTest):
         names = [f"{self.name}#1", f"{self.name}#2", f"{self.name}#1"]
         self.assertEqual([place["host"] for place in result["placement"]], names)
         self.assertEqual({row["nodes"] for row in result["rows"]}, {2})
-        self.assertEqual({row["implementation"] for row in result["rows"]}, {"polyring over shared memory and MPI"})
+        for row in result["rows"]:  # MPICH on UCX may add how long its messages are
+            self.assertRegex(row["implementation"], r"^polyring over shared memory and MPI( in messages of \w+)?$")
         self.assertEqual(sum(host["count"] for host in result["machine"]["hosts"]), 2)
 
     def test_one_kernel_is_one_host(self):

@@ -101,11 +101,12 @@ class Allreduce(ProgramTest):
         """Of MPI and Gloo by value, of Polyring to the bit: patterns that combine at many ranks, in several orders."""
         names = ["multi-ring", "tree", "mpi", *(["gloo:ring"] if GLOO else [])]
         words = ("-b", "8K", "-e", "8K", "--payload", "special", "--algorithm", ",".join(names), "--patterns", "doubling", "--lanes", "3")
-        for kind in ("float", "double", "half", "bfloat16", "int32"):
-            for op in ("sum", "prod", "min", "max", "avg"):
-                with self.subTest(kind=kind, op=op):
-                    rows = self.measure(4, *words, "-d", kind, "-o", op)
-                    self.assertEqual({row["algorithm"] for row in rows}, set(names))
+        kinds = (("float", "sum"), ("float", "min"), ("double", "prod"), ("double", "max"), ("half", "avg"), ("half", "max"),
+                 ("bfloat16", "sum"), ("bfloat16", "min"), ("int32", "avg"), ("int64", "min"))
+        for kind, op in kinds:
+            with self.subTest(kind=kind, op=op):
+                rows = self.measure(4, *words, "-d", kind, "-o", op)
+                self.assertEqual({row["algorithm"] for row in rows}, set(names))
         self.assertIn("special values", " ".join(self.result["notes"]))
         self.measure(2, "-e", "1K", "--payload", "whole")
         self.assertNotIn("special values", " ".join(self.result["notes"]))

@@ -41,8 +41,7 @@ std::vector<TrainRow> rows_of(const ResultFile& result, const std::string& file)
 Cluster alike_hosts(const ResultFile& result, const std::string& file) {
   Cluster cluster = cluster_of_run(result, file);
   if (cluster.groups.size() != 1) {
-    usage_error(
-        "'{}': its hosts differ in their ranks, so that more like them are not known; use hosts alike", file);
+    usage_error("'{}': its hosts differ, so that more like them are not known; use hosts alike", file);
   }
   return cluster;
 }

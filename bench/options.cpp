@@ -162,9 +162,10 @@ PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
 
 Seconds parse_timeout(const std::string& text) {
   const Seconds timeout = parse_seconds(text, "--timeout");
-  constexpr double kMost = 1e6;
-  if (timeout.value <= 0 || timeout.value > kMost)
-    usage_error("--timeout {} is out of range; give above 0 up to 1000000 s", text);
+  constexpr Seconds kLeast{1e-9};
+  constexpr Seconds kMost{1e6};
+  if (timeout < kLeast || timeout > kMost)
+    usage_error("--timeout {} is out of range; give 1 ns up to 1000000 s", text);
   return timeout;
 }
 

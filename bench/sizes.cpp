@@ -10,6 +10,8 @@ namespace polyring {
 namespace {
 
 constexpr std::uint64_t kMostSizes = 10000;
+/// More than any host has.
+constexpr Bytes kMostMemory{std::uint64_t{64} << 40};
 
 }  // namespace
 
@@ -26,6 +28,9 @@ std::vector<Count> SizeOptions::counts(int element_size) const {
   const std::uint64_t from = parse_bytes(smallest, "--minbytes").value;
   const std::uint64_t to = parse_bytes(largest, "--maxbytes").value;
   if (from < 1) usage_error("--minbytes {} is impossible; give 1 or more", smallest);
+  if (to > kMostMemory.value)
+    usage_error("--maxbytes {} is more memory than any host has; give {} or less", largest,
+                to_text(kMostMemory));
   if (from > to) usage_error("--minbytes {} is above --maxbytes {}; exchange them", smallest, largest);
   const std::uint64_t plus = step.empty() ? 0 : parse_bytes(step, "--stepbytes").value;
   if (!step.empty() && plus == 0) usage_error("--stepbytes 0 never ends; give 1 or more");

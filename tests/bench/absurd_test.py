@@ -69,7 +69,7 @@ MORE = [
     ("plan", *MINSKY, "--algorithm", "ring", "--ranks", "16777216"),
     ("plan", *MINSKY, "--lanes", "1024", "--chunk", "1", "--size", "4194304T"),
     ("plan", *MINSKY, "--dims", "4x2097152", "--size", "8388607T", "-d", "half"),
-    ("verify", "--ranks", "2,3,4096", "--count", "1125899906842624", "--lanes", "3", "--algorithm", "direct"),
+    ("verify", "--ranks", "2,3,64", "--count", "1125899906842624", "--lanes", "1024", "--algorithm", "direct"),
     ("scale", *MINSKY, "--gpus", "2147483644", "--batch", "1048576", "--compute-ms", "1"),
     ("scale", *MINSKY, "--gpus", "100000000", "--batch", "1048576", "--compute-ms", "1"),
     ("scale", *MINSKY, "--gpus", "4,8", "--batch", "1048576", "--compute-ms", "1"),

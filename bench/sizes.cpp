@@ -10,10 +10,16 @@ namespace polyring {
 namespace {
 
 constexpr std::uint64_t kMostSizes = 10000;
-/// More than any host has.
-constexpr Bytes kMostMemory{std::uint64_t{64} << 40};
+constexpr Bytes kMostPayload{std::uint64_t{16} << 40};
 
 }  // namespace
+
+Bytes parse_payload(const std::string& text, const std::string& what) {
+  const Bytes size = parse_bytes(text, what);
+  if (size > kMostPayload)
+    usage_error("{} {} is more than any host holds; give {} or less", what, text, to_text(kMostPayload));
+  return size;
+}
 
 void SizeOptions::add_to(Subcommand command) {
   command.add_option("-b,--minbytes", smallest, "The smallest size").show_default();
@@ -25,12 +31,9 @@ void SizeOptions::add_to(Subcommand command) {
 }
 
 std::vector<Count> SizeOptions::counts(int element_size) const {
-  const std::uint64_t from = parse_bytes(smallest, "--minbytes").value;
-  const std::uint64_t to = parse_bytes(largest, "--maxbytes").value;
+  const std::uint64_t from = parse_payload(smallest, "--minbytes").value;
+  const std::uint64_t to = parse_payload(largest, "--maxbytes").value;
   if (from < 1) usage_error("--minbytes {} is impossible; give 1 or more", smallest);
-  if (to > kMostMemory.value)
-    usage_error("--maxbytes {} is more memory than any host has; give {} or less", largest,
-                to_text(kMostMemory));
   if (from > to) usage_error("--minbytes {} is above --maxbytes {}; exchange them", smallest, largest);
   const std::uint64_t plus = step.empty() ? 0 : parse_bytes(step, "--stepbytes").value;
   if (!step.empty() && plus == 0) usage_error("--stepbytes 0 never ends; give 1 or more");

@@ -6,8 +6,13 @@
 
 #include "bench/cli/command_line.hpp"
 #include "collectives/slice.hpp"
+#include "topology/units.hpp"
 
 namespace polyring {
+
+/// parse_bytes(), with a usage Error for payloads that no host holds, above 16 TiB: sums of bytes over ranks
+/// and steps stay within 64 bits.
+Bytes parse_payload(const std::string& text, const std::string& what);
 
 struct SizeOptions {
   std::string smallest = "1K";

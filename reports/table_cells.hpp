@@ -16,7 +16,8 @@ namespace polyring {
 
 /// Four significant digits, at most three decimals.
 inline std::string number(double value) {
-  const int magnitude = value > 0 ? static_cast<int>(std::floor(std::log10(value))) : 0;
+  const int magnitude =
+      value > 0 && std::isfinite(value) ? static_cast<int>(std::floor(std::log10(value))) : 0;
   return fmt::format("{:.{}f}", value, std::clamp(3 - magnitude, 0, 3));
 }
 

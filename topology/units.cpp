@@ -19,6 +19,9 @@ struct Unit {
 };
 
 constexpr double kKibi = 1024.0;
+// Far beyond what is, so that sums and products stay finite.
+constexpr double kMostRate = 1e18;
+constexpr double kMostSeconds = 1e9;
 
 constexpr std::array kByteUnits{
     Unit{"", 1},
@@ -111,7 +114,10 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {
   if (!split(text, kBandwidthUnits, number, factor) || number <= 0) {
     usage_error("{} '{}' is not a bandwidth above 0; write it as 25GB/s or 200Gb/s", what, text);
   }
-  return {number * factor};
+  const double rate = number * factor;
+  if (rate < 1 || rate > kMostRate)
+    usage_error("{} '{}' is out of range; give 1B/s to 1000000TB/s", what, text);
+  return {rate};
 }
 
 Seconds parse_seconds(std::string_view text, std::string_view what) {
@@ -120,7 +126,9 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
   if (!split(text, kTimeUnits, number, factor) || number < 0) {
     usage_error("{} '{}' is not a time; write it as 5us, 1.5ms or 2s", what, text);
   }
-  return {number * factor};
+  const double seconds = number * factor;
+  if (seconds > kMostSeconds) usage_error("{} '{}' is out of range; give 1000000000s or less", what, text);
+  return {seconds};
 }
 
 std::string to_text(Bytes bytes) {

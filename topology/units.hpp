@@ -51,10 +51,12 @@ double rounded(double value);
 /// than 2^63 − 1.
 Bytes parse_bytes(std::string_view text, std::string_view what);
 
-/// `25GB/s` (bytes) or `200Gb/s`, `200Gbit` (bits), with k, M, G, T as powers of 1000. Must be above 0.
+/// `25GB/s` (bytes) or `200Gb/s`, `200Gbit` (bits), with k, M, G, T as powers of 1000. Throws a usage Error
+/// for anything else, and below 1 B/s and above 1e18.
 Bandwidth parse_bandwidth(std::string_view text, std::string_view what);
 
-/// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Must not be negative.
+/// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Throws a usage Error for anything else, for
+/// negative times and above 1e9 s.
 Seconds parse_seconds(std::string_view text, std::string_view what);
 
 /// The shortest exact form that parse_bytes() reads: `64MiB`, or `100MB` where no binary unit fits, else

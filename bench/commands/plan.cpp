@@ -11,6 +11,7 @@
 #include "bench/options.hpp"
 #include "bench/output.hpp"
 #include "bench/plan_explained.hpp"
+#include "bench/sizes.hpp"
 #include "collectives/bound.hpp"
 #include "reports/tables.hpp"
 #include "simulation/price.hpp"
@@ -96,7 +97,7 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Cluster cluster = with_ranks(machine, ranks);
   const ElementKind kind = parse_element_kind(options.kind);
   const int size = size_of(kind);
-  const Count count = static_cast<Count>(parse_bytes(options.size, "--size").value) / size;
+  const Count count = static_cast<Count>(parse_payload(options.size, "--size").value) / size;
   if (count < 1) usage_error("--size {} holds no {}; give {} or more", options.size, options.kind, size);
   const Bytes payload{static_cast<std::uint64_t>(count * size)};
 

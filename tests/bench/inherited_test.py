@@ -67,7 +67,7 @@ class Signals(InheritedTest):
             self.well("allreduce", "-b", "1K", "-e", "1K", "-n", "2", inherit=inherit)
 
     def test_blocked_signals_end_it(self):
-        job = self.start(*LAUNCH, "--no-trial", "--", "sh", "-c", "echo began; exec sleep 1000", inherit=all_blocked)
+        job = self.start(*LAUNCH, "--no-trial", "--", "sh", "-c", "echo began; exec sleep 60", inherit=all_blocked)
         self.assertEqual(job.stdout.readline(), "began\n")
         job.send_signal(signal.SIGTERM)
         job.communicate(timeout=PATIENCE_S)

@@ -72,6 +72,11 @@ class RudeNames(ProgramTest):
                 self.refused(*words)
                 self.shown(self.run_program(*words).stderr)
 
+    def test_names_of_files(self):
+        text = self.succeed(*SCALE, "--machine", "minsky", "-J", "o\x1b[2J.json")
+        self.assertIn("Written to o␛[2J.json\n", text)
+        self.shown(text)
+
     def test_results(self):
         self.succeed(*SCALE, "--machine", "minsky", "-J", "out.json")
         document = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))

@@ -314,6 +314,7 @@ class MeasureTest {
                                      kSteps, watchdog_);
     expect(steps.size() == 2, "not one result for each trainer");
     alone(steps[0]);
+    is_not_slow_every_time(steps[0]);
     in_company(steps[1], release_times(kCompute, kBuckets, overlap));
     called_in_time(calls, release_times(kCompute, kBuckets, overlap).front());
   }
@@ -365,8 +366,19 @@ class MeasureTest {
     for (const double total : measured.total_ms) {
       expect(total >= compute_ms, fmt::format("{} ms for a step of {} ms", total, compute_ms));
     }
-    // Other programs may delay most steps, but hardly all of them.
-    const double least = *std::ranges::min_element(measured.total_ms);
+  }
+
+  /// Other programs may delay most steps, but hardly all of many.
+  void is_not_slow_every_time(const TrainingSteps& measured) {
+    constexpr int kTries = 60;
+    const double compute_ms = kCompute.total().value * 1e3;
+    double least = *std::ranges::min_element(measured.total_ms);
+    for (int i = 0; i < kTries && least >= 1.5 * compute_ms; ++i) {
+      std::vector<Trainer> trainers(1);
+      const auto again = measure_steps(trainers, world_, kCompute, kBuckets, true, output_.get(),
+                                       size_of(kKind), kSteps, watchdog_);
+      least = *std::ranges::min_element(again.front().total_ms);
+    }
     expect(least < 1.5 * compute_ms, fmt::format("at least {} ms for a step of {} ms", least, compute_ms));
   }
 

@@ -22,23 +22,23 @@ class Measurement {
       : world_(world),
         transport_(transport),
         payload_(payload),
-        fresh_(static_cast<std::size_t>(count * size_of(kind))),
-        stale_(fresh_.size(), std::byte{0xff}),
+        memory_(transport, kind, count),
+        fresh_(memory_.fresh.get(), static_cast<std::size_t>(count * size_of(kind))),
         count_(count),
         in_place_(in_place),
         now_(now),
         watchdog_(watchdog) {
-    payload.fill(world.rank(), fresh_.data(), count);
+    payload.fill(world.rank(), memory_.fresh.get(), count);
+    std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
   }
 
   /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
   Count wrong(Rival& rival) const {
-    std::vector<std::byte> host(fresh_.size());
-    transport_.upload(rival.buffers.output, stale_);
+    memory_.stale.write(rival.buffers.output, count_);
     transport_.upload(input(rival), fresh_);
     run(rival);
-    transport_.download(host, rival.buffers.output);
-    return world_.sum(payload_.wrong(host.data(), count_, rival.plan ? Match::bits : Match::value));
+    return world_.sum(memory_.result.wrong(payload_, rival.buffers.output, count_,
+                                           rival.plan ? Match::bits : Match::value));
   }
 
   void rehearse(Rival& rival) const {
@@ -79,7 +79,7 @@ class Measurement {
 
  private:
   void prepare(const Rival& rival) const {
-    if (!in_place_) transport_.upload(rival.buffers.output, stale_);
+    if (!in_place_) memory_.stale.write(rival.buffers.output, count_);
     transport_.upload(input(rival), fresh_);
   }
 
@@ -104,8 +104,8 @@ class Measurement {
   const MpiWorld& world_;
   Transport& transport_;
   const Payload& payload_;
-  std::vector<std::byte> fresh_;  // this rank's input, in host memory
-  std::vector<std::byte> stale_;  // what no output may be taken for
+  MeasureMemory memory_;
+  std::span<const std::byte> fresh_;
   Count count_;
   bool in_place_;
   MeasureOptions::Now now_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/host_piece.hpp"
 #include "bench/rivals.hpp"
 #include "bench/stragglers.hpp"
 #include "bench/watchdog.hpp"
@@ -33,6 +34,19 @@ struct Samples {
   std::vector<double> microseconds;  // the maximum over the ranks, on every rank
   std::optional<Count> wrong;        // of all ranks, of the result before the timing began; see Match
   std::vector<Straggler> stragglers;
+};
+
+/// What measure() holds beside the rivals and their buffers.
+struct MeasureMemory {
+  /// For payloads of up to `count` elements.
+  MeasureMemory(Transport& transport, ElementKind kind, Count count)
+      : fresh(transport.host({static_cast<std::uint64_t>(count * size_of(kind))})),
+        stale(transport, kind, count),
+        result(transport, kind, count) {}
+
+  Memory fresh;      // this rank's input
+  HostPiece stale;   // what no output may be taken for
+  HostPiece result;  // to be checked
 };
 
 /// Times the rivals on `count` elements, in rounds of all of them, each in another order. Collective. With

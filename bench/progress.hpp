@@ -13,6 +13,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  bool on() const { return on_; }
   void show(std::string_view what);
   void clear();
 

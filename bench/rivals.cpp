@@ -6,7 +6,6 @@
 
 #include "bench/output.hpp"
 #include "collectives/catalogue.hpp"
-#include "collectives/executor.hpp"
 #include "topology/error.hpp"
 
 namespace polyring {
@@ -88,16 +87,31 @@ void RivalOptions::check_build() const {
   }
 }
 
+PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library) {
+  const Bytes size{static_cast<std::uint64_t>(count * size_of(kind))};
+  for (Memory* memory : {&input, &output})
+    *memory = library ? transport.allocate(size) : transport.scratch(size);
+}
+
+std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                         ReduceOp op, Count count, const ExecutorOptions& options) {
+  return std::make_unique<Executor>(make_schedule(plan, transport.size(), count, size_of(kind)), kind, op,
+                                    transport, options);
+}
+
+bool is_vendors_call(std::string_view name) {
+  return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
+}
+
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
                    Partials partials) {
-  Schedule schedule = make_schedule(plan, transport.transport->size(), count, size_of(kind));
   const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
   const std::string messages =
       transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
   const std::string implementation =
       fmt::format("polyring over {}{}{}", transport.name, messages, rounds ? ", rounded at each step" : "");
-  auto executor = std::make_unique<Executor>(std::move(schedule), kind, op, *transport.transport,
-                                             ExecutorOptions{kDefaultWindow, implementation, partials});
+  auto executor =
+      make_executor(plan, *transport.transport, kind, op, count, {kDefaultWindow, implementation, partials});
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(executor)};
 }
@@ -156,22 +170,54 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  return make_planned(plan_for(name, transport, kind, op, count), transport, kind, op, count,
-                      parse_partials(options_.partials));
+  const Chosen& chosen = choose(name, transport, kind, op, count);
+  if (chosen.tuned) tuned_payloads_.insert({static_cast<std::uint64_t>(count * size_of(kind))});
+  return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials));
 }
 
-Plan RivalMaker::plan_for(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
-                          ReduceOp op, Count count) {
+std::vector<std::unique_ptr<Allreduce>> RivalMaker::make_planned_over(Transport& other,
+                                                                      const WorldTransport& transport,
+                                                                      ElementKind kind, ReduceOp op,
+                                                                      Count count) {
+  std::vector<std::unique_ptr<Allreduce>> made;
+  for (const std::string& name : names_) {
+    if (is_vendors_call(name)) continue;
+    made.push_back(make_executor(choose(name, transport, kind, op, count).plan, other, kind, op, count,
+                                 {kDefaultWindow, "", parse_partials(options_.partials)}));
+  }
+  return made;
+}
+
+Bytes RivalMaker::vendors_memory(Bytes payload) const {
+  // Open MPI's coll_base_allreduce.c and MPICH's allreduce_intra_*.c keep partial results in a buffer as long
+  // as the payload for the time of the call; Gloo's older algorithms keep theirs for as long as they live.
+  const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
+  const auto gloo = static_cast<std::uint64_t>(std::count_if(names_.begin(), names_.end(), is_gloo));
+  const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
+    return is_vendors_call(name) && !is_gloo(name);
+  });
+  return {(gloo + (mpi ? 1 : 0)) * payload.value};
+}
+
+std::optional<Plan> RivalMaker::plan(const std::string& name, const WorldTransport& transport,
+                                     ElementKind kind, ReduceOp op, Count count) {
+  if (is_vendors_call(name)) return std::nullopt;
+  return choose(name, transport, kind, op, count).plan;
+}
+
+const RivalMaker::Chosen& RivalMaker::choose(const std::string& algorithm, const WorldTransport& transport,
+                                             ElementKind kind, ReduceOp op, Count count) {
+  const auto known = chosen_.find({algorithm, count});
+  if (known != chosen_.end()) return known->second;
   const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
   const PlanWishes wishes = options_.plan.wishes(algorithm);
-  if (algorithm == kTunedAlgorithm && wishes == PlanWishes{}) {
-    if (const auto tuned = tuned_.plan_for(transport.name, payload)) {
-      tuned_payloads_.insert(payload);
-      return *tuned;
-    }
-  }
-  return defaults_.plan_for(algorithm, wishes, transport, count,
-                            ElementSizes(kind, op, parse_partials(options_.partials)));
+  std::optional<Plan> tuned;
+  if (algorithm == kTunedAlgorithm && wishes == PlanWishes{})
+    tuned = tuned_.plan_for(transport.name, payload);
+  const Plan plan = tuned ? *tuned
+                          : defaults_.plan_for(algorithm, wishes, transport, count,
+                                               ElementSizes(kind, op, parse_partials(options_.partials)));
+  return chosen_[{algorithm, count}] = {plan, tuned.has_value()};
 }
 
 std::optional<std::string> RivalMaker::note() const {

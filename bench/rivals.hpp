@@ -1,6 +1,7 @@
 // Rivals: the allreduces that one comparison times, made from their names.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "collectives/allreduce.hpp"
 #include "collectives/baselines/gloo.hpp"
 #include "collectives/baselines/mpi.hpp"
+#include "collectives/executor.hpp"
 #include "collectives/mpi/world.hpp"
 #include "collectives/program.hpp"
 #include "collectives/transports/world.hpp"
@@ -42,6 +44,17 @@ struct Buffers {
   std::byte* output = nullptr;
 };
 
+/// Owns them.
+struct PayloadMemory {
+  /// For payloads of up to `count` elements. `library`: within reach of the other ranks of the host; else
+  /// from anywhere.
+  PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library);
+  Buffers buffers() const { return {input.get(), output.get()}; }
+
+  Memory input;
+  Memory output;
+};
+
 struct Rival {
   std::string algorithm;
   std::optional<Plan> plan;  // nothing for a vendor's call
@@ -67,6 +80,16 @@ class RivalMaker {
   /// Throws a usage Error when one of them cannot reduce so many elements.
   void check(ElementKind kind, Count largest) const;
 
+  /// Collective. The plan by which make() makes this one of names(); nothing for a vendor's call.
+  std::optional<Plan> plan(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count);
+
+  /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
+  std::vector<std::unique_ptr<Allreduce>> make_planned_over(Transport& other, const WorldTransport& transport,
+                                                            ElementKind kind, ReduceOp op, Count count);
+  /// What vendors' calls are known to take by themselves while one of them runs.
+  Bytes vendors_memory(Bytes payload) const;
+
   /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
   std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
 
@@ -74,8 +97,13 @@ class RivalMaker {
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
-  Plan plan_for(const std::string& algorithm, const WorldTransport& transport, ElementKind kind, ReduceOp op,
-                Count count);
+  struct Chosen {
+    Plan plan;
+    bool tuned = false;
+  };
+  /// Chosen once for each of the counts of one run: choosing may take its time.
+  const Chosen& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
+                       ReduceOp op, Count count);
   Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
                  Count count);
 
@@ -86,11 +114,19 @@ class RivalMaker {
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
   DefaultPlans defaults_;
+  std::map<std::pair<std::string, Count>, Chosen> chosen_;
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };
 
-/// The plan's schedule over the transport, without buffers yet.
+/// Whether it names a vendor's call, which has no plan.
+bool is_vendors_call(std::string_view name);
+
+/// The plan's schedule over the transport.
+std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                         ReduceOp op, Count count, const ExecutorOptions& options);
+
+/// The same to be measured, without buffers yet.
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
                    Partials partials = Partials::apart);
 

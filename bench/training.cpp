@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 #include <thread>
 
 namespace polyring {
@@ -51,15 +53,25 @@ Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Buc
   return step;
 }
 
+/// Of the turns from `first` on, over the ranks.
+void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const MpiWorld& world) {
+  for (TrainingSteps& steps : measured) {
+    const std::vector<double> slowest = world.max(std::span(steps.total_ms).subspan(first));
+    std::copy(slowest.begin(), slowest.end(), steps.total_ms.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
 }  // namespace
 
 std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
                                          const StepCompute& compute, const std::vector<Bucket>& buckets,
                                          bool overlap, std::byte* gradients, int element_size, int iterations,
-                                         Watchdog& watchdog) {
+                                         Watchdog& watchdog, const StepObserver& observer) {
   const std::vector<Seconds> ready = release_times(compute, buckets, overlap);
   std::vector<TrainingSteps> measured(trainers.size());
+  int shared = 0;
   for (int iteration = -1; iteration < iterations; ++iteration) {
+    if (observer.turn) observer.turn();
     for (std::size_t i = 0; i < trainers.size(); ++i) {
       world.barrier();
       const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size, watchdog);
@@ -67,8 +79,13 @@ std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const M
       measured[i].steps.push_back(step);
       measured[i].total_ms.push_back(step.total().value * 1e3);
     }
+    // By the number of turns, on which all ranks agree; clocks differ.
+    const int turns = iteration + 1;
+    if (turns == 0 || (turns < iterations && 4 * turns < 5 * shared)) continue;
+    take_maximum(measured, static_cast<std::size_t>(shared), world);
+    shared = turns;
+    if (observer.so_far) observer.so_far(measured);
   }
-  for (TrainingSteps& steps : measured) steps.total_ms = world.max(steps.total_ms);
   return measured;
 }
 

@@ -1,6 +1,7 @@
 // Synthetic training steps, measured: computing is time that passes, allreduces are real.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,14 @@ struct TrainingSteps {
   std::vector<Step> steps;       // this rank's
 };
 
+/// What is told while the steps are measured.
+struct StepObserver {
+  /// Before each turn of all trainers, on this rank; at first before the unmeasured one.
+  std::function<void()> turn;
+  /// Collective, of the turns so far: whenever they have become a quarter more, and in the end.
+  std::function<void(const std::vector<TrainingSteps>&)> so_far;
+};
+
 /// Lets the trainers take turns for `iterations` steps, after one unmeasured step each. The computation is
 /// not done: its time passes while this rank sleeps, as a host sleeps while its GPU works. Each bucket's
 /// allreduce begins when the computation has released its gradients and the bucket before is done, in place
@@ -29,6 +38,6 @@ struct TrainingSteps {
 std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
                                          const StepCompute& compute, const std::vector<Bucket>& buckets,
                                          bool overlap, std::byte* gradients, int element_size, int iterations,
-                                         Watchdog& watchdog);
+                                         Watchdog& watchdog, const StepObserver& observer = {});
 
 }  // namespace polyring

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/session/memory_need.hpp"
 #include "collectives/tuning.hpp"
 #include "reports/result.hpp"
 
@@ -14,9 +15,9 @@ constexpr ElementKind kKind = ElementKind::float32;
 constexpr int kMostTurns = 4;
 constexpr std::size_t kBranches = 2;
 constexpr std::size_t kLastRound = 4;
-/// An executor may hold as much as the payload, and those of one round live together.
-constexpr std::uint64_t kRoundMemory = 256 << 20;
-constexpr std::uint64_t kMostOfRound = 12;
+/// Those of one round live together.
+constexpr Bytes kLeastRoundMemory{64 << 20};
+constexpr std::size_t kMostOfRound = 12;
 
 constexpr MeasureOptions kBrief{0, 1, true, Seconds{0.05}, 5};
 constexpr MeasureOptions kLonger{0, 1, true, Seconds{0.2}, 7};
@@ -33,6 +34,7 @@ std::optional<TunerResult> Tuner::tune(Count count, const std::vector<Plan>& sta
   std::vector<Plan> finalists = best(kLastRound + 1);
   std::erase(finalists, tried_.front().plan);
   finalists.resize(std::min(finalists.size(), kLastRound));
+  finalists.resize(std::max<std::size_t>(1, fitting(finalists)));
   show_("the last round");
   const std::vector<double> speed = speeds(finalists, kLonger);
   if (!wrong_.empty()) return std::nullopt;
@@ -62,14 +64,41 @@ void Tuner::try_all(const std::vector<Plan>& plans) {
     const bool queued = std::find(fresh.begin(), fresh.end(), candidate) != fresh.end();
     if (!queued && !known(candidate)) fresh.push_back(std::move(candidate));
   }
-  const std::size_t round =
-      std::clamp<std::uint64_t>(kRoundMemory / std::max<std::uint64_t>(1, payload_.value), 2, kMostOfRound);
-  for (std::size_t begin = 0; begin < fresh.size() && wrong_.empty(); begin += round) {
+  for (std::size_t begin = 0; begin < fresh.size() && wrong_.empty();) {
     show_(fmt::format("{} plans tried", tried_.size()));
-    const auto part = std::span(fresh).subspan(begin, std::min(round, fresh.size() - begin));
+    const auto part = std::span(fresh).subspan(begin).first(fitting(std::span(fresh).subspan(begin)));
+    begin += std::max<std::size_t>(1, part.size());
+    if (part.empty()) continue;
     const std::vector<double> speed = speeds(part, kBrief);
     for (std::size_t i = 0; i < speed.size(); ++i) tried_.push_back({part[i], speed[i]});
   }
+}
+
+Bytes Tuner::round_memory(Count count) {
+  return {std::max(kLeastRoundMemory.value, static_cast<std::uint64_t>(count * size_of(kKind)) / 2)};
+}
+
+std::size_t Tuner::fitting(std::span<const Plan> plans) const {
+  std::vector<double> held;
+  for (const Plan& plan : plans.first(std::min(plans.size(), kMostOfRound)))
+    held.push_back(static_cast<double>(held_(plan, count_).value));
+  held = world_.max(held);
+  double together = 0;
+  std::size_t fit = 0;
+  while (fit < held.size()) {
+    together += held[fit];
+    if (together > static_cast<double>(round_memory(count_).value)) break;
+    ++fit;
+  }
+  return fit;
+}
+
+Tuner::Held held_by_executors(const Transport& transport) {
+  return [&transport](const Plan& plan, Count count) {
+    MemoryCount memory(transport);
+    const auto executor = make_executor(plan, memory, kKind, ReduceOp::sum, count, {});
+    return memory.most().memory;
+  };
 }
 
 std::vector<Plan> Tuner::best(std::size_t most) const {

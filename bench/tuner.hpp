@@ -37,20 +37,26 @@ class Tuner {
   /// With buffers.
   using Make = std::function<Rival(const Plan&)>;
   using Show = std::function<void(const std::string&)>;
+  /// What a rank holds for a plan beside the payload.
+  using Held = std::function<Bytes(const Plan&, Count)>;
 
   /// `iterations` of the final; 0: about half a second of each. Keeps the references. `now` is measured with.
-  Tuner(const MpiWorld& world, Transport& transport, Watchdog& watchdog, int iterations, Show show,
+  Tuner(const MpiWorld& world, Transport& transport, Watchdog& watchdog, int iterations, Show show, Held held,
         MeasureOptions::Now now = MeasureOptions{}.now)
       : world_(world),
         transport_(transport),
         watchdog_(watchdog),
         iterations_(iterations),
         show_(std::move(show)),
+        held_(std::move(held)),
         now_(now) {}
 
   /// Collective, for float32 and sum. The first of `starts` is the default plan, the others are of other
   /// dimensions; all name their patterns. Nothing when a result was wrong: see wrong().
   std::optional<TunerResult> tune(Count count, const std::vector<Plan>& starts, const Make& make);
+
+  /// What the plans of one round may hold beside the default plan. One that alone holds more is not tried.
+  static Bytes round_memory(Count count);
 
   /// A sentence for each plan whose result was wrong.
   const std::vector<std::string>& wrong() const { return wrong_; }
@@ -64,6 +70,9 @@ class Tuner {
   void search(const std::vector<Plan>& starts);
   void try_all(const std::vector<Plan>& plans);
   bool known(const Plan& plan) const;
+  /// How many of the plans, from the first on, may be in one round; 0 when the first alone holds too much.
+  /// Collective: what the rank that needs most holds counts.
+  std::size_t fitting(std::span<const Plan> plans) const;
   /// Those tried so far, the fastest first; at most so many.
   std::vector<Plan> best(std::size_t most) const;
   /// The speeds of the plans beside the default's, as in Tried; empty after a wrong result.
@@ -76,6 +85,7 @@ class Tuner {
   Watchdog& watchdog_;
   int iterations_;
   Show show_;
+  Held held_;
   MeasureOptions::Now now_;
   std::vector<std::string> wrong_;
 
@@ -85,5 +95,8 @@ class Tuner {
   const Make* make_ = nullptr;
   std::vector<Tried> tried_;  // the default plan first
 };
+
+/// What an allreduce of such a plan holds of this transport's memory.
+Tuner::Held held_by_executors(const Transport& transport);
 
 }  // namespace polyring

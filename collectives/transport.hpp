@@ -32,6 +32,10 @@ using Ticket = std::uint64_t;
 /// Memory that a transport's operations can use; freed as the transport wants it.
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
+/// At least one byte of the host's, on a page of its own. Throws Error(ExitCode::not_available) when there is
+/// none.
+Memory host_memory(Bytes size);
+
 /// One rank's part of a step among ranks that reach each other's memory. Each reads what the others give it,
 /// combines that with its own operand in the order of the ranks, and writes the result to itself, to where
 /// others take it, or both: one pass over the memory.
@@ -53,6 +57,8 @@ struct Meeting {
 
   /// Bytes of the result of so many bytes of operands.
   std::size_t result_bytes(std::size_t of_operands) const;
+  /// Whether what this rank combines comes to lie on some of `data`.
+  bool overwrites(std::span<const std::byte> data) const;
 };
 
 class Transport {
@@ -68,6 +74,8 @@ class Transport {
   /// For intermediate results that no other rank needs to reach.
   virtual Memory scratch(Bytes size) { return allocate(size); }
 
+  /// Host memory to upload from, and to download to.
+  virtual Memory host(Bytes size) { return host_memory(size); }
   /// Copies between such memory and the host's, done on return: for preparing and checking, not for
   /// schedules.
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;

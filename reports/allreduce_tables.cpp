@@ -180,12 +180,12 @@ void check_baseline(std::span<const AllreduceRow> rows, const std::string& basel
 
 }  // namespace
 
-Table allreduce_table(std::span<const AllreduceRow> rows) {
+Table allreduce_table(std::span<const AllreduceRow> rows, bool both_placements) {
   const std::vector<Line> lines = lines_of(rows);
   const std::string caption = ranks_caption(rows);
   const bool ranks_vary = caption.empty() && !rows.empty();
   const bool any_in_place =
-      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
+      both_placements || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
   Table table(allreduce_columns(ranks_vary, any_in_place));
   table.caption =
       joined(caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));

@@ -27,6 +27,8 @@ def parse_arguments(arguments):
 def charts_of(result):
     """Pairs of a chart's kind and the chart, for a result of any kind."""
     from plots import bandwidth, scaling, timeline
+    if result.kind == "tune" or not result.rows:  # a table says it; an interrupted run may have no row yet
+        return []
     if result.kind == "allreduce":
         return [("bus-bandwidth", chart) for chart in bandwidth.charts(result)]
     if result.kind == "scale":

@@ -8,8 +8,9 @@
 
 #include "reports/drawing.hpp"
 #include "reports/files.hpp"
+#include "reports/journal.hpp"
 #include "reports/report_text.hpp"
-#include "reports/result.hpp"
+#include "reports/result_text.hpp"
 #include "reports/tables.hpp"
 #include "topology/error.hpp"
 
@@ -18,8 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A name for the files of a result: its own without `.json`, of characters that need no quoting in a link.
-std::string stem_of(const fs::path& path) {
+/// A name for the files of a result: its own without `.json` and a journal's `.part`, of characters that need
+/// no quoting in a link.
+std::string stem_of(fs::path path) {
+  if (path.extension() == kJournalEnding) path = path.stem();
   std::string stem = path.stem().string();
   for (char& c : stem) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -37,7 +40,10 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results) {
     const std::string stem = stem_of(path);
     std::string name = stem;
     for (int copy = 2; !taken.insert(name).second; ++copy) name = fmt::format("{}-{}", stem, copy);
-    sections.push_back({name, read_result(path), read_file(path), {}});
+    std::string text = read_file(path);
+    ResultFile result = parse_result(text, path.string());
+    if (is_journal(text)) text = result_text(result);
+    sections.push_back({name, std::move(result), std::move(text), {}});
   }
   return sections;
 }
@@ -74,6 +80,11 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder) {
     usage_error("a report needs results; name at least one file that polyring wrote with -J");
   std::vector<ReportSection> sections = read_sections(results);
   Report report;
+  for (const ReportSection& section : sections) {
+    if (section.result.partial)
+      report.warnings.push_back(
+          fmt::format("{} is partial: its run ended after {}", section.name, *section.result.partial));
+  }
   report.folder = create_folder(folder, [&](const fs::path& inside) {
     for (const ReportSection& section : sections) {
       write_file(inside / (section.name + ".json"), section.json);

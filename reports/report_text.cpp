@@ -11,10 +11,15 @@
 namespace polyring {
 namespace {
 
+std::string partial_note(const ResultFile& result) {
+  return result.partial ? fmt::format("**Partial**: the run ended after {}.\n\n", *result.partial) : "";
+}
+
 std::string heading(const ReportSection& section) {
   static const std::map<std::string_view, std::string_view> names{
-      {"allreduce", "Allreduce"}, {"train", "Training step"}, {"scale", "Scaling"}};
-  return fmt::format("## {}: {}\n\n", names.at(section.result.kind()), section.name);
+      {"allreduce", "Allreduce"}, {"train", "Training step"}, {"scale", "Scaling"}, {"tune", "Tuning"}};
+  return fmt::format("## {}: {}\n\n{}", names.at(section.result.kind()), section.name,
+                     partial_note(section.result));
 }
 
 std::string code(const std::string& text) { return text.empty() ? "unknown" : markdown_code(text); }

@@ -11,7 +11,7 @@
 namespace polyring {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKinds{"allreduce", "train", "scale"};
+constexpr std::array<std::string_view, 4> kKinds{"allreduce", "train", "scale", "tune"};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Result files: what a run of `polyring allreduce`, `train` or `scale` leaves behind, and how it is read and
-// written.
+// written. `tune` leaves a file of its own kind; its rows are in its journal (journal.hpp) and in reports.
 //
 // One file holds rows of one kind, and everything needed to know how they came about. The JSON keys are the
 // names of the members here; reports/result.schema.json describes them for other programs.
@@ -151,6 +151,26 @@ struct ScaleRow {
   bool operator==(const ScaleRow&) const = default;
 };
 
+/// One payload of `polyring tune`: the default plan, and the best other one.
+struct TuneRow {
+  std::uint64_t size_bytes = 0;
+  int ranks = 0;
+  int nodes = 0;
+  std::string transport;
+  std::uint64_t tried = 0;  // plans
+  std::string default_plan;
+  double default_us = 0;
+  std::string other_plan;
+  double other_us = 0;
+  double ratio = 0;  // default time / other time, the median over pairs of samples, with its 95 % interval
+  double ratio_low = 0;
+  double ratio_high = 0;
+  bool other_chosen = false;
+  Source source = Source::measured;
+
+  bool operator==(const TuneRow&) const = default;
+};
+
 /// Which host a rank ran on.
 struct RankHost {
   int rank = 0;
@@ -169,7 +189,8 @@ struct Input {
 };
 
 /// The one kind of rows that a file holds. Their order is that of kKinds.
-using Rows = std::variant<std::vector<AllreduceRow>, std::vector<TrainRow>, std::vector<ScaleRow>>;
+using Rows = std::variant<std::vector<AllreduceRow>, std::vector<TrainRow>, std::vector<ScaleRow>,
+                          std::vector<TuneRow>>;
 
 struct ResultFile {
   std::string created;  // ISO 8601, UTC: see iso_time_now()
@@ -182,9 +203,10 @@ struct ResultFile {
   std::string machine = "null";                    // JSON text, kept as it is
   std::vector<std::string> notes;
   std::vector<Input> inputs;
+  std::optional<std::string> partial;  // "12 of 34 measurements"; nothing for a run that came to its end
   Rows rows;
 
-  std::string_view kind() const;  // "allreduce", "train" or "scale"
+  std::string_view kind() const;  // "allreduce", "train", "scale" or "tune"
 
   bool operator==(const ResultFile&) const = default;
 };
@@ -192,9 +214,9 @@ struct ResultFile {
 /// Now, as in "2025-03-01T12:34:56Z".
 std::string iso_time_now();
 
-/// Throws a usage Error, one sentence that names the file and the key, when the file is missing, truncated,
-/// not JSON, not a result file, of a newer version, or when a key is missing, of a wrong type or out of
-/// range.
+/// Reads a result, or a journal as a partial one. Throws a usage Error, one sentence that names the file and
+/// the key, when the file is missing, truncated, not JSON, not a result file, of a newer version, or when a
+/// key is missing, of a wrong type or out of range.
 ResultFile read_result(const std::filesystem::path& path);
 
 /// Writes `file` and returns the path written: `path`, or with .1, .2, … appended where that exists already.

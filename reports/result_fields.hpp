@@ -118,6 +118,24 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
 }
 
 template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<TuneRow> auto& row) {
+  visit("size_bytes", row.size_bytes);
+  visit("ranks", row.ranks, AtLeast{1});
+  visit("nodes", row.nodes, AtLeast{1});
+  visit("transport", row.transport);
+  visit("tried", row.tried);
+  visit("default_plan", row.default_plan);
+  visit("default_us", row.default_us);
+  visit("other_plan", row.other_plan);
+  visit("other_us", row.other_us);
+  visit("ratio", row.ratio);
+  visit("ratio_low", row.ratio_low);
+  visit("ratio_high", row.ratio_high);
+  visit("other_chosen", row.other_chosen);
+  visit("source", row.source);
+}
+
+template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
   visit("rank", place.rank);
   visit("host", place.host);
@@ -142,6 +160,7 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("versions", file.versions);
   visit("notes", file.notes);
   visit("inputs", file.inputs);
+  visit("partial", file.partial, MayBeAbsent{});
 }
 
 }  // namespace polyring

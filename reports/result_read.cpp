@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <type_traits>
 
 #include "reports/files.hpp"
@@ -166,9 +167,9 @@ void read(const Value& value, T& out) {
   check(value, out);
 }
 
-void check_format(const Value& root) {
+void check_format(const Value& root, std::string_view format) {
   const json& document = root.json_value;
-  if (!document.is_object() || !document.contains("format") || document["format"] != kResultFormat) {
+  if (!document.is_object() || !document.contains("format") || document["format"] != format) {
     usage_error("'{}' is not a polyring result; name a file that polyring wrote with -J", root.file);
   }
   int version = 0;
@@ -180,17 +181,25 @@ void check_format(const Value& root) {
   }
 }
 
-Rows read_rows(const Value& root) {
+/// No rows yet, of the kind that the file says.
+Rows rows_of_kind(const Value& root) {
   std::string kind;
   read(root.key("kind"), kind);
-  const auto rows_of = [&](auto rows) {
-    read(root.key("rows"), rows);
-    return Rows(std::move(rows));
-  };
-  if (kind == "allreduce") return rows_of(std::vector<AllreduceRow>{});
-  if (kind == "train") return rows_of(std::vector<TrainRow>{});
-  if (kind == "scale") return rows_of(std::vector<ScaleRow>{});
-  root.key("kind").wrong(fmt::format("is '{}' and none of allreduce, train, scale", kind));
+  if (kind == "allreduce") return std::vector<AllreduceRow>{};
+  if (kind == "train") return std::vector<TrainRow>{};
+  if (kind == "scale") return std::vector<ScaleRow>{};
+  if (kind == "tune") return std::vector<TuneRow>{};
+  root.key("kind").wrong(fmt::format("is '{}' and none of allreduce, train, scale, tune", kind));
+}
+
+/// All but the rows themselves.
+ResultFile read_header(const Value& root) {
+  ResultFile file;
+  Reader reader{root};
+  fields(reader, file);
+  file.machine = root.key("machine").json_value.dump();
+  file.rows = rows_of_kind(root);
+  return file;
 }
 
 /// Our files are not a tenth as deep; what is deeper would exhaust the stack when it is printed.
@@ -216,19 +225,54 @@ json parse(const std::string& text, const std::string& file) {
 }  // namespace
 
 ResultFile parse_result(const std::string& text, const std::string& name) {
+  if (is_journal(text)) return parse_journal(text, name);
   const json document = parse(text, name);
   const Value root{document, name, ""};
-  check_format(root);
-  ResultFile file;
-  Reader reader{root};
-  fields(reader, file);
-  file.machine = root.key("machine").json_value.dump();
-  file.rows = read_rows(root);
+  check_format(root, kResultFormat);
+  ResultFile file = read_header(root);
+  std::visit([&](auto& rows) { read(root.key("rows"), rows); }, file.rows);
   return file;
 }
 
 ResultFile read_result(const std::filesystem::path& path) {
   return parse_result(read_file(path), path.string());
+}
+
+bool is_journal(const std::string& text) {
+  // Its first line begins with its format; a result's first line is a brace.
+  return text.starts_with(fmt::format("{{\"format\":\"{}\"", kJournalFormat));
+}
+
+ResultFile parse_journal(const std::string& text, const std::string& name) {
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));  // a line without an end was cut
+  std::string line;
+  std::getline(lines, line);
+  const json head = parse(line, name);
+  const Value root{head, name, ""};
+  check_format(root, kJournalFormat);
+  ResultFile file = read_header(root);
+  std::uint64_t planned = 0;
+  std::uint64_t measured = 0;
+  read(root.key("planned"), planned);
+  for (int number = 2; std::getline(lines, line); ++number) {
+    const json entry = parse(line, name);
+    const Value value{entry, name, fmt::format("line {}", number)};
+    if (value.has("note")) {
+      read(value.key("note"), file.notes.emplace_back());
+      continue;
+    }
+    std::size_t at = 0;
+    read(value.key("measured"), measured);
+    read(value.key("at"), at);
+    const auto put = [&](auto& rows) {
+      if (at > rows.size()) value.key("at").wrong("leaves a row out");
+      if (at == rows.size()) rows.emplace_back();
+      read(value.key("row"), rows[at] = {});
+    };
+    std::visit(put, file.rows);
+  }
+  file.partial = fmt::format("{} of {} measurements", measured, planned);
+  return file;
 }
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-// A result file's text, when it is in memory already.
+// The text of result files and journals.
 #pragma once
 
 #include <string>
@@ -9,5 +9,27 @@ namespace polyring {
 
 /// As read_result(), of text. `file` names it in errors.
 ResultFile parse_result(const std::string& text, const std::string& file);
+
+/// What write_result() writes.
+std::string result_text(const ResultFile& file);
+
+// A journal's lines are JSON, each with its line end:
+//
+//   {"format": "polyring-journal", "version": 1, "kind": "allreduce", "planned": 34, "created": …, "machine":
+//   …}
+//   {"measured": 1, "at": 0, "row": {…}}
+//   {"note": "…"}
+//
+// A later row `at` the same place replaces the earlier one. `planned` and `measured` count measurements.
+
+std::string journal_head(const ResultFile& header, std::uint64_t planned);
+std::string journal_note(const std::string& note);
+/// The rows stand in the result from place `first` on.
+std::string journal_rows(const Rows& rows, std::size_t first, std::uint64_t measured);
+
+bool is_journal(const std::string& text);
+/// The partial result that a journal holds; what its last line lacks is not missed. Throws as read_result()
+/// does.
+ResultFile parse_journal(const std::string& text, const std::string& file);
 
 }  // namespace polyring

@@ -7,6 +7,7 @@
 #include "reports/files.hpp"
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
+#include "reports/result_text.hpp"
 
 namespace polyring {
 namespace {
@@ -77,16 +78,46 @@ std::map<std::string, std::string> only_recorded(std::map<std::string, std::stri
   return environment;
 }
 
-}  // namespace
-
-std::filesystem::path write_result(const std::filesystem::path& path, const ResultFile& file) {
-  ordered_json document = {{"format", kResultFormat}, {"version", kResultVersion}, {"kind", file.kind()}};
+/// Adds all but the rows.
+void add_header(ordered_json& document, const ResultFile& file) {
   Writer writer{document};
   fields(writer, file);
   document["environment"] = only_recorded(file.environment);
   document["machine"] = ordered_json::parse(file.machine);
+}
+
+std::string line(const ordered_json& value) { return dump(value, -1) + "\n"; }
+
+}  // namespace
+
+std::string result_text(const ResultFile& file) {
+  ordered_json document = {{"format", kResultFormat}, {"version", kResultVersion}, {"kind", file.kind()}};
+  add_header(document, file);
   document["rows"] = std::visit([](const auto& rows) { return to_json(rows); }, file.rows);
-  return create_file(path, one_row_a_line(std::move(document)));
+  return one_row_a_line(std::move(document));
+}
+
+std::filesystem::path write_result(const std::filesystem::path& path, const ResultFile& file) {
+  return create_file(path, result_text(file));
+}
+
+std::string journal_head(const ResultFile& header, std::uint64_t planned) {
+  ordered_json document = {
+      {"format", kJournalFormat}, {"version", kResultVersion}, {"kind", header.kind()}, {"planned", planned}};
+  add_header(document, header);
+  return line(document);
+}
+
+std::string journal_note(const std::string& note) { return line({{"note", note}}); }
+
+std::string journal_rows(const Rows& rows, std::size_t first, std::uint64_t measured) {
+  std::string lines;
+  const auto add = [&](const auto& all) {
+    for (const auto& row : all)
+      lines += line({{"measured", measured}, {"at", first++}, {"row", to_json(row)}});
+  };
+  std::visit(add, rows);
+  return lines;
 }
 
 }  // namespace polyring

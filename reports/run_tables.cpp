@@ -197,11 +197,39 @@ Table scale_table(std::span<const ScaleRow> rows) {
   return table;
 }
 
+Table tune_table(std::span<const TuneRow> rows) {
+  Table table({{"", "size", "B", Align::right},
+               {"", "tried", "", Align::right},
+               {"default", "plan", "", Align::left},
+               {"default", "time", "us", Align::right},
+               {"best other", "plan", "", Align::left},
+               {"best other", "time", "us", Align::right},
+               {"default time / time", "median", "", Align::right},
+               {"default time / time", "from", "", Align::right},
+               {"default time / time", "to", "", Align::right},
+               {"", "chosen", "", Align::left}});
+  if (!rows.empty()) {
+    const TuneRow& row = rows.front();
+    table.caption = fmt::format(
+        "multi-ring on {} ranks of {} host{} over {}; times are medians over out of place and in place; "
+        "another "
+        "plan is chosen if it is faster with 95 % confidence",
+        row.ranks, row.nodes, row.nodes == 1 ? "" : "s", row.transport);
+  }
+  for (const TuneRow& row : rows) {
+    table.add_row({std::to_string(row.size_bytes), std::to_string(row.tried), row.default_plan,
+                   number(row.default_us), row.other_plan, number(row.other_us), number(row.ratio),
+                   number(row.ratio_low), number(row.ratio_high), row.other_chosen ? "other" : "default"});
+  }
+  return table;
+}
+
 Table table(const Rows& rows) {
   struct Choose {
     Table operator()(const std::vector<AllreduceRow>& of) const { return allreduce_table(of); }
     Table operator()(const std::vector<TrainRow>& of) const { return train_table(of); }
     Table operator()(const std::vector<ScaleRow>& of) const { return scale_table(of); }
+    Table operator()(const std::vector<TuneRow>& of) const { return tune_table(of); }
   };
   return std::visit(Choose{}, rows);
 }

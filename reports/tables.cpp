@@ -80,8 +80,8 @@ void Table::add_row(std::vector<std::string> cells) {
 
 void Table::add_gap() { gap_ = !rows_.empty(); }
 
-std::vector<std::size_t> Table::widths() const {
-  std::vector<std::size_t> widths;
+Table::Widths Table::widths() const {
+  Widths widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = std::max(width_of(columns_[i].header), width_of(columns_[i].unit));
     for (const Row& row : rows_) width = std::max(width, width_of(printable_line(row.cells[i])));
@@ -96,31 +96,42 @@ std::vector<std::size_t> Table::widths() const {
 }
 
 std::string Table::text() const {
-  const std::vector<std::size_t> columns = widths();
+  const Widths all = widths();
+  return head(all) + body(all, 0);
+}
+
+template <typename CellOf>
+void Table::add_line(std::string& lines, const Widths& widths, const CellOf& cell_of) const {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    lines += padded(cell_of(i), widths[i], columns_[i].align);
+    lines += kColumnGap;
+  }
+  end_line(lines);
+}
+
+std::string Table::head(const Widths& widths) const {
   std::string lines = caption.empty() ? "" : caption + "\n\n";
-  const auto add_line = [&](const auto& cell_of) {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      lines += padded(cell_of(i), columns[i], columns_[i].align);
-      lines += kColumnGap;
-    }
-    end_line(lines);
-  };
   if (std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.group.empty(); })) {
-    for (const Group& group : groups(columns_, columns)) {
+    for (const Group& group : groups(columns_, widths)) {
       lines += group.name.empty() ? std::string(group.width, ' ')
                                   : centred(" " + group.name + " ", group.width, '-');
       lines += kColumnGap;
     }
     end_line(lines);
   }
-  add_line([&](std::size_t i) { return columns_[i].header; });
+  add_line(lines, widths, [&](std::size_t i) { return columns_[i].header; });
   if (std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.unit.empty(); })) {
-    add_line([&](std::size_t i) { return columns_[i].unit; });
+    add_line(lines, widths, [&](std::size_t i) { return columns_[i].unit; });
   }
-  add_line([&](std::size_t i) { return std::string(columns[i], '-'); });
-  for (const Row& row : rows_) {
-    if (row.gap_before) lines += '\n';
-    add_line([&](std::size_t i) { return printable_line(row.cells[i]); });
+  add_line(lines, widths, [&](std::size_t i) { return std::string(widths[i], '-'); });
+  return lines;
+}
+
+std::string Table::body(const Widths& widths, std::size_t begin) const {
+  std::string lines;
+  for (std::size_t row = begin; row < rows_.size(); ++row) {
+    if (rows_[row].gap_before) lines += '\n';
+    add_line(lines, widths, [&](std::size_t i) { return printable_line(rows_[row].cells[i]); });
   }
   return lines;
 }

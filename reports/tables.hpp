@@ -34,8 +34,18 @@ class Table {
   void add_gap();
 
   bool empty() const { return rows_.empty(); }
+  std::size_t size() const { return rows_.size(); }
 
   std::string text() const;
+
+  /// How many characters each column needs.
+  using Widths = std::vector<std::size_t>;
+  Widths widths() const;
+  /// The two parts of text(), for a table that is printed while its rows come: the caption and the heading,
+  /// and the rows from `begin` on. A cell that is wider than its column moves what is right of it.
+  std::string head(const Widths& widths) const;
+  std::string body(const Widths& widths, std::size_t begin) const;
+
   std::string markdown() const;
   std::string csv() const;  // RFC 4180, one header line
 
@@ -44,7 +54,8 @@ class Table {
     std::vector<std::string> cells;
     bool gap_before = false;
   };
-  std::vector<std::size_t> widths() const;
+  template <typename CellOf>
+  void add_line(std::string& lines, const Widths& widths, const CellOf& cell_of) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
@@ -54,7 +65,8 @@ class Table {
 /// nccl-tests' columns (its doc: size, count, type, redop, root, then time, algbw, busbw and #wrong out of
 /// place and in place), then algorithm, the 95 % interval of the median, the fraction of the bound, and the
 /// source. `time` is the median. Rows of one size stand together, so that algorithms can be compared.
-Table allreduce_table(std::span<const AllreduceRow> rows);
+/// `both_placements`: with the columns for rows in place even where there are none yet.
+Table allreduce_table(std::span<const AllreduceRow> rows, bool both_placements = false);
 
 /// How much faster each algorithm is than `baseline`, per size and placement: the median over pairs of
 /// samples of baseline time / time, its 95 % interval, and a verdict. The samples must have been taken in
@@ -63,6 +75,9 @@ Table allreduce_table(std::span<const AllreduceRow> rows);
 Table comparison_table(std::span<const AllreduceRow> rows, const std::string& baseline);
 
 Table train_table(std::span<const TrainRow> rows);
+
+/// The default plan of each payload beside the best other one.
+Table tune_table(std::span<const TuneRow> rows);
 
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
 Table scale_table(std::span<const ScaleRow> rows);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -13,10 +14,11 @@
 #include "bench/memory_pass.hpp"
 #include "bench/options.hpp"
 #include "bench/output.hpp"
-#include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
 #include "bench/run_cluster.hpp"
+#include "bench/session/memory_check.hpp"
+#include "bench/session/session.hpp"
 #include "bench/sizes.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
@@ -46,6 +48,12 @@ std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) 
   return {counts.begin(), counts.end()};
 }
 
+/// One measurement: all rivals with one payload.
+struct Point {
+  Count count = 0;
+  bool in_place = false;
+};
+
 class AllreduceRun {
  public:
   AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world,
@@ -59,17 +67,14 @@ class AllreduceRun {
         payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
-        maker_(options.rivals, world, timeout_),
-        progress_(world.rank() == 0) {}
+        maker_(options.rivals, world, timeout_) {}
 
   ExitCode run() {
     check();
-    measure_all();
-    progress_.clear();
-    bool right = true;
-    for (const AllreduceRow& row : rows_) right = right && row.wrong.value_or(0) == 0;
-    on_root(world_, [this] { finish(); });
-    return right ? ExitCode::ok : ExitCode::wrong_result;
+    Session session(world_);
+    measure_all(session);
+    on_root(world_, [&] { finish(session); });
+    return wrong_.empty() ? ExitCode::ok : ExitCode::wrong_result;
   }
 
  private:
@@ -88,104 +93,209 @@ class AllreduceRun {
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
 
-  void measure_all() {
+  std::uint64_t bytes(Count count) const { return static_cast<std::uint64_t>(count * size_of(kind_)); }
+
+  void measure_all(Session& session) {
     world_.set_timeout(timeout_);
     const WorldTransport wires = open_transport(world_, options_.rivals.transport);
     Transport* const transport = wires.transport.get();
-    const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kind_))};
-    // A vendor's caller has memory from anywhere; where ours comes from is the option's affair.
-    const Memory input = transport->allocate(largest);
-    const Memory output = transport->allocate(largest);
-    const Memory other_input = transport->scratch(largest);
-    const Memory other_output = transport->scratch(largest);
-    const Buffers library{input.get(), output.get()};
-    const Buffers anywhere{other_input.get(), other_output.get()};
+    fit_memory(wires);
+    const PayloadMemory memory = payload_memory(*transport, counts_.back());
+    open(session, wires);
     for (const Count count : counts_) {
       std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
-      for (Rival& rival : rivals)
-        rival.buffers = rival.plan && options_.buffers == "library" ? library : anywhere;
-      const std::size_t named = rivals.size();
+      for (Rival& rival : rivals) rival.buffers = memory.buffers();
       const bool one_host = world_.nodes() == 1 && world_.size() > 1;
-      if (one_host && Bytes{static_cast<std::uint64_t>(count * size_of(kind_))} >= kLeastMemoryBound) {
-        for (Rival& pass : make_memory_passes(kind_, count, library)) rivals.push_back(std::move(pass));
+      if (one_host && Bytes{bytes(count)} >= kLeastMemoryBound) {
+        for (Rival& pass : make_memory_passes(kind_, count, memory.buffers()))
+          rivals.push_back(std::move(pass));
       }
       for (const bool in_place : {false, true}) {
-        const Bytes size{static_cast<std::uint64_t>(count * size_of(kind_))};
-        progress_.show(fmt::format("{} {}", to_text(size), in_place ? "in place" : "out of place"));
+        session.step(
+            fmt::format("{} {}", to_text(Bytes{bytes(count)}), in_place ? "in place" : "out of place"));
         const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         const auto samples =
             measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
-        const auto of_rivals = std::span(samples).first(named);
-        const auto bound_us = bounds_.bound_us(size, std::span(samples).subspan(named), of_rivals);
-        for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
-        for (std::size_t i = 0; i < named; ++i) add_row(rivals[i], samples[i], count, in_place, bound_us);
+        keep(session, {count, in_place}, rivals, samples);
       }
+      if (world_.rank() == 0) session.print_rows();
     }
   }
 
-  void add_row(const Rival& rival, const Samples& samples, Count count, bool in_place,
-               std::optional<double> bound_us) {
+  /// One pair of buffers for all, as payloads may be large. Vendors' calls alone have memory from anywhere,
+  /// as their callers usually do.
+  PayloadMemory payload_memory(Transport& transport, Count count) const {
+    return PayloadMemory(transport, kind_, count, options_.buffers == "library" && !all_vendors());
+  }
+
+  bool all_vendors() const {
+    return std::all_of(maker_.names().begin(), maker_.names().end(), is_vendors_call);
+  }
+  bool any_vendor() const {
+    return std::any_of(maker_.names().begin(), maker_.names().end(), is_vendors_call);
+  }
+
+  /// What a run of all algorithms takes beside the payloads. Collective.
+  MemoryNeed need_of_plans(const WorldTransport& wires, Count count) {
+    MemoryCount memory(*wires.transport);
+    const PayloadMemory payloads = payload_memory(memory, count);
+    const MemoryNeed before = memory.now();
+    for (const auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
+      for (const std::byte* from : {payloads.buffers().input, payloads.buffers().output})
+        allreduce->run(from, payloads.buffers().output);
+    }
+    return memory.most() - before;
+  }
+
+  /// Leaves sizes out that would take more memory than there is. Collective.
+  void fit_memory(const WorldTransport& wires) {
+    std::map<Count, MemoryNeed> of_plans;
+    const auto beside = [&](Count count) {
+      if (!of_plans.contains(count)) of_plans[count] = need_of_plans(wires, count);
+      return of_plans[count];
+    };
+    const auto need = [&](Count largest) {
+      MemoryCount memory(*wires.transport);
+      const PayloadMemory payloads = payload_memory(memory, largest);
+      const MeasureMemory measuring(memory, kind_, largest);
+      const Memory of_vendors = memory.scratch(maker_.vendors_memory({bytes(largest)}));
+      MemoryNeed most = beside(largest);
+      for (const Count count : counts_) {
+        if (count < largest) most = larger(most, beside(count));
+      }
+      return memory.most() + most;
+    };
+    const Fitting fitting = fit_counts(world_, counts_, size_of(kind_), options_.model.empty(), need);
+    counts_.resize(fitting.counts);
+    lowered_ = fitting.sentence;
+    if (world_.rank() == 0 && !lowered_.empty()) warn(lowered_);
+  }
+
+  /// With all that is known before anything is measured. Collective.
+  void open(Session& session, const WorldTransport& wires) {
+    std::vector<AllreduceRow> expected;
+    std::vector<double> weights;
+    // A given number of iterations takes the longer the larger the payload is; one that is chosen, about the
+    // same time up to payloads of which the fewest take longer.
+    constexpr double kAlways = 64 << 10;
+    constexpr double kFewest = 64 << 20;
+    for (const Count count : counts_) {
+      for (const bool in_place : {false, true}) {
+        weights.push_back(static_cast<double>(bytes(count)) + (options_.iterations > 0 ? kAlways : kFewest));
+        for (const std::string& name : maker_.names()) {
+          AllreduceRow row = described(name, maker_.plan(name, wires, kind_, op_, count), {count, in_place});
+          set_wide_time(row);
+          expected.push_back(std::move(row));
+        }
+      }
+    }
+    if (world_.rank() != 0) return;
+    Session::Outline outline;
+    outline.output = options_.output;
+    outline.header = describe_run(command_, &cluster_, &world_);
+    if (world_.size() == 1)
+      outline.header.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
+    if (options_.buffers == "library" && any_vendor() && !all_vendors())
+      outline.header.notes.push_back(
+          "All calls, the vendors' too, used the same buffers, of our own allocator.");
+    if (parse_payload_values(options_.values) == PayloadValues::special)
+      outline.header.notes.push_back(
+          "The payload is of special values, with which processors may take longer.");
+    if (!lowered_.empty()) outline.header.notes.push_back(fmt::format("Memory: {}.", lowered_));
+    outline.header.rows = std::vector<AllreduceRow>{};
+    outline.planned = expected.size();
+    outline.title =
+        fmt::format("{} rank{} on {} host{}, {}\n\n", world_.size(), world_.size() == 1 ? "" : "s",
+                    world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library());
+    outline.table = [](const Rows& rows) {
+      return allreduce_table(std::get<std::vector<AllreduceRow>>(rows), true);
+    };
+    outline.expected = outline.table(expected);
+    outline.weights = std::move(weights);
+    session.open(std::move(outline));
+  }
+
+  /// As wide as times get to be, of as many samples as there will be.
+  void set_wide_time(AllreduceRow& row) const {
+    constexpr double kWide_us = 999'999;
+    constexpr double kWideBandwidth = 99.99;
+    constexpr int kEnough = 10;
+    const int samples = options_.iterations > 0 ? options_.iterations : kEnough;
+    row.time_us = exact_timing(kWide_us);
+    row.time_us.samples.resize(static_cast<std::size_t>(std::min(samples, kEnough)), kWide_us);
+    row.algbw_GBps = row.busbw_GBps = kWideBandwidth;
+    row.bound_fraction = 1;
+    if (options_.check != 0) row.wrong = 0;
+  }
+
+  void keep(Session& session, Point point, const std::vector<Rival>& rivals,
+            const std::vector<Samples>& samples) {
+    const std::size_t named = maker_.names().size();
+    const auto bound_us = bounds_.bound_us(Bytes{bytes(point.count)}, std::span(samples).subspan(named),
+                                           std::span(samples).first(named));
+    for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
+    std::vector<AllreduceRow> timed;
+    for (std::size_t i = 0; i < named; ++i) {
+      AllreduceRow row = described(rivals[i].algorithm, rivals[i].plan, point);
+      row.implementation = rivals[i].allreduce->implementation();
+      if (samples[i].wrong) row.wrong = static_cast<std::uint64_t>(*samples[i].wrong);
+      row.bound_us = bound_us;
+      if (!samples[i].microseconds.empty()) set_time(row, timing(samples[i].microseconds));
+      // A rival that was wrong has no time, and its row would be no result.
+      (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
+    }
+    measured_ += named;
+    session.keep(timed, kept_, measured_);
+    kept_ += timed.size();
+  }
+
+  /// A row without its times.
+  AllreduceRow described(const std::string& name, const std::optional<Plan>& plan, Point point) const {
     AllreduceRow row;
-    row.algorithm = rival.algorithm;
-    row.implementation = rival.allreduce->implementation();
-    if (rival.plan) {
-      row.dims = dims_text(rival.plan->dims);
-      row.patterns = patterns_text(*rival.plan);
-      row.lanes = rival.plan->lanes;
-      row.chunk_bytes = rival.plan->chunk.value;
-      if (!rival.plan->orders.empty()) row.orders = orders_text(rival.plan->orders);
+    row.algorithm = name;
+    if (plan) {
+      row.dims = dims_text(plan->dims);
+      row.patterns = patterns_text(*plan);
+      row.lanes = plan->lanes;
+      row.chunk_bytes = plan->chunk.value;
+      if (!plan->orders.empty()) row.orders = orders_text(plan->orders);
     }
     row.ranks = world_.size();
     row.nodes = world_.nodes();
     row.ranks_per_node = world_.ranks_per_node();
-    row.count = static_cast<std::uint64_t>(count);
-    row.size_bytes = row.count * static_cast<std::uint64_t>(size_of(kind_));
+    row.count = static_cast<std::uint64_t>(point.count);
+    row.size_bytes = bytes(point.count);
     row.dtype = to_text(kind_);
     row.op = to_text(op_);
-    row.in_place = in_place;
-    if (samples.wrong) row.wrong = static_cast<std::uint64_t>(*samples.wrong);
+    row.in_place = point.in_place;
     row.source = source_;
-    row.bound_us = bound_us;
-    if (!samples.microseconds.empty()) set_time(row, timing(samples.microseconds));
-    rows_.push_back(std::move(row));
+    return row;
   }
 
-  /// A rival that was wrong has no time, and its row would be no result.
-  std::vector<AllreduceRow> timed() const {
-    std::vector<AllreduceRow> timed = rows_;
-    std::erase_if(timed, [](const AllreduceRow& row) { return row.time_us.samples.empty(); });
-    return timed;
-  }
-
-  void finish() {
-    ResultFile result = describe_run(command_, &cluster_, &world_);
-    if (const auto note = maker_.note()) result.notes.push_back(*note);
-    if (world_.size() == 1)
-      result.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
-    if (parse_payload_values(options_.values) == PayloadValues::special)
-      result.notes.push_back("The payload is of special values, with which processors may take longer.");
-    for (std::string& note : bounds_.notes()) result.notes.push_back(std::move(note));
-    for (const AllreduceRow& row : rows_) {
-      if (row.wrong.value_or(0) == 0) continue;
-      result.notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.",
-                                         row.algorithm, row.size_bytes, row.in_place ? " in place" : "",
-                                         *row.wrong));
+  /// What a result must say that is known only in the end.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (const auto note = maker_.note()) notes.push_back(*note);
+    for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
+    for (const AllreduceRow& row : wrong_) {
+      notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.", row.algorithm,
+                                  row.size_bytes, row.in_place ? " in place" : "", *row.wrong));
     }
-    const std::vector<AllreduceRow> rows = timed();
-    print_out("{} rank{} on {} host{}, {}\n\n{}", world_.size(), world_.size() == 1 ? "" : "s",
-              world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library(),
-              allreduce_table(rows).text());
+    return notes;
+  }
+
+  void finish(Session& session) {
+    const auto& rows = std::get<std::vector<AllreduceRow>>(session.result().rows);
     const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
-    if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi)) {
-      print_out("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text());
-    }
-    for (const std::string& note : result.notes) print_out("\n{}\n", note);
+    if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi))
+      session.print(fmt::format("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text()));
+    for (const std::string& note : notes()) session.add_note(note);
+    for (const std::string& note : session.result().notes) session.print(fmt::format("\n{}\n", note));
     for (const std::string& sentence : stragglers_.sentences(world_)) {
       warn(sentence);
-      result.notes.push_back(sentence + ".");
+      session.add_note(sentence + ".");
     }
-    result.rows = rows;
-    save(options_.output, result);
+    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
   }
 
   const AllreduceOptions& options_;
@@ -196,13 +306,15 @@ class AllreduceRun {
   ReduceOp op_;
   Payload payload_;
   std::vector<Count> counts_;
+  std::string lowered_;  // why counts_ have become fewer; empty: they have not
   Seconds timeout_;
   RivalMaker maker_;
-  Progress progress_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
-  Bounds bounds_;  // of rank 0 alone with the topology's
-  std::vector<AllreduceRow> rows_;
+  Bounds bounds_;
+  std::uint64_t measured_ = 0;  // with those that were wrong
+  std::size_t kept_ = 0;        // rows
+  std::vector<AllreduceRow> wrong_;
   Stragglers stragglers_;
 };
 

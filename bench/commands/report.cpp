@@ -31,7 +31,11 @@ void add_report(CommandLine& line) {
   const Subcommand command = line.add_subcommand("report", "Write tables and draw charts from result files",
                                                  "polyring report allreduce.json scale.json --out report",
                                                  [options] { return report(*options); });
-  command.add_option("files", options->files, "Results of allreduce, train and scale, as -J writes them")
+  command
+      .add_option("files", options->files,
+                  "Results of allreduce, train and scale, as -J writes them, and journals of runs that did "
+                  "not come to "
+                  "their end: NAME.part")
       .required()
       .type_name("FILE…");
   command.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")

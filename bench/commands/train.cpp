@@ -8,12 +8,14 @@
 #include "bench/command.hpp"
 #include "bench/compute.hpp"
 #include "bench/emulation.hpp"
+#include "bench/host_piece.hpp"
 #include "bench/options.hpp"
 #include "bench/output.hpp"
-#include "bench/progress.hpp"
 #include "bench/record.hpp"
 #include "bench/rivals.hpp"
 #include "bench/run_cluster.hpp"
+#include "bench/session/memory_check.hpp"
+#include "bench/session/session.hpp"
 #include "bench/timeline.hpp"
 #include "bench/training.hpp"
 #include "collectives/payload.hpp"
@@ -47,8 +49,7 @@ class TrainRun {
         policy_(parse_bucket_policy(options.bucket)),
         buckets_(make_buckets(model_, policy_, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
-        maker_(options.rivals, world, timeout_),
-        progress_(world.rank() == 0) {}
+        maker_(options.rivals, world, timeout_) {}
 
   ExitCode run() {
     for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
@@ -56,10 +57,10 @@ class TrainRun {
       if (!options_.output.empty()) check_writable(options_.output);
     });
     machine_ = host_memory_cluster(world_);
-    progress_.show(fmt::format("{} steps of {}", options_.iterations, model_.name));
     world_.set_timeout(timeout_);
     const WorldTransport wires = open_transport(world_, options_.rivals.transport);
     Transport* const transport = wires.transport.get();
+    check_memory(wires);
     const Memory gradients =
         transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
 
@@ -81,34 +82,66 @@ class TrainRun {
       return ExitCode::wrong_result;
     }
     // Zeros stay zeros under every operation: nothing overflows, however long it runs.
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.total_elements() * size_of(kind_)));
-    transport->upload(gradients.get(), zeros);
-    const auto measured = measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap,
-                                        gradients.get(), size_of(kind_), options_.iterations, watchdog_);
-    progress_.clear();
-    on_root(world_, [&] { finish(measured, plans); });
+    {
+      const HostPiece zeros(*transport, kind_, model_.total_elements());
+      std::fill_n(zeros.data(), zeros.bytes(), std::byte{});
+      zeros.write(gradients.get(), model_.total_elements());
+    }
+    Session session(world_);
+    if (world_.rank() == 0) open(session);
+    const StepObserver observer{
+        [&] { session.step("steps of " + model_.name); },
+        [&](const std::vector<TrainingSteps>& measured) { keep(session, measured, plans); }};
+    const auto measured =
+        measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap, gradients.get(),
+                      size_of(kind_), options_.iterations, watchdog_, observer);
+    on_root(world_, [&] { finish(session, measured); });
     return ExitCode::ok;
   }
 
  private:
+  /// All buckets' allreduces are there at once. Collective.
+  void check_memory(const WorldTransport& wires) {
+    MemoryCount memory(*wires.transport);
+    const Memory gradients =
+        memory.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
+    const HostPiece piece(memory, kind_, model_.total_elements());
+    const HostPiece result(memory, kind_, model_.total_elements());
+    std::vector<std::unique_ptr<Allreduce>> planned;
+    Count largest = 0;
+    for (const Bucket& bucket : buckets_) {
+      largest = std::max(largest, bucket.elements);
+      for (auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, bucket.elements))
+        planned.push_back(std::move(allreduce));
+    }
+    const Bytes largest_bytes{static_cast<std::uint64_t>(largest * size_of(kind_))};
+    const Memory of_vendors = memory.scratch(maker_.vendors_memory(largest_bytes));
+    const auto shortage = find_shortage(world_, memory.most(), memory_room());
+    if (!shortage) return;
+    usage_error(
+        "too little memory: {}; choose a smaller model than {}, smaller buckets, or fewer ranks a host",
+        to_text(*shortage), model_.name);
+  }
+
   /// Wrong elements of each trainer but the first, over all buckets and ranks.
   std::vector<Count> verify(std::vector<Trainer>& trainers, Transport& transport,
                             std::byte* gradients) const {
     const Payload payload(kind_, op_, world_.size());
+    const Count largest = model_.total_elements();
+    const HostPiece piece(transport, kind_, largest);
+    const HostPiece result(transport, kind_, largest);
+    payload.fill(world_.rank(), piece.data(), piece.elements());
     std::vector<Count> wrong;
     for (std::size_t i = 1; i < trainers.size(); ++i) {
       Count of_trainer = 0;
       for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
         const Count count = buckets_[bucket].elements;
-        std::vector<std::byte> host(static_cast<std::size_t>(count * size_of(kind_)));
-        payload.fill(world_.rank(), host.data(), count);
-        transport.upload(gradients, host);
+        piece.write(gradients, count);
         Allreduce& allreduce = *trainers[i].allreduces[bucket];
         if (!allreduce.keeps_time_limit()) watchdog_.watch("the check of " + allreduce.algorithm());
         allreduce.run(gradients, gradients);
         watchdog_.rest();
-        transport.download(host, gradients);
-        of_trainer += payload.wrong(host.data(), count);
+        of_trainer += result.wrong(payload, gradients, count);
       }
       wrong.push_back(world_.sum(of_trainer));
     }
@@ -116,7 +149,6 @@ class TrainRun {
   }
 
   void report_wrong(const std::vector<Count>& wrong) {
-    progress_.clear();
     if (world_.rank() != 0) return;
     for (std::size_t i = 0; i < wrong.size(); ++i) {
       if (wrong[i] == 0) continue;
@@ -124,24 +156,42 @@ class TrainRun {
     }
   }
 
-  void finish(const std::vector<TrainingSteps>& measured,
-              const std::vector<std::optional<Plan>>& plans) const {
-    ResultFile result = describe_run(command_, &machine_, &world_);
-    const Timing alone = timing(measured.front().total_ms);
-    std::vector<TrainRow> rows;
-    for (std::size_t i = 0; i < plans.size(); ++i) rows.push_back(row(i, measured[i + 1], plans[i], alone));
-    result.notes.push_back(
+  /// On rank 0.
+  void open(Session& session) const {
+    Session::Outline outline;
+    outline.output = options_.output;
+    outline.header = describe_run(command_, &machine_, &world_);
+    outline.header.notes.push_back(
         fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
                     compute_.step.total().value * 1e3, compute_.source));
-    result.notes.push_back(fmt::format(
-        "A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.", alone.median));
-    result.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
-    if (const auto note = maker_.note()) result.notes.push_back(*note);
-    if (world_.size() == 1) result.notes.push_back("One rank: there is nothing to reduce across.");
-    print_out("{}\n", train_table(rows).text());
-    for (const std::string& note : result.notes) print_out("{}\n", note);
-    result.rows = std::move(rows);
-    save(options_.output, result);
+    if (const auto note = maker_.note()) outline.header.notes.push_back(*note);
+    if (world_.size() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
+    outline.header.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
+    outline.header.rows = std::vector<TrainRow>{};
+    outline.planned = maker_.names().size() * static_cast<std::uint64_t>(options_.iterations);
+    outline.table = [](const Rows& rows) { return train_table(std::get<std::vector<TrainRow>>(rows)); };
+    outline.weights.assign(static_cast<std::size_t>(options_.iterations) + 1, 1);
+    session.open(std::move(outline));
+  }
+
+  /// All algorithms take turns, so that all rows get better as the run goes on.
+  void keep(Session& session, const std::vector<TrainingSteps>& measured,
+            const std::vector<std::optional<Plan>>& plans) const {
+    std::vector<TrainRow> rows;  // on rank 0, which alone knows the machine
+    const Timing alone = timing(measured.front().total_ms);
+    for (std::size_t i = 0; i < plans.size() && world_.rank() == 0; ++i)
+      rows.push_back(row(i, measured[i + 1], plans[i], alone));
+    session.keep(rows, 0, plans.size() * alone.samples.size());
+  }
+
+  void finish(Session& session, const std::vector<TrainingSteps>& measured) const {
+    session.print_rows();
+    session.add_note(
+        fmt::format("A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.",
+                    timing(measured.front().total_ms).median));
+    session.print("\n");
+    for (const std::string& note : session.result().notes) session.print(note + "\n");
+    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
   }
 
   TrainRow row(std::size_t algorithm, const TrainingSteps& measured, const std::optional<Plan>& plan,
@@ -184,7 +234,6 @@ class TrainRun {
   std::vector<Bucket> buckets_;
   Seconds timeout_;
   RivalMaker maker_;
-  Progress progress_;
   Cluster machine_;  // on rank 0
 };
 

@@ -3,21 +3,24 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "bench/collective.hpp"
 #include "bench/command.hpp"
+#include "bench/emulation.hpp"
 #include "bench/options.hpp"
 #include "bench/output.hpp"
-#include "bench/progress.hpp"
+#include "bench/record.hpp"
 #include "bench/rivals.hpp"
+#include "bench/session/memory_check.hpp"
+#include "bench/session/session.hpp"
 #include "bench/sizes.hpp"
 #include "bench/tuned_file.hpp"
 #include "bench/tuned_plans.hpp"
 #include "bench/tuner.hpp"
 #include "reports/files.hpp"
 #include "reports/result.hpp"
-#include "reports/table_cells.hpp"
 #include "reports/tables.hpp"
 
 namespace polyring {
@@ -45,27 +48,27 @@ struct Outcome {
 
 class TuneRun {
  public:
-  TuneRun(const TuneOptions& options, MpiWorld& world, Watchdog& watchdog)
+  TuneRun(const TuneOptions& options, const std::string& command, MpiWorld& world, Watchdog& watchdog)
       : options_(options),
+        command_(command),
         world_(world),
         watchdog_(watchdog),
         counts_(options.sizes.counts(size_of(kKind))),
-        timeout_(parse_timeout(options.timeout)),
-        progress_(world.rank() == 0) {}
+        timeout_(parse_timeout(options.timeout)) {}
 
   ExitCode run() {
     if (world_.size() == 1)
       usage_error("one rank has nothing to reduce across; start it as mpirun -np 4 polyring tune");
     parse_transport(options_.transport);
     on_root(world_, [&] { prepare_file(); });
+    Session session(world_);
     std::vector<std::string> wrong;
-    tune_all(wrong);
-    progress_.clear();
+    tune_all(session, wrong);
     if (world_.rank() == 0) {
       for (const std::string& sentence : wrong) warn("{}; nothing was written", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
-    on_root(world_, [&] { finish(); });
+    on_root(world_, [&] { finish(session); });
     return ExitCode::ok;
   }
 
@@ -80,79 +83,135 @@ class TuneRun {
     if (options_.file.empty()) std::filesystem::create_directories(file_.parent_path(), ignored);
     check_writable(file_);
     place_ = place_of(world_);
+    source_ = source_here();
   }
 
-  void tune_all(std::vector<std::string>& wrong) {
+  void tune_all(Session& session, std::vector<std::string>& wrong) {
     world_.set_timeout(timeout_);
     const WorldTransport wires = open_transport(world_, options_.transport);
     Transport& transport = *wires.transport;
     place_.transport = wires.name;
     const DefaultPlans defaults({}, world_);
-    const Bytes largest{static_cast<std::uint64_t>(counts_.back() * size_of(kKind))};
-    const bool library = options_.buffers == "library";
-    const Memory input = library ? transport.allocate(largest) : transport.scratch(largest);
-    const Memory output = library ? transport.allocate(largest) : transport.scratch(largest);
+    fit_memory(defaults, wires);
+    const PayloadMemory memory(transport, kKind, counts_.back(), options_.buffers == "library");
+    open(session, defaults, wires);
     for (const Count count : counts_) {
       const Bytes payload{static_cast<std::uint64_t>(count * size_of(kKind))};
-      const auto show = [&](const std::string& what) {
-        progress_.show(fmt::format("{}: {}", to_text(payload), what));
-      };
+      session.step(to_text(payload));
+      const auto show = [&](const std::string& what) { session.show(what); };
       const auto make = [&](const Plan& plan) {
         Rival rival = make_planned(plan, wires, kKind, ReduceOp::sum, count);
-        rival.buffers = {input.get(), output.get()};
+        rival.buffers = memory.buffers();
         return rival;
       };
-      Tuner tuner(world_, transport, watchdog_, options_.iterations, show);
-      const std::vector<Plan> starts = starting_plans(defaults, wires, count);
+      Tuner tuner(world_, transport, watchdog_, options_.iterations, show, held_by_executors(transport));
+      const std::vector<Plan>& starts = starting_plans(defaults, wires, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
       if (!result) return;
-      outcomes_.push_back({payload, starts.front(), *result});
+      keep(session, {payload, starts.front(), *result});
     }
   }
 
-  /// The default plan, then what the default would be in the other grids.
-  std::vector<Plan> starting_plans(const DefaultPlans& defaults, const WorldTransport& transport,
-                                   Count count) const {
+  /// The default plan, then what the default would be in the other grids. Collective at first.
+  const std::vector<Plan>& starting_plans(const DefaultPlans& defaults, const WorldTransport& transport,
+                                          Count count) {
+    std::vector<Plan>& plans = starts_[count];
+    if (!plans.empty()) return plans;
     const std::string algorithm(kTunedAlgorithm);
     const ElementSizes sizes(kKind, ReduceOp::sum, Partials::apart);
-    std::vector<Plan> plans{defaults.plan_for(algorithm, {}, transport, count, sizes)};
+    plans.push_back(defaults.plan_for(algorithm, {}, transport, count, sizes));
     for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes())) {
       plans.push_back(defaults.plan_for(algorithm, {.dims = grid}, transport, count, sizes));
     }
     return plans;
   }
 
-  void finish() const {
+  /// Leaves sizes out that would take more memory than there is. Collective.
+  void fit_memory(const DefaultPlans& defaults, const WorldTransport& wires) {
+    const auto need = [&](Count largest) {
+      MemoryCount memory(*wires.transport);
+      const PayloadMemory payloads(memory, kKind, largest, options_.buffers == "library");
+      const MeasureMemory measuring(memory, kKind, largest);
+      const Plan by_default = starting_plans(defaults, wires, largest).front();
+      const auto baseline = make_executor(by_default, memory, kKind, ReduceOp::sum, largest, {});
+      const Memory of_round = memory.scratch(Tuner::round_memory(largest));
+      return memory.most();
+    };
+    const Fitting fitting = fit_counts(world_, counts_, size_of(kKind), true, need);
+    counts_.resize(fitting.counts);
+    if (world_.rank() == 0 && !fitting.sentence.empty()) warn(fitting.sentence);
+  }
+
+  /// With all that is known before anything is measured. Collective.
+  void open(Session& session, const DefaultPlans& defaults, const WorldTransport& wires) {
+    std::vector<TuneRow> expected;
+    for (const Count count : counts_) {
+      constexpr double kWide_us = 999'999;
+      constexpr std::size_t kLonger = 8;  // than the plans that are known: more lanes, other chunks
+      TuneRow row = described({static_cast<std::uint64_t>(count * size_of(kKind))});
+      row.default_us = row.other_us = kWide_us;
+      const std::vector<Plan>& starts = starting_plans(defaults, wires, count);
+      row.default_plan = choices_text(starts.front());
+      for (const Plan& plan : starts) {
+        const std::string text = choices_text(plan) + std::string(kLonger, ' ');
+        if (text.size() > row.other_plan.size()) row.other_plan = text;
+      }
+      expected.push_back(std::move(row));
+    }
+    if (world_.rank() != 0) return;
+    Session::Outline outline;
+    outline.output = file_.string();
+    outline.header = describe_run(command_, nullptr, &world_);
+    outline.header.rows = std::vector<TuneRow>{};
+    outline.planned = counts_.size();
+    outline.table = [](const Rows& rows) { return tune_table(std::get<std::vector<TuneRow>>(rows)); };
+    outline.expected = tune_table(expected);
+    outline.weights.assign(counts_.size(), 1);
+    session.open(std::move(outline));
+  }
+
+  /// A row without what is measured.
+  TuneRow described(Bytes payload) const {
+    TuneRow row;
+    row.size_bytes = payload.value;
+    row.ranks = world_.size();
+    row.nodes = world_.nodes();
+    row.transport = place_.transport;
+    row.source = source_;
+    return row;
+  }
+
+  void keep(Session& session, const Outcome& outcome) {
+    const TunerResult& result = outcome.result;
+    TuneRow row = described(outcome.payload);
+    row.tried = result.tried;
+    row.default_plan = choices_text(outcome.by_default);
+    row.default_us = result.default_us;
+    row.other_plan = choices_text(result.challenger);
+    row.other_us = result.challenger_us;
+    row.ratio = result.ratio.median;
+    row.ratio_low = result.ratio.ci_low;
+    row.ratio_high = result.ratio.ci_high;
+    row.other_chosen = result.better();
+    session.keep(std::vector<TuneRow>{row}, outcomes_.size(), outcomes_.size() + 1);
+    outcomes_.push_back(outcome);
+    if (world_.rank() == 0) session.print_rows();
+  }
+
+  void finish(Session& session) const {
     std::vector<TunedPlan> choices;
-    Table table({{"", "size", "B", Align::right},
-                 {"", "tried", "", Align::right},
-                 {"default", "plan", "", Align::left},
-                 {"default", "time", "us", Align::right},
-                 {"best other", "plan", "", Align::left},
-                 {"best other", "time", "us", Align::right},
-                 {"default time / time", "median", "", Align::right},
-                 {"default time / time", "from", "", Align::right},
-                 {"default time / time", "to", "", Align::right},
-                 {"", "chosen", "", Align::left}});
-    table.caption = fmt::format(
-        "{} on {} ranks of {} host{} over {}; times are medians over out of place and "
-        "in place; another plan is chosen if it is faster with 95 % confidence",
-        kTunedAlgorithm, world_.size(), world_.nodes(), world_.nodes() == 1 ? "" : "s", place_.transport);
     for (const Outcome& outcome : outcomes_) {
       const TunerResult& result = outcome.result;
-      table.add_row({std::to_string(outcome.payload.value), std::to_string(result.tried),
-                     choices_text(outcome.by_default), number(result.default_us),
-                     choices_text(result.challenger), number(result.challenger_us),
-                     number(result.ratio.median), number(result.ratio.ci_low), number(result.ratio.ci_high),
-                     result.better() ? "other" : "default"});
       choices.push_back({place_, outcome.payload, result.better() ? result.challenger : outcome.by_default,
                          !result.better(),
                          nanoseconds(result.better() ? result.challenger_us : result.default_us),
                          nanoseconds(result.default_us)});
     }
-    add_to_tuned_file(file_, choices);
-    print_out("{}\nWritten to {}\n", table.text(), file_.string());
+    session.finish([&](const ResultFile&) {
+      add_to_tuned_file(file_, choices);
+      return file_.string();
+    });
   }
 
   /// Without the algorithm's name, which is always the same.
@@ -161,14 +220,16 @@ class TuneRun {
   }
 
   const TuneOptions& options_;
+  const std::string& command_;
   MpiWorld& world_;
   Watchdog& watchdog_;
   std::vector<Count> counts_;
   Seconds timeout_;
-  Progress progress_;
+  std::map<Count, std::vector<Plan>> starts_;
   std::vector<Outcome> outcomes_;
   std::filesystem::path file_;  // on rank 0, as the next
   TuningPlace place_;
+  Source source_ = Source::measured;
 };
 
 }  // namespace
@@ -178,9 +239,9 @@ void add_tune(CommandLine& line) {
   const Subcommand command = line.add_subcommand(
       "tune", "Find multi-ring's fastest plans by measurement, for later runs",
       "mpirun -np 4 polyring tune -b 64K -e 64M",
-      [options] {
+      [options, &line] {
         return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
-          return TuneRun(*options, world, watchdog).run();
+          return TuneRun(*options, line.text(), world, watchdog).run();
         });
       },
       true);

@@ -16,9 +16,15 @@ std::size_t Meeting::result_bytes(std::size_t of_operands) const {
          static_cast<std::size_t>(size_of(reduction.result));
 }
 
+bool Meeting::overwrites(std::span<const std::byte> data) const {
+  const std::size_t bytes = result_bytes(own.size());
+  return result != nullptr && !data.empty() && bytes > 0 && data.data() < result + bytes &&
+         result < data.data() + data.size();
+}
+
 void Transport::meet(const Meeting&, Ticket) { assert(false && "nobody can be met here"); }
 
-Memory HostTransport::allocate(Bytes size) {
+Memory host_memory(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.
   constexpr std::align_val_t kAlignment{4096};
   const std::size_t bytes = std::max<std::size_t>(1, size.value);
@@ -29,6 +35,8 @@ Memory HostTransport::allocate(Bytes size) {
   }
   return {address, [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
 }
+
+Memory HostTransport::allocate(Bytes size) { return host_memory(size); }
 
 void HostTransport::upload(std::byte* to, std::span<const std::byte> from) {
   std::memcpy(to, from.data(), from.size());

@@ -25,13 +25,6 @@ namespace {
 /// Up to here what is given is copied: its owner need not wait until others have read it.
 constexpr std::size_t kEager = 4096;
 
-/// Whether what this rank combines comes to lie on some of `data`.
-bool overwrites(const Meeting& meeting, std::span<const std::byte> data) {
-  const std::size_t bytes = meeting.result_bytes(meeting.own.size());
-  return meeting.result != nullptr && !data.empty() && bytes > 0 && data.data() < meeting.result + bytes &&
-         meeting.result < data.data() + data.size();
-}
-
 class SharedTransport final : public PollingTransport {
  public:
   SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards, SharedOptions options);
@@ -240,7 +233,7 @@ void SharedTransport::make_offers(Operation& operation) {
 /// them, and what this rank overwrites meanwhile, before it does.
 bool SharedTransport::gives_pieces(const Meeting& meeting, std::size_t partner) const {
   const std::span<const std::byte> data = meeting.partners[partner].gives;
-  if (data.size() <= options_.piece.value || overwrites(meeting, data)) return false;
+  if (data.size() <= options_.piece.value || meeting.overwrites(data)) return false;
   for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
     if (i != partner && meeting.partners[i].gives.data() == data.data()) return false;
   }
@@ -271,7 +264,7 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
 SharedTransport::Given SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
   const Meeting& meeting = operation.meeting;
-  if (data.size() > kEager && !overwrites(meeting, data)) {
+  if (data.size() > kEager && !meeting.overwrites(data)) {
     const Location location = memory_->locate(data.data(), data.size());
     operation.waits = operation.waits || location.generation != 0;
     if (location.generation != 0) return {data, location};
@@ -279,7 +272,7 @@ SharedTransport::Given SharedTransport::give(Operation& operation, std::span<con
   const bool fits_pieces = data.size() > options_.piece.value;
   std::byte* block = fits_pieces ? memory_->try_block(data.size()) : memory_->take_block(data.size());
   if (block == nullptr) {
-    if (!overwrites(meeting, data)) return {data, {}, data};
+    if (!meeting.overwrites(data)) return {data, {}, data};
     return {data, {}, operation.copies.emplace_back(data.begin(), data.end())};
   }
   std::memcpy(block, data.data(), data.size());

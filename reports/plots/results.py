@@ -19,6 +19,7 @@ KEYS = {
               "timeline": list},
     "scale": {**RUN_KEYS, "speedup": NUMBER, "efficiency": NUMBER, "published_speedup": OPTIONAL_NUMBER,
               "published_efficiency": OPTIONAL_NUMBER},
+    "tune": {"size_bytes": int, "source": str},
 }
 TIMING_KEYS = {"median": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER, "samples": list}
 SPAN_KEYS = {"lane": str, "label": str, "begin_ms": NUMBER, "end_ms": NUMBER}

@@ -96,6 +96,19 @@ class TunerTest {
            "the wrong plan is not named");
   }
 
+  /// On one rank only: all must leave it out.
+  void what_holds_too_much_is_not_tried() {
+    Tuner tuner = make_tuner([this](const Plan& plan, Count) {
+      const bool much = plan.dims.size() == 2 && world_.rank() == world_.size() - 1;
+      return much ? Tuner::round_memory(kCount) + Bytes{1} : Bytes{};
+    });
+    const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
+      return rival(plan.dims.size() == 2 ? 1 : plan.lanes == 2 ? 3 : 5, 0);
+    });
+    expect(result && result->challenger.dims.size() == 1, "what does not fit was tried");
+    expect(result && result->better(), "what fits was not tried");
+  }
+
   /// polyring tune writes default plans into its file, and must be able to read them again.
   void default_plans_can_be_kept() {
     const WorldTransport wires = make_world_transport(world_, TransportChoice::mpi);
@@ -119,8 +132,8 @@ class TunerTest {
   int failures() const { return static_cast<int>(world_.sum(failures_)); }
 
  private:
-  Tuner make_tuner() {
-    return {world_, *transport_, watchdog_, 7, [](const std::string&) {}, &test_now};
+  Tuner make_tuner(Tuner::Held held = [](const Plan&, Count) { return Bytes{}; }) {
+    return {world_, *transport_, watchdog_, 7, [](const std::string&) {}, std::move(held), &test_now};
   }
 
   Rival rival(int ms, Count spoiled) const {
@@ -157,6 +170,7 @@ int main() {
   test.the_fastest_is_found();
   test.the_default_is_not_beaten_by_what_is_slower();
   test.wrong_results_are_told();
+  test.what_holds_too_much_is_not_tried();
   test.default_plans_can_be_kept();
   const int failures = test.failures();
   if (world.rank() == 0) fmt::print("{} failures\n", failures);

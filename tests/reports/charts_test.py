@@ -64,6 +64,13 @@ class ChartsTest(unittest.TestCase):
             drawn = [y for axes in figure.axes for line in axes.get_lines() for y in line.get_ydata()]
             self.assertGreaterEqual(min(highs), max(drawn))
 
+    def test_what_has_no_chart_is_none_the_worse(self):
+        """The table of a tune says it all, and an interrupted run may have no row yet."""
+        tune = self.folder / "tune.json"
+        empty = self.write("empty.json", {**self.result("allreduce"), "rows": []})
+        run = self.plot(tune, empty, "--out", self.out)
+        self.assertEqual((run.returncode, run.stdout), (0, ""), run.stderr)
+
     def test_every_kind_has_its_chart(self):
         run = self.plot(*(self.folder / f"{kind}.json" for kind in CHARTS), "--out", self.out)
         self.assertEqual(run.returncode, 0, run.stderr)

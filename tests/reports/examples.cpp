@@ -176,6 +176,19 @@ ResultFile scale() {
   return file;
 }
 
+ResultFile tune() {
+  ResultFile file = provenance("polyring tune -b 1K -e 4K");
+  file.partial = "2 of 3 measurements";
+  TuneRow row{1024, 4,   2,    "MPI", 5,   "2x2, 1 lane, direct+ring", 4.5, "2x2, 1 lane, ring+ring",
+              4,    1.1, 1.05, 1.2,   true};
+  std::vector<TuneRow> rows{row};
+  row.size_bytes = 4096;
+  row.other_chosen = false;
+  rows.push_back(row);
+  file.rows = std::move(rows);
+  return file;
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "polyring-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");

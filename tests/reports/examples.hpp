@@ -14,6 +14,8 @@ ResultFile allreduce(int samples = 21);
 ResultFile train();
 /// Two algorithms over 4 to 256 GPUs, modelled, with published figures; and two measured points.
 ResultFile scale();
+/// Two payloads, as a journal of polyring tune has them.
+ResultFile tune();
 
 /// A folder that is deleted with everything in it.
 class TemporaryFolder {

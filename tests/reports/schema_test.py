@@ -18,7 +18,7 @@ except ImportError:
     sys.exit(77)
 
 PROGRAM, SCHEMA = sys.argv[1:3]
-KINDS = ("allreduce", "train", "scale")
+KINDS = ("allreduce", "train", "scale", "tune")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble")
@@ -58,7 +58,8 @@ def damaged_documents(whole):
         if isinstance(part, dict):
             for fault, damaged in damaged_objects(part):
                 yield f"{path}: {fault}", replaced(whole, path, damaged)
-    for key in whole:
+    yield "partial without saying how much", {**whole, "partial": True}
+    for key in whole.keys() - {"partial"}:
         yield f"{key} missing", {k: v for k, v in whole.items() if k != key}
     yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)
     yield "no node", replaced(whole, ["rows", 1, "nodes"], 0)

@@ -14,7 +14,8 @@ namespace {
 using namespace polyring;
 
 void write(const std::filesystem::path& folder) {
-  for (const ResultFile& example : {examples::allreduce(), examples::train(), examples::scale()}) {
+  for (const ResultFile& example :
+       {examples::allreduce(), examples::train(), examples::scale(), examples::tune()}) {
     write_result(folder / fmt::format("{}.json", example.kind()), example);
   }
 }

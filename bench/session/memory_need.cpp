@@ -1,0 +1,132 @@
+#include "bench/session/memory_need.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "collectives/shared/board.hpp"
+#include "collectives/shared/memory.hpp"
+#include "collectives/shared/options.hpp"
+#include "collectives/shared/pieces.hpp"
+
+namespace polyring {
+namespace {
+
+std::uint64_t address_of(std::span<const std::byte> data) {
+  return reinterpret_cast<std::uintptr_t>(data.data());
+}
+
+}  // namespace
+
+MemoryCount::MemoryCount(const Transport& model) : model_(model) {
+  for (Rank peer = 0; peer < model.size(); ++peer) others_ += model.meets(peer) ? 1 : 0;
+}
+
+Memory MemoryCount::allocate(Bytes size) { return take(size, others_ > 0); }
+
+Memory MemoryCount::scratch(Bytes size) { return take(size, false); }
+
+void MemoryCount::Held::add(std::uint64_t bytes, bool is_shared) {
+  (is_shared ? shared : own) += bytes;
+  most = std::max(most, own + shared);
+  most_shared = std::max(most_shared, shared);
+}
+
+Memory MemoryCount::take(Bytes size, bool is_shared) {
+  const std::uint64_t bytes = (std::max<std::uint64_t>(1, size.value) + kPage - 1) / kPage * kPage;
+  const std::uint64_t address = next_address_;
+  next_address_ += bytes + kPage;
+  held_->add(bytes, is_shared);
+  if (is_shared) held_->reached[address] = bytes;
+  return {reinterpret_cast<std::byte*>(address),  // NOLINT(performance-no-int-to-ptr): nobody looks there
+          [held = held_, address, bytes, is_shared](std::byte*) {
+            (is_shared ? held->shared : held->own) -= bytes;
+            held->reached.erase(address);
+          }};
+}
+
+MemoryNeed MemoryCount::need(std::uint64_t all, std::uint64_t shared) const {
+  return {{all}, {}, {all + others_ * shared}};
+}
+
+bool MemoryCount::is_reached(std::span<const std::byte> data) const {
+  const auto after = held_->reached.upper_bound(address_of(data));
+  if (after == held_->reached.begin()) return false;
+  const auto& [address, bytes] = *std::prev(after);
+  return address_of(data) + data.size() <= address + bytes;
+}
+
+/// As long as what is copied, or, where that is long, with room for a few pieces of it.
+void MemoryCount::take_block(Operation& operation, std::span<const std::byte> data) {
+  if (data.size() <= kInline) return;
+  const std::size_t size = std::bit_ceil(std::max<std::size_t>(data.size(), kPage));
+  operation.blocks.push_back(size);
+  std::size_t& free = free_blocks_[size];
+  if (free == 0) {
+    const std::size_t slab = std::max(size, kSlab);
+    held_->add(slab, true);
+    free += slab / size;
+  }
+  --free;
+}
+
+void MemoryCount::send(Rank to, int, std::span<const std::byte> data, Ticket ticket) {
+  Operation& operation = operations_.emplace_back(Operation{ticket, {}});
+  if (!meets(to) || is_reached(data)) return;
+  const std::size_t pieces = PieceBlocks::bytes(SharedOptions{}.piece.value);
+  take_block(operation, data.first(std::min(data.size(), pieces)));
+}
+
+void MemoryCount::receive(Rank, int, std::span<std::byte>, Ticket ticket) {
+  operations_.push_back({ticket, {}});
+}
+
+void MemoryCount::meet(const Meeting& meeting, Ticket ticket) {
+  Operation& operation = operations_.emplace_back(Operation{ticket, {}});
+  const std::size_t pieces = PieceBlocks::bytes(SharedOptions{}.piece.value);
+  std::span<const std::byte> before;  // often all are given the same
+  for (const Meeting::Partner& partner : meeting.partners) {
+    const bool same = partner.gives.data() == before.data() && partner.gives.size() == before.size();
+    before = partner.gives;
+    if (!same && meeting.overwrites(partner.gives)) {
+      take_block(operation, partner.gives);
+    } else if (!same && !is_reached(partner.gives)) {
+      take_block(operation, partner.gives.first(std::min(partner.gives.size(), pieces)));
+    }
+    if (!is_reached(partner.takes))
+      take_block(operation, partner.takes.first(std::min(partner.takes.size(), pieces)));
+  }
+}
+
+void MemoryCount::copy(std::byte*, std::span<const std::byte>, Ticket ticket) {
+  operations_.push_back({ticket, {}});
+}
+
+void MemoryCount::combine(const Reduction&, std::byte*, std::span<const std::byte* const>, Count,
+                          Ticket ticket) {
+  operations_.push_back({ticket, {}});
+}
+
+bool MemoryCount::poll(std::vector<Ticket>& done) {
+  if (operations_.empty()) return false;
+  for (const std::size_t block : operations_.front().blocks) ++free_blocks_[block];
+  done.push_back(operations_.front().ticket);
+  operations_.pop_front();
+  return true;
+}
+
+MemoryNeed operator+(const MemoryNeed& a, const MemoryNeed& b) {
+  return {a.memory + b.memory, a.shared_files + b.shared_files, a.address_space + b.address_space};
+}
+
+MemoryNeed operator-(const MemoryNeed& a, const MemoryNeed& part) {
+  return {{a.memory.value - part.memory.value},
+          {a.shared_files.value - part.shared_files.value},
+          {a.address_space.value - part.address_space.value}};
+}
+
+MemoryNeed larger(const MemoryNeed& a, const MemoryNeed& b) {
+  return {std::max(a.memory, b.memory), std::max(a.shared_files, b.shared_files),
+          std::max(a.address_space, b.address_space)};
+}
+
+}  // namespace polyring

@@ -1,0 +1,90 @@
+// What one rank's run takes of memory: counted by having the run's own code take it, from a transport that
+// only counts.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collectives/transport.hpp"
+
+namespace polyring {
+
+struct MemoryNeed {
+  Bytes memory;         // of the host's
+  Bytes shared_files;   // in /dev/shm; memory that we share has no file there
+  Bytes address_space;  // of this process: the others' shared memory too, which it maps
+
+  bool operator==(const MemoryNeed&) const = default;
+};
+
+/// In the place of a transport, for code that takes memory, and for allreduces that are run for show: memory
+/// has addresses where nothing is, nothing is moved, and all operations end in the order of their start. What
+/// the other ranks do not reach goes to them through blocks of shared memory, which stay for later
+/// operations.
+class MemoryCount final : public Transport {
+ public:
+  /// Counts what `model` would give; keeps the reference.
+  explicit MemoryCount(const Transport& model);
+
+  Rank rank() const override { return model_.rank(); }
+  int size() const override { return model_.size(); }
+  bool meets(Rank peer) const override { return model_.meets(peer); }
+  Memory allocate(Bytes size) override;
+  Memory scratch(Bytes size) override;
+  Memory host(Bytes size) override { return scratch(size); }
+
+  void upload(std::byte*, std::span<const std::byte>) override {}
+  void download(std::span<std::byte>, const std::byte*) override {}
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
+  void meet(const Meeting& meeting, Ticket ticket) override;
+  void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override;
+  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
+               Count count, Ticket ticket) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override { return {}; }
+  void wait(std::vector<Ticket>& done) override { poll(done); }
+  void abandon() override { operations_.clear(); }
+
+  /// Of what is held now, and of the most that was held at one time.
+  MemoryNeed now() const { return need(held_->own + held_->shared, held_->shared); }
+  MemoryNeed most() const { return need(held_->most, held_->most_shared); }
+
+ private:
+  /// Memory may be given back later than this object goes.
+  struct Held {
+    std::uint64_t own = 0;
+    std::uint64_t shared = 0;
+    std::uint64_t most = 0;  // of both together
+    std::uint64_t most_shared = 0;
+    std::map<std::uint64_t, std::uint64_t> reached;  // shared memory: its addresses and bytes
+    void add(std::uint64_t bytes, bool is_shared);
+  };
+  struct Operation {
+    Ticket ticket = 0;
+    std::vector<std::size_t> blocks;
+  };
+
+  Memory take(Bytes size, bool is_shared);
+  MemoryNeed need(std::uint64_t all, std::uint64_t shared) const;
+  bool is_reached(std::span<const std::byte> data) const;
+  void take_block(Operation& operation, std::span<const std::byte> data);
+
+  const Transport& model_;
+  std::shared_ptr<Held> held_ = std::make_shared<Held>();
+  std::uint64_t others_ = 0;  // ranks whose shared memory this one maps
+  std::uint64_t next_address_ = std::uint64_t{1} << 32;
+  std::deque<Operation> operations_;
+  std::map<std::size_t, std::size_t> free_blocks_;  // how many of each size
+};
+
+/// One after the other: what stays, and the most of what comes and goes.
+MemoryNeed operator+(const MemoryNeed& a, const MemoryNeed& b);
+/// What `a` has more than a part of it.
+MemoryNeed operator-(const MemoryNeed& a, const MemoryNeed& part);
+MemoryNeed larger(const MemoryNeed& a, const MemoryNeed& b);
+
+}  // namespace polyring

@@ -1,0 +1,189 @@
+#include "bench/session/session.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "bench/collective.hpp"
+#include "bench/output.hpp"
+#include "topology/error.hpp"
+
+namespace polyring {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What holds the lock for longer is a terminal or a pipe that takes no more.
+constexpr milliseconds kLockPatience{200};
+/// Rank 0 must have its say before a launcher hears that another rank has ended.
+constexpr milliseconds kHeadStart{300};
+constexpr milliseconds kSameAgain{100};
+
+/// Writes `from` over the rows of `to`, or behind them.
+void put(Rows& to, const Rows& from, std::size_t first) {
+  const auto put_all = [&](auto& rows) {
+    for (const auto& row : std::get<std::decay_t<decltype(rows)>>(from)) {
+      if (first == rows.size()) rows.emplace_back();
+      rows[first++] = row;
+    }
+  };
+  std::visit(put_all, to);
+}
+
+}  // namespace
+
+Session::Session(MpiWorld& world)
+    : world_(world),
+      is_root_(world.rank() == 0),
+      progress_(is_root_),
+      interrupts_([this](int signal) { interrupted(signal); }) {}
+
+Session::~Session() {
+  if (over_ || !journal_) return;
+  progress_.clear();
+  if (!journal_has_rows_) {
+    journal_->remove();
+  } else {
+    warn("ended early; {}", where_it_is());
+  }
+}
+
+void Session::open(Outline outline) {
+  const std::lock_guard lock(mutex_);
+  outline_ = std::move(outline);
+  result_ = outline_.header;
+  remaining_.emplace(outline_.weights);
+  if (!outline_.output.empty())
+    journal_ = std::make_unique<Journal>(outline_.output, result_, outline_.planned);
+  began_ = Clock::now();
+  print_locked(outline_.title);
+  if (!outline_.expected) return;
+  widths_ = outline_.expected->widths();
+  print_locked(outline_.expected->head(*widths_));
+}
+
+void Session::step(const std::string& what) {
+  if (!is_root_) return;
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  const std::size_t done = steps_++;
+  // The same again, as a short training step, is not worth a line each time.
+  if (!progress_.on() || (what == what_ && now - shown_ < kSameAgain)) return;
+  what_ = what;
+  shown_ = now;
+  const std::chrono::duration<double> elapsed = now - began_;
+  const auto left = remaining_->after(done, {elapsed.count()});
+  step_ = fmt::format("{} ({} of {}{})", what, steps_, remaining_->steps(),
+                      left ? fmt::format(", about {} left", rough_text(*left)) : "");
+  progress_.show(step_);
+}
+
+void Session::show(const std::string& what) {
+  if (!is_root_) return;
+  const std::lock_guard lock(mutex_);
+  progress_.show(fmt::format("{}: {}", step_, what));
+}
+
+void Session::keep(const Rows& rows, std::size_t first, std::uint64_t measured) {
+  on_root(world_, [&] {
+    journal_has_rows_ = true;
+    append([&](Journal& journal) { journal.add(rows, first, measured); });
+    const std::lock_guard lock(mutex_);
+    put(result_.rows, rows, first);
+    measured_ = measured;
+  });
+}
+
+void Session::add_note(const std::string& note) {
+  result_.notes.push_back(note);
+  append([&](Journal& journal) { journal.add_note(note); });
+}
+
+/// Without the lock, as a disk may take its time. The run goes on without its journal: it may still come to
+/// its end, and its rows are printed.
+void Session::append(const std::function<void(Journal&)>& action) {
+  if (!journal_) return;
+  try {
+    action(*journal_);
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    progress_.clear();
+    warn("the run goes on without its journal: {}", error.what());
+    journal_.reset();
+  }
+}
+
+void Session::print(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  print_locked(text);
+}
+
+void Session::print_rows() {
+  const std::lock_guard lock(mutex_);
+  print_rows_locked();
+}
+
+/// At once, also in a pipe; on a terminal the progress stays below.
+void Session::print_locked(const std::string& text) {
+  progress_.clear();
+  print_out(text);
+  std::fflush(stdout);
+}
+
+void Session::print_rows_locked() {
+  const Table table = outline_.table(result_.rows);
+  std::string text;
+  if (!widths_) {
+    widths_ = table.widths();
+    text = table.head(*widths_);
+  }
+  text += table.body(*widths_, printed_);
+  printed_ = table.size();
+  print_locked(text);
+}
+
+void Session::finish(const std::function<std::string(const ResultFile&)>& write) {
+  over_ = true;
+  if (outline_.output.empty()) return;
+  try {
+    print(fmt::format("\nWritten to {}\n", write(result_)));
+  } catch (const Error& error) {
+    std::error_code ignored;
+    if (!journal_ || !std::filesystem::exists(journal_->path(), ignored)) throw;
+    throw Error(error.code(), fmt::format("{}; {}", error.what(), where_it_is()));
+  }
+  const std::lock_guard lock(mutex_);
+  if (journal_) journal_->remove();
+  journal_.reset();
+}
+
+std::string Session::where_it_is() const {
+  return fmt::format("{} has {} of {} measurements, and polyring report reads it", journal_->path().string(),
+                     measured_, outline_.planned);
+}
+
+/// In a thread of its own; the process ends behind it.
+void Session::interrupted(int signal) {
+  if (!is_root_) return std::this_thread::sleep_for(kHeadStart);
+  const std::unique_lock lock(mutex_, kLockPatience);
+  std::string sentence = fmt::format("polyring: {}", signal == SIGINT ? "interrupted" : "ended by SIGTERM");
+  if (lock.owns_lock()) {
+    progress_.clear();
+    if (measured_ > 0) print_rows_locked();
+    sentence += measured_ == 0 ? std::string(" before anything was measured")
+                               : fmt::format(" after {} of {} measurements", measured_, outline_.planned);
+    if (journal_ && !journal_has_rows_) journal_->remove();
+    if (journal_ && measured_ > 0)
+      sentence += fmt::format("; {} has them, and polyring report reads it", journal_->path().string());
+  }
+  sentence += "\n";
+  // Past the stream, whose lock another thread may hold.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+}
+
+}  // namespace polyring

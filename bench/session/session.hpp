@@ -1,0 +1,99 @@
+// Session: what a measuring command prints, keeps and says while it measures.
+//
+// Rank 0 prints each row when it is measured, appends it to a journal beside the output, and shows on a
+// terminal what is being done and how long it will still take. Whatever ends the run early, what it has
+// measured stays: on the screen, and in the journal, which `polyring report` reads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/progress.hpp"
+#include "bench/session/interrupt.hpp"
+#include "bench/session/remaining.hpp"
+#include "collectives/mpi/world.hpp"
+#include "reports/journal.hpp"
+#include "reports/tables.hpp"
+
+namespace polyring {
+
+class Session {
+ public:
+  /// What is known before anything is measured.
+  struct Outline {
+    std::string output;         // the journal stands beside it; empty: none
+    ResultFile header;          // its rows are empty, and of the right kind
+    std::uint64_t planned = 0;  // measurements
+    std::string title;          // printed above the table
+    std::function<Table(const Rows&)> table;
+    /// As wide as the table will be. None: it is not printed before its rows are.
+    std::optional<Table> expected;
+    std::vector<double> weights;  // of the steps that step() tells, see Remaining
+  };
+
+  /// Of all ranks. Keeps the reference. From now on ^C and SIGTERM have the effect of InterruptHandler.
+  explicit Session(MpiWorld& world);
+  /// Where the run has come to no end, says where its rows are.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// On rank 0, once. Throws as Journal does.
+  void open(Outline outline);
+
+  /// The next step begins; for the progress on a terminal.
+  void step(const std::string& what);
+  /// More about the step, without another one.
+  void show(const std::string& what);
+
+  /// Collective, since a file system may take its time: `rows` are measured, and stand in the result from
+  /// place `first` on; `measured` counts the measurements so far. Only rank 0's arguments count.
+  void keep(const Rows& rows, std::size_t first, std::uint64_t measured);
+  /// On rank 0: prints the rows that are not printed yet.
+  void print_rows();
+
+  // On rank 0, when all is measured:
+  const ResultFile& result() const { return result_; }
+  void add_note(const std::string& note);
+  void print(const std::string& text);
+  /// Has `write` write the result and say where, and deletes the journal. Where there is no output, `write`
+  /// is not called. What it throws is thrown with the journal's name added.
+  void finish(const std::function<std::string(const ResultFile&)>& write);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void interrupted(int signal);
+  void append(const std::function<void(Journal&)>& action);
+  void print_locked(const std::string& text);
+  void print_rows_locked();
+  std::string where_it_is() const;
+
+  MpiWorld& world_;
+  bool is_root_;
+  std::timed_mutex mutex_;  // of what an interrupt needs too, and of printing
+  Progress progress_;
+  Outline outline_;
+  ResultFile result_;
+  std::optional<Remaining> remaining_;
+  std::unique_ptr<Journal> journal_;
+  std::atomic<bool> journal_has_rows_ = false;  // or soon will
+  std::uint64_t measured_ = 0;
+  std::optional<Table::Widths> widths_;  // once the table's head is printed
+  std::size_t printed_ = 0;              // lines of the table
+  std::size_t steps_ = 0;                // begun
+  std::string what_;                     // the last that was shown, and in full
+  std::string step_;
+  Clock::time_point began_;
+  Clock::time_point shown_;
+  bool over_ = false;  // the run has come to its end, or finish() has said why not
+  InterruptHandler interrupts_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,41 @@
+// Journal: what a run has measured so far, in a file beside its result, so that no death of the run loses it.
+//
+// Each line is on the disk when the call returns; result_text.hpp has their form. read_result() reads a
+// journal as a partial result.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "reports/files.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+inline constexpr std::string_view kJournalEnding = ".part";
+
+class Journal {
+ public:
+  /// Creates `output`.part, or `output`.1.part, `output`.2.part, … where there is something of that name.
+  /// `header` is the result without rows, `planned` the number of measurements. Throws as
+  /// create_open_file() and OpenFile::write() do, and so do the functions below.
+  Journal(const std::filesystem::path& output, const ResultFile& header, std::uint64_t planned);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+
+  /// `rows` stand in the result from place `first` on, and replace what was there; `measured` counts the
+  /// measurements so far.
+  void add(const Rows& rows, std::size_t first, std::uint64_t measured);
+  void add_note(const std::string& note);
+
+  /// Deletes the file: the result has it all.
+  void remove() const;
+
+ private:
+  void append(const std::string& lines);
+
+  OpenFile file_;
+};
+
+}  // namespace polyring

@@ -4,13 +4,13 @@
 
 #include <exception>
 
-#include "bench/command.hpp"
-#include "bench/inherited.hpp"
-#include "bench/output.hpp"
-#include "bench/record.hpp"
-#include "bench/version.hpp"
-#include "collectives/mpi/world.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "bench/cli/inherited.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/record/record.hpp"
+#include "bench/record/version.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 
 namespace polyring {
 namespace {

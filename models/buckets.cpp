@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.hpp"
 #include "models/model.hpp"
-#include "topology/units.hpp"
 
 namespace polyring {
 

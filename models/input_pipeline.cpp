@@ -7,7 +7,7 @@
 #include <cassert>
 #include <cctype>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

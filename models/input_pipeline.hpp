@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.hpp"
 #include "models/step.hpp"
-#include "topology/units.hpp"
 
 namespace polyring {
 

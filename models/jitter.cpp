@@ -7,7 +7,7 @@
 #include <numbers>
 #include <random>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

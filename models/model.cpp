@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "models/families.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

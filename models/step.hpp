@@ -20,8 +20,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/units.hpp"
 #include "models/buckets.hpp"
-#include "topology/units.hpp"
 
 namespace polyring {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

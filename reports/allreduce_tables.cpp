@@ -6,11 +6,11 @@
 #include <set>
 #include <tuple>
 
-#include "reports/statistics.hpp"
+#include "base/error.hpp"
+#include "base/statistics.hpp"
+#include "base/units.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/tables.hpp"
-#include "topology/error.hpp"
-#include "topology/units.hpp"
 
 namespace polyring {
 namespace {

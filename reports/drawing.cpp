@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/process.hpp"
+#include "base/process.hpp"
 
 namespace polyring {
 namespace {

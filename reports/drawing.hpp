@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

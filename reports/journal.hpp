@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "reports/files.hpp"
+#include "base/files.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {

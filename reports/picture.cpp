@@ -7,10 +7,10 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "reports/drawing.hpp"
-#include "reports/files.hpp"
 #include "reports/result.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

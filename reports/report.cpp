@@ -6,13 +6,13 @@
 #include <set>
 #include <sstream>
 
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "reports/drawing.hpp"
-#include "reports/files.hpp"
 #include "reports/journal.hpp"
 #include "reports/report_text.hpp"
 #include "reports/result_text.hpp"
 #include "reports/tables.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

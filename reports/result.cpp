@@ -6,7 +6,7 @@
 #include <array>
 #include <ctime>
 
-#include "reports/statistics.hpp"
+#include "base/statistics.hpp"
 
 namespace polyring {
 namespace {

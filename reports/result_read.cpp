@@ -6,11 +6,11 @@
 #include <sstream>
 #include <type_traits>
 
-#include "reports/files.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
 #include "reports/result_text.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

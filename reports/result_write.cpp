@@ -4,7 +4,7 @@
 #include <concepts>
 #include <nlohmann/json.hpp>
 
-#include "reports/files.hpp"
+#include "base/files.hpp"
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
 #include "reports/result_text.hpp"

@@ -5,8 +5,8 @@
 #include <cassert>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "reports/markdown.hpp"
-#include "topology/printable.hpp"
 
 namespace polyring {
 namespace {

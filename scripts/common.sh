@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the scripts share: messages, exit codes, the MPI environment. Sourced, never run.
 
-readonly EXIT_NOT_AVAILABLE=5  # the program's own codes, see topology/error.hpp
+readonly EXIT_NOT_AVAILABLE=5  # the program's own codes, see base/error.hpp
 readonly EXIT_USAGE=6
 
 readonly CALLED_FROM=$PWD

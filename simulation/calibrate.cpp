@@ -5,9 +5,9 @@
 #include <cmath>
 #include <unsupported/Eigen/NonLinearOptimization>
 
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/simulate.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
 #include "simulation/calibration.hpp"
 
 namespace polyring {

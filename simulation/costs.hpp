@@ -1,7 +1,7 @@
 // Costs: what a transfer takes beside the links that it crosses.
 #pragma once
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

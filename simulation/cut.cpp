@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/tuning.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/tuning.hpp"
 
 namespace polyring {
 namespace {

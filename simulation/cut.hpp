@@ -1,7 +1,7 @@
 // How to cut a payload: lanes and chunks by the price of the schedule on a topology.
 #pragma once
 
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
 #include "simulation/price.hpp"
 
 namespace polyring {

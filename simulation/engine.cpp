@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <limits>
 
+#include "base/error.hpp"
 #include "simulation/sharing.hpp"
 #include "simulation/streams.hpp"
 #include "simulation/timers.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

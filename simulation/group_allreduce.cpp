@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/price.hpp"
 #include "topology/resize.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/plan.hpp"
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/plan.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "simulation/simulate.hpp"
 #include "topology/route.hpp"
 

@@ -4,11 +4,11 @@
 #include <limits>
 #include <map>
 
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/engine.hpp"
 #include "simulation/switch_tree.hpp"
 #include "simulation/symmetry.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

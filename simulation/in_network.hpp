@@ -9,7 +9,7 @@
 //
 // Inside hosts it is the multi-ring; switch_tree.hpp is the rest. Chunks follow each other, so that a NIC
 // sends and receives at the same time, and a large payload S takes S/B with B into and out of a host: half of
-// the bound that collectives/bound.hpp has for reductions at the ranks, where there are many hosts.
+// the bound that collectives/schedule/bound.hpp has for reductions at the ranks, where there are many hosts.
 #pragma once
 
 #include <string_view>

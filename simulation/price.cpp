@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <tuple>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

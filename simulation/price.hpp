@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/executor.hpp"
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/program.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "topology/route.hpp"
 
 namespace polyring {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/engine.hpp"
 #include "simulation/symmetry.hpp"
 

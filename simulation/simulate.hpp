@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/executor.hpp"
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
+#include "collectives/schedule/program.hpp"
 #include "simulation/costs.hpp"
 #include "simulation/price.hpp"
 #include "simulation/workload.hpp"

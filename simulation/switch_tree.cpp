@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/error.hpp"
 #include "simulation/flow_writer.hpp"
 #include "simulation/switch_tree.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "simulation/costs.hpp"
 #include "topology/route.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/formats/nccl_device.hpp"
+#include "topology/device_identity.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/shared_links.hpp"
 
@@ -119,7 +119,7 @@ std::string link_name(const Machine& machine, const Link& link) {
 }
 
 Bandwidth one_nvlink(const Gpu& gpu) {
-  return nvlink_rate(nccl_xml::identity_of(gpu.model).compute_capability).bandwidth;
+  return nvlink_rate(identity_of(gpu.model).compute_capability).bandwidth;
 }
 
 int nvlinks_in(const Machine& machine, const Link& link) {

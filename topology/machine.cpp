@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "topology/path.hpp"
-#include "topology/printable.hpp"
 
 namespace polyring {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 #include "topology/presets/catalogue.hpp"
 
 namespace polyring {

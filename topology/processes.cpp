@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

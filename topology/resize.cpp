@@ -1,6 +1,6 @@
 #include "topology/resize.hpp"
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 #include "topology/link_names.hpp"
 #include "topology/rank_nics.hpp"
 #include "topology/shared_links.hpp"

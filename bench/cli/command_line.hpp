@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace CLI {
 class App;

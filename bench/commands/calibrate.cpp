@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench/calibration_file.hpp"
-#include "bench/calibration_points.hpp"
-#include "bench/command.hpp"
-#include "bench/output.hpp"
-#include "reports/files.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/predict/calibration_points.hpp"
+#include "bench/record/calibration_file.hpp"
 #include "reports/tables.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

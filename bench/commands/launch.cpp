@@ -8,7 +8,10 @@
 #include <iterator>
 #include <memory>
 
-#include "bench/command.hpp"
+#include "base/files.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
 #include "bench/launch/ask.hpp"
 #include "bench/launch/faults.hpp"
 #include "bench/launch/hosts.hpp"
@@ -16,16 +19,13 @@
 #include "bench/launch/placement.hpp"
 #include "bench/launch/shell.hpp"
 #include "bench/launch/trial.hpp"
-#include "bench/options.hpp"
-#include "bench/output.hpp"
-#include "bench/version.hpp"
-#include "collectives/mpi/world.hpp"
-#include "reports/files.hpp"
+#include "bench/record/version.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 #include "reports/result.hpp"
 #include "reports/tables.hpp"
-#include "topology/formats/ibnetdiscover.hpp"
-#include "topology/inventory.hpp"
-#include "topology/placement.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/inventory.hpp"
+#include "topology/inventory/placement.hpp"
 
 namespace polyring {
 namespace {

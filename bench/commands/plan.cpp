@@ -1,18 +1,18 @@
 // polyring plan: how an allreduce would be done on a machine, what it moves, and the least time that it can
 // take.
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
 
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "bench/calibration_file.hpp"
-#include "bench/command.hpp"
-#include "bench/options.hpp"
-#include "bench/output.hpp"
-#include "bench/plan_explained.hpp"
-#include "bench/sizes.hpp"
-#include "collectives/bound.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/cli/sizes.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/predict/plan_explained.hpp"
+#include "bench/record/calibration_file.hpp"
+#include "collectives/schedule/bound.hpp"
 #include "reports/tables.hpp"
 #include "simulation/price.hpp"
 #include "simulation/simulate.hpp"

@@ -1,5 +1,5 @@
 // polyring probe: what this machine, all hosts of a job, some files or a preset are.
-#include "topology/probe.hpp"
+#include "topology/inventory/probe.hpp"
 
 #include <fmt/format.h>
 
@@ -7,25 +7,25 @@
 #include <memory>
 #include <utility>
 
-#include "bench/collective.hpp"
-#include "bench/command.hpp"
-#include "bench/expected.hpp"
-#include "bench/gather_probes.hpp"
-#include "bench/options.hpp"
-#include "bench/output.hpp"
-#include "bench/picture.hpp"
+#include "base/error.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/predict/expected.hpp"
+#include "bench/record/gather_probes.hpp"
+#include "bench/record/picture.hpp"
+#include "bench/session/collective.hpp"
 #include "reports/picture.hpp"
-#include "topology/error.hpp"
-#include "topology/formats/fabric_dot.hpp"
-#include "topology/formats/fabric_json.hpp"
-#include "topology/formats/fabric_text.hpp"
-#include "topology/formats/ibnetdiscover.hpp"
-#include "topology/formats/inventory_text.hpp"
-#include "topology/formats/probe_dot.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_paths.hpp"
-#include "topology/formats/write_nccl_xml.hpp"
+#include "topology/inventory/formats/fabric_dot.hpp"
+#include "topology/inventory/formats/fabric_json.hpp"
+#include "topology/inventory/formats/fabric_text.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/formats/inventory_text.hpp"
+#include "topology/inventory/formats/probe_dot.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_paths.hpp"
+#include "topology/inventory/formats/write_nccl_xml.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "bench/command.hpp"
-#include "bench/output.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
 
 namespace polyring {
 namespace {

@@ -5,21 +5,21 @@
 #include <memory>
 #include <set>
 
-#include "bench/calibration_file.hpp"
-#include "bench/command.hpp"
-#include "bench/compute.hpp"
-#include "bench/from_run.hpp"
-#include "bench/mirror.hpp"
-#include "bench/options.hpp"
-#include "bench/output.hpp"
-#include "bench/record.hpp"
-#include "bench/scaling.hpp"
-#include "bench/strategies.hpp"
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/predict/compute.hpp"
+#include "bench/predict/from_run.hpp"
+#include "bench/predict/mirror.hpp"
+#include "bench/predict/scaling.hpp"
+#include "bench/predict/strategies.hpp"
+#include "bench/record/calibration_file.hpp"
+#include "bench/record/record.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
 #include "simulation/in_network.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -1,14 +1,14 @@
 // polyring verify: proves that schedules are allreduces.
-#include "collectives/verify.hpp"
+#include "collectives/schedule/verify.hpp"
 
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "bench/command.hpp"
-#include "bench/options.hpp"
-#include "bench/output.hpp"
-#include "collectives/catalogue.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/command.hpp"
+#include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
 namespace {

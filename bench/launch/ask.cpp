@@ -8,10 +8,10 @@
 #include <charconv>
 #include <utility>
 
+#include "base/error.hpp"
 #include "bench/launch/launcher.hpp"
 #include "bench/launch/shell.hpp"
-#include "topology/error.hpp"
-#include "topology/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
 namespace {

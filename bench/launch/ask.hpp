@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process.hpp"
 #include "bench/launch/remote_shell.hpp"
-#include "reports/process.hpp"
-#include "topology/inventory.hpp"
+#include "topology/inventory/inventory.hpp"
 
 namespace polyring {
 

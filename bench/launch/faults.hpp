@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "bench/launch/ask.hpp"
 #include "bench/launch/launcher.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 

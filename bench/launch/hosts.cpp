@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/error.hpp"
 #include "bench/launch/shell.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

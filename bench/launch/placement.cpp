@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/launch/hosts.hpp"
-#include "topology/inventory.hpp"
+#include "topology/inventory/inventory.hpp"
 
 namespace polyring {
 

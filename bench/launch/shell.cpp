@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "topology/printable.hpp"
+#include "base/printable.hpp"
 
 namespace polyring {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/process.hpp"
+#include "bench/cli/output.hpp"
 #include "bench/launch/shell.hpp"
-#include "bench/output.hpp"
-#include "reports/process.hpp"
 
 namespace polyring {
 namespace {

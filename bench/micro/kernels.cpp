@@ -1,6 +1,6 @@
 // How fast the reduction kernels are, in bytes read and written per second; a cached store of a line that is
 // not in the cache reads it too, which is not counted.
-#include "collectives/kernels.hpp"
+#include "collectives/runtime/kernels.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/payload.hpp"
+#include "bench/measure/payload.hpp"
 
 namespace polyring {
 namespace {

@@ -1,9 +1,9 @@
 // How long it takes to make, expand, prove and compile schedules.
 #include <benchmark/benchmark.h>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/program.hpp"
-#include "collectives/verify.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/program.hpp"
+#include "collectives/schedule/verify.hpp"
 
 namespace polyring {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

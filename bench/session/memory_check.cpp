@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/session/memory_need.hpp"
 #include "bench/session/memory_room.hpp"
-#include "collectives/mpi/world.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 
 namespace polyring {
 

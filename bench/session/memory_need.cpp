@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "collectives/shared/board.hpp"
-#include "collectives/shared/memory.hpp"
-#include "collectives/shared/options.hpp"
-#include "collectives/shared/pieces.hpp"
+#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/memory.hpp"
+#include "collectives/runtime/shared/options.hpp"
+#include "collectives/runtime/shared/pieces.hpp"
 
 namespace polyring {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/transport.hpp"
+#include "collectives/runtime/transport.hpp"
 
 namespace polyring {
 

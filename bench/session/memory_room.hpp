@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "bench/collective.hpp"
-#include "bench/output.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/session/collective.hpp"
 
 namespace polyring {
 namespace {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/progress.hpp"
+#include "bench/cli/progress.hpp"
 #include "bench/session/interrupt.hpp"
 #include "bench/session/remaining.hpp"
-#include "collectives/mpi/world.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 #include "reports/journal.hpp"
 #include "reports/tables.hpp"
 

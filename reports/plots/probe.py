@@ -1,4 +1,4 @@
-"""Reads the JSON of `polyring probe` (topology/formats/probe_json.hpp), and says what hangs under what."""
+"""Reads the JSON of `polyring probe` (topology/inventory/formats/probe_json.hpp), and says what hangs under what."""
 
 from collections import defaultdict
 

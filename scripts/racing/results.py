@@ -1,7 +1,7 @@
 """From polyring's result files to who won by how much.
 
 Polyring and the rivals of a launch took turns, so that the i-th samples of two of them belong together: a ratio is the
-median of the ratios of those pairs, and its 95 % interval comes from order statistics, as in reports/statistics.cpp.
+median of the ratios of those pairs, and its 95 % interval comes from order statistics, as in base/statistics.cpp.
 """
 
 import dataclasses

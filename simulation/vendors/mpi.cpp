@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
+#include "base/error.hpp"
 #include "simulation/vendors/open_mpi.hpp"
 #include "simulation/vendors/vendor_run.hpp"
-#include "topology/error.hpp"
 #include "topology/path.hpp"
 #include "topology/processes.hpp"
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/vendors/nccl_tuner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
-#include "topology/error.hpp"
-#include "topology/formats/nccl_device.hpp"
+#include "topology/device_identity.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/path.hpp"
 #include "topology/rank_nics.hpp"
@@ -44,7 +44,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 /// Nothing for GPUs that have none, or that are not known.
 std::optional<Nvlink> nvlink_of(const Machine& machine) {
   if (machine.gpus.empty()) return std::nullopt;
-  const int capability = nccl_xml::identity_of(machine.gpus.front().model).compute_capability;
+  const int capability = identity_of(machine.gpus.front().model).compute_capability;
   const Bandwidth nominal = nvlink_rate(capability).bandwidth;
   if (!nominal.known()) return std::nullopt;
   return Nvlink{capability, nccl_counts(capability), nominal.gigabytes_per_second()};

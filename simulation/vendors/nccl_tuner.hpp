@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 

@@ -1,7 +1,7 @@
 #include "simulation/vendors/vendor_run.hpp"
 
-#include "collectives/catalogue.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/executor.hpp"
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
+#include "collectives/schedule/program.hpp"
 #include "simulation/costs.hpp"
 #include "simulation/simulate.hpp"
 #include "topology/cluster.hpp"

@@ -1,11 +1,11 @@
 // Bounds of measured allreduces: of all hosts, less what an emulated link's shaper lets pass at once, and
 // none where an allreduce beats them by more than noise.
-#include "bench/bounds.hpp"
+#include "bench/measure/bounds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/bound.hpp"
+#include "collectives/schedule/bound.hpp"
 #include "topology/processes.hpp"
 
 namespace polyring {

@@ -1,4 +1,4 @@
-#include "bench/calibration_file.hpp"
+#include "bench/record/calibration_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

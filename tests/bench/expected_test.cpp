@@ -1,14 +1,14 @@
 // What the known machines should reach, calculated by hand from their links.
-#include "bench/expected.hpp"
+#include "bench/predict/expected.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/read_cluster.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "bench/collective.hpp"
-#include "collectives/transports/mpi.hpp"
+#include "bench/session/collective.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
 
 namespace polyring {
 namespace {

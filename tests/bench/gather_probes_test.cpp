@@ -1,5 +1,5 @@
 // What a host's first rank says of its probe, however that ends. That the ranks gather it: probe_mpi_test.py.
-#include "bench/gather_probes.hpp"
+#include "bench/record/gather_probes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 
 #include <csignal>
 
-#include "topology/error.hpp"
-#include "topology/formats/probe_json.hpp"
+#include "base/error.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
 namespace {

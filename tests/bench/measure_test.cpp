@@ -1,6 +1,6 @@
 // Run under mpirun with any number of ranks: what the measuring loops do with allreduces that sleep, scribble
 // and err on purpose. Prints one line per failure and a summary on rank 0.
-#include "bench/measure.hpp"
+#include "bench/measure/measure.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <map>
 #include <thread>
 
-#include "bench/training.hpp"
-#include "collectives/baselines/mpi.hpp"
-#include "collectives/transports/mpi.hpp"
+#include "bench/contenders/mpi.hpp"
+#include "bench/measure/training.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
 
 namespace polyring {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/mirror.hpp"
+#include "bench/predict/mirror.hpp"
 
 #include <gtest/gtest.h>
 

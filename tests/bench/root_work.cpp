@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "bench/collective.hpp"
+#include "bench/session/collective.hpp"
 
 namespace polyring {
 namespace {

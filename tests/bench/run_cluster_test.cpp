@@ -1,5 +1,5 @@
 // The hosts of a run, with the processes that it placed on each.
-#include "bench/run_cluster.hpp"
+#include "bench/record/run_cluster.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

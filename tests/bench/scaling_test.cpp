@@ -1,5 +1,5 @@
 // Scaling tables on uniform links, where closed forms are known.
-#include "bench/scaling.hpp"
+#include "bench/predict/scaling.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

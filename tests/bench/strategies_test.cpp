@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/scaling.hpp"
+#include "bench/predict/scaling.hpp"
 #include "simulation/simulate.hpp"
 #include "tests/bench/uniform_case.hpp"
 #include "tests/models/refusal.hpp"

@@ -1,4 +1,4 @@
-#include "bench/tuned_file.hpp"
+#include "bench/plans/tuned_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reports/files.hpp"
+#include "base/files.hpp"
 #include "tests/bench/damaged_files.hpp"
 #include "tests/reports/examples.hpp"
 

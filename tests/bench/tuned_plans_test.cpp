@@ -1,4 +1,4 @@
-#include "bench/tuned_plans.hpp"
+#include "bench/plans/tuned_plans.hpp"
 
 #include <gtest/gtest.h>
 

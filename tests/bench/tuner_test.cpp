@@ -1,18 +1,18 @@
 // Run under mpirun with any number of ranks: what the tuner finds among allreduces that take as long as their
 // plan deserves, by a clock that they move on themselves, and err on purpose. Prints one line per failure and
 // a summary on rank 0.
-#include "bench/tuner.hpp"
+#include "bench/measure/tuner.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstring>
 
-#include "bench/default_plans.hpp"
-#include "bench/tuned_file.hpp"
-#include "collectives/baselines/mpi.hpp"
-#include "collectives/transports/mpi.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "bench/contenders/mpi.hpp"
+#include "bench/plans/default_plans.hpp"
+#include "bench/plans/tuned_file.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
 
 namespace polyring {
 namespace {

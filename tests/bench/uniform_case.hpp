@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "bench/scaling.hpp"
+#include "bench/predict/scaling.hpp"
 #include "tests/simulation/clusters.hpp"
 
 namespace polyring::testing {

@@ -1,4 +1,4 @@
-#include "bench/watchdog.hpp"
+#include "bench/session/watchdog.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

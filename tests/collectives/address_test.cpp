@@ -1,10 +1,12 @@
-// Which address other hosts are told.
-#include "collectives/net/address.hpp"
+// Which address other hosts are told, and whether they are reached by RDMA.
+#include "collectives/runtime/net/address.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "collectives/runtime/net/rdma.hpp"
+#include "tests/topology/support.hpp"
 
 namespace polyring {
 namespace {
@@ -56,6 +58,15 @@ TEST(Address, ThisHostHasALoopback) {
     found = found || interface.address == "127.0.0.1";
   }
   if (!found) GTEST_SKIP() << "no loopback interface is up here";
+}
+
+TEST(Rdma, IsThereWithADevice) {
+  const testing::TemporaryFolder folder;
+  EXPECT_FALSE(has_rdma_device(folder.path()));
+  std::filesystem::create_directories(folder.path() / "class/infiniband");
+  EXPECT_FALSE(has_rdma_device(folder.path())) << "the driver alone is loaded";
+  folder.write("class/infiniband/mlx5_0/node_type", "1: CA\n");
+  EXPECT_TRUE(has_rdma_device(folder.path()));
 }
 
 }  // namespace

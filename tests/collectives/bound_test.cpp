@@ -1,4 +1,4 @@
-#include "collectives/bound.hpp"
+#include "collectives/schedule/bound.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "collectives/half.hpp"
-#include "collectives/kernels.hpp"
+#include "collectives/runtime/half.hpp"
+#include "collectives/runtime/kernels.hpp"
 
 namespace polyring {
 namespace {

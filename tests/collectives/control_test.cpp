@@ -1,5 +1,5 @@
 // Run under mpirun: what a setting of the MPI library is written from is as wide as any setting may be.
-#include "collectives/mpi/control.hpp"
+#include "collectives/runtime/mpi/control.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "collectives/executor.hpp"
+#include "collectives/runtime/executor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,14 +9,14 @@
 #include <span>
 #include <thread>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/half.hpp"
-#include "collectives/intervals.hpp"
-#include "collectives/payload.hpp"
-#include "collectives/transports/threads.hpp"
+#include "base/error.hpp"
+#include "bench/measure/payload.hpp"
+#include "collectives/runtime/half.hpp"
+#include "collectives/runtime/transports/threads.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/intervals.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "tests/sanitized.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -6,8 +6,8 @@
 #include <regex>
 #include <utility>
 
-#include "collectives/transports/shared.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "collectives/runtime/transports/shared.hpp"
 
 namespace polyring::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/shared/boards.hpp"
-#include "collectives/transport.hpp"
+#include "collectives/runtime/shared/boards.hpp"
+#include "collectives/runtime/transport.hpp"
 
 namespace polyring::testing {
 

@@ -1,5 +1,5 @@
 // Gathers of more bytes than an int counts, in rounds that one counts.
-#include "collectives/mpi/gather_rounds.hpp"
+#include "collectives/runtime/mpi/gather_rounds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The rings of known machines, and how evenly they use links and NICs.
-#include "collectives/rings/host_rings.hpp"
+#include "collectives/schedule/rings/host_rings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

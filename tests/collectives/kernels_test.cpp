@@ -1,4 +1,4 @@
-#include "collectives/kernels.hpp"
+#include "collectives/runtime/kernels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "collectives/half.hpp"
+#include "collectives/runtime/half.hpp"
 
 namespace polyring {
 namespace {

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <exception>
 
-#include "collectives/mpi/handle.hpp"
-#include "collectives/mpi/world.hpp"
-#include "collectives/transports/composed.hpp"
-#include "collectives/transports/mpi.hpp"
+#include "collectives/runtime/mpi/handle.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/transports/composed.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
 #include "tests/collectives/fabric.hpp"
 
 namespace polyring::testing {

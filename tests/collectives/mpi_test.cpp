@@ -1,6 +1,6 @@
 // Run under mpirun with any number of ranks: every algorithm over the MPI transport, compared with
 // MPI_Allreduce and with the exact result. Prints one line per failure and a summary on rank 0.
-#include "collectives/baselines/mpi.hpp"
+#include "bench/contenders/mpi.hpp"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/executor.hpp"
-#include "collectives/payload.hpp"
-#include "collectives/transports/mpi.hpp"
-#include "collectives/transports/world.hpp"
+#include "base/error.hpp"
+#include "bench/measure/payload.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
+#include "collectives/runtime/transports/world.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/sweep.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -1,5 +1,5 @@
 // The ring of offers between two ranks: it grows with what is unread, and no further.
-#include "collectives/shared/outbox.hpp"
+#include "collectives/runtime/shared/outbox.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

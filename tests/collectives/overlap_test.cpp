@@ -5,11 +5,11 @@
 #include <map>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/executor.hpp"
-#include "collectives/payload.hpp"
+#include "base/error.hpp"
+#include "bench/measure/payload.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/fabric.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -1,4 +1,4 @@
-#include "collectives/patience.hpp"
+#include "collectives/runtime/patience.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/mpi/handle.hpp"
-#include "collectives/transports/mpi.hpp"
-#include "collectives/transports/world.hpp"
-#include "topology/error.hpp"
-#include "topology/probe.hpp"
+#include "base/error.hpp"
+#include "collectives/runtime/mpi/handle.hpp"
+#include "collectives/runtime/net/rdma.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
+#include "collectives/runtime/transports/world.hpp"
 
 namespace {
 

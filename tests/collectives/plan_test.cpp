@@ -1,12 +1,12 @@
-#include "collectives/plan.hpp"
+#include "collectives/schedule/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "collectives/catalogue.hpp"
-#include "topology/error.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

@@ -1,4 +1,4 @@
-#include "collectives/mpi/process_manager.hpp"
+#include "collectives/runtime/mpi/process_manager.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

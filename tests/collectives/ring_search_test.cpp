@@ -1,5 +1,5 @@
 // The search for rings against trying everything, and against what is known of complete graphs.
-#include "collectives/rings/ring_search.hpp"
+#include "collectives/schedule/rings/ring_search.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 namespace {

@@ -1,12 +1,12 @@
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/sweep.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -1,5 +1,5 @@
 // Shared memory where the system is in the way.
-#include "collectives/shared/segment.hpp"
+#include "collectives/runtime/shared/segment.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/error.hpp"
 #include "tests/sanitized.hpp"
-#include "topology/error.hpp"
 
 namespace {
 

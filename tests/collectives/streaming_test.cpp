@@ -40,7 +40,7 @@ void store_late(void* to, Value value) {
 #define _mm512_stream_si512(to, value) store_late(to, value)
 #define _mm_sfence() show_late_stores()
 
-#include "collectives/kernels/reduce.hpp"
+#include "collectives/runtime/kernels/reduce.hpp"
 
 namespace polyring {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/plan.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/plan.hpp"
 
 namespace polyring::testing {
 

@@ -6,10 +6,10 @@
 #include <exception>
 #include <mutex>
 
-#include "collectives/transports/composed.hpp"
-#include "collectives/transports/threads.hpp"
+#include "base/error.hpp"
+#include "collectives/runtime/transports/composed.hpp"
+#include "collectives/runtime/transports/threads.hpp"
 #include "tests/collectives/fabric.hpp"
-#include "topology/error.hpp"
 
 namespace polyring::testing {
 namespace {

@@ -11,13 +11,13 @@
 #include <random>
 #include <thread>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/executor.hpp"
-#include "collectives/half.hpp"
-#include "collectives/payload.hpp"
+#include "base/error.hpp"
+#include "bench/measure/payload.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/half.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/fabric.hpp"
 #include "tests/collectives/sweep.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

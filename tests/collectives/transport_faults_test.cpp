@@ -12,9 +12,9 @@
 #include <memory>
 #include <thread>
 
-#include "collectives/transports/threads.hpp"
+#include "base/error.hpp"
+#include "collectives/runtime/transports/threads.hpp"
 #include "tests/collectives/fabric.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/error.hpp"
 #include "tests/collectives/fabric.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

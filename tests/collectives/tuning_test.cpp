@@ -1,10 +1,10 @@
-#include "collectives/tuning.hpp"
+#include "collectives/schedule/tuning.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/verify.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/verify.hpp"
 
 namespace polyring {
 namespace {

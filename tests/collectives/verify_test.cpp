@@ -1,4 +1,4 @@
-#include "collectives/verify.hpp"
+#include "collectives/schedule/verify.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <functional>
 #include <tuple>
 
-#include "collectives/catalogue.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/sweep.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "topology/cluster.hpp"
-#include "topology/error.hpp"
 
 /// The entry of every target, by libFuzzer's convention.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

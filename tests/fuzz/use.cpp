@@ -1,9 +1,9 @@
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/formats/nccl_xml.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_text.hpp"
-#include "topology/formats/write_nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_text.hpp"
+#include "topology/inventory/formats/write_nccl_xml.hpp"
 
 namespace polyring::fuzz {
 

@@ -8,32 +8,43 @@ import re
 import sys
 from fnmatch import fnmatchcase as fnmatch
 
-# Which folders a folder may include, beside itself. `tests` may include everything.
-ALLOWED = {
-    "topology": set(),
-    "collectives": {"topology"},
-    "simulation": {"topology", "collectives"},
-    "models": {"topology"},
-    "reports": set(),
-    "bench": {"topology", "collectives", "simulation", "models", "reports"},
+# The boxes, from the lowest to the highest, and which others each may include. The longest folder that a file is in is its
+# box. `tests` may include everything.
+CORE = {
+    "base": set(),
+    "topology": {"base"},
+    "topology/inventory": {"base", "topology"},
+    "collectives/schedule": {"base", "topology"},
+    "collectives/runtime": {"base", "topology", "collectives/schedule"},
+    "models": {"base", "topology"},
+    "simulation": {"base", "topology", "collectives/schedule", "models"},
+    "reports": {"base"},
 }
-
-# Single headers that a folder may include although it may not include their folder.
-ALLOWED_HEADERS = {
-    "reports": {"topology/units.hpp", "topology/error.hpp", "topology/children.hpp", "topology/printable.hpp"},
+BENCH = {
+    "bench/cli": set(),
+    "bench/session": {"bench/cli"},
+    "bench/record": {"bench/cli", "bench/session"},
+    "bench/plans": {"bench/cli", "bench/session", "bench/record"},
+    "bench/contenders": {"bench/cli", "bench/session", "bench/plans"},
+    "bench/measure": {"bench/cli", "bench/session", "bench/record", "bench/plans", "bench/contenders"},
+    "bench/predict": {"bench/cli", "bench/record"},
+    "bench/launch": {"bench/cli", "bench/record"},
+    "bench/micro": {"bench/measure"},
 }
+COMMANDS = {"bench/commands": set(BENCH), "bench": {"bench/cli", "bench/commands", "bench/record"}}
+ALLOWED = CORE | {box: below | set(CORE) for box, below in (BENCH | COMMANDS).items()}
 
 # Which files may include the headers of a library; patterns as a shell has them.
 CONFINED = {
     "CLI/*": {"bench/cli/*.cpp"},
-    "dlfcn.h": {"topology/probe/nvml_library.cpp"},
-    "gloo/*": {"collectives/baselines/gloo*"},
-    "hwloc.h": {"topology/probe/hwloc_*"},
-    "hwloc/*.h": {"topology/probe/hwloc_*"},
-    "mpi.h": {"collectives/mpi/*", "collectives/baselines/mpi*", "collectives/transports/mpi*"},
+    "dlfcn.h": {"topology/inventory/probe/nvml_library.cpp"},
+    "gloo/*": {"bench/contenders/gloo*"},
+    "hwloc.h": {"topology/inventory/probe/hwloc_*"},
+    "hwloc/*.h": {"topology/inventory/probe/hwloc_*"},
+    "mpi.h": {"collectives/runtime/mpi/*", "bench/contenders/mpi*", "collectives/runtime/transports/mpi*"},
     "nccl.h": set(),
     "nvml.h": set(),
-    "pugixml.hpp": {"topology/formats/nccl_xml*"},
+    "pugixml.hpp": {"topology/inventory/formats/nccl_xml*"},
     "simgrid/*": {"tests/simulation/oracle/*"},
 }
 
@@ -42,7 +53,7 @@ LONGER = set()  # files that may have more lines
 
 CPP = {".cpp", ".hpp"}
 COUNTED = CPP | {".py", ".cmake", ".sh"}
-FOLDERS = [*ALLOWED, "tests", "scripts"]
+FOLDERS = [*dict.fromkeys(box.split("/")[0] for box in ALLOWED), "tests", "scripts"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -54,16 +65,25 @@ def includes(path):
             yield number, found[1], found[2]
 
 
-def layer_fault(folder, header):
-    """What is wrong with including a header of the project from a folder, or None."""
-    target = header.split("/")[0]
-    if folder == "tests" or target == folder:
+def box_of(path):
+    """The box that a file is in, or None."""
+    folders = path.split("/")[:-1]
+    above = ("/".join(folders[:depth]) for depth in range(len(folders), 0, -1))
+    return next((folder for folder in above if folder in ALLOWED), None)
+
+
+def layer_fault(relative, header):
+    """What is wrong with including a header of the project in a file, or None."""
+    if relative.startswith("tests/"):
         return None
-    if target not in ALLOWED:
-        return f'"{header}" is not given from the repository\'s root'
-    if target in ALLOWED[folder] or header in ALLOWED_HEADERS.get(folder, ()):
+    box, target = box_of(relative), box_of(header)
+    if box is None:
+        return f"is in no box: name its folder in {pathlib.Path(__file__).name}"
+    if target is None:
+        return f'"{header}" is not given from the repository\'s root, or is in no box'
+    if target == box or target in ALLOWED[box]:
         return None
-    return f'{folder}/ must not know "{header}"'
+    return f'{box}/ must not know "{header}"'
 
 
 def confinement_fault(relative, header):
@@ -76,10 +96,9 @@ def confinement_fault(relative, header):
 
 def include_faults(root, path):
     relative = path.relative_to(root).as_posix()
-    folder = relative.split("/")[0]
     for number, quote, header in includes(path):
-        fault = layer_fault(folder, header) if quote == '"' else None
-        if folder != "tests":
+        fault = layer_fault(relative, header) if quote == '"' else None
+        if not relative.startswith("tests/"):
             fault = fault or confinement_fault(relative, header)
         if fault:
             yield f"{relative}:{number}: {fault}"

@@ -23,10 +23,10 @@ class Layers(unittest.TestCase):
         self.assertEqual(
             faults_of(
                 {
-                    "collectives/plan.hpp": '#pragma once\n#include "topology/cluster.hpp"\n#include <vector>\n',
-                    "simulation/price.cpp": '#include "collectives/schedule.hpp"\n#include "simulation/price.hpp"\n',
-                    "bench/main.cpp": '#include "reports/table.hpp"\n#include "simulation/price.hpp"\n',
-                    "reports/table.hpp": '#pragma once\n#include "topology/units.hpp"\n#include "topology/error.hpp"\n',
+                    "collectives/schedule/plan.hpp": '#pragma once\n#include "topology/cluster.hpp"\n#include <vector>\n',
+                    "simulation/price.cpp": '#include "collectives/schedule/schedule.hpp"\n#include "simulation/price.hpp"\n',
+                    "bench/commands/plan.cpp": '#include "reports/table.hpp"\n#include "simulation/price.hpp"\n',
+                    "reports/table.hpp": '#pragma once\n#include "base/units.hpp"\n#include "base/error.hpp"\n',
                     "tests/bench/a.cpp": '#include "bench/main.hpp"\n',
                 }
             ),
@@ -40,8 +40,13 @@ class Layers(unittest.TestCase):
                     found = faults_of({f"{folder}/a.cpp": f'// A file.\n  # include "{target}/b.hpp"\n'})
                     self.assertEqual(found, [f'{folder}/a.cpp:2: {folder}/ must not know "{target}/b.hpp"'])
 
-    def test_reports_knows_units_and_errors_only(self):
-        self.assertEqual(len(faults_of({"reports/a.cpp": '#include "topology/cluster.hpp"\n'})), 1)
+    def test_what_links_the_library_does_not_link_the_prober(self):
+        for box in ("collectives/schedule", "collectives/runtime"):
+            found = faults_of({f"{box}/deep/a.cpp": '#include "topology/inventory/probe.hpp"\n'})
+            self.assertEqual(found, [f'{box}/deep/a.cpp:1: {box}/ must not know "topology/inventory/probe.hpp"'])
+
+    def test_every_file_is_in_a_box(self):
+        self.assertEqual(len(faults_of({"collectives/a.cpp": '#include "base/units.hpp"\n'})), 1)
 
     def test_includes_start_at_the_root(self):
         self.assertEqual(len(faults_of({"topology/a.cpp": '#include "units.hpp"\n'})), 1)
@@ -54,7 +59,7 @@ class Confinement(unittest.TestCase):
             with self.subTest(header=header):
                 for quotes in ("<>", '""'):
                     text = f"#include {quotes[0]}{header}{quotes[1]}\n"
-                    self.assertEqual(len(faults_of({"collectives/algorithms/ring.cpp": text})), 1)
+                    self.assertEqual(len(faults_of({"collectives/schedule/algorithms/ring.cpp": text})), 1)
 
     def test_their_own_files_may_include_them(self):
         for header, places in sources.CONFINED.items():

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "tests/models/catalogue_names.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

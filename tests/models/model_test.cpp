@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/error.hpp"
 #include "models/families.hpp"
 #include "tests/models/catalogue_names.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 
 namespace polyring {
 

@@ -1,4 +1,4 @@
-#include "reports/files.hpp"
+#include "base/files.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -19,10 +19,10 @@
 #include <set>
 #include <thread>
 
-#include "reports/naming.hpp"
+#include "base/error.hpp"
+#include "base/naming.hpp"
 #include "reports/result.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
+#include "base/error.hpp"
 #include "reports/report.hpp"
 #include "reports/result_text.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

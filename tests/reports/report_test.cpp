@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "reports/files.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "reports/result.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

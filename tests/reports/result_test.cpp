@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reports/files.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

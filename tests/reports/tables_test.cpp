@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reports/files.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
 #include "tests/folder.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

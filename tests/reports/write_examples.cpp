@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "base/error.hpp"
 #include "reports/result.hpp"
 #include "tests/reports/examples.hpp"
-#include "topology/error.hpp"
 
 namespace {
 

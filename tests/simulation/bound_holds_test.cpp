@@ -1,8 +1,8 @@
 // No algorithm is simulated faster than the bound of the known machines, whatever the size.
 #include <gtest/gtest.h>
 
-#include "collectives/bound.hpp"
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/bound.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/simulate.hpp"
 #include "topology/presets.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "topology/error.hpp"
+#include "base/error.hpp"
 #include "topology/presets.hpp"
 #include "topology/processes.hpp"
 

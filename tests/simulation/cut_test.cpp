@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
 
 namespace polyring {

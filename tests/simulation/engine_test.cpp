@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "tests/simulation/small_workload.hpp"
-#include "topology/error.hpp"
 
 namespace polyring {
 namespace {

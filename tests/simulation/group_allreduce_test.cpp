@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "simulation/simulate.hpp"
 #include "tests/simulation/clusters.hpp"
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/bound.hpp"
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/bound.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"

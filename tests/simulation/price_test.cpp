@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "collectives/bound.hpp"
+#include "base/error.hpp"
+#include "collectives/schedule/bound.hpp"
 #include "simulation/simulate.hpp"
 #include "tests/simulation/clusters.hpp"
-#include "topology/error.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

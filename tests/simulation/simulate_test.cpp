@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "collectives/bound.hpp"
-#include "collectives/catalogue.hpp"
+#include "collectives/schedule/bound.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/four_nics.hpp"
 #include "tests/topology/support.hpp"

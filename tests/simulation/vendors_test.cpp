@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.hpp"
 #include "simulation/vendors/nccl_tuner.hpp"
 #include "simulation/vendors/open_mpi.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "tests/simulation/clusters.hpp"
-#include "topology/error.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
 

@@ -1,9 +1,9 @@
 // Comparing hosts: what is not compared, and the words for each kind of difference.
-#include "topology/compare.hpp"
+#include "topology/inventory/compare.hpp"
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/read_cluster.hpp"
 #include "topology/host_names.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
 #include "topology/presets.hpp"
 #include "topology/processes.hpp"
 #include "topology/resize.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "topology/formats/ibnetdiscover.hpp"
-#include "topology/probe/sysfs.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/probe/sysfs.hpp"
 
 namespace polyring::testing {
 

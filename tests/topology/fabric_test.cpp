@@ -1,14 +1,14 @@
 // Networks as ibnetdiscover lists them: reading, damage, levels, leaves and rails.
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.hpp"
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/fabric_dot.hpp"
-#include "topology/formats/fabric_json.hpp"
-#include "topology/formats/fabric_text.hpp"
-#include "topology/formats/ibnetdiscover.hpp"
-#include "topology/probe/sysfs.hpp"
-#include "topology/text_file.hpp"
+#include "topology/inventory/formats/fabric_dot.hpp"
+#include "topology/inventory/formats/fabric_json.hpp"
+#include "topology/inventory/formats/fabric_text.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/probe/sysfs.hpp"
 
 namespace polyring {
 namespace {

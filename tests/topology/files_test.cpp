@@ -1,4 +1,4 @@
-#include "topology/probe/files.hpp"
+#include "topology/inventory/probe/files.hpp"
 
 #include <sys/stat.h>
 

@@ -3,11 +3,11 @@
 
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/probe_dot.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_text.hpp"
-#include "topology/formats/read_cluster.hpp"
+#include "topology/inventory/formats/probe_dot.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_text.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

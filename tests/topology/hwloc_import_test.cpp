@@ -1,9 +1,9 @@
 // Import of hwloc XML from our own small files, and of files that are none.
+#include "base/text_file.hpp"
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
+#include "topology/inventory/probe.hpp"
 #include "topology/path.hpp"
-#include "topology/probe.hpp"
-#include "topology/text_file.hpp"
 
 namespace polyring {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "tests/topology/support.hpp"
-#include "topology/probe.hpp"
+#include "topology/inventory/probe.hpp"
 
 namespace polyring {
 namespace {

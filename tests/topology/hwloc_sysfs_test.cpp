@@ -2,7 +2,7 @@
 // small tree in place of /sys.
 #include "tests/folder.hpp"
 #include "tests/topology/sysfs_tree.hpp"
-#include "topology/probe/hwloc_machine.hpp"
+#include "topology/inventory/probe/hwloc_machine.hpp"
 
 namespace polyring::probe {
 namespace {

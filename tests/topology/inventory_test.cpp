@@ -1,13 +1,13 @@
 // Hosts known one by one: which are alike, in which order, and how that is said, written and read again.
-#include "topology/inventory.hpp"
+#include "topology/inventory/inventory.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/inventory_text.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/read_inventory.hpp"
+#include "topology/inventory/formats/inventory_text.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/read_inventory.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

@@ -1,4 +1,4 @@
-#include "topology/probe/kfd.hpp"
+#include "topology/inventory/probe/kfd.hpp"
 
 #include "tests/topology/sysfs_tree.hpp"
 

@@ -1,6 +1,6 @@
 // What somebody should look at on hosts that NCCL's topology XML describes.
 #include "tests/topology/support.hpp"
-#include "topology/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
 
 namespace polyring {
 namespace {

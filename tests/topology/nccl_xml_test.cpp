@@ -1,14 +1,15 @@
 // NCCL's topology XML: what its elements mean, and what is refused. Real machines' files are in
 // real_files_test.cpp.
-#include "topology/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/nccl_device.hpp"
-#include "topology/formats/nccl_xml_keys.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_text.hpp"
-#include "topology/formats/write_nccl_xml.hpp"
+#include "topology/device_identity.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/inventory/formats/nccl_device.hpp"
+#include "topology/inventory/formats/nccl_xml_keys.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_text.hpp"
+#include "topology/inventory/formats/write_nccl_xml.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -442,10 +443,9 @@ TEST(NcclXml, RefusesEveryTruncation) {
 }
 
 TEST(NcclDevice, KeepsWhatTheFileSays) {
-  using nccl_xml::identity_of;
   for (const char* model :
        {"device 10de:20b5, sm 80", "device 1002:74a1, gcn gfx942", "gcn 908", "sm 70", "device 15b3:1021"}) {
-    EXPECT_EQ(nccl_xml::model_of(identity_of(model)), model);
+    EXPECT_EQ(model_of(identity_of(model)), model);
   }
   EXPECT_EQ(identity_of("Tesla P100-SXM2-16GB").compute_capability, 60);
   EXPECT_EQ(identity_of("NVIDIA H100 80GB HBM3").compute_capability, 90);

@@ -1,5 +1,5 @@
 // The matrix of `nvidia-smi topo -m`: the machine that has its paths, and what is refused.
-#include "topology/formats/nvidia_smi.hpp"
+#include "topology/inventory/formats/nvidia_smi.hpp"
 
 #include "tests/topology/support.hpp"
 #include "topology/pairs.hpp"

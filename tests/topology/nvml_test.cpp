@@ -1,9 +1,9 @@
 // Against fake drivers: see fake_nvml.cpp for what each of them is.
-#include "topology/probe/nvml.hpp"
+#include "topology/inventory/probe/nvml.hpp"
 
 #include "tests/topology/support.hpp"
+#include "topology/inventory/probe/trial.hpp"
 #include "topology/path.hpp"
-#include "topology/probe/trial.hpp"
 
 namespace polyring::probe {
 namespace {

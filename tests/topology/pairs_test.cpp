@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_paths.hpp"
-#include "topology/formats/read_cluster.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_paths.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
 #include "topology/presets.hpp"
 #include "topology/rank_nics.hpp"
 

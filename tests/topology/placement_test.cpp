@@ -1,9 +1,9 @@
 // Placing hosts on the leaf switches of one network, or of one for each rail.
-#include "topology/placement.hpp"
+#include "topology/inventory/placement.hpp"
 
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/fabric_text.hpp"
+#include "topology/inventory/formats/fabric_text.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {

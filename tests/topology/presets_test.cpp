@@ -4,10 +4,10 @@
 #include <set>
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_paths.hpp"
-#include "topology/formats/probe_text.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_paths.hpp"
+#include "topology/inventory/formats/probe_text.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {

@@ -1,5 +1,5 @@
 // Clusters as graphs for Graphviz; tests/bench/probe_picture_test.py has Graphviz read them.
-#include "topology/formats/probe_dot.hpp"
+#include "topology/inventory/formats/probe_dot.hpp"
 
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"

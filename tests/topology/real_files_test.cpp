@@ -5,10 +5,10 @@
 
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/formats/nccl_xml.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/read_cluster.hpp"
-#include "topology/formats/write_nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
+#include "topology/inventory/formats/write_nccl_xml.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {

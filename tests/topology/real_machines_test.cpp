@@ -1,10 +1,10 @@
 // Files of real machines, which are not part of the project: what each machine has was read off its XML by
 // hand.
 #include "tests/topology/support.hpp"
-#include "topology/formats/probe_json.hpp"
-#include "topology/formats/probe_matrix.hpp"
-#include "topology/formats/probe_text.hpp"
-#include "topology/formats/read_cluster.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_matrix.hpp"
+#include "topology/inventory/formats/probe_text.hpp"
+#include "topology/inventory/formats/read_cluster.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {

@@ -1,7 +1,7 @@
-#include "topology/probe/remarks.hpp"
+#include "topology/inventory/probe/remarks.hpp"
 
 #include "tests/topology/sysfs_tree.hpp"
-#include "topology/probe/sysfs_machine.hpp"
+#include "topology/inventory/probe/sysfs_machine.hpp"
 
 namespace polyring::probe {
 namespace {

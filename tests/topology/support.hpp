@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "tests/folder.hpp"
-#include "topology/error.hpp"
 #include "topology/machine.hpp"
 
 namespace polyring::testing {

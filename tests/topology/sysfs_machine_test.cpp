@@ -1,8 +1,8 @@
-#include "topology/probe/sysfs_machine.hpp"
+#include "topology/inventory/probe/sysfs_machine.hpp"
 
 #include "tests/topology/sysfs_tree.hpp"
+#include "topology/inventory/probe.hpp"
 #include "topology/path.hpp"
-#include "topology/probe.hpp"
 
 namespace polyring {
 namespace {

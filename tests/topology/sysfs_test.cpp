@@ -1,12 +1,12 @@
-#include "topology/probe/sysfs.hpp"
+#include "topology/inventory/probe/sysfs.hpp"
 
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "tests/topology/support.hpp"
-#include "topology/probe.hpp"
-#include "topology/probe/trial.hpp"
+#include "topology/inventory/probe.hpp"
+#include "topology/inventory/probe/trial.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -52,15 +52,6 @@ TEST(SysfsPcie, TakesTheBestGenerationOnTheConnectedLanes) {
   folder.write(device + "max_link_width", "255\n");
   EXPECT_FALSE(sysfs.pcie_bandwidth("0000:01:00.0").known());
   EXPECT_FALSE(sysfs.pcie_bandwidth("0000:02:00.0").known());
-}
-
-TEST(SysfsRdma, IsThereWithADevice) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(has_rdma_device(folder.path()));
-  std::filesystem::create_directories(folder.path() / "class/infiniband");
-  EXPECT_FALSE(has_rdma_device(folder.path())) << "the driver alone is loaded";
-  folder.write("class/infiniband/mlx5_0/node_type", "1: CA\n");
-  EXPECT_TRUE(has_rdma_device(folder.path()));
 }
 
 TEST(SysfsPcie, KnowsVirtualFunctions) {

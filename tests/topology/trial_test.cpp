@@ -1,4 +1,4 @@
-#include "topology/probe/trial.hpp"
+#include "topology/inventory/probe/trial.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 // NCCL's topology XML as we write it: what our reader makes of it again, and the rules of NCCL's own parser.
-#include "topology/formats/write_nccl_xml.hpp"
+#include "topology/inventory/formats/write_nccl_xml.hpp"
 
 #include <algorithm>
 #include <regex>
 #include <sstream>
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
 #include "topology/path.hpp"
 #include "topology/presets.hpp"
 #include "topology/shared_links.hpp"

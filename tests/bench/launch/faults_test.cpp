@@ -1,7 +1,7 @@
 #include "bench/launch/faults.hpp"
 
 #include "tests/topology/support.hpp"
-#include "topology/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
 namespace {

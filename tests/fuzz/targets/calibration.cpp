@@ -1,5 +1,5 @@
 // The file of `polyring calibrate`.
-#include "bench/calibration_file.hpp"
+#include "bench/record/calibration_file.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,6 +1,6 @@
 // hwloc's XML: hwloc itself tries it in a child process, so that this is slow.
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/probe.hpp"
+#include "topology/inventory/probe.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace polyring;

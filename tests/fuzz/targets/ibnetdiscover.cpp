@@ -1,10 +1,10 @@
 // What ibnetdiscover prints.
-#include "topology/formats/ibnetdiscover.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/formats/fabric_dot.hpp"
-#include "topology/formats/fabric_json.hpp"
-#include "topology/formats/fabric_text.hpp"
+#include "topology/inventory/formats/fabric_dot.hpp"
+#include "topology/inventory/formats/fabric_json.hpp"
+#include "topology/inventory/formats/fabric_text.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace polyring;

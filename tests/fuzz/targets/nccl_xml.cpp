@@ -1,5 +1,5 @@
 // The topology XML of NCCL and RCCL.
-#include "topology/formats/nccl_xml.hpp"
+#include "topology/inventory/formats/nccl_xml.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
 

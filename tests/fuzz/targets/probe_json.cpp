@@ -1,5 +1,5 @@
 // The JSON of `polyring probe`.
-#include "topology/formats/probe_json.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
 

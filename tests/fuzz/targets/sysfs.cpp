@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/probe.hpp"
+#include "topology/inventory/probe.hpp"
 
 namespace {
 

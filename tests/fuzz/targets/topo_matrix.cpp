@@ -1,6 +1,6 @@
 // What `nvidia-smi topo -m` prints.
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/formats/nvidia_smi.hpp"
+#include "topology/inventory/formats/nvidia_smi.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace polyring;

@@ -1,5 +1,5 @@
 // The file of `polyring tune`.
-#include "bench/tuned_file.hpp"
+#include "bench/plans/tuned_file.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
 // Sizes, bandwidths and times as people write them.
-#include "topology/units.hpp"
+#include "base/units.hpp"
 
 #include <cmath>
 

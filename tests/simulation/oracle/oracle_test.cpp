@@ -12,8 +12,8 @@
 #include <cmath>
 #include <map>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/rings/host_rings.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/rings/host_rings.hpp"
 #include "simulation/simulate.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/simulation/oracle/simgrid.hpp"

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "topology/route.hpp"
 
 namespace polyring::testing {

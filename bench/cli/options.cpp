@@ -1,0 +1,223 @@
+#include "bench/cli/options.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/cli/progress.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "simulation/in_network.hpp"
+#include "simulation/vendors/vendor_run.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/formats/read_inventory.hpp"
+#include "topology/inventory/placement.hpp"
+#include "topology/inventory/probe.hpp"
+#include "topology/presets.hpp"
+
+namespace polyring {
+
+void MachineOptions::add_to(Subcommand command) {
+  std::string names;
+  for (const std::string_view name : preset_names())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  command.add_option("--machine", preset, "A machine known by name: " + names).type_name("PRESET");
+  command
+      .add_option(
+          "--from", files,
+          "XML of hwloc, NCCL or RCCL, `nvidia-smi topo -m`, or JSON of `polyring probe`, one file or one "
+          "for each host; without "
+          "either, this machine")
+      .type_name("FILE")
+      .excludes({"--machine"});
+  command.add_option("--sysfs", sysfs, "A copy of another machine's /sys")
+      .type_name("DIR")
+      .excludes({"--machine", "--from"});
+  command
+      .add_option(
+          "--fabric", fabric,
+          "Output of ibnetdiscover: places the hosts on their leaf switches; once for each network, where "
+          "rails have their own")
+      .type_name("FILE")
+      .one_value_each_time()
+      .excludes({"--machine"});
+  command.add_option("--rails", rails, "Use only the first N NICs of each host").type_name("N");
+}
+
+Inventory MachineOptions::inventory() const {
+  Progress progress(true);
+  const auto notice = [&](const std::string& what) { progress.show(what); };
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  return on_fabric(!preset.empty()  ? inventory_of(polyring::preset(preset, 1))
+                   : !files.empty() ? read_inventory(paths)
+                   : !sysfs.empty() ? inventory_of(probe_recorded_sysfs(sysfs))
+                                    : inventory_of(probe_this_machine(notice)));
+}
+
+Inventory MachineOptions::on_fabric(Inventory hosts) const {
+  if (!fabric.empty()) hosts = placed(hosts, read_fabric(fabric));
+  if (rails) {
+    for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
+  }
+  return hosts;
+}
+
+Cluster MachineOptions::load() const {
+  Inventory hosts = inventory();
+  for (const std::string& note : hosts.notes) warn(note);
+  return std::move(hosts.cluster);
+}
+
+std::string MachineOptions::name(const Cluster& cluster) const {
+  return preset.empty() ? cluster.name : preset;
+}
+
+bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }
+
+void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several) {
+  algorithms = std::move(default_algorithms);
+  std::string known;
+  for (const Algorithm& algorithm : polyring::algorithms()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
+  }
+  const Option option = command.add_option("--algorithm", algorithms, known).show_default();
+  if (several) {
+    option.separated_by(',').type_name("NAME,…");
+  } else {
+    option.one_value().type_name("NAME");
+  }
+  command.add_option("--dims", dims, "The rank grid for multi-ring, hosts' ranks first: 4x8x8")
+      .type_name("XxYx…");
+  command.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
+      .type_name("TEXT")
+      .excludes({"--dims"});
+  command
+      .add_option("--patterns", patterns,
+                  fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(), ", ")))
+      .separated_by(',')
+      .type_name("NAME,…");
+  command.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
+      .type_name("N")
+      .range(1, 1024);
+  command.add_option("--chunk", chunk, "Pipelining unit of a lane, such as 1MiB").type_name("SIZE");
+  command.add_option("--orders", orders, "Each lane's ring over the first dimension's ranks: 0-1-3-2/2-3-1-0")
+      .type_name("0-1-…/…");
+}
+
+std::optional<std::vector<int>> PlanOptions::asked_dims() const {
+  if (!dims.empty()) return parse_dims(dims);
+  const DdlOptions ddl = parse_ddl_options(ddl_options);
+  if (!ddl.dims.empty()) return ddl.dims;
+  return std::nullopt;
+}
+
+std::string PlanOptions::ignored() const {
+  const DdlOptions ddl = parse_ddl_options(ddl_options);
+  return ddl.ignored.empty()
+             ? ""
+             : fmt::format("DDL's {} have no meaning here and are ignored", fmt::join(ddl.ignored, ", "));
+}
+
+void PlanOptions::refuse_without_schedule(std::string_view command) const {
+  for (const std::string& algorithm : algorithms) {
+    if (has_schedule(algorithm)) continue;
+    usage_error(
+        "polyring {1} knows no schedule of '{0}'; use polyring scale --algorithm {0}, which models it",
+        algorithm, command);
+  }
+}
+
+PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
+  if (is_vendor(algorithm)) return {};
+  const auto some = [&](bool Algorithm::*property) {
+    const auto known = polyring::algorithms();
+    return std::any_of(known.begin(), known.end(), [&](const Algorithm& a) {
+      return a.*property && std::find(algorithms.begin(), algorithms.end(), a.name) != algorithms.end();
+    });
+  };
+  if (!patterns.empty() && !some(&Algorithm::has_dims)) {
+    usage_error(
+        "--patterns is for the dimensions of multi-ring; name that algorithm, or leave --patterns out");
+  }
+  if (!orders.empty() && !some(&Algorithm::lanes_differ))
+    usage_error("--orders is for rings; name multi-ring, ring or chain-tree, or leave --orders out");
+  PlanWishes wishes{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
+  if (has_schedule(algorithm)) {
+    const Algorithm& found = find_algorithm(algorithm);
+    if (found.has_dims) wishes.patterns = patterns;
+    if (found.lanes_differ && !orders.empty()) wishes.orders = parse_orders(orders);
+  }
+  if (!chunk.empty()) {
+    wishes.chunk = parse_bytes(chunk, "--chunk");
+    if (wishes.chunk.value == 0)
+      usage_error("--chunk 0 is impossible; give a size such as 1MiB, or leave it out");
+  }
+  return wishes;
+}
+
+Seconds parse_timeout(const std::string& text) {
+  const Seconds timeout = parse_seconds(text, "--timeout");
+  constexpr Seconds kLeast{1e-9};
+  constexpr Seconds kMost{1e6};
+  if (timeout < kLeast || timeout > kMost)
+    usage_error("--timeout {} is out of range; give 1 ns up to 1000000 s", text);
+  return timeout;
+}
+
+std::vector<int> parse_counts(const std::string& text, const std::string& what) {
+  const auto number = [&](std::string_view part) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size() || value < 1) {
+      usage_error("{} '{}' is not a list such as 4,8,16 or a range such as 4..256", what, text);
+    }
+    return value;
+  };
+  std::vector<int> counts;
+  const std::size_t dots = text.find("..");
+  if (dots != std::string::npos) {
+    const int first = number(std::string_view(text).substr(0, dots));
+    const int last = number(std::string_view(text).substr(dots + 2));
+    if (first > last)
+      usage_error("{} '{}' ends before it begins; write the smaller number first", what, text);
+    for (std::int64_t count = first; count < last; count *= 2) counts.push_back(static_cast<int>(count));
+    counts.push_back(last);
+    return counts;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(number(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return counts;
+}
+
+void add_partials_option(Subcommand command, std::string& partials) {
+  command
+      .add_option(
+          "--partials", partials,
+          "How partial sums of half and bfloat16 travel between the steps of a plan. float32: the whole is "
+          "rounded once; same: as what is summed, rounded at each step, in fewer bytes")
+      .show_default();
+}
+
+Partials parse_partials(const std::string& text) {
+  if (text == "float32") return Partials::apart;
+  if (text == "same") return Partials::in_output;
+  usage_error("unknown --partials '{}'; choose from float32, same", text);
+}
+
+void PayloadOptions::add_to(Subcommand command, const std::string& default_op) {
+  op_text = default_op;
+  command.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
+      .show_default()
+      .type_name("TYPE");
+  command.add_option("-o,--op", op_text, "sum, prod, min, max or avg").show_default().type_name("OP");
+}
+
+}  // namespace polyring

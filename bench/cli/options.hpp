@@ -1,0 +1,85 @@
+// The options that several subcommands share, and what they mean.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/cli/command_line.hpp"
+#include "collectives/schedule/element.hpp"
+#include "collectives/schedule/plan.hpp"
+#include "topology/inventory/inventory.hpp"
+
+namespace polyring {
+
+/// Which hosts: --machine PRESET, --from FILE…, --sysfs DIR, or this one; and the fabric between them.
+struct MachineOptions {
+  std::string preset;
+  std::vector<std::string> files;
+  std::string sysfs;                // a copy of another machine's
+  std::vector<std::string> fabric;  // empty: as the preset or the file has it
+  std::optional<int> rails;         // nothing: all
+
+  void add_to(Subcommand command);
+  bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }
+  /// The hosts that the options describe, at their own size. Throws a usage Error as preset(),
+  /// read_inventory() and placed() do.
+  Inventory inventory() const;
+  /// These hosts on the fabric that the options name, with the rails that they ask for.
+  Inventory on_fabric(Inventory hosts) const;
+  /// The same without who the hosts are; what there is to note is printed on standard error.
+  Cluster load() const;
+  /// The preset's name, or the cluster's.
+  std::string name(const Cluster& cluster) const;
+};
+
+/// False for nccl, mpi and in-network, which only `scale` models; true for all other names.
+bool has_schedule(std::string_view algorithm);
+
+/// How an allreduce is to be done.
+struct PlanOptions {
+  std::vector<std::string> algorithms;
+  std::string dims;
+  std::string ddl_options;
+  std::vector<std::string> patterns;
+  int lanes = 0;       // 0: chosen
+  std::string chunk;   // empty: chosen
+  std::string orders;  // empty: chosen
+
+  void add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several);
+
+  /// The dimensions asked for, if any, by --dims or --ddl-options. Throws a usage Error when both are given.
+  std::optional<std::vector<int>> asked_dims() const;
+  /// What --ddl-options asked for that has no meaning here, in words; empty when there is nothing.
+  std::string ignored() const;
+  /// Whether these choices are left to the algorithm, or all of them.
+  bool asks_no_dims() const { return dims.empty() && ddl_options.empty() && patterns.empty(); }
+  bool asks_nothing() const { return asks_no_dims() && lanes == 0 && chunk.empty() && orders.empty(); }
+  /// Throws a usage Error for algorithms that `command` cannot plan, since they have no schedule.
+  void refuse_without_schedule(std::string_view command) const;
+  /// What was asked for of this algorithm's plan: nothing of those of nccl and mpi.
+  PlanWishes wishes(std::string_view algorithm) const;
+};
+
+/// Throws a usage Error unless it is a time above 0, and one that clocks can count.
+Seconds parse_timeout(const std::string& text);
+
+/// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
+std::vector<int> parse_counts(const std::string& text, const std::string& what);
+
+/// --partials: float32 or same.
+void add_partials_option(Subcommand command, std::string& partials);
+/// Throws a usage Error for anything else.
+Partials parse_partials(const std::string& text);
+
+/// What is reduced.
+struct PayloadOptions {
+  std::string kind_text = "float";
+  std::string op_text;
+
+  void add_to(Subcommand command, const std::string& default_op);
+  ElementKind kind() const { return parse_element_kind(kind_text); }
+  ReduceOp op() const { return parse_reduce_op(op_text); }
+};
+
+}  // namespace polyring

@@ -1,0 +1,134 @@
+#include "bench/contenders/mpi.hpp"
+
+#include <algorithm>
+
+#include "bench/contenders/mpi_call.hpp"
+#include "collectives/runtime/kernels.hpp"
+
+namespace polyring {
+namespace {
+
+/// MPI calls this with nothing but the buffers, so that there is one function for each kind and operation.
+template <ElementKind kind, ReduceOp op>
+void combine_for_mpi(void* in, void* in_out, int* count, MPI_Datatype*) {
+  auto* result = static_cast<std::byte*>(in_out);
+  combine_on_host(kind, op, result, result, static_cast<const std::byte*>(in), *count);
+}
+
+template <ElementKind kind>
+MPI_User_function* user_function(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return combine_for_mpi<kind, ReduceOp::sum>;
+    case ReduceOp::prod:
+      return combine_for_mpi<kind, ReduceOp::prod>;
+    case ReduceOp::min:
+      return combine_for_mpi<kind, ReduceOp::min>;
+    case ReduceOp::max:
+      return combine_for_mpi<kind, ReduceOp::max>;
+  }
+  return nullptr;
+}
+
+MPI_Op builtin_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return MPI_SUM;
+    case ReduceOp::prod:
+      return MPI_PROD;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+  }
+  return MPI_OP_NULL;
+}
+
+MPI_Datatype builtin_type(ElementKind kind) {
+  switch (kind) {
+    case ElementKind::float32:
+      return MPI_FLOAT;
+    case ElementKind::float64:
+      return MPI_DOUBLE;
+    case ElementKind::int32:
+      return MPI_INT32_T;
+    case ElementKind::int64:
+      return MPI_INT64_T;
+    case ElementKind::float16:
+    case ElementKind::bfloat16:
+      break;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+class MpiAllreduce final : public Allreduce {
+ public:
+  MpiAllreduce(const MpiWorld& world, MpiCall call, ElementKind kind, ReduceOp op, Count count)
+      : world_(world),
+        call_(std::move(call)),
+        kind_(kind),
+        op_(op),
+        count_(count),
+        type_(builtin_type(kind)),
+        mpi_op_(builtin_op(op)) {
+    if (type_ != MPI_DATATYPE_NULL) return;
+    own_type_ = true;
+    check_mpi(MPI_Type_contiguous(size_of(kind), MPI_BYTE, &type_), "MPI_Type_contiguous");
+    check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit");
+    MPI_User_function* function = kind == ElementKind::float16 ? user_function<ElementKind::float16>(op)
+                                                               : user_function<ElementKind::bfloat16>(op);
+    check_mpi(MPI_Op_create(function, 1, &mpi_op_), "MPI_Op_create");
+  }
+
+  ~MpiAllreduce() override {
+    if (!own_type_) return;
+    MPI_Op_free(&mpi_op_);
+    MPI_Type_free(&type_);
+  }
+  MpiAllreduce(const MpiAllreduce&) = delete;
+  MpiAllreduce& operator=(const MpiAllreduce&) = delete;
+
+  std::string algorithm() const override { return call_.algorithm; }
+  std::string implementation() const override { return MpiWorld::library(); }
+
+  bool keeps_time_limit() const override { return false; }
+
+  void run(const std::byte* input, std::byte* output) override {
+    constexpr Count kMostAtOnce = Count{1} << 30;
+    for (const MpiSetting& setting : call_.settings) setting.control->write(setting.during);
+    for (Count begin = 0; begin < count_; begin += kMostAtOnce) {
+      const Count offset = begin * size_of(kind_);
+      const auto count = static_cast<int>(std::min(kMostAtOnce, count_ - begin));
+      const void* from = input == output ? MPI_IN_PLACE : static_cast<const void*>(input + offset);
+      check_mpi(MPI_Allreduce(from, output + offset, count, type_, mpi_op_, call_.comm), "MPI_Allreduce");
+    }
+    for (const MpiSetting& setting : call_.settings) setting.control->write(setting.otherwise);
+    if (op_ == ReduceOp::avg) divide_on_host(kind_, output, count_, world_.size());
+  }
+
+ private:
+  const MpiWorld& world_;
+  MpiCall call_;
+  ElementKind kind_;
+  ReduceOp op_;
+  Count count_;
+  MPI_Datatype type_;
+  MPI_Op mpi_op_;
+  bool own_type_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
+                                              ReduceOp op, Count count) {
+  return std::make_unique<MpiAllreduce>(world, std::move(call), kind, op, count);
+}
+
+std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
+                                              Count count) {
+  return make_mpi_allreduce(world, {"mpi", world.handle().comm, {}}, kind, op, count);
+}
+
+}  // namespace polyring

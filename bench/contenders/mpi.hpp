@@ -1,0 +1,51 @@
+// MPI_Allreduce as a benchmark's rival.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/schedule/element.hpp"
+#include "collectives/schedule/slice.hpp"
+
+namespace polyring {
+
+/// The MPI library's own allreduce of `count` elements, with the algorithm that it chooses. float16 and
+/// bfloat16, which MPI does not know, go through a user-defined operation; avg is a sum and a division.
+/// Counts beyond an int are cut into several calls.
+std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
+                                              Count count);
+
+class MpiTools;
+
+/// The algorithms among which the MPI library lets its user choose, each beside the others in one process.
+class MpiAlgorithms {
+ public:
+  explicit MpiAlgorithms(const MpiWorld& world);
+  ~MpiAlgorithms();
+  MpiAlgorithms(const MpiAlgorithms&) = delete;
+  MpiAlgorithms& operator=(const MpiAlgorithms&) = delete;
+
+  /// The library's own names: "ring", "recursive_doubling". None where why_none() has a reason.
+  const std::vector<std::string>& names() const { return names_; }
+  const std::string& why_none() const { return why_none_; }
+
+  /// MPI_Allreduce with one of names(). Collective, for the first use of a name. The result must not outlive
+  /// this object.
+  std::unique_ptr<Allreduce> make(const std::string& name, ElementKind kind, ReduceOp op, Count count);
+
+ private:
+  class Library;
+  class OpenMpi;
+  class Mpich;
+
+  const MpiWorld& world_;
+  std::unique_ptr<MpiTools> tools_;
+  std::unique_ptr<Library> library_;
+  std::vector<std::string> names_;
+  std::string why_none_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,246 @@
+#include "bench/contenders/rivals.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "bench/cli/output.hpp"
+#include "collectives/schedule/catalogue.hpp"
+
+namespace polyring {
+namespace {
+
+// A baseline's algorithm is asked for as mpi:ring or gloo:ring, and all of them as mpi:all.
+constexpr std::string_view kMpiPrefix = "mpi:";
+constexpr std::string_view kGlooPrefix = "gloo:";
+constexpr std::string_view kAll = "all";
+
+/// What comes after the prefix, if `name` begins with it.
+std::optional<std::string> after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return std::string(name.substr(prefix.size()));
+}
+
+/// The names that `asked` stands for, with their prefix. Throws a usage Error that lists `known`.
+std::vector<std::string> baseline_names(std::string_view prefix, const std::string& asked,
+                                        const std::vector<std::string>& known) {
+  if (asked != kAll && std::find(known.begin(), known.end(), asked) == known.end()) {
+    usage_error("unknown algorithm '{0}{1}'; choose from {0}{2}, or {0}all", prefix, asked,
+                fmt::join(known, fmt::format(", {}", prefix)));
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : known) {
+    if (asked == kAll || asked == name) names.push_back(fmt::format("{}{}", prefix, name));
+  }
+  return names;
+}
+
+}  // namespace
+
+void RivalOptions::add_to(Subcommand command) {
+  plan.add_to(command, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+  command.option("--algorithm")
+      .append_description(
+          fmt::format("; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
+                      "gloo:NAME for {} over TCP; mpi:all, gloo:all",
+                      fmt::join(gloo_algorithms(), ", ")));
+  command
+      .add_option(
+          "--tcp-interface", tcp_interface,
+          "The network interface for TCP connections; without, that of the default route, or the first")
+      .type_name("NAME");
+  add_transport_option(command, transport);
+  add_partials_option(command, partials);
+  command
+      .add_option(
+          "--tuned", tuned,
+          "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
+          "without, its default file if there is one")
+      .type_name("FILE");
+  command
+      .add_option(
+          "--calibration", calibration,
+          "Multi-ring's lanes and chunks, where no option chooses them, by the price of its schedule on this "
+          "machine, its links as this file of polyring calibrate has them")
+      .type_name("FILE")
+      .excludes({"--tuned"});
+}
+
+void add_transport_option(Subcommand command, std::string& transport) {
+  command
+      .add_option("--transport", transport,
+                  "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
+                  "it can be had")
+      .show_default();
+}
+
+void RivalOptions::check_build() const {
+  parse_transport(transport);
+  parse_partials(partials);
+  for (const std::string& name : plan.algorithms) {
+    if (has_gloo() || !after(kGlooPrefix, name)) continue;
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("{} is not available: this build has no Gloo; install libgloo-dev and build again",
+                    name));
+  }
+}
+
+PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library) {
+  const Bytes size{static_cast<std::uint64_t>(count * size_of(kind))};
+  for (Memory* memory : {&input, &output})
+    *memory = library ? transport.allocate(size) : transport.scratch(size);
+}
+
+std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                         ReduceOp op, Count count, const ExecutorOptions& options) {
+  return std::make_unique<Executor>(make_schedule(plan, transport.size(), count, size_of(kind)), kind, op,
+                                    transport, options);
+}
+
+bool is_vendors_call(std::string_view name) {
+  return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
+}
+
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                   Partials partials) {
+  const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
+  const std::string messages =
+      transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
+  const std::string implementation =
+      fmt::format("polyring over {}{}{}", transport.name, messages, rounds ? ", rounded at each step" : "");
+  auto executor =
+      make_executor(plan, *transport.transport, kind, op, count, {kDefaultWindow, implementation, partials});
+  std::string name = plan.algorithm;
+  return {std::move(name), std::move(plan), std::move(executor)};
+}
+
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
+  WorldTransport transport = make_world_transport(world, parse_transport(choice));
+  if (world.rank() == 0 && !transport.fallback.empty()) {
+    warn("messages go through MPI inside hosts, too: {}", transport.fallback);
+  }
+  return transport;
+}
+
+RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
+    : options_(options), world_(world), timeout_(timeout), defaults_(options.calibration, world) {
+  for (const std::string& asked : options.plan.algorithms) add_names(asked);
+  const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
+  const bool free = multi_ring && options.plan.wishes(kTunedAlgorithm) == PlanWishes{};
+  if (options_.calibration.empty() && (free || !options_.tuned.empty()))
+    tuned_ = TunedPlans(options_.tuned, world);
+}
+
+void RivalMaker::add_names(const std::string& asked) {
+  std::vector<std::string> names{asked};
+  if (const auto of_mpi = after(kMpiPrefix, asked)) {
+    if (!mpi().why_none().empty()) {
+      throw Error(ExitCode::not_available, fmt::format("{} is not available: {}", asked, mpi().why_none()));
+    }
+    names = baseline_names(kMpiPrefix, *of_mpi, mpi().names());
+  } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
+    names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
+  } else if (asked != kMpiAlgorithm) {
+    check_plan(plain_plan(asked, options_.plan.wishes(asked), world_), world_.size());
+  }
+  names_.insert(names_.end(), names.begin(), names.end());
+}
+
+void RivalMaker::check(ElementKind kind, Count largest) const {
+  for (const std::string& name : names_) {
+    if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, kind, largest);
+  }
+}
+
+std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                                    Count count) {
+  std::vector<Rival> rivals;
+  for (const std::string& name : names_) rivals.push_back(make_one(name, transport, kind, op, count));
+  return rivals;
+}
+
+Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count) {
+  if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_allreduce(world_, kind, op, count)};
+  if (const auto of_mpi = after(kMpiPrefix, name)) {
+    return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
+  }
+  if (const auto of_gloo = after(kGlooPrefix, name)) {
+    return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
+  }
+  const Chosen& chosen = choose(name, transport, kind, op, count);
+  if (chosen.tuned) tuned_payloads_.insert({static_cast<std::uint64_t>(count * size_of(kind))});
+  return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials));
+}
+
+std::vector<std::unique_ptr<Allreduce>> RivalMaker::make_planned_over(Transport& other,
+                                                                      const WorldTransport& transport,
+                                                                      ElementKind kind, ReduceOp op,
+                                                                      Count count) {
+  std::vector<std::unique_ptr<Allreduce>> made;
+  for (const std::string& name : names_) {
+    if (is_vendors_call(name)) continue;
+    made.push_back(make_executor(choose(name, transport, kind, op, count).plan, other, kind, op, count,
+                                 {kDefaultWindow, "", parse_partials(options_.partials)}));
+  }
+  return made;
+}
+
+Bytes RivalMaker::vendors_memory(Bytes payload) const {
+  // Open MPI's coll_base_allreduce.c and MPICH's allreduce_intra_*.c keep partial results in a buffer as long
+  // as the payload for the time of the call; Gloo's older algorithms keep theirs for as long as they live.
+  const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
+  const auto gloo = static_cast<std::uint64_t>(std::count_if(names_.begin(), names_.end(), is_gloo));
+  const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
+    return is_vendors_call(name) && !is_gloo(name);
+  });
+  return {(gloo + (mpi ? 1 : 0)) * payload.value};
+}
+
+std::optional<Plan> RivalMaker::plan(const std::string& name, const WorldTransport& transport,
+                                     ElementKind kind, ReduceOp op, Count count) {
+  if (is_vendors_call(name)) return std::nullopt;
+  return choose(name, transport, kind, op, count).plan;
+}
+
+const RivalMaker::Chosen& RivalMaker::choose(const std::string& algorithm, const WorldTransport& transport,
+                                             ElementKind kind, ReduceOp op, Count count) {
+  const auto known = chosen_.find({algorithm, count});
+  if (known != chosen_.end()) return known->second;
+  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
+  const PlanWishes wishes = options_.plan.wishes(algorithm);
+  std::optional<Plan> tuned;
+  if (algorithm == kTunedAlgorithm && wishes == PlanWishes{})
+    tuned = tuned_.plan_for(transport.name, payload);
+  const Plan plan = tuned ? *tuned
+                          : defaults_.plan_for(algorithm, wishes, transport, count,
+                                               ElementSizes(kind, op, parse_partials(options_.partials)));
+  return chosen_[{algorithm, count}] = {plan, tuned.has_value()};
+}
+
+std::optional<std::string> RivalMaker::note() const {
+  const std::string& calibration = defaults_.calibration();
+  if (!calibration.empty() && std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end()) {
+    return fmt::format(
+        "The lanes and chunks of {} are those with the least price on this machine as calibrated: {}.",
+        kTunedAlgorithm, calibration);
+  }
+  if (tuned_payloads_.empty()) return std::nullopt;
+  const std::size_t sizes = tuned_payloads_.size();
+  return fmt::format("The plan of {} for {} size{} is what polyring tune chose: {}.", kTunedAlgorithm, sizes,
+                     sizes == 1 ? "" : "s", tuned_.file());
+}
+
+MpiAlgorithms& RivalMaker::mpi() {
+  if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(world_);
+  return *mpi_;
+}
+
+Gloo& RivalMaker::gloo() {
+  if (!gloo_) gloo_ = std::make_unique<Gloo>(world_, options_.tcp_interface, timeout_);
+  return *gloo_;
+}
+
+}  // namespace polyring

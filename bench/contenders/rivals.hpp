@@ -1,0 +1,139 @@
+// Rivals: the allreduces that one comparison times, made from their names.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bench/cli/options.hpp"
+#include "bench/contenders/gloo.hpp"
+#include "bench/contenders/mpi.hpp"
+#include "bench/plans/default_plans.hpp"
+#include "bench/plans/tuned_plans.hpp"
+#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/transports/world.hpp"
+#include "collectives/schedule/program.hpp"
+
+namespace polyring {
+
+/// The name under which MPI_Allreduce takes part.
+inline constexpr std::string_view kMpiAlgorithm = "mpi";
+
+struct RivalOptions {
+  PlanOptions plan;
+  std::string tcp_interface;  // empty: chosen
+  std::string transport = "auto";
+  std::string tuned;                 // empty: the default file
+  std::string partials = "float32";  // or "same"
+  std::string calibration;           // empty: none
+
+  void add_to(Subcommand command);
+  /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
+  /// what this build has not.
+  void check_build() const;
+};
+
+/// One rank's, of the same size everywhere.
+struct Buffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+/// Owns them.
+struct PayloadMemory {
+  /// For payloads of up to `count` elements. `library`: within reach of the other ranks of the host; else
+  /// from anywhere.
+  PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library);
+  Buffers buffers() const { return {input.get(), output.get()}; }
+
+  Memory input;
+  Memory output;
+};
+
+struct Rival {
+  std::string algorithm;
+  std::optional<Plan> plan;  // nothing for a vendor's call
+  std::unique_ptr<Allreduce> allreduce;
+  Buffers buffers{};  // given by whoever measures
+  bool verified = true;
+};
+
+/// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.
+class RivalMaker {
+ public:
+  /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
+  /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
+  /// for and this library does not let them be chosen. Collective: it reads tuned plans.
+  RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout);
+
+  /// The names asked for; `all` of a library's algorithms stand for themselves.
+  const std::vector<std::string>& names() const { return names_; }
+
+  /// What a result must say about the plans that a file had a part in; nothing when none had. On rank 0.
+  std::optional<std::string> note() const;
+
+  /// Throws a usage Error when one of them cannot reduce so many elements.
+  void check(ElementKind kind, Count largest) const;
+
+  /// Collective. The plan by which make() makes this one of names(); nothing for a vendor's call.
+  std::optional<Plan> plan(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count);
+
+  /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
+  std::vector<std::unique_ptr<Allreduce>> make_planned_over(Transport& other, const WorldTransport& transport,
+                                                            ElementKind kind, ReduceOp op, Count count);
+  /// What vendors' calls are known to take by themselves while one of them runs.
+  Bytes vendors_memory(Bytes payload) const;
+
+  /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
+  std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+
+ private:
+  MpiAlgorithms& mpi();
+  Gloo& gloo();
+  void add_names(const std::string& asked);
+  struct Chosen {
+    Plan plan;
+    bool tuned = false;
+  };
+  /// Chosen once for each of the counts of one run: choosing may take its time.
+  const Chosen& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
+                       ReduceOp op, Count count);
+  Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                 Count count);
+
+  RivalOptions options_;
+  const MpiWorld& world_;
+  Seconds timeout_;
+  std::vector<std::string> names_;
+  TunedPlans tuned_;
+  std::set<Bytes> tuned_payloads_;  // whose plan came from there
+  DefaultPlans defaults_;
+  std::map<std::pair<std::string, Count>, Chosen> chosen_;
+  std::unique_ptr<MpiAlgorithms> mpi_;
+  std::unique_ptr<Gloo> gloo_;
+};
+
+/// Whether it names a vendor's call, which has no plan.
+bool is_vendors_call(std::string_view name);
+
+/// The plan's schedule over the transport.
+std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                         ReduceOp op, Count count, const ExecutorOptions& options);
+
+/// The same to be measured, without buffers yet.
+Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                   Partials partials = Partials::apart);
+
+/// --transport, as RivalOptions have it.
+void add_transport_option(Subcommand command, std::string& transport);
+
+/// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
+WorldTransport open_transport(const MpiWorld& world, const std::string& choice);
+
+}  // namespace polyring

@@ -1,0 +1,171 @@
+#include "bench/measure/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "base/statistics.hpp"
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostIterations = 1000;
+
+class Measurement {
+ public:
+  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
+              ElementKind kind, bool in_place, MeasureOptions::Now now, Watchdog& watchdog)
+      : world_(world),
+        transport_(transport),
+        payload_(payload),
+        memory_(transport, kind, count),
+        fresh_(memory_.fresh.get(), static_cast<std::size_t>(count * size_of(kind))),
+        count_(count),
+        in_place_(in_place),
+        now_(now),
+        watchdog_(watchdog) {
+    payload.fill(world.rank(), memory_.fresh.get(), count);
+    std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
+  }
+
+  /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
+  Count wrong(Rival& rival) const {
+    memory_.stale.write(rival.buffers.output, count_);
+    transport_.upload(input(rival), fresh_);
+    run(rival);
+    return world_.sum(memory_.result.wrong(payload_, rival.buffers.output, count_,
+                                           rival.plan ? Match::bits : Match::value));
+  }
+
+  void rehearse(Rival& rival) const {
+    prepare(rival);
+    run(rival);
+  }
+
+  /// One iteration, on this rank.
+  struct Iteration {
+    Clock::time_point arrived;  // at the barrier before it
+    Clock::time_point done;
+    double run_us = 0;
+    Delay delay;
+  };
+
+  Iteration once(Rival& rival) {
+    prepare(rival);
+    // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
+    // from ending theirs; the second barrier lets all begin together.
+    const Clock::time_point arrived = now_();
+    world_.patient_barrier();
+    world_.barrier();
+    const Clock::time_point began = now_();
+    const double before_us = microseconds(arrived - std::exchange(began_, began));
+    const double run_us = run(rival);
+    return {arrived, now_(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
+  }
+
+  /// The watchdog knows a little later that this rank did not run: to be asked when all iterations are over.
+  std::vector<Delay> delays(std::span<const Iteration> iterations) const {
+    std::vector<Delay> delays;
+    for (const Iteration& iteration : iterations) {
+      delays.push_back(iteration.delay);
+      delays.back().paused = watchdog_.paused_between(iteration.arrived, iteration.done).value * 1e6;
+    }
+    return delays;
+  }
+
+ private:
+  void prepare(const Rival& rival) const {
+    if (!in_place_) memory_.stale.write(rival.buffers.output, count_);
+    transport_.upload(input(rival), fresh_);
+  }
+
+  std::byte* input(const Rival& rival) const {
+    return in_place_ ? rival.buffers.output : rival.buffers.input;
+  }
+
+  /// Microseconds.
+  double run(Rival& rival) const {
+    if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
+    const Clock::time_point begin = now_();
+    rival.allreduce->run(input(rival), rival.buffers.output);
+    const Clock::time_point end = now_();
+    watchdog_.rest();
+    return microseconds(end - begin);
+  }
+
+  static double microseconds(Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  }
+
+  const MpiWorld& world_;
+  Transport& transport_;
+  const Payload& payload_;
+  MeasureMemory memory_;
+  std::span<const std::byte> fresh_;
+  Count count_;
+  bool in_place_;
+  MeasureOptions::Now now_;
+  Watchdog& watchdog_;
+  Clock::time_point began_ = now_();  // the last iteration
+};
+
+/// From the slowest rival's last warm-up; rank 0 decides for all, since clocks differ.
+int choose_iterations(const MpiWorld& world, const MeasureOptions& options, double slowest_us) {
+  const double fitting = options.time.value * 1e6 / std::max(slowest_us, 1.0);
+  const auto chosen = static_cast<std::int64_t>(std::clamp<double>(fitting, options.fewest, kMostIterations));
+  return static_cast<int>(world.broadcast(chosen));
+}
+
+}  // namespace
+
+std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog) {
+  Measurement measurement(world, transport, payload, count, kind, in_place, options.now, watchdog);
+  std::vector<Samples> samples(rivals.size());
+  if (options.check) {
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+      if (rivals[i].verified) samples[i].wrong = measurement.wrong(rivals[i]);
+    }
+  }
+  const auto right = [&](std::size_t i) { return samples[i].wrong.value_or(0) == 0; };
+
+  double slowest = 0;
+  const int warmups = options.iterations > 0 ? options.warmup : std::max(1, options.warmup);
+  for (int warmup = 0; warmup < warmups; ++warmup) {
+    slowest = 0;
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+      if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]).run_us);
+    }
+  }
+  const int iterations =
+      options.iterations > 0 ? options.iterations : choose_iterations(world, options, slowest);
+  // The same on all ranks, and another order each round, so that none always follows the same rival.
+  std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
+  std::vector<std::size_t> order(rivals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool rehearsed = static_cast<std::uint64_t>(count * size_of(kind)) <= options.rehearsed.value;
+  std::vector<std::vector<Measurement::Iteration>> measured(rivals.size());
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
+      if (!right(i)) continue;
+      if (rehearsed) measurement.rehearse(rivals[i]);
+      measured[i].push_back(measurement.once(rivals[i]));
+    }
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!right(i)) continue;
+    for (const auto& iteration : measured[i]) samples[i].microseconds.push_back(iteration.run_us);
+    samples[i].microseconds = world.max(samples[i].microseconds);
+    const double usual_us = summarize(samples[i].microseconds).median;
+    samples[i].stragglers = find_stragglers(world, measurement.delays(measured[i]), usual_us);
+  }
+  return samples;
+}
+
+}  // namespace polyring

@@ -1,0 +1,61 @@
+// The measuring loop: rivals take turns, a sample is one iteration's maximum over the ranks.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/contenders/rivals.hpp"
+#include "bench/measure/host_piece.hpp"
+#include "bench/measure/payload.hpp"
+#include "bench/measure/stragglers.hpp"
+#include "bench/session/watchdog.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+
+namespace polyring {
+
+struct MeasureOptions {
+  int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about `time`; `fewest` to 1000
+  int warmup = 5;      // at least one where the iterations are chosen by it
+  bool check = true;
+  Seconds time{0.5};
+  int fewest = 10;
+  /// Up to here a rival runs once more before each timing: its few microseconds would else be those of
+  /// bringing its code and flags back to where the rivals before it have been, but for those of the barrier's
+  /// library.
+  Bytes rehearsed{64 << 10};
+  using Now = std::chrono::steady_clock::time_point (*)();
+  Now now = &std::chrono::steady_clock::now;  // tests have another one
+};
+
+struct Samples {
+  std::vector<double> microseconds;  // the maximum over the ranks, on every rank
+  std::optional<Count> wrong;        // of all ranks, of the result before the timing began; see Match
+  std::vector<Straggler> stragglers;
+};
+
+/// What measure() holds beside the rivals and their buffers.
+struct MeasureMemory {
+  /// For payloads of up to `count` elements.
+  MeasureMemory(Transport& transport, ElementKind kind, Count count)
+      : fresh(transport.host({static_cast<std::uint64_t>(count * size_of(kind))})),
+        stale(transport, kind, count),
+        result(transport, kind, count) {}
+
+  Memory fresh;      // this rank's input
+  HostPiece stale;   // what no output may be taken for
+  HostPiece result;  // to be checked
+};
+
+/// Times the rivals on `count` elements, in rounds of all of them, each in another order. Collective. With
+/// options.check each result is compared with the payload's before anything is timed; a rival that is wrong
+/// is not timed. Before each iteration every rank writes its input and its output anew, untimed, the input
+/// last, as a backward pass does: no rival finds caches as another has left them, and values do not grow in
+/// place.
+std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+                             const Payload& payload, Count count, ElementKind kind, bool in_place,
+                             const MeasureOptions& options, Watchdog& watchdog);
+
+}  // namespace polyring

@@ -1,0 +1,92 @@
+#include "bench/measure/training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <thread>
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class StepClock {
+ public:
+  Seconds now() const { return {std::chrono::duration<double>(Clock::now() - begin_).count()}; }
+
+  /// Sleeps most of the way; the rest is too short for the scheduler's precision.
+  void wait_until(Seconds time) const {
+    constexpr std::chrono::microseconds kMargin{200};
+    const auto until =
+        begin_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
+    if (Clock::now() + kMargin < until) std::this_thread::sleep_until(until - kMargin);
+    while (Clock::now() < until) std::this_thread::yield();
+  }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+};
+
+Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Bucket>& buckets,
+             const std::vector<Seconds>& ready, std::byte* gradients, int element_size, Watchdog& watchdog) {
+  const StepClock clock;
+  Step step;
+  step.forward = {{}, compute.forward};
+  step.backward = {compute.forward, compute.forward + compute.backward};
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < trainer.allreduces.size(); ++i) {
+    clock.wait_until(ready[i]);
+    const Seconds begin = clock.now();
+    Allreduce& allreduce = *trainer.allreduces[i];
+    if (!allreduce.keeps_time_limit()) watchdog.watch(fmt::format("the allreduce of bucket {}", i));
+    allreduce.run(gradients + offset, gradients + offset);
+    step.buckets.push_back({i, ready[i], {begin, clock.now()}});
+    watchdog.rest();  // computing may take as long as it likes
+    offset += static_cast<std::size_t>(buckets[i].elements * element_size);
+  }
+  clock.wait_until(step.backward.end);
+  step.optimizer.begin = clock.now();
+  clock.wait_until(step.optimizer.begin + compute.optimizer);
+  step.optimizer.end = clock.now();
+  return step;
+}
+
+/// Of the turns from `first` on, over the ranks.
+void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const MpiWorld& world) {
+  for (TrainingSteps& steps : measured) {
+    const std::vector<double> slowest = world.max(std::span(steps.total_ms).subspan(first));
+    std::copy(slowest.begin(), slowest.end(), steps.total_ms.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+}  // namespace
+
+std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
+                                         const StepCompute& compute, const std::vector<Bucket>& buckets,
+                                         bool overlap, std::byte* gradients, int element_size, int iterations,
+                                         Watchdog& watchdog, const StepObserver& observer) {
+  const std::vector<Seconds> ready = release_times(compute, buckets, overlap);
+  std::vector<TrainingSteps> measured(trainers.size());
+  int shared = 0;
+  for (int iteration = -1; iteration < iterations; ++iteration) {
+    if (observer.turn) observer.turn();
+    for (std::size_t i = 0; i < trainers.size(); ++i) {
+      world.barrier();
+      const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size, watchdog);
+      if (iteration < 0) continue;
+      measured[i].steps.push_back(step);
+      measured[i].total_ms.push_back(step.total().value * 1e3);
+    }
+    // By the number of turns, on which all ranks agree; clocks differ.
+    const int turns = iteration + 1;
+    if (turns == 0 || (turns < iterations && 4 * turns < 5 * shared)) continue;
+    take_maximum(measured, static_cast<std::size_t>(shared), world);
+    shared = turns;
+    if (observer.so_far) observer.so_far(measured);
+  }
+  return measured;
+}
+
+}  // namespace polyring

@@ -1,0 +1,43 @@
+// Synthetic training steps, measured: computing is time that passes, allreduces are real.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bench/session/watchdog.hpp"
+#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+#include "models/buckets.hpp"
+#include "models/step.hpp"
+
+namespace polyring {
+
+/// One contestant: an allreduce for each bucket, in their order. None: the step of a rank alone.
+struct Trainer {
+  std::vector<std::unique_ptr<Allreduce>> allreduces;
+};
+
+struct TrainingSteps {
+  std::vector<double> total_ms;  // of each iteration, the maximum over the ranks
+  std::vector<Step> steps;       // this rank's
+};
+
+/// What is told while the steps are measured.
+struct StepObserver {
+  /// Before each turn of all trainers, on this rank; at first before the unmeasured one.
+  std::function<void()> turn;
+  /// Collective, of the turns so far: whenever they have become a quarter more, and in the end.
+  std::function<void(const std::vector<TrainingSteps>&)> so_far;
+};
+
+/// Lets the trainers take turns for `iterations` steps, after one unmeasured step each. The computation is
+/// not done: its time passes while this rank sleeps, as a host sleeps while its GPU works. Each bucket's
+/// allreduce begins when the computation has released its gradients and the bucket before is done, in place
+/// in `gradients`, where the buckets stand one behind the other. Collective.
+std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
+                                         const StepCompute& compute, const std::vector<Bucket>& buckets,
+                                         bool overlap, std::byte* gradients, int element_size, int iterations,
+                                         Watchdog& watchdog, const StepObserver& observer = {});
+
+}  // namespace polyring

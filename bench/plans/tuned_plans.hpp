@@ -1,0 +1,47 @@
+// The choices of an earlier `polyring tune` that hold for the ranks of this run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/schedule/tuning.hpp"
+#include "topology/machine.hpp"
+
+namespace polyring {
+
+/// What tells the network of such hosts from others: how many of their ports are up, of which kind and rate,
+/// and those of the settings that choose among them. Empty where nothing is known.
+std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings);
+
+/// Where this job runs, but for the transport. On rank 0, whose machine stands for all.
+TuningPlace place_of(const MpiWorld& world);
+
+/// Collective: rank 0's, on all ranks.
+std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const MpiWorld& world);
+
+class TunedPlans {
+ public:
+  /// None.
+  TunedPlans() = default;
+
+  /// Collective: rank 0's file, on all ranks. `option` names it; when empty it is the default one, which need
+  /// not be there and of which a fault is only told. Throws a usage Error for a file of the option's that
+  /// cannot be read.
+  TunedPlans(const std::string& option, const MpiWorld& world);
+
+  /// For a payload over this transport; nothing when no choice is near, or it is the default plan.
+  std::optional<Plan> plan_for(const std::string& transport, Bytes payload) const;
+
+  /// On rank 0.
+  const std::string& file() const { return file_; }
+
+ private:
+  std::vector<TunedPlan> choices_;  // of one place each, but for the transport
+  std::string file_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,64 @@
+#include "bench/predict/calibration_points.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "base/error.hpp"
+#include "bench/record/run_cluster.hpp"
+#include "collectives/schedule/element.hpp"
+
+namespace polyring {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+MeasuredPoint point_of(const AllreduceRow& row, const Cluster& cluster) {
+  MeasuredPoint point;
+  point.cluster = cluster;
+  point.plan = {row.algorithm, parse_dims(row.dims), split(row.patterns, '+'), row.lanes, {row.chunk_bytes}};
+  if (row.orders) point.plan.orders = parse_orders(*row.orders);
+  check_plan(point.plan, cluster.ranks());
+  point.count = static_cast<Count>(row.count);
+  point.element_size = size_of(parse_element_kind(row.dtype));
+  point.time = microseconds(row.time_us.median);
+  point.name = fmt::format("{} of {}{}", row.algorithm, to_text(Bytes{row.size_bytes}),
+                           row.in_place ? " in place" : "");
+  return point;
+}
+
+}  // namespace
+
+MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& result) {
+  MeasuredRun run;
+  run.file = path.string();
+  const auto* rows = std::get_if<std::vector<AllreduceRow>>(&result.rows);
+  if (rows == nullptr) {
+    usage_error("'{}' is a result of polyring {}; give results of polyring allreduce", run.file,
+                result.kind());
+  }
+  const Cluster cluster = cluster_of_run(result, run.file);
+  for (const AllreduceRow& row : *rows) {
+    if (row.source != Source::measured && row.source != Source::emulated)
+      usage_error("'{}' has {} times; give measured ones", run.file, to_text(row.source));
+    run.source = row.source;
+    if (row.dims.empty() || row.time_us.median <= 0 || row.count == 0) continue;
+    run.points.push_back(point_of(row, cluster));
+  }
+  if (run.points.empty()) {
+    usage_error(
+        "'{}' has no time of an algorithm of polyring, only of vendors' calls; run one, as with "
+        "--algorithm multi-ring,ring",
+        run.file);
+  }
+  run.where = fmt::format("{} ranks on {} host{}", cluster.ranks(), cluster.host_count(),
+                          cluster.host_count() == 1 ? "" : "s");
+  return run;
+}
+
+}  // namespace polyring

@@ -1,0 +1,57 @@
+// What an allreduce should reach on a machine: the bounds that its links set, with what limits in words, and
+// what each algorithm's best plan reaches of them when it is simulated. All of it is modelled.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/bound.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+/// Of each rank. The latencies of 2(n − 1) steps are then a few per cent of the time for hundreds of ranks,
+/// and nccl-tests' users look at sizes from here on.
+inline constexpr Bytes kExpectedPayload{std::uint64_t{1} << 30};
+
+struct ExpectedBound {
+  std::string where;  // "inside minsky", "between hosts", "between many hosts", "together"
+  int hosts = 1;      // 0: many
+  int ranks = 0;      // 0: many
+  Bandwidth busbw;    // at most; 0 when unknown
+  std::string limit;  // the cut, or why nothing is known
+};
+
+struct ExpectedAlgorithm {
+  std::string algorithm;
+  std::string plan;  // the best one
+  Seconds time;      // simulated
+  Bandwidth busbw;
+  std::optional<double> bound_fraction;  // of what the cluster allows
+  std::string busiest;                   // resource, and for how much of the time
+  std::string unknown{};                 // a link that it crosses and whose speed it would need
+};
+
+struct Expectation {
+  Bytes payload = kExpectedPayload;
+  std::vector<ExpectedBound> bounds;
+  std::vector<ExpectedAlgorithm> algorithms;  // the best first; empty when not asked for
+  std::string not_simulated{};                // which others are not, and why
+};
+
+/// The bounds of each kind of host by itself, then of the network between hosts and of all together; of one
+/// host with NICs that are up what the network allows many such hosts. Takes milliseconds.
+Expectation expected_bounds(const Cluster& cluster);
+
+/// With each algorithm of the catalogue: its best plan for float32 of that payload. Those that would take
+/// minutes to simulate on so many ranks are left out, and those all of whose plans cross links of unknown
+/// speed.
+Expectation expected(const Cluster& cluster);
+
+/// Tables for a terminal.
+std::string to_text(const Expectation& expectation);
+/// One JSON object.
+std::string to_json(const Expectation& expectation);
+
+}  // namespace polyring

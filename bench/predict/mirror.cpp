@@ -1,0 +1,118 @@
+#include "bench/predict/mirror.hpp"
+
+#include <fmt/format.h>
+
+#include "bench/predict/compute.hpp"
+#include "bench/predict/scaling.hpp"
+#include "models/throughput.hpp"
+#include "reports/published.hpp"
+#include "topology/presets.hpp"
+
+namespace polyring {
+namespace {
+
+/// With overlap gradients travel in buckets; this size is our choice, since none was published.
+constexpr const char* kBucket = "fused:64MiB";
+
+/// Batches that both have a cited throughput, where none was published.
+constexpr int kBatches[] = {32, 64};
+
+std::vector<Combination> combinations(std::string_view machine, std::optional<int> batch) {
+  const std::vector<int> batches =
+      batch ? std::vector{*batch} : std::vector(std::begin(kBatches), std::end(kBatches));
+  std::vector<Combination> all;
+  for (int rails = 1; rails <= rails_of(preset(machine, 1).host(0)); ++rails) {
+    for (const bool overlap : {false, true}) {
+      for (const int of_gpu : batches) all.push_back({rails, overlap, of_gpu});
+    }
+  }
+  return all;
+}
+
+/// Where no throughput was published for a batch, a sample takes as long as in one of kBatches[0].
+StepCompute compute_for(const Model& model, const std::string& gpu, int batch) {
+  ComputeOptions options;
+  options.batch = find_throughput(gpu, model.name, batch) ? batch : kBatches[0];
+  const StepCompute compute = options.resolve(model, gpu).step;
+  const double part = static_cast<double>(batch) / options.batch;
+  return {part * compute.forward, part * compute.backward, compute.optimizer};
+}
+
+/// Facebook's allreduce reduces inside the server, exchanges by halving and doubling between servers and
+/// spreads inside (arXiv:1706.02677, section 4): a multi-ring with these patterns.
+PlanOptions plan_of(std::string_view algorithm, int gpus, int per_host) {
+  PlanOptions plan;
+  plan.algorithms = {"multi-ring"};
+  if (algorithm == "halving-doubling" && gpus > per_host) {
+    plan.dims = fmt::format("{}x{}", per_host, gpus / per_host);
+    plan.patterns = {"ring", "halving"};
+  }
+  return plan;
+}
+
+Modelled model(std::string_view machine, std::string_view model, std::string_view algorithm,
+               const std::vector<int>& gpus, const Combination& combination) {
+  ScalingCase scaling;
+  scaling.machine = preset(machine, 1);
+  Machine& host = scaling.machine.groups.front().machine;
+  host = with_rails(std::move(host), combination.rails);
+  scaling.name = machine;
+  scaling.model = make_model(model);
+  scaling.batch = combination.batch;
+  scaling.overlap = combination.overlap;
+  scaling.policy = parse_bucket_policy(combination.overlap ? kBucket : "none");
+  scaling.compute = compute_for(scaling.model, host.gpus.front().model, combination.batch);
+  Modelled result{combination, {}};
+  for (const int count : gpus) {
+    scaling.gpus = {count};
+    const auto rows = model_scaling(scaling, "multi-ring", plan_of(algorithm, count, host.ranks()));
+    result.rows.insert(result.rows.end(), rows.begin(), rows.end());
+  }
+  return result;
+}
+
+void model_all(Mirror& mirror, std::string_view machine, std::string_view model_name,
+               std::string_view algorithm, std::optional<int> batch) {
+  std::vector<int> gpus;
+  for (const PublishedFigure& figure : mirror.figures) {
+    if (gpus.empty() || gpus.back() != figure.gpus) gpus.push_back(figure.gpus);
+  }
+  for (const Combination& combination : combinations(machine, batch)) {
+    mirror.modelled.push_back(model(machine, model_name, algorithm, gpus, combination));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> mirror_notes() {
+  return {
+      fmt::format("A sample of a batch without a published throughput takes as long as one of a batch of {}.",
+                  kBatches[0]),
+      fmt::format("With overlap gradients travel in buckets, {}: our choice, since none was published.",
+                  kBucket),
+      std::string(kNotValidated)};
+}
+
+std::vector<Mirror> mirror_published() {
+  std::vector<Mirror> mirrors;
+  for (const PublishedScaling& series : published_scaling()) {
+    Mirror& mirror = mirrors.emplace_back();
+    mirror.system = series.system;
+    mirror.source = series.source;
+    for (const PublishedPoint& point : series.points)
+      mirror.figures.push_back({point.gpus, "", point.efficiency, {}});
+    model_all(mirror, series.machine, series.model, series.algorithm, series.batch);
+  }
+  for (const PublishedClaim& claim : published_claims()) {
+    const bool more = !mirrors.empty() && mirrors.back().system == claim.system;
+    Mirror& mirror = more ? mirrors.back() : mirrors.emplace_back();
+    mirror.system = claim.system;
+    mirror.source = claim.source;
+    mirror.figures.push_back(
+        {claim.gpus, std::string(claim.statement), claim.efficiency, claim.images_per_second});
+    if (!more) model_all(mirror, claim.machine, claim.model, claim.algorithm, claim.batch);
+  }
+  return mirrors;
+}
+
+}  // namespace polyring

@@ -1,0 +1,78 @@
+// The scaling table: training steps priced from the topology, from one host to many.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/cli/options.hpp"
+#include "bench/predict/conditions.hpp"
+#include "models/buckets.hpp"
+#include "models/step.hpp"
+#include "models/strategy.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+/// Said of every table without a calibration.
+inline constexpr std::string_view kNotValidated =
+    "Not validated: how far these times are from those of a real cluster has not been measured.";
+
+struct ScalingCase {
+  Cluster machine;   // one host or more; the counts are filled with hosts like its first
+  std::string name;  // of the machine, as published results know it
+  Model model;
+  StepCompute compute;
+  int batch = 32;                   // per GPU: that of `compute`, and under weak scaling of each row
+  std::optional<int> global_batch;  // strong scaling: of all GPUs of each row together
+  BucketPolicy policy;
+  bool overlap = false;
+  ElementKind kind = ElementKind::float32;
+  Partials partials = Partials::apart;
+  Conditions conditions;
+  std::optional<Strategy> strategy;  // nothing: data parallel
+  std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
+  std::optional<double> spread;      // of allreduce times, as a part of them: what a calibration is off
+  bool network_fitted =
+      false;  // a calibration has all that lies between two hosts, links of no stated speed too
+  std::vector<TrainRow> measured;  // rows that need not be modelled
+  std::vector<int> gpus;
+};
+
+/// The host's NICs that are up.
+int rails_of(const Machine& host);
+
+/// The case at one GPU count. Under strong scaling a GPU has its share of the global batch, and computes for
+/// it as long for each sample as `compute` does. Throws a usage Error when a share is not a whole number.
+ScalingCase with_share(const ScalingCase& scaling, int gpus);
+
+struct ModelledStep {
+  StepTime time;
+  // With a spread: the throughput where all allreduces are so much slower, or faster, as a part of this
+  // one's.
+  std::optional<double> least;
+  std::optional<double> most;
+  Plan plan;  // of the gradients' allreduce
+  int nodes = 1;
+  std::string bottleneck;        // of the largest bucket's allreduce
+  std::optional<double> bubble;  // of a pipeline, as a part of the step
+};
+
+/// The rows of one algorithm, one for each GPU count: measured ones where they are given. The plan is the
+/// cheapest for the largest bucket, with what `options` asks for in its place; `nccl` and `mpi` choose by
+/// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Speedup is over
+/// one whole host, as published results have it: images per second over those of one host; efficiency is
+/// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
+/// not fill whole hosts, for links of unknown speed, and as with_share().
+std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
+                                    const PlanOptions& options);
+
+/// The smallest and the largest allreduce of a data-parallel step.
+std::pair<Bytes, Bytes> allreduce_sizes(const ScalingCase& scaling);
+
+/// What the rows of `nccl`, `mpi` or `in-network` rest on, for the most GPUs and the largest bucket; nothing
+/// for other algorithms.
+std::vector<Citation> algorithm_inputs(const ScalingCase& scaling, const std::string& algorithm);
+
+}  // namespace polyring

@@ -1,0 +1,27 @@
+// The hosts on which a result was measured.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "collectives/runtime/mpi/world.hpp"
+#include "reports/result.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+/// This job's hosts, each as it is, as an allreduce in host memory sees them: their GPUs and the links to
+/// them are not in its way. Collective; other ranks than 0 get a cluster without hosts. Throws on rank 0 for
+/// a host that cannot be probed.
+Cluster host_memory_cluster(const MpiWorld& world);
+
+/// The cluster with the processes that `placement` puts on its hosts, whose data are in host memory: GPUs are
+/// left out. Throws a usage Error that begins with `what` when ranks of a host are not numbered one after
+/// another, and when they ran on another number of hosts.
+Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, const std::string& what);
+
+/// As the result describes them, with the processes that it placed on each. `file` names it in errors. Throws
+/// a usage Error when it does not say what the machine was, and as with_ranks_of() and parse_probe_json() do.
+Cluster cluster_of_run(const ResultFile& result, const std::string& file);
+
+}  // namespace polyring

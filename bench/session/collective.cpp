@@ -1,0 +1,209 @@
+#include "bench/session/collective.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <future>
+#include <string_view>
+
+#include "bench/cli/output.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::string_view kAllIsDone = "the command itself is done, and its results are complete";
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// What is known before MPI is there. An MPI of another kind changes the launcher's variables when it is
+/// initialised.
+struct Start {
+  std::string host = host_name();
+  Rank rank = launched_rank();
+  int ranks = launched_ranks();
+  std::string launcher = launched_by();
+};
+
+[[noreturn]] void fail_alone(const Start& start) {
+  const std::string library = MpiWorld::library();
+  std::string remedy = fmt::format("use the mpirun of {}", library);
+  if (start.launcher == "srun")
+    remedy =
+        fmt::format("choose a plugin for it, as in srun --mpi=pmix (srun --mpi=list has all), or {}", remedy);
+  throw Error(
+      ExitCode::mpi,
+      fmt::format("{} has started {} processes, but each of them runs alone, since this polyring was built "
+                  "with {}; {}",
+                  start.launcher, start.ranks, library, remedy));
+}
+
+void complain(Rank rank, const std::string& host, std::string_view why) {
+  if (isatty(STDERR_FILENO) == 1) std::fputs("\r\x1b[K", stderr);  // a progress that was shown
+  warn("rank {} ({}): {}", rank, host, why);
+}
+
+[[noreturn]] void fail(const MpiWorld& world, ExitCode code, std::string_view why) {
+  complain(world.rank(), world.host(), why);
+  world.abort(static_cast<int>(code));
+}
+
+/// Says what the exception that is being handled says, and ends the job.
+[[noreturn]] void fail(const MpiWorld& world) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(world, error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail(world, ExitCode::internal, error.what());
+  } catch (...) {
+    fail(world, ExitCode::internal, "an exception of an unknown kind");
+  }
+}
+
+/// Whether all ranks know of such an Error, and rank 0 alone says it.
+bool all_know_of(ExitCode code) { return code == ExitCode::usage || code == ExitCode::output; }
+
+/// An Error that all ranks know of is an exit code.
+ExitCode run_body(const std::function<ExitCode()>& body, const MpiWorld& world) {
+  try {
+    return finish_output(body());
+  } catch (const Error& error) {
+    if (!all_know_of(error.code())) throw;
+    if (world.rank() != 0) return ExitCode::ok;
+    // Before MPI ends, which may take its time: were another rank to fail then, mpirun would end the job
+    // while rank 0 is still silent.
+    warn(error.what());
+    return error.code();
+  }
+}
+
+/// The watchdog of this process, from before MPI is started until it has ended.
+class ProcessWatchdog {
+ public:
+  ProcessWatchdog(const Start& start, Seconds timeout)
+      : start_(start),
+        limit_(std::max(timeout, kLeastLimit)),
+        watchdog_(timeout, [this](const std::string& why) { end_job(why); }) {}
+
+  Watchdog& watchdog() { return watchdog_; }
+
+  void mpi_starts() {
+    watchdog_.watch(
+        {"starting MPI", limit_, "see whether all ranks have been started and their hosts reach each other"});
+  }
+  void mpi_runs(MpiWorld& world) {
+    watchdog_.rest();
+    world.set_timeout(limit_);
+    running_ = &world;
+  }
+  void mpi_ends(MpiWorld& world) {
+    running_ = nullptr;
+    world.set_timeout(limit_);
+    watchdog_.watch({"ending MPI", limit_, fmt::format("{}; see whether all ranks still run", kAllIsDone)});
+  }
+
+ private:
+  void end_job(const std::string& why) const {
+    complain(start_.rank, start_.host, why);
+    constexpr int kCode = static_cast<int>(ExitCode::timeout);
+    // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die.
+    if (const MpiWorld* world = running_) world->abort(kCode);
+    MpiWorld::end_without_mpi(kCode);
+  }
+
+  const Start& start_;
+  Seconds limit_;
+  std::atomic<const MpiWorld*> running_ = nullptr;  // null where MPI_Abort is not allowed
+  Watchdog watchdog_;
+};
+
+void leave(MpiWorld& world, ExitCode code) {
+  try {
+    world.leave(static_cast<int>(code));
+  } catch (const Error& error) {
+    fail(world, error.code(), fmt::format("ending MPI: {}; {}", error.what(), kAllIsDone));
+  }
+}
+
+/// What rank 0 tells the others while it works. Then it tells them its exit code.
+constexpr std::int64_t kWorks = -1;
+
+/// Waits for what rank 0 does on another thread, and tells the others that it works. Ends the job rather than
+/// throw: the work may still use what the caller has.
+void wait_for(const std::future<void>& work, const MpiWorld& world, Seconds others_limit, Seconds limit) {
+  constexpr std::chrono::seconds kPeriod{1};
+  const auto begin = std::chrono::steady_clock::now();
+  while (work.wait_for(kPeriod) != std::future_status::ready) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit.value) {
+      fail(world, ExitCode::timeout,
+           fmt::format("its work on files or plans, for which all ranks wait, did not finish within {}; see "
+                       "whether a file system hangs, or raise --timeout",
+                       to_text(limit)));
+    }
+    try {
+      world.broadcast(kWorks, others_limit);
+    } catch (const Error& error) {
+      fail(world, error.code(), error.what());
+    }
+  }
+}
+
+}  // namespace
+
+ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body) {
+  const Start start;
+  ProcessWatchdog process(start, timeout);
+  process.mpi_starts();
+  MpiWorld world;
+  process.mpi_runs(world);
+  if (world.size() == 1 && start.ranks > 1) {
+    if (start.rank == 0) fail_alone(start);
+    return ExitCode::ok;
+  }
+  // Unwound in the meantime, what MPI still writes to would be freed.
+  world.on_failure([&world] { fail(world); });
+  ExitCode code = ExitCode::internal;
+  try {
+    code = run_body([&] { return body(world, process.watchdog()); }, world);
+  } catch (...) {
+    fail(world);
+  }
+  std::fflush(nullptr);  // whatever becomes of this process
+  process.mpi_ends(world);
+  leave(world, code);
+  return code;
+}
+
+void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds least_limit) {
+  const Seconds others_limit = std::max(world.timeout(), kLeastLimit);
+  if (world.rank() != 0) {
+    std::int64_t said = kWorks;
+    while (said == kWorks) said = world.broadcast(0, others_limit);
+    if (said != 0) throw Error(static_cast<ExitCode>(said), "rank 0 has the reason");
+    return;
+  }
+  std::exception_ptr failure;
+  ExitCode code = ExitCode::ok;
+  std::future<void> work = std::async(std::launch::async, action);
+  wait_for(work, world, others_limit, std::max(world.timeout(), least_limit));
+  try {
+    work.get();
+  } catch (const Error& error) {
+    if (!all_know_of(error.code())) throw;
+    failure = std::current_exception();
+    code = error.code();
+  }
+  world.broadcast(static_cast<std::int64_t>(code), others_limit);
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace polyring

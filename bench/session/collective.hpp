@@ -1,0 +1,33 @@
+// Running a subcommand on all ranks, so that a failure on one of them ends the whole job instead of hanging
+// it.
+#pragma once
+
+#include <functional>
+
+#include "base/error.hpp"
+#include "bench/session/watchdog.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+
+namespace polyring {
+
+/// Initialises MPI, runs `body` on every rank, and finalises; the process may end in it (MpiWorld::leave).
+/// The watchdog lives as long and has the same time limit; where that is short, starting and ending MPI and
+/// the world's calls have kLeastLimit.
+/// Throws an Error (mpi), on rank 0 alone, when a launcher started several processes that do not find each
+/// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks alike, or
+/// through on_root(): rank 0 prints it and returns its exit code, the others return ok. Any other exception
+/// is printed with the rank and the host, and the job is aborted with its exit code; where messages may be
+/// under way, before anything is freed.
+ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body);
+
+/// What happens once may take some seconds where a machine is busy, however short the limit for messages is.
+inline constexpr Seconds kLeastLimit{6};
+
+/// Runs `action`, which calls no MPI, on rank 0 alone, in another thread. When it throws a usage Error or an
+/// Error (output) there, all ranks throw one; only rank 0's says why. While it works, rank 0 tells the others
+/// so: they give up when nothing comes from it for as long as for any other message, but kLeastLimit at
+/// least. Rank 0 ends the job when the action has taken as long, but `least_limit` at least.
+void on_root(const MpiWorld& world, const std::function<void()>& action,
+             Seconds least_limit = MpiWorld::kSetUpTimeout);
+
+}  // namespace polyring

@@ -1,8 +1,0 @@
-// The kernels for AVX-512 (F, BW, DQ and VL).
-#include "collectives/kernels/reduce.hpp"
-
-namespace polyring {
-
-constinit const KernelTable kAvx512Kernels{reduce, copy};
-
-}  // namespace polyring

@@ -1,0 +1,224 @@
+#include "collectives/runtime/executor.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace polyring {
+namespace {
+
+// A ticket names the slot, and whether the operation is a receive.
+Ticket ticket_of(std::size_t slot, bool receive = false) { return Ticket{slot} << 1 | (receive ? 1 : 0); }
+
+/// Lanes take turns, so that all of them make progress from the start.
+std::vector<Stream> streams_of(const Schedule& schedule) {
+  std::vector<Stream> streams;
+  int most = 0;
+  for (const Lane& lane : schedule.lanes) most = std::max(most, lane.chunks);
+  for (int chunk = 0; chunk < most; ++chunk) {
+    for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+      if (chunk >= schedule.lanes[static_cast<std::size_t>(lane)].chunks) continue;
+      if (!stream_slice(schedule, {lane, chunk}).empty()) streams.push_back({lane, chunk});
+    }
+  }
+  return streams;
+}
+
+}  // namespace
+
+Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& transport,
+                   ExecutorOptions options)
+    : schedule_(std::move(schedule)),
+      kind_(kind),
+      op_(op),
+      partial_kind_(options.partials == Partials::apart ? exact_partial(kind, op) : kind),
+      transport_(transport),
+      options_(std::move(options)) {
+  if (transport.size() != schedule_.ranks) {
+    usage_error("a schedule for {} ranks cannot run on a transport of {}; make them equal", schedule_.ranks,
+                transport.size());
+  }
+  if (options_.window < 1)
+    usage_error("a window of {} chunks is impossible; give 1 or more", options_.window);
+  const auto meets = [&](Rank peer) { return transport_.meets(peer); };
+  const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
+  Count staging = 0;
+  Count longest = 0;  // of the streams with partial results apart
+  for (const Stream stream : streams_of(schedule_)) {
+    const Slice slice = stream_slice(schedule_, stream);
+    const std::pair key{stream.lane, slice.count};
+    if (!programs_.contains(key)) {
+      programs_.emplace(key, compile(schedule_, stream, transport.rank(), meets, partials));
+    }
+    const Program& program = programs_.at(key);
+    staging = std::max(staging, program.staging);
+    if (program.has_partials) longest = std::max(longest, slice.count);
+    if (!program.steps.empty()) works_.push_back({stream, slice.offset, &program});
+  }
+  slots_.resize(std::min(works_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
+  const auto bytes = [&](Count count) {
+    return Bytes{static_cast<std::uint64_t>(count * size_of(partial_kind_))};
+  };
+  for (Slot& slot : slots_) {
+    if (staging > 0) slot.staging = transport_.scratch(bytes(staging));
+    if (longest > 0) slot.partials = transport_.allocate(bytes(longest));  // others may combine from there
+  }
+}
+
+void Executor::run(const std::byte* input, std::byte* output) {
+  input_ = input;
+  output_ = output;
+  next_work_ = 0;
+  active_ = 0;
+  transport_.attempt([this] { run_all(); });
+}
+
+void Executor::run_all() {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) drive(slot);
+  while (active_ > 0) {
+    done_.clear();
+    transport_.wait(done_);
+    for (const Ticket ticket : done_) {
+      Slot& slot = slots_[ticket >> 1];
+      --((ticket & 1) != 0 ? slot.receiving : slot.others);
+      drive(ticket >> 1);
+    }
+  }
+}
+
+/// Goes on with the slot until it has to wait for something in flight, or no work is left for it.
+void Executor::drive(std::size_t index) {
+  while (advance(slots_[index])) begin_phase(index);
+}
+
+/// On to the next phase, step or work; false when it is not time for that, or there is none.
+bool Executor::advance(Slot& slot) {
+  if (slot.work != nullptr) {
+    const std::vector<Program::Step>& steps = slot.work->program->steps;
+    if (slot.receiving > 0) return false;
+    if (slot.phase == Slot::Phase::exchange && !steps[slot.step].folds.empty()) {
+      // What has arrived is combined while sends may still be under way.
+      if (slot.others > 0 && steps[slot.step].sends_first) return false;
+      slot.phase = Slot::Phase::fold;
+      return true;
+    }
+    if (slot.others > 0) return false;
+    if (slot.phase == Slot::Phase::fill) {
+      slot.phase = Slot::Phase::exchange;
+      return true;
+    }
+    slot.phase = Slot::Phase::fill;
+    if (++slot.step < steps.size()) return true;
+    slot.work = nullptr;
+    --active_;
+  }
+  if (next_work_ == works_.size()) return false;
+  slot.work = &works_[next_work_++];
+  slot.step = 0;
+  slot.phase = Slot::Phase::fill;
+  ++active_;
+  return true;
+}
+
+void Executor::begin_phase(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  switch (slot.phase) {
+    case Slot::Phase::fill:
+      return begin_filling(index);
+    case Slot::Phase::exchange:
+      return step.meet ? begin_meeting(index) : begin_messages(index);
+    case Slot::Phase::fold:
+      return begin_folds(index);
+  }
+}
+
+void Executor::begin_filling(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  for (const Slice slice : step.widen) {
+    ++slot.others;
+    operands_.assign(1, in(slot, slice, Area::input).data());
+    transport_.combine(reduction(Area::input, Area::partial, false), out(slot, slice, Area::partial).data(),
+                       operands_, slice.count, ticket_of(index));
+  }
+  if (input_ == output_) return;
+  for (const Slice slice : step.fill) {
+    ++slot.others;
+    transport_.copy(out(slot, slice).data(), in(slot, slice, Area::input), ticket_of(index));
+  }
+}
+
+void Executor::begin_messages(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  slot.receiving += static_cast<int>(step.receives.size());
+  slot.others += static_cast<int>(step.sends.size());
+  // Receives first: a message that is awaited need not be buffered.
+  for (const Program::Receive& receive : step.receives) {
+    std::span<std::byte> to = out(slot, receive.slice);
+    if (receive.combine == Combine::reduce) {
+      const ElementKind kind = kind_at(receive.partial ? Area::partial : Area::output);
+      to = {staged(slot, receive), static_cast<std::size_t>(receive.slice.count * size_of(kind))};
+    }
+    transport_.receive(receive.peer, tag(slot), to, ticket_of(index, true));
+  }
+  for (const Program::Send& send : step.sends) {
+    transport_.send(send.peer, tag(slot), in(slot, send.slice, send.from), ticket_of(index));
+  }
+}
+
+void Executor::begin_meeting(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Meet& meet = *slot.work->program->steps[slot.step].meet;
+  meeting_.tag = tag(slot);
+  meeting_.partners.clear();
+  for (const Program::Partner& partner : meet.partners) {
+    meeting_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from),
+                                 out(slot, partner.takes), partner.read, partner.write});
+  }
+  meeting_.own = in(slot, meet.own, meet.own_at);
+  meeting_.result = meet.keeps ? out(slot, meet.own, meet.result).data() : nullptr;
+  meeting_.reduction = reduction(meet.own_at, meet.result, meet.last);
+  meeting_.payload = {static_cast<std::uint64_t>(schedule_.count * size_of(kind_))};
+  ++slot.others;
+  transport_.meet(meeting_, ticket_of(index));
+}
+
+void Executor::begin_folds(std::size_t index) {
+  Slot& slot = slots_[index];
+  const Program::Step& step = slot.work->program->steps[slot.step];
+  for (const Program::Fold& fold : step.folds) {
+    operands_.clear();
+    for (const std::size_t operand : fold.operands) {
+      operands_.push_back(operand == Program::Fold::kOwn ? in(slot, fold.slice, fold.own).data()
+                                                         : staged(slot, step.receives[operand]));
+    }
+    ++slot.others;
+    transport_.combine(reduction(fold.own, fold.result, fold.last), out(slot, fold.slice, fold.result).data(),
+                       operands_, fold.slice.count, ticket_of(index));
+  }
+}
+
+std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, Area area) const {
+  if (area != Area::input) return out(slot, slice, area);
+  const Count size = size_of(kind_);
+  return {input_ + (slot.work->offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
+}
+
+std::span<std::byte> Executor::out(const Slot& slot, Slice slice, Area area) const {
+  const Count size = size_of(kind_at(area));
+  std::byte* const begin = area == Area::partial ? slot.partials.get() : output_ + slot.work->offset * size;
+  return {begin + slice.offset * size, static_cast<std::size_t>(slice.count * size)};
+}
+
+std::byte* Executor::staged(const Slot& slot, const Program::Receive& receive) const {
+  return slot.staging.get() + receive.staging * size_of(partial_kind_);
+}
+
+int Executor::tag(const Slot& slot) const {
+  const Stream stream = slot.work->stream;
+  return stream.chunk * static_cast<int>(schedule_.lanes.size()) + stream.lane;
+}
+
+}  // namespace polyring

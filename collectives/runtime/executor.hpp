@@ -1,0 +1,104 @@
+// Executor: runs any schedule over any transport, on real buffers.
+//
+// The streams of a schedule are independent, so several are in flight at once: while one waits for the
+// network, the next is being combined, and stages overlap. Each passes through its program step by step.
+//
+// Guaranteed: for one plan the result has the same bits on all ranks and from run to run, in place or not, in
+// whatever buffers and whoever comes late. A step combines all of its operands at once, in the order of the
+// ranks. float16 and bfloat16 are combined in float32 and rounded once, when they are complete: until then
+// partial sums stay float32, in messages as well, unless Partials::in_output has them rounded at each step.
+// NaNs and zeros are no exception: see combine_many() in kernels.hpp. One rank alone copies its input,
+// whatever is in it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/transport.hpp"
+#include "collectives/schedule/element.hpp"
+#include "collectives/schedule/program.hpp"
+#include "collectives/schedule/schedule.hpp"
+
+namespace polyring {
+
+struct ExecutorOptions {
+  int window = kDefaultWindow;
+  std::string implementation = "polyring";
+  Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
+};
+
+class Executor final : public Allreduce {
+ public:
+  /// Keeps a reference to the transport. All ranks must make the same schedule; ranks may differ in nothing
+  /// else. Throws a usage Error unless the transport's size is the schedule's number of ranks.
+  Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& transport,
+           ExecutorOptions options = {});
+
+  std::string algorithm() const override { return schedule_.algorithm; }
+  std::string implementation() const override { return options_.implementation; }
+  bool keeps_time_limit() const override { return true; }  // transports do
+  /// Whether it returns or throws, nothing is in flight any more.
+  void run(const std::byte* input, std::byte* output) override;
+
+  const Schedule& schedule() const { return schedule_; }
+
+ private:
+  /// A chunk of a lane, ready to run.
+  struct Work {
+    Stream stream;
+    Count offset = 0;  // of its first element
+    const Program* program = nullptr;
+  };
+  /// Where a work in flight is.
+  struct Slot {
+    Memory staging;
+    Memory partials;
+    const Work* work = nullptr;  // null: none
+    std::size_t step = 0;
+    enum class Phase { fill, exchange, fold } phase = Phase::fill;
+    int receiving = 0;  // operations whose tickets are out
+    int others = 0;
+  };
+
+  void run_all();
+  void drive(std::size_t slot);
+  bool advance(Slot& slot);
+  void begin_phase(std::size_t slot);
+  void begin_filling(std::size_t slot);
+  void begin_messages(std::size_t slot);
+  void begin_meeting(std::size_t slot);
+  void begin_folds(std::size_t slot);
+
+  std::span<const std::byte> in(const Slot& slot, Slice slice, Area area) const;
+  std::span<std::byte> out(const Slot& slot, Slice slice, Area area = Area::output) const;
+  std::byte* staged(const Slot& slot, const Program::Receive& receive) const;
+  ElementKind kind_at(Area area) const { return area == Area::partial ? partial_kind_ : kind_; }
+  Reduction reduction(Area own, Area result, bool last) const {
+    return {kind_at(own), op_, last && op_ == ReduceOp::avg ? schedule_.ranks : 1, kind_at(result)};
+  }
+  int tag(const Slot& slot) const;
+
+  Schedule schedule_;
+  ElementKind kind_;
+  ReduceOp op_;
+  ElementKind partial_kind_;
+  Transport& transport_;
+  ExecutorOptions options_;
+  std::map<std::pair<int, Count>, Program> programs_;  // by lane and number of elements
+  std::vector<Work> works_;
+  std::vector<Slot> slots_;
+  std::vector<Ticket> done_;
+  std::vector<const std::byte*> operands_;
+  Meeting meeting_;
+
+  // Of the run in progress.
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  std::size_t next_work_ = 0;
+  std::size_t active_ = 0;
+};
+
+}  // namespace polyring

@@ -1,0 +1,419 @@
+#include "collectives/runtime/mpi/world.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <thread>
+
+#include "base/error.hpp"
+#include "collectives/runtime/mpi/gather_rounds.hpp"
+#include "collectives/runtime/mpi/handle.hpp"
+#include "collectives/runtime/mpi/process_manager.hpp"
+#include "collectives/runtime/patience.hpp"
+
+namespace polyring {
+namespace {
+
+/// What the launchers tell each process: Open MPI, MPICH and Intel MPI (PMI), PMIx, Slurm with srun.
+constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+
+/// A shell in an allocation, and a batch script, have SLURM_NTASKS and SLURM_PROCID too, but no step of
+/// several tasks.
+const char* slurm_tasks() {
+  const char* tasks = std::getenv("SLURM_PROCID") == nullptr ? nullptr : std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks != nullptr && std::string_view(tasks) != "1" ? tasks : nullptr;
+}
+
+const char* launched_rank_text() {
+  for (const char* name : kRankVariables) {
+    if (const char* value = std::getenv(name)) return value;
+  }
+  return slurm_tasks() != nullptr ? std::getenv("SLURM_PROCID") : nullptr;
+}
+
+std::string describe(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) return fmt::format("error {}", code);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+/// Where a rank runs.
+struct Presence {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> host;
+  std::array<char, 64> kernel;  // the same for all of a machine's containers and network namespaces
+  cpu_set_t cores;              // that it may use
+};
+
+Presence own_presence() {
+  Presence own{};
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(own.host.data(), &length), "MPI_Get_processor_name");
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string kernel;
+  if (!std::getline(boot, kernel)) kernel = own.host.data();
+  kernel.copy(own.kernel.data(), own.kernel.size() - 1);
+  if (sched_getaffinity(0, sizeof(own.cores), &own.cores) != 0) {
+    const long online = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
+    for (long core = 0; core < online; ++core) CPU_SET(static_cast<std::size_t>(core), &own.cores);
+  }
+  return own;
+}
+
+/// Whether the ranks under one's own kernel are more than the cores that they may use.
+bool outnumber_their_cores(const Presence& own, const std::vector<Presence>& all) {
+  int ranks = 0;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const Presence& presence : all) {
+    if (presence.kernel != own.kernel) continue;
+    ++ranks;
+    CPU_OR(&cores, &cores, &presence.cores);
+  }
+  return ranks > CPU_COUNT(&cores);
+}
+
+}  // namespace
+
+bool launched_by_mpi() { return launched_rank_text() != nullptr; }
+
+Rank launched_rank() {
+  const char* text = launched_rank_text();
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+int launched_ranks() {
+  // mpirun under Slurm starts its daemons by srun: so its own number counts.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(name)) return std::max(1, std::atoi(size));
+  }
+  const char* tasks = slurm_tasks();
+  return tasks == nullptr ? 1 : std::max(1, std::atoi(tasks));
+}
+
+int launched_local_rank() {
+  // In the order in which one of these launchers is started by another.
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  }
+  return 0;
+}
+
+std::string launched_by() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "Open MPI's mpirun";
+  if (slurm_tasks() != nullptr) return "srun";
+  return std::getenv("PMI_SIZE") != nullptr ? "an mpiexec of MPICH's kind" : "a launcher";
+}
+
+void check_mpi(int result, std::string_view call) {
+  if (result == MPI_SUCCESS) return;
+  throw Error(ExitCode::mpi, fmt::format("{} failed: {}", call, describe(result)));
+}
+
+MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()), finalizes_(true) {
+  // Without it, Open MPI's communicators take no algorithm (see MpiAlgorithms). It changes nothing else:
+  // where none is asked for, the library chooses as ever.
+  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+    throw Error(ExitCode::mpi,
+                "MPI could not be initialised; check that mpirun and the library are of one MPI");
+  }
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->comm), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->roll_call), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(handle_->roll_call, MPI_ERRORS_RETURN);
+  int size = 0;
+  check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size");
+
+  const Presence own = own_presence();
+  std::vector<Presence> all(static_cast<std::size_t>(size));
+  constexpr int kLength = sizeof(Presence);
+  check_mpi(MPI_Allgather(&own, kLength, MPI_BYTE, all.data(), kLength, MPI_BYTE, handle_->comm),
+            "MPI_Allgather");
+  std::vector<HostKey> keys;
+  for (const Presence& presence : all) keys.push_back({presence.kernel.data(), presence.host.data()});
+  hosts_ = rank_hosts(keys);
+  shares_cores_ = outnumber_their_cores(own, all);
+}
+
+MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
+    : handle_(std::make_unique<Handle>()),
+      rank_(whole.rank_),
+      hosts_(whole.hosts_.first(ranks)),
+      shares_cores_(whole.shares_cores_),
+      timeout_(whole.timeout_) {
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group part = MPI_GROUP_NULL;
+  int range[1][3] = {{0, ranks - 1, 1}};
+  check_mpi(MPI_Comm_group(whole.handle_->comm, &all), "MPI_Comm_group");
+  check_mpi(MPI_Group_range_incl(all, 1, range, &part), "MPI_Group_range_incl");
+  for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
+    check_mpi(MPI_Comm_create_group(whole.handle_->comm, part, 0, comm), "MPI_Comm_create_group");
+    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+  }
+  MPI_Group_free(&part);
+  MPI_Group_free(&all);
+}
+
+void MpiWorld::leave(int code) {
+  const std::string version = library_version();
+  if (size() == 1 || !may_hang_in_finalize(version) || !speaks_pmi1(version)) return;
+  // Nobody may end while another one still has something to do.
+  patient_barrier();
+  const int of_all = static_cast<int>(max(code));
+  // The last of one's messages may not have left.
+  Patience patience(Seconds{0.1}, true);
+  int found = 0;
+  do {
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_->comm, &found, MPI_STATUS_IGNORE);
+  } while (patience.again());
+  std::fflush(nullptr);
+  leave_process_manager();
+  _exit(of_all);
+}
+
+MpiWorld::~MpiWorld() {
+  for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
+    if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+  }
+  if (finalizes_) MPI_Finalize();
+}
+
+bool MpiWorld::is_first_of_host() const {
+  const auto first = std::ranges::find(hosts_.of_rank, host_number(rank_));
+  return first - hosts_.of_rank.begin() == rank_;
+}
+
+int MpiWorld::ranks_per_node() const {
+  const int each = size() / nodes();
+  if (each * nodes() != size()) return 0;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (host_number(rank) != host_number(rank / each * each)) return 0;
+  }
+  return each;
+}
+
+WaitRules MpiWorld::wait_rules() const {
+  return {timeout_, shares_cores_,
+          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }, failed_};
+}
+
+/// Waits for one of the calls below.
+class MpiWorld::Call {
+ public:
+  explicit Call(const MpiWorld& world) : Call(world, world.timeout_) {}
+  Call(const MpiWorld& world, Seconds limit) : world_(world), limit_(limit) {}
+  MPI_Comm comm() const { return world_.handle_->comm; }
+  MPI_Request* request() { return &request_; }
+
+  void finish(int started, const char* name) { finish(started, name, world_.shares_cores_); }
+
+  void finish(int started, const char* name, bool yields) {
+    try {
+      complete(started, name, yields);
+    } catch (...) {
+      if (world_.failed_) world_.failed_();
+      throw;
+    }
+  }
+
+ private:
+  void complete(int started, const char* name, bool yields) {
+    check_mpi(started, name);
+    Patience patience(limit_, yields);
+    int done = 0;
+    do {
+      check_mpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), name);
+      // The request is given up along with the job: there is no cancelling a collective call.
+      if (done == 0 && !patience.again()) world_.give_up(name, {}, limit_);
+    } while (done == 0);
+  }
+
+  const MpiWorld& world_;
+  Seconds limit_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+MPI_Comm MpiWorld::Handle::duplicate(const MpiWorld& world) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  Call call(world);
+  call.finish(MPI_Comm_idup(call.comm(), &copy, call.request()), "a new communicator");
+  return copy;
+}
+
+void MpiWorld::barrier() const {
+  Call call(*this);
+  call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier");
+}
+
+void MpiWorld::patient_barrier() const {
+  Call call(*this);
+  call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier", true);
+}
+
+double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }
+
+std::vector<double> MpiWorld::max(std::span<const double> values) const {
+  std::vector<double> result(values.size());
+  Call call(*this);
+  call.finish(MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+                             MPI_MAX, call.comm(), call.request()),
+              "a maximum over the ranks");
+  return result;
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::allgather(std::span<const std::byte> own, Bytes at_once) const {
+  return collect(own, at_once, true);
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::gather(std::span<const std::byte> own, Bytes at_once) const {
+  return collect(own, at_once, false);
+}
+
+std::vector<std::vector<std::byte>> MpiWorld::collect(std::span<const std::byte> own, Bytes at_once,
+                                                      bool everywhere) const {
+  const auto ranks = static_cast<std::size_t>(size());
+  const auto own_size = static_cast<std::int64_t>(own.size());
+  std::vector<std::int64_t> sizes(ranks);
+  Call of_sizes(*this);
+  of_sizes.finish(MPI_Iallgather(&own_size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, of_sizes.comm(),
+                                 of_sizes.request()),
+                  "an exchange of sizes");
+  const bool receives = everywhere || rank_ == 0;
+  std::vector<std::vector<std::byte>> parts(receives ? ranks : 0);
+  std::vector<std::byte> all;
+  for (const GatherRound& round : gather_rounds(sizes, at_once)) {
+    if (receives) all.resize(round.total());
+    const std::byte* const data = own.data() + std::min(round.offset, own.size());
+    const int count = round.counts[static_cast<std::size_t>(rank_)];
+    Call call(*this);
+    const int started = everywhere
+                            ? MPI_Iallgatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                                              round.begins.data(), MPI_BYTE, call.comm(), call.request())
+                            : MPI_Igatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                                           round.begins.data(), MPI_BYTE, 0, call.comm(), call.request());
+    call.finish(started, "an exchange of all ranks' bytes");
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const auto begin = all.begin() + round.begins[rank];
+      parts[rank].insert(parts[rank].end(), begin, begin + round.counts[rank]);
+    }
+  }
+  return parts;
+}
+
+std::int64_t MpiWorld::sum(std::int64_t value) const {
+  std::int64_t result = 0;
+  Call call(*this);
+  call.finish(MPI_Iallreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, call.comm(), call.request()),
+              "a sum over the ranks");
+  return result;
+}
+
+std::int64_t MpiWorld::broadcast(std::int64_t value) const {
+  Call call(*this);
+  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast");
+  return value;
+}
+
+std::int64_t MpiWorld::broadcast(std::int64_t value, Seconds limit) const {
+  Call call(*this, limit);
+  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast", true);
+  return value;
+}
+
+std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<MPI_Request> requests(2 * ranks, MPI_REQUEST_NULL);  // receives, then sends
+  // The messages are empty, and may still be on their way when this process ends.
+  for (Rank rank = 0; rank < size(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (rank == rank_) continue;
+    MPI_Irecv(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[at]);
+    MPI_Isend(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[ranks + at]);
+  }
+  Patience patience(0.25 * limit + Seconds{0.5}, true);
+  int all = 0;
+  do {
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE);
+  } while (all == 0 && patience.again());
+
+  std::vector<Rank> silent;
+  for (Rank rank = 0; rank < size() && all == 0; ++rank) {
+    int answered = 0;
+    MPI_Request& answer = requests[static_cast<std::size_t>(rank)];
+    if (answer != MPI_REQUEST_NULL) MPI_Test(&answer, &answered, MPI_STATUS_IGNORE);
+    if (rank == rank_ || answer == MPI_REQUEST_NULL || answered != 0) continue;
+    silent.push_back(rank);
+    // Or it would be matched by a message of a later communicator that gets this one's number.
+    MPI_Cancel(&answer);
+    MPI_Request_free(&answer);
+  }
+  return silent;
+}
+
+std::string MpiWorld::names(const std::vector<Rank>& ranks) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const Rank rank : ranks) {
+    if (names.size() == kMost) break;
+    names.push_back(fmt::format("rank {} ({})", rank, host(rank)));
+  }
+  if (ranks.size() > kMost) names.push_back(fmt::format("{} more", ranks.size() - kMost));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const {
+  std::string waited = fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : names(whom));
+  const std::vector<Rank> silent = silent_ranks(limit);
+  if (!silent.empty()) {
+    waited +=
+        fmt::format("; no answer from {}: see whether it still runs and its network is up", names(silent));
+  }
+  throw Error(ExitCode::timeout, waited + "; or raise --timeout");
+}
+
+void MpiWorld::abort(int code) const {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    end_without_mpi(code);
+  }).detach();
+  MPI_Abort(MPI_COMM_WORLD, code);
+  end_without_mpi(code);
+}
+
+void MpiWorld::end_without_mpi(int code) {
+  // Where a process just ends, MPICH's mpiexec may take the exit code of another one, which it kills then.
+  if (speaks_pmi1(library_version())) abort_process_manager(code);
+  _exit(code);
+}
+
+std::string MpiWorld::library() {
+#if defined(OPEN_MPI)
+  return fmt::format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+#elif defined(MPICH_VERSION)
+  return fmt::format("MPICH {}", MPICH_VERSION);
+#else
+  const std::string version = library_version();
+  return version.substr(0, version.find_first_of(",\n"));
+#endif
+}
+
+std::string MpiWorld::library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+}  // namespace polyring

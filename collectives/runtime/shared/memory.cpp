@@ -1,0 +1,116 @@
+#include "collectives/runtime/shared/memory.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kSmallestBlock = 4096;
+constexpr std::size_t kSmallestSlab = std::size_t{64} << 10;
+
+/// Places on the board that users' segments leave to blocks: without these, nothing that is not in a segment
+/// can be sent.
+constexpr std::size_t kPlacesForBlocks = 128;
+static_assert(kPlacesForBlocks < kMostSegments);
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::span<Board* const> boards, std::size_t own)
+    : boards_(boards), own_place_(own), others_(boards.size()) {
+  for (std::uint32_t i = kMostSegments; i > 0; --i) free_records_.push_back(i - 1);
+}
+
+std::byte* SharedMemory::add(std::size_t bytes) {
+  if (free_records_.size() <= kPlacesForBlocks) return nullptr;
+  try {
+    return enter(Segment(bytes));
+  } catch (const Error&) {
+    return nullptr;  // too many open files, for one
+  }
+}
+
+std::byte* SharedMemory::enter(Segment segment) {
+  const std::uint32_t index = free_records_.back();
+  SegmentRecord& record = boards_[own_place_]->records[index];
+  record.name = segment.name();
+  const std::uint32_t generation = record.generation.load(std::memory_order_relaxed) + 1;
+  record.generation.store(generation, std::memory_order_release);
+  free_records_.pop_back();
+  own_.push_back({std::move(segment), index, generation});
+  return own_.back().segment.address();
+}
+
+void SharedMemory::remove(std::byte* address) {
+  if (keeps_) return;
+  const auto at = std::find_if(own_.begin(), own_.end(),
+                               [&](const Own& own) { return own.segment.address() == address; });
+  if (at == own_.end()) return;
+  free_records_.push_back(at->index);
+  std::vector<Own> others;
+  for (Own& own : own_) {
+    if (&own != &*at) others.push_back(std::move(own));
+  }
+  own_ = std::move(others);
+}
+
+Location SharedMemory::locate(const std::byte* data, std::size_t bytes) const {
+  for (const Own& own : own_) {
+    const std::byte* begin = own.segment.address();
+    if (data >= begin && data + bytes <= begin + own.segment.bytes()) {
+      return {static_cast<std::uint64_t>(data - begin), own.index, own.generation};
+    }
+  }
+  return {};
+}
+
+std::byte* SharedMemory::at(std::size_t rank, Location location) {
+  std::vector<Other>& of_rank = others_[rank];
+  if (of_rank.size() <= location.segment) of_rank.resize(location.segment + 1);
+  Other& other = of_rank[location.segment];
+  if (other.generation != location.generation) {
+    other.mapping.clear();
+    other.mapping.emplace_back(boards_[rank]->records[location.segment].name);
+    other.generation = location.generation;
+  }
+  return other.mapping.front().address() + location.offset;
+}
+
+void SharedMemory::add_blocks(std::size_t size) {
+  if (free_records_.empty()) {
+    throw Error(ExitCode::not_available,
+                "there are too many segments of shared memory at once; use larger chunks or fewer lanes");
+  }
+  // As much again as there is already: few segments, and little that nobody needs.
+  std::size_t& slabs = slabs_[size];
+  const std::size_t slab = std::max(size, std::clamp(slabs, kSmallestSlab, kSlab));
+  std::byte* memory = enter(Segment(slab));
+  slabs += slab;
+  for (std::size_t offset = 0; offset < slab; offset += size) {
+    free_blocks_[size].push_back(memory + offset);
+    blocks_[memory + offset] = size;
+  }
+}
+
+std::byte* SharedMemory::take_block(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestBlock));
+  std::vector<std::byte*>& free = free_blocks_[size];
+  if (free.empty()) add_blocks(size);
+  std::byte* block = free.back();
+  free.pop_back();
+  return block;
+}
+
+std::byte* SharedMemory::try_block(std::size_t bytes) {
+  try {
+    return take_block(bytes);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+void SharedMemory::give_back(std::byte* block) { free_blocks_[blocks_.at(block)].push_back(block); }
+
+}  // namespace polyring

@@ -1,0 +1,68 @@
+// SharedMemory: this rank's segments, entered on its board, and the others' segments as they are met.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/segment.hpp"
+
+namespace polyring {
+
+/// Small blocks come many at a time from one segment, of at most so many bytes.
+inline constexpr std::size_t kSlab = std::size_t{1} << 20;
+
+class SharedMemory {
+ public:
+  /// `boards` are those of all ranks of the host, `own` is this one's place among them; both are kept.
+  SharedMemory(std::span<Board* const> boards, std::size_t own);
+
+  /// A new segment's memory for a user. Null when there is none, or the board has only the places left that
+  /// blocks may need.
+  std::byte* add(std::size_t bytes);
+  /// Takes one back; what others have mapped stays until they need its place on the board.
+  void remove(std::byte* address);
+  /// From now on nothing is taken back before the end: others may still use it.
+  void keep() { keeps_ = true; }
+
+  /// Where others find this memory of ours; generation 0 when it is not in a segment.
+  Location locate(const std::byte* data, std::size_t bytes) const;
+  /// Another rank's memory.
+  std::byte* at(std::size_t rank, Location location);
+
+  /// A block for what is not in a segment, at least so large, until it is given back. Throws
+  /// Error(ExitCode::not_available) when there is no memory, or no place on the board.
+  std::byte* take_block(std::size_t bytes);
+  /// The same, but null then.
+  std::byte* try_block(std::size_t bytes);
+  void give_back(std::byte* block);
+
+ private:
+  std::byte* enter(Segment segment);
+  void add_blocks(std::size_t size);
+
+  struct Own {
+    Segment segment;
+    std::uint32_t index;
+    std::uint32_t generation;
+  };
+  struct Other {
+    std::uint32_t generation = 0;
+    std::vector<Mapping> mapping;  // one, or none yet
+  };
+
+  std::span<Board* const> boards_;
+  std::size_t own_place_;
+  std::vector<Own> own_;
+  std::vector<std::uint32_t> free_records_;
+  std::vector<std::vector<Other>> others_;                      // by rank and segment
+  std::map<std::size_t, std::vector<std::byte*>> free_blocks_;  // by size
+  std::map<std::byte*, std::size_t> blocks_;                    // their sizes
+  std::map<std::size_t, std::size_t> slabs_;                    // bytes of them, by the size of their blocks
+  bool keeps_ = false;
+};
+
+}  // namespace polyring

@@ -1,0 +1,48 @@
+// Operation: what a rank has in flight in shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/pieces.hpp"
+#include "collectives/runtime/transport.hpp"
+
+namespace polyring {
+
+inline constexpr std::size_t kNobody = ~std::size_t{0};
+
+/// An offer that has come: a copy of it, as the entry is soon another's.
+struct Arrived {
+  Offer offer;
+  std::size_t from = kNobody;  // the rank's place among those of the host
+  InlineData data;
+};
+
+/// Something to be copied out of a block when all is done.
+struct Landing {
+  std::byte* block;
+  std::span<std::byte> to;
+};
+
+/// A send, a receive or a meeting. Used again and again, for the vectors' sake.
+struct Operation {
+  Ticket ticket = 0;
+  OfferKind kind = OfferKind::message;
+  Meeting meeting;                   // of a message: one partner; what is received goes to `result`
+  std::vector<Arrived> offers;       // of the partners, as they come
+  std::size_t missing = 0;           // offers that are still awaited
+  std::uint32_t part = 0;            // the next that this rank reads or writes
+  bool made = false;                 // this rank's part is done
+  std::vector<std::uint32_t> slots;  // of the offers to each partner
+  bool waits = false;                // until those are finished, because what they give is not a copy
+  std::uint32_t progress = 0;        // of the partners with those, all together, when last looked at
+  std::vector<PieceOwner> owned;     // what partners reach piece by piece
+  std::vector<std::byte*> blocks;
+  std::vector<std::vector<std::byte>> copies;  // in no segment, of which partners get pieces
+  std::vector<Landing> landings;
+};
+
+}  // namespace polyring

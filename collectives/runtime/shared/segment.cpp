@@ -1,0 +1,187 @@
+#include "collectives/runtime/shared/segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
+
+/// Different in every process.
+std::uint64_t process_token() {
+  static const std::uint64_t token = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return token;
+}
+
+/// Without memory of its own, of which there may be no more to be had.
+std::size_t lines_of(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  std::array<char, kPage> text;
+  std::size_t lines = 0;
+  for (ssize_t got = 0; file >= 0 && (got = read(file, text.data(), text.size())) > 0;) {
+    lines += static_cast<std::size_t>(std::count(text.data(), text.data() + got, '\n'));
+  }
+  if (file >= 0) close(file);
+  return lines;
+}
+
+/// 0 where the system does not say.
+std::size_t most_mappings() {
+  std::array<char, 32> text{};
+  const int file = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const bool told = read(file, text.data(), text.size() - 1) > 0;
+  close(file);
+  return told ? std::strtoull(text.data(), nullptr, 10) : 0;
+}
+
+/// What the user can do, beside using less memory.
+std::string advice(int error) {
+  constexpr std::size_t kSome = 16;  // the system counts others than it lists
+  const std::size_t most = error == ENOMEM ? most_mappings() : 0;
+  if (most > 0 && lines_of("/proc/self/maps") + kSome >= most) {
+    return fmt::format(
+        "; this process has as many mappings of memory as the system allows, {}: raise vm.max_map_count, or "
+        "run fewer ranks on a host",
+        most);
+  }
+  if (error == EMFILE) return "; raise the limit of open files (ulimit -n)";
+  return "";
+}
+
+[[noreturn]] void fail(std::size_t bytes, const char* call) {
+  const int error = errno;
+  throw Error(ExitCode::not_available, fmt::format("{} bytes of shared memory are not to be had: {}: {}{}",
+                                                   bytes, call, strerror(error), advice(error)));
+}
+
+/// Makes the file so long, or says by errno why not. A limit of ulimit -f would be found out by SIGXFSZ.
+bool extend(int descriptor, std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    errno = EFBIG;
+    return false;
+  }
+  return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
+}
+
+/// Gives a part of the file its memory, or says by errno why not. Without it, a page that the system no
+/// longer has is found out by SIGBUS.
+bool fill_file(int descriptor, std::size_t begin, std::size_t bytes) {
+  std::size_t most = kFilledAtOnce;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t part = std::min(most, bytes - done);
+    const int error = posix_fallocate(descriptor, static_cast<off_t>(begin + done), static_cast<off_t>(part));
+    if (error == 0) {
+      done += part;
+      most = std::min(kFilledAtOnce, 2 * most);
+    } else if (error == EINTR) {
+      // Older Linux lets a signal undo the whole call: with a timer it would never get through to its end.
+      most = std::max(kPage, part / 2);
+    } else {
+      errno = error;
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Another process's, or a second descriptor of one of this process's.
+int open_file(const SegmentName& name) {
+  const bool own = name.token == process_token();
+  const std::string process = own ? "self" : std::to_string(name.process);
+  const int descriptor =
+      open(fmt::format("/proc/{}/fd/{}", process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) fail(name.bytes, "open");
+  return descriptor;
+}
+
+}  // namespace
+
+Segment::Segment(std::size_t bytes, std::size_t filled) {
+  const auto whole_pages = [](std::size_t of) { return (of + kPage - 1) / kPage * kPage; };
+  name_.bytes = whole_pages(bytes);
+  name_.process = getpid();
+  name_.token = process_token();
+  name_.descriptor = memfd_create("polyring", MFD_CLOEXEC);
+  if (name_.descriptor < 0) fail(bytes, "memfd_create");
+  const bool got =
+      extend(name_.descriptor, name_.bytes) && fill_file(name_.descriptor, 0, whole_pages(filled));
+  void* address = MAP_FAILED;
+  if (got) address = mmap(nullptr, name_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, name_.descriptor, 0);
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    close(name_.descriptor);
+    errno = error;
+    fail(bytes, got ? "mmap" : "posix_fallocate");
+  }
+  name_.address = static_cast<std::byte*>(address);
+}
+
+Segment::~Segment() {
+  if (name_.address == nullptr) return;
+  munmap(name_.address, name_.bytes);
+  close(name_.descriptor);
+}
+
+Segment::Segment(Segment&& other) noexcept : name_(std::exchange(other.name_, {})) {}
+
+Mapping::Mapping(const SegmentName& name) : name_(name) {
+  if (name.token == process_token()) {
+    address_ = name.address;
+    return;
+  }
+  const int descriptor = open_file(name);
+  void* address = MAP_FAILED;
+  struct stat file {};
+  if (fstat(descriptor, &file) == 0 && static_cast<std::uint64_t>(file.st_size) < name.bytes) {
+    errno = ENXIO;  // some other file, whose end must not be passed
+  } else {
+    address = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  }
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  if (address == MAP_FAILED) fail(name.bytes, "mmap");
+  address_ = static_cast<std::byte*>(address);
+  bytes_ = name.bytes;
+}
+
+void Mapping::fill(std::size_t begin, std::size_t bytes) const {
+  const int descriptor = open_file(name_);
+  const bool filled = fill_file(descriptor, begin, bytes);
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  if (!filled) fail(bytes, "posix_fallocate");
+}
+
+Mapping::~Mapping() {
+  if (bytes_ > 0) munmap(address_, bytes_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : name_(other.name_),
+      address_(std::exchange(other.address_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+}  // namespace polyring

@@ -1,0 +1,41 @@
+// Ranks as MPI processes: nonblocking point-to-point messages between host buffers.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/transport.hpp"
+
+namespace polyring {
+
+/// Longer messages travel in pieces, of which both ends know. Each piece that arrives is progress to those
+/// who wait; and MPI counts in int.
+inline constexpr Bytes kMpiPiece{4 << 20};
+
+/// The longest pieces to ranks of the same host and of others: at least 1 byte, the same on all ranks.
+struct MpiPieces {
+  Bytes in_host = kMpiPiece;
+  Bytes between_hosts = kMpiPiece;
+  /// About the longest message to another host that is sent without asking the receiver first, where that
+  /// takes long; 0: any. Chunks should be cut so that none is longer.
+  Bytes unasked_between_hosts{};
+};
+
+/// Without RDMA nearly the 64 KiB from where Open MPI's TCP asks; see docs/performance.md.
+Bytes unasked_between_hosts(bool rdma);
+
+/// UCX without RDMA, as under MPICH over Ethernet, makes a rendezvous of whatever is longer than some tens of
+/// KiB: five crossings, of which each waits for a rank of either host to run, while short messages just
+/// follow one another. In Open MPI's rendezvous over TCP the end of one piece is told behind the bytes of
+/// all others that are on their way: a receiver would see no progress before it has them all. `version` is
+/// MPI_Get_library_version()'s text.
+Bytes piece_between_hosts(std::string_view version, bool rdma);
+
+/// What suits the library and the network adapters of all hosts. Collective.
+MpiPieces suitable_pieces(const MpiWorld& world);
+
+/// Keeps a reference to the world, and has its time limit as it is now.
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces = {});
+
+}  // namespace polyring

@@ -1,0 +1,481 @@
+#include "collectives/runtime/transports/shared.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "collectives/runtime/patience.hpp"
+#include "collectives/runtime/shared/boards.hpp"
+#include "collectives/runtime/shared/carrier.hpp"
+#include "collectives/runtime/shared/memory.hpp"
+#include "collectives/runtime/shared/operation.hpp"
+#include "collectives/runtime/shared/outbox.hpp"
+#include "collectives/runtime/shared/slots.hpp"
+
+namespace polyring {
+namespace {
+
+/// Up to here what is given is copied: its owner need not wait until others have read it.
+constexpr std::size_t kEager = 4096;
+
+class SharedTransport final : public PollingTransport {
+ public:
+  SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards, SharedOptions options);
+  ~SharedTransport() override;
+  SharedTransport(const SharedTransport&) = delete;
+  SharedTransport& operator=(const SharedTransport&) = delete;
+
+  Rank rank() const override { return group_.rank; }
+  int size() const override { return group_.size; }
+  bool meets(Rank peer) const override { return peer != group_.rank && place_[index(peer)] != kNobody; }
+
+  Memory allocate(Bytes size) override;
+  Memory scratch(Bytes size) override { return HostTransport::allocate(size); }
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
+  void meet(const Meeting& meeting, Ticket ticket) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
+
+ protected:
+  void stop() override;
+
+ private:
+  static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+
+  Board& own_board() { return *boards_->all[own_place_]; }
+  std::size_t place(Rank rank) const { return place_[index(rank)]; }
+
+  Operation& begin(OfferKind kind, int tag, Ticket ticket);
+  void make_offers(Operation& operation);
+  /// Where partners find what they are given; in no segment, it goes to them in pieces.
+  struct Given {
+    std::span<const std::byte> data;
+    Location location;
+    std::span<const std::byte> pieces_of{};
+  };
+  Given give(Operation& operation, std::span<const std::byte> data);
+  Location take(Operation& operation, std::span<std::byte> data);
+  bool gives_pieces(const Meeting& meeting, std::size_t partner) const;
+  bool takes_pieces(const Meeting& meeting, std::size_t partner) const;
+  Location own_pieces(Operation& operation, std::span<const std::byte> gives, std::span<std::byte> takes);
+  void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
+  void await_offers(Operation& operation);
+
+  void listen();
+  void drain(std::size_t from);
+  bool accept(const Arrived& arrived);
+  bool advance(Operation& operation);
+  bool complete(Operation& operation);
+  bool notices_progress(Operation& operation) const;
+  void reuse(Operation& operation);
+  void reuse_retired();
+
+  std::uint32_t take_slot();
+  bool finished(const Operation& operation) const {
+    return std::all_of(operation.slots.begin(), operation.slots.end(),
+                       [&](std::uint32_t slot) { return slots_->finished(slot); });
+  }
+
+  SharedGroup group_;
+  SharedOptions options_;
+  std::unique_ptr<Boards> boards_;
+  std::size_t own_place_;
+  std::vector<std::size_t> place_;  // of each rank among the members
+  std::shared_ptr<SharedMemory> memory_;
+  std::optional<Slots> slots_;
+  std::optional<Carrier> carrier_;
+  std::vector<Outbox> outboxes_;  // to each member
+
+  /// How far a member's entries to us have been read.
+  struct Reading {
+    std::uint32_t entry = 0;
+    std::uint32_t offers = 0;
+  };
+  std::vector<Reading> readings_;
+  std::vector<std::size_t> heard_;      // those who have ever written something
+  std::vector<std::uint64_t> writers_;  // the same, as on the board
+
+  std::deque<Operation> operations_;
+  std::vector<Operation*> in_flight_;
+  std::vector<Operation*> spare_;
+  std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
+  std::vector<Operation*> retiring_;        // done, but their copies must stay until they have been read
+  std::size_t next_look_ = kKept;           // at those, when they are so many
+};
+
+SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards,
+                                 SharedOptions options)
+    : PollingTransport(group.rules),
+      group_(group),
+      options_(options),
+      boards_(std::move(boards)),
+      place_(index(group.size), kNobody),
+      readings_(group.members.size()),
+      writers_(Board::words(group.members.size())),
+      early_(group.members.size()) {
+  for (std::size_t place = 0; place < group.members.size(); ++place) {
+    place_[index(group.members[place])] = place;
+  }
+  own_place_ = place_[index(group.rank)];
+  for (const Mapping& mapping : boards_->mappings) {
+    outboxes_.emplace_back(mapping, own_place_, group.members.size());
+  }
+  memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
+  slots_.emplace(boards_->all, own_place_, *memory_);
+  carrier_.emplace(group.rank, *memory_, options);
+}
+
+SharedTransport::~SharedTransport() {
+  // Others may still have to read the copies that nobody waits for, unless the job is breaking off.
+  Patience patience(rules().timeout, rules().yields);
+  while (!retiring_.empty() && std::uncaught_exceptions() == 0 && patience.again()) reuse_retired();
+}
+
+/// What others still read and write stays as long as this rank's memory: they have mapped it themselves.
+void SharedTransport::stop() {
+  memory_->keep();
+  in_flight_.clear();
+  retiring_.clear();
+  for (std::deque<Arrived>& early : early_) early.clear();
+}
+
+Memory SharedTransport::allocate(Bytes size) {
+  // What is small is copied anyhow.
+  std::byte* address = size.value > kEager ? memory_->add(size.value) : nullptr;
+  if (address == nullptr) return HostTransport::allocate(size);
+  return {address, [memory = memory_](std::byte* memory_of_user) { memory->remove(memory_of_user); }};
+}
+
+Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
+  if (spare_.empty()) spare_.push_back(&operations_.emplace_back());
+  Operation& operation = *spare_.back();
+  spare_.pop_back();
+  in_flight_.push_back(&operation);
+  operation.ticket = ticket;
+  operation.kind = kind;
+  operation.meeting.tag = tag;
+  operation.meeting.reduction = {};
+  operation.made = false;
+  operation.slots.clear();
+  operation.waits = false;
+  operation.owned.clear();
+  operation.part = 0;
+  operation.progress = 0;
+  return operation;
+}
+
+void SharedTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
+  Operation& operation = begin(OfferKind::message, tag, ticket);
+  operation.meeting.partners.assign(1, {to, data, {}, false, false});
+  operation.meeting.own = {};
+  operation.meeting.result = nullptr;
+  make_offers(operation);
+  await_offers(operation);
+}
+
+void SharedTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
+  Operation& operation = begin(OfferKind::message, tag, ticket);
+  operation.meeting.partners.assign(1, {from, {}, {}, true, false});
+  operation.meeting.own = data;
+  operation.meeting.result = data.data();
+  await_offers(operation);
+}
+
+void SharedTransport::meet(const Meeting& meeting, Ticket ticket) {
+  Operation& operation = begin(OfferKind::meeting, meeting.tag, ticket);
+  operation.meeting = meeting;
+  make_offers(operation);
+  await_offers(operation);
+}
+
+/// Tells every partner what it may read and write. An empty message is told, too.
+void SharedTransport::make_offers(Operation& operation) {
+  const Meeting& meeting = operation.meeting;
+  Given given;  // to the partner before: often all are given the same
+  operation.slots.assign(meeting.partners.size(), kNoSlot);
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    const Meeting::Partner& partner = meeting.partners[i];
+    const bool message = operation.kind == OfferKind::message;
+    if (partner.gives.empty() && partner.takes.empty() && !message) continue;
+    Offer offer{kNoSlot, meeting.tag, operation.kind, false, false, partner.gives.size(), {}};
+    const bool inlined = partner.gives.size() <= kInline;
+    offer.gives_pieces = gives_pieces(meeting, i);
+    offer.takes_pieces = takes_pieces(meeting, i);
+    std::span<const std::byte> pieces_of = partner.gives;
+    if (!inlined && !offer.gives_pieces) {
+      if (partner.gives.data() != given.data.data() || partner.gives.size() != given.data.size())
+        given = give(operation, partner.gives);
+      offer.gives_pieces = given.location.generation == 0;
+      pieces_of = given.pieces_of;
+    }
+    Location through;
+    if (offer.gives_pieces || offer.takes_pieces) {
+      through = own_pieces(operation, offer.gives_pieces ? pieces_of : std::span<const std::byte>(),
+                           offer.takes_pieces ? partner.takes : std::span<std::byte>());
+    }
+    if (!partner.takes.empty()) offer.take = offer.takes_pieces ? through : take(operation, partner.takes);
+    if (!inlined || !partner.takes.empty()) offer.slot = operation.slots[i] = take_slot();
+    const Location& at = offer.gives_pieces ? through : given.location;
+    post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&at, 1)));
+  }
+}
+
+/// What is in no segment and too long to be copied at once. What several are given is copied once for all of
+/// them, and what this rank overwrites meanwhile, before it does.
+bool SharedTransport::gives_pieces(const Meeting& meeting, std::size_t partner) const {
+  const std::span<const std::byte> data = meeting.partners[partner].gives;
+  if (data.size() <= options_.piece.value || meeting.overwrites(data)) return false;
+  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
+    if (i != partner && meeting.partners[i].gives.data() == data.data()) return false;
+  }
+  return memory_->locate(data.data(), data.size()).generation == 0;
+}
+
+bool SharedTransport::takes_pieces(const Meeting& meeting, std::size_t partner) const {
+  const std::span<std::byte> data = meeting.partners[partner].takes;
+  return data.size() > options_.piece.value && memory_->locate(data.data(), data.size()).generation == 0;
+}
+
+Location SharedTransport::own_pieces(Operation& operation, std::span<const std::byte> gives,
+                                     std::span<std::byte> takes) {
+  const std::size_t bytes = PieceBlocks::bytes(options_.piece.value);
+  std::byte* block = memory_->take_block(bytes);
+  operation.blocks.push_back(block);
+  operation.waits = true;
+  // In place, what is written has just been read into the caches.
+  const bool streaming = operation.meeting.payload >= options_.streaming && gives.data() != takes.data();
+  const std::size_t piece = options_.piece.value;
+  const PieceSizes sizes{piece, operation.meeting.result_bytes(piece)};
+  assert((takes.empty() || sizes.takes <= piece) && "blocks are as large as the operands' pieces");
+  operation.owned.emplace_back(*new (block) PieceBlocks, sizes, gives, takes,
+                               streaming ? Stores::streaming : Stores::cached);
+  return memory_->locate(block, bytes);
+}
+
+/// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
+SharedTransport::Given SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
+  const Meeting& meeting = operation.meeting;
+  if (data.size() > kEager && !meeting.overwrites(data)) {
+    const Location location = memory_->locate(data.data(), data.size());
+    operation.waits = operation.waits || location.generation != 0;
+    if (location.generation != 0) return {data, location};
+  }
+  const bool fits_pieces = data.size() > options_.piece.value;
+  std::byte* block = fits_pieces ? memory_->try_block(data.size()) : memory_->take_block(data.size());
+  if (block == nullptr) {
+    if (!meeting.overwrites(data)) return {data, {}, data};
+    return {data, {}, operation.copies.emplace_back(data.begin(), data.end())};
+  }
+  std::memcpy(block, data.data(), data.size());
+  operation.blocks.push_back(block);
+  return {data, memory_->locate(block, data.size())};
+}
+
+Location SharedTransport::take(Operation& operation, std::span<std::byte> data) {
+  operation.waits = true;
+  const Location location = memory_->locate(data.data(), data.size());
+  if (location.generation != 0) return location;
+  std::byte* block = memory_->take_block(data.size());
+  operation.blocks.push_back(block);
+  operation.landings.push_back({block, data});
+  return memory_->locate(block, data.size());
+}
+
+void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> data) {
+  Patience patience(rules().timeout, rules().yields);
+  while (!outboxes_[to].write(offer, data)) {
+    // The other may itself be waiting for room in our inbox.
+    listen();
+    if (!patience.again()) rules().give_up("room for messages", {group_.members[to]});
+  }
+}
+
+/// Finds out whose offers the operation needs, and takes those that have come already.
+void SharedTransport::await_offers(Operation& operation) {
+  const auto& partners = operation.meeting.partners;
+  operation.offers.resize(partners.size());
+  operation.missing = 0;
+  for (std::size_t i = 0; i < partners.size(); ++i) {
+    operation.offers[i].from = kNobody;
+    if (!partners[i].read && !partners[i].write) continue;
+    std::deque<Arrived>& early = early_[place(partners[i].rank)];
+    const auto at = std::find_if(early.begin(), early.end(), [&](const Arrived& arrived) {
+      return arrived.offer.kind == operation.kind && arrived.offer.tag == operation.meeting.tag;
+    });
+    if (at == early.end()) {
+      ++operation.missing;
+      continue;
+    }
+    operation.offers[i] = *at;
+    early.erase(at);
+  }
+}
+
+/// Takes what others have offered.
+void SharedTransport::listen() {
+  for (std::size_t word = 0; word < writers_.size(); ++word) {
+    const std::uint64_t all = own_board().writers(word).load(std::memory_order_acquire);
+    for (std::uint64_t fresh = all & ~writers_[word]; fresh != 0; fresh &= fresh - 1) {
+      heard_.push_back(word * Board::kWordBits + static_cast<std::size_t>(std::countr_zero(fresh)));
+    }
+    writers_[word] = all;
+  }
+  for (const std::size_t from : heard_) drain(from);
+}
+
+void SharedTransport::drain(std::size_t from) {
+  auto& inbox = *reinterpret_cast<Inbox*>(own_board().inbox(from, group_.members.size()));
+  Reading& reading = readings_[from];
+  for (;;) {
+    Entry& entry = inbox.entries[reading.entry];
+    if (entry.sequence.load(std::memory_order_acquire) != reading.offers + 1) return;
+    Arrived arrived;  // whose data stays as it is beyond what is given
+    arrived.offer = entry.offer;
+    arrived.from = from;
+    const bool inlined = arrived.offer.gives <= kInline;
+    std::memcpy(arrived.data.data(), entry.data.data(), inlined ? arrived.offer.gives : sizeof(Location));
+    reading.entry = entry.next;
+    // The writer looks at this only when it has no free entry.
+    inbox.read.store(++reading.offers, std::memory_order_release);
+    if (!accept(arrived)) early_[from].push_back(arrived);
+  }
+}
+
+/// Gives the offer to the oldest operation that awaits it.
+bool SharedTransport::accept(const Arrived& arrived) {
+  for (Operation* operation : in_flight_) {
+    if (operation->missing == 0 || operation->kind != arrived.offer.kind ||
+        operation->meeting.tag != arrived.offer.tag) {
+      continue;
+    }
+    const auto& partners = operation->meeting.partners;
+    for (std::size_t i = 0; i < partners.size(); ++i) {
+      if (place(partners[i].rank) != arrived.from || operation->offers[i].from != kNobody) continue;
+      if (!partners[i].read && !partners[i].write) continue;
+      operation->offers[i] = arrived;
+      --operation->missing;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Goes on with one part of an operation; false when there is nothing to do before others have gone on.
+bool SharedTransport::advance(Operation& operation) {
+  bool any = false;
+  for (PieceOwner& owner : operation.owned) any = owner.advance() || any;
+  if (operation.made || operation.missing > 0 || !carrier_->carry_out(operation)) return any;
+  for (const Arrived& arrived : operation.offers) {
+    if (arrived.from == kNobody) continue;
+    if (operation.made) {
+      slots_->finish(arrived.from, arrived.offer.slot);
+    } else {
+      slots_->note_progress(arrived.from, arrived.offer.slot, operation.part);
+    }
+  }
+  return true;
+}
+
+/// Whether all is done, by the others as well. Then at most copies are left of the operation.
+bool SharedTransport::complete(Operation& operation) {
+  const bool unread = !finished(operation);
+  if (operation.waits && unread) return false;
+  for (const PieceOwner& owner : operation.owned) {
+    if (!owner.done()) return false;
+  }
+  for (const Landing& landing : operation.landings) {
+    std::memcpy(landing.to.data(), landing.block, landing.to.size());
+  }
+  operation.landings.clear();
+  if (unread) {
+    retiring_.push_back(&operation);
+  } else {
+    reuse(operation);
+  }
+  return true;
+}
+
+/// Whether a partner has come nearer to its end since the last look.
+bool SharedTransport::notices_progress(Operation& operation) const {
+  std::uint32_t progress = 0;
+  for (const std::uint32_t slot : operation.slots) progress += slots_->progress(slot);
+  return std::exchange(operation.progress, progress) != progress;
+}
+
+void SharedTransport::reuse(Operation& operation) {
+  for (std::byte* block : operation.blocks) memory_->give_back(block);
+  operation.blocks.clear();
+  operation.copies.clear();
+  for (const std::uint32_t slot : operation.slots) slots_->give_back(slot);
+  spare_.push_back(&operation);
+}
+
+void SharedTransport::reuse_retired() {
+  std::erase_if(retiring_, [&](Operation* operation) {
+    if (!finished(*operation)) return false;
+    reuse(*operation);
+    return true;
+  });
+}
+
+bool SharedTransport::poll(std::vector<Ticket>& done) {
+  bool progress = take_local(done);
+  listen();
+  for (Operation*& operation : in_flight_) {
+    progress = advance(*operation) || progress;
+    if (!operation->made) continue;
+    const Ticket ticket = operation->ticket;
+    if (!complete(*operation)) {
+      progress = notices_progress(*operation) || progress;
+      continue;
+    }
+    done.push_back(ticket);
+    operation = nullptr;
+    progress = true;
+  }
+  std::erase(in_flight_, nullptr);
+  return progress;
+}
+
+std::vector<Rank> SharedTransport::awaited() const {
+  std::vector<Rank> ranks;
+  for (const Operation* operation : in_flight_) {
+    for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
+      const Meeting::Partner& partner = operation->meeting.partners[i];
+      const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
+      const bool unfinished = operation->made && operation->waits && !slots_->finished(operation->slots[i]);
+      if (silent || unfinished || carrier_->waits_for(*operation, i)) ranks.push_back(partner.rank);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::uint32_t SharedTransport::take_slot() {
+  if (retiring_.size() >= next_look_) {
+    reuse_retired();
+    next_look_ = std::max(kKept, 2 * retiring_.size());
+  }
+  return slots_->take();
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shared_transport(const SharedGroup& group, std::string& why,
+                                                 SharedOptions options) {
+  std::unique_ptr<Boards> boards = exchange_boards(group.rank, group.members, group.allgather, why);
+  if (!boards) return nullptr;
+  return std::make_unique<SharedTransport>(group, std::move(boards), options);
+}
+
+}  // namespace polyring

@@ -1,0 +1,38 @@
+// The bound: the least time in which any allreduce whose reductions are done at the ranks can move its
+// payload over this topology, by all network ports that join hosts (usable_nics()), also those that no route
+// takes. Switches that reduce (SHARP, NVLink SHARP) can do better.
+#pragma once
+
+#include <string>
+
+#include "base/units.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+/// What limits: a cut that parts the ranks, and what joins a part to the rest in each direction.
+struct Bound {
+  Seconds time;  // 0 when no cut has a known bandwidth, infinite when nothing joins a host to the others
+  Bandwidth bandwidth;  // of the part that has least, or of all parts on average, whichever limits
+  /// In words: "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"; of no time what would have to be
+  /// known, "minsky: the speed of mlx5_0", and of an infinite one what is missing. Empty for a single part.
+  std::string cut;
+};
+
+/// The largest over all cuts of the ranks into m parts, of which part i is joined to the rest by B(i):
+///
+///     max( 2(m − 1) · payload / ΣB(i),  payload / min B(i) )
+///
+/// where the first is Patarasuk and Yuan's lower bound (JPDC 69(2), 2009) applied to parts instead of ranks.
+/// Cuts are those into leaf switches, hosts, packages, PCIe switches, groups that NVLinks join, and single
+/// ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts with nothing of known speed around them
+/// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
+Bound allreduce_bound(const Cluster& cluster, Bytes payload);
+
+/// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.
+Bound network_bound(const Cluster& cluster, Bytes payload);
+
+/// Bus bandwidth as nccl-tests has it, payload / time · 2(n − 1) / n for n ranks; 0 for no time.
+Bandwidth bus_bandwidth(Bytes payload, int ranks, Seconds time);
+
+}  // namespace polyring

@@ -1,0 +1,88 @@
+// Plan: the choices behind a schedule (dimensions, patterns, lanes, chunk size), their check, and their text
+// forms.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "collectives/schedule/schedule.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+struct Plan {
+  std::string algorithm = "multi-ring";
+  std::vector<int> dims{1};             // their product is the number of ranks; the first lies inside a host
+  std::vector<std::string> patterns{};  // of each dimension, for multi-ring; empty: ring everywhere
+  int lanes = 1;
+  Bytes chunk{};  // of one lane; 0: a lane is one chunk
+  /// By lane, and from the first again, the order in which its ring passes the ranks of a group of the first
+  /// dimension; empty: by rank. Only of algorithms whose lanes differ.
+  std::vector<std::vector<int>> orders{};
+
+  int ranks() const;
+  bool operator==(const Plan&) const = default;
+};
+
+/// `4x8x8`. Throws a usage Error unless it is positive whole numbers joined by 'x'.
+std::vector<int> parse_dims(std::string_view text);
+std::string dims_text(const std::vector<int>& dims);
+
+/// `0-1-3-2/2-3-1-0`. Throws a usage Error unless each is the whole numbers from 0 in some order, all equally
+/// many.
+std::vector<std::vector<int>> parse_orders(std::string_view text);
+std::string orders_text(const std::vector<std::vector<int>>& orders);
+
+/// What `--ddl-options` text asks for, e.g. `-mode p:4x8x8 -dump_iter 100`.
+struct DdlOptions {
+  std::vector<int> dims;             // empty when there is no -mode: one ring over all ranks
+  std::vector<std::string> ignored;  // options that mean nothing here
+};
+
+/// Throws a usage Error for an unknown option or a mode other than b, n, r, m, p.
+DdlOptions parse_ddl_options(std::string_view text);
+
+/// Throws a usage Error when the plan cannot be for this many ranks: unknown algorithm or pattern, dimensions
+/// whose product is another number, fewer than one lane, orders of other ranks than the first dimension's.
+void check_plan(const Plan& plan, int ranks);
+
+/// Which of a plan's choices are made already; the others are free.
+struct PlanWishes {
+  std::vector<int> dims{};
+  std::vector<std::string> patterns{};
+  int lanes = 0;
+  Bytes chunk{};
+  std::vector<std::vector<int>> orders{};
+
+  bool operator==(const PlanWishes&) const = default;
+};
+
+/// The plan with what is wished for in the place of its own choices.
+Plan with_wishes(Plan plan, const PlanWishes& wishes);
+
+/// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
+/// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts are not alike.
+std::vector<int> natural_dims(const Cluster& cluster);
+
+/// Plans worth pricing for this algorithm on the cluster: natural dimensions, near and far hosts as two (the
+/// most square factoring, as in DDL's 4x8x8), the equal parts of a host as one of their own, lanes by rank
+/// and on the host's rings (host_rings.hpp), lane counts, chunk sizes for the payload, one after another for
+/// each of the others. All have what is wished for. Hosts are taken in the cluster's order, in which those
+/// under one leaf follow each other, and as being like the first.
+std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
+                                  const PlanWishes& wishes = {});
+
+/// Rank grids worth trying where nothing is known but the hosts: flat, hosts' ranks first, near and far hosts
+/// as two dimensions, and one host's ranks as two. Flat alone for 0 ranks per node, which are not alike.
+std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes);
+
+/// `direct+ring`; empty when the algorithm has none to choose.
+std::string patterns_text(const Plan& plan);
+
+/// One line, of all of the plan: `multi-ring 4x64, 2 lanes, chunks of 1MiB, rings 0-1-3-2/2-3-1-0`.
+std::string to_text(const Plan& plan);
+
+}  // namespace polyring

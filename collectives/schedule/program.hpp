@@ -1,0 +1,86 @@
+// Program: one rank's part of one stream, expanded and made ready to execute.
+//
+// Out of place, an element lives in the input until it is first combined or received, and in the output from
+// then on. The program knows for each operand where that is, so that no copy of the whole payload is ever
+// made. Where partial results are of another kind than the payload, as float32 for float16, they live apart,
+// and only what is complete goes to the output. Messages of a reduction are of that kind, too, but for those
+// of the first step, which carry nothing but inputs.
+//
+// Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
+// and a reduction in one step with the spread that follows it is one meeting: each result is written straight
+// to all who need it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "collectives/schedule/schedule.hpp"
+
+namespace polyring {
+
+/// Chunks of each lane that are in flight at once.
+inline constexpr int kDefaultWindow = 4;
+
+/// Where a rank's elements are.
+enum class Area { input, output, partial };
+
+struct Program {
+  struct Send {
+    Rank peer;
+    Slice slice;
+    Area from;
+  };
+  struct Receive {
+    Rank peer;
+    Slice slice;
+    Combine combine;
+    Count staging;  // for a combination: where in the staging area the message goes, in elements
+    bool partial;   // of the partial results' kind
+  };
+  /// A slice becomes the combination of what was received for it and this rank's own.
+  struct Fold {
+    static constexpr std::size_t kOwn = ~std::size_t{0};
+    Slice slice;
+    std::vector<std::size_t> operands;  // receives of the step and kOwn, in the order of the ranks
+    Area own;
+    Area result;
+    bool last;  // no more will be added to it: an avg divides here
+  };
+  struct Partner {
+    Rank peer;
+    Slice gives;
+    Area gives_from;
+    Slice takes;
+    bool read;
+    bool write;
+  };
+  struct Meet {
+    std::vector<Partner> partners;  // ascending by rank
+    Slice own;
+    Area own_at;
+    Area result;
+    bool keeps;  // the result is for this rank, too
+    bool last;
+  };
+  struct Step {
+    std::vector<Slice> fill;   // to be copied from the input to the output first
+    std::vector<Slice> widen;  // to be converted from the input to the partial results first
+    std::optional<Meet> meet;
+    std::vector<Send> sends;
+    std::vector<Receive> receives;
+    std::vector<Fold> folds;
+    bool sends_first;  // what is sent is overwritten by a fold
+  };
+
+  std::vector<Step> steps;
+  Count staging = 0;  // elements
+  bool has_partials = false;
+};
+
+/// Slices are relative to the stream's first element: streams of one lane and one size share a program.
+/// `meets` says of other ranks whether this one reaches their memory, and they its.
+Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets,
+                Partials partials = Partials::in_output);
+
+}  // namespace polyring

@@ -1,0 +1,33 @@
+// verify: proves, without running it, that a schedule is an allreduce.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "collectives/schedule/schedule.hpp"
+
+namespace polyring {
+
+/// The largest number of ranks that verify() takes: its work grows with their cube.
+inline constexpr int kMostVerifiableRanks = 4096;
+
+struct ProofOptions {
+  /// For tests: may change or drop (by emptying its slice) each transfer before it is followed.
+  std::function<void(Transfer&)> tamper;
+  /// Runs of elements are followed so many together that the sets of ranks in them take at most so many words
+  /// of 64 bits, but one run at least.
+  std::size_t most_words = std::size_t{1} << 23;
+};
+
+/// Follows every transfer and keeps, for each rank and each run of elements, the set of ranks whose
+/// contribution is in there. Nothing when every rank ends with every contribution exactly once and the two
+/// ends of each transfer agree; otherwise one sentence that names the first fault: a contribution counted
+/// twice or lost, a transfer that only one end knows of, a step in which a rank both sends and overwrites an
+/// element.
+///
+/// Throws a usage Error above kMostVerifiableRanks ranks.
+std::optional<std::string> verify(const Schedule& schedule, const ProofOptions& options = {});
+
+}  // namespace polyring

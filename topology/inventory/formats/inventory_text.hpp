@@ -1,0 +1,19 @@
+// A cluster whose hosts are known one by one, as a person can read it.
+#pragma once
+
+#include <string>
+
+#include "topology/inventory/inventory.hpp"
+
+namespace polyring {
+
+/// As probe_text() of the cluster; where there are several hosts, the commonest kind of host (and each that
+/// is another kind) once, then which hosts are alike, how the others differ, which could not be probed, and
+/// the notes.
+std::string inventory_text(const Inventory& inventory);
+
+/// The kinds of hosts that are worth a picture, one group each: the commonest, and each that is another kind.
+/// Those that differ little are told in words.
+Cluster pictured(const Inventory& inventory);
+
+}  // namespace polyring

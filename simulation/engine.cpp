@@ -7,14 +7,13 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "simulation/sharing.hpp"
 #include "simulation/streams.hpp"
 #include "simulation/timers.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Events so near to each other happen at once: rounding alone tells them apart.
 constexpr double kSameTime = 1e-12;

@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Bytes on each resource, remembering which ones are in use.
 class Loads {

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <limits>
 
+#include "base/index.hpp"
+
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Resources that are full at levels so near to each other are full together: they differ by rounding alone.
 constexpr double kSameLevel = 1 + 1e-13;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/index.hpp"
+
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Calls with each flow between actors, its course and the round of it; earlier rounds of all courses first.
 template <typename Do>

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/index.hpp"
+
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 using Colour = std::uint64_t;
 

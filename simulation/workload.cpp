@@ -4,13 +4,12 @@
 #include <cstddef>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "simulation/flow_writer.hpp"
 #include "simulation/switch_tree.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostFlows = std::size_t{1} << 23;
 

@@ -9,12 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/index.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// The way to the one package that is nearest; nothing where several are, or none is.
 std::optional<std::vector<DeviceId>> way_to_package(const Machine& machine, DeviceId device) {

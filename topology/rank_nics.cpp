@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/index.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -12,8 +13,6 @@ namespace {
 
 /// Of the fastest NIC's bandwidth: the rails of a host have one speed, or those of two generations in a row.
 constexpr double kSlowest = 0.5;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 Bandwidth bandwidth(const Machine& machine, int nic) { return machine.nics[index(nic)].bandwidth(); }
 

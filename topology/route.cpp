@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "topology/link_names.hpp"
 #include "topology/rank_nics.hpp"
 #include "topology/shared_links.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// With more, a plan takes gigabytes and minutes to price.
 constexpr int kMostRoutedRanks = 1 << 17;

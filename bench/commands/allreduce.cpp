@@ -93,7 +93,7 @@ class AllreduceRun {
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
 
-  std::uint64_t bytes(Count count) const { return static_cast<std::uint64_t>(count * size_of(kind_)); }
+  std::uint64_t bytes(Count count) const { return bytes_of(count, kind_).value; }
 
   void measure_all(Session& session) {
     world_.set_timeout(timeout_);

@@ -114,7 +114,7 @@ class TrainRun {
       for (auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, bucket.elements))
         planned.push_back(std::move(allreduce));
     }
-    const Bytes largest_bytes{static_cast<std::uint64_t>(largest * size_of(kind_))};
+    const Bytes largest_bytes = bytes_of(largest, kind_);
     const Memory of_vendors = memory.scratch(maker_.vendors_memory(largest_bytes));
     const auto shortage = find_shortage(world_, memory.most(), memory_room());
     if (!shortage) return;

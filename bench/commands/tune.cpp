@@ -96,7 +96,7 @@ class TuneRun {
     const PayloadMemory memory(transport, kKind, counts_.back(), options_.buffers == "library");
     open(session, defaults, wires);
     for (const Count count : counts_) {
-      const Bytes payload{static_cast<std::uint64_t>(count * size_of(kKind))};
+      const Bytes payload = bytes_of(count, kKind);
       session.step(to_text(payload));
       const auto show = [&](const std::string& what) { session.show(what); };
       const auto make = [&](const Plan& plan) {
@@ -149,7 +149,7 @@ class TuneRun {
     for (const Count count : counts_) {
       constexpr double kWide_us = 999'999;
       constexpr std::size_t kLonger = 8;  // than the plans that are known: more lanes, other chunks
-      TuneRow row = described({static_cast<std::uint64_t>(count * size_of(kKind))});
+      TuneRow row = described(bytes_of(count, kKind));
       row.default_us = row.other_us = kWide_us;
       const std::vector<Plan>& starts = starting_plans(defaults, wires, count);
       row.default_plan = choices_text(starts.front());

@@ -135,7 +135,7 @@ class GlooAllreduce : public Allreduce {
 
  protected:
   virtual void reduce(const std::byte* input, std::byte* output) = 0;
-  std::size_t bytes() const { return static_cast<std::size_t>(count_ * size_of(kind_)); }
+  std::size_t bytes() const { return bytes_of(count_, kind_).value; }
 
   Context context_;
   std::string algorithm_;

@@ -88,7 +88,7 @@ void RivalOptions::check_build() const {
 }
 
 PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library) {
-  const Bytes size{static_cast<std::uint64_t>(count * size_of(kind))};
+  const Bytes size = bytes_of(count, kind);
   for (Memory* memory : {&input, &output})
     *memory = library ? transport.allocate(size) : transport.scratch(size);
 }
@@ -171,7 +171,7 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
   const Chosen& chosen = choose(name, transport, kind, op, count);
-  if (chosen.tuned) tuned_payloads_.insert({static_cast<std::uint64_t>(count * size_of(kind))});
+  if (chosen.tuned) tuned_payloads_.insert(bytes_of(count, kind));
   return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials));
 }
 
@@ -209,7 +209,7 @@ const RivalMaker::Chosen& RivalMaker::choose(const std::string& algorithm, const
                                              ElementKind kind, ReduceOp op, Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
-  const Bytes payload{static_cast<std::uint64_t>(count * size_of(kind))};
+  const Bytes payload = bytes_of(count, kind);
   const PlanWishes wishes = options_.plan.wishes(algorithm);
   std::optional<Plan> tuned;
   if (algorithm == kTunedAlgorithm && wishes == PlanWishes{})

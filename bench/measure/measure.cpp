@@ -23,7 +23,7 @@ class Measurement {
         transport_(transport),
         payload_(payload),
         memory_(transport, kind, count),
-        fresh_(memory_.fresh.get(), static_cast<std::size_t>(count * size_of(kind))),
+        fresh_(memory_.fresh.get(), bytes_of(count, kind).value),
         count_(count),
         in_place_(in_place),
         now_(now),
@@ -148,7 +148,7 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
   std::vector<std::size_t> order(rivals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const bool rehearsed = static_cast<std::uint64_t>(count * size_of(kind)) <= options.rehearsed.value;
+  const bool rehearsed = bytes_of(count, kind).value <= options.rehearsed.value;
   std::vector<std::vector<Measurement::Iteration>> measured(rivals.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);

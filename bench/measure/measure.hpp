@@ -40,7 +40,7 @@ struct Samples {
 struct MeasureMemory {
   /// For payloads of up to `count` elements.
   MeasureMemory(Transport& transport, ElementKind kind, Count count)
-      : fresh(transport.host({static_cast<std::uint64_t>(count * size_of(kind))})),
+      : fresh(transport.host(bytes_of(count, kind))),
         stale(transport, kind, count),
         result(transport, kind, count) {}
 

@@ -159,7 +159,7 @@ Count Payload::wrong(const std::byte* data, Count count, Match match) const {
   for (Count begin = 0; begin < count; begin += kPeriod) {
     const Count length = std::min(kPeriod, count - begin);
     const std::byte* const at = data + begin * size_of(kind_);
-    const auto bytes = static_cast<std::size_t>(length * size_of(kind_));
+    const auto bytes = bytes_of(length, kind_).value;
     if (std::memcmp(at, expected_.data(), bytes) == 0) continue;
     for (Count i = 0; i < length; ++i) {
       const ElementBits got = load(kind_, at, i);

@@ -26,7 +26,7 @@ constexpr MeasureOptions kLonger{0, 1, true, Seconds{0.2}, 7};
 
 std::optional<TunerResult> Tuner::tune(Count count, const std::vector<Plan>& starts, const Make& make) {
   count_ = count;
-  payload_ = {static_cast<std::uint64_t>(count * size_of(kKind))};
+  payload_ = bytes_of(count, kKind);
   make_ = &make;
   tried_ = {{effective(starts.front(), payload_), 1}};
   search(starts);
@@ -75,7 +75,7 @@ void Tuner::try_all(const std::vector<Plan>& plans) {
 }
 
 Bytes Tuner::round_memory(Count count) {
-  return {std::max(kLeastRoundMemory.value, static_cast<std::uint64_t>(count * size_of(kKind)) / 2)};
+  return {std::max(kLeastRoundMemory.value, bytes_of(count, kKind).value / 2)};
 }
 
 std::size_t Tuner::fitting(std::span<const Plan> plans) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/index.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
 #include "topology/path.hpp"
@@ -19,8 +20,6 @@ constexpr int kMostRanksSimulated = 1024;
 /// Closer than this the model does not tell times apart (docs/model.md).
 constexpr double kAlike = 1.02;
 constexpr std::size_t kMostShown = 8;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 Schedule schedule_of(const Plan& plan, const PlannedFor& planned) {
   return make_schedule(plan, planned.cluster.ranks(), planned.count, planned.sizes.payload);

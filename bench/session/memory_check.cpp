@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <map>
 
+#include "base/boot_id.hpp"
 #include "base/error.hpp"
 
 namespace polyring {
@@ -68,10 +68,7 @@ struct Told {
 
 Told told(const MemoryNeed& need, const MemoryRoom& room, const std::string& host) {
   Told own{need, room, {}};
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string machine;
-  if (!std::getline(boot, machine)) machine = host;
-  machine.copy(own.machine.data(), own.machine.size() - 1);
+  boot_id(host).copy(own.machine.data(), own.machine.size() - 1);
   return own;
 }
 

@@ -56,9 +56,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     if (!program.steps.empty()) works_.push_back({stream, slice.offset, &program});
   }
   slots_.resize(std::min(works_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
-  const auto bytes = [&](Count count) {
-    return Bytes{static_cast<std::uint64_t>(count * size_of(partial_kind_))};
-  };
+  const auto bytes = [&](Count count) { return bytes_of(count, partial_kind_); };
   for (Slot& slot : slots_) {
     if (staging > 0) slot.staging = transport_.scratch(bytes(staging));
     if (longest > 0) slot.partials = transport_.allocate(bytes(longest));  // others may combine from there
@@ -159,7 +157,7 @@ void Executor::begin_messages(std::size_t index) {
     std::span<std::byte> to = out(slot, receive.slice);
     if (receive.combine == Combine::reduce) {
       const ElementKind kind = kind_at(receive.partial ? Area::partial : Area::output);
-      to = {staged(slot, receive), static_cast<std::size_t>(receive.slice.count * size_of(kind))};
+      to = {staged(slot, receive), bytes_of(receive.slice.count, kind).value};
     }
     transport_.receive(receive.peer, tag(slot), to, ticket_of(index, true));
   }
@@ -180,7 +178,7 @@ void Executor::begin_meeting(std::size_t index) {
   meeting_.own = in(slot, meet.own, meet.own_at);
   meeting_.result = meet.keeps ? out(slot, meet.own, meet.result).data() : nullptr;
   meeting_.reduction = reduction(meet.own_at, meet.result, meet.last);
-  meeting_.payload = {static_cast<std::uint64_t>(schedule_.count * size_of(kind_))};
+  meeting_.payload = bytes_of(schedule_.count, kind_);
   ++slot.others;
   transport_.meet(meeting_, ticket_of(index));
 }

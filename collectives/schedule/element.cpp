@@ -38,6 +38,8 @@ const KindRow& row(ElementKind kind) { return kKinds[static_cast<std::size_t>(ki
 
 int size_of(ElementKind kind) { return row(kind).size; }
 
+Bytes bytes_of(Count count, ElementKind kind) { return {static_cast<std::uint64_t>(count * size_of(kind))}; }
+
 bool is_integer(ElementKind kind) { return kind == ElementKind::int32 || kind == ElementKind::int64; }
 
 ElementKind exact_partial(ElementKind kind, ReduceOp op) {

@@ -4,6 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.hpp"
+#include "collectives/schedule/slice.hpp"
+
 namespace polyring {
 
 enum class ElementKind { float32, float64, float16, bfloat16, int32, int64 };
@@ -20,6 +23,8 @@ inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceO
 
 /// Bytes of one element.
 int size_of(ElementKind kind);
+/// Of so many elements.
+Bytes bytes_of(Count count, ElementKind kind);
 bool is_integer(ElementKind kind);
 
 /// What partial results must be kept as for the whole to be rounded once: float32 for the sums and products

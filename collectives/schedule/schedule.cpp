@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// The run of blocks as slices: two where it wraps around.
 struct Run {

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(Count i) { return static_cast<std::size_t>(i); }
 
 /// All transfers of one step of a stream, as their sources see them, and the same from their destinations.
 struct StepTransfers {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "simulation/vendors/open_mpi.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/path.hpp"
@@ -15,8 +16,6 @@
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// A host as MPI uses it.
 struct Staging {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "simulation/vendors/nccl_tuner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
@@ -18,8 +19,6 @@
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// The GPUs' NVLinks: GB/s of one as NCCL counts it, and as it is.
 struct Nvlink {

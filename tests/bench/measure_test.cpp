@@ -148,7 +148,7 @@ class MeasureTest {
         return [&, which, spoiled](const std::byte* input, std::byte* output) {
           ++calls[which];
           honest_->run(input, output);
-          std::memset(output, 0xff, static_cast<std::size_t>(spoiled * size_of(kKind)));
+          std::memset(output, 0xff, bytes_of(spoiled, kKind).value);
         };
       };
       std::vector<Rival> rivals;

@@ -31,7 +31,7 @@ struct Case {
   bool in_place = false;
 };
 
-std::size_t bytes_of(const Case& test) { return static_cast<std::size_t>(test.count * size_of(test.kind)); }
+std::size_t bytes_of(const Case& test) { return bytes_of(test.count, test.kind).value; }
 
 /// Runs the case over threads and returns each rank's output.
 std::vector<std::vector<std::byte>> run(const Case& test) {
@@ -295,7 +295,7 @@ std::vector<Count> sent_by_ranks(const Plan& plan, Count count, ElementKind kind
     const Payload payload(kind, op, ranks);
     Executor executor(make_schedule(plan, ranks, count, size_of(kind)), kind, op, transport,
                       {kDefaultWindow, "test", partials});
-    std::vector<std::byte> data(static_cast<std::size_t>(count * size_of(kind)));
+    std::vector<std::byte> data(bytes_of(count, kind).value);
     payload.fill(transport.rank(), data.data(), count);
     executor.run(data.data(), data.data());
     EXPECT_EQ(payload.wrong(data.data(), count), 0) << to_text(plan);

@@ -30,7 +30,7 @@ class MpiTest {
 
   void compare(Transport& transport, const Plan& plan, Count count, ElementKind kind, ReduceOp op,
                bool in_place) {
-    const auto bytes = static_cast<std::size_t>(count * size_of(kind));
+    const auto bytes = bytes_of(count, kind).value;
     const Payload payload(kind, op, world_.size());
     // By turns from the library, and from anywhere, at any alignment.
     const bool library = ++cases_ % 2 == 0;
@@ -125,7 +125,7 @@ class MpiTest {
   void huge(Count count) {
     const ElementKind kind = ElementKind::bfloat16;
     const Payload payload(kind, ReduceOp::max, world_.size());
-    const Memory data = transport_->allocate({static_cast<std::uint64_t>(count * size_of(kind))});
+    const Memory data = transport_->allocate(bytes_of(count, kind));
     const auto check = [&](Allreduce& allreduce) {
       payload.fill(world_.rank(), data.get(), count);
       allreduce.run(data.get(), data.get());

@@ -72,7 +72,7 @@ std::string to_text(const Case& test) {
 /// This rank's part: in place and out of it, in both kinds of buffers, with one executor.
 void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
   const Payload payload(test.kind, test.op, transport.size());
-  const auto bytes = static_cast<std::size_t>(test.count * size_of(test.kind));
+  const auto bytes = bytes_of(test.count, test.kind).value;
   Executor executor = test.executor(transport);
   for (const bool library : {true, false}) {
     for (const bool in_place : {false, true}) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/index.hpp"
+
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 LinkClass class_of(const FabricMap& map, const FabricLink& link) {
   LinkClass result;

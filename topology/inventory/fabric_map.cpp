@@ -14,11 +14,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Cables from each switch to other switches and to hosts' adapters.
 struct Around {

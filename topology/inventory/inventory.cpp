@@ -8,12 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/index.hpp"
 #include "topology/host_names.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Tells which machines are alike: the first of each kind stands for it.
 class KindIndex {

@@ -11,12 +11,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "topology/host_names.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// "node07" of "node07.cluster.example".
 std::string short_name(const std::string& name) { return name.substr(0, name.find('.')); }

@@ -10,10 +10,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string_view>
 #include <thread>
 
+#include "base/boot_id.hpp"
 #include "base/error.hpp"
 #include "collectives/runtime/mpi/gather_rounds.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
@@ -58,10 +58,7 @@ Presence own_presence() {
   Presence own{};
   int length = 0;
   check_mpi(MPI_Get_processor_name(own.host.data(), &length), "MPI_Get_processor_name");
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string kernel;
-  if (!std::getline(boot, kernel)) kernel = own.host.data();
-  kernel.copy(own.kernel.data(), own.kernel.size() - 1);
+  boot_id(own.host.data()).copy(own.kernel.data(), own.kernel.size() - 1);
   if (sched_getaffinity(0, sizeof(own.cores), &own.cores) != 0) {
     const long online = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
     for (long core = 0; core < online; ++core) CPU_SET(static_cast<std::size_t>(core), &own.cores);

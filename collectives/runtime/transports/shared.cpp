@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "collectives/runtime/patience.hpp"
 #include "collectives/runtime/shared/boards.hpp"
 #include "collectives/runtime/shared/carrier.hpp"
@@ -49,7 +50,6 @@ class SharedTransport final : public PollingTransport {
 
  private:
   static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
-  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   Board& own_board() { return *boards_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }

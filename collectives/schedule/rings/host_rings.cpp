@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/index.hpp"
 #include "collectives/schedule/rings/ring_search.hpp"
 #include "topology/path.hpp"
 #include "topology/rank_groups.hpp"
@@ -23,8 +24,6 @@ using Order = std::vector<int>;
 
 constexpr int kMostLanes = 16;
 constexpr std::int64_t kMostSteps = 2'000'000;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// The link that a transfer between two GPUs takes when there is one of NVLink or xGMI.
 const Link* direct_link(const Machine& machine, const Path& path) {

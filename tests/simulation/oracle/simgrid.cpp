@@ -16,12 +16,12 @@
 #include <tuple>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace polyring::testing {
 namespace {
 
 namespace s4u = simgrid::s4u;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// Messages that come so near to each other, in seconds, come together: rounding alone tells them apart.
 constexpr double kSameTime = 1e-11;

@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "topology/inventory/formats/dot.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// All cables between the same two switches.
 struct Bundle {

@@ -3,14 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/index.hpp"
 #include "topology/inventory/fabric_findings.hpp"
 
 namespace polyring {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 Json gigabytes(Bandwidth bandwidth) {
   return bandwidth.known() ? Json(rounded(bandwidth.gigabytes_per_second())) : Json(nullptr);

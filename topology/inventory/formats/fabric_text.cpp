@@ -9,13 +9,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/index.hpp"
 #include "topology/host_names.hpp"
 #include "topology/inventory/fabric_findings.hpp"
 
 namespace polyring {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::string counted(std::ptrdiff_t number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", number, number == 1 ? one : many);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/index.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/inventory/formats/nvidia_smi.hpp"
 #include "topology/inventory/probe/remarks.hpp"
@@ -15,8 +16,6 @@ namespace {
 
 /// Of a GPU that the file does not name, NVML_NVLINK_MAX_LINKS of nvml.h, Hopper's and Blackwell's number.
 constexpr int kMostNvlinks = 18;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// A partition of the devices.
 class Groups {

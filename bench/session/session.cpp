@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What holds the lock for longer is a terminal or a pipe that takes no more.
-constexpr milliseconds kLockPatience{200};
+/// What holds a lock for longer is a disk, a terminal or a pipe that takes no more.
+constexpr milliseconds kLockPatience{120};
 /// Rank 0 must have its say before a launcher hears that another rank has ended.
 constexpr milliseconds kHeadStart{300};
 constexpr milliseconds kSameAgain{100};
@@ -91,6 +91,7 @@ void Session::show(const std::string& what) {
 
 void Session::keep(const Rows& rows, std::size_t first, std::uint64_t measured) {
   on_root(world_, [&] {
+    const std::lock_guard keeping(keeping_);
     journal_has_rows_ = true;
     append([&](Journal& journal) { journal.add(rows, first, measured); });
     const std::lock_guard lock(mutex_);
@@ -104,8 +105,8 @@ void Session::add_note(const std::string& note) {
   append([&](Journal& journal) { journal.add_note(note); });
 }
 
-/// Without the lock, as a disk may take its time. The run goes on without its journal: it may still come to
-/// its end, and its rows are printed.
+/// Without the lock of what is printed, as a disk may take its time. The run goes on without its journal: it
+/// may still come to its end, and its rows are printed.
 void Session::append(const std::function<void(Journal&)>& action) {
   if (!journal_) return;
   try {
@@ -170,6 +171,8 @@ std::string Session::where_it_is() const {
 /// In a thread of its own; the process ends behind it.
 void Session::interrupted(int signal) {
   if (!is_root_) return std::this_thread::sleep_for(kHeadStart);
+  // So that the journal has what is printed, and nothing more.
+  const std::unique_lock keeping(keeping_, kLockPatience);
   const std::unique_lock lock(mutex_, kLockPatience);
   std::string sentence = fmt::format("polyring: {}", signal == SIGINT ? "interrupted" : "ended by SIGTERM");
   if (lock.owns_lock()) {

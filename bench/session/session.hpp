@@ -77,7 +77,8 @@ class Session {
 
   MpiWorld& world_;
   bool is_root_;
-  std::timed_mutex mutex_;  // of what an interrupt needs too, and of printing
+  std::timed_mutex keeping_;  // from the journal to the result; locked before the other
+  std::timed_mutex mutex_;    // of what an interrupt needs too, and of printing
   Progress progress_;
   Outline outline_;
   ResultFile result_;

@@ -118,7 +118,9 @@ class Session(ProgramTest):
                 out = self.interrupted(number, code, *QUICK_THEN_ENDLESS)
                 rows = self.rows_of(self.journal())
                 points = {(row["algorithm"], row["count"]) for row in rows}
-                self.assertEqual(len(self.table_rows(out)), len(points), out)
+                printed = len(self.table_rows(out))
+                # What was being written to a slow disk is not printed: at most one measurement of both algorithms.
+                self.assertTrue(0 < printed and len(points) - 2 <= printed <= len(points), out)
                 said, result = self.report("out.json.part", f"report{code}")
                 self.assertIn("out is partial: its run ended after", said)
                 self.assertEqual(result["rows"], rows)

@@ -21,12 +21,14 @@ struct SteadyTime {
 /// One per wait. Spins, since that reacts fastest. Where ranks share cores, whoever is waited for must get to
 /// run: after a short spin each further poll yields, and in a long wait, for a network say, sleeps, for
 /// longer the longer it lasts, since many ranks that yield to each other leave little of the cores to those
-/// with work.
+/// with work. A wait is long after kYields, or sooner where yielding takes long: another program keeps the
+/// core then for a scheduler's tick each time, and a rank that wakes up interrupts it.
 template <typename Time>
 class PatienceIn {
  public:
   static constexpr std::uint64_t kSpins = 200;  // also from one look at the clock to the next
   static constexpr std::uint64_t kYields = 100;
+  static constexpr std::chrono::milliseconds kLongestYielding{1};
   static constexpr std::chrono::microseconds kShortestSleep{20};
   static constexpr std::chrono::microseconds kLongestSleep{500};
 
@@ -42,10 +44,13 @@ class PatienceIn {
         std::chrono::duration<double>(Time::now() - begin_).count() > timeout_.value) {
       return false;
     }
-    if (yields_ && polls_ < kSpins + kYields) {
+    if (!yields_) return true;
+    const typename Time::Duration waited = Time::now() - begin_;
+    sleeps_ = sleeps_ || polls_ >= kSpins + kYields || waited > kLongestYielding;
+    if (!sleeps_) {
       Time::yield();
-    } else if (yields_) {
-      const typename Time::Duration part = (Time::now() - begin_) / 16;
+    } else {
+      const typename Time::Duration part = waited / 16;
       Time::sleep(std::clamp<typename Time::Duration>(part, kShortestSleep, kLongestSleep));
     }
     return true;
@@ -59,6 +64,7 @@ class PatienceIn {
  private:
   Seconds timeout_;
   bool yields_;
+  bool sleeps_ = false;
   std::uint64_t polls_ = 0;  // 32 bits would be through in a minute
   decltype(Time::now()) begin_{};
 };

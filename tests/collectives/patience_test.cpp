@@ -16,7 +16,10 @@ struct TestTime {
   static constexpr Duration kPoll = 100ns;
 
   static Duration now() { return time; }
-  static void yield() { ++yields; }
+  static void yield() {
+    ++yields;
+    time += of_yield;
+  }
   static void sleep(Duration duration) {
     time += duration;
     slept += duration;
@@ -27,10 +30,12 @@ struct TestTime {
     time = slept = longest = 0ns;
     shortest = Duration::max();
     yields = 0;
+    of_yield = 0ns;
   }
 
   static inline Duration time, slept, longest, shortest;
   static inline std::uint64_t yields;
+  static inline Duration of_yield;  // how long another program keeps the core
 };
 
 using TestPatience = PatienceIn<TestTime>;
@@ -98,6 +103,20 @@ TEST(Patience, TellsTheTimeByTheSteadyClock) {
   for (Patience patience(Seconds{0.05}, true); patience.again();) {
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
+}
+
+TEST(Patience, SleepsSoonWhereYieldingTakesLong) {
+  TestTime::restart();
+  TestTime::of_yield = 4ms;  // a tick of 250 Hz
+  TestPatience patience(Seconds{1}, true);
+  while (TestTime::slept == 0ns) {
+    ASSERT_TRUE(patience.again());
+    TestTime::time += TestTime::kPoll;
+  }
+  EXPECT_EQ(TestTime::yields, 1U);
+  patience.renew();
+  ASSERT_TRUE(patience.again());
+  EXPECT_EQ(TestTime::yields, 1U) << "yields again in the same wait";
 }
 
 }  // namespace

@@ -16,12 +16,10 @@
 #include "bench/record/picture.hpp"
 #include "bench/session/collective.hpp"
 #include "reports/picture.hpp"
-#include "topology/inventory/formats/fabric_dot.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
 #include "topology/inventory/formats/inventory_text.hpp"
-#include "topology/inventory/formats/probe_dot.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/formats/probe_matrix.hpp"
 #include "topology/inventory/formats/probe_paths.hpp"
@@ -69,10 +67,9 @@ void print(const Inventory& all, const ProbeOptions& options) {
     print_out("{}\n", probe_json(hosts, parts));
     return;
   }
-  if (options.format == "dot" || options.format == "nccl-xml") {
-    if (options.expect)
-      usage_error("--expect adds a table, for which {} has no place; leave it out", options.format);
-    print_out("{}", options.format == "dot" ? probe_dot(pictured(hosts)) : write_nccl_xml(cluster));
+  if (options.format == "nccl-xml") {
+    if (options.expect) usage_error("--expect adds a table, for which nccl-xml has no place; leave it out");
+    print_out("{}", write_nccl_xml(cluster));
     return;
   }
   if (options.format == "matrix") {
@@ -92,7 +89,7 @@ std::string of_hosts_alone(const ProbeOptions& options) {
   if (options.hosts > 0) return "--hosts";
   if (options.gpus > 0) return "--gpus";
   if (options.machine.rails) return "--rails";
-  const bool of_fabrics = options.format == "text" || options.format == "json" || options.format == "dot";
+  const bool of_fabrics = options.format == "text" || options.format == "json";
   return of_fabrics ? "" : "--format " + options.format;
 }
 
@@ -101,14 +98,11 @@ ExitCode show_fabric(const ProbeOptions& options) {
   const std::string of_hosts = of_hosts_alone(options);
   if (!of_hosts.empty()) {
     usage_error(
-        "{} is for hosts, and --fabric alone has none; give --from as well, or take --format text, "
-        "json or dot",
+        "{} is for hosts, and --fabric alone has none; give --from as well, or take --format text or json",
         of_hosts);
   }
   const FabricMap map = read_fabric(options.machine.fabric);
-  print_out("{}", options.format == "json"  ? fabric_json(map)
-                  : options.format == "dot" ? fabric_dot(map)
-                                            : fabric_text(map));
+  print_out("{}", options.format == "json" ? fabric_json(map) : fabric_text(map));
   return ExitCode::ok;
 }
 
@@ -157,8 +151,8 @@ void add_probe(CommandLine& line) {
   command
       .add_option("--format", options->format,
                   "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
-                  "why), json, dot (for Graphviz) or nccl-xml (for NCCL_TOPO_FILE)")
-      .one_of({"text", "matrix", "paths", "json", "dot", "nccl-xml"})
+                  "why), json or nccl-xml (for NCCL_TOPO_FILE)")
+      .one_of({"text", "matrix", "paths", "json", "nccl-xml"})
       .show_default();
   command.add_flag("--expect", options->expect,
                    "Also the allreduce bandwidth that each algorithm should reach");

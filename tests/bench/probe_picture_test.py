@@ -1,17 +1,13 @@
-"""probe --picture and --format dot: what is drawn is whole, nothing is replaced, and what is missing is said."""
+"""probe --picture: what is drawn is whole, nothing is replaced, and what is missing is said."""
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 from unittest import mock
 
-from hosts import fabric
-from program import NOT_AVAILABLE, PATIENCE_S, ProgramTest, main
+from program import NOT_AVAILABLE, ProgramTest, main
 
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
 MINSKY = ("probe", "--machine", "minsky")
@@ -82,45 +78,6 @@ class Picture(ProgramTest):
                 for group in ("packages", "switches", "gpus", "nics"):
                     for device in host[group]:
                         self.assertIn(device["name"], texts)
-
-
-class Dot(ProgramTest):
-    def rendered(self, *arguments):
-        """What Graphviz makes of it, as SVG."""
-        if not shutil.which("dot"):
-            self.skipTest("there is no Graphviz here")
-        text = self.succeed("probe", *arguments, "--format", "dot")
-        ran = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-        # It warns of labels of links that leave it little space.
-        complaints = [line for line in ran.stderr.splitlines() if "box space" not in line]
-        self.assertEqual((ran.returncode, complaints), (0, []))
-        return "".join(xml.etree.ElementTree.fromstring(ran.stdout).itertext())
-
-    def test_every_preset_is_valid(self):
-        for name in ("minsky", "summit", "dgx1-p100", "dgx-h100", "ethernet"):
-            with self.subTest(name=name):
-                self.assertIn("gpu3", self.rendered("--machine", name))
-
-    def test_names_are_escaped(self):
-        name = 'a "quoted" \\N <b>&amp; name'
-        document = json.loads(self.succeed(*MINSKY, "--format", "json"))
-        document["hosts"][0].update(name=name, count=14)
-        (self.folder / "strange.json").write_text(json.dumps(document), encoding="utf-8")
-        self.assertIn(f"{name} × 14", self.rendered("--from", "strange.json"))
-
-    def test_a_fabric_alone(self):
-        (self.folder / "net.out").write_text(fabric(4, 3), encoding="utf-8")
-        text = self.succeed("probe", "--fabric", "net.out", "--format", "dot")
-        self.assertEqual(text.count("3 adapters of hosts"), 4)
-        # The spine comes first, so that it is drawn above.
-        self.assertEqual(len(re.findall(r'switch0 -- switch\d \[label="1 x 4xHDR"', text)), 4)
-        self.assertIn("leaf3", self.rendered("--fabric", "net.out"))
-
-    @unittest.skipUnless(TOPOLOGIES, "POLYRING_TOPOLOGIES is not set")
-    def test_every_real_machine_is_valid(self):
-        for path in real_files():
-            with self.subTest(path=path.name):
-                self.assertIn("package0", self.rendered("--from", path))
 
 
 if __name__ == "__main__":

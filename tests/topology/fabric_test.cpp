@@ -4,7 +4,6 @@
 #include "base/text_file.hpp"
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/inventory/formats/fabric_dot.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
@@ -321,14 +320,6 @@ TEST(Fabric, ALeafThatUnitsShareJoinsThemNot) {
   ASSERT_EQ(near.size(), 3u);
   EXPECT_EQ(near[0].hosts.size(), 4u);
   EXPECT_THAT(near[2].hosts, IsEmpty());
-}
-
-TEST(Fabric, CablesBetweenTwoSwitchesAreOneEdge) {
-  FabricBuilder fabric = fat_tree(2, 3, 2);
-  const std::string graph = fabric_dot(parsed(fabric));
-  EXPECT_THAT(graph, HasSubstr("switch0 -- switch2 [label=\"2 x 4xNDR\", penwidth="));
-  fabric.add_switch("leaf9").join("leaf9", 1, "spine0", 60, "4x???").join("leaf9", 2, "spine0", 61);
-  EXPECT_THAT(fabric_dot(parsed(fabric)), HasSubstr("label=\"2 x several rates\", penwidth=1, style=dotted"));
 }
 
 TEST(Fabric, SlowLinksAreNamed) {

@@ -3,7 +3,6 @@
 
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
-#include "topology/inventory/formats/probe_dot.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/formats/probe_matrix.hpp"
 #include "topology/inventory/formats/probe_text.hpp"
@@ -75,7 +74,6 @@ TEST(ProbeMatrix, MarksNvlinkOfUnknownBandwidth) {
   machine.links.back().count = 12;
   EXPECT_THAT(probe_matrix(cluster_of(machine, 1)), HasSubstr("gpu0    X       NV?x12"));
   EXPECT_THAT(probe_text(cluster_of(machine, 1)), HasSubstr("gpu0 - gpu1  nvlink 12 x ?\n"));
-  EXPECT_THAT(probe_dot(cluster_of(machine, 1)), HasSubstr("nvlink 12 x ?"));
 }
 
 TEST(ProbeJson, KeepsTheNumberOfBondedLinks) {

@@ -2,7 +2,6 @@
 #include "topology/inventory/formats/ibnetdiscover.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
-#include "topology/inventory/formats/fabric_dot.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
 
@@ -13,7 +12,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const FabricMap map = parse_ibnetdiscover(text, "fuzz.out");
     fabric_text(map);
     fabric_json(map);
-    fabric_dot(map);
   });
   return 0;
 }

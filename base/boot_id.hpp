@@ -1,12 +1,12 @@
-// Tells machines apart whatever their names are.
+// Tells machines apart, whatever their names are.
 #pragma once
 
 #include <string>
 
 namespace polyring {
 
-/// The same for all processes under one kernel, in all of its containers and network namespaces, and other
-/// after each start. `otherwise` where the system does not tell.
+/// The kernel's random id, new at each boot: the same in all containers and network namespaces of a machine.
+/// Returns `otherwise` if the kernel has none.
 std::string boot_id(const std::string& otherwise);
 
 }  // namespace polyring

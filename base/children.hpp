@@ -1,12 +1,13 @@
-// Waiting for child processes, whatever this process has inherited from who started it.
+// Makes child processes waitable, whatever signal settings this process inherited from its parent.
 #pragma once
 
 #include <csignal>
 
 namespace polyring {
 
-/// While one lives, waitpid(2) tells how children end. Where SIGCHLD is ignored, as under `trap '' CHLD` and
-/// some containers' first processes, the kernel forgets that, and waitpid(2) fails with ECHILD.
+/// While such an object lives, waitpid(2) reports how children end. A parent may have set SIGCHLD to be
+/// ignored (`trap '' CHLD`, or the first process of some containers). Then the kernel discards the children's
+/// status, and waitpid(2) fails with ECHILD.
 class WaitableChildren {
  public:
   WaitableChildren();

@@ -1,7 +1,7 @@
 // What can go wrong, and the exit code that says so.
 //
-// A user's mistake or a failing environment is an Error: one sentence, the remedy in it, and the exit code.
-// A bug in Polyring is an assertion, never an Error.
+// An Error reports a user's mistake or a failing environment: one sentence with the remedy, and the exit
+// code. An assertion reports a bug in Polyring.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ enum class ExitCode {
   below_threshold = 8,
   inconclusive = 9,
   mpi = 10,
-  output = 11,  // what was worked out could not be written: a full disk, a closed pipe
+  output = 11,  // a result could not be written: a full disk, a closed pipe
 };
 
 class Error : public std::runtime_error {
@@ -36,7 +36,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Throws Error(ExitCode::usage): the sentence should say what was wrong and what to do instead.
+/// Throws Error(ExitCode::usage). The sentence says what was wrong and what to do instead.
 template <typename... Args>
 [[noreturn]] void usage_error(fmt::format_string<Args...> sentence, Args&&... args) {
   throw Error(ExitCode::usage, fmt::format(sentence, std::forward<Args>(args)...));

@@ -12,12 +12,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/naming.hpp"
+#include "base/units.hpp"
 
 namespace polyring {
 namespace {
@@ -253,6 +256,28 @@ std::string read_file(const fs::path& path) {
     if (content.size() > kMost) refuse();  // a device or a pipe, which may never end
   }
   return content;
+}
+
+std::string read_text_file(const fs::path& path) {
+  constexpr Bytes kLargest{64u << 20};
+  std::error_code failed;
+  const auto status = fs::status(path, failed);
+  if (!fs::exists(status)) {
+    usage_error("there is no file '{}'; check the path", path.string());
+  }
+  if (!fs::is_regular_file(status)) {
+    usage_error("'{}' is not a regular file; give the path of a file", path.string());
+  }
+  const auto size = fs::file_size(path, failed);
+  if (!failed && size > kLargest.value) {
+    usage_error("'{}' has {} bytes, more than the {} that a topology can have; give another file",
+                path.string(), size, to_text(kLargest));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file && !file.eof()) usage_error("'{}' cannot be read: {}", path.string(), std::strerror(errno));
+  if (text.empty()) usage_error("'{}' is empty or cannot be read; give another file", path.string());
+  return text;
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -1,11 +1,11 @@
-// Files that appear whole or not at all, and in the place of others only where that is asked for.
+// Writes files that appear whole or not at all, and that replace no other file unless the caller wants that.
 //
-// What is written stands beside its place first, under a name that nobody can guess, and gets its own name
-// when it is whole and on the disk: no moment, a kill's neither, leaves an empty or half file there. Links
-// are not followed. The modes are those that the umask leaves.
+// A file is first written beside its final place, under a random name. It gets its final name when all of it
+// is on the disk. So even a kill leaves no empty or half-written file under the final name. Links are not
+// followed. The umask decides the modes.
 //
-// Errors: a path that cannot be right is a usage Error. Once there is something to write, what goes wrong is
-// an Error (output): the disk is full, or the folder has gone.
+// Errors: a path that cannot be right is a usage Error. A failure while writing, such as a full disk or a
+// removed folder, is an Error(ExitCode::output).
 #pragma once
 
 #include <filesystem>
@@ -19,31 +19,34 @@ namespace polyring {
 /// Reads a whole file. Throws a usage Error when it is missing, cannot be read, or is larger than 1 GiB.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes a file that nobody else writes at the same time, such as one in a folder from create_folder().
+/// Reads a whole text file. Throws a usage Error when it is missing, not a regular file, unreadable, empty,
+/// or larger than 64 MiB; no topology is as large as that.
+std::string read_text_file(const std::filesystem::path& path);
+
+/// Writes a file that no other process writes at the same time, such as one in a folder from create_folder().
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// Writes `content` to a file `path`, or with .1, .2, … appended when there is something of that name, and
-/// returns its path.
+/// Writes `content` to a new file `path` and returns its path. If the name is taken, appends .1, .2, ….
 std::filesystem::path create_file(const std::filesystem::path& path, std::string_view content);
 
-/// The same for a folder, which `fill` fills; folders above it are created. An empty folder `path` is used as
-/// it is. When `fill` throws, nothing is left behind.
+/// The same for a folder; `fill` gets its temporary path and fills it. Creates the folders above it. Uses an
+/// empty folder `path` if there is one. When `fill` throws, nothing stays behind.
 std::filesystem::path create_folder(const std::filesystem::path& path,
                                     const std::function<void(const std::filesystem::path&)>& fill);
 
-/// Makes `path` what `change` makes of its content, or of nothing where there is no such file: for files that
-/// are kept up to date. One process at a time, so that no change is lost. When something goes wrong, the old
-/// file is there as it was.
+/// Replaces the content of `path` by what `change` returns for the old content (nothing: there was no file).
+/// A lock lets one process at a time do this, so no change is lost. On failure the old file stays as it was.
 void update_file(const std::filesystem::path& path,
                  const std::function<std::string(const std::optional<std::string>&)>& change);
 
-/// Whether `path` is a file of this user with this content: no link, and no other user may write to it.
+/// Whether `path` is a regular file (no link) with this content that this user owns and no other user may
+/// write to.
 bool is_own_file(const std::filesystem::path& path, std::string_view content);
 
-/// An open file, which is closed with the object.
+/// An open file. The destructor closes it.
 class OpenFile {
  public:
-  /// Takes the descriptor over; it may be -1.
+  /// Takes ownership of the descriptor, which may be -1.
   OpenFile(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
   OpenFile(OpenFile&& other) noexcept;
   OpenFile& operator=(OpenFile&&) = delete;
@@ -62,12 +65,12 @@ class OpenFile {
   std::filesystem::path path_;
 };
 
-/// Creates an empty file `path`, or with .1, .2, … appended when there is something of that name, and opens
-/// it for appending: for a journal, which others may see while it grows.
+/// Creates an empty file and opens it for appending. If the name is taken, appends .1, .2, …. For a journal:
+/// others may read it while it grows.
 OpenFile create_open_file(const std::filesystem::path& path);
 
-/// Gives the finished file `from` the name `path` in the same folder, or with .1, .2, … appended when there
-/// is something of that name, and returns that name.
+/// Renames the finished file `from` to `path` in the same folder and returns the new name. If the name is
+/// taken, appends .1, .2, ….
 std::filesystem::path publish_file(const std::filesystem::path& from, const std::filesystem::path& path);
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-// Numbers of ranks, hosts and elements are signed; this makes indices of them.
+// Ranks, hosts and elements are counted with signed numbers; containers want unsigned indices.
 #pragma once
 
 #include <concepts>

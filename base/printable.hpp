@@ -1,5 +1,5 @@
-// Text from elsewhere (files, hosts, drivers, firmware) as it may be shown: a terminal must not obey it, and
-// a line of it must stay one.
+// Makes text from files, hosts, drivers and firmware safe to show: a terminal must not obey it, and one line
+// must stay one line.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace polyring {
 
-/// Valid UTF-8 without control characters but newlines and tabs. Others become their pictures ("␛" for
-/// ESC); bytes that are not UTF-8, and characters that turn the direction of writing, become "�".
+/// Valid UTF-8 in which newlines and tabs are the only control characters. Others become their symbols ("␛"
+/// for ESC). Bytes that are not UTF-8 and characters that change the writing direction become "�".
 std::string printable(std::string_view text);
 
-/// The same in one line: newlines and tabs become pictures, too.
+/// The same in one line: newlines and tabs become symbols, too.
 std::string printable_line(std::string_view text);
-/// The first `most` characters of it, and "…" where there are more.
+/// At most the first `most` characters of that line, and "…" if there are more.
 std::string printable_line(std::string_view text, std::size_t most);
 
 }  // namespace polyring

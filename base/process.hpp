@@ -1,4 +1,4 @@
-// Runs other programs: collects what they print, or leaves them the terminal.
+// Runs other programs and collects what they print, or lets them use the terminal.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,28 @@ struct ProcessResult {
   int exit_code = 0;  // 127 when the program could not be started, 128 + n when signal n ended it
   std::string output;
   std::string errors;
-  bool timed_out = false;  // it did not end in time, and was ended
-  bool too_long = false;   // it printed more than kMostPrinted, and was ended
+  bool timed_out = false;  // it was ended because its time was over
+  bool too_long = false;   // it was ended because it printed more than kMostPrinted
 };
 
-/// Bytes of `output`, and of `errors`: more than any answer that is asked for here.
+/// The most bytes of `output`, and of `errors`. No answer that Polyring asks for is as long.
 inline constexpr std::size_t kMostPrinted = std::size_t{16} << 20;
 
-/// Runs `arguments[0]`, found on PATH, without a shell, a terminal and input, and waits for its end. When
-/// SIGINT, SIGTERM or SIGHUP comes meanwhile, the program is ended with all that it started (SIGTERM, and
-/// SIGKILL 3 s later), and then the signal takes its effect.
+/// Runs `arguments[0]`, found on PATH, and waits for its end. It gets no shell, no terminal and no input. If
+/// this process gets SIGINT, SIGTERM or SIGHUP meanwhile, the program and its children get SIGTERM, and
+/// SIGKILL 3 s later; then the signal takes effect here.
 ProcessResult run_process(std::span<const std::string> arguments);
 
-/// The same with several programs, up to 64 at one time, each of which is ended in that way when it runs for
-/// longer than `limit`, or prints too much. Fewer at one time where few files may be open.
-/// Error (not_available) when even one needs more open files than are allowed.
+/// Runs several programs in the same way, up to 64 at a time, fewer if the limit on open files is low. Ends
+/// each that runs for longer than `limit` or prints too much. Throws Error(ExitCode::not_available) when the
+/// limit on open files is too low for even one.
 std::vector<ProcessResult> run_processes(std::span<const std::vector<std::string>> programs,
                                          std::optional<Seconds> limit);
 
-/// Runs `arguments[0]`, found on PATH, with our input, output and terminal, and returns its exit code, or
-/// 128 + n when signal n ended it. SIGINT, SIGTERM and SIGHUP that others send to us are passed on to it, and
-/// when it has ended take their effect here too: an interrupted program is no success, whatever it says.
-/// Error (not_available) when it cannot be started.
+/// Runs `arguments[0]`, found on PATH, with this process's input, output and terminal. Returns its exit code,
+/// or 128 + n when signal n ended it. Passes SIGINT, SIGTERM and SIGHUP on to it; after its end they take
+/// effect here too, so an interrupted program never counts as a success. Throws
+/// Error(ExitCode::not_available) when it cannot be started.
 int run_in_foreground(std::span<const std::string> arguments);
 
 }  // namespace polyring

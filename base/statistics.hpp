@@ -1,5 +1,5 @@
-// Statistics of repeated timings that assume no distribution: medians, with confidence intervals made of
-// order statistics. Timings are skewed and have outliers, so means and normal intervals would mislead.
+// Statistics of repeated timings that assume no distribution: medians with confidence intervals from order
+// statistics. Timings are skewed and have outliers, so means and normal intervals would mislead.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ struct MedianRanks {
 
 /// The narrowest symmetric pair of ranks that covers the median with probability 0.95 or more. How many of n
 /// samples fall below the median is binomial(n, 1/2), so coverage = P(low <= B < high); see David and
-/// Nagaraja, "Order Statistics", 3rd edition, section 7.1. For n < 6 no pair reaches 0.95: then it is the
-/// smallest and the largest sample, and `coverage` says how little that is worth. `samples` must be at
-/// least 1.
+/// Nagaraja, "Order Statistics", 3rd edition, section 7.1. For n < 6 no pair reaches 0.95: then the pair is
+/// the smallest and the largest sample, and `coverage` is below 0.95. `samples` must be at least 1.
 MedianRanks median_ranks(std::size_t samples);
 
-/// All in the unit of the samples, but for `coverage`.
+/// All values but `coverage` have the unit of the samples.
 struct Summary {
   std::size_t samples = 0;
   double median = 0;
-  double ci_low = 0;    // the interval is [min, max] for fewer than 6 samples,
-  double ci_high = 0;   // and then covers less than 95 %:
-  double coverage = 0;  // its actual probability of containing the median
+  double ci_low = 0;  // confidence interval of the median; [min, max] for fewer than 6 samples
+  double ci_high = 0;
+  double coverage = 0;  // the probability that the interval contains the median
   double min = 0;
-  double p99 =
-      0;  // nearest rank: the smallest sample that at least 99 % do not exceed (the largest, below 100)
+  /// Nearest rank: the smallest sample that at least 99 % of the samples do not exceed. With fewer than 100
+  /// samples it is the largest.
+  double p99 = 0;
   double max = 0;
   double mean = 0;
   double spread = 0;  // interquartile range, nearest ranks
@@ -46,9 +46,9 @@ struct Ratio {
   double coverage = 0;
 };
 
-/// The median of a[i] / b[i], with its confidence interval as in Summary. For two rivals timed in turns (A B
-/// A B …), where drift of the machine hits both samples of a pair alike. `a` and `b` must be of one length,
-/// not empty, and every b[i] above 0.
+/// The median of a[i] / b[i] and its confidence interval, as in Summary. For two contenders timed by turns (A
+/// B A B …): a drift of the machine then affects both samples of a pair. `a` and `b` must have the same
+/// length, at least 1, and every b[i] must be above 0.
 Ratio pairwise_ratio(std::span<const double> a, std::span<const double> b);
 
 }  // namespace polyring

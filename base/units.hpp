@@ -43,24 +43,23 @@ constexpr Bandwidth gigabytes_per_second(double gigabytes) { return {gigabytes *
 constexpr Bandwidth gigabits_per_second(double gigabits) { return {gigabits * 1e9 / 8}; }
 constexpr Seconds microseconds(double us) { return {us * 1e-6}; }
 
-/// To twelve significant digits: 40e9 / 1e9 and 0.6e-6 / 1e-6 come out as people write them.
+/// Rounds to twelve significant digits, so that 40e9 / 1e9 and 0.6e-6 / 1e-6 print as people write them.
 double rounded(double value);
 
 /// `8`, `1K`, `64M`, `2G`, `64KiB`, `64MiB` (all binary, as nccl-tests reads them), `100MB` and `1kB`
-/// (decimal). Throws a usage Error that names `what` for anything else: a sign, a fraction of a byte, more
-/// than 2^63 − 1.
+/// (decimal). Throws a usage Error that names `what` for anything else, such as a sign, a fraction of a byte,
+/// or more than 2^63 − 1.
 Bytes parse_bytes(std::string_view text, std::string_view what);
 
-/// `25GB/s` (bytes) or `200Gb/s`, `200Gbit` (bits), with k, M, G, T as powers of 1000. Throws a usage Error
-/// for anything else, and below 1 B/s and above 1e18.
+/// `25GB/s` (bytes) or `200Gb/s`, `200Gbit` (bits); k, M, G and T are powers of 1000. Throws a usage Error
+/// for anything else, and outside of 1 B/s to 1e18 B/s.
 Bandwidth parse_bandwidth(std::string_view text, std::string_view what);
 
-/// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Throws a usage Error for anything else, for
-/// negative times and above 1e9 s.
+/// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Throws a usage Error for anything else, and
+/// outside of 0 to 1e9 s.
 Seconds parse_seconds(std::string_view text, std::string_view what);
 
-/// The shortest exact form that parse_bytes() reads: `64MiB`, or `100MB` where no binary unit fits, else
-/// plain bytes.
+/// An exact form that parse_bytes() reads: `64MiB` if a binary unit fits, else `100MB`, else plain bytes.
 std::string to_text(Bytes bytes);
 /// Three significant digits: `12.1 GB/s`, `125 MB/s`; `?` when unknown.
 std::string to_text(Bandwidth bandwidth);

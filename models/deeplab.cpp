@@ -1,6 +1,6 @@
 // DeepLabv3+ as it was trained on climate data (Kurth et al., Exascale Deep Learning for Climate Analytics,
-// SC18, arXiv 1810.01993, figure 1): samples of 16 channels of 768×1152, of which each point is put into one
-// of three classes. A ResNet-50 v2 that keeps an eighth of the resolution, atrous spatial pyramid pooling,
+// SC18, arXiv 1810.01993, figure 1): samples of 16 channels of 768×1152 points; each point gets one of three
+// classes. A ResNet-50 v2 that keeps an eighth of the resolution, atrous spatial pyramid pooling,
 // and a decoder of transposed convolutions up to the full resolution. Without batch normalisation, as the
 // authors' runs in single precision had it.
 //

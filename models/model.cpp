@@ -27,7 +27,7 @@ double Model::backward_flops_per_sample() const {
   return sum;
 }
 
-// BERT's samples are those of the first nine tenths of its pretraining: 128 tokens, of which 20 are predicted
+// BERT's samples are those of the first nine tenths of its pretraining: 128 tokens, 20 of them predicted
 // (arXiv 1810.04805, appendix A.2; max_predictions_per_seq in the README of google-research/bert).
 const std::vector<ModelInfo>& model_catalogue() {
   static const std::vector<ModelInfo> catalogue = {

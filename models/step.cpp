@@ -14,7 +14,7 @@ StepCompute compute_of(const Model& model, Seconds forward_and_backward, Seconds
 }
 
 Seconds Step::exposed_communication() const {
-  // The same as the sum of the gaps between the three, but for rounding: no gap gives exactly 0.
+  // The sum of the gaps between the three, written so that no gap gives exactly 0.
   return (backward.begin - forward.end) + (optimizer.begin - backward.end);
 }
 

@@ -67,7 +67,7 @@ Throughput interpolate(const Throughput& low, const Throughput& high, const std:
                       high.model, low.source)};
 }
 
-bool alike(const Throughput& a, const Throughput& b) {
+bool same_conditions(const Throughput& a, const Throughput& b) {
   return a.gpu == b.gpu && a.batch == b.batch && a.precision == b.precision;
 }
 
@@ -76,7 +76,7 @@ std::vector<Throughput> cited_and_derived() {
   std::vector<Throughput> all = known;
   for (const Throughput& low : known) {
     for (const Throughput& high : known) {
-      if (low.model != "resnet50" || high.model != "resnet152" || !alike(low, high)) continue;
+      if (low.model != "resnet50" || high.model != "resnet152" || !same_conditions(low, high)) continue;
       for (const char* name : {"resnet101", "resnet101-22k"}) all.push_back(interpolate(low, high, name));
     }
   }

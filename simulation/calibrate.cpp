@@ -42,7 +42,7 @@ Stated stated_links(const Cluster& cluster, LinkClass wanted) {
   Stated stated;
   for (const HostGroup& group : cluster.groups) {
     for (const Link& link : group.machine.links) {
-      // Links of unknown speed constrain nothing, but for those of processes, which have no data sheet.
+      // Links of unknown speed constrain nothing, except those of processes: they have no data sheet.
       if (class_of(link.kind) == wanted && (link.bandwidth.known() || wanted == LinkClass::memory))
         stated.widen({true, link.latency, link.bandwidth});
     }

@@ -9,8 +9,8 @@
 
 namespace polyring {
 
-/// Links that are taken to be alike. Network: a host's NICs and what lies between those of one leaf switch;
-/// uplink: of a leaf switch, and the way over the spine.
+/// Links of one class are assumed to be equal. Network: a host's NICs and what lies between those of one leaf
+/// switch; uplink: of a leaf switch, and the way over the spine.
 enum class LinkClass { memory, nvlink, xgmi, c2c, pcie, socket_bus, network, uplink };
 
 inline constexpr LinkClass kLinkClasses[] = {LinkClass::memory,  LinkClass::nvlink, LinkClass::xgmi,

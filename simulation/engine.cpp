@@ -284,7 +284,7 @@ class Engine {
     }
   }
 
-  /// The same but for repeats, which must not have gone backwards.
+  /// Repeats may be further on, but not go backwards; all else is the same.
   bool same_as_seen() const {
     if (streams_.first() != seen_.first_stream || streams_.live().size() != seen_.live.size()) return false;
     const double tolerance = kSameState * (now_ - seen_.time);

@@ -61,7 +61,7 @@ struct StepShape {
 };
 
 struct StageShape {
-  StagePrice stage;  // but for its time
+  StagePrice stage;  // its time is not filled in
   std::vector<StepShape> steps;
 };
 

@@ -18,7 +18,7 @@ struct SimulationOptions {
   int window = kDefaultWindow;  // chunks of each lane in flight, as the executor's
   Costs costs{};
   // Ways to the same time in fewer events; off in tests that compare.
-  bool classes = true;  // what is alike is simulated once
+  bool classes = true;  // equal ranks are simulated once
   bool skip = true;     // so are steps that repeat
 };
 
@@ -52,12 +52,12 @@ struct ConsideredPlan {
   std::string unknown{};                 // unknown_speed() of it: where there is one, times mean nothing
 };
 
-/// The candidates of an algorithm for `count` elements, all of which have what is wished for: those whose
-/// prices are lowest are simulated, unless that takes too long or they turn out slower than another one, and
-/// come first, the fastest at the front; then the others, by price. At least one is simulated, and none that
-/// crosses links of unknown speed while others don't. Where the cheapest has too many messages, as with
-/// thousands of ranks that are all different, it is the one with the fewest chunks among those whose prices
-/// are within 5 % of it.
+/// The candidates of an algorithm for `count` elements; all keep the constraints. Those with the lowest
+/// prices are simulated and come first, the fastest at the front; the others follow, by price. A simulation
+/// stops when it takes too long or turns out slower than another one. At least one plan is simulated. A plan
+/// that crosses links of unknown speed is not, if another one does not. If the cheapest plan has too many
+/// messages, as with thousands of ranks that are all different, the one with the fewest chunks among those
+/// within 5 % of its price is simulated instead.
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
                                            const Router& router, Count count, ElementSizes sizes,
                                            const PlanWishes& wishes = {},

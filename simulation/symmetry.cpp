@@ -160,8 +160,8 @@ struct Classes {
   int count() const { return static_cast<int>(members.size()); }
 };
 
-/// The flows of a class that has the first member of its source class, with resources as classes. Of roles
-/// that are alike the first of that member stands for all.
+/// The flows of the first member of each source class, with classes for resources. Among equal roles the
+/// first one stands for all.
 class Quotient {
  public:
   Quotient(const Workload& workload, const Refinement& refinement)

@@ -6,9 +6,9 @@
 // a class of transfers, and a resource for a class of resources.
 //
 // A lane is a course of rounds, one for each step of its stages; a step that repeats the one before is
-// written once. All chunks of a lane take the same course. A payload is taken as divisible at will: a block
-// of a slice of n is 1/n of it, as it is in the schedule but for one element at most. Where there are fewer
-// elements than blocks, the schedule's own slices are taken.
+// written once. All chunks of a lane take the same course. A payload is
+// treated as divisible at will: each of n blocks of a slice is 1/n of it, which differs from the schedule by
+// one element at most. With fewer elements than blocks, the schedule's own slices are used.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace polyring {
 
-/// Transfers that are alike and happen at the same time, in a workload of ranks exactly one; or, where source
-/// and destination are one and the same and `local`, a reduction.
+/// Equal transfers that happen at the same time; exactly one in a workload of ranks. If source and
+/// destination are the same and `local` is set: a reduction.
 struct Flow {
   int source = 0;  // actors
   int destination = 0;

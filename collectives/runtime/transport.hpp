@@ -92,7 +92,7 @@ class Transport {
   virtual void meet(const Meeting& meeting, Ticket ticket);
 
   virtual void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) = 0;
-  /// `result` may be one of the operands, of which there is at least one.
+  /// There is at least one operand; `result` may be one of them.
   virtual void combine(const Reduction& reduction, std::byte* result,
                        std::span<const std::byte* const> operands, Count count, Ticket ticket) = 0;
 

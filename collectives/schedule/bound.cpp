@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// Ranks that are cut from all others, `number` times alike.
+/// Ranks that are cut from all others; there are `number` equal parts.
 struct Part {
   std::string limit;  // what joins it to the rest, in words
   int number = 1;
@@ -94,7 +94,7 @@ Cut cut_by(const Cluster& cluster, Grouping grouping) {
       cuts.push_back(min_cut(machine, mask_of(group, machine), several_hosts));
       speeds.insert(cuts.back().bandwidth.value);
     }
-    // Single ranks that are all alike need no names.
+    // Single ranks that are all equal need no names.
     const bool each =
         groups.size() == static_cast<std::size_t>(machine.ranks()) && groups.size() > 1 && speeds.size() == 1;
     for (std::size_t i = 0; i < groups.size(); ++i) {

@@ -19,7 +19,7 @@ struct Bound {
   std::string cut;
 };
 
-/// The largest over all cuts of the ranks into m parts, of which part i is joined to the rest by B(i):
+/// The largest over all cuts of the ranks into m parts. B(i) is the bandwidth that joins part i to the rest:
 ///
 ///     max( 2(m − 1) · payload / ΣB(i),  payload / min B(i) )
 ///
@@ -32,7 +32,7 @@ Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 /// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.
 Bound network_bound(const Cluster& cluster, Bytes payload);
 
-/// Bus bandwidth as nccl-tests has it, payload / time · 2(n − 1) / n for n ranks; 0 for no time.
+/// Bus bandwidth as nccl-tests defines it: payload / time · 2(n − 1) / n for n ranks; 0 for no time.
 Bandwidth bus_bandwidth(Bytes payload, int ranks, Seconds time);
 
 }  // namespace polyring

@@ -64,7 +64,8 @@ struct PlanWishes {
 Plan with_wishes(Plan plan, const PlanWishes& wishes);
 
 /// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
-/// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts are not alike.
+/// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts differ in their
+/// ranks.
 std::vector<int> natural_dims(const Cluster& cluster);
 
 /// Plans worth pricing for this algorithm on the cluster: natural dimensions, near and far hosts as two (the
@@ -76,7 +77,8 @@ std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& clu
                                   const PlanWishes& wishes = {});
 
 /// Rank grids worth trying where nothing is known but the hosts: flat, hosts' ranks first, near and far hosts
-/// as two dimensions, and one host's ranks as two. Flat alone for 0 ranks per node, which are not alike.
+/// as two dimensions, and one host's ranks as two. Only the flat grid for 0 ranks per node: then
+/// hosts differ in their ranks.
 std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes);
 
 /// `direct+ring`; empty when the algorithm has none to choose.

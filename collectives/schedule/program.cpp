@@ -24,7 +24,7 @@ class Compiler {
     const int dimensions = static_cast<int>(lane_.dimensions.size());
     for (int stage = 0; stage < stage_count(lane_); ++stage) {
       const bool by_meeting = group_meets(stage);
-      // Both ends of every transfer decide alike, by what holds for the whole group.
+      // Both ends of every transfer come to the same decision: it depends on the whole group only.
       if (by_meeting && stage == dimensions - 1 && step_count(lane_, stage) == 1 &&
           step_count(lane_, stage + 1) == 1) {
         expand(stage, 0);

@@ -2,9 +2,9 @@
 //
 // Out of place, an element lives in the input until it is first combined or received, and in the output from
 // then on. The program knows for each operand where that is, so that no copy of the whole payload is ever
-// made. Where partial results are of another kind than the payload, as float32 for float16, they live apart,
-// and only what is complete goes to the output. Messages of a reduction are of that kind, too, but for those
-// of the first step, which carry nothing but inputs.
+// made. Partial results of another kind than the payload, such as float32 for float16, have an area of their
+// own; only complete results go to the output. Messages of a reduction are of that kind too, except in the
+// first step, which carries inputs only.
 //
 // Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
 // and a reduction in one step with the spread that follows it is one meeting: each result is written straight

@@ -29,7 +29,7 @@ Run slices_of(Slice shared, Blocks blocks, int n) {
 
 enum class End { source, destination };
 
-/// Appends the transfers of which `rank` is the given end. A spread is the reduce pattern, or its first
+/// Appends the transfers that have `rank` at the given end. A spread is the reduce pattern, or its first
 /// steps, run backwards: the last of them first, and what was sent is now received.
 void append_transfers(const Schedule& schedule, Stream stream, int stage, int step, Rank rank, End end,
                       std::vector<Transfer>& transfers) {
@@ -156,7 +156,7 @@ RankWork work_of(const Schedule& schedule, Rank rank, ElementSizes sizes) {
   RankWork work;
   for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
     const Lane& at = schedule.lanes[index(lane)];
-    // part() cuts chunks of equally many elements alike, and makes the first ones larger by an element.
+    // part() makes the first chunks larger by an element; chunks with equally many elements are cut equally.
     const int larger = static_cast<int>(at.slice.count % at.chunks);
     for (const auto& [chunk, times] : {std::pair(0, larger), std::pair(at.chunks - 1, at.chunks - larger)}) {
       if (times == 0) continue;

@@ -8,9 +8,9 @@
 //     lane 0: reduce over dimension 0, reduce over dimension 1, spread over dimension 1, spread over
 //     dimension 0
 //
-// Between the stages a rank holds ever smaller slices: of the slice that its group shared, the blocks that
-// the pattern leaves it with. A schedule is as small as that: its size does not depend on the number of ranks
-// (but for a permuted order), and transfers are expanded on demand, for one rank and one step.
+// From stage to stage a rank holds smaller slices: the blocks that the pattern leaves it, out of the slice
+// that its group shared. A schedule is small: only a permuted order makes its size depend on the number of
+// ranks. Transfers are expanded on demand, for one rank and one step.
 #pragma once
 
 #include <string>

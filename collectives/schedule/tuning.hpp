@@ -20,7 +20,7 @@ struct TuningPlace {
   std::string network;  // between hosts, in words; also where they are emulated; else empty
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;  // 0: not alike
+  int ranks_per_node = 1;  // 0: hosts differ
   std::string transport;
 
   bool operator==(const TuningPlace&) const = default;

@@ -16,7 +16,7 @@ from matplotlib.path import Path
 from plots import style
 from plots.lettering import Line, clean, height_of, width_of_all, wrapped
 from plots.machine_layout import MARGIN, HostLayout
-from plots.probe import LINK_NAMES, alike, bandwidth_text, memory_text, three_digits
+from plots.probe import LINK_NAMES, agree, bandwidth_text, memory_text, three_digits
 
 EDGE = 0.3           # around everything
 INSIDE = 0.25        # from the outline of a host to its parts
@@ -159,10 +159,10 @@ def parts_lines(host):
     """What all GPUs, and all NICs, of a host have in common."""
     lines = []
     gpus, nics = host["gpus"], host["nics"]
-    if gpus and alike(gpus, ["model"]) and gpus[0].get("model"):
-        memory = memory_text(gpus[0]) if alike(gpus, ["memory_bytes", "memory_GBps"]) else ""
+    if gpus and agree(gpus, ["model"]) and gpus[0].get("model"):
+        memory = memory_text(gpus[0]) if agree(gpus, ["memory_bytes", "memory_GBps"]) else ""
         lines.append(f"{several(len(gpus), 'GPU')}: {gpus[0]['model']}{f', {memory}' if memory else ''}")
-    if nics and alike(nics, ["model", "kind"]):
+    if nics and agree(nics, ["model", "kind"]):
         model = f"{nics[0]['model']}, " if nics[0].get("model") else ""
         kind = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}.get(nics[0]["kind"], "link layer unknown")
         lines.append(f"{several(len(nics), 'NIC')}: {model}{kind}")

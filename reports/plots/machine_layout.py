@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from plots import style
 from plots.lettering import Line, clean, height_of, width_of_all, wrapped
-from plots.probe import DEVICES, LINK_NAMES, alike, bandwidth_text, memory_text, other_end, parents_of
+from plots.probe import DEVICES, LINK_NAMES, agree, bandwidth_text, memory_text, other_end, parents_of
 
 GAP = 0.14      # between boxes of a row
 MARGIN = 0.12   # from the edge of a box to its text, and to what hangs under it
@@ -165,7 +165,7 @@ class HostLayout:
                 self.others.append(link)
 
     def speed_text(self, device):
-        """`PCIe 7.88 GB/s`, where not all links of that kind are alike."""
+        """`PCIe 7.88 GB/s`, where not all links of that kind are equal."""
         speeds = {f"{LINK_NAMES[link['kind']]} {bandwidth_text(link['GBps'])}": None
                   for _, link in self.hanging[device] if link["kind"] in self.varied}
         return ", ".join(speeds)
@@ -180,11 +180,11 @@ class HostLayout:
         for switch in self.host["switches"]:
             lines = [name_line(switch["name"]), *details(switch, ["pci"], self.speed_text(switch["name"]))]
             boxes.append(Box("switches", switch["name"], lines))
-        gpu_keys = ["pci"] if alike(self.host["gpus"], ["model"]) else ["model", "pci"]
+        gpu_keys = ["pci"] if agree(self.host["gpus"], ["model"]) else ["model", "pci"]
         for gpu in self.host["gpus"]:
             lines = [name_line(gpu["name"]), *details(gpu, gpu_keys, self.speed_text(gpu["name"]))]
             boxes.append(Box("gpus", gpu["name"], lines))
-        nic_keys = ["pci"] if alike(self.host["nics"], ["model", "kind"]) else ["model", "kind", "pci"]
+        nic_keys = ["pci"] if agree(self.host["nics"], ["model", "kind"]) else ["model", "kind", "pci"]
         for nic in self.host["nics"]:
             speed = self.speed_text(nic["name"])
             lines = [name_line(nic["name"]), *details(nic, nic_keys, speed), *self.sharing(nic["name"]),

@@ -107,6 +107,6 @@ def memory_text(device):
     return f"{size} at {bandwidth_text(device['memory_GBps'])}" if device.get("memory_GBps") else size
 
 
-def alike(devices, keys):
+def agree(devices, keys):
     """Whether all devices agree in all of `keys`."""
     return len({tuple(device.get(key) for key in keys) for device in devices}) <= 1

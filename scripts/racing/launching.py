@@ -27,7 +27,7 @@ PARTING_S = 20  # how long ranks may take to end after their result is written, 
 
 
 class Failed(Exception):
-    """A launch that gave no result: why, and the exit code that says of which kind that is."""
+    """A launch that gave no result: why, and the exit code for this kind of failure."""
 
     def __init__(self, why, code):
         super().__init__(why)

@@ -161,7 +161,7 @@ void narrow(Cluster& cluster, double factor) {
 }
 
 /// Rings in rank order; those over several hosts leave them from each GPU in turn, so that all NICs carry
-/// alike.
+/// equally much.
 Plan ring_plan(int gpus, int hosts) { return {"ring", {gpus, hosts}, {}, hosts > 1 ? gpus : 1, {}}; }
 
 /// The bandwidth of a ring plan's lanes together: of its narrowest resource, by how many lanes cross it.

@@ -1,7 +1,7 @@
 // NCCL's tuning model: how long it expects ring and tree to take with each protocol, by which it chooses.
 //
-// Numbers and formulas are those of NCCL 2.19 to 2.21, src/graph/tuning.cc, but for one: between hosts a ring
-// counts 2(N − 1) hops of N hosts, as the versions before and after.
+// Numbers and formulas are those of NCCL 2.19 to 2.21, src/graph/tuning.cc, with one exception: between hosts
+// a ring counts 2(N − 1) hops of N hosts, as in the versions before and after.
 #pragma once
 
 #include <array>

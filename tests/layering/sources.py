@@ -1,4 +1,4 @@
-"""Checks of the source tree that no compiler makes: layers, confined headers, headers that stand alone, file lengths.
+"""Checks of the source tree that no compiler makes: layers, confined headers, headers that stand alone, file lengths, phrases.
 
 Run by CTest with the repository's root; prints one line for each fault and exits 1 when there is one.
 """
@@ -50,6 +50,10 @@ CONFINED = {
 
 MAX_LINES = 500
 LONGER = set()  # files that may have more lines
+
+# Phrases that make readers read twice, and where there are none of them any more: add each folder as it is done.
+PHRASES = re.compile(r"\bbut for\b|, of which\b|\bas [\w-]+ (?:has|have) (?:it|them)\b|\balike\b", re.IGNORECASE)
+PLAIN = ["base", "collectives", "models", "reports", "scripts", "simulation", "README.md", "CONTRIBUTING.md"]
 
 CPP = {".cpp", ".hpp"}
 COUNTED = CPP | {".py", ".cmake", ".sh"}
@@ -127,6 +131,13 @@ def length_fault(root, path):
     return None
 
 
+def phrase_faults(root, path):
+    relative = path.relative_to(root).as_posix()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if found := PHRASES.search(line):
+            yield f'{relative}:{number}: "{found[0]}" is hard to read: write it another way'
+
+
 def faults(root):
     """All faults of the tree under `root`, as lines of text."""
     found = []
@@ -137,6 +148,10 @@ def faults(root):
                 found.append(alone_fault(root, path))
             if path.suffix in COUNTED:
                 found.append(length_fault(root, path))
+    for place in PLAIN:
+        for path in [root / place, *sorted((root / place).rglob("*"))]:
+            if path.is_file() and path.suffix in COUNTED | {".md", ""}:
+                found.extend(phrase_faults(root, path))
     return [fault for fault in found if fault]
 
 

@@ -82,6 +82,17 @@ class Alone(unittest.TestCase):
         self.assertEqual(faults_of({"models/a.hpp": "// Says #pragma once.\n"}), ["models/a.hpp: has no #pragma once"])
 
 
+class Phrases(unittest.TestCase):
+    def test_listed_phrases_are_caught_where_there_are_none_any_more(self):
+        for line in ("all but for one", "rings, of which one is", "the order as NCCL has it", "Hosts are alike."):
+            with self.subTest(line=line):
+                for name in ("README.md", "base/a.hpp", "scripts/a"):
+                    self.assertEqual(len(faults_of({name: f"#pragma once\n// {line}\n"})), 1)
+
+    def test_others_are_not(self):
+        self.assertEqual(faults_of({"README.md": "either of which may be empty; the flows of which class; what is likely\n"}), [])
+
+
 class Length(unittest.TestCase):
     def test_a_long_file_is_caught(self):
         most = "\n" * sources.MAX_LINES

@@ -1,7 +1,7 @@
 // Networks as ibnetdiscover lists them: reading, damage, levels, leaves and rails.
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.hpp"
+#include "base/files.hpp"
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"

@@ -1,5 +1,5 @@
 // Import of hwloc XML from our own small files, and of files that are none.
-#include "base/text_file.hpp"
+#include "base/files.hpp"
 #include "tests/folder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/inventory/probe.hpp"

@@ -115,9 +115,9 @@ struct Float16Element {
 #endif
 };
 
-/// For minima and maxima of a half: its place in the order of all halves, as an integer, of which a vector
-/// holds twice as many as of floats. The bits of halves, those of negative ones inverted but for the sign,
-/// count around a circle:
+/// For minima and maxima of a half: its place in the order of all halves, as an integer. A vector holds twice
+/// as many of these integers as floats. Take the bits of the halves, and invert all bits except the sign in
+/// negative ones; then they count around a circle:
 ///
 ///   −∞ … −0 +0 … +∞, NaNs of positive sign, NaNs of negative sign, and −∞ again
 ///

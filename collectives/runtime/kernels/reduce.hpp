@@ -180,7 +180,7 @@ void run_pass(const Pass<Element>& described, Divide<typename Element::Computed>
       kPackBytes / sizeof(typename Element::Computed) * sizeof(typename Element::Result);
   constexpr std::size_t kLinePacks = kLine / kResultBytes;
   constexpr std::size_t kStreamed = kLinePacks < kUnroll ? kUnroll : kLinePacks;
-  const Pass<Element> pass = described;  // of which the compiler knows that no store changes it
+  const Pass<Element> pass = described;  // a copy: the compiler knows that no store changes it
   std::size_t i = 0;
   if (pass.outputs.streams) {
     i = combine_groups<Element, Op, kStreamed, kInputs, Storing::streaming_to_all>(pass, divide, i, count);

@@ -30,8 +30,8 @@ int launched_local_rank();
 /// "srun", "Open MPI's mpirun", …; for people, when a launcher has started this process.
 std::string launched_by();
 
-/// Initialises MPI and finalises it, unless it is a part of another. One at a time but for parts. Every
-/// failing call throws Error(ExitCode::mpi) that names the call.
+/// Initialises MPI and finalises it, unless it is a part of another world. Only one whole world may exist at
+/// a time. Every failing call throws Error(ExitCode::mpi) that names the call.
 class MpiWorld {
  public:
   MpiWorld();

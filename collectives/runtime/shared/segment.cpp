@@ -32,7 +32,7 @@ std::uint64_t process_token() {
   return token;
 }
 
-/// Without memory of its own, of which there may be no more to be had.
+/// Allocates nothing: there may be no memory left.
 std::size_t lines_of(const char* path) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   std::array<char, kPage> text;

@@ -9,8 +9,8 @@
 
 namespace polyring {
 
-/// Longer messages travel in pieces, of which both ends know. Each piece that arrives is progress to those
-/// who wait; and MPI counts in int.
+/// Longer messages travel in pieces; both ends agree on them. Each piece that arrives counts as progress for
+/// those who wait. Pieces also keep counts within MPI's int.
 inline constexpr Bytes kMpiPiece{4 << 20};
 
 /// The longest pieces to ranks of the same host and of others: at least 1 byte, the same on all ranks.
@@ -26,8 +26,8 @@ struct MpiPieces {
 Bytes unasked_between_hosts(bool rdma);
 
 /// UCX without RDMA, as under MPICH over Ethernet, makes a rendezvous of whatever is longer than some tens of
-/// KiB: five crossings, of which each waits for a rank of either host to run, while short messages just
-/// follow one another. In Open MPI's rendezvous over TCP the end of one piece is told behind the bytes of
+/// KiB: five crossings, and each waits for a rank of either host to run, while short messages just follow one
+/// another. In Open MPI's rendezvous over TCP the end of one piece is told behind the bytes of
 /// all others that are on their way: a receiver would see no progress before it has them all. `version` is
 /// MPI_Get_library_version()'s text.
 Bytes piece_between_hosts(std::string_view version, bool rdma);

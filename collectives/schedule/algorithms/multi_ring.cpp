@@ -12,9 +12,9 @@
 // in the plan's orders where it has any. A dimension may use another
 // pattern than the ring ("halving", "direct", "one-shot"): DDL, too, chose an algorithm for each dimension.
 //
-// Steps: 2·Σ(dᵢ − 1). Bytes sent per rank: 2(n − 1)/n · S in all, of which only 2(m − 1)/m · S/X between m
-// hosts. Time: 2·Σᵢ (dᵢ − 1)(αᵢ + S/(d₁⋯dᵢ·βᵢ)); with chunks the dimensions overlap and the slowest remains.
-// Cho et al., "PowerAI DDL", arXiv:1708.02188; Cho et al., "BlueConnect", MLSys 2019.
+// Steps: 2·Σ(dᵢ − 1). Bytes sent per rank: 2(n − 1)/n · S in all; only 2(m − 1)/m · S/X of it goes
+// between the m hosts. Time: 2·Σᵢ (dᵢ − 1)(αᵢ + S/(d₁⋯dᵢ·βᵢ)); with chunks the dimensions overlap and the
+// slowest remains. Cho et al., "PowerAI DDL", arXiv:1708.02188; Cho et al., "BlueConnect", MLSys 2019.
 #include <utility>
 
 #include "collectives/schedule/algorithms/algorithms.hpp"

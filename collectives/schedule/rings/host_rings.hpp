@@ -24,13 +24,14 @@ struct HostRings {
   bool follow_ranks() const;
 };
 
-/// Of NVLink rings, at most 16, those that have the most bandwidth together, of equals the fewest; each
-/// direction of a link is used on its own, so a ring and its reverse go side by side. A lane is as wide as
-/// some link, half or a third of it, or the largest part that all links are multiples of: so four GPUs that
-/// are all joined alike have 6 rings of half a link, which fill all links, where 2 whole ones leave a third
-/// idle. Of each width as many rings as there can be, but for graphs that take millions of steps. Where there
-/// are none, the one that crosses the fewest buses between sockets, then the fewest links, and its reverse:
-/// the ranks' own order where none is better. The same for the same machine, always.
+/// The NVLink rings, at most 16, that have the most bandwidth together; among equals the fewest. Each
+/// direction of a link is used separately, so a ring and its reverse run side by side. All rings are as wide
+/// as some link, half or a third of it, or the largest width that divides all links. So four GPUs with equal
+/// links between all pairs get 6 rings of half a link, which fill all links; 2 rings of a whole link would
+/// leave a third idle. For each width the search finds as many rings as possible, unless it takes millions of
+/// steps. Without NVLink rings, the result is the ring that crosses the fewest buses between sockets, then
+/// the fewest links, and its reverse; this is the ranks' own order unless another one is better. The result
+/// is the same for the same machine, always.
 HostRings host_rings(const Machine& machine);
 
 /// The rings' orders for lanes that go on to other hosts: a lane enters a host at the first rank of its order

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/printable.hpp"
-#include "base/text_file.hpp"
 #include "topology/inventory/probe/sysfs.hpp"
 
 namespace polyring {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/text_file.hpp"
+#include "base/files.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
 #include "topology/inventory/formats/nccl_xml.hpp"
 #include "topology/inventory/formats/nvidia_smi.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text_file.hpp"
+#include "base/files.hpp"
 #include "topology/host_names.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/formats/read_cluster.hpp"

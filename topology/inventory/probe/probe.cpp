@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/text_file.hpp"
+#include "base/files.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/inventory/probe/hwloc_machine.hpp"
 #include "topology/inventory/probe/kfd.hpp"

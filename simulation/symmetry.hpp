@@ -12,9 +12,10 @@ Workload without_slack(Workload workload);
 
 /// Actors, resources and flows become classes: the coarsest partition in which all members of a class meet
 /// equally many members of each other class (an equitable partition, found by colour refinement). Max-min
-/// fair rates depend on a flow's resources and on how many flows of which class cross each of them, and an
-/// actor's progress on its flows; both are the same for all members at the start, and so they stay. An actor
-/// for each class remains, and the same time. The workload itself where classes would save less than half.
+/// fair rates depend on a flow's resources and on the number of flows of each class that cross them. An
+/// actor's progress depends on its flows. Both are the same for all members at the start, and so they stay
+/// the same. The result has an actor for each class and takes the same time. If classes would save less than
+/// half, the result is the workload itself.
 ///
 /// Lanes that run independently of each other are not told apart: two ranks are equal even if one does in one
 /// lane what the other does in another lane, as in the two trees of a double binary tree. Lanes are

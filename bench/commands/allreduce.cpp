@@ -175,8 +175,8 @@ class AllreduceRun {
   void open(Session& session, const WorldTransport& wires) {
     std::vector<AllreduceRow> expected;
     std::vector<double> weights;
-    // A given number of iterations takes the longer the larger the payload is; one that is chosen, about the
-    // same time up to payloads of which the fewest take longer.
+    // With -n, the time of a measurement grows with the payload. Without, small payloads get more iterations,
+    // so that the time only grows from about kFewest bytes on, where the number is at its least.
     constexpr double kAlways = 64 << 10;
     constexpr double kFewest = 64 << 20;
     for (const Count count : counts_) {

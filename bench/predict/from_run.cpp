@@ -41,7 +41,9 @@ std::vector<TrainRow> rows_of(const ResultFile& result, const std::string& file)
 Cluster alike_hosts(const ResultFile& result, const std::string& file) {
   Cluster cluster = cluster_of_run(result, file);
   if (cluster.groups.size() != 1) {
-    usage_error("'{}': its hosts differ, so that more like them are not known; use hosts alike", file);
+    usage_error(
+        "'{}': its hosts differ, so it does not say what further hosts would be; use a run on equal hosts",
+        file);
   }
   return cluster;
 }

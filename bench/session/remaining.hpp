@@ -12,7 +12,7 @@ namespace polyring {
 
 class Remaining {
  public:
-  /// `weights`: what each step is thought to take, in any unit, but for what all have in common.
+  /// `weights`: the expected time of each step, in any unit. A time that all steps share may be left out.
   explicit Remaining(const std::vector<double>& weights);
 
   std::size_t steps() const { return behind_.size() - 1; }

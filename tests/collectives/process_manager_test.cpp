@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -98,6 +100,50 @@ TEST(ProcessManager, IsToldThatTheRankEnds) {
   manager.join();
   EXPECT_EQ(told, "cmd=finalize\n");
   EXPECT_FALSE(leave_process_manager()) << "it has gone";
+}
+
+/// Standard error as a pipe, for as long as this lives.
+class PipedError {
+ public:
+  PipedError() : stderr_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe(ends_.data()), 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~PipedError() {
+    dup2(stderr_, STDERR_FILENO);
+    for (const int end : {ends_[0], ends_[1], stderr_}) close(end);
+  }
+  PipedError(const PipedError&) = delete;
+  PipedError& operator=(const PipedError&) = delete;
+  int reader() const { return ends_[0]; }
+
+ private:
+  int stderr_;
+  std::array<int, 2> ends_{};
+};
+
+TEST(ProcessManager, HasReadWhatWasWritten) {
+  const PipedError error;
+  await_output_read();  // nothing was
+  ASSERT_EQ(write(STDERR_FILENO, "words", 5), 5);
+  std::atomic<bool> is_read = false;
+  std::thread manager([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::array<char, 5> text{};
+    is_read = true;
+    EXPECT_EQ(read(error.reader(), text.data(), text.size()), 5);
+  });
+  await_output_read();
+  EXPECT_TRUE(is_read);
+  manager.join();
+}
+
+TEST(ProcessManager, MayReadNothingAnyMore) {
+  const PipedError error;
+  ASSERT_EQ(write(STDERR_FILENO, "words", 5), 5);
+  const auto begin = std::chrono::steady_clock::now();
+  await_output_read();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 }  // namespace

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <tuple>
 
 namespace polyring {
@@ -68,6 +73,21 @@ bool leave_process_manager() {
   pollfd answer{manager, POLLIN, 0};
   std::array<char, 64> said{};
   return poll(&answer, 1, kPatienceMs) == 1 && recv(manager, said.data(), said.size(), 0) > 0;
+}
+
+void await_output_read() {
+  constexpr std::chrono::milliseconds kPeriod{1};
+  const auto over_at = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto is_unread = [](int descriptor) {
+    struct stat file {};
+    int unread = 0;
+    return fstat(descriptor, &file) == 0 && S_ISFIFO(file.st_mode) &&
+           ioctl(descriptor, FIONREAD, &unread) == 0 && unread > 0;
+  };
+  while ((is_unread(STDOUT_FILENO) || is_unread(STDERR_FILENO)) &&
+         std::chrono::steady_clock::now() < over_at) {
+    std::this_thread::sleep_for(kPeriod);
+  }
 }
 
 void abort_process_manager(int code) {

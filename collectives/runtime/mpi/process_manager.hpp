@@ -25,6 +25,10 @@ bool speaks_pmi1(std::string_view library_version);
 /// to be heard. Only where speaks_pmi1(). Returns false where there was no answer.
 bool leave_process_manager();
 
+/// Waits, for a second at most, until the process manager has read what this process has written to standard
+/// output and standard error, where these are pipes. Hydra, once told to end the job, drops what is in them.
+void await_output_read();
+
 /// Has the process manager end the whole job with this exit code, as MPI_Abort would, by the same protocol;
 /// this process too, if all is well, before the call returns. Only where speaks_pmi1().
 void abort_process_manager(int code);

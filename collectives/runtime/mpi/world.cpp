@@ -381,6 +381,7 @@ void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, S
 }
 
 void MpiWorld::abort(int code) const {
+  await_output_read();
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(5));
     end_without_mpi(code);
@@ -391,6 +392,7 @@ void MpiWorld::abort(int code) const {
 
 void MpiWorld::end_without_mpi(int code) {
   // Where a process just ends, MPICH's mpiexec may take the exit code of another one, which it kills then.
+  await_output_read();
   if (speaks_pmi1(library_version())) abort_process_manager(code);
   _exit(code);
 }

@@ -40,12 +40,10 @@ class PatienceIn {
     ++polls_;
     if (polls_ < kSpins) return true;
     if (polls_ == kSpins) begin_ = Time::now();
-    if (polls_ % kSpins == 0 &&
-        std::chrono::duration<double>(Time::now() - begin_).count() > timeout_.value) {
-      return false;
-    }
+    if (polls_ % kSpins == 0 && is_over(Time::now() - begin_)) return false;
     if (!yields_) return true;
     const typename Time::Duration waited = Time::now() - begin_;
+    if (is_over(waited)) return false;
     sleeps_ = sleeps_ || polls_ >= kSpins + kYields || waited > kLongestYielding;
     if (!sleeps_) {
       Time::yield();
@@ -62,6 +60,10 @@ class PatienceIn {
   }
 
  private:
+  bool is_over(typename Time::Duration waited) const {
+    return std::chrono::duration<double>(waited).count() > timeout_.value;
+  }
+
   Seconds timeout_;
   bool yields_;
   bool sleeps_ = false;

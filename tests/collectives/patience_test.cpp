@@ -119,5 +119,12 @@ TEST(Patience, SleepsSoonWhereYieldingTakesLong) {
   EXPECT_EQ(TestTime::yields, 1U) << "yields again in the same wait";
 }
 
+TEST(Patience, EndsAtTheNextPollWhereYieldingTakesLong) {
+  TestTime::restart();
+  TestTime::of_yield = 4ms;
+  for (TestPatience patience(Seconds{0.002}, true); patience.again();) TestTime::time += TestTime::kPoll;
+  EXPECT_LT(TestTime::time, 5ms);
+}
+
 }  // namespace
 }  // namespace polyring

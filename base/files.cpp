@@ -322,7 +322,8 @@ void update_file(const fs::path& path,
                  const std::function<std::string(const std::optional<std::string>&)>& change) {
   const Lock lock(path);
   std::optional<std::string> old;
-  if (fs::exists(path)) old = read_file(path);
+  std::error_code unknown;  // then read_file() says why
+  if (fs::exists(path, unknown) || unknown) old = read_file(path);
   write_beside(path, change(old), [&](const fs::path& written) {
     if (::rename(written.c_str(), path.c_str()) != 0) not_written(path, errno);
     sync_folder(folder_of(path));

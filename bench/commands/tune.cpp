@@ -78,8 +78,8 @@ class TuneRun {
     const auto file = options_.file.empty() ? default_tuned_file() : std::filesystem::path(options_.file);
     if (!file) usage_error("there is no default file for the choices here; name one with --file");
     file_ = *file;
-    if (std::filesystem::exists(file_)) parse_tuned(read_file(file_), file_.string());
     std::error_code ignored;  // check_writable() finds out
+    if (std::filesystem::exists(file_, ignored)) parse_tuned(read_file(file_), file_.string());
     if (options_.file.empty()) std::filesystem::create_directories(file_.parent_path(), ignored);
     check_writable(file_);
     place_ = place_of(world_);
@@ -159,16 +159,17 @@ class TuneRun {
       }
       expected.push_back(std::move(row));
     }
-    if (world_.rank() != 0) return;
-    Session::Outline outline;
-    outline.output = file_.string();
-    outline.header = describe_run(command_, nullptr, &world_);
-    outline.header.rows = std::vector<TuneRow>{};
-    outline.planned = counts_.size();
-    outline.table = [](const Rows& rows) { return tune_table(std::get<std::vector<TuneRow>>(rows)); };
-    outline.expected = tune_table(expected);
-    outline.weights.assign(counts_.size(), 1);
-    session.open(std::move(outline));
+    on_root(world_, [&] {
+      Session::Outline outline;
+      outline.output = file_.string();
+      outline.header = describe_run(command_, nullptr, &world_);
+      outline.header.rows = std::vector<TuneRow>{};
+      outline.planned = counts_.size();
+      outline.table = [](const Rows& rows) { return tune_table(std::get<std::vector<TuneRow>>(rows)); };
+      outline.expected = tune_table(expected);
+      outline.weights.assign(counts_.size(), 1);
+      session.open(std::move(outline));
+    });
   }
 
   /// A row without what is measured.

@@ -28,7 +28,12 @@ fs::path free_name(const fs::path& output) {
 
 Journal::Journal(const fs::path& output, const ResultFile& header, std::uint64_t planned)
     : file_(create_open_file(free_name(output))) {
-  append(journal_head(header, planned));
+  try {
+    append(journal_head(header, planned));
+  } catch (...) {
+    remove();
+    throw;
+  }
 }
 
 void Journal::add(const Rows& rows, std::size_t first, std::uint64_t measured) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 
@@ -135,35 +134,24 @@ class AllreduceRun {
     return std::any_of(maker_.names().begin(), maker_.names().end(), is_vendors_call);
   }
 
-  /// What a run of all algorithms takes beside the payloads. Collective.
-  MemoryNeed need_of_plans(const WorldTransport& wires, Count count) {
-    MemoryCount memory(*wires.transport);
-    const PayloadMemory payloads = payload_memory(memory, count);
-    const MemoryNeed before = memory.now();
-    for (const auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
-      for (const std::byte* from : {payloads.buffers().input, payloads.buffers().output})
-        allreduce->run(from, payloads.buffers().output);
-    }
-    return memory.most() - before;
-  }
-
   /// Leaves sizes out that would take more memory than there is. Collective.
   void fit_memory(const WorldTransport& wires) {
-    std::map<Count, MemoryNeed> of_plans;
-    const auto beside = [&](Count count) {
-      if (!of_plans.contains(count)) of_plans[count] = need_of_plans(wires, count);
-      return of_plans[count];
-    };
     const auto need = [&](Count largest) {
       MemoryCount memory(*wires.transport);
       const PayloadMemory payloads = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, kind_, largest);
-      const Memory of_vendors = memory.scratch(maker_.vendors_memory({bytes(largest)}));
-      MemoryNeed most = beside(largest);
-      for (const Count count : counts_) {
-        if (count < largest) most = larger(most, beside(count));
+      const Bytes longest{bytes(largest)};
+      const Memory of_vendors = memory.scratch(maker_.vendors_memory(longest, longest));
+      std::set<Count> counts(counts_.begin(), counts_.end());
+      counts.erase(counts.upper_bound(largest), counts.end());
+      counts.insert(largest);
+      for (const Count count : counts) {
+        for (const auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
+          for (const std::byte* from : {payloads.buffers().input, payloads.buffers().output})
+            allreduce->run(from, payloads.buffers().output);
+        }
       }
-      return memory.most() + most;
+      return memory.most();
     };
     const Fitting fitting = fit_counts(world_, counts_, size_of(kind_), options_.model.empty(), need);
     counts_.resize(fitting.counts);
@@ -189,7 +177,10 @@ class AllreduceRun {
         }
       }
     }
-    if (world_.rank() != 0) return;
+    on_root(world_, [&] { session.open(outline(expected, std::move(weights))); });
+  }
+
+  Session::Outline outline(const std::vector<AllreduceRow>& expected, std::vector<double> weights) const {
     Session::Outline outline;
     outline.output = options_.output;
     outline.header = describe_run(command_, &cluster_, &world_);
@@ -212,7 +203,7 @@ class AllreduceRun {
     };
     outline.expected = outline.table(expected);
     outline.weights = std::move(weights);
-    session.open(std::move(outline));
+    return outline;
   }
 
   /// As wide as times get to be, of as many samples as there will be.

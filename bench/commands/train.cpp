@@ -88,7 +88,7 @@ class TrainRun {
       zeros.write(gradients.get(), model_.total_elements());
     }
     Session session(world_);
-    if (world_.rank() == 0) open(session);
+    on_root(world_, [&] { open(session); });
     const StepObserver observer{
         [&] { session.step("steps of " + model_.name); },
         [&](const std::vector<TrainingSteps>& measured) { keep(session, measured, plans); }};
@@ -114,8 +114,9 @@ class TrainRun {
       for (auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, bucket.elements))
         planned.push_back(std::move(allreduce));
     }
-    const Bytes largest_bytes = bytes_of(largest, kind_);
-    const Memory of_vendors = memory.scratch(maker_.vendors_memory(largest_bytes));
+    for (const auto& allreduce : planned) allreduce->run(gradients.get(), gradients.get());
+    const Memory of_vendors = memory.scratch(
+        maker_.vendors_memory(bytes_of(largest, kind_), bytes_of(model_.total_elements(), kind_)));
     const auto shortage = find_shortage(world_, memory.most(), memory_room());
     if (!shortage) return;
     usage_error(

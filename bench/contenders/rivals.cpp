@@ -188,7 +188,7 @@ std::vector<std::unique_ptr<Allreduce>> RivalMaker::make_planned_over(Transport&
   return made;
 }
 
-Bytes RivalMaker::vendors_memory(Bytes payload) const {
+Bytes RivalMaker::vendors_memory(Bytes longest, Bytes together) const {
   // Open MPI's coll_base_allreduce.c and MPICH's allreduce_intra_*.c keep partial results in a buffer as long
   // as the payload for the time of the call; Gloo's older algorithms keep theirs for as long as they live.
   const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
@@ -196,7 +196,7 @@ Bytes RivalMaker::vendors_memory(Bytes payload) const {
   const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
     return is_vendors_call(name) && !is_gloo(name);
   });
-  return {(gloo + (mpi ? 1 : 0)) * payload.value};
+  return {gloo * together.value + (mpi ? longest.value : 0)};
 }
 
 std::optional<Plan> RivalMaker::plan(const std::string& name, const WorldTransport& transport,

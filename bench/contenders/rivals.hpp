@@ -87,8 +87,9 @@ class RivalMaker {
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
   std::vector<std::unique_ptr<Allreduce>> make_planned_over(Transport& other, const WorldTransport& transport,
                                                             ElementKind kind, ReduceOp op, Count count);
-  /// What vendors' calls are known to take by themselves while one of them runs.
-  Bytes vendors_memory(Bytes payload) const;
+  /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
+  /// payloads; `together` are the payloads of all calls that exist at one time.
+  Bytes vendors_memory(Bytes longest, Bytes together) const;
 
   /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
   std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);

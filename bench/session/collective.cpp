@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <exception>
 #include <future>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "bench/cli/output.hpp"
 
@@ -46,9 +48,15 @@ struct Start {
                   start.launcher, start.ranks, library, remedy));
 }
 
+std::mutex last_words_mutex;
+std::function<void()> last_words;
+
+/// The process ends behind this, so that nothing is unwound.
 void complain(Rank rank, const std::string& host, std::string_view why) {
   if (isatty(STDERR_FILENO) == 1) std::fputs("\r\x1b[K", stderr);  // a progress that was shown
   warn("rank {} ({}): {}", rank, host, why);
+  const std::lock_guard lock(last_words_mutex);
+  if (last_words) std::exchange(last_words, nullptr)();
 }
 
 [[noreturn]] void fail(const MpiWorld& world, ExitCode code, std::string_view why) {
@@ -158,6 +166,16 @@ void wait_for(const std::future<void>& work, const MpiWorld& world, Seconds othe
 }
 
 }  // namespace
+
+LastWords::LastWords(std::function<void()> say) {
+  const std::lock_guard lock(last_words_mutex);
+  last_words = std::move(say);
+}
+
+LastWords::~LastWords() {
+  const std::lock_guard lock(last_words_mutex);
+  last_words = nullptr;
+}
 
 ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body) {
   const Start start;

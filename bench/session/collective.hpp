@@ -20,6 +20,17 @@ namespace polyring {
 /// under way, before anything is freed.
 ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body);
 
+/// While one lives, what this process says behind the sentence of a failure that ends the job. Nothing is
+/// unwound then, so that destructors say nothing. `say` may run in any thread, and must not wait for long.
+/// One at a time.
+class LastWords {
+ public:
+  explicit LastWords(std::function<void()> say);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+};
+
 /// What happens once may take some seconds where a machine is busy, however short the limit for messages is.
 inline constexpr Seconds kLeastLimit{6};
 

@@ -25,12 +25,15 @@ struct Limit {
 };
 
 std::string host_of(const RankMemory& rank) { return rank.host; }
+std::string cgroup_of(const RankMemory& rank) {
+  return fmt::format("{} {}", rank.machine, rank.room.cgroup_id);
+}
 std::string machine_of(const RankMemory& rank) { return rank.machine; }
 std::string nobody_else(const RankMemory&) { return ""; }
 
 constexpr std::array kLimits{
     Limit{machine_of, &MemoryRoom::host, &MemoryNeed::memory, "of its memory are available"},
-    Limit{host_of, &MemoryRoom::cgroup, &MemoryNeed::memory, "are left of its control group's limit"},
+    Limit{cgroup_of, &MemoryRoom::cgroup, &MemoryNeed::memory, "are left of its control group's limit"},
     Limit{host_of, &MemoryRoom::shared_files, &MemoryNeed::shared_files, "are free in its /dev/shm"},
     Limit{nobody_else, &MemoryRoom::address_space, &MemoryNeed::address_space,
           "of address space are left by ulimit -v"}};
@@ -86,24 +89,22 @@ std::string amount(Bytes bytes) {
                                  kUnits[unit]);
 }
 
-/// The largest size that fits, in whole MiB where it has one; 0: none.
-Bytes largest_fitting(Count below, int element_size, const std::function<bool(Count)>& fits) {
-  const auto fine = [&](Count count) {
+}  // namespace
+
+Count largest_fitting(Count below, int element_size, const std::function<bool(Count)>& fits) {
+  const auto whole = [&](Count count) {
     constexpr Count kStep = 1 << 20;
     const Count bytes = count * element_size;
     return (bytes > kStep ? bytes / kStep * kStep : bytes) / element_size;
   };
   Count good = 0;
-  while (below - good > 1) {
-    const Count middle = std::max(good + 1, fine(good + (below - good) / 2));
-    if (middle >= below) break;
-    (fits(middle) ? good : below) = middle;
-    if (fine(below - 1) <= good) break;
+  while (whole(below - 1) > good) {
+    const Count middle = whole(good + (below - good) / 2);
+    const Count tried = middle > good ? middle : whole(below - 1);
+    (fits(tried) ? good : below) = tried;
   }
-  return {static_cast<std::uint64_t>(good * element_size)};
+  return good;
 }
-
-}  // namespace
 
 std::optional<Shortage> find_shortage(std::span<const RankMemory> ranks) {
   std::vector<Shortage> found;
@@ -151,9 +152,9 @@ Fitting fit_counts(const MpiWorld& world, std::span<const Count> counts, int ele
             fmt::format("the largest size is {} instead of {}: for that, {}", to_text(bytes(counts[good])),
                         to_text(bytes(counts.back())), to_text(*shortage))};
   }
-  const Bytes largest = largest_fitting(lowerable ? counts.front() : counts.back(), element_size, fits);
+  const Count largest = largest_fitting(lowerable ? counts.front() : counts.back(), element_size, fits);
   usage_error("too little memory: {}; the largest size that fits is {}", to_text(*shortage),
-              to_text(largest));
+              to_text(Bytes{static_cast<std::uint64_t>(largest * element_size)}));
 }
 
 }  // namespace polyring

@@ -35,6 +35,10 @@ std::optional<Shortage> find_shortage(std::span<const RankMemory> ranks);
 /// "2 ranks on node07 need 12.0 GiB, and 3.2 GiB of its memory are available".
 std::string to_text(const Shortage& shortage);
 
+/// The most elements that fit, in whole MiB where they have one; 0: none do. `below` elements do not. Asks
+/// about 40 times at most.
+Count largest_fitting(Count below, int element_size, const std::function<bool(Count)>& fits);
+
 /// Collective: the same on all ranks.
 std::optional<Shortage> find_shortage(const MpiWorld& world, const MemoryNeed& own, const MemoryRoom& room);
 

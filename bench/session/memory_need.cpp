@@ -114,19 +114,4 @@ bool MemoryCount::poll(std::vector<Ticket>& done) {
   return true;
 }
 
-MemoryNeed operator+(const MemoryNeed& a, const MemoryNeed& b) {
-  return {a.memory + b.memory, a.shared_files + b.shared_files, a.address_space + b.address_space};
-}
-
-MemoryNeed operator-(const MemoryNeed& a, const MemoryNeed& part) {
-  return {{a.memory.value - part.memory.value},
-          {a.shared_files.value - part.shared_files.value},
-          {a.address_space.value - part.address_space.value}};
-}
-
-MemoryNeed larger(const MemoryNeed& a, const MemoryNeed& b) {
-  return {std::max(a.memory, b.memory), std::max(a.shared_files, b.shared_files),
-          std::max(a.address_space, b.address_space)};
-}
-
 }  // namespace polyring

@@ -49,8 +49,7 @@ class MemoryCount final : public Transport {
   void wait(std::vector<Ticket>& done) override { poll(done); }
   void abandon() override { operations_.clear(); }
 
-  /// Of what is held now, and of the most that was held at one time.
-  MemoryNeed now() const { return need(held_->own + held_->shared, held_->shared); }
+  /// Of the most that was held at one time.
   MemoryNeed most() const { return need(held_->most, held_->most_shared); }
 
  private:
@@ -80,11 +79,5 @@ class MemoryCount final : public Transport {
   std::deque<Operation> operations_;
   std::map<std::size_t, std::size_t> free_blocks_;  // how many of each size
 };
-
-/// One after the other: what stays, and the most of what comes and goes.
-MemoryNeed operator+(const MemoryNeed& a, const MemoryNeed& b);
-/// What `a` has more than a part of it.
-MemoryNeed operator-(const MemoryNeed& a, const MemoryNeed& part);
-MemoryNeed larger(const MemoryNeed& a, const MemoryNeed& b);
 
 }  // namespace polyring

@@ -1,6 +1,7 @@
 #include "bench/session/memory_room.hpp"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -47,11 +48,6 @@ Number number_after(const fs::path& path, std::string_view key) {
 }
 
 std::uint64_t minus(std::uint64_t limit, std::uint64_t taken) { return limit - std::min(limit, taken); }
-
-std::optional<Bytes> least(std::optional<Bytes> a, std::optional<Bytes> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
 
 /// The files of a version: its limit, what is taken, and in memory.stat what of it would be given up.
 struct Version {
@@ -112,17 +108,24 @@ fs::path below(const std::string& path, const std::string& top) {
   return path.starts_with(top + "/") ? fs::path(path.substr(top.size() + 1)) : fs::path();
 }
 
+void take_least(MemoryRoom& room, const fs::path& group, const Version& version) {
+  const std::optional<Bytes> in_group = room_in(group, version);
+  if (!in_group || (room.cgroup && *room.cgroup <= *in_group)) return;
+  struct stat folder {};
+  room.cgroup = in_group;
+  room.cgroup_id = ::stat(group.c_str(), &folder) == 0 ? folder.st_ino : 0;
+}
+
 /// The least of a group and those above it, up to the mount.
-std::optional<Bytes> room_up_from(const fs::path& mount, const fs::path& group, const Version& version) {
-  std::optional<Bytes> room = room_in(mount, version);
+void take_least_up_from(MemoryRoom& room, const fs::path& mount, const fs::path& group,
+                        const Version& version) {
+  take_least(room, mount, version);
   fs::path here = mount;
-  for (const fs::path& part : group) room = least(room, room_in(here /= part, version));
-  return room;
+  for (const fs::path& part : group) take_least(room, here /= part, version);
 }
 
 /// A line of /proc/self/cgroup is "0::PATH" of version 2, "4:memory:PATH" of version 1.
-std::optional<Bytes> cgroup_room(const fs::path& root) {
-  std::optional<Bytes> room;
+void take_cgroup(MemoryRoom& room, const fs::path& root) {
   const std::vector<Mount> all = mounts(root);
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -138,10 +141,9 @@ std::optional<Bytes> cgroup_room(const fs::path& root) {
           unified ? mount.type == "cgroup2" : mount.type == "cgroup" && has(mount.options, "memory");
       if (!its) continue;
       const fs::path place = root / fs::path(mount.place).relative_path();
-      room = least(room, room_up_from(place, below(path, mount.root), unified ? kVersion2 : kVersion1));
+      take_least_up_from(room, place, below(path, mount.root), unified ? kVersion2 : kVersion1);
     }
   }
-  return room;
 }
 
 /// /proc/self/statm begins with the pages of address space in use.
@@ -158,7 +160,7 @@ MemoryRoom memory_room(const fs::path& root, std::optional<Bytes> free_in_shm,
   MemoryRoom room;
   if (const Number available = number_after(root / "proc/meminfo", "MemAvailable"))
     room.host = {*available * kKilo};
-  room.cgroup = cgroup_room(root);
+  take_cgroup(room, root);
   room.shared_files = free_in_shm;
   if (address_space_limit)
     room.address_space = {minus(address_space_limit->value, address_space_in_use(root))};

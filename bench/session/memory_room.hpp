@@ -11,8 +11,9 @@ namespace polyring {
 
 /// What is left of each limit; nothing where there is none, or it cannot be read.
 struct MemoryRoom {
-  std::optional<Bytes> host;           // MemAvailable of /proc/meminfo, for all of the host's processes
-  std::optional<Bytes> cgroup;         // the least over the control groups that this process is in
+  std::optional<Bytes> host;    // MemAvailable of /proc/meminfo, for all of the host's processes
+  std::optional<Bytes> cgroup;  // the least over the control groups that this process is in
+  std::uint64_t cgroup_id = 0;  // which of them has it: the inode of its folder, one of a kind on a machine
   std::optional<Bytes> shared_files;   // in /dev/shm, for all of the host's processes
   std::optional<Bytes> address_space;  // RLIMIT_AS of this process alone
 

@@ -41,7 +41,8 @@ Session::Session(MpiWorld& world)
     : world_(world),
       is_root_(world.rank() == 0),
       progress_(is_root_),
-      interrupts_([this](int signal) { interrupted(signal); }) {}
+      interrupts_([this](int signal) { interrupted(signal); }),
+      last_words_([this] { failed(); }) {}
 
 Session::~Session() {
   if (over_ || !journal_) return;
@@ -97,6 +98,7 @@ void Session::keep(const Rows& rows, std::size_t first, std::uint64_t measured) 
     const std::lock_guard lock(mutex_);
     put(result_.rows, rows, first);
     measured_ = measured;
+    if (!journal_broken_) in_journal_ = measured;
   });
 }
 
@@ -108,14 +110,14 @@ void Session::add_note(const std::string& note) {
 /// Without the lock of what is printed, as a disk may take its time. The run goes on without its journal: it
 /// may still come to its end, and its rows are printed.
 void Session::append(const std::function<void(Journal&)>& action) {
-  if (!journal_) return;
+  if (!journal_ || journal_broken_) return;
   try {
     action(*journal_);
   } catch (const Error& error) {
     const std::lock_guard lock(mutex_);
     progress_.clear();
     warn("the run goes on without its journal: {}", error.what());
-    journal_.reset();
+    journal_broken_ = true;
   }
 }
 
@@ -165,28 +167,37 @@ void Session::finish(const std::function<std::string(const ResultFile&)>& write)
 
 std::string Session::where_it_is() const {
   return fmt::format("{} has {} of {} measurements, and polyring report reads it", journal_->path().string(),
-                     measured_, outline_.planned);
+                     in_journal_, outline_.planned);
+}
+
+/// The rows that are not printed yet; and how far the run has come, for the end of a sentence. Empty when
+/// locks are held.
+std::string Session::print_what_there_is() {
+  // So that the journal has what is printed, and nothing more.
+  const std::unique_lock keeping(keeping_, kLockPatience);
+  const std::unique_lock lock(mutex_, kLockPatience);
+  if (!lock.owns_lock()) return "";
+  progress_.clear();
+  if (journal_ && !journal_has_rows_) journal_->remove();
+  if (measured_ == 0) return " before anything was measured";
+  print_rows_locked();
+  const std::string after = fmt::format(" after {} of {} measurements", measured_.load(), outline_.planned);
+  if (!journal_ || in_journal_ == 0) return after;
+  return fmt::format("{}; {} has {}, and polyring report reads it", after, journal_->path().string(),
+                     in_journal_ == measured_ ? "them" : fmt::format("{} of them", in_journal_));
 }
 
 /// In a thread of its own; the process ends behind it.
 void Session::interrupted(int signal) {
   if (!is_root_) return std::this_thread::sleep_for(kHeadStart);
-  // So that the journal has what is printed, and nothing more.
-  const std::unique_lock keeping(keeping_, kLockPatience);
-  const std::unique_lock lock(mutex_, kLockPatience);
-  std::string sentence = fmt::format("polyring: {}", signal == SIGINT ? "interrupted" : "ended by SIGTERM");
-  if (lock.owns_lock()) {
-    progress_.clear();
-    if (measured_ > 0) print_rows_locked();
-    sentence += measured_ == 0 ? std::string(" before anything was measured")
-                               : fmt::format(" after {} of {} measurements", measured_, outline_.planned);
-    if (journal_ && !journal_has_rows_) journal_->remove();
-    if (journal_ && measured_ > 0)
-      sentence += fmt::format("; {} has them, and polyring report reads it", journal_->path().string());
-  }
-  sentence += "\n";
+  const std::string sentence = fmt::format(
+      "polyring: {}{}\n", signal == SIGINT ? "interrupted" : "ended by SIGTERM", print_what_there_is());
   // Past the stream, whose lock another thread may hold.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+}
+
+void Session::failed() {
+  if (is_root_ && !over_ && measured_ > 0) warn("the run ended{}", print_what_there_is());
 }
 
 }  // namespace polyring

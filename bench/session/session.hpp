@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/cli/progress.hpp"
+#include "bench/session/collective.hpp"
 #include "bench/session/interrupt.hpp"
 #include "bench/session/remaining.hpp"
 #include "collectives/runtime/mpi/world.hpp"
@@ -70,6 +71,8 @@ class Session {
   using Clock = std::chrono::steady_clock;
 
   void interrupted(int signal);
+  void failed();
+  std::string print_what_there_is();
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text);
   void print_rows_locked();
@@ -84,8 +87,10 @@ class Session {
   ResultFile result_;
   std::optional<Remaining> remaining_;
   std::unique_ptr<Journal> journal_;
+  bool journal_broken_ = false;   // it could not be written: it keeps what it has, and gets no more
+  std::uint64_t in_journal_ = 0;  // measurements
   std::atomic<bool> journal_has_rows_ = false;  // or soon will
-  std::uint64_t measured_ = 0;
+  std::atomic<std::uint64_t> measured_ = 0;
   std::optional<Table::Widths> widths_;  // once the table's head is printed
   std::size_t printed_ = 0;              // lines of the table
   std::size_t steps_ = 0;                // begun
@@ -93,8 +98,9 @@ class Session {
   std::string step_;
   Clock::time_point began_;
   Clock::time_point shown_;
-  bool over_ = false;  // the run has come to its end, or finish() has said why not
+  std::atomic<bool> over_ = false;  // the run has come to its end, or finish() has said why not
   InterruptHandler interrupts_;
+  LastWords last_words_;
 };
 
 }  // namespace polyring

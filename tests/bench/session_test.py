@@ -1,5 +1,6 @@
 """A long run keeps what it has: rows as they are measured, a journal beside the output, ^C, SIGTERM and SIGKILL."""
 
+import contextlib
 import json
 import os
 import select
@@ -8,7 +9,8 @@ import subprocess
 import time
 import unittest
 
-from program import PATIENCE_S, ProgramTest, command, environment, main
+from job import ranks_below
+from program import PATIENCE_S, TIMEOUT, USAGE, ProgramTest, command, environment, main
 
 QUICK_THEN_ENDLESS = ("allreduce", "--algorithm", "multi-ring,mpi", "-b", "4", "-e", "64M", "-f", "4", "-w", "1")
 TRAIN = ("train", "--compute-ms", "1", "-n", "1000000", "--bucket", "none", "--model", "resnet50")
@@ -22,6 +24,31 @@ class Session(ProgramTest):
         )
         self.addCleanup(self.end, run)
         return run
+
+    def start_with_a_full_pipe(self, *words):
+        """A process alone that has to wait for a reader before it prints anything; and the reader, not yet used."""
+        read, write = os.pipe()
+        reader = open(read, encoding="utf-8")
+        self.addCleanup(reader.close)
+        os.set_blocking(write, False)
+        try:
+            while True:
+                os.write(write, b" " * 4096)
+        except BlockingIOError:
+            os.set_blocking(write, True)
+        run = subprocess.Popen(
+            command(*words), env=environment(*words), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=write,
+            stderr=subprocess.PIPE, text=True,
+        )
+        os.close(write)
+        self.addCleanup(self.end, run)
+        return run, reader
+
+    def wchans(self, run):
+        """Where in the kernel each of its threads waits."""
+        for task in os.listdir(f"/proc/{run.pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{run.pid}/task/{task}/wchan", encoding="utf-8") as wchan:
+                yield wchan.read()
 
     def end(self, run):
         if run.poll() is None:
@@ -81,10 +108,12 @@ class Session(ProgramTest):
         self.assertFalse((self.folder / "out.json").exists())
 
     def test_the_result_is_what_the_journal_said(self):
-        run = self.start("allreduce", "-b", "1K", "-e", "256K", "-f", "4", "-n", "5", "-J", "out.json", ranks=2)
+        words = ("allreduce", "-b", "1K", "-e", "256K", "-f", "4", "-n", "5", "-J", "out.json")
+        run, read = self.start_with_a_full_pipe(*words)  # so that it waits for us
         self.wait_for((self.folder / "out.json.part").exists, "the journal", run)
         with (self.folder / "out.json.part").open(encoding="utf-8") as journal:  # which the end deletes
-            out, err = run.communicate(timeout=PATIENCE_S)
+            out = read.read()
+            _, err = run.communicate(timeout=PATIENCE_S)
             self.assertEqual(run.returncode, 0, err)
             head, *entries = map(json.loads, journal)
         result = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))
@@ -153,22 +182,8 @@ class Session(ProgramTest):
 
     def test_a_reader_that_does_not_read(self):
         """What cannot be printed does not keep an interrupt from ending the run."""
-        read, write = os.pipe()
-        self.addCleanup(os.close, read)
-        os.set_blocking(write, False)
-        try:
-            while True:
-                os.write(write, b" " * 4096)
-        except BlockingIOError:
-            os.set_blocking(write, True)
-        run = subprocess.Popen(
-            command(*QUICK_THEN_ENDLESS), env=environment(*QUICK_THEN_ENDLESS), cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=write, stderr=subprocess.PIPE, text=True,
-        )
-        os.close(write)
-        self.addCleanup(self.end, run)
-        with open(f"/proc/{run.pid}/wchan", encoding="utf-8") as wchan:
-            self.wait_for(lambda: wchan.seek(0) == 0 and "pipe_write" in wchan.read(), "a full pipe", run)
+        run, _ = self.start_with_a_full_pipe(*QUICK_THEN_ENDLESS)
+        self.wait_for(lambda: any("pipe_write" in wchan for wchan in self.wchans(run)), "a full pipe", run)
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 130, err)
@@ -201,6 +216,23 @@ class Session(ProgramTest):
                 said, _ = self.report("out.json.part", f"r{int(number)}")
                 self.assertIn("partial", said)
                 (self.folder / "out.json.part").unlink()
+
+    def test_a_job_that_fails_says_where_its_rows_are(self):
+        run = self.start(*QUICK_THEN_ENDLESS, "-T", "3", "-J", "out.json", ranks=2)
+        self.wait_for(lambda: len(self.journal()) > 3, "rows", run)
+        os.kill(ranks_below(run.pid)[1], signal.SIGSTOP)
+        out, err = run.communicate(timeout=PATIENCE_S)
+        self.assertEqual(run.returncode, TIMEOUT, err)
+        self.assertRegex(out + err, r"polyring: the run ended after \d+ of \d+ measurements; out\.json\.part has them")
+        self.report("out.json.part", "r")
+
+    def test_a_journal_that_cannot_be_begun(self):
+        """All ranks end soon, and nothing stays."""
+        name = "x" * 248 + ".json"  # with .part the longest that there may be is passed
+        ran = self.run_program("allreduce", "-e", "1K", "-n", "2", "-J", name, ranks=2)
+        self.assertEqual(ran.returncode, USAGE, ran.stderr)
+        self.assertEqual(ran.stderr.count("File name too long"), 1, ran.stderr)
+        self.assertEqual(list(self.files()), [])
 
     def test_tune_prints_and_keeps_each_size(self):
         run = self.start("tune", "-b", "1K", "-e", "64M", "--file", "tuned.json", ranks=2)

@@ -148,5 +148,33 @@ TEST(Shortage, CountsHostsThatAreEmulatedOnOneMachineTogether) {
   EXPECT_TRUE(find_shortage(ranks));
 }
 
+TEST(Shortage, OfControlGroupsIsThatOfEachGroup) {
+  MemoryRoom room = only(&MemoryRoom::cgroup, kGiB);
+  std::vector<RankMemory> ranks(2, rank("node", 600, room));
+  EXPECT_TRUE(find_shortage(ranks)) << "both in one group";
+  ranks[1].room.cgroup_id = 7;
+  EXPECT_FALSE(find_shortage(ranks)) << "two containers of one host, each with a group of its own";
+}
+
+TEST(Fitting, FindsTheLargestSizeInFewSteps) {
+  constexpr Count kMillion = 1 << 20;
+  const std::vector<Count> limits{
+      0, 1, 2, 1000, kMillion / 4, kMillion / 4 + 1, 600'000, 3 * kMillion, 40'000'000'001};
+  for (const int element_size : {1, 2, 4, 8}) {
+    for (const Count fitting : limits) {
+      for (const Count below : {fitting + 1, fitting + 2, fitting + 131'000, 2 * fitting + 7}) {
+        int asked = 0;
+        const Count found = largest_fitting(below, element_size, [&](Count count) {
+          ++asked;
+          return count <= fitting;
+        });
+        EXPECT_LE(asked, 45) << fitting << " below " << below;
+        const Count step = kMillion / element_size;
+        EXPECT_EQ(found, fitting > step ? fitting / step * step : fitting) << " below " << below;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyring

@@ -12,8 +12,8 @@ namespace {
 /// Less overlaps with little and is a message all the same.
 constexpr std::uint64_t kSmallestChunk = 64 << 10;
 
-std::vector<int> lane_counts(const Plan& plan, const PlanWishes& wishes) {
-  if (wishes.lanes > 0) return {wishes.lanes};
+std::vector<int> lane_counts(const Plan& plan, const PlanConstraints& constraints) {
+  if (constraints.lanes > 0) return {constraints.lanes};
   if (!find_algorithm(plan.algorithm).lanes_differ) return {1};
   return {1, 2, 4};
 }
@@ -34,15 +34,16 @@ std::vector<std::uint64_t> chunk_sizes(std::uint64_t lane, Bytes longest_chunk, 
 
 }  // namespace
 
-Plan cheapest_cut(Plan plan, const PlanWishes& wishes, Bytes longest_chunk, const Cluster& cluster,
+Plan cheapest_cut(Plan plan, const PlanConstraints& constraints, Bytes longest_chunk, const Cluster& cluster,
                   const Router& router, Count count, ElementSizes sizes) {
   const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
   std::vector<Plan> plans;
-  for (const int lanes : lane_counts(plan, wishes)) {
+  for (const int lanes : lane_counts(plan, constraints)) {
     const std::uint64_t lane = lane_of(payload, lanes);
     plan.lanes = lanes;
-    for (const std::uint64_t chunk : wishes.chunk.value > 0 ? std::vector{wishes.chunk.value}
-                                                            : chunk_sizes(lane, longest_chunk, payload)) {
+    for (const std::uint64_t chunk : constraints.chunk.value > 0
+                                         ? std::vector{constraints.chunk.value}
+                                         : chunk_sizes(lane, longest_chunk, payload)) {
       plan.chunk = chunk < lane ? Bytes{chunk} : Bytes{};
       plans.push_back(plan);
     }

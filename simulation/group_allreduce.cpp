@@ -9,8 +9,8 @@
 namespace polyring {
 
 GroupAllreduce::GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
-                               const PlanWishes& wishes, ElementSizes sizes, int members, int stride,
-                               Count largest, const SimulationOptions& options)
+                               const PlanConstraints& constraints, ElementSizes sizes, int members,
+                               int stride, Count largest, const SimulationOptions& options)
     : cluster_(cluster),
       router_(router),
       sizes_(sizes),
@@ -19,9 +19,9 @@ GroupAllreduce::GroupAllreduce(const Cluster& cluster, const Router& router, con
       options_(options) {
   if (fills_hosts()) {
     const Cluster group = with_ranks(cluster, members);
-    plan_ = choose_plan(algorithm, group, Router(group), largest, sizes, wishes, options).plan;
+    plan_ = choose_plan(algorithm, group, Router(group), largest, sizes, constraints, options).plan;
   } else {
-    plan_ = cheapest(algorithm, wishes, largest);
+    plan_ = cheapest(algorithm, constraints, largest);
   }
 }
 
@@ -30,10 +30,11 @@ bool GroupAllreduce::fills_hosts() const {
          members_ % cluster_.host(0).ranks() == 0;
 }
 
-Plan GroupAllreduce::cheapest(const std::string& algorithm, const PlanWishes& wishes, Count largest) const {
+Plan GroupAllreduce::cheapest(const std::string& algorithm, const PlanConstraints& constraints,
+                              Count largest) const {
   Plan best;
   std::optional<Seconds> least;
-  for (const Plan& plan : candidates(algorithm, wishes, largest)) {
+  for (const Plan& plan : candidates(algorithm, constraints, largest)) {
     check_plan(plan, members_);
     const Seconds time = price(schedule(plan, largest), cluster_, router_, sizes_).time;
     if (least && !(time < *least)) continue;
@@ -54,7 +55,7 @@ Schedule GroupAllreduce::schedule(const Plan& plan, Count count) const {
   return in_groups(make_schedule(plan, members_, count, sizes_.payload), stride_, cluster_.ranks());
 }
 
-std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const PlanWishes& wishes,
+std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const PlanConstraints& constraints,
                                              Count largest) const {
   const int in_host = cluster_.host(0).ranks() / stride_;
   const bool hosts_filled = in_host > 1 && cluster_.host(0).ranks() % stride_ == 0 && members_ % in_host == 0;
@@ -68,7 +69,7 @@ std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const
     for (const int lanes : {1, 2}) {
       for (const std::uint64_t chunks : {1u, 8u, 32u}) {
         plans.push_back(
-            with_wishes({algorithm, dims, {}, lanes, {chunks == 1 ? 0 : bytes / chunks + 1}}, wishes));
+            constrained({algorithm, dims, {}, lanes, {chunks == 1 ? 0 : bytes / chunks + 1}}, constraints));
       }
     }
   }

@@ -20,8 +20,8 @@ class GroupAllreduce {
   /// hosts alone, else the one of lowest price in all groups at once. Keeps references to cluster and router.
   /// Throws as make_schedule() and price() do.
   GroupAllreduce(const Cluster& cluster, const Router& router, const std::string& algorithm,
-                 const PlanWishes& wishes, ElementSizes sizes, int members, int stride, Count largest,
-                 const SimulationOptions& options = {});
+                 const PlanConstraints& constraints, ElementSizes sizes, int members, int stride,
+                 Count largest, const SimulationOptions& options = {});
 
   /// All groups reduce `count` elements each. Groups of one have nothing to do.
   const Simulation& run(Count count);
@@ -31,9 +31,10 @@ class GroupAllreduce {
 
  private:
   bool fills_hosts() const;
-  Plan cheapest(const std::string& algorithm, const PlanWishes& wishes, Count largest) const;
+  Plan cheapest(const std::string& algorithm, const PlanConstraints& constraints, Count largest) const;
   Schedule schedule(const Plan& plan, Count count) const;
-  std::vector<Plan> candidates(const std::string& algorithm, const PlanWishes& wishes, Count largest) const;
+  std::vector<Plan> candidates(const std::string& algorithm, const PlanConstraints& constraints,
+                               Count largest) const;
 
   const Cluster& cluster_;
   const Router& router_;

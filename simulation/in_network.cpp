@@ -59,9 +59,9 @@ Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const R
 }
 
 SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
-                                const PlanWishes& wishes, const SimulationOptions& options) {
+                                const PlanConstraints& constraints, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
-  const PlanWishes in_host{{}, {}, wishes.lanes, wishes.chunk, wishes.orders};
+  const PlanConstraints in_host{{}, {}, constraints.lanes, constraints.chunk, constraints.orders};
   if (cluster.host_count() == 1)
     return choose_plan("multi-ring", cluster, router, count, sizes, in_host, options);
 

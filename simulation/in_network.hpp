@@ -30,7 +30,8 @@ Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const R
 /// The fastest plan inside hosts, with the lanes and chunks that are wished for. One host alone reduces as
 /// the multi-ring does. Throws as simulate_in_network() does.
 SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
-                                const PlanWishes& wishes = {}, const SimulationOptions& options = {});
+                                const PlanConstraints& constraints = {},
+                                const SimulationOptions& options = {});
 
 /// What the times rest on, each with its source.
 std::vector<Citation> in_network_inputs(const Cluster& cluster);

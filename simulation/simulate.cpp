@@ -75,8 +75,9 @@ std::string bottleneck_text(const Simulation& simulation, const Router& router) 
 
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
                                            const Router& router, Count count, ElementSizes sizes,
-                                           const PlanWishes& wishes, const SimulationOptions& options) {
-  std::vector<PricedPlan> all = price_plans(algorithm, cluster, router, count, sizes, wishes);
+                                           const PlanConstraints& constraints,
+                                           const SimulationOptions& options) {
+  std::vector<PricedPlan> all = price_plans(algorithm, cluster, router, count, sizes, constraints);
   const std::size_t smallest = fewest_chunks(all, cluster.ranks(), count, sizes);
   std::vector<ConsideredPlan> plans;
   for (PricedPlan& priced : all)
@@ -112,9 +113,9 @@ std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Clu
 }
 
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                          Count count, ElementSizes sizes, const PlanWishes& wishes,
+                          Count count, ElementSizes sizes, const PlanConstraints& constraints,
                           const SimulationOptions& options) {
-  auto plans = consider_plans(algorithm, cluster, router, count, sizes, wishes, options);
+  auto plans = consider_plans(algorithm, cluster, router, count, sizes, constraints, options);
   return {std::move(plans.front().plan), *plans.front().simulation};
 }
 

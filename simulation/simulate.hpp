@@ -60,12 +60,12 @@ struct ConsideredPlan {
 /// within 5 % of its price is simulated instead.
 std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
                                            const Router& router, Count count, ElementSizes sizes,
-                                           const PlanWishes& wishes = {},
+                                           const PlanConstraints& constraints = {},
                                            const SimulationOptions& options = {});
 
 /// The first of them.
 SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                          Count count, ElementSizes sizes, const PlanWishes& wishes = {},
+                          Count count, ElementSizes sizes, const PlanConstraints& constraints = {},
                           const SimulationOptions& options = {});
 
 }  // namespace polyring

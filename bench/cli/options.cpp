@@ -132,7 +132,7 @@ void PlanOptions::refuse_without_schedule(std::string_view command) const {
   }
 }
 
-PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
+PlanConstraints PlanOptions::constraints(std::string_view algorithm) const {
   if (is_vendor(algorithm)) return {};
   const auto some = [&](bool Algorithm::*property) {
     const auto known = polyring::algorithms();
@@ -146,18 +146,18 @@ PlanWishes PlanOptions::wishes(std::string_view algorithm) const {
   }
   if (!orders.empty() && !some(&Algorithm::lanes_differ))
     usage_error("--orders is for rings; name multi-ring, ring or chain-tree, or leave --orders out");
-  PlanWishes wishes{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
+  PlanConstraints constraints{asked_dims().value_or(std::vector<int>{}), {}, lanes, {}};
   if (has_schedule(algorithm)) {
     const Algorithm& found = find_algorithm(algorithm);
-    if (found.has_dims) wishes.patterns = patterns;
-    if (found.lanes_differ && !orders.empty()) wishes.orders = parse_orders(orders);
+    if (found.has_dims) constraints.patterns = patterns;
+    if (found.lanes_differ && !orders.empty()) constraints.orders = parse_orders(orders);
   }
   if (!chunk.empty()) {
-    wishes.chunk = parse_bytes(chunk, "--chunk");
-    if (wishes.chunk.value == 0)
+    constraints.chunk = parse_bytes(chunk, "--chunk");
+    if (constraints.chunk.value == 0)
       usage_error("--chunk 0 is impossible; give a size such as 1MiB, or leave it out");
   }
-  return wishes;
+  return constraints;
 }
 
 Seconds parse_timeout(const std::string& text) {

@@ -58,7 +58,7 @@ struct PlanOptions {
   /// Throws a usage Error for algorithms that `command` cannot plan, since they have no schedule.
   void refuse_without_schedule(std::string_view command) const;
   /// What was asked for of this algorithm's plan: nothing of those of nccl and mpi.
-  PlanWishes wishes(std::string_view algorithm) const;
+  PlanConstraints constraints(std::string_view algorithm) const;
 };
 
 /// Throws a usage Error unless it is a time above 0, and one that clocks can count.

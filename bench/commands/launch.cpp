@@ -34,7 +34,7 @@ struct LaunchArguments {
   std::string host_list;
   std::string hostfile;
   std::vector<std::string> fabric;  // files, one for each network
-  PlacementWishes wishes;
+  PlacementConstraints constraints;
   std::string shell;     // empty: srun in an allocation of Slurm's, else ssh
   std::string launcher;  // empty: mpirun, or srun where there is only that
   std::string launcher_words;
@@ -126,7 +126,7 @@ class Launch {
     if (!arguments_.fabric.empty()) fabric_ = read_fabric(arguments_.fabric);
     in_slurm_ = !allocated.empty();
     options_.as_allocated = hosts_ == allocated;
-    options_.oversubscribe = arguments_.wishes.oversubscribe;
+    options_.oversubscribe = arguments_.constraints.oversubscribe;
     options_.extra = split_words(arguments_.launcher_words);
     const std::vector<std::string> shell = split_words(arguments_.shell);
     if (!shell.empty()) {
@@ -141,7 +141,7 @@ class Launch {
   void check_ranks() const {
     std::int64_t ranks = 0;
     for (const ListedHost& host : hosts_)
-      ranks += host.ranks != 0 ? host.ranks : arguments_.wishes.ranks_per_host.value_or(1);
+      ranks += host.ranks != 0 ? host.ranks : arguments_.constraints.ranks_per_host.value_or(1);
     check_total(ranks);
   }
 
@@ -190,7 +190,7 @@ class Launch {
   Expected expected() const { return {fmt::format("polyring {} ({})", version(), commit()), launcher_}; }
 
   void place(const Inventory& hosts) {
-    placement_ = place_ranks(hosts_, hosts, arguments_.wishes);
+    placement_ = place_ranks(hosts_, hosts, arguments_.constraints);
     options_.as_allocated &=
         std::ranges::equal(placement_.hosts, hosts_, {}, &PlacedHost::name, &ListedHost::name);
   }
@@ -282,15 +282,17 @@ void add_host_options(Subcommand command, LaunchArguments& arguments) {
           "network, where rails have their own")
       .type_name("FILE")
       .one_value_each_time();
-  command.add_option("-n,--ranks", arguments.wishes.ranks, "Ranks in all; without, one for each GPU or core")
+  command
+      .add_option("-n,--ranks", arguments.constraints.ranks,
+                  "Ranks in all; without, one for each GPU or core")
       .type_name("N")
       .range(1, kMostRanks);
   command
-      .add_option("--ranks-per-host", arguments.wishes.ranks_per_host,
+      .add_option("--ranks-per-host", arguments.constraints.ranks_per_host,
                   "Ranks of hosts of which the list says nothing")
       .type_name("N")
       .range(1, 100000);
-  command.add_flag("--oversubscribe", arguments.wishes.oversubscribe,
+  command.add_flag("--oversubscribe", arguments.constraints.oversubscribe,
                    "Let ranks share GPUs, or cores where there are none");
   command.add_flag("--allow-different", arguments.allow_different, "Start although the hosts are not alike");
 }

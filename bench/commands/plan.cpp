@@ -37,7 +37,7 @@ std::vector<ConsideredPlan> consider(const PlanCommandOptions& options, const Pl
   options.plan.refuse_without_schedule("plan");
   const std::string& algorithm = options.plan.algorithms.front();
   return consider_plans(algorithm, planned.cluster, planned.router, planned.count, planned.sizes,
-                        options.plan.wishes(algorithm));
+                        options.plan.constraints(algorithm));
 }
 
 void print_dimensions(const Plan& plan, const Schedule& schedule) {

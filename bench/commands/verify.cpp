@@ -41,7 +41,7 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
         usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
                     ranks, kMostVerifiableRanks);
       }
-      cases.push_back({with_wishes({algorithm, {ranks}}, options.plan.wishes(algorithm)), ranks});
+      cases.push_back({constrained({algorithm, {ranks}}, options.plan.constraints(algorithm)), ranks});
       check_plan(cases.back().plan, ranks);
     }
   }

@@ -128,7 +128,7 @@ RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Secon
     : options_(options), world_(world), timeout_(timeout), defaults_(options.calibration, world) {
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
-  const bool free = multi_ring && options.plan.wishes(kTunedAlgorithm) == PlanWishes{};
+  const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
   if (options_.calibration.empty() && (free || !options_.tuned.empty()))
     tuned_ = TunedPlans(options_.tuned, world);
 }
@@ -143,7 +143,7 @@ void RivalMaker::add_names(const std::string& asked) {
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
-    check_plan(plain_plan(asked, options_.plan.wishes(asked), world_), world_.size());
+    check_plan(plain_plan(asked, options_.plan.constraints(asked), world_), world_.size());
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -210,12 +210,12 @@ const RivalMaker::Chosen& RivalMaker::choose(const std::string& algorithm, const
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
   const Bytes payload = bytes_of(count, kind);
-  const PlanWishes wishes = options_.plan.wishes(algorithm);
+  const PlanConstraints constraints = options_.plan.constraints(algorithm);
   std::optional<Plan> tuned;
-  if (algorithm == kTunedAlgorithm && wishes == PlanWishes{})
+  if (algorithm == kTunedAlgorithm && constraints == PlanConstraints{})
     tuned = tuned_.plan_for(transport.name, payload);
   const Plan plan = tuned ? *tuned
-                          : defaults_.plan_for(algorithm, wishes, transport, count,
+                          : defaults_.plan_for(algorithm, constraints, transport, count,
                                                ElementSizes(kind, op, parse_partials(options_.partials)));
   return chosen_[{algorithm, count}] = {plan, tuned.has_value()};
 }

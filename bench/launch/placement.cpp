@@ -122,14 +122,14 @@ std::vector<Candidate> candidates(std::span<const ListedHost> listed, const Inve
 }
 
 /// Throws for a host that cannot have what was asked for.
-int most_ranks(const Candidate& candidate, const PlacementWishes& wishes) {
+int most_ranks(const Candidate& candidate, const PlacementConstraints& constraints) {
   const ListedHost& host = candidate.host;
   const Seats seats = seats_of(*candidate.machine);
-  const int wanted = host.ranks != 0 ? host.ranks : wishes.ranks_per_host.value_or(seats.number);
+  const int wanted = host.ranks != 0 ? host.ranks : constraints.ranks_per_host.value_or(seats.number);
   if (wanted < 1)
     usage_error("{} has no GPUs and its cores are unknown; say how many ranks it gets with --ranks-per-host",
                 host.name);
-  if (wanted > seats.number && !wishes.oversubscribe) {
+  if (wanted > seats.number && !constraints.oversubscribe) {
     usage_error(
         "{} ranks are asked for on {}, which has {} {}; ask for {} or fewer, or let ranks share them "
         "with --oversubscribe",
@@ -173,17 +173,18 @@ std::vector<CoreRange> cores_of_ranks(const Machine& machine, int ranks) {
 }
 
 Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
-                      const PlacementWishes& wishes) {
+                      const PlacementConstraints& constraints) {
   const std::vector<Candidate> hosts = candidates(listed, inventory);
   std::vector<int> most;
-  for (const Candidate& candidate : hosts) most.push_back(most_ranks(candidate, wishes));
+  for (const Candidate& candidate : hosts) most.push_back(most_ranks(candidate, constraints));
   check_total(std::accumulate(most.begin(), most.end(), std::int64_t{0}));
   const int all = std::accumulate(most.begin(), most.end(), 0);
-  const int ranks = wishes.ranks.value_or(all);
+  const int ranks = constraints.ranks.value_or(all);
   const bool counted = std::ranges::any_of(listed, [](const ListedHost& host) { return host.ranks != 0; });
   if (ranks > all) {
-    if (!wishes.oversubscribe) {
-      const char* seats = counted || wishes.ranks_per_host ? "ranks" : seats_of(*hosts.front().machine).name;
+    if (!constraints.oversubscribe) {
+      const char* seats =
+          counted || constraints.ranks_per_host ? "ranks" : seats_of(*hosts.front().machine).name;
       usage_error(
           "-n {0} are more ranks than the {1} {2} of {3} host{4}; give -n {1} or less, name more hosts, or "
           "let ranks share with --oversubscribe",

@@ -35,7 +35,7 @@ struct Placement {
   bool bound() const;
 };
 
-struct PlacementWishes {
+struct PlacementConstraints {
   std::optional<int> ranks{};           // in all
   std::optional<int> ranks_per_host{};  // where the list of hosts says nothing
   bool oversubscribe = false;           // ranks may share GPUs, or cores on hosts without GPUs
@@ -46,7 +46,7 @@ struct PlacementWishes {
 /// hosts whose ranks were listed are filled one after the other, else all get equally many, the first hosts
 /// one more. Throws a usage Error for more ranks than there are GPUs, or cores.
 Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
-                      const PlacementWishes& wishes);
+                      const PlacementConstraints& constraints);
 
 /// Cores for the first `ranks` GPUs of a host: each GPU's NUMA node is shared out to the ranks on it, or its
 /// package where the NUMA nodes are unknown or cannot have equally many cores. On a host without GPUs the

@@ -158,12 +158,12 @@ void check_agreement(const Plan& plan, const MpiWorld& world) {
 
 }  // namespace
 
-Plan plain_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world) {
-  Plan plan{algorithm, wishes.dims, wishes.patterns, 1, {}};
+Plan plain_plan(const std::string& algorithm, const PlanConstraints& constraints, const MpiWorld& world) {
+  Plan plan{algorithm, constraints.dims, constraints.patterns, 1, {}};
   const int in_host = world.ranks_per_node();
   if (plan.dims.empty() && in_host > 1 && world.nodes() > 1) plan.dims = {in_host, world.nodes()};
   if (plan.dims.empty()) plan.dims = {world.size()};
-  return with_wishes(std::move(plan), wishes);
+  return constrained(std::move(plan), constraints);
 }
 
 DefaultPlans::DefaultPlans(const std::string& calibration, const MpiWorld& world) : world_(world) {
@@ -182,32 +182,33 @@ DefaultPlans::DefaultPlans(const std::string& calibration, const MpiWorld& world
   if (priced_) calibration_ = calibration;
 }
 
-Plan DefaultPlans::plan_for(const std::string& algorithm, const PlanWishes& wishes,
+Plan DefaultPlans::plan_for(const std::string& algorithm, const PlanConstraints& constraints,
                             const WorldTransport& transport, Count count, ElementSizes sizes) const {
   const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
   const bool tuned = algorithm == kTunedAlgorithm;
-  Plan plan = plain_plan(algorithm, wishes, world_);
+  Plan plan = plain_plan(algorithm, constraints, world_);
   if (tuned && plan.patterns.empty())
     plan.patterns = default_patterns(plan.dims, world_, *transport.transport, payload);
   check_plan(plan, world_.size());
   check_agreement(plan, world_);
-  const bool priced = tuned && priced_ && (wishes.lanes == 0 || wishes.chunk.value == 0);
+  const bool priced = tuned && priced_ && (constraints.lanes == 0 || constraints.chunk.value == 0);
   Bytes message = priced ? kLongestMessage : kUnpricedMessage;
   if (transport.unasked.value > 0) message = std::min(message, transport.unasked);
   const Bytes longest = longest_chunk(plan, world_, message, payload);
-  if (priced) return cut(std::move(plan), wishes, longest, count, sizes);
+  if (priced) return cut(std::move(plan), constraints, longest, count, sizes);
   // Nothing overlaps with a single meeting.
   const bool one_meeting =
       tuned && world_.nodes() == 1 && plan.patterns.size() == 1 && plan.patterns.front() != "ring";
-  if (!one_meeting && wishes.chunk.value == 0)
+  if (!one_meeting && constraints.chunk.value == 0)
     plan.chunk = longest.value > 0 ? longest : useful_chunk(kLongestMessage, payload);
   return plan;
 }
 
-Plan DefaultPlans::cut(Plan plan, const PlanWishes& wishes, Bytes longest_chunk, Count count,
+Plan DefaultPlans::cut(Plan plan, const PlanConstraints& constraints, Bytes longest_chunk, Count count,
                        ElementSizes sizes) const {
   on_root(world_, [&] {
-    plan = cheapest_cut(std::move(plan), wishes, longest_chunk, *cluster_, Router(*cluster_), count, sizes);
+    plan =
+        cheapest_cut(std::move(plan), constraints, longest_chunk, *cluster_, Router(*cluster_), count, sizes);
   });
   plan.lanes = static_cast<int>(world_.broadcast(plan.lanes));
   plan.chunk = {static_cast<std::uint64_t>(world_.broadcast(static_cast<std::int64_t>(plan.chunk.value)))};

@@ -18,9 +18,9 @@ namespace polyring {
 /// The algorithm whose plan `polyring tune` chooses, and a price.
 inline constexpr std::string_view kTunedAlgorithm = "multi-ring";
 
-/// Ranks of a host as the first dimension, hosts as the second, unless the wishes say so; one lane and chunk,
-/// and no patterns but those that are wished for.
-Plan plain_plan(const std::string& algorithm, const PlanWishes& wishes, const MpiWorld& world);
+/// Ranks of a host as the first dimension, hosts as the second, unless the constraints say so; one lane and
+/// chunk, and no patterns but those that are wished for.
+Plan plain_plan(const std::string& algorithm, const PlanConstraints& constraints, const MpiWorld& world);
 
 class DefaultPlans {
  public:
@@ -32,14 +32,15 @@ class DefaultPlans {
 
   /// Collective. For `count` elements over this transport, with all that is wished for. Throws as
   /// check_plan() does.
-  Plan plan_for(const std::string& algorithm, const PlanWishes& wishes, const WorldTransport& transport,
-                Count count, ElementSizes sizes) const;
+  Plan plan_for(const std::string& algorithm, const PlanConstraints& constraints,
+                const WorldTransport& transport, Count count, ElementSizes sizes) const;
 
   /// The file that plans are priced by; empty: none.
   const std::string& calibration() const { return calibration_; }
 
  private:
-  Plan cut(Plan plan, const PlanWishes& wishes, Bytes longest_chunk, Count count, ElementSizes sizes) const;
+  Plan cut(Plan plan, const PlanConstraints& constraints, Bytes longest_chunk, Count count,
+           ElementSizes sizes) const;
 
   const MpiWorld& world_;
   std::string calibration_;

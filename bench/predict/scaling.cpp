@@ -47,13 +47,13 @@ Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Cou
 }
 
 Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
-                   ElementSizes sizes, const PlanWishes& wishes, const SimulationOptions& options) {
+                   ElementSizes sizes, const PlanConstraints& constraints, const SimulationOptions& options) {
   if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, sizes.payload);
   const bool in_network = algorithm == kInNetwork;
   if (in_network) sizes = sizes.payload;  // switches keep what is exact to themselves
   SimulatedPlan chosen = in_network
-                             ? choose_in_network(cluster, router, largest, sizes, wishes, options)
-                             : choose_plan(algorithm, cluster, router, largest, sizes, wishes, options);
+                             ? choose_in_network(cluster, router, largest, sizes, constraints, options)
+                             : choose_plan(algorithm, cluster, router, largest, sizes, constraints, options);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
   const auto time = [&, plan = chosen.plan, times, sizes, in_network, options](Count count) mutable {
@@ -68,13 +68,13 @@ Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const R
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
 }
 
-ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
-                        int gpus) {
+ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm,
+                        const PlanConstraints& constraints, int gpus) {
   const Cluster cluster = with_ranks(scaling.machine, gpus);
   const Router router(cluster);
   const ElementSizes sizes(scaling.kind, ReduceOp::avg, scaling.partials);
   const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, sizes.payload);
-  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), sizes, wishes,
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), sizes, constraints,
                                      {.costs = scaling.conditions.costs});
 
   ModelledStep result;
@@ -138,15 +138,15 @@ ScaleRow measured_row(const TrainRow& measured) {
 }
 
 /// Its efficiency_low and _high are parts of the efficiency still.
-ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm, const PlanWishes& wishes,
-                      int gpus) {
+ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
+                      const PlanConstraints& constraints, int gpus) {
   const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
   check_memory(scaling.model.name,
                trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
                scaling.machine.host(0).gpus.front().memory);
   if (!is_plain(strategy)) refuse_without_schedule(algorithm);
-  const ModelledStep modelled = is_plain(strategy) ? model_step(scaling, algorithm, wishes, gpus)
-                                                   : model_strategy(scaling, strategy, algorithm, wishes,
+  const ModelledStep modelled = is_plain(strategy) ? model_step(scaling, algorithm, constraints, gpus)
+                                                   : model_strategy(scaling, strategy, algorithm, constraints,
                                                                     with_ranks(scaling.machine, gpus));
   ScaleRow row;
   if (scaling.strategy) row.strategy = to_text(strategy);
@@ -217,8 +217,8 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   check_batches(scaling);
   const int host_gpus = scaling.machine.host(0).ranks();
   // Dimensions that were asked for are for one count only, and never for the baseline.
-  const PlanWishes wishes = options.wishes(algorithm);
-  PlanWishes free = wishes;
+  const PlanConstraints constraints = options.constraints(algorithm);
+  PlanConstraints free = constraints;
   free.dims.clear();
   free.patterns.clear();
   const TrainRow* measured_host = find_measured(scaling, algorithm, host_gpus);
@@ -232,7 +232,8 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   for (const int gpus : scaling.gpus) {
     const TrainRow* measured = find_measured(scaling, algorithm, gpus);
     const ScalingCase at = with_share(scaling, gpus);
-    ScaleRow row = measured != nullptr ? measured_row(*measured) : modelled_row(at, algorithm, wishes, gpus);
+    ScaleRow row =
+        measured != nullptr ? measured_row(*measured) : modelled_row(at, algorithm, constraints, gpus);
     row.machine = scaling.name;
     row.model = scaling.model.name;
     row.algorithm = algorithm;

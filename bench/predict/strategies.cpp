@@ -193,7 +193,8 @@ std::string bottlenecks(const Parts& parts, GroupAllreduce& of_activations, Grou
 }  // namespace
 
 ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy,
-                            const std::string& algorithm, const PlanWishes& wishes, const Cluster& cluster) {
+                            const std::string& algorithm, const PlanConstraints& constraints,
+                            const Cluster& cluster) {
   refuse_contradictions(scaling, strategy);
   const Router router(cluster);
   const int size = size_of(scaling.kind);
@@ -206,14 +207,14 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
   Count gradients = 0;
   for (const StageBlocks& stage : parts.stages)
     gradients = std::max(gradients, shared(stage.parameters, strategy.intra));
-  PlanWishes of_groups = wishes;  // dimensions are those of the gradients' groups
+  PlanConstraints of_groups = constraints;  // dimensions are those of the gradients' groups
   of_groups.dims.clear();
   of_groups.patterns.clear();
   const SimulationOptions options{.costs = scaling.conditions.costs};
   GroupAllreduce of_activations(cluster, router, algorithm, of_groups,
                                 ElementSizes(scaling.kind, ReduceOp::sum, scaling.partials), strategy.intra,
                                 1, largest_exchange(parts), options);
-  GroupAllreduce of_gradients(cluster, router, algorithm, wishes,
+  GroupAllreduce of_gradients(cluster, router, algorithm, constraints,
                               ElementSizes(scaling.kind, ReduceOp::avg, scaling.partials),
                               strategy.independent ? 1 : strategy.replicas, replica_gpus, gradients, options);
 

@@ -77,21 +77,22 @@ std::vector<std::vector<int>> orders_on_rings(const Algorithm& algorithm, const 
 }
 
 std::vector<Shape> candidate_shapes(const Algorithm& algorithm, const Cluster& cluster,
-                                    const PlanWishes& wishes) {
+                                    const PlanConstraints& constraints) {
   std::vector<Dims> all = candidate_dims(algorithm, cluster);
-  if (!wishes.dims.empty()) all = {wishes.dims};
-  if (!wishes.orders.empty()) {
-    const std::size_t in_order = wishes.orders.front().size();
+  if (!constraints.dims.empty()) all = {constraints.dims};
+  if (!constraints.orders.empty()) {
+    const std::size_t in_order = constraints.orders.front().size();
     const auto other = [&](const Dims& dims) { return static_cast<std::size_t>(dims.front()) != in_order; };
     // Where nothing is left check_plan() says so.
     if (!std::all_of(all.begin(), all.end(), other)) std::erase_if(all, other);
   }
-  const bool in_rings = wishes.patterns.empty() || wishes.patterns.front() == ring_pattern().name();
+  const bool in_rings = constraints.patterns.empty() || constraints.patterns.front() == ring_pattern().name();
   std::vector<std::vector<int>> orders;
-  if (wishes.orders.empty() && in_rings) orders = orders_on_rings(algorithm, cluster);
+  if (constraints.orders.empty() && in_rings) orders = orders_on_rings(algorithm, cluster);
   std::vector<Shape> shapes;
   for (const Dims& dims : all) {
-    shapes.push_back({dims, wishes.orders, algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1}});
+    shapes.push_back(
+        {dims, constraints.orders, algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1}});
     if (!orders.empty() && dims.front() == cluster.host(0).ranks())
       shapes.push_back({dims, orders, {static_cast<int>(orders.size())}});
   }
@@ -119,14 +120,14 @@ std::vector<int> natural_dims(const Cluster& cluster) {
 }
 
 std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
-                                  const PlanWishes& wishes) {
+                                  const PlanConstraints& constraints) {
   constexpr std::uint64_t kSmallestChunk = 64 * 1024;
   const Algorithm& found = find_algorithm(algorithm);
   std::vector<Plan> plans;
-  for (const Shape& shape : candidate_shapes(found, cluster, wishes)) {
+  for (const Shape& shape : candidate_shapes(found, cluster, constraints)) {
     for (const int lanes : shape.lanes) {
       for (const std::uint64_t chunks : {1u, 4u, 16u, 64u}) {
-        const auto of_lane = static_cast<std::uint64_t>(wishes.lanes > 0 ? wishes.lanes : lanes);
+        const auto of_lane = static_cast<std::uint64_t>(constraints.lanes > 0 ? constraints.lanes : lanes);
         const std::uint64_t chunk = payload.value / (of_lane * chunks);
         if (chunks > 1 && chunk < kSmallestChunk) continue;
         Plan plan{std::string(algorithm),
@@ -135,7 +136,7 @@ std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& clu
                   lanes,
                   chunks == 1 ? Bytes{} : Bytes{chunk},
                   shape.orders};
-        plan = with_wishes(std::move(plan), wishes);
+        plan = constrained(std::move(plan), constraints);
         // What is wished for leaves fewer choices.
         if (std::find(plans.begin(), plans.end(), plan) == plans.end()) plans.push_back(std::move(plan));
       }

@@ -146,12 +146,12 @@ void check_plan(const Plan& plan, int ranks) {
   }
 }
 
-Plan with_wishes(Plan plan, const PlanWishes& wishes) {
-  if (!wishes.dims.empty()) plan.dims = wishes.dims;
-  if (!wishes.patterns.empty()) plan.patterns = wishes.patterns;
-  if (wishes.lanes > 0) plan.lanes = wishes.lanes;
-  if (wishes.chunk.value > 0) plan.chunk = wishes.chunk;
-  if (!wishes.orders.empty()) plan.orders = wishes.orders;
+Plan constrained(Plan plan, const PlanConstraints& constraints) {
+  if (!constraints.dims.empty()) plan.dims = constraints.dims;
+  if (!constraints.patterns.empty()) plan.patterns = constraints.patterns;
+  if (constraints.lanes > 0) plan.lanes = constraints.lanes;
+  if (constraints.chunk.value > 0) plan.chunk = constraints.chunk;
+  if (!constraints.orders.empty()) plan.orders = constraints.orders;
   return plan;
 }
 

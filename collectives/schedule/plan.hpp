@@ -50,18 +50,18 @@ DdlOptions parse_ddl_options(std::string_view text);
 void check_plan(const Plan& plan, int ranks);
 
 /// Which of a plan's choices are made already; the others are free.
-struct PlanWishes {
+struct PlanConstraints {
   std::vector<int> dims{};
   std::vector<std::string> patterns{};
   int lanes = 0;
   Bytes chunk{};
   std::vector<std::vector<int>> orders{};
 
-  bool operator==(const PlanWishes&) const = default;
+  bool operator==(const PlanConstraints&) const = default;
 };
 
 /// The plan with what is wished for in the place of its own choices.
-Plan with_wishes(Plan plan, const PlanWishes& wishes);
+Plan constrained(Plan plan, const PlanConstraints& constraints);
 
 /// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
 /// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts differ in their
@@ -74,7 +74,7 @@ std::vector<int> natural_dims(const Cluster& cluster);
 /// each of the others. All have what is wished for. Hosts are taken in the cluster's order, in which those
 /// under one leaf follow each other, and as being like the first.
 std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
-                                  const PlanWishes& wishes = {});
+                                  const PlanConstraints& constraints = {});
 
 /// Rank grids worth trying where nothing is known but the hosts: flat, hosts' ranks first, near and far hosts
 /// as two dimensions, and one host's ranks as two. Only the flat grid for 0 ranks per node: then

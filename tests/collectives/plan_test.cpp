@@ -152,8 +152,8 @@ TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
 
 TEST(CandidatePlans, VaryOnlyWhatIsNotWishedFor) {
   const Cluster cluster = make_cluster(64, 4);
-  const PlanWishes wishes{{256}, {"direct"}, 0, {}};
-  const auto plans = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, wishes);
+  const PlanConstraints constraints{{256}, {"direct"}, 0, {}};
+  const auto plans = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, constraints);
   EXPECT_GT(plans.size(), 4u) << "lanes and chunks are free";
   for (const Plan& plan : plans) {
     EXPECT_THAT(plan.dims, ElementsAre(256));
@@ -179,9 +179,10 @@ TEST(CandidatePlans, HaveThePartsOfAHostAsADimension) {
 
 TEST(CandidatePlans, HaveTheRingsOfAHostWhereTheyAreOthersThanItsRanksOwn) {
   const auto orders_of = [](const char* algorithm, const char* machine, int hosts,
-                            const PlanWishes& wishes = {}) {
+                            const PlanConstraints& constraints = {}) {
     std::set<std::string> orders;
-    for (const Plan& plan : candidate_plans(algorithm, preset(machine, hosts), Bytes{100 << 20}, wishes)) {
+    for (const Plan& plan :
+         candidate_plans(algorithm, preset(machine, hosts), Bytes{100 << 20}, constraints)) {
       EXPECT_NO_THROW(check_plan(plan, 8 * hosts));
       if (plan.orders.empty()) continue;
       orders.insert(orders_text(plan.orders));
@@ -195,9 +196,9 @@ TEST(CandidatePlans, HaveTheRingsOfAHostWhereTheyAreOthersThanItsRanksOwn) {
   EXPECT_EQ(orders_of("tree", "dgx1-p100", 4).size(), 0u) << "has no rings";
   EXPECT_EQ(orders_of("multi-ring", "dgx-a100", 4).size(), 0u) << "any order is as good";
   EXPECT_EQ(orders_of("ring", "dgx-a100", 4).size(), 1u) << "but not where a ring leaves the host";
-  const PlanWishes direct{{8, 4}, {"direct", "ring"}, 0, {}};
+  const PlanConstraints direct{{8, 4}, {"direct", "ring"}, 0, {}};
   EXPECT_EQ(orders_of("multi-ring", "dgx1-p100", 4, direct).size(), 0u) << "one step has no order";
-  const PlanWishes asked{{}, {}, 0, {}, {{7, 6, 5, 4, 3, 2, 1, 0}}};
+  const PlanConstraints asked{{}, {}, 0, {}, {{7, 6, 5, 4, 3, 2, 1, 0}}};
   EXPECT_THAT(orders_of("multi-ring", "dgx1-p100", 4, asked), ElementsAre("7-6-5-4-3-2-1-0"));
 }
 

@@ -23,10 +23,10 @@ double price_of(const Plan& plan, const Cluster& cluster, Count count) {
   return price(make_schedule(plan, cluster.ranks(), count, kSize), cluster, router, kSize).time.value;
 }
 
-Plan cut(const Cluster& cluster, Count count, Bytes longest_chunk, const PlanWishes& wishes = {},
+Plan cut(const Cluster& cluster, Count count, Bytes longest_chunk, const PlanConstraints& constraints = {},
          std::vector<std::string> patterns = {"direct", "ring"}) {
   const Plan plan{"multi-ring", {cluster.host(0).ranks(), cluster.host_count()}, std::move(patterns), 1, {}};
-  return cheapest_cut(plan, wishes, longest_chunk, cluster, Router(cluster), count, kSize);
+  return cheapest_cut(plan, constraints, longest_chunk, cluster, Router(cluster), count, kSize);
 }
 
 std::uint64_t chunks(const Plan& plan, Count count) {
@@ -113,17 +113,17 @@ TEST(CheapestCut, PassesNoLimit) {
 
 TEST(CheapestCut, KeepsWhatIsWishedFor) {
   constexpr Count kCount = 1 << 20;
-  PlanWishes wishes;
-  wishes.lanes = 3;
-  wishes.chunk = {1 << 20};
-  const Plan both = cut(hosts(kNic / 4), kCount, Bytes{300'000}, wishes);
+  PlanConstraints constraints;
+  constraints.lanes = 3;
+  constraints.chunk = {1 << 20};
+  const Plan both = cut(hosts(kNic / 4), kCount, Bytes{300'000}, constraints);
   EXPECT_EQ(both.lanes, 3);
   EXPECT_EQ(both.chunk, Bytes{1 << 20});
-  wishes.chunk = {};
-  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, wishes).lanes, 3);
-  wishes = {};
-  wishes.chunk = {70'000};
-  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, wishes).chunk, Bytes{70'000});
+  constraints.chunk = {};
+  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, constraints).lanes, 3);
+  constraints = {};
+  constraints.chunk = {70'000};
+  EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited, constraints).chunk, Bytes{70'000});
   EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited).patterns, (std::vector<std::string>{"direct", "ring"}));
 }
 

@@ -16,14 +16,14 @@ constexpr double kBytes = static_cast<double>(kCount) * kSize;
 
 /// Two hosts of four ranks: `members` ranks in each group, `stride` apart.
 GroupAllreduce groups(const Cluster& cluster, const Router& router, int members, int stride,
-                      const PlanWishes& wishes = {}) {
-  return {cluster, router, "ring", wishes, kSize, members, stride, kCount};
+                      const PlanConstraints& constraints = {}) {
+  return {cluster, router, "ring", constraints, kSize, members, stride, kCount};
 }
 
 TEST(GroupAllreduce, OfNeighboursHasALinkForEach) {
   const Cluster cluster = uniform(2, 4);
   const Router router(cluster);
-  PlanWishes whole;
+  PlanConstraints whole;
   whole.chunk = Bytes{1 << 30};
   const double time = 2 * (kLocalLatency + kBytes / 2 / kLink);
   EXPECT_NEAR(groups(cluster, router, 2, 1, whole).time(kCount).value / time, 1, 1e-9);
@@ -32,7 +32,7 @@ TEST(GroupAllreduce, OfNeighboursHasALinkForEach) {
 TEST(GroupAllreduce, BetweenHostsSharesTheirNics) {
   const Cluster cluster = uniform(2, 4);
   const Router router(cluster);
-  PlanWishes whole;
+  PlanConstraints whole;
   whole.chunk = Bytes{1 << 30};
   GroupAllreduce of_four = groups(cluster, router, 2, 4, whole);
   const double time = 2 * (kLatency + 4 * kBytes / 2 / kNic);

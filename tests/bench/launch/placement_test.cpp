@@ -43,12 +43,13 @@ std::vector<std::string> shares(const Placement& placement) {
 }
 
 std::vector<std::string> shares(const Hosts& hosts, const std::vector<Machine>& machines,
-                                const PlacementWishes& wishes) {
-  return shares(place_ranks(hosts, inventory(hosts, machines), wishes));
+                                const PlacementConstraints& constraints) {
+  return shares(place_ranks(hosts, inventory(hosts, machines), constraints));
 }
 
-std::string fault(const Hosts& hosts, const std::vector<Machine>& machines, const PlacementWishes& wishes) {
-  return usage_sentence([&] { place_ranks(hosts, inventory(hosts, machines), wishes); });
+std::string fault(const Hosts& hosts, const std::vector<Machine>& machines,
+                  const PlacementConstraints& constraints) {
+  return usage_sentence([&] { place_ranks(hosts, inventory(hosts, machines), constraints); });
 }
 
 const std::vector<Machine> kTwoMinskys{machine_of("minsky"), machine_of("minsky")};

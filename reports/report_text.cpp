@@ -42,6 +42,12 @@ std::string comparison(const ResultFile& result) {
   return compared.empty() ? "" : fmt::format("### Against {}\n\n{}\n", baseline, compared.markdown());
 }
 
+std::string plans(const ResultFile& result) {
+  const auto* rows = std::get_if<std::vector<TrainRow>>(&result.rows);
+  const Table table = plans_table(rows == nullptr ? std::span<const TrainRow>{} : *rows);
+  return table.empty() ? "" : "### The plan of each size of bucket\n\n" + table.markdown() + "\n";
+}
+
 std::string charts(const ReportSection& section) {
   std::string text;
   for (const ReportChart& chart : section.charts) {
@@ -111,7 +117,8 @@ std::string report_text(std::span<const ReportSection> sections, std::span<const
   for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", markdown_text(warning));
   for (const ReportSection& section : sections) {
     text += heading(section) + table(section.result.rows).markdown() + "\n" + charts(section) +
-            comparison(section.result) + inputs(section.result.inputs) + provenance(section);
+            comparison(section.result) + plans(section.result) + inputs(section.result.inputs) +
+            provenance(section);
   }
   return text;
 }

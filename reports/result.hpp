@@ -91,11 +91,22 @@ struct TimelineSpan {
   bool operator==(const TimelineSpan&) const = default;
 };
 
+/// The plan for the buckets of one size.
+struct BucketPlan {
+  std::uint64_t size_bytes = 0;
+  std::uint64_t buckets = 0;  // of a training step
+  std::string plan;           // in words, with the algorithm
+
+  bool operator==(const BucketPlan&) const = default;
+};
+
 struct TrainRow {
   std::string machine;
   std::string model;
   std::string algorithm;
+  // The plan for the largest bucket.
   std::string dims;
+  std::optional<std::string> patterns;  // of each of multi-ring's dimensions
   int lanes = 0;
   std::uint64_t chunk_bytes = 0;
   int gpus = 0;  // ranks
@@ -109,7 +120,8 @@ struct TrainRow {
   double exposed_comm_ms = 0;    // communication that no computation hides, per iteration
   double compute_ms = 0;         // per iteration
   std::optional<std::uint64_t> wrong;
-  std::vector<TimelineSpan> timeline;  // of one iteration; may be empty
+  std::vector<TimelineSpan> timeline;            // of one iteration; may be empty
+  std::optional<std::vector<BucketPlan>> plans;  // by size, where buckets are of several sizes
   Source source = Source::measured;
 
   bool operator==(const TrainRow&) const = default;
@@ -119,7 +131,9 @@ struct ScaleRow {
   std::string machine;
   std::string model;
   std::string algorithm;
+  // The plan for the largest bucket.
   std::string dims;
+  std::optional<std::string> patterns;  // of each of multi-ring's dimensions
   int lanes = 0;
   std::uint64_t chunk_bytes = 0;
   int gpus = 0;

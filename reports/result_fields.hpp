@@ -64,6 +64,13 @@ void fields(Visitor& visit, MaybeConst<TimelineSpan> auto& span) {
   visit("end_ms", span.end_ms);
 }
 
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<BucketPlan> auto& plan) {
+  visit("size_bytes", plan.size_bytes);
+  visit("buckets", plan.buckets, AtLeast{1});
+  visit("plan", plan.plan);
+}
+
 /// What the rows of training and scaling have in common.
 template <typename Visitor>
 void run_fields(Visitor& visit, auto& row) {
@@ -71,6 +78,7 @@ void run_fields(Visitor& visit, auto& row) {
   visit("model", row.model);
   visit("algorithm", row.algorithm);
   visit("dims", row.dims);
+  visit("patterns", row.patterns, MayBeAbsent{});
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
   visit("gpus", row.gpus, AtLeast{1});
@@ -90,6 +98,7 @@ void fields(Visitor& visit, MaybeConst<TrainRow> auto& row) {
   visit("compute_ms", row.compute_ms);
   visit("wrong", row.wrong);
   visit("timeline", row.timeline);
+  visit("plans", row.plans, MayBeAbsent{});
   visit("source", row.source);
 }
 

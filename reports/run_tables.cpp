@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/text.hpp"
+#include "base/units.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/tables.hpp"
 
@@ -27,6 +29,14 @@ std::string global_batch_text(const ScaleRow& row) {
 }
 std::string global_batch_text(const TrainRow&) { return ""; }
 
+/// The patterns too, unless all are rings.
+std::string dims_text(const auto& row) {
+  const std::string patterns = row.patterns.value_or("");
+  const std::vector<std::string> each = split(patterns, '+');
+  const bool rings = std::ranges::all_of(each, [](const std::string& pattern) { return pattern == "ring"; });
+  return rings ? row.dims : row.dims + " " + patterns;
+}
+
 template <typename Row>
 const std::vector<Property<Row>>& properties() {
   static const std::vector<Property<Row>> all{
@@ -34,7 +44,7 @@ const std::vector<Property<Row>>& properties() {
       {"model", Align::left, false, [](const Row& row) { return row.model; }},
       {"algorithm", Align::left, true, [](const Row& row) { return row.algorithm; }},
       {"strategy", Align::left, false, [](const Row& row) { return strategy_text(row); }},
-      {"dims", Align::left, false, [](const Row& row) { return row.dims; }},
+      {"dims", Align::left, false, [](const Row& row) { return dims_text(row); }},
       {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }},
       {"gpus", Align::right, true, [](const Row& row) { return std::to_string(row.gpus); }},
       {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }},
@@ -169,6 +179,24 @@ Table train_table(std::span<const TrainRow> rows) {
                    number(row.compute_ms), number(row.exposed_comm_ms), wrong_text(row.wrong),
                    std::string(to_text(row.source))});
     table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+Table plans_table(std::span<const TrainRow> rows) {
+  Table table({{"", "algorithm", "", Align::left},
+               {"", "bucket", "", Align::right},
+               {"", "buckets", "", Align::right},
+               {"", "plan", "", Align::left}});
+  for (const TrainRow& row : rows) {
+    const auto plans = row.plans.value_or(std::vector<BucketPlan>{});
+    if (all_alike(std::span<const BucketPlan>(plans), [](const BucketPlan& plan) { return plan.plan; }))
+      continue;
+    table.add_gap();
+    for (const BucketPlan& of_bucket : plans) {
+      table.add_row({row.algorithm, to_text(Bytes{of_bucket.size_bytes}), std::to_string(of_bucket.buckets),
+                     of_bucket.plan});
+    }
   }
   return table;
 }

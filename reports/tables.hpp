@@ -76,6 +76,9 @@ Table comparison_table(std::span<const AllreduceRow> rows, const std::string& ba
 
 Table train_table(std::span<const TrainRow> rows);
 
+/// The plan of each size of bucket, of rows in which they differ.
+Table plans_table(std::span<const TrainRow> rows);
+
 /// The default plan of each payload beside the best other one.
 Table tune_table(std::span<const TuneRow> rows);
 

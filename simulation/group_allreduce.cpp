@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
+#include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
-#include "simulation/price.hpp"
+#include "simulation/price_planner.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -19,7 +20,9 @@ GroupAllreduce::GroupAllreduce(const Cluster& cluster, const Router& router, con
       options_(options) {
   if (fills_hosts()) {
     const Cluster group = with_ranks(cluster, members);
-    plan_ = choose_plan(algorithm, group, Router(group), largest, sizes, constraints, options).plan;
+    plan_ = choose_plan(modelled_problem(algorithm, group, largest, sizes), group, Router(group), constraints,
+                        options)
+                .plan;
   } else {
     plan_ = cheapest(algorithm, constraints, largest);
   }

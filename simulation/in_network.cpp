@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "simulation/engine.hpp"
 #include "simulation/switch_tree.hpp"
@@ -39,6 +40,13 @@ Workload workload_of(const Plan& plan, const Cluster& cluster, const Router& rou
                        router, sizes, costs);
 }
 
+/// A problem for rings alone: switches reduce the shares that a reduce-scatter leaves each rank.
+Problem in_rings(const Cluster& cluster, Count count, ElementSizes sizes) {
+  Problem problem = modelled_problem(kTunedAlgorithm, cluster, count, sizes);
+  problem.reach = nullptr;
+  return problem;
+}
+
 /// The same workload with lanes of so many chunks, where they are of one.
 Workload in_chunks(Workload workload, int chunks) {
   for (Flow& flow : workload.flows) flow.bytes /= chunks;
@@ -63,16 +71,16 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
   refuse_unlike_hosts(cluster);
   const PlanConstraints in_host{{}, {}, constraints.lanes, constraints.chunk, constraints.orders};
   if (cluster.host_count() == 1)
-    return choose_plan("multi-ring", cluster, router, count, sizes, in_host, options);
+    return choose_plan(in_rings(cluster, count, sizes), cluster, router, in_host, options);
 
-  const Bytes payload{static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(sizes.payload)};
   // The way inside the host is what one host alone would choose.
   const Cluster host = cluster_of(cluster.host(0), 1);
-  const Plan way = price_plans("multi-ring", host, Router(host), count, sizes, in_host).front().plan;
+  const Problem problem = in_rings(host, count, sizes);
+  const Plan way = price_plans(problem, host, Router(host), in_host).front().plan;
   std::map<int, Workload> whole;  // by lanes, of one chunk each
   Plan best;
   double least = std::numeric_limits<double>::infinity();
-  for (const Plan& plan : candidate_plans("multi-ring", host, payload, in_host)) {
+  for (const Plan& plan : candidate_plans(problem, host, in_host)) {
     if (plan.dims != way.dims || plan.orders != way.orders) continue;
     const auto [at, added] = whole.try_emplace(plan.lanes);
     if (added) {

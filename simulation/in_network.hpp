@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 
 namespace polyring {
 
@@ -27,7 +27,7 @@ inline constexpr std::string_view kInNetwork = "in-network";
 Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
                                ElementSizes sizes, const SimulationOptions& options = {});
 
-/// The fastest plan inside hosts, with the lanes and chunks that are wished for. One host alone reduces as
+/// The fastest plan inside hosts, with the lanes and chunks of the constraints. One host alone reduces as
 /// the multi-ring does. Throws as simulate_in_network() does.
 SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
                                 const PlanConstraints& constraints = {},

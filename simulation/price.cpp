@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "collectives/schedule/candidates.hpp"
+#include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
 namespace {
@@ -290,11 +292,10 @@ std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& clust
   return priced;
 }
 
-std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, ElementSizes sizes, const PlanConstraints& constraints) {
-  const Bytes payload{static_cast<std::uint64_t>(count * sizes.payload)};
-  std::vector<PricedPlan> plans =
-      price_each(candidate_plans(algorithm, cluster, payload, constraints), cluster, router, count, sizes);
+std::vector<PricedPlan> price_plans(const Problem& problem, const Cluster& cluster, const Router& router,
+                                    const PlanConstraints& constraints) {
+  std::vector<PricedPlan> plans = price_each(candidate_plans(problem, cluster, constraints), cluster, router,
+                                             problem.count, problem.sizes);
   // Candidates come with few lanes and large chunks first.
   std::stable_sort(plans.begin(), plans.end(), [](const PricedPlan& a, const PricedPlan& b) {
     return std::tuple(!a.unknown.empty(), a.price.time) < std::tuple(!b.unknown.empty(), b.price.time);

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/planner.hpp"
 #include "collectives/schedule/program.hpp"
 #include "collectives/schedule/schedule.hpp"
 #include "topology/route.hpp"
@@ -63,10 +63,10 @@ struct PricedPlan {
 std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
                                    Count count, ElementSizes sizes);
 
-/// The candidates of an algorithm for `count` elements: those that cross links of known speed alone, then the
-/// others, each cheapest first; among equals the one with fewer lanes and larger chunks.
-std::vector<PricedPlan> price_plans(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                                    Count count, ElementSizes sizes, const PlanConstraints& constraints = {});
+/// The candidates for a problem: those that cross links of known speed alone, then the others, each cheapest
+/// first; among equals the one with fewer lanes and larger chunks.
+std::vector<PricedPlan> price_plans(const Problem& problem, const Cluster& cluster, const Router& router,
+                                    const PlanConstraints& constraints = {});
 
 /// Of the plans, which come by price, the one that has the fewest chunks in all its lanes among those that
 /// are as good as the first, dearer by 5 % at most, and cross no link of unknown speed unless it does: the

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
-#include <string_view>
-#include <vector>
+#include <string>
 
 #include "collectives/schedule/plan.hpp"
 #include "collectives/schedule/program.hpp"
 #include "simulation/costs.hpp"
-#include "simulation/price.hpp"
 #include "simulation/workload.hpp"
 
 namespace polyring {
@@ -37,35 +36,18 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Rout
 /// Of a workload that is written out already, with the costs in it.
 Simulation simulate(Workload workload, const SimulationOptions& options);
 
+/// When a simulation stops without a result.
+struct SimulationLimits {
+  double seconds = std::numeric_limits<double>::infinity();  // of the time that is simulated
+  std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();  // events and rates
+};
+
+/// The same; nothing when a limit was passed.
+std::optional<Simulation> simulate_within(Workload workload, const SimulationOptions& options,
+                                          const SimulationLimits& limits);
+
 /// The bottleneck in words: "node0 mlx5_0 out, busy 98 % of the time", or "latency".
 std::string bottleneck_text(const Simulation& simulation, const Router& router);
-
-struct SimulatedPlan {
-  Plan plan;
-  Simulation simulation;
-};
-
-struct ConsideredPlan {
-  Plan plan;
-  Price price;
-  std::optional<Simulation> simulation;  // of the few that might be the fastest
-  std::string unknown{};                 // unknown_speed() of it: where there is one, times mean nothing
-};
-
-/// The candidates of an algorithm for `count` elements; all keep the constraints. Those with the lowest
-/// prices are simulated and come first, the fastest at the front; the others follow, by price. A simulation
-/// stops when it takes too long or turns out slower than another one. At least one plan is simulated. A plan
-/// that crosses links of unknown speed is not, if another one does not. If the cheapest plan has too many
-/// messages, as with thousands of ranks that are all different, the one with the fewest chunks among those
-/// within 5 % of its price is simulated instead.
-std::vector<ConsideredPlan> consider_plans(std::string_view algorithm, const Cluster& cluster,
-                                           const Router& router, Count count, ElementSizes sizes,
-                                           const PlanConstraints& constraints = {},
-                                           const SimulationOptions& options = {});
-
-/// The first of them.
-SimulatedPlan choose_plan(std::string_view algorithm, const Cluster& cluster, const Router& router,
-                          Count count, ElementSizes sizes, const PlanConstraints& constraints = {},
-                          const SimulationOptions& options = {});
 
 }  // namespace polyring

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -33,6 +34,10 @@ Machine with_processes(Machine machine, int processes) {
     machine.links.push_back({{DeviceKind::gpu, i}, package, LinkKind::memory, {}, {}});
   }
   return machine;
+}
+
+bool has_processes(const Machine& machine) {
+  return std::ranges::any_of(machine.links, [](const Link& link) { return link.kind == LinkKind::memory; });
 }
 
 }  // namespace polyring

@@ -19,4 +19,7 @@ std::string process_name(int index_on_host);
 /// process.
 Machine with_processes(Machine machine, int processes);
 
+/// Whether with_processes() made it: its ranks share its memory.
+bool has_processes(const Machine& machine);
+
 }  // namespace polyring

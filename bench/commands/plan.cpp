@@ -13,9 +13,9 @@
 #include "bench/predict/plan_explained.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "collectives/schedule/bound.hpp"
+#include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
-#include "simulation/price.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -36,8 +36,8 @@ struct PlanCommandOptions {
 std::vector<ConsideredPlan> consider(const PlanCommandOptions& options, const PlannedFor& planned) {
   options.plan.refuse_without_schedule("plan");
   const std::string& algorithm = options.plan.algorithms.front();
-  return consider_plans(algorithm, planned.cluster, planned.router, planned.count, planned.sizes,
-                        options.plan.constraints(algorithm));
+  return consider_plans(modelled_problem(algorithm, planned.cluster, planned.count, planned.sizes),
+                        planned.cluster, planned.router, options.plan.constraints(algorithm));
 }
 
 void print_dimensions(const Plan& plan, const Schedule& schedule) {

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
+#include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
@@ -66,13 +68,15 @@ class TrainRun {
 
     // The first trainer is a rank alone.
     std::vector<Trainer> trainers(1 + maker_.names().size());
-    std::vector<std::optional<Plan>> plans;
+    std::vector<PlansBySize> plans(maker_.names().size());
     for (const Bucket& bucket : buckets_) {
       auto rivals = maker_.make(wires, kind_, op_, bucket.elements);
-      plans.clear();
       for (std::size_t i = 0; i < rivals.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(rivals[i].allreduce));
-        plans.push_back(rivals[i].plan);
+        if (!rivals[i].plan) continue;
+        OfSize& of_size = plans[i][bucket.elements];
+        of_size.plan = *rivals[i].plan;
+        ++of_size.buckets;
       }
     }
     const std::vector<Count> wrong = verify(trainers, *transport, gradients.get());
@@ -100,6 +104,13 @@ class TrainRun {
   }
 
  private:
+  struct OfSize {
+    Plan plan;
+    std::uint64_t buckets = 0;
+  };
+  /// By a bucket's elements; none for a vendor's call.
+  using PlansBySize = std::map<Count, OfSize>;
+
   /// All buckets' allreduces are there at once. Collective.
   void check_memory(const WorldTransport& wires) {
     MemoryCount memory(*wires.transport);
@@ -177,7 +188,7 @@ class TrainRun {
 
   /// All algorithms take turns, so that all rows get better as the run goes on.
   void keep(Session& session, const std::vector<TrainingSteps>& measured,
-            const std::vector<std::optional<Plan>>& plans) const {
+            const std::vector<PlansBySize>& plans) const {
     std::vector<TrainRow> rows;  // on rank 0, which alone knows the machine
     const Timing alone = timing(measured.front().total_ms);
     for (std::size_t i = 0; i < plans.size() && world_.rank() == 0; ++i)
@@ -191,21 +202,31 @@ class TrainRun {
         fmt::format("A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.",
                     timing(measured.front().total_ms).median));
     session.print("\n");
+    const Table plans = plans_table(std::get<std::vector<TrainRow>>(session.result().rows));
+    if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
     for (const std::string& note : session.result().notes) session.print(note + "\n");
     session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
   }
 
-  TrainRow row(std::size_t algorithm, const TrainingSteps& measured, const std::optional<Plan>& plan,
+  void set_plans(TrainRow& row, const PlansBySize& plans) const {
+    const Plan& largest = plans.rbegin()->second.plan;
+    row.dims = dims_text(largest.dims);
+    row.patterns = if_any(patterns_text(largest));
+    row.lanes = largest.lanes;
+    row.chunk_bytes = largest.chunk.value;
+    if (plans.size() == 1) return;
+    std::vector<BucketPlan>& all = row.plans.emplace();
+    for (const auto& [elements, of_size] : plans)
+      all.push_back({bytes_of(elements, kind_).value, of_size.buckets, to_text(of_size.plan)});
+  }
+
+  TrainRow row(std::size_t algorithm, const TrainingSteps& measured, const PlansBySize& plans,
                const Timing& alone) const {
     TrainRow row;
     row.machine = machine_.host(0).name;
     row.model = model_.name;
     row.algorithm = maker_.names()[algorithm];
-    if (plan) {
-      row.dims = dims_text(plan->dims);
-      row.lanes = plan->lanes;
-      row.chunk_bytes = plan->chunk.value;
-    }
+    if (!plans.empty()) set_plans(row, plans);
     row.gpus = world_.size();
     row.nodes = world_.nodes();
     row.batch = options_.compute.batch;

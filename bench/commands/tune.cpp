@@ -20,6 +20,7 @@
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
 #include "bench/session/session.hpp"
+#include "collectives/schedule/candidates.hpp"
 #include "reports/result.hpp"
 #include "reports/tables.hpp"
 
@@ -91,10 +92,10 @@ class TuneRun {
     const WorldTransport wires = open_transport(world_, options_.transport);
     Transport& transport = *wires.transport;
     place_.transport = wires.name;
-    const DefaultPlans defaults({}, world_);
-    fit_memory(defaults, wires);
+    const JobPlanner planner({}, world_);
+    fit_memory(planner, wires);
     const PayloadMemory memory(transport, kKind, counts_.back(), options_.buffers == "library");
-    open(session, defaults, wires);
+    open(session, planner, wires);
     for (const Count count : counts_) {
       const Bytes payload = bytes_of(count, kKind);
       session.step(to_text(payload));
@@ -105,7 +106,7 @@ class TuneRun {
         return rival;
       };
       Tuner tuner(world_, transport, watchdog_, options_.iterations, show, held_by_executors(transport));
-      const std::vector<Plan>& starts = starting_plans(defaults, wires, count);
+      const std::vector<Plan>& starts = starting_plans(planner, wires, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
       if (!result) return;
@@ -114,26 +115,26 @@ class TuneRun {
   }
 
   /// The default plan, then what the default would be in the other grids. Collective at first.
-  const std::vector<Plan>& starting_plans(const DefaultPlans& defaults, const WorldTransport& transport,
+  const std::vector<Plan>& starting_plans(const JobPlanner& planner, const WorldTransport& transport,
                                           Count count) {
     std::vector<Plan>& plans = starts_[count];
     if (!plans.empty()) return plans;
     const std::string algorithm(kTunedAlgorithm);
     const ElementSizes sizes(kKind, ReduceOp::sum, Partials::apart);
-    plans.push_back(defaults.plan_for(algorithm, {}, transport, count, sizes));
-    for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes())) {
-      plans.push_back(defaults.plan_for(algorithm, {.dims = grid}, transport, count, sizes));
-    }
+    const Problem problem = planner.problem(algorithm, transport, count, sizes);
+    plans.push_back(planner.choose(problem, {}).plan);
+    for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes()))
+      plans.push_back(planner.choose(problem, {.dims = grid}).plan);
     return plans;
   }
 
   /// Leaves sizes out that would take more memory than there is. Collective.
-  void fit_memory(const DefaultPlans& defaults, const WorldTransport& wires) {
+  void fit_memory(const JobPlanner& planner, const WorldTransport& wires) {
     const auto need = [&](Count largest) {
       MemoryCount memory(*wires.transport);
       const PayloadMemory payloads(memory, kKind, largest, options_.buffers == "library");
       const MeasureMemory measuring(memory, kKind, largest);
-      const Plan by_default = starting_plans(defaults, wires, largest).front();
+      const Plan by_default = starting_plans(planner, wires, largest).front();
       const auto baseline = make_executor(by_default, memory, kKind, ReduceOp::sum, largest, {});
       const Memory of_round = memory.scratch(Tuner::round_memory(largest));
       return memory.most();
@@ -144,14 +145,14 @@ class TuneRun {
   }
 
   /// With all that is known before anything is measured. Collective.
-  void open(Session& session, const DefaultPlans& defaults, const WorldTransport& wires) {
+  void open(Session& session, const JobPlanner& planner, const WorldTransport& wires) {
     std::vector<TuneRow> expected;
     for (const Count count : counts_) {
       constexpr double kWide_us = 999'999;
       constexpr std::size_t kLonger = 8;  // than the plans that are known: more lanes, other chunks
       TuneRow row = described(bytes_of(count, kKind));
       row.default_us = row.other_us = kWide_us;
-      const std::vector<Plan>& starts = starting_plans(defaults, wires, count);
+      const std::vector<Plan>& starts = starting_plans(planner, wires, count);
       row.default_plan = choices_text(starts.front());
       for (const Plan& plan : starts) {
         const std::string text = choices_text(plan) + std::string(kLonger, ' ');
@@ -217,7 +218,7 @@ class TuneRun {
 
   /// Without the algorithm's name, which is always the same.
   static std::string choices_text(const Plan& plan) {
-    return to_text(plan).substr(plan.algorithm.size() + 1);
+    return to_text(plan, true).substr(plan.algorithm.size() + 1);
   }
 
   const TuneOptions& options_;

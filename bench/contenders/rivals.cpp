@@ -55,16 +55,22 @@ void RivalOptions::add_to(Subcommand command) {
   command
       .add_option(
           "--tuned", tuned,
-          "Where multi-ring's plan is from that no option chooses: a file of polyring tune's, or none; "
-          "without, its default file if there is one")
+          "A file of polyring tune's choices for multi-ring, or none; without, its default file if there is "
+          "one; options that fix a part of the plan come first")
       .type_name("FILE");
   command
-      .add_option(
-          "--calibration", calibration,
-          "Multi-ring's lanes and chunks, where no option chooses them, by the price of its schedule on this "
-          "machine, its links as this file of polyring calibrate has them")
+      .add_option("--calibration", calibration,
+                  "Choose plans by their price on this machine, with its links as this file of polyring "
+                  "calibrate has "
+                  "them")
       .type_name("FILE")
       .excludes({"--tuned"});
+  command
+      .add_option(
+          "--plan-for", plan_for,
+          "Run the plans of another machine here: a preset of polyring probe, or a file that it reads")
+      .type_name("MACHINE")
+      .excludes({"--tuned", "--calibration"});
 }
 
 void add_transport_option(Subcommand command, std::string& transport) {
@@ -125,11 +131,15 @@ WorldTransport open_transport(const MpiWorld& world, const std::string& choice) 
 }
 
 RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
-    : options_(options), world_(world), timeout_(timeout), defaults_(options.calibration, world) {
+    : options_(options),
+      world_(world),
+      timeout_(timeout),
+      planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world)
+                                        : JobPlanner::for_machine(options.plan_for, world)) {
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
   const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
-  if (options_.calibration.empty() && (free || !options_.tuned.empty()))
+  if (options_.calibration.empty() && options_.plan_for.empty() && (free || !options_.tuned.empty()))
     tuned_ = TunedPlans(options_.tuned, world);
 }
 
@@ -143,7 +153,8 @@ void RivalMaker::add_names(const std::string& asked) {
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
-    check_plan(plain_plan(asked, options_.plan.constraints(asked), world_), world_.size());
+    const Problem problem{asked, {world_.size(), world_.ranks_per_node(), world_.nodes()}};
+    check_plan(plain_plan(problem, options_.plan.constraints(asked)), world_.size());
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -170,8 +181,8 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  const Chosen& chosen = choose(name, transport, kind, op, count);
-  if (chosen.tuned) tuned_payloads_.insert(bytes_of(count, kind));
+  const PlanChoice& chosen = choose(name, transport, kind, op, count);
+  if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
   return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials));
 }
 
@@ -205,27 +216,25 @@ std::optional<Plan> RivalMaker::plan(const std::string& name, const WorldTranspo
   return choose(name, transport, kind, op, count).plan;
 }
 
-const RivalMaker::Chosen& RivalMaker::choose(const std::string& algorithm, const WorldTransport& transport,
-                                             ElementKind kind, ReduceOp op, Count count) {
+const PlanChoice& RivalMaker::choose(const std::string& algorithm, const WorldTransport& transport,
+                                     ElementKind kind, ReduceOp op, Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
-  const Bytes payload = bytes_of(count, kind);
-  const PlanConstraints constraints = options_.plan.constraints(algorithm);
-  std::optional<Plan> tuned;
-  if (algorithm == kTunedAlgorithm && constraints == PlanConstraints{})
-    tuned = tuned_.plan_for(transport.name, payload);
-  const Plan plan = tuned ? *tuned
-                          : defaults_.plan_for(algorithm, constraints, transport, count,
-                                               ElementSizes(kind, op, parse_partials(options_.partials)));
-  return chosen_[{algorithm, count}] = {plan, tuned.has_value()};
+  const Problem problem = planner_.problem(algorithm, transport, count,
+                                           ElementSizes(kind, op, parse_partials(options_.partials)));
+  const TunedPlanner planner(tuned_.choices(), transport.name, planner_);
+  return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }
 
 std::optional<std::string> RivalMaker::note() const {
-  const std::string& calibration = defaults_.calibration();
-  if (!calibration.empty() && std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end()) {
-    return fmt::format(
-        "The lanes and chunks of {} are those with the least price on this machine as calibrated: {}.",
-        kTunedAlgorithm, calibration);
+  if (std::ranges::all_of(names_, is_vendors_call)) return std::nullopt;
+  if (!options_.plan_for.empty()) {
+    return fmt::format("Plans are those for {} ranks of {}, as polyring plan shows them; they ran here.",
+                       world_.size(), options_.plan_for);
+  }
+  if (!planner_.calibration().empty()) {
+    return fmt::format("Plans are those with the least price on this machine as calibrated: {}.",
+                       planner_.calibration());
   }
   if (tuned_payloads_.empty()) return std::nullopt;
   const std::size_t sizes = tuned_payloads_.size();

@@ -11,7 +11,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/contenders/gloo.hpp"
 #include "bench/contenders/mpi.hpp"
-#include "bench/plans/default_plans.hpp"
+#include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_plans.hpp"
 #include "collectives/runtime/allreduce.hpp"
 #include "collectives/runtime/executor.hpp"
@@ -31,6 +31,7 @@ struct RivalOptions {
   std::string tuned;                 // empty: the default file
   std::string partials = "float32";  // or "same"
   std::string calibration;           // empty: none
+  std::string plan_for;              // a machine; empty: this one
 
   void add_to(Subcommand command);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
@@ -98,13 +99,9 @@ class RivalMaker {
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
-  struct Chosen {
-    Plan plan;
-    bool tuned = false;
-  };
   /// Chosen once for each of the counts of one run: choosing may take its time.
-  const Chosen& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
-                       ReduceOp op, Count count);
+  const PlanChoice& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
+                           ReduceOp op, Count count);
   Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
                  Count count);
 
@@ -114,8 +111,8 @@ class RivalMaker {
   std::vector<std::string> names_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
-  DefaultPlans defaults_;
-  std::map<std::pair<std::string, Count>, Chosen> chosen_;
+  JobPlanner planner_;
+  std::map<std::pair<std::string, Count>, PlanChoice> chosen_;
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };

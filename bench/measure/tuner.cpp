@@ -54,14 +54,16 @@ void Tuner::search(const std::vector<Plan>& starts) {
 }
 
 bool Tuner::known(const Plan& plan) const {
-  return std::any_of(tried_.begin(), tried_.end(), [&](const Tried& tried) { return tried.plan == plan; });
+  return std::any_of(tried_.begin(), tried_.end(),
+                     [&](const Tried& tried) { return same_schedule(tried.plan, plan); });
 }
 
 void Tuner::try_all(const std::vector<Plan>& plans) {
   std::vector<Plan> fresh;
   for (const Plan& plan : plans) {
     Plan candidate = effective(plan, payload_);
-    const bool queued = std::find(fresh.begin(), fresh.end(), candidate) != fresh.end();
+    const bool queued =
+        std::ranges::any_of(fresh, [&](const Plan& other) { return same_schedule(other, candidate); });
     if (!queued && !known(candidate)) fresh.push_back(std::move(candidate));
   }
   for (std::size_t begin = 0; begin < fresh.size() && wrong_.empty();) {

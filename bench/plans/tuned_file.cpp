@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace polyring {
 namespace {
@@ -82,16 +83,6 @@ ordered_json to_json(const TunedPlan& choice) {
                       {"default_time_us", choice.default_time_us}};
   if (!choice.plan.orders.empty()) object["orders"] = orders_text(choice.plan.orders);
   return object;
-}
-
-std::vector<std::string> split(const std::string& text, char between) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(between, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 TunedPlan read(const Entry& entry) {

@@ -107,12 +107,4 @@ TunedPlans::TunedPlans(const std::string& option, const MpiWorld& world) {
   choices_ = roots_choices(choices, world);
 }
 
-std::optional<Plan> TunedPlans::plan_for(const std::string& transport, Bytes payload) const {
-  if (choices_.empty()) return std::nullopt;
-  const TuningPlace place = with_transport(choices_.front().place, transport);
-  const TunedPlan* choice = nearest(choices_, place, payload);
-  if (choice == nullptr || choice->is_default) return std::nullopt;
-  return choice->plan;
-}
-
 }  // namespace polyring

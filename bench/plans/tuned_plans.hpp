@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,14 +32,14 @@ class TunedPlans {
   /// cannot be read.
   TunedPlans(const std::string& option, const MpiWorld& world);
 
-  /// For a payload over this transport; nothing when no choice is near, or it is the default plan.
-  std::optional<Plan> plan_for(const std::string& transport, Bytes payload) const;
+  /// Of one place each, but for the transport.
+  const std::vector<TunedPlan>& choices() const { return choices_; }
 
   /// On rank 0.
   const std::string& file() const { return file_; }
 
  private:
-  std::vector<TunedPlan> choices_;  // of one place each, but for the transport
+  std::vector<TunedPlan> choices_;
   std::string file_;
 };
 

@@ -2,21 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <sstream>
-
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "collectives/schedule/element.hpp"
 
 namespace polyring {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
 
 MeasuredPoint point_of(const AllreduceRow& row, const Cluster& cluster) {
   MeasuredPoint point;

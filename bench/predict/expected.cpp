@@ -12,8 +12,7 @@
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/result.hpp"
 #include "reports/tables.hpp"
-#include "simulation/price.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "topology/inventory/inventory.hpp"
 #include "topology/rank_nics.hpp"
 
@@ -60,7 +59,8 @@ ExpectedAlgorithm simulated(std::string_view algorithm, const Cluster& cluster, 
   ExpectedAlgorithm row;
   row.algorithm = algorithm;
   const Count count = static_cast<Count>(kExpectedPayload.value) / kElementSize;
-  const ConsideredPlan best = consider_plans(algorithm, cluster, router, count, kElementSize).front();
+  const ConsideredPlan best =
+      consider_plans(modelled_problem(algorithm, cluster, count, kElementSize), cluster, router).front();
   row.unknown = best.unknown;
   const Simulation& simulation = *best.simulation;
   row.plan = to_text(best.plan);

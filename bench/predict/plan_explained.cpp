@@ -10,6 +10,7 @@
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
 #include "topology/path.hpp"
+#include "topology/peer_access.hpp"
 #include "topology/rank_nics.hpp"
 
 namespace polyring {
@@ -66,7 +67,7 @@ std::string order_kind(const Plan& plan) { return plan.orders.empty() ? "by rank
 
 std::string way_text(const Plan& plan) {
   return fmt::format("{} {} {}{}", plan.algorithm, dims_text(plan.dims), order_kind(plan),
-                     plan.patterns.empty() ? "" : " (" + patterns_text(plan) + ")");
+                     is_all_rings(plan) ? "" : " (" + patterns_text(plan) + ")");
 }
 
 std::string candidates_table(const std::vector<Candidate>& candidates, const Router& router) {
@@ -132,7 +133,7 @@ struct WayInHost {
 
 WayInHost way_in_host(const Dimension& dimension, int in_host) {
   WayInHost way;
-  way.closed = &dimension.pattern() == &ring_pattern();
+  way.closed = dimension.pattern().follows_order() && dimension.pattern().outcome() == Outcome::scattered;
   for (int position = 0; position < dimension.size(); ++position) {
     const Rank rank = dimension.rank_at(0, position);
     if (rank < in_host) {
@@ -174,9 +175,7 @@ std::string lane_text(std::size_t lane, const Dimension& dimension, const Machin
                       const std::vector<std::vector<int>>& nics) {
   const WayInHost way = way_in_host(dimension, machine.ranks());
   if (way.ranks.size() < 2) return {};
-  const bool step_by_step =
-      &dimension.pattern() == &ring_pattern() || &dimension.pattern() == &chain_pattern();
-  if (!step_by_step)
+  if (!dimension.pattern().follows_order())
     return fmt::format("lane {}: {} among {}\n", lane, dimension.pattern().name(),
                        fmt::join(way.ranks, ", "));
   std::string text =
@@ -257,7 +256,9 @@ std::string explain_choice(std::span<const ConsideredPlan> considered, const Pla
 std::string draw_rings(const Plan& plan, const PlannedFor& planned) {
   const Schedule schedule = schedule_of(plan, planned);
   const std::vector<Seconds> busy = busy_times(schedule, planned.cluster, planned.router, planned.sizes);
-  std::string text = lanes_text(schedule, planned);
+  std::string text = fmt::format("ranks of host 0 that reach each other's memory, as a model assumes: {}\n",
+                                 PeerAccess(planned.cluster).text());
+  text += lanes_text(schedule, planned);
   if (planned.cluster.host_count() > 1) text += nics_text(busy, planned);
   return text + idle_links_text(busy, planned);
 }

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "topology/cluster.hpp"
 #include "topology/route.hpp"
 
@@ -23,8 +23,8 @@ struct PlannedFor {
 /// consider_plans()'s, and not empty.
 std::string explain_choice(std::span<const ConsideredPlan> considered, const PlannedFor& planned);
 
-/// The rings of each lane inside the first host, what their steps go over, by which NICs they leave it, and
-/// which links no lane uses.
+/// Which ranks of the first host reach each other's memory; the rings of each lane inside it, what their
+/// steps go over, by which NICs they leave it, and which links no lane uses.
 std::string draw_rings(const Plan& plan, const PlannedFor& planned);
 
 }  // namespace polyring

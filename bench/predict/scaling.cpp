@@ -6,12 +6,12 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/predict/strategies.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/published.hpp"
 #include "simulation/in_network.hpp"
-#include "simulation/price.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/resize.hpp"
 
@@ -51,19 +51,18 @@ Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const R
   if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, sizes.payload);
   const bool in_network = algorithm == kInNetwork;
   if (in_network) sizes = sizes.payload;  // switches keep what is exact to themselves
-  SimulatedPlan chosen = in_network
-                             ? choose_in_network(cluster, router, largest, sizes, constraints, options)
-                             : choose_plan(algorithm, cluster, router, largest, sizes, constraints, options);
+  const auto choose = [&, sizes, in_network, options](Count count) {
+    return in_network ? choose_in_network(cluster, router, count, sizes, constraints, options)
+                      : choose_plan(modelled_problem(algorithm, cluster, count, sizes), cluster, router,
+                                    constraints, options);
+  };
+  SimulatedPlan chosen = choose(largest);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const auto time = [&, plan = chosen.plan, times, sizes, in_network, options](Count count) mutable {
+  const auto time = [choose, times](Count count) mutable {
     const auto [at, added] = times.try_emplace(count);
-    if (!added) return at->second;
-    const Simulation of_bucket = in_network
-                                     ? simulate_in_network(plan, cluster, router, count, sizes, options)
-                                     : simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload),
-                                                cluster, router, sizes, options);
-    return at->second = of_bucket.time;
+    if (added) at->second = choose(count).simulation.time;
+    return at->second;
   };
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
 }
@@ -127,6 +126,7 @@ const TrainRow* find_measured(const ScalingCase& scaling, const std::string& alg
 ScaleRow measured_row(const TrainRow& measured) {
   ScaleRow row;
   row.dims = measured.dims;
+  row.patterns = measured.patterns;
   row.lanes = measured.lanes;
   row.chunk_bytes = measured.chunk_bytes;
   row.nodes = measured.nodes;
@@ -152,6 +152,7 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
   if (scaling.strategy) row.strategy = to_text(strategy);
   row.bubble = modelled.bubble;
   row.dims = dims_text(modelled.plan.dims);
+  if (has_schedule(algorithm)) row.patterns = if_any(patterns_text(modelled.plan));
   row.lanes = modelled.plan.lanes;
   row.chunk_bytes = modelled.plan.chunk.value;
   row.nodes = modelled.nodes;

@@ -8,10 +8,11 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace polyring {
 namespace {
@@ -67,13 +68,6 @@ std::optional<Bytes> room_in(const fs::path& group, const Version& version) {
   const std::uint64_t taken = number_of(group / version.taken).value_or(0);
   const std::uint64_t cached = number_after(group / "memory.stat", version.cached).value_or(0);
   return Bytes{minus(*limit, minus(taken, cached))};
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
 }
 
 bool has(const std::string& list, std::string_view word) {

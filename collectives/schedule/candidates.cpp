@@ -1,12 +1,12 @@
-// Which plans are worth pricing: dimensions from the hierarchy of the cluster, and lanes from the rings of a
-// host.
+#include "collectives/schedule/candidates.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/pattern.hpp"
-#include "collectives/schedule/plan.hpp"
 #include "collectives/schedule/rings/host_rings.hpp"
+#include "topology/processes.hpp"
 
 namespace polyring {
 namespace {
@@ -40,6 +40,8 @@ void add_new(std::vector<Dims>& all, Dims dims) {
 std::vector<Dims> candidate_dims(const Algorithm& algorithm, const Cluster& cluster) {
   std::vector<Dims> all{natural_dims(cluster)};
   if (!algorithm.has_dims || !hosts_alike(cluster)) return all;
+  // Measured between processes, near and far hosts as two dimensions were no faster: docs/performance.md.
+  if (has_processes(cluster.host(0))) return all;
   const int in_host = cluster.host(0).ranks();
   const int hosts = cluster.host_count();
   const int near = square_divisor(hosts);
@@ -60,6 +62,7 @@ std::vector<Dims> candidate_dims(const Algorithm& algorithm, const Cluster& clus
 /// What plans that differ in their cuts alone have in common.
 struct Shape {
   Dims dims;
+  std::vector<std::string> patterns;
   std::vector<std::vector<int>> orders;
   std::vector<int> lanes;  // numbers worth trying
 };
@@ -76,8 +79,26 @@ std::vector<std::vector<int>> orders_on_rings(const Algorithm& algorithm, const 
   return rings.follow_ranks() ? std::vector<std::vector<int>>{} : rings.orders;
 }
 
-std::vector<Shape> candidate_shapes(const Algorithm& algorithm, const Cluster& cluster,
+using Patterns = std::vector<std::string>;
+
+/// The rule's, and rings: between GPUs links may be unequal, which rings can be laid along. A host's memory
+/// is the same for all.
+std::vector<Patterns> candidate_patterns(const Problem& problem, const Cluster& cluster,
+                                         const PlanConstraints& constraints, const Dims& dims) {
+  if (!constraints.patterns.empty()) return {constraints.patterns};
+  const Patterns by_rule = patterns_by_rule(problem, dims);
+  if (has_processes(cluster.host(0))) return {by_rule};
+  const Patterns rings(by_rule.size(), std::string(ring_pattern().name()));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!by_rule.empty() && !same_moves(*find_pattern(by_rule[i]), ring_pattern(), dims[i]))
+      return {by_rule, rings};
+  }
+  return {rings};
+}
+
+std::vector<Shape> candidate_shapes(const Problem& problem, const Cluster& cluster,
                                     const PlanConstraints& constraints) {
+  const Algorithm& algorithm = find_algorithm(problem.algorithm);
   std::vector<Dims> all = candidate_dims(algorithm, cluster);
   if (!constraints.dims.empty()) all = {constraints.dims};
   if (!constraints.orders.empty()) {
@@ -86,17 +107,34 @@ std::vector<Shape> candidate_shapes(const Algorithm& algorithm, const Cluster& c
     // Where nothing is left check_plan() says so.
     if (!std::all_of(all.begin(), all.end(), other)) std::erase_if(all, other);
   }
-  const bool in_rings = constraints.patterns.empty() || constraints.patterns.front() == ring_pattern().name();
   std::vector<std::vector<int>> orders;
-  if (constraints.orders.empty() && in_rings) orders = orders_on_rings(algorithm, cluster);
+  if (constraints.orders.empty()) orders = orders_on_rings(algorithm, cluster);
   std::vector<Shape> shapes;
+  const std::vector<int> lanes = algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1};
   for (const Dims& dims : all) {
-    shapes.push_back(
-        {dims, constraints.orders, algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1}});
-    if (!orders.empty() && dims.front() == cluster.host(0).ranks())
-      shapes.push_back({dims, orders, {static_cast<int>(orders.size())}});
+    for (const auto& patterns : candidate_patterns(problem, cluster, constraints, dims)) {
+      shapes.push_back({dims, patterns, constraints.orders, lanes});
+      const Pattern* first = patterns.empty() ? nullptr : find_pattern(patterns.front());
+      const bool in_order = first == nullptr || first->follows_order();
+      if (!orders.empty() && in_order && dims.front() == cluster.host(0).ranks())
+        shapes.push_back({dims, patterns, orders, {static_cast<int>(orders.size())}});
+    }
   }
   return shapes;
+}
+
+/// Chunks of one lane that are worth a price, 0 being the whole lane; the largest first.
+std::vector<Bytes> candidate_chunks(Bytes payload, int lanes, Bytes longest) {
+  constexpr std::uint64_t kSmallestChunk = 64 * 1024;  // less overlaps with little and costs a message
+  const auto of = static_cast<std::uint64_t>(lanes);
+  const bool whole = longest.value == 0 || (payload.value + of - 1) / of <= longest.value;
+  std::vector<Bytes> chunks{whole ? Bytes{} : longest};
+  for (const std::uint64_t parts : {4u, 16u, 64u}) {
+    const Bytes chunk{whole ? payload.value / (of * parts) : longest.value / parts};
+    if (chunk.value >= kSmallestChunk && payload.value / chunk.value <= kMostUsefulChunks)
+      chunks.push_back(chunk);
+  }
+  return chunks;
 }
 
 }  // namespace
@@ -119,26 +157,22 @@ std::vector<int> natural_dims(const Cluster& cluster) {
   return without_ones(std::move(dims));
 }
 
-std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
+std::vector<Plan> candidate_plans(const Problem& problem, const Cluster& cluster,
                                   const PlanConstraints& constraints) {
-  constexpr std::uint64_t kSmallestChunk = 64 * 1024;
-  const Algorithm& found = find_algorithm(algorithm);
   std::vector<Plan> plans;
-  for (const Shape& shape : candidate_shapes(found, cluster, constraints)) {
+  for (const Shape& shape : candidate_shapes(problem, cluster, constraints)) {
+    Plan plan{problem.algorithm, shape.dims, shape.patterns, 1, {}, shape.orders};
+    check_plan(plan, problem.grid.ranks);
+    const Bytes longest = longest_chunk(plan, problem);
     for (const int lanes : shape.lanes) {
-      for (const std::uint64_t chunks : {1u, 4u, 16u, 64u}) {
-        const auto of_lane = static_cast<std::uint64_t>(constraints.lanes > 0 ? constraints.lanes : lanes);
-        const std::uint64_t chunk = payload.value / (of_lane * chunks);
-        if (chunks > 1 && chunk < kSmallestChunk) continue;
-        Plan plan{std::string(algorithm),
-                  shape.dims,
-                  {},
-                  lanes,
-                  chunks == 1 ? Bytes{} : Bytes{chunk},
-                  shape.orders};
-        plan = constrained(std::move(plan), constraints);
-        // What is wished for leaves fewer choices.
-        if (std::find(plans.begin(), plans.end(), plan) == plans.end()) plans.push_back(std::move(plan));
+      plan.lanes = lanes;
+      for (const Bytes chunk :
+           candidate_chunks(problem.payload(), constraints.lanes > 0 ? constraints.lanes : lanes, longest)) {
+        plan.chunk = chunk;
+        Plan candidate = constrained(plan, constraints);
+        // A constraint makes some of them equal.
+        if (std::find(plans.begin(), plans.end(), candidate) == plans.end())
+          plans.push_back(std::move(candidate));
       }
     }
   }

@@ -48,6 +48,21 @@ std::vector<std::string_view> pattern_names() {
   return names;
 }
 
+bool same_moves(const Pattern& a, const Pattern& b, int n) {
+  if (&a == &b) return true;
+  if (a.steps(n) != b.steps(n) || a.spread_steps(n) != b.spread_steps(n)) return false;
+  std::vector<Move> of_a;
+  std::vector<Move> of_b;
+  for (int member = 0; member < n; ++member) {
+    if (a.holds(n, member) != b.holds(n, member)) return false;
+    for (int step = 0; step < a.steps(n); ++step) {
+      a.sends(n, step, member, of_a);
+      b.sends(n, step, member, of_b);
+    }
+  }
+  return of_a == of_b;
+}
+
 const Pattern* find_pattern(std::string_view name) {
   for (const auto pattern : kPatterns) {
     if (pattern().name() == name) return &pattern();

@@ -19,18 +19,31 @@ namespace polyring {
 struct Blocks {
   int first = 0;
   int number = 0;
+  bool operator==(const Blocks&) const = default;
 };
 
 /// One end of a transfer inside a group.
 struct Move {
   int peer = 0;  // the other member
   Blocks blocks;
+  bool operator==(const Move&) const = default;
+};
+
+/// Where the blocks are fully reduced in the end.
+enum class Outcome {
+  scattered,   // one block at each member
+  at_one,      // all at one member
+  everywhere,  // all at every member, or at one of each pair, which hands them to the other
 };
 
 class Pattern {
  public:
   virtual ~Pattern() = default;
   virtual std::string_view name() const = 0;
+  virtual Outcome outcome() const = 0;
+
+  /// True when each member sends to the next one in the group's order alone, so that the order matters.
+  virtual bool follows_order() const { return false; }
 
   /// The steps for a group of n members; 0 for n = 1.
   virtual int steps(int n) const = 0;
@@ -76,7 +89,10 @@ const Pattern& chain_pattern();
 /// Allreduce by recursive doubling: log2 n steps of everything; any n.
 const Pattern& doubling_pattern();
 
-/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot".
+/// Whether two patterns are one and the same for a group of n members.
+bool same_moves(const Pattern& a, const Pattern& b, int n);
+
+/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot", "doubling", "star".
 std::vector<std::string_view> pattern_names();
 /// Null for any other name.
 const Pattern* find_pattern(std::string_view name);

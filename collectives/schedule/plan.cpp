@@ -180,10 +180,16 @@ std::string patterns_text(const Plan& plan) {
   return fmt::format("{}", fmt::join(plan.patterns, "+"));
 }
 
-std::string to_text(const Plan& plan) {
+bool is_all_rings(const Plan& plan) {
+  return std::ranges::all_of(plan.patterns,
+                             [](const std::string& pattern) { return pattern == ring_pattern().name(); });
+}
+
+std::string to_text(const Plan& plan, bool and_rings) {
   std::string text = fmt::format("{} {}, {} lane{}", plan.algorithm, dims_text(plan.dims), plan.lanes,
                                  plan.lanes == 1 ? "" : "s");
-  if (!plan.patterns.empty()) text += fmt::format(", {}", fmt::join(plan.patterns, "+"));
+  if (!is_all_rings(plan) || (and_rings && !plan.patterns.empty()))
+    text += fmt::format(", {}", fmt::join(plan.patterns, "+"));
   if (plan.chunk.value > 0) text += fmt::format(", chunks of {}", to_text(plan.chunk));
   if (!plan.orders.empty()) text += fmt::format(", rings {}", orders_text(plan.orders));
   return text;

@@ -9,7 +9,6 @@
 
 #include "base/units.hpp"
 #include "collectives/schedule/schedule.hpp"
-#include "topology/cluster.hpp"
 
 namespace polyring {
 
@@ -49,7 +48,7 @@ DdlOptions parse_ddl_options(std::string_view text);
 /// whose product is another number, fewer than one lane, orders of other ranks than the first dimension's.
 void check_plan(const Plan& plan, int ranks);
 
-/// Which of a plan's choices are made already; the others are free.
+/// Choices that a user has fixed; the others are free.
 struct PlanConstraints {
   std::vector<int> dims{};
   std::vector<std::string> patterns{};
@@ -60,31 +59,17 @@ struct PlanConstraints {
   bool operator==(const PlanConstraints&) const = default;
 };
 
-/// The plan with what is wished for in the place of its own choices.
+/// The plan, with its own choices replaced where a constraint fixes them.
 Plan constrained(Plan plan, const PlanConstraints& constraints);
-
-/// Dimensions that follow the machine: ranks inside a host, hosts under a leaf switch, leaves; dimensions of
-/// one are left out, a cluster of one rank has the dimensions {1}. `{ranks}` when hosts differ in their
-/// ranks.
-std::vector<int> natural_dims(const Cluster& cluster);
-
-/// Plans worth pricing for this algorithm on the cluster: natural dimensions, near and far hosts as two (the
-/// most square factoring, as in DDL's 4x8x8), the equal parts of a host as one of their own, lanes by rank
-/// and on the host's rings (host_rings.hpp), lane counts, chunk sizes for the payload, one after another for
-/// each of the others. All have what is wished for. Hosts are taken in the cluster's order, in which those
-/// under one leaf follow each other, and as being like the first.
-std::vector<Plan> candidate_plans(std::string_view algorithm, const Cluster& cluster, Bytes payload,
-                                  const PlanConstraints& constraints = {});
-
-/// Rank grids worth trying where nothing is known but the hosts: flat, hosts' ranks first, near and far hosts
-/// as two dimensions, and one host's ranks as two. Only the flat grid for 0 ranks per node: then
-/// hosts differ in their ranks.
-std::vector<std::vector<int>> rank_grids(int ranks, int ranks_per_node, int nodes);
 
 /// `direct+ring`; empty when the algorithm has none to choose.
 std::string patterns_text(const Plan& plan);
 
-/// One line, of all of the plan: `multi-ring 4x64, 2 lanes, chunks of 1MiB, rings 0-1-3-2/2-3-1-0`.
-std::string to_text(const Plan& plan);
+/// Whether each dimension is a ring, or the algorithm has no patterns to choose.
+bool is_all_rings(const Plan& plan);
+
+/// One line, of all of the plan: `multi-ring 4x64, 2 lanes, direct+ring, chunks of 1MiB, rings
+/// 0-1-3-2/2-3-1-0`. Patterns that are all rings are named with `and_rings` alone.
+std::string to_text(const Plan& plan, bool and_rings = false);
 
 }  // namespace polyring

@@ -60,19 +60,32 @@ Plan effective(Plan plan, Bytes payload) {
   return plan;
 }
 
+bool same_schedule(const Plan& a, const Plan& b) {
+  Plan renamed = b;
+  renamed.patterns = a.patterns;
+  if (a != renamed || a.patterns.size() != b.patterns.size()) return false;
+  for (std::size_t i = 0; i < a.patterns.size(); ++i)
+    if (!same_moves(*find_pattern(a.patterns[i]), *find_pattern(b.patterns[i]), a.dims[i])) return false;
+  return true;
+}
+
 std::vector<Plan> other_patterns(const Plan& plan, Bytes payload) {
   std::vector<Plan> plans;
   for (std::size_t dimension = 0; dimension < plan.dims.size(); ++dimension) {
+    std::vector<const Pattern*> known{find_pattern(plan.patterns[dimension])};
     for (const std::string_view name : pattern_names()) {
-      const bool last = dimension + 1 == plan.dims.size();
-      const bool everything = name == "one-shot" || name == "doubling" || name == "star";
-      if (everything && payload > kLargestOfEverything) continue;
+      const Pattern& pattern = *find_pattern(name);
+      const Outcome outcome = pattern.outcome();
+      if (outcome != Outcome::scattered && payload > kLargestOfEverything) continue;
       // All ranks need the sum in the end, and only that of a few should go on from one dimension to the
       // next.
-      if (name == "star" ? last : everything && !last) continue;
-      // Between two, halving is the ring.
-      if (name == "halving" && plan.dims[dimension] == 2) continue;
-      if (plan.patterns[dimension] == name) continue;
+      const bool last = dimension + 1 == plan.dims.size();
+      if (outcome == (last ? Outcome::at_one : Outcome::everywhere)) continue;
+      const auto is_the_same = [&](const Pattern* other) {
+        return same_moves(*other, pattern, plan.dims[dimension]);
+      };
+      if (std::ranges::any_of(known, is_the_same)) continue;
+      known.push_back(&pattern);
       Plan other = plan;
       other.patterns[dimension] = name;
       plans.push_back(std::move(other));

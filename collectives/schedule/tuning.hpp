@@ -49,6 +49,10 @@ const TunedPlan* nearest(std::span<const TunedPlan> choices, const TuningPlace& 
 /// The plan without a chunk size that cuts nothing, so that plans with one schedule are equal.
 Plan effective(Plan plan, Bytes payload);
 
+/// Whether two plans have one and the same schedule, though they may name its patterns differently. Both must
+/// name them.
+bool same_schedule(const Plan& a, const Plan& b);
+
 /// Plans that differ from `plan` in the pattern of one dimension, and are as good as any for `payload` at
 /// first sight. `plan` must name its patterns.
 std::vector<Plan> other_patterns(const Plan& plan, Bytes payload);

@@ -56,7 +56,7 @@ VALUES = {
 }
 NO_NUMBERS = set(
     "--machine --from --sysfs --fabric --format --picture --expect --algorithm --patterns --datatype --partials --calibration --explain "
-    "--tcp-interface --transport --tuned --op --payload --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
+    "--tcp-interface --transport --tuned --plan-for --op --payload --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
     "--points --output --file --out --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number

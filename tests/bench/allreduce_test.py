@@ -147,6 +147,22 @@ class Allreduce(ProgramTest):
         rows = self.measure(2, "-b", "1M", "-e", "1M", "--algorithm", "multi-ring", "--transport", "mpi")
         self.assertEqual({row["patterns"] for row in rows}, {"ring"})
 
+    def test_plans_for_another_machine(self):
+        """What polyring plan shows for it, down to the lanes' orders, runs here."""
+        words = ("-b", "1M", "-e", "1M", "--algorithm", "multi-ring,ring", "--plan-for")
+        rows = self.measure(4, *words, "dgx1-v100")
+        for algorithm in ("multi-ring", "ring"):
+            shown = self.succeed("plan", "--machine", "dgx1-v100", "--ranks", 4, "--size", "1M", "--algorithm", algorithm)
+            row = next(row for row in rows if row["algorithm"] == algorithm)
+            self.assertIn(f"\n{algorithm} {row['dims']}, {row['lanes']} lane", shown)
+            self.assertIn(f"rings {row['orders']}\n", shown)
+        self.assertIn("Plans are those for 4 ranks of dgx1-v100", self.stdout)
+        # A file of probe's is the machine that it describes.
+        (self.folder / "machine.json").write_text(
+            self.succeed("probe", "--machine", "dgx1-v100", "--format", "json"), encoding="utf-8")
+        again = self.measure(4, *words, self.folder / "machine.json")
+        self.assertEqual([(row["algorithm"], row["orders"]) for row in again], [(row["algorithm"], row["orders"]) for row in rows])
+
     def test_partial_sums_of_halves(self):
         words = ("-b", "8K", "-e", "8K", "--algorithm", "multi-ring", "--patterns", "ring", "-d", "half")
         for partials, said in (("float32", False), ("same", True)):

@@ -9,9 +9,9 @@ OPTIONS = {
     "plan": "--machine --from --sysfs --fabric --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
     "--calibration --explain",
     "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
-    "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
+    "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --timeout --output_file",
-    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --partials --dims --ddl-options --patterns "
+    "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/predict/scaling.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "tests/bench/uniform_case.hpp"
 #include "tests/models/refusal.hpp"
 #include "topology/presets.hpp"
@@ -59,7 +59,8 @@ TEST(Strategies, SplitOverAHostTakeItsRings) {
   const ScaleRow row = model_scaling(scaling, "multi-ring", {}).front();
   const Cluster host = preset("dgx1-v100", 1);
   const Count count = Count{8} * 8 * 1024 * 768;
-  const double best = choose_plan("multi-ring", host, Router(host), count, 4).simulation.time.value;
+  const double best =
+      choose_plan(modelled_problem("multi-ring", host, count, 4), host, Router(host)).simulation.time.value;
   EXPECT_NEAR(row.exposed_comm_ms, 2 * 25 * best * 1e3, 1e-9 * row.exposed_comm_ms);
 }
 

@@ -5,6 +5,7 @@ import json
 from program import ProgramTest, main
 
 COMPUTE_MS = 5
+RESNET50 = 25_557_032  # parameters
 
 
 class Train(ProgramTest):
@@ -35,6 +36,7 @@ class Train(ProgramTest):
 
     def test_one_call_for_everything(self):
         for row in self.steps("--bucket", "none"):
+            self.assertNotIn("plans", row)
             self.assertEqual(row["bucket"], "none")
             self.assertEqual(len(self.communication(row)), 1)
 
@@ -45,8 +47,18 @@ class Train(ProgramTest):
             self.assertIn(len(self.communication(row)), range(7, 14))
 
     def test_a_call_for_each_tensor(self):
-        for row in self.steps("--bucket", "per-tensor"):
+        ours, mpi = self.steps("--bucket", "per-tensor")
+        for row in (ours, mpi):
             self.assertEqual(len(self.communication(row)), 161)
+        self.assertNotIn("plans", mpi)
+        sizes = [plan["size_bytes"] for plan in ours["plans"]]
+        self.assertEqual(sizes, sorted(set(sizes)))
+        self.assertEqual(sum(plan["buckets"] for plan in ours["plans"]), 161)
+        self.assertEqual(sum(plan["buckets"] * plan["size_bytes"] for plan in ours["plans"]), 4 * RESNET50)
+        # What a row says of its plan is true of the largest bucket.
+        largest = ours["plans"][-1]["plan"]
+        self.assertIn(f"multi-ring {ours['dims']}, {ours['lanes']} lane", largest)
+        self.assertIn(ours["patterns"], largest)
 
     def test_no_overlap(self):
         for row in self.steps("--bucket", "fused:16MiB", "--no-overlap"):

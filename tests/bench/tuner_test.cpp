@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "bench/contenders/mpi.hpp"
-#include "bench/plans/default_plans.hpp"
+#include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_file.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr Count kCount = 64 << 10;
 constexpr std::size_t kBytes = kCount * sizeof(float);
-const Plan kDefault{"multi-ring", {4}, {"ring"}, 1, {}};
-const Plan kGrid{"multi-ring", {2, 2}, {"ring", "ring"}, 1, {}};
+const Plan kDefault{"multi-ring", {9}, {"ring"}, 1, {}};
+const Plan kGrid{"multi-ring", {3, 3}, {"ring", "ring"}, 1, {}};
 
 /// What the tuner measures with. Of each rank; all move it alike.
 std::chrono::steady_clock::time_point test_time;
@@ -73,7 +73,7 @@ class TunerTest {
       if (plan.chunk == Bytes{64 << 10}) ms -= 10;
       return ms;
     });
-    const Plan best{"multi-ring", {2, 2}, {"direct", "direct"}, 2, {64 << 10}};
+    const Plan best{"multi-ring", {3, 3}, {"direct", "direct"}, 2, {64 << 10}};
     expect(result && result->challenger == best,
            fmt::format("chose {}", result ? to_text(result->challenger) : "nothing"));
     expect(result && result->better(), "a plan of a sixth of the time is not better");
@@ -92,7 +92,7 @@ class TunerTest {
       return rival(plan == kGrid ? 1 : 5, plan == kGrid ? 3 : 0);
     });
     expect(!result, "a plan is chosen although one was wrong");
-    expect(tuner.wrong().size() == 1 && tuner.wrong().front().find("2x2") != std::string::npos,
+    expect(tuner.wrong().size() == 1 && tuner.wrong().front().find("3x3") != std::string::npos,
            "the wrong plan is not named");
   }
 
@@ -112,13 +112,14 @@ class TunerTest {
   /// polyring tune writes default plans into its file, and must be able to read them again.
   void default_plans_can_be_kept() {
     const WorldTransport wires = make_world_transport(world_, TransportChoice::mpi);
-    const DefaultPlans defaults({}, world_);
+    const JobPlanner planner({}, world_);
     TuningPlace place;
     place.ranks = world_.size();
     place.nodes = 1;
     for (const Count count : {Count{1} << 10, (Count{1} << 28) + 1, Count{1} << 32}) {
       const ElementSizes sizes(ElementKind::float32, ReduceOp::sum, Partials::apart);
-      const Plan plan = defaults.plan_for(std::string(kTunedAlgorithm), {}, wires, count, sizes);
+      const std::string algorithm(kTunedAlgorithm);
+      const Plan plan = planner.choose(planner.problem(algorithm, wires, count, sizes), {}).plan;
       const TunedPlan choice{place, Bytes{static_cast<std::uint64_t>(count) * sizeof(float)}, plan, true, 1,
                              1};
       try {

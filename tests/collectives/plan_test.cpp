@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "topology/presets.hpp"
 
@@ -142,7 +143,8 @@ TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
   const Cluster cluster = make_cluster(64, 4);
   for (const Algorithm& algorithm : algorithms()) {
     bool near_and_far = false;
-    for (const Plan& plan : candidate_plans(algorithm.name, cluster, Bytes{100 << 20})) {
+    for (const Plan& plan :
+         candidate_plans(modelled_problem(algorithm.name, cluster, 100 << 20, 1), cluster)) {
       EXPECT_NO_THROW(check_plan(plan, 256));
       near_and_far = near_and_far || plan.dims == std::vector<int>{4, 8, 8};
     }
@@ -153,13 +155,15 @@ TEST(CandidatePlans, AreAllValidAndHoldTheDdlShape) {
 TEST(CandidatePlans, VaryOnlyWhatIsNotWishedFor) {
   const Cluster cluster = make_cluster(64, 4);
   const PlanConstraints constraints{{256}, {"direct"}, 0, {}};
-  const auto plans = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, constraints);
+  const auto plans =
+      candidate_plans(modelled_problem("multi-ring", cluster, 100 << 20, 1), cluster, constraints);
   EXPECT_GT(plans.size(), 4u) << "lanes and chunks are free";
   for (const Plan& plan : plans) {
     EXPECT_THAT(plan.dims, ElementsAre(256));
     EXPECT_THAT(plan.patterns, ElementsAre("direct"));
   }
-  const auto only = candidate_plans("multi-ring", cluster, Bytes{100 << 20}, {{256}, {}, 3, {4096}});
+  const auto only =
+      candidate_plans(modelled_problem("multi-ring", cluster, 100 << 20, 1), cluster, {{256}, {}, 3, {4096}});
   ASSERT_EQ(only.size(), 1u);
   EXPECT_EQ(only.front().lanes, 3);
   EXPECT_EQ(only.front().chunk.value, 4096u);
@@ -168,7 +172,8 @@ TEST(CandidatePlans, VaryOnlyWhatIsNotWishedFor) {
 TEST(CandidatePlans, HaveThePartsOfAHostAsADimension) {
   const auto dims_of = [](const char* machine, int hosts) {
     std::set<std::string> dims;
-    for (const Plan& plan : candidate_plans("multi-ring", preset(machine, hosts), Bytes{100 << 20}))
+    for (const Plan& plan : candidate_plans(
+             modelled_problem("multi-ring", preset(machine, hosts), 100 << 20, 1), preset(machine, hosts)))
       dims.insert(dims_text(plan.dims));
     return dims;
   };
@@ -181,8 +186,8 @@ TEST(CandidatePlans, HaveTheRingsOfAHostWhereTheyAreOthersThanItsRanksOwn) {
   const auto orders_of = [](const char* algorithm, const char* machine, int hosts,
                             const PlanConstraints& constraints = {}) {
     std::set<std::string> orders;
-    for (const Plan& plan :
-         candidate_plans(algorithm, preset(machine, hosts), Bytes{100 << 20}, constraints)) {
+    for (const Plan& plan : candidate_plans(modelled_problem(algorithm, preset(machine, hosts), 100 << 20, 1),
+                                            preset(machine, hosts), constraints)) {
       EXPECT_NO_THROW(check_plan(plan, 8 * hosts));
       if (plan.orders.empty()) continue;
       orders.insert(orders_text(plan.orders));
@@ -203,7 +208,8 @@ TEST(CandidatePlans, HaveTheRingsOfAHostWhereTheyAreOthersThanItsRanksOwn) {
 }
 
 TEST(CandidatePlans, DoNotCutSmallPayloads) {
-  for (const Plan& plan : candidate_plans("multi-ring", make_cluster(2, 2), Bytes{1024}))
+  for (const Plan& plan :
+       candidate_plans(modelled_problem("multi-ring", make_cluster(2, 2), 1024, 1), make_cluster(2, 2)))
     EXPECT_EQ(plan.chunk.value, 0u);
 }
 

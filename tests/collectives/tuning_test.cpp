@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/verify.hpp"
 
@@ -101,6 +102,23 @@ TEST(Tuning, CandidatesAreThoseThatMakeSense) {
   for (const Plan& plan : other_cuts(flat, Bytes{std::uint64_t{8} << 30})) {
     EXPECT_TRUE(plan.chunk.value == 0 || plan.chunk.value >= 4 << 20) << to_text(plan);
   }
+}
+
+TEST(Tuning, TellsPlansApartByTheirSchedules) {
+  const Plan plan{"multi-ring", {2, 4}, {"ring", "direct"}, 1, {}};
+  Plan other = plan;
+  EXPECT_TRUE(same_schedule(plan, other));
+  other.patterns = {"halving", "direct"};
+  EXPECT_TRUE(same_schedule(plan, other)) << "for two";
+  other.patterns = {"ring", "ring"};
+  EXPECT_FALSE(same_schedule(plan, other));
+  other = plan;
+  other.lanes = 2;
+  EXPECT_FALSE(same_schedule(plan, other));
+  other = plan;
+  other.dims = {8};
+  other.patterns = {"ring"};
+  EXPECT_FALSE(same_schedule(plan, other));
 }
 
 TEST(RankGrids, AreFlatAndThoseOfTheHosts) {

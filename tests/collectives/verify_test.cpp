@@ -198,6 +198,7 @@ TEST(Verify, ProvesTheSameInBatchesOfAnySize) {
 class TwoWriters final : public Pattern {
  public:
   std::string_view name() const override { return "two writers"; }
+  Outcome outcome() const override { return Outcome::at_one; }
   int steps(int) const override { return 2; }
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {
     if (member == (step == 0 ? 2 : 0)) moves.push_back({step == 0 ? 0 : 2, {0, n}});

@@ -97,6 +97,15 @@ TrainRow train_row(const char* algorithm, bool overlap, double communication_ms)
   return row;
 }
 
+/// Of several sizes of buckets.
+TrainRow train_row_with_plans() {
+  TrainRow row = train_row("multi-ring", true, 60);
+  row.patterns = "direct+ring";
+  row.plans = {{4096, 12, "multi-ring 2x2, 1 lane, star+halving"},
+               {25 << 20, 3, "multi-ring 2x2, 1 lane, direct+ring, chunks of 1MiB"}};
+  return row;
+}
+
 ScaleRow scale_row(const char* algorithm, int gpus, double communication_ms, Source source) {
   ScaleRow row;
   row.machine = "minsky";
@@ -140,8 +149,7 @@ ResultFile allreduce(int samples) {
 
 ResultFile train() {
   ResultFile file = provenance("polyring train --model resnet50 --batch 32 --compute-ms 164 -J train.json");
-  file.rows =
-      std::vector<TrainRow>{train_row("multi-ring", true, 60), train_row("parameter-server", false, 170)};
+  file.rows = std::vector<TrainRow>{train_row_with_plans(), train_row("parameter-server", false, 170)};
   return file;
 }
 

@@ -91,6 +91,15 @@ TEST(GoldenTable, OfEveryKind) {
   expect_golden("comparison.txt", comparison_table(rows, "mpi").text());
 }
 
+TEST(PlansTable, HasARowForEachSizeOfBucket) {
+  const auto rows = rows_of<TrainRow>(examples::train());
+  EXPECT_EQ(plans_table(rows).csv(),
+            "algorithm,bucket,buckets,plan\r\n"
+            "multi-ring,4KiB,12,\"multi-ring 2x2, 1 lane, star+halving\"\r\n"
+            "multi-ring,25MiB,3,\"multi-ring 2x2, 1 lane, direct+ring, chunks of 1MiB\"\r\n");
+  EXPECT_TRUE(plans_table(std::span(rows).last(1)).empty());
+}
+
 TEST(AllreduceTable, PutsInPlaceBesideOutOfPlaceAndAlgorithmsOfASizeTogether) {
   auto rows = rows_of<AllreduceRow>(examples::allreduce());
   const std::string ordered = allreduce_table(rows).csv();

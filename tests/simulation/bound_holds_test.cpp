@@ -3,7 +3,7 @@
 
 #include "collectives/schedule/bound.hpp"
 #include "collectives/schedule/catalogue.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {
@@ -22,7 +22,8 @@ TEST_P(BoundHolds, ForEveryAlgorithmAndSize) {
       const Bound bound = allreduce_bound(cluster, payload);
       ASSERT_GT(bound.time.value, 0);
       for (const Algorithm& algorithm : algorithms()) {
-        const SimulatedPlan best = choose_plan(algorithm.name, cluster, router, count, kSize);
+        const SimulatedPlan best =
+            choose_plan(modelled_problem(algorithm.name, cluster, count, kSize), cluster, router);
         EXPECT_GE(best.simulation.time.value, bound.time.value * (1 - 1e-9))
             << hosts << " hosts, " << to_text(payload) << ", " << to_text(best.plan) << "; " << bound.cut;
       }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/schedule/catalogue.hpp"
-#include "simulation/simulate.hpp"
+#include "simulation/price_planner.hpp"
 #include "tests/simulation/clusters.hpp"
 
 namespace polyring {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/schedule/bound.hpp"
+#include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/support.hpp"
@@ -160,25 +161,33 @@ TEST(InNetwork, IsFasterThanTheBoundOfReductionsAtTheRanksAndSlowerThanTheWire) 
   }
 }
 
+/// Rings inside the first host.
+std::vector<Plan> candidates_in_host(const Cluster& cluster, Count count) {
+  const Cluster host = cluster_of(cluster.host(0), 1);
+  Problem problem = modelled_problem("multi-ring", host, count, kSize);
+  problem.reach = nullptr;
+  return candidate_plans(problem, host);
+}
+
 TEST(InNetwork, ChoosesTheFastestOfItsPlans) {
   const Cluster cluster = with_ranks(preset("minsky", 1), 64);
   const Router router(cluster);
   for (const Count count : {Count{1000}, Count{250'000}, Count{25'557'032}}) {
     const SimulatedPlan best = choose_in_network(cluster, router, count, kSize);
-    const Bytes payload{static_cast<std::uint64_t>(count * kSize)};
-    for (const Plan& plan : candidate_plans("multi-ring", cluster_of(cluster.host(0), 1), payload)) {
+    for (const Plan& plan : candidates_in_host(cluster, count)) {
       EXPECT_LE(best.simulation.time.value, time_of(plan, cluster, count) * (1 + 1e-3)) << to_text(plan);
     }
   }
-  const SimulatedPlan wished = choose_in_network(cluster, router, 1 << 20, kSize, {{}, {}, 3, {65536}});
-  EXPECT_EQ(wished.plan, (Plan{"multi-ring", {2, 2}, {}, 3, {65536}}));
+  const SimulatedPlan given = choose_in_network(cluster, router, 1 << 20, kSize, {{}, {}, 3, {65536}});
+  EXPECT_EQ(given.plan, (Plan{"multi-ring", {2, 2}, {"ring", "ring"}, 3, {65536}}));
 }
 
 TEST(InNetwork, OfOneHostIsTheMultiRing) {
   const Cluster cluster = preset("minsky", 1);
   const Router router(cluster);
   const SimulatedPlan ours = choose_in_network(cluster, router, 1 << 24, kSize);
-  const SimulatedPlan rings = choose_plan("multi-ring", cluster, router, 1 << 24, kSize);
+  const SimulatedPlan rings =
+      choose_plan(modelled_problem("multi-ring", cluster, 1 << 24, kSize), cluster, router);
   EXPECT_EQ(ours.plan, rings.plan);
   EXPECT_EQ(ours.simulation.time.value, rings.simulation.time.value);
   EXPECT_EQ(in_network_inputs(cluster).size(), 1u);
@@ -214,8 +223,7 @@ TEST(InNetwork, ChoosesTheFastestOfAllLanesAndChunks) {
   const Router router(cluster);
   const Count count = 25'557'032;
   const SimulatedPlan chosen = choose_in_network(cluster, router, count, kSize);
-  const Bytes payload{static_cast<std::uint64_t>(count) * kSize};
-  for (const Plan& plan : candidate_plans("multi-ring", preset("dgx-a100", 1), payload, {})) {
+  for (const Plan& plan : candidates_in_host(cluster, count)) {
     if (plan.dims != chosen.plan.dims || plan.orders != chosen.plan.orders) continue;
     EXPECT_LE(chosen.simulation.time.value,
               simulate_in_network(plan, cluster, router, count, kSize).time.value * (1 + 1e-9))

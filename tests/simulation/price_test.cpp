@@ -7,7 +7,8 @@
 
 #include "base/error.hpp"
 #include "collectives/schedule/bound.hpp"
-#include "simulation/simulate.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "simulation/price_planner.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "topology/presets.hpp"
 
@@ -117,7 +118,8 @@ TEST(Price, NeverBeatsTheBound) {
         const Router router(cluster);
         const Count count = 1 << 20;
         const double bound = allreduce_bound(cluster, {count * kSize}).time.value;
-        for (const PricedPlan& priced : price_plans(algorithm.name, cluster, router, count, kSize)) {
+        for (const PricedPlan& priced :
+             price_plans(modelled_problem(algorithm.name, cluster, count, kSize), cluster, router)) {
           EXPECT_GE(priced.price.time.value, bound * (1 - 1e-9))
               << to_text(priced.plan) << ", " << hosts << " hosts";
         }
@@ -135,7 +137,8 @@ TEST(Price, NeverBeatsTheBoundOfAKnownMachine) {
         for (const Count count : {Count{1}, Count{1000}, Count{1} << 22}) {
           const double bound =
               allreduce_bound(cluster, {static_cast<std::uint64_t>(count * kSize)}).time.value;
-          const auto plans = price_plans(algorithm.name, cluster, router, count, kSize);
+          const auto plans =
+              price_plans(modelled_problem(algorithm.name, cluster, count, kSize), cluster, router);
           EXPECT_GE(plans.front().price.time.value, bound * (1 - 1e-9))
               << name << ", " << hosts << " hosts, " << to_text(plans.front().plan);
         }
@@ -156,15 +159,18 @@ TEST(Price, OfAPayloadSmallerThanTheRingIsTheSameBothWays) {
   }
 }
 
-TEST(PricePlans, ChooseWhatIsLeftFreeForTheDimensionsWishedFor) {
+TEST(PricePlans, ChooseWhatIsLeftFreeForGivenDimensions) {
   // One flat ring as a multi-ring is no worse than the ring, whose lanes and chunks are chosen too, by more
   // than the ring's better use of the hosts' ranks.
   const Cluster cluster = preset("minsky", 64);
   const Router router(cluster);
-  const auto flat = price_plans("multi-ring", cluster, router, 25'000'000, kSize, {{256}, {}, 0, {}});
+  const auto flat = price_plans(modelled_problem("multi-ring", cluster, 25'000'000, kSize), cluster, router,
+                                {{256}, {}, 0, {}});
   EXPECT_EQ(flat.front().plan.dims, std::vector<int>{256});
-  Plan tuned_for_another = price_plans("multi-ring", cluster, router, 25'000'000, kSize).front().plan;
+  Plan tuned_for_another =
+      price_plans(modelled_problem("multi-ring", cluster, 25'000'000, kSize), cluster, router).front().plan;
   tuned_for_another.dims = {256};
+  tuned_for_another.patterns = {};
   const Price mixed = price(make_schedule(tuned_for_another, 256, 25'000'000, kSize), cluster, router, kSize);
   EXPECT_LT(flat.front().price.time.value, 0.6 * mixed.time.value);
 }
@@ -183,7 +189,8 @@ TEST(PricePlans, ReachTheBoundOfOneHostAsFarAsItsLinksCan) {
     const Router router(cluster);
     const Count count = 64'000'000;
     const Bytes payload{256'000'000};
-    const PricedPlan best = price_plans("multi-ring", cluster, router, count, kSize).front();
+    const PricedPlan best =
+        price_plans(modelled_problem("multi-ring", cluster, count, kSize), cluster, router).front();
     const double reached = allreduce_bound(cluster, payload).time.value / best.price.time.value;
     EXPECT_GE(reached, least) << name << ' ' << to_text(best.plan);
     EXPECT_LE(reached, most + 1e-9) << name << ' ' << to_text(best.plan);
@@ -197,7 +204,8 @@ TEST(PricePlans, AreThePricesOfTheirSchedules) {
     // A multiple of all that it is cut into, so that no chunk is an element longer than another.
     const Count count = Count{32} * 4 * 64 * 1000;
     for (const std::string_view algorithm : {"multi-ring", "ring", "chain-tree"}) {
-      for (const PricedPlan& priced : price_plans(algorithm, cluster, router, count, kSize)) {
+      for (const PricedPlan& priced :
+           price_plans(modelled_problem(algorithm, cluster, count, kSize), cluster, router)) {
         const Schedule schedule = make_schedule(priced.plan, cluster.ranks(), count, kSize);
         expect_same(priced.price.time.value, price(schedule, cluster, router, kSize).time.value,
                     to_text(priced.plan));
@@ -238,7 +246,8 @@ TEST(Rails, CarryTheSameInPlansBetweenHosts) {
     const Machine& machine = cluster.host(0);
     const Count count = Count{cluster.ranks()} * 16 * 1000;
     for (const char* algorithm : {"multi-ring", "ring"}) {
-      const PricedPlan best = price_plans(algorithm, cluster, router, count, kSize).front();
+      const PricedPlan best =
+          price_plans(modelled_problem(algorithm, cluster, count, kSize), cluster, router).front();
       const auto busy =
           busy_times(make_schedule(best.plan, cluster.ranks(), count, kSize), cluster, router, kSize);
       for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
@@ -266,7 +275,7 @@ TEST(Price, NamesTheBottleneck) {
 TEST(PricePlans, PutTheCheapestFirst) {
   const Cluster cluster = uniform(8, 4);
   const Router router(cluster);
-  const auto plans = price_plans("multi-ring", cluster, router, 25557032, kSize);
+  const auto plans = price_plans(modelled_problem("multi-ring", cluster, 25557032, kSize), cluster, router);
   for (std::size_t i = 1; i < plans.size(); ++i) EXPECT_LE(plans[i - 1].price.time, plans[i].price.time);
   EXPECT_GT(plans.front().plan.dims.size(), 1u) << "one flat ring should not win over hosts of four GPUs";
 }
@@ -286,7 +295,10 @@ TEST(Price, OfNoWindowIsRefused) {
 TEST(Price, OfManyRanksStaysAffordable) {
   const Cluster cluster = uniform(4608, 6);
   const Router router(cluster);
-  EXPECT_GT(price_plans("multi-ring", cluster, router, 25557032, kSize).front().price.time.value, 0);
+  EXPECT_GT(price_plans(modelled_problem("multi-ring", cluster, 25557032, kSize), cluster, router)
+                .front()
+                .price.time.value,
+            0);
   EXPECT_THROW(price(make_schedule({"direct", {27648}}, 27648, 1 << 20, kSize), cluster, router, kSize),
                Error);
 }

@@ -7,6 +7,7 @@
 
 #include "collectives/schedule/bound.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "simulation/price_planner.hpp"
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/four_nics.hpp"
 #include "tests/topology/support.hpp"
@@ -213,8 +214,10 @@ TEST(ConsiderPlans, PutsTheFastestFirstAndKeepsTheOthers) {
   const Cluster cluster = preset("dgx1-p100", 1);
   const Router router(cluster);
   const Count count = 64'000'000;
-  const auto considered = consider_plans("multi-ring", cluster, router, count, kSize);
-  EXPECT_EQ(considered.size(), price_plans("multi-ring", cluster, router, count, kSize).size());
+  const auto considered =
+      consider_plans(modelled_problem("multi-ring", cluster, count, kSize), cluster, router);
+  EXPECT_EQ(considered.size(),
+            price_plans(modelled_problem("multi-ring", cluster, count, kSize), cluster, router).size());
   ASSERT_TRUE(considered.front().simulation);
   bool simulated = true;
   for (std::size_t i = 1; i < considered.size(); ++i) {
@@ -227,7 +230,8 @@ TEST(ConsiderPlans, PutsTheFastestFirstAndKeepsTheOthers) {
       EXPECT_LE(before.price.time, considered[i].price.time);
     }
   }
-  const SimulatedPlan chosen = choose_plan("multi-ring", cluster, router, count, kSize);
+  const SimulatedPlan chosen =
+      choose_plan(modelled_problem("multi-ring", cluster, count, kSize), cluster, router);
   EXPECT_EQ(chosen.plan, considered.front().plan);
   EXPECT_EQ(chosen.plan.orders.size(), 4u) << to_text(chosen.plan);
   // As predicted by hand: four lanes of 20 GB/s, 14 steps of an eighth of a lane and 0.6 us.
@@ -240,7 +244,8 @@ TEST(ConsiderPlans, TakesFewerChunksWhereTooManyRanksAreDifferent) {
   const Cluster cluster = preset("dgx-a100", 1090);
   const Router router(cluster);
   const Count count = 25'557'032;
-  const auto considered = consider_plans("halving-doubling", cluster, router, count, kSize);
+  const auto considered =
+      consider_plans(modelled_problem("halving-doubling", cluster, count, kSize), cluster, router);
   ASSERT_EQ(considered.size(), 4u);
   ASSERT_TRUE(considered.front().simulation);
   EXPECT_EQ(considered.front().plan.chunk, Bytes{});
@@ -257,7 +262,8 @@ TEST(Simulate, NothingIsFasterThanTheBound) {
   for (const Cluster& cluster : {uniform(6, 4), uneven()}) {
     const Router router(cluster);
     for (const Algorithm& algorithm : algorithms()) {
-      const SimulatedPlan best = choose_plan(algorithm.name, cluster, router, 1 << 22, kSize);
+      const SimulatedPlan best =
+          choose_plan(modelled_problem(algorithm.name, cluster, 1 << 22, kSize), cluster, router);
       EXPECT_GE(best.simulation.time.value, allreduce_bound(cluster, {kSize << 22}).time.value * (1 - 1e-9))
           << to_text(best.plan);
       EXPECT_GE(best.simulation.busy, 0) << to_text(best.plan);

@@ -12,6 +12,8 @@ namespace {
 class Chain final : public Pattern {
  public:
   std::string_view name() const override { return "chain"; }
+  Outcome outcome() const override { return Outcome::at_one; }
+  bool follows_order() const override { return true; }
   int steps(int n) const override { return n - 1; }
 
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {

@@ -12,6 +12,7 @@ namespace {
 class Direct final : public Pattern {
  public:
   std::string_view name() const override { return "direct"; }
+  Outcome outcome() const override { return Outcome::scattered; }
   int steps(int n) const override { return n > 1 ? 1 : 0; }
 
   // Each member begins with its successor, so that not all of them send to member 0 first.

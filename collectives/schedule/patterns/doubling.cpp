@@ -24,6 +24,7 @@ int folded(int n) { return n - largest_power(n); }
 class Doubling final : public Pattern {
  public:
   std::string_view name() const override { return "doubling"; }
+  Outcome outcome() const override { return Outcome::everywhere; }
   int steps(int n) const override { return fold_steps(n) + std::countr_zero(unsigned_power(n)); }
   int spread_steps(int n) const override { return fold_steps(n); }
 

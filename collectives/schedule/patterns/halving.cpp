@@ -41,6 +41,7 @@ Blocks kept(int n, Distances step, int keeper) {
 class Halving final : public Pattern {
  public:
   std::string_view name() const override { return "halving"; }
+  Outcome outcome() const override { return Outcome::scattered; }
   int steps(int n) const override { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {

@@ -14,6 +14,7 @@ namespace {
 class OneShot final : public Pattern {
  public:
   std::string_view name() const override { return "one-shot"; }
+  Outcome outcome() const override { return Outcome::everywhere; }
   int steps(int n) const override { return n > 1 ? 1 : 0; }
 
   void sends(int n, int, int member, std::vector<Move>& moves) const override {

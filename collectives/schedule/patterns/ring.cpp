@@ -17,6 +17,8 @@ namespace {
 class Ring final : public Pattern {
  public:
   std::string_view name() const override { return "ring"; }
+  Outcome outcome() const override { return Outcome::scattered; }
+  bool follows_order() const override { return true; }
   int steps(int n) const override { return n - 1; }
 
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {

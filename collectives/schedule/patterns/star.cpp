@@ -11,6 +11,7 @@ namespace {
 class Star final : public Pattern {
  public:
   std::string_view name() const override { return "star"; }
+  Outcome outcome() const override { return Outcome::at_one; }
   int steps(int n) const override { return n > 1 ? 1 : 0; }
 
   void sends(int n, int, int member, std::vector<Move>& moves) const override {

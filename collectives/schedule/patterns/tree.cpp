@@ -37,6 +37,7 @@ class Tree final : public Pattern {
  public:
   explicit Tree(bool mirrored) : mirrored_(mirrored) {}
   std::string_view name() const override { return mirrored_ ? "mirrored tree" : "tree"; }
+  Outcome outcome() const override { return Outcome::at_one; }
   int steps(int n) const override { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
   void sends(int n, int step, int member, std::vector<Move>& moves) const override {

@@ -1,4 +1,4 @@
-#include "simulation/cut.hpp"
+#include "simulation/price_planner.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,10 +23,15 @@ double price_of(const Plan& plan, const Cluster& cluster, Count count) {
   return price(make_schedule(plan, cluster.ranks(), count, kSize), cluster, router, kSize).time.value;
 }
 
-Plan cut(const Cluster& cluster, Count count, Bytes longest_chunk, const PlanConstraints& constraints = {},
-         std::vector<std::string> patterns = {"direct", "ring"}) {
-  const Plan plan{"multi-ring", {cluster.host(0).ranks(), cluster.host_count()}, std::move(patterns), 1, {}};
-  return cheapest_cut(plan, constraints, longest_chunk, cluster, Router(cluster), count, kSize);
+/// As for a real machine, in the ranks' own grid. A chunk's messages between hosts are a 16th of it.
+Plan cut(const Cluster& cluster, Count count, Bytes longest_chunk, PlanConstraints constraints = {}) {
+  constraints.dims = {cluster.host(0).ranks(), cluster.host_count()};
+  constraints.patterns = {"direct", "ring"};
+  Problem problem = modelled_problem("multi-ring", cluster, count, kSize);
+  problem.longest_message = {longest_chunk.value / 16};
+  const PlanChoice choice = PricePlanner(cluster, PricePlanner::Trust::machine).choose(problem, constraints);
+  EXPECT_EQ(choice.source, PlanSource::price);
+  return choice.plan;
 }
 
 std::uint64_t chunks(const Plan& plan, Count count) {
@@ -47,14 +52,14 @@ Cluster hosts(double in_host) {
   return cluster;
 }
 
-TEST(CheapestCut, IsWholeWhereNothingOverlaps) {
+TEST(PlansForMachines, AreWholeWhereNothingOverlaps) {
   constexpr Count kCount = 16 << 20;
   const Plan plan = cut(hosts(1e15), kCount, kUnlimited);
   EXPECT_EQ(plan.lanes, 1);
   EXPECT_EQ(plan.chunk, Bytes{});
 }
 
-TEST(CheapestCut, IsInChunksWhereStagesOverlap) {
+TEST(PlansForMachines, AreInChunksWhereStagesOverlap) {
   constexpr Count kCount = 16 << 20;
   const Cluster cluster = hosts(kNic / 4);  // a host's ranks take as long as its NIC
   const Plan plan = cut(cluster, kCount, kUnlimited);
@@ -65,7 +70,7 @@ TEST(CheapestCut, IsInChunksWhereStagesOverlap) {
   EXPECT_LT(price_of(plan, cluster, kCount), 0.7 * price_of(whole, cluster, kCount));
 }
 
-TEST(CheapestCut, IsAtMostFivePercentDearerThanAnyOther) {
+TEST(PlansForMachines, AreAtMostFivePercentDearerThanAnyOther) {
   for (const double in_host : {kNic / 16, kNic / 4, kNic, 16 * kNic}) {
     for (const double latency : {0.0, 1e-6, 1e-4}) {
       for (const Count count : {Count{1} << 16, Count{1} << 20, Count{1} << 24}) {
@@ -91,7 +96,7 @@ TEST(CheapestCut, IsAtMostFivePercentDearerThanAnyOther) {
   }
 }
 
-TEST(CheapestCut, HasFewMessagesWhereEachTakesLong) {
+TEST(PlansForMachines, HaveFewMessagesWhereEachTakesLong) {
   constexpr Count kCount = 16 << 20;
   Cluster cluster = hosts(kNic / 4);
   cluster.fabric.latency = {1.0};
@@ -99,7 +104,7 @@ TEST(CheapestCut, HasFewMessagesWhereEachTakesLong) {
   EXPECT_EQ(chunks(plan, kCount), 1U) << to_text(plan);
 }
 
-TEST(CheapestCut, PassesNoLimit) {
+TEST(PlansForMachines, PassNoLimit) {
   constexpr Bytes kLongest{300'000};
   for (const double in_host : {kNic / 4, 1e15}) {
     for (const Count count : {Count{10}, Count{50'000}, Count{1} << 20, Count{1} << 24}) {
@@ -111,7 +116,7 @@ TEST(CheapestCut, PassesNoLimit) {
   EXPECT_EQ(cut(hosts(1e15), 1 << 20, kLongest).chunk, kLongest) << "of equals, the fewest messages";
 }
 
-TEST(CheapestCut, KeepsWhatIsWishedFor) {
+TEST(PlansForMachines, KeepTheConstraints) {
   constexpr Count kCount = 1 << 20;
   PlanConstraints constraints;
   constraints.lanes = 3;
@@ -127,7 +132,7 @@ TEST(CheapestCut, KeepsWhatIsWishedFor) {
   EXPECT_EQ(cut(hosts(kNic / 4), kCount, kUnlimited).patterns, (std::vector<std::string>{"direct", "ring"}));
 }
 
-TEST(CheapestCut, CutsNothingIntoOne) {
+TEST(PlansForMachines, CutNothingIntoOne) {
   EXPECT_EQ(chunks(cut(hosts(kNic / 4), 0, kUnlimited), 0), 1U);
   EXPECT_EQ(chunks(cut(hosts(kNic / 4), 1, Bytes{300'000}), 1), 1U);
 }

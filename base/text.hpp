@@ -1,0 +1,20 @@
+// Text, cut into parts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace polyring {
+
+/// The parts between separators, empty ones too; none of an empty text.
+std::vector<std::string> split(std::string_view text, char separator);
+
+/// Nothing in the place of an empty text.
+inline std::optional<std::string> if_any(std::string text) {
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+
+}  // namespace polyring

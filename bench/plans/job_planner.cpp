@@ -1,0 +1,183 @@
+#include "bench/plans/job_planner.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "bench/record/calibration_file.hpp"
+#include "bench/record/record.hpp"
+#include "bench/record/run_cluster.hpp"
+#include "bench/session/collective.hpp"
+#include "simulation/price_planner.hpp"
+#include "topology/inventory/formats/read_inventory.hpp"
+#include "topology/presets.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+/// Large enough that a message's cost does not count, small enough to stay in a core's cache, and it is
+/// combined only when all of it is there. No price knows that; see docs/performance.md.
+constexpr Bytes kLongestMessage{1 << 20};
+/// Where no price tells what a single chunk, which overlaps with nothing, would cost.
+constexpr Bytes kUnpricedMessage{56 << 10};
+
+/// Steps of everybody to everybody among more ranks would take seconds to price.
+constexpr int kMostPricedRanks = 1024;
+
+/// What links are taken to do of which the topology says nothing; only cuts follow from it. Memory as between
+/// the processes of docs/performance.md, latencies as of the presets' InfiniBand and Ethernet, the rest a
+/// PCIe 3.0 x16 and a bus between sockets as NCCL has them (docs/model.md).
+Calibration typical_links(const Machine& host) {
+  const bool infiniband = std::ranges::any_of(
+      host.nics, [](const Nic& nic) { return nic.up() && nic.kind == NicKind::infiniband; });
+  Calibration typical;
+  typical.links = {{LinkClass::memory, microseconds(0.2), gigabytes_per_second(10), 1, {}, {}},
+                   {LinkClass::pcie, {}, gigabytes_per_second(12), 1, {}, {}},
+                   {LinkClass::socket_bus, {}, gigabytes_per_second(10), 1, {}, {}},
+                   {LinkClass::network, microseconds(infiniband ? 1.7 : 15), {}, 1, {}, {}}};
+  return typical;
+}
+
+/// Nothing where links cannot be told apart, or it is not known how fast one of them is.
+std::optional<Cluster> typical_cluster(Cluster hosts, const MpiWorld& world) {
+  try {
+    Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
+    cluster = calibrated(cluster, typical_links(cluster.host(0)));
+    if (Router(cluster).unknown_speed().empty()) return cluster;
+  } catch (const Error&) {
+    // Ranks that are not numbered host after host, or no NIC that is up.
+  }
+  return std::nullopt;
+}
+
+bool knows_nics(const Cluster& cluster) {
+  return std::ranges::all_of(cluster.groups, [](const HostGroup& group) {
+    return std::ranges::all_of(group.machine.nics,
+                               [](const Nic& nic) { return !nic.up() || nic.bandwidth().known(); });
+  });
+}
+
+Cluster calibrated_cluster(const std::string& file, Cluster hosts, const MpiWorld& world) {
+  const Calibration calibration = read_calibration(file).calibration;
+  Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
+  cluster = calibrated(std::move(cluster), calibration);
+  const Router router(cluster);
+  // What was fitted to messages between hosts has the ways to their NICs in it, but for the rate of a NIC of
+  // which the fit knows a share alone.
+  const bool network_fitted = calibration.find(LinkClass::network) != nullptr && knows_nics(cluster);
+  const std::string unknown = network_fitted ? router.unknown_speed_in_hosts() : router.unknown_speed();
+  if (!unknown.empty()) {
+    usage_error(
+        "'{}' does not say how fast messages between these ranks are: {}; calibrate on runs that cross "
+        "the same kinds of links, or leave --calibration out",
+        file, unknown);
+  }
+  return cluster;
+}
+
+Cluster read_machine(const std::string& machine, int ranks) {
+  const auto names = preset_names();
+  const bool known = std::find(names.begin(), names.end(), machine) != names.end();
+  std::error_code unreadable;
+  if (!known && !std::filesystem::exists(machine, unreadable) && !unreadable) {
+    usage_error(
+        "'{}' is neither a machine known by name nor a file; choose from {}, or name a file that "
+        "polyring probe reads",
+        machine, fmt::join(names, ", "));
+  }
+  const std::array<std::filesystem::path, 1> files{machine};
+  const Cluster cluster = with_ranks(known ? preset(machine, 1) : read_inventory(files).cluster, ranks);
+  const std::string unknown = Router(cluster).unknown_speed();
+  if (!unknown.empty())
+    usage_error("{}, so that nothing can be planned for it; fill it in in the JSON of polyring probe",
+                unknown);
+  return cluster;
+}
+
+constexpr char kBetween = '|';
+
+std::string encoded(const PlanChoice& choice) {
+  const Plan& plan = choice.plan;
+  return fmt::format("{1}{0}{2}{0}{3}{0}{4}{0}{5}{0}{6}{0}{7}", kBetween, plan.algorithm,
+                     dims_text(plan.dims), fmt::join(plan.patterns, "+"), plan.lanes, plan.chunk.value,
+                     plan.orders.empty() ? "" : orders_text(plan.orders), static_cast<int>(choice.source));
+}
+
+template <typename Number>
+Number number(const std::string& text) {
+  Number value{};
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+PlanChoice decoded(std::string_view text) {
+  const std::vector<std::string> parts = split(text, kBetween);
+  Plan plan{parts.at(0), parse_dims(parts.at(1)), split(parts.at(2), '+'), number<int>(parts.at(3)),
+            Bytes{number<std::uint64_t>(parts.at(4))}};
+  if (!parts.at(5).empty()) plan.orders = parse_orders(parts[5]);
+  return {std::move(plan), static_cast<PlanSource>(number<int>(parts.at(6)))};
+}
+
+}  // namespace
+
+JobPlanner::JobPlanner(const std::string& calibration, const MpiWorld& world) : world_(&world) {
+  if (calibration.empty() && (world.nodes() == 1 || world.size() > kMostPricedRanks)) return;
+  Cluster hosts = host_memory_cluster(world);
+  std::optional<Cluster> cluster;
+  on_root(world, [&] {
+    if (!calibration.empty() && world.size() == 1) {
+      read_calibration(calibration);  // is refused if it is none; one rank sends nothing that has a price
+    } else if (!calibration.empty()) {
+      cluster = calibrated_cluster(calibration, std::move(hosts), world);
+    } else {
+      cluster = typical_cluster(std::move(hosts), world);
+    }
+  });
+  priced_ = world.broadcast(cluster ? 1 : 0) == 1;
+  if (priced_) calibration_ = calibration;
+  if (cluster) planner_ = std::make_unique<PricePlanner>(*std::move(cluster), PricePlanner::Trust::machine);
+}
+
+JobPlanner JobPlanner::for_machine(const std::string& machine, const MpiWorld& world) {
+  JobPlanner job(world);
+  on_root(world, [&] {
+    job.machine_ = read_machine(machine, world.size());
+    job.planner_ = std::make_unique<PricePlanner>(*job.machine_, PricePlanner::Trust::model);
+  });
+  return job;
+}
+
+Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& transport, Count count,
+                            ElementSizes sizes) const {
+  if (machine_) return modelled_problem(algorithm, *machine_, count, sizes);
+  Problem problem{algorithm, {world_->size(), world_->ranks_per_node(), world_->nodes()}, {}, count, sizes,
+                  {}};
+  const int per_host = problem.grid.per_host;
+  // Either all ranks meet the others of their host, or none does.
+  if (per_host > 1) {
+    const Rank first = world_->rank() / per_host * per_host;
+    const bool meets = transport.transport->meets(world_->rank() == first ? first + 1 : first);
+    if (meets) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
+  }
+  problem.longest_message = priced_ ? kLongestMessage : kUnpricedMessage;
+  if (transport.unasked.value > 0)
+    problem.longest_message = std::min(problem.longest_message, transport.unasked);
+  return problem;
+}
+
+PlanChoice JobPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
+  std::string choice;
+  on_root(*world_, [&] { choice = encoded(planner_->choose(problem, constraints)); });
+  const auto everyones = world_->allgather(std::as_bytes(std::span(choice)));
+  const auto& roots = everyones.front();
+  return decoded({reinterpret_cast<const char*>(roots.data()), roots.size()});
+}
+
+}  // namespace polyring

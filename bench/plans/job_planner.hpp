@@ -1,0 +1,48 @@
+// The planner of a job's ranks: rank 0 chooses, and all have its choice.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/transports/world.hpp"
+#include "collectives/schedule/planner.hpp"
+#include "topology/cluster.hpp"
+
+namespace polyring {
+
+class JobPlanner final : public Planner {
+ public:
+  /// Collective. Plans by price where it is known how fast all links between the ranks are, else by rules.
+  /// Links are as rank 0's file of `polyring calibrate` has them; without one (empty) as the topology has
+  /// them, between hosts only, with typical speeds where it says nothing. Throws a usage Error for a file
+  /// that cannot be read, and where what it says does not tell how fast messages between these ranks are.
+  JobPlanner(const std::string& calibration, const MpiWorld& world);
+
+  /// Collective. Plans for this machine, a preset or a file that `polyring probe --from` reads, with as many
+  /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many, and
+  /// where its links' speeds are unknown.
+  static JobPlanner for_machine(const std::string& machine, const MpiWorld& world);
+
+  /// What these ranks ask over this transport.
+  Problem problem(const std::string& algorithm, const WorldTransport& transport, Count count,
+                  ElementSizes sizes) const;
+
+  /// Collective. The problem must be problem()'s.
+  PlanChoice choose(const Problem& problem, const PlanConstraints& constraints) const override;
+
+  /// The file of `polyring calibrate` that decides; empty: none.
+  const std::string& calibration() const { return calibration_; }
+
+ private:
+  explicit JobPlanner(const MpiWorld& world) : world_(&world) {}
+
+  const MpiWorld* world_;
+  std::string calibration_;
+  bool priced_ = false;             // whether rank 0 plans by price
+  std::optional<Cluster> machine_;  // on rank 0, of another machine that is planned for
+  std::unique_ptr<Planner> planner_ = std::make_unique<RulePlanner>();  // asked on rank 0 alone
+};
+
+}  // namespace polyring

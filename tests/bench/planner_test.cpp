@@ -1,14 +1,15 @@
 // Run under mpirun with any number of ranks: the plan that polyring plan shows for a machine, the one that
-// polyring scale predicts with, and the one that polyring allreduce --plan-for runs are the same. Prints one
-// line per failure and a summary on rank 0.
-#include <fmt/format.h>
+// polyring scale predicts with, and the one that polyring allreduce --plan-for runs are the same.
+#include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
 #include "bench/contenders/rivals.hpp"
 #include "bench/predict/scaling.hpp"
 #include "simulation/price_planner.hpp"
+#include "tests/mpi_tests.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
 
@@ -48,66 +49,41 @@ ScaleRow predicted(std::string_view machine, int ranks, Count count) {
   return model_scaling(scaling, kAlgorithm, {}).front();
 }
 
-class PlannerTest {
- public:
-  explicit PlannerTest(const MpiWorld& world)
-      : world_(world), transport_(make_world_transport(world, TransportChoice::mpi)) {}
-
-  void plans_are_the_same(std::string_view name) {
-    const auto machine = machine_of(name, world_.size());
-    if (!machine) return;
-    RivalOptions options;
-    options.plan.algorithms = {kAlgorithm};
-    options.plan_for = name;
-    RivalMaker maker(options, world_, Seconds{60});
-    for (const Count count : kCounts) {
-      const auto run = maker.plan(kAlgorithm, transport_, kKind, ReduceOp::sum, count);
-      const std::string what = fmt::format("{} elements on {} ranks of {}", count, world_.size(), name);
-      const Plan shown =
-          choose_plan(modelled_problem(kAlgorithm, *machine, count, ElementSizes(kKind, ReduceOp::sum)),
-                      *machine, Router(*machine))
-              .plan;
-      expect(run == shown,
-             fmt::format("{}: {} runs, {} is shown", what, run ? to_text(*run) : "nothing", to_text(shown)));
-      if (world_.rank() != 0) continue;
-      const ScaleRow row = predicted(name, world_.size(), count);
-      expect(row.dims == dims_text(shown.dims) && row.patterns == patterns_text(shown) &&
-                 row.lanes == shown.lanes && row.chunk_bytes == shown.chunk.value,
-             fmt::format("{}: {} {} is predicted, {} is shown", what, row.dims, row.patterns.value_or(""),
-                         to_text(shown)));
-    }
+/// All ranks choose what runs; rank 0 alone says what is predicted.
+void expect_one_plan(std::string_view name, const Cluster& machine) {
+  const MpiWorld& world = testing::all_ranks();
+  const WorldTransport transport = make_world_transport(world, TransportChoice::mpi);
+  RivalOptions options;
+  options.plan.algorithms = {kAlgorithm};
+  options.plan_for = name;
+  RivalMaker maker(options, world, Seconds{60});
+  for (const Count count : kCounts) {
+    const ElementSizes sizes(kKind, ReduceOp::sum);
+    const Plan shown =
+        choose_plan(modelled_problem(kAlgorithm, machine, count, sizes), machine, Router(machine)).plan;
+    const auto run = maker.plan(kAlgorithm, transport, kKind, ReduceOp::sum, count);
+    EXPECT_EQ(run, shown) << count << " elements: " << to_text(*run) << " runs, " << to_text(shown)
+                          << " is shown";
+    if (world.rank() != 0) continue;
+    const ScaleRow row = predicted(name, world.size(), count);
+    EXPECT_EQ(row.dims, dims_text(shown.dims)) << count;
+    EXPECT_EQ(row.patterns, patterns_text(shown)) << count;
+    EXPECT_EQ(row.lanes, shown.lanes) << count;
+    EXPECT_EQ(row.chunk_bytes, shown.chunk.value) << count;
   }
+}
 
-  int failures() const { return static_cast<int>(world_.sum(failures_)); }
-  std::int64_t compared() const { return compared_; }
-
- private:
-  void expect(bool truth, const std::string& otherwise) {
-    ++compared_;
-    if (truth) return;
-    ++failures_;
-    fmt::print("rank {}: {}\n", world_.rank(), otherwise);
+TEST(Plans, OfAMachineAreTheSameInAllCommands) {
+  int machines = 0;
+  for (const std::string_view name : preset_names()) {
+    const auto machine = machine_of(name, testing::all_ranks().size());
+    if (!machine) continue;
+    SCOPED_TRACE(name);
+    expect_one_plan(name, *machine);
+    ++machines;
   }
-
-  const MpiWorld& world_;
-  WorldTransport transport_;
-  std::int64_t compared_ = 0;
-  int failures_ = 0;
-};
+  EXPECT_GT(machines, 0);
+}
 
 }  // namespace
 }  // namespace polyring
-
-int main() {
-  const polyring::MpiWorld world;
-  try {
-    polyring::PlannerTest test(world);
-    for (const std::string_view name : polyring::preset_names()) test.plans_are_the_same(name);
-    const int failures = test.failures();
-    if (world.rank() == 0) fmt::print("{} comparisons, {} failures\n", test.compared(), failures);
-    return failures == 0 && test.compared() > 0 ? 0 : 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    world.abort(1);
-  }
-}

@@ -1,9 +1,9 @@
 // Run under mpirun with any number of ranks: what the tuner finds among allreduces that take as long as their
-// plan deserves, by a clock that they move on themselves, and err on purpose. Prints one line per failure and
-// a summary on rank 0.
+// plan deserves, by a clock that they move on themselves, and err on purpose.
 #include "bench/measure/tuner.hpp"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstring>
@@ -13,6 +13,7 @@
 #include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_file.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
+#include "tests/mpi_tests.hpp"
 
 namespace polyring {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::size_t kBytes = kCount * sizeof(float);
 const Plan kDefault{"multi-ring", {9}, {"ring"}, 1, {}};
 const Plan kGrid{"multi-ring", {3, 3}, {"ring", "ring"}, 1, {}};
 
-/// What the tuner measures with. Of each rank; all move it alike.
+/// What the tuner measures with. Of each rank; all move it by the same.
 std::chrono::steady_clock::time_point test_time;
 
 std::chrono::steady_clock::time_point test_now() { return test_time; }
@@ -49,90 +50,9 @@ class Slowed final : public Allreduce {
   Count spoiled_;
 };
 
-class TunerTest {
- public:
-  explicit TunerTest(const MpiWorld& world)
-      : world_(world),
-        transport_(make_mpi_transport(world)),
-        watchdog_(Seconds{60},
-                  [&world](const std::string& why) {
-                    fmt::print("rank {}: {}\n", world.rank(), why);
-                    world.abort(1);
-                  }),
-        input_(transport_->allocate(Bytes{kBytes})),
-        output_(transport_->allocate(Bytes{kBytes})) {}
-
-  /// Each of its features saves 10 ms; the search must pass from one to the next.
-  void the_fastest_is_found() {
-    const auto result = tune([](const Plan& plan) {
-      int ms = 60;
-      if (plan.dims.size() == 2) ms -= 10;
-      if (plan.patterns.front() == "direct") ms -= 10;
-      if (plan.patterns.back() == "direct") ms -= 10;
-      if (plan.lanes == 2) ms -= 10;
-      if (plan.chunk == Bytes{64 << 10}) ms -= 10;
-      return ms;
-    });
-    const Plan best{"multi-ring", {3, 3}, {"direct", "direct"}, 2, {64 << 10}};
-    expect(result && result->challenger == best,
-           fmt::format("chose {}", result ? to_text(result->challenger) : "nothing"));
-    expect(result && result->better(), "a plan of a sixth of the time is not better");
-    expect(result && result->default_us == 60e3 && result->challenger_us == 10e3, "times are of other plans");
-  }
-
-  void the_default_is_not_beaten_by_what_is_slower() {
-    const auto result = tune([](const Plan& plan) { return plan == kDefault ? 1 : 5; });
-    expect(result && !result->better(), "a slower plan is better than the default");
-    expect(result && result->challenger != kDefault, "the default is its own rival");
-  }
-
-  void wrong_results_are_told() {
-    Tuner tuner = make_tuner();
-    const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
-      return rival(plan == kGrid ? 1 : 5, plan == kGrid ? 3 : 0);
-    });
-    expect(!result, "a plan is chosen although one was wrong");
-    expect(tuner.wrong().size() == 1 && tuner.wrong().front().find("3x3") != std::string::npos,
-           "the wrong plan is not named");
-  }
-
-  /// On one rank only: all must leave it out.
-  void what_holds_too_much_is_not_tried() {
-    Tuner tuner = make_tuner([this](const Plan& plan, Count) {
-      const bool much = plan.dims.size() == 2 && world_.rank() == world_.size() - 1;
-      return much ? Tuner::round_memory(kCount) + Bytes{1} : Bytes{};
-    });
-    const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
-      return rival(plan.dims.size() == 2 ? 1 : plan.lanes == 2 ? 3 : 5, 0);
-    });
-    expect(result && result->challenger.dims.size() == 1, "what does not fit was tried");
-    expect(result && result->better(), "what fits was not tried");
-  }
-
-  /// polyring tune writes default plans into its file, and must be able to read them again.
-  void default_plans_can_be_kept() {
-    const WorldTransport wires = make_world_transport(world_, TransportChoice::mpi);
-    const JobPlanner planner({}, world_);
-    TuningPlace place;
-    place.ranks = world_.size();
-    place.nodes = 1;
-    for (const Count count : {Count{1} << 10, (Count{1} << 28) + 1, Count{1} << 32}) {
-      const ElementSizes sizes(ElementKind::float32, ReduceOp::sum, Partials::apart);
-      const std::string algorithm(kTunedAlgorithm);
-      const Plan plan = planner.choose(planner.problem(algorithm, wires, count, sizes), {}).plan;
-      const TunedPlan choice{place, Bytes{static_cast<std::uint64_t>(count) * sizeof(float)}, plan, true, 1,
-                             1};
-      try {
-        expect(parse_tuned(tuned_text(std::span(&choice, 1)), "it").size() == 1, "a choice is lost");
-      } catch (const Error& error) {
-        expect(false, error.what());
-      }
-    }
-  }
-
-  int failures() const { return static_cast<int>(world_.sum(failures_)); }
-
- private:
+/// Measures by a clock that the rivals move on themselves.
+class TunerTest : public ::testing::Test {
+ protected:
   Tuner make_tuner(Tuner::Held held = [](const Plan&, Count) { return Bytes{}; }) {
     return {world_, *transport_, watchdog_, 7, [](const std::string&) {}, std::move(held), &test_now};
   }
@@ -148,32 +68,83 @@ class TunerTest {
     return make_tuner().tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) { return rival(ms(plan), 0); });
   }
 
-  void expect(bool truth, const std::string& otherwise) {
-    if (truth) return;
-    ++failures_;
-    fmt::print("rank {}: {}\n", world_.rank(), otherwise);
-  }
-
-  const MpiWorld& world_;
-  std::unique_ptr<Transport> transport_;
-  Watchdog watchdog_;
-  Memory input_;
-  Memory output_;
-  int failures_ = 0;
+  const MpiWorld& world_ = testing::all_ranks();
+  std::unique_ptr<Transport> transport_ = make_mpi_transport(world_);
+  Watchdog watchdog_{Seconds{60}, [this](const std::string& why) {
+                       fmt::print("rank {}: {}\n", world_.rank(), why);
+                       world_.abort(1);
+                     }};
+  Memory input_ = transport_->allocate(Bytes{kBytes});
+  Memory output_ = transport_->allocate(Bytes{kBytes});
 };
+
+/// Each of its features saves 10 ms; the search must pass from one to the next.
+TEST_F(TunerTest, FindsTheFastest) {
+  const auto result = tune([](const Plan& plan) {
+    int ms = 60;
+    if (plan.dims.size() == 2) ms -= 10;
+    if (plan.patterns.front() == "direct") ms -= 10;
+    if (plan.patterns.back() == "direct") ms -= 10;
+    if (plan.lanes == 2) ms -= 10;
+    if (plan.chunk == Bytes{64 << 10}) ms -= 10;
+    return ms;
+  });
+  const Plan best{"multi-ring", {3, 3}, {"direct", "direct"}, 2, {64 << 10}};
+  EXPECT_TRUE(result && result->challenger == best)
+      << fmt::format("chose {}", result ? to_text(result->challenger) : "nothing");
+  EXPECT_TRUE(result && result->better()) << "a plan of a sixth of the time is not better";
+  EXPECT_TRUE(result && result->default_us == 60e3 && result->challenger_us == 10e3)
+      << "times are of other plans";
+}
+
+TEST_F(TunerTest, KeepsTheDefaultWhereOthersAreSlower) {
+  const auto result = tune([](const Plan& plan) { return plan == kDefault ? 1 : 5; });
+  EXPECT_TRUE(result && !result->better()) << "a slower plan is better than the default";
+  EXPECT_TRUE(result && result->challenger != kDefault) << "the default is its own rival";
+}
+
+TEST_F(TunerTest, TellsWrongResults) {
+  Tuner tuner = make_tuner();
+  const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
+    return rival(plan == kGrid ? 1 : 5, plan == kGrid ? 3 : 0);
+  });
+  EXPECT_FALSE(result) << "a plan is chosen although one was wrong";
+  EXPECT_TRUE(tuner.wrong().size() == 1 && tuner.wrong().front().find("3x3") != std::string::npos)
+      << "the wrong plan is not named";
+}
+
+/// On one rank only: all must leave it out.
+TEST_F(TunerTest, DoesNotTryWhatHoldsTooMuch) {
+  Tuner tuner = make_tuner([this](const Plan& plan, Count) {
+    const bool much = plan.dims.size() == 2 && world_.rank() == world_.size() - 1;
+    return much ? Tuner::round_memory(kCount) + Bytes{1} : Bytes{};
+  });
+  const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
+    return rival(plan.dims.size() == 2 ? 1 : plan.lanes == 2 ? 3 : 5, 0);
+  });
+  EXPECT_TRUE(result && result->challenger.dims.size() == 1) << "what does not fit was tried";
+  EXPECT_TRUE(result && result->better()) << "what fits was not tried";
+}
+
+/// polyring tune writes default plans into its file, and must be able to read them again.
+TEST_F(TunerTest, CanKeepDefaultPlans) {
+  const WorldTransport wires = make_world_transport(world_, TransportChoice::mpi);
+  const JobPlanner planner({}, world_);
+  TuningPlace place;
+  place.ranks = world_.size();
+  place.nodes = 1;
+  for (const Count count : {Count{1} << 10, (Count{1} << 28) + 1, Count{1} << 32}) {
+    const ElementSizes sizes(ElementKind::float32, ReduceOp::sum, Partials::apart);
+    const std::string algorithm(kTunedAlgorithm);
+    const Plan plan = planner.choose(planner.problem(algorithm, wires, count, sizes), {}).plan;
+    const TunedPlan choice{place, Bytes{static_cast<std::uint64_t>(count) * sizeof(float)}, plan, true, 1, 1};
+    try {
+      EXPECT_EQ(parse_tuned(tuned_text(std::span(&choice, 1)), "it").size(), 1) << "a choice is lost";
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
 
 }  // namespace
 }  // namespace polyring
-
-int main() {
-  polyring::MpiWorld world;
-  polyring::TunerTest test(world);
-  test.the_fastest_is_found();
-  test.the_default_is_not_beaten_by_what_is_slower();
-  test.wrong_results_are_told();
-  test.what_holds_too_much_is_not_tried();
-  test.default_plans_can_be_kept();
-  const int failures = test.failures();
-  if (world.rank() == 0) fmt::print("{} failures\n", failures);
-  return failures == 0 ? 0 : 1;
-}

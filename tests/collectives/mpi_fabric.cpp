@@ -1,7 +1,5 @@
 // Ranks as processes: for each run the first so many of those that mpirun has started, with communicators of
-// its own, since what one run leaves behind must not meet the next one's messages. Rank 0 shows the tests'
-// progress, and every rank its failures.
-#include <fmt/format.h>
+// its own, since what one run leaves behind must not meet the next one's messages.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,6 +10,7 @@
 #include "collectives/runtime/transports/composed.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
 #include "tests/collectives/fabric.hpp"
+#include "tests/mpi_tests.hpp"
 
 namespace polyring::testing {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 constexpr Seconds kWholeSuite{300};
 // Too long for any MPI to send it before somebody receives it; what is sent at once names nobody who is late.
 constexpr Bytes kShortMessage{(1 << 18) - 1};
-
-const MpiWorld* all_ranks = nullptr;  // of main()
 
 std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world, Seconds timeout) {
   world.set_timeout(timeout);
@@ -58,21 +55,6 @@ void drain(const MpiWorld& world) {
   world.patient_barrier();  // all is taken
 }
 
-/// Says which rank fails, and nothing else.
-class Failures final : public ::testing::EmptyTestEventListener {
- public:
-  explicit Failures(Rank rank) : rank_(rank) {}
-  void OnTestPartResult(const ::testing::TestPartResult& part) override {
-    if (!part.failed()) return;
-    const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
-    fmt::print("rank {}, {}.{}: {}:{}: {}\n", rank_, test.test_suite_name(), test.name(),
-               part.file_name() == nullptr ? "" : part.file_name(), part.line_number(), part.message());
-  }
-
- private:
-  Rank rank_;
-};
-
 }  // namespace
 
 std::vector<Fabric> fabrics() {
@@ -86,10 +68,11 @@ std::vector<Fabric> fabrics() {
 }
 
 void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body, Seconds timeout) {
-  ASSERT_LE(ranks, all_ranks->size()) << "mpirun has started too few ranks";
+  const MpiWorld& everybody = all_ranks();
+  ASSERT_LE(ranks, everybody.size()) << "mpirun has started too few ranks";
   std::exception_ptr failure;
-  if (all_ranks->rank() < ranks) {
-    MpiWorld world(*all_ranks, ranks);
+  if (everybody.rank() < ranks) {
+    MpiWorld world(everybody, ranks);
     const std::unique_ptr<Transport> transport = make_transport(fabric, world, timeout);
     try {
       body(*transport);
@@ -99,26 +82,8 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
     world.set_timeout(kWholeSuite);
     drain(world);
   }
-  all_ranks->patient_barrier();
+  everybody.patient_barrier();
   if (failure) std::rethrow_exception(failure);
 }
 
-int run_tests() {
-  MpiWorld world;
-  world.set_timeout(kWholeSuite);
-  all_ranks = &world;
-  if (world.rank() > 0) {
-    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
-    delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new Failures(world.rank()));
-  }
-  const bool failed = RUN_ALL_TESTS() != 0;
-  return world.sum(failed ? 1 : 0) > 0 ? 1 : 0;
-}
-
 }  // namespace polyring::testing
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  return polyring::testing::run_tests();
-}

@@ -1,9 +1,9 @@
 // Run under mpirun with 4 ranks, which this program takes for two hosts, and their MPI for MPICH on UCX: how
 // long the pieces are in which messages go, and what is said when they cannot.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cstring>
-#include <exception>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "collectives/runtime/net/rdma.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
 #include "collectives/runtime/transports/world.hpp"
+#include "tests/mpi_tests.hpp"
 
 namespace {
 
@@ -22,7 +23,7 @@ enum class Fault { none, when_sent, when_done } fault = Fault::none;
 
 }  // namespace
 
-// In place of the library's own, as MPI's profiling interface has it.
+// In place of the library's own, by MPI's profiling interface.
 
 int MPI_Get_processor_name(char* name, int* length) {
   int rank = 0;
@@ -57,137 +58,107 @@ namespace {
 
 constexpr std::size_t kBytes = 40000;
 
-class PiecesTest {
- public:
-  explicit PiecesTest(const MpiWorld& world) : world_(world) {}
+const MpiWorld& world() { return testing::all_ranks(); }
 
-  void depend_on_library_and_network() {
-    expect(piece_between_hosts(kUcx, false) == Bytes{16384},
-           "UCX over Ethernet gets what needs a rendezvous");
-    expect(piece_between_hosts(kUcx, true) == kMpiPiece, "RDMA gets short messages");
-    expect(piece_between_hosts("MPICH Device:\tch4:ofi\n", false) == kMpiPiece,
-           "libfabric gets short messages");
-    constexpr std::string_view kOpenMpi = "Open MPI v4.1.4, package: Debian OpenMPI";
-    expect(piece_between_hosts(kOpenMpi, false) == unasked_between_hosts(false),
-           "Open MPI asks before it sends a piece over TCP");
-    expect(piece_between_hosts(kOpenMpi, true) == kMpiPiece, "RDMA gets short messages of Open MPI's");
-    expect(kMpiPiece <= Bytes{4 << 20}, "there is no progress within a long message");
-    expect(unasked_between_hosts(false) < Bytes{65536}, "Open MPI asks before it sends over TCP");
-    expect(unasked_between_hosts(true) == Bytes{}, "RDMA gets short chunks");
+/// To all others; what arrives must be what was sent.
+void everybody_sends(Transport& transport) {
+  const auto byte = [](std::size_t at, Rank from) {
+    return static_cast<std::byte>(at * 7 + at / 256 + 31U * static_cast<unsigned>(from));
+  };
+  std::vector<std::byte> own(kBytes);
+  for (std::size_t at = 0; at < kBytes; ++at) own[at] = byte(at, world().rank());
+  std::vector<std::vector<std::byte>> others(static_cast<std::size_t>(world().size()),
+                                             std::vector<std::byte>(kBytes));
+  sent.clear();
+  std::size_t open = 0;
+  for (Rank peer = 0; peer < world().size(); ++peer) {
+    if (peer == world().rank()) continue;
+    transport.receive(peer, 3, others[static_cast<std::size_t>(peer)], open++);
+    transport.send(peer, 3, own, open++);
   }
-
-  void go_where_they_belong() {
-    everybody_sends(*make_mpi_transport(world_, {Bytes{39999}, Bytes{15000}}));
-    expect_pieces({39999, 1}, {15000, 15000, 10000});
-    everybody_sends(*make_mpi_transport(world_, {Bytes{30000}, Bytes{40000}}));
-    expect_pieces({30000, 10000}, {40000});
+  std::vector<Ticket> done;
+  while (open > 0) {
+    done.clear();
+    transport.wait(done);
+    open -= done.size();
   }
-
-  void are_chosen_for_the_world() {
-    const WorldTransport chosen = make_world_transport(world_, TransportChoice::mpi);
-    everybody_sends(*chosen.transport);
-    const bool rdma = world_.sum(has_rdma_device() ? 1 : 0) > 0;
-    expect(chosen.message == (rdma ? Bytes{0} : Bytes{16384}), "it is not said how long messages are");
-    expect_pieces({40000}, rdma ? std::vector<int>{40000} : std::vector<int>{16384, 16384, 7232});
+  for (Rank peer = 0; peer < world().size(); ++peer) {
+    if (peer == world().rank()) continue;
+    const auto& got = others[static_cast<std::size_t>(peer)];
+    std::size_t at = 0;
+    while (at < kBytes && got[at] == byte(at, peer)) ++at;
+    EXPECT_EQ(at, kBytes) << fmt::format("byte {} from rank {} is another", at, peer);
   }
+}
 
-  void name_their_peer_when_they_fail() {
-    const Rank next = (world_.rank() + 1) % world_.size();
-    const Rank before = (world_.rank() + world_.size() - 1) % world_.size();
-    const auto name = [&](Rank peer) { return fmt::format("rank {} ({})", peer, world_.host(peer)); };
-    std::vector<std::byte> data(kBytes);
-    fault = Fault::when_sent;
-    const auto transport = make_mpi_transport(world_);
-    expect_error([&] { transport->send(next, 4, data, 0); }, "MPI_Isend to " + name(next) + " failed: ");
-    fault = Fault::when_done;
-    const auto other = make_mpi_transport(world_);
-    other->receive(before, 5, data, 1);
-    check_mpi(PMPI_Send(data.data(), static_cast<int>(kBytes), MPI_BYTE, next, 5, world_.handle().comm),
-              "PMPI_Send");
-    std::vector<Ticket> done;
-    expect_error([&] { other->wait(done); }, "a message from " + name(before) + " failed: ");
-    fault = Fault::none;
+void expect_pieces(const std::vector<int>& in_host, const std::vector<int>& between_hosts) {
+  for (Rank peer = 0; peer < world().size(); ++peer) {
+    if (peer == world().rank()) continue;
+    const bool near = (peer < 2) == (world().rank() < 2);
+    EXPECT_TRUE(sent[peer] == (near ? in_host : between_hosts))
+        << fmt::format("{} messages to rank {}, of {} bytes first", sent[peer].size(), peer,
+                       sent[peer].empty() ? 0 : sent[peer].front());
   }
+}
 
-  int failures() const { return static_cast<int>(world_.sum(failures_)); }
-
- private:
-  /// To all others; what arrives must be what was sent.
-  void everybody_sends(Transport& transport) {
-    const auto byte = [](std::size_t at, Rank from) {
-      return static_cast<std::byte>(at * 7 + at / 256 + 31U * static_cast<unsigned>(from));
-    };
-    std::vector<std::byte> own(kBytes);
-    for (std::size_t at = 0; at < kBytes; ++at) own[at] = byte(at, world_.rank());
-    std::vector<std::vector<std::byte>> others(static_cast<std::size_t>(world_.size()),
-                                               std::vector<std::byte>(kBytes));
-    sent.clear();
-    std::size_t open = 0;
-    for (Rank peer = 0; peer < world_.size(); ++peer) {
-      if (peer == world_.rank()) continue;
-      transport.receive(peer, 3, others[static_cast<std::size_t>(peer)], open++);
-      transport.send(peer, 3, own, open++);
-    }
-    std::vector<Ticket> done;
-    while (open > 0) {
-      done.clear();
-      transport.wait(done);
-      open -= done.size();
-    }
-    for (Rank peer = 0; peer < world_.size(); ++peer) {
-      if (peer == world_.rank()) continue;
-      const auto& got = others[static_cast<std::size_t>(peer)];
-      std::size_t at = 0;
-      while (at < kBytes && got[at] == byte(at, peer)) ++at;
-      expect(at == kBytes, fmt::format("byte {} from rank {} is another", at, peer));
-    }
+template <typename Action>
+void expect_error(Action action, const std::string& beginning) {
+  std::string said = "nothing";
+  try {
+    action();
+  } catch (const Error& error) {
+    said = error.code() == ExitCode::mpi ? error.what() : "another exit code";
   }
+  EXPECT_TRUE(said.starts_with(beginning)) << fmt::format("'{}' does not begin with '{}'", said, beginning);
+}
 
-  void expect_pieces(const std::vector<int>& in_host, const std::vector<int>& between_hosts) {
-    for (Rank peer = 0; peer < world_.size(); ++peer) {
-      if (peer == world_.rank()) continue;
-      const bool near = (peer < 2) == (world_.rank() < 2);
-      expect(sent[peer] == (near ? in_host : between_hosts),
-             fmt::format("{} messages to rank {}, of {} bytes first", sent[peer].size(), peer,
-                         sent[peer].empty() ? 0 : sent[peer].front()));
-    }
-  }
+TEST(Pieces, DependOnLibraryAndNetwork) {
+  EXPECT_EQ(piece_between_hosts(kUcx, false), Bytes{16384})
+      << "UCX over Ethernet gets what needs a rendezvous";
+  EXPECT_EQ(piece_between_hosts(kUcx, true), kMpiPiece) << "RDMA gets short messages";
+  EXPECT_EQ(piece_between_hosts("MPICH Device:\tch4:ofi\n", false), kMpiPiece)
+      << "libfabric gets short messages";
+  constexpr std::string_view kOpenMpi = "Open MPI v4.1.4, package: Debian OpenMPI";
+  EXPECT_EQ(piece_between_hosts(kOpenMpi, false), unasked_between_hosts(false))
+      << "Open MPI asks before it sends a piece over TCP";
+  EXPECT_EQ(piece_between_hosts(kOpenMpi, true), kMpiPiece) << "RDMA gets short messages of Open MPI's";
+  EXPECT_LE(kMpiPiece, Bytes{4 << 20}) << "there is no progress within a long message";
+  EXPECT_TRUE(unasked_between_hosts(false) < Bytes{65536}) << "Open MPI asks before it sends over TCP";
+  EXPECT_EQ(unasked_between_hosts(true), Bytes{}) << "RDMA gets short chunks";
+}
 
-  template <typename Action>
-  void expect_error(Action action, const std::string& beginning) {
-    std::string said = "nothing";
-    try {
-      action();
-    } catch (const Error& error) {
-      said = error.code() == ExitCode::mpi ? error.what() : "another exit code";
-    }
-    expect(said.starts_with(beginning), fmt::format("'{}' does not begin with '{}'", said, beginning));
-  }
+TEST(Pieces, GoWhereTheyBelong) {
+  everybody_sends(*make_mpi_transport(world(), {Bytes{39999}, Bytes{15000}}));
+  expect_pieces({39999, 1}, {15000, 15000, 10000});
+  everybody_sends(*make_mpi_transport(world(), {Bytes{30000}, Bytes{40000}}));
+  expect_pieces({30000, 10000}, {40000});
+}
 
-  void expect(bool truth, const std::string& otherwise) {
-    if (truth) return;
-    ++failures_;
-    fmt::print("rank {}: {}\n", world_.rank(), otherwise);
-  }
+TEST(Pieces, AreChosenForTheWorld) {
+  const WorldTransport chosen = make_world_transport(world(), TransportChoice::mpi);
+  everybody_sends(*chosen.transport);
+  const bool rdma = world().sum(has_rdma_device() ? 1 : 0) > 0;
+  EXPECT_TRUE(chosen.message == (rdma ? Bytes{0} : Bytes{16384})) << "it is not said how long messages are";
+  expect_pieces({40000}, rdma ? std::vector<int>{40000} : std::vector<int>{16384, 16384, 7232});
+}
 
-  const MpiWorld& world_;
-  int failures_ = 0;
-};
+TEST(Pieces, NameTheirPeerWhenTheyFail) {
+  const Rank next = (world().rank() + 1) % world().size();
+  const Rank before = (world().rank() + world().size() - 1) % world().size();
+  const auto name = [&](Rank peer) { return fmt::format("rank {} ({})", peer, world().host(peer)); };
+  std::vector<std::byte> data(kBytes);
+  fault = Fault::when_sent;
+  const auto transport = make_mpi_transport(world());
+  expect_error([&] { transport->send(next, 4, data, 0); }, "MPI_Isend to " + name(next) + " failed: ");
+  fault = Fault::when_done;
+  const auto other = make_mpi_transport(world());
+  other->receive(before, 5, data, 1);
+  check_mpi(PMPI_Send(data.data(), static_cast<int>(kBytes), MPI_BYTE, next, 5, world().handle().comm),
+            "PMPI_Send");
+  std::vector<Ticket> done;
+  expect_error([&] { other->wait(done); }, "a message from " + name(before) + " failed: ");
+  fault = Fault::none;
+}
 
 }  // namespace
 }  // namespace polyring
-
-int main() {
-  const polyring::MpiWorld world;
-  try {
-    polyring::PiecesTest test(world);
-    test.depend_on_library_and_network();
-    test.go_where_they_belong();
-    test.are_chosen_for_the_world();
-    test.name_their_peer_when_they_fail();
-    return test.failures() == 0 ? 0 : 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    world.abort(1);
-  }
-}

@@ -121,7 +121,7 @@ struct TrainRow {
   double compute_ms = 0;         // per iteration
   std::optional<std::uint64_t> wrong;
   std::vector<TimelineSpan> timeline;            // of one iteration; may be empty
-  std::optional<std::vector<BucketPlan>> plans;  // by size, where buckets are of several sizes
+  std::optional<std::vector<BucketPlan>> plans;  // by size, where there are several, or orders
   Source source = Source::measured;
 
   bool operator==(const TrainRow&) const = default;

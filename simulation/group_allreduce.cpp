@@ -4,7 +4,9 @@
 
 #include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/pattern.hpp"
 #include "simulation/price_planner.hpp"
+#include "topology/peer_access.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -67,12 +69,24 @@ std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const
                                                   ? rank_grids(members_, of_a_host, members_ / of_a_host)
                                                   : std::vector<std::vector<int>>{{members_}};
   const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(sizes_.payload);
+  const bool in_one_host = cluster_.host(0).ranks() % (members_ * stride_) == 0;
+  const RankGrid grid =
+      in_one_host ? RankGrid{members_, members_, 1} : RankGrid{members_, of_a_host, members_ / of_a_host};
+  const auto reach = [stride = stride_, peers = PeerAccess(cluster_)](Rank a, Rank b) {
+    return peers(a * stride, b * stride);
+  };
+  const Problem problem{algorithm, grid, reach, largest, sizes_};
   std::vector<Plan> plans;
-  for (const std::vector<int>& dims : grids) {
-    for (const int lanes : {1, 2}) {
-      for (const std::uint64_t chunks : {1u, 8u, 32u}) {
-        plans.push_back(
-            constrained({algorithm, dims, {}, lanes, {chunks == 1 ? 0 : bytes / chunks + 1}}, constraints));
+  for (const std::vector<int>& grid_dims : grids) {
+    const std::vector<int>& dims = constraints.dims.empty() ? grid_dims : constraints.dims;
+    const auto by_rule = patterns_by_rule(problem, dims);
+    const std::vector rings(by_rule.size(), std::string(ring_pattern().name()));
+    for (const auto& patterns : {by_rule, rings}) {
+      for (const int lanes : {1, 2}) {
+        for (const std::uint64_t chunks : {1u, 8u, 32u}) {
+          const Bytes chunk{chunks == 1 ? 0 : bytes / chunks + 1};
+          plans.push_back(constrained({algorithm, dims, patterns, lanes, chunk}, constraints));
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/pattern.hpp"
 #include "simulation/engine.hpp"
 #include "simulation/switch_tree.hpp"
 #include "simulation/symmetry.hpp"
@@ -40,11 +41,11 @@ Workload workload_of(const Plan& plan, const Cluster& cluster, const Router& rou
                        router, sizes, costs);
 }
 
-/// A problem for rings alone: switches reduce the shares that a reduce-scatter leaves each rank.
-Problem in_rings(const Cluster& cluster, Count count, ElementSizes sizes) {
-  Problem problem = modelled_problem(kTunedAlgorithm, cluster, count, sizes);
-  problem.reach = nullptr;
-  return problem;
+/// Whether it leaves each rank a share of the sum, which the switches then reduce further.
+bool leaves_shares(const Plan& plan) {
+  return std::ranges::all_of(plan.patterns, [](const std::string& pattern) {
+    return find_pattern(pattern)->outcome() == Outcome::scattered;
+  });
 }
 
 /// The same workload with lanes of so many chunks, where they are of one.
@@ -71,17 +72,19 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
   refuse_unlike_hosts(cluster);
   const PlanConstraints in_host{{}, {}, constraints.lanes, constraints.chunk, constraints.orders};
   if (cluster.host_count() == 1)
-    return choose_plan(in_rings(cluster, count, sizes), cluster, router, in_host, options);
+    return choose_plan(modelled_problem(kTunedAlgorithm, cluster, count, sizes), cluster, router, in_host,
+                       options);
 
   // The way inside the host is what one host alone would choose.
   const Cluster host = cluster_of(cluster.host(0), 1);
-  const Problem problem = in_rings(host, count, sizes);
-  const Plan way = price_plans(problem, host, Router(host), in_host).front().plan;
+  const Problem problem = modelled_problem(kTunedAlgorithm, host, count, sizes);
+  const std::vector<PricedPlan> ways = price_plans(problem, host, Router(host), in_host);
+  const Plan& way = std::ranges::find_if(ways, leaves_shares, &PricedPlan::plan)->plan;
   std::map<int, Workload> whole;  // by lanes, of one chunk each
   Plan best;
   double least = std::numeric_limits<double>::infinity();
   for (const Plan& plan : candidate_plans(problem, host, in_host)) {
-    if (plan.dims != way.dims || plan.orders != way.orders) continue;
+    if (plan.dims != way.dims || plan.patterns != way.patterns || plan.orders != way.orders) continue;
     const auto [at, added] = whole.try_emplace(plan.lanes);
     if (added) {
       Plan unchunked = plan;

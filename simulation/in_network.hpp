@@ -1,4 +1,4 @@
-// In-network reduction, as NVIDIA's SHARP has it: the switches add up what hosts send, so that a payload
+// In-network reduction, as by NVIDIA's SHARP: the switches add up what hosts send, so that a payload
 // leaves each host once and comes back once, where hosts that reduce it themselves send it nearly twice.
 //
 //   two hosts of two GPUs, {0,1} and {2,3}:

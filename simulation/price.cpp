@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
+#include <optional>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -274,21 +276,29 @@ std::string unknown_speed(const Schedule& schedule, const Router& router) {
 std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
                                    Count count, ElementSizes sizes) {
   std::vector<PricedPlan> priced;
-  Plan whole;  // whose shape it is
-  Shape shape;
+  std::optional<Plan> whole;     // whose shape it is
+  std::optional<Shape> shape;    // nothing: too large
+  std::exception_ptr too_large;  // of the first
   std::string unknown;
   for (Plan& plan : plans) {
     const int chunks = chunks_of(make_schedule(plan, cluster.ranks(), count, sizes.payload));
     Plan unchunked = plan;
     unchunked.chunk = {};
-    if (priced.empty() || unchunked != whole) {
+    if (unchunked != whole) {
       whole = std::move(unchunked);
-      const Schedule schedule = make_schedule(whole, cluster.ranks(), count, sizes.payload);
-      shape = shape_of(schedule, cluster, router, sizes);
-      unknown = unknown_speed(schedule, router);
+      const Schedule schedule = make_schedule(*whole, cluster.ranks(), count, sizes.payload);
+      try {
+        shape = shape_of(schedule, cluster, router, sizes);
+        unknown = unknown_speed(schedule, router);
+      } catch (const Error&) {
+        shape.reset();
+        if (!too_large) too_large = std::current_exception();
+      }
     }
-    priced.push_back({std::move(plan), shape.price(1.0 / chunks, chunks, kDefaultWindow), unknown});
+    if (shape)
+      priced.push_back({std::move(plan), shape->price(1.0 / chunks, chunks, kDefaultWindow), unknown});
   }
+  if (priced.empty() && too_large) std::rethrow_exception(too_large);
   return priced;
 }
 

@@ -59,7 +59,8 @@ struct PricedPlan {
 };
 
 /// The plans for `count` elements, in their order. Those that differ from the one before in their chunk alone
-/// are quickly priced: a chunk is taken as that part of its lane, to the byte.
+/// are quickly priced: a chunk is taken as that part of its lane, to the byte. Plans that price() refuses are
+/// left out; throws as it does when all are.
 std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
                                    Count count, ElementSizes sizes);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/error.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
@@ -81,8 +82,13 @@ SimulatedPlan choose_plan(const Problem& problem, const Cluster& cluster, const 
 }
 
 PlanChoice PricePlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
-  if (trust_ == Trust::model)
-    return {choose_plan(problem, cluster_, router_, constraints).plan, PlanSource::simulation};
+  if (trust_ == Trust::model) {
+    ConsideredPlan best = std::move(consider_plans(problem, cluster_, router_, constraints).front());
+    if (!best.unknown.empty())
+      usage_error("{}, so that no plan is known to be good; fill it in in the JSON of polyring probe",
+                  best.unknown);
+    return {std::move(best.plan), PlanSource::simulation};
+  }
   std::vector<PricedPlan> plans = price_plans(problem, cluster_, router_, constraints);
   const std::size_t best = fewest_chunks(plans, problem.grid.ranks, problem.count, problem.sizes);
   return {std::move(plans[best].plan), PlanSource::price};

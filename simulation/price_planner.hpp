@@ -42,10 +42,10 @@ SimulatedPlan choose_plan(const Problem& problem, const Cluster& cluster, const 
 class PricePlanner final : public Planner {
  public:
   enum class Trust {
-    /// Links are as the model has them, and messages cost nothing else: a simulation decides.
+    /// The links' speeds are exact, and messages cost nothing else: a simulation decides.
     model,
-    /// Real links, whose speeds are typical or fitted, and real cores, which each message takes time of:
-    /// prices within 5 % count as equal, and the plan with the fewest chunks is taken.
+    /// The links' speeds are typical or fitted, and each message also costs a core some time: prices within
+    /// 5 % count as equal, and the plan with the fewest chunks is taken.
     machine
   };
 
@@ -55,7 +55,8 @@ class PricePlanner final : public Planner {
   PricePlanner(const PricePlanner&) = delete;
   PricePlanner& operator=(const PricePlanner&) = delete;
 
-  /// The problem's grid must be the cluster's.
+  /// The problem's grid must be the cluster's. Throws a usage Error where all plans for a model cross links
+  /// of unknown speed.
   PlanChoice choose(const Problem& problem, const PlanConstraints& constraints) const override;
 
  private:

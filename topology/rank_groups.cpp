@@ -11,6 +11,7 @@
 
 #include "base/index.hpp"
 #include "topology/path.hpp"
+#include "topology/processes.hpp"
 
 namespace polyring {
 namespace {
@@ -143,9 +144,8 @@ std::vector<RankGroup> ranks_by_island(const Machine& machine) {
 
 std::string ranks_text(const Machine& machine, int ranks) {
   if (machine.gpus.empty()) return "the host";
-  const bool processes =
-      std::ranges::any_of(machine.links, [](const Link& link) { return link.kind == LinkKind::memory; });
-  const char* noun = processes ? (ranks == 1 ? "process" : "processes") : (ranks == 1 ? "GPU" : "GPUs");
+  const char* noun =
+      has_processes(machine) ? (ranks == 1 ? "process" : "processes") : (ranks == 1 ? "GPU" : "GPUs");
   return fmt::format("{} {}", ranks, noun);
 }
 

@@ -214,7 +214,7 @@ class TrainRun {
     row.patterns = if_any(patterns_text(largest));
     row.lanes = largest.lanes;
     row.chunk_bytes = largest.chunk.value;
-    if (plans.size() == 1) return;
+    if (plans.size() == 1 && largest.orders.empty()) return;
     std::vector<BucketPlan>& all = row.plans.emplace();
     for (const auto& [elements, of_size] : plans)
       all.push_back({bytes_of(elements, kind_).value, of_size.buckets, to_text(of_size.plan)});

@@ -59,10 +59,10 @@ void RivalOptions::add_to(Subcommand command) {
           "one; options that fix a part of the plan come first")
       .type_name("FILE");
   command
-      .add_option("--calibration", calibration,
-                  "Choose plans by their price on this machine, with its links as this file of polyring "
-                  "calibrate has "
-                  "them")
+      .add_option(
+          "--calibration", calibration,
+          "Choose plans by their price on this machine, with the speeds of links from this file of polyring "
+          "calibrate")
       .type_name("FILE")
       .excludes({"--tuned"});
   command

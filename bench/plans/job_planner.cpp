@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bench/cli/output.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "bench/record/record.hpp"
 #include "bench/record/run_cluster.hpp"
@@ -28,12 +29,13 @@ constexpr Bytes kLongestMessage{1 << 20};
 /// Where no price tells what a single chunk, which overlaps with nothing, would cost.
 constexpr Bytes kUnpricedMessage{56 << 10};
 
-/// Steps of everybody to everybody among more ranks would take seconds to price.
+/// Of more ranks, algorithms in which everybody sends to everybody would take seconds to price.
 constexpr int kMostPricedRanks = 1024;
 
-/// What links are taken to do of which the topology says nothing; only cuts follow from it. Memory as between
-/// the processes of docs/performance.md, latencies as of the presets' InfiniBand and Ethernet, the rest a
-/// PCIe 3.0 x16 and a bus between sockets as NCCL has them (docs/model.md).
+/// Speeds for links whose own the topology does not know; only the choice of a plan follows from them. Memory
+/// is as fast as between the processes of docs/performance.md, latencies are those of the presets' InfiniBand
+/// and Ethernet, and PCIe and the bus between sockets are as fast as NCCL takes PCIe 3.0 x16 and Xeons' bus
+/// to be (docs/model.md).
 Calibration typical_links(const Machine& host) {
   const bool infiniband = std::ranges::any_of(
       host.nics, [](const Nic& nic) { return nic.up() && nic.kind == NicKind::infiniband; });
@@ -69,8 +71,8 @@ Cluster calibrated_cluster(const std::string& file, Cluster hosts, const MpiWorl
   Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
   cluster = calibrated(std::move(cluster), calibration);
   const Router router(cluster);
-  // What was fitted to messages between hosts has the ways to their NICs in it, but for the rate of a NIC of
-  // which the fit knows a share alone.
+  // A fit to messages between hosts includes the ways to their NICs. It knows a NIC's rate as a share of what
+  // the topology states, so that this must be known.
   const bool network_fitted = calibration.find(LinkClass::network) != nullptr && knows_nics(cluster);
   const std::string unknown = network_fitted ? router.unknown_speed_in_hosts() : router.unknown_speed();
   if (!unknown.empty()) {
@@ -93,12 +95,10 @@ Cluster read_machine(const std::string& machine, int ranks) {
         machine, fmt::join(names, ", "));
   }
   const std::array<std::filesystem::path, 1> files{machine};
-  const Cluster cluster = with_ranks(known ? preset(machine, 1) : read_inventory(files).cluster, ranks);
-  const std::string unknown = Router(cluster).unknown_speed();
-  if (!unknown.empty())
-    usage_error("{}, so that nothing can be planned for it; fill it in in the JSON of polyring probe",
-                unknown);
-  return cluster;
+  if (known) return with_ranks(preset(machine, 1), ranks);
+  Inventory hosts = read_inventory(files);
+  for (const std::string& note : hosts.notes) warn(note);
+  return with_ranks(hosts.cluster, ranks);
 }
 
 constexpr char kBetween = '|';
@@ -174,7 +174,10 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
 
 PlanChoice JobPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
   std::string choice;
-  on_root(*world_, [&] { choice = encoded(planner_->choose(problem, constraints)); });
+  const bool quick = world_->size() <= kMostPricedRanks || problem.algorithm == kTunedAlgorithm;
+  const RulePlanner rules;
+  const Planner& planner = quick ? *planner_ : static_cast<const Planner&>(rules);
+  on_root(*world_, [&] { choice = encoded(planner.choose(problem, constraints)); });
   const auto everyones = world_->allgather(std::as_bytes(std::span(choice)));
   const auto& roots = everyones.front();
   return decoded({reinterpret_cast<const char*>(roots.data()), roots.size()});

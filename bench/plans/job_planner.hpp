@@ -14,10 +14,11 @@ namespace polyring {
 
 class JobPlanner final : public Planner {
  public:
-  /// Collective. Plans by price where it is known how fast all links between the ranks are, else by rules.
-  /// Links are as rank 0's file of `polyring calibrate` has them; without one (empty) as the topology has
-  /// them, between hosts only, with typical speeds where it says nothing. Throws a usage Error for a file
-  /// that cannot be read, and where what it says does not tell how fast messages between these ranks are.
+  /// Collective. Plans by price where the speeds of all links between the ranks are known, else by rules.
+  /// Rank 0's file of `polyring calibrate` has the speeds. Without a file (empty) only ranks of several hosts
+  /// are priced, by the topology's speeds, and by typical ones where it has none. Throws a usage Error for a
+  /// file that cannot be read, and where what it says does not tell how fast messages between these ranks
+  /// are.
   JobPlanner(const std::string& calibration, const MpiWorld& world);
 
   /// Collective. Plans for this machine, a preset or a file that `polyring probe --from` reads, with as many

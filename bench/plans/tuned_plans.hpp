@@ -12,11 +12,11 @@
 
 namespace polyring {
 
-/// What tells the network of such hosts from others: how many of their ports are up, of which kind and rate,
-/// and those of the settings that choose among them. Empty where nothing is known.
+/// Tells the network of such hosts from others: the number, kinds and rates of the ports that are up, and the
+/// settings that choose among them. Empty where nothing is known.
 std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings);
 
-/// Where this job runs, but for the transport. On rank 0, whose machine stands for all.
+/// Where this job runs, without its transport. On rank 0, whose machine stands for all.
 TuningPlace place_of(const MpiWorld& world);
 
 /// Collective: rank 0's, on all ranks.
@@ -27,12 +27,11 @@ class TunedPlans {
   /// None.
   TunedPlans() = default;
 
-  /// Collective: rank 0's file, on all ranks. `option` names it; when empty it is the default one, which need
-  /// not be there and of which a fault is only told. Throws a usage Error for a file of the option's that
-  /// cannot be read.
+  /// Collective: rank 0's file, on all ranks. `option` names it. When empty it is the default file: that need
+  /// not exist, and a fault in it is a warning. Throws a usage Error when the option's file cannot be read.
   TunedPlans(const std::string& option, const MpiWorld& world);
 
-  /// Of one place each, but for the transport.
+  /// Of one place, over any transports.
   const std::vector<TunedPlan>& choices() const { return choices_; }
 
   /// On rank 0.

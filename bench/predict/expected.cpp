@@ -20,9 +20,9 @@ namespace polyring {
 namespace {
 
 constexpr int kElementSize = 4;  // float32
-/// Above, only algorithms are simulated whose ranks are alike, so that it takes seconds.
+/// Of more ranks, only those algorithms are simulated whose ranks all do the same, so that it takes seconds.
 constexpr int kManyRanks = 256;
-constexpr std::array<std::string_view, 2> kAlike{"multi-ring", "halving-doubling"};
+constexpr std::array<std::string_view, 2> kUniform{"multi-ring", "halving-doubling"};
 constexpr const char* kAlone = "one rank has nobody to reduce with";
 
 ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& bound) {
@@ -176,7 +176,7 @@ Expectation expected(const Cluster& cluster) {
   std::vector<std::string_view> slow;
   std::map<std::string, std::vector<std::string_view>> unknown;
   for (const Algorithm& algorithm : algorithms()) {
-    if (cluster.ranks() > kManyRanks && std::ranges::find(kAlike, algorithm.name) == kAlike.end()) {
+    if (cluster.ranks() > kManyRanks && std::ranges::find(kUniform, algorithm.name) == kUniform.end()) {
       slow.push_back(algorithm.name);
       continue;
     }
@@ -194,7 +194,7 @@ Expectation expected(const Cluster& cluster) {
 
 std::string to_text(const Expectation& expectation) {
   std::string out =
-      fmt::format("expected of an allreduce, by these links (busbw as nccl-tests has it, for {})\n\n{}",
+      fmt::format("expected of an allreduce, by these links (busbw by nccl-tests' definition, for {})\n\n{}",
                   to_text(expectation.payload), bounds_text(expectation));
   if (!expectation.algorithms.empty()) out += "\n" + algorithms_text(expectation);
   if (!expectation.not_simulated.empty())

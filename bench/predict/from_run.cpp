@@ -18,9 +18,9 @@ void check_rows(const std::vector<TrainRow>& rows, const TrainRow& first, const 
       usage_error("'{}' has {} steps; give measured ones", file, to_text(row.source));
     if (row.compute_ms <= 0 || row.images_per_second <= 0 || row.efficiency <= 0)
       usage_error("'{}' is damaged: its steps take no time; run polyring train again", file);
-    const bool alike = row.model == first.model && row.batch == first.batch && row.bucket == first.bucket &&
-                       row.overlap == first.overlap && row.compute_ms == first.compute_ms;
-    if (!alike) {
+    const bool same = row.model == first.model && row.batch == first.batch && row.bucket == first.bucket &&
+                      row.overlap == first.overlap && row.compute_ms == first.compute_ms;
+    if (!same) {
       usage_error(
           "'{}' and the files before it are not of one model, batch, computing time, bucket policy and "
           "overlap; give runs that differ in their hosts alone",
@@ -37,8 +37,8 @@ std::vector<TrainRow> rows_of(const ResultFile& result, const std::string& file)
   return *rows;
 }
 
-/// The hosts, which must be alike: more like them are to be modelled.
-Cluster alike_hosts(const ResultFile& result, const std::string& file) {
+/// The hosts, which must be equal: more of them are to be modelled.
+Cluster equal_hosts(const ResultFile& result, const std::string& file) {
   Cluster cluster = cluster_of_run(result, file);
   if (cluster.groups.size() != 1) {
     usage_error(
@@ -70,7 +70,7 @@ MeasuredTraining measured_training(const std::vector<std::string>& files) {
     }
     scaling.measured.insert(scaling.measured.end(), rows.begin(), rows.end());
     check_rows(rows, scaling.measured.front(), file);
-    Cluster cluster = alike_hosts(result, file);
+    Cluster cluster = equal_hosts(result, file);
     if (scaling.machine.groups.empty() || cluster.ranks() > scaling.machine.ranks())
       scaling.machine = std::move(cluster);
   }

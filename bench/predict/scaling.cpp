@@ -28,6 +28,9 @@ Bytes bytes_of(Count count, int size) {
   return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size)};
 }
 
+/// Of more ranks, planning takes seconds: then the largest bucket's plan is that of all.
+constexpr int kMostPlannedForEach = 4096;
+
 /// How one algorithm reduces buckets on a cluster.
 struct Reducer {
   Plan plan;               // for the largest bucket
@@ -59,10 +62,17 @@ Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const R
   SimulatedPlan chosen = choose(largest);
   // Many gradients of a model are equally large.
   std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const auto time = [choose, times](Count count) mutable {
+  const bool each_planned = cluster.ranks() <= kMostPlannedForEach;
+  const auto time = [&, choose, times, each_planned, sizes, in_network, options,
+                     plan = chosen.plan](Count count) mutable {
     const auto [at, added] = times.try_emplace(count);
-    if (added) at->second = choose(count).simulation.time;
-    return at->second;
+    if (!added) return at->second;
+    if (each_planned) return at->second = choose(count).simulation.time;
+    const Simulation of_largest_plan =
+        in_network ? simulate_in_network(plan, cluster, router, count, sizes, options)
+                   : simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router,
+                              sizes, options);
+    return at->second = of_largest_plan.time;
   };
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
 }

@@ -62,7 +62,7 @@ struct ModelledStep {
 /// The rows of one algorithm, one for each GPU count: measured ones where they are given. The plan is the
 /// cheapest for the largest bucket, with what `options` asks for in its place; `nccl` and `mpi` choose by
 /// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Speedup is over
-/// one whole host, as published results have it: images per second over those of one host; efficiency is
+/// one whole host, as in published results: images per second over those of one host; efficiency is
 /// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
 /// not fill whole hosts, for links of unknown speed, and as with_share().
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,

@@ -25,7 +25,7 @@ std::vector<int> without_ones(std::vector<int> dims) {
   return dims;
 }
 
-bool hosts_alike(const Cluster& cluster) {
+bool hosts_equal(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const HostGroup& group) {
     return group.machine.ranks() == cluster.groups.front().machine.ranks();
   });
@@ -38,12 +38,12 @@ void add_new(std::vector<Dims>& all, Dims dims) {
 }
 
 std::vector<Dims> candidate_dims(const Algorithm& algorithm, const Cluster& cluster) {
-  std::vector<Dims> all{natural_dims(cluster)};
-  if (!algorithm.has_dims || !hosts_alike(cluster)) return all;
-  // Measured between processes, near and far hosts as two dimensions were no faster: docs/performance.md.
-  if (has_processes(cluster.host(0))) return all;
   const int in_host = cluster.host(0).ranks();
   const int hosts = cluster.host_count();
+  // Measured between processes, near and far hosts as two dimensions were no faster: docs/performance.md.
+  if (has_processes(cluster.host(0)) && hosts_equal(cluster)) return {without_ones({in_host, hosts})};
+  std::vector<Dims> all{natural_dims(cluster)};
+  if (!algorithm.has_dims || !hosts_equal(cluster)) return all;
   const int near = square_divisor(hosts);
   std::vector<Dims> more{without_ones({in_host, near, hosts / near}), without_ones({in_host, hosts})};
   std::sort(more.begin(), more.end());
@@ -71,7 +71,7 @@ struct Shape {
 /// where they take other steps, and where each lane leaves a host from one of its ranks alone, since they say
 /// from which. Else none.
 std::vector<std::vector<int>> orders_on_rings(const Algorithm& algorithm, const Cluster& cluster) {
-  if (!algorithm.lanes_differ || !hosts_alike(cluster)) return {};
+  if (!algorithm.lanes_differ || !hosts_equal(cluster)) return {};
   const Machine& host = cluster.host(0);
   const HostRings rings = host_rings(host);
   if (rings.orders.empty()) return {};
@@ -140,7 +140,7 @@ std::vector<Bytes> candidate_chunks(Bytes payload, int lanes, Bytes longest) {
 }  // namespace
 
 std::vector<int> natural_dims(const Cluster& cluster) {
-  if (!hosts_alike(cluster)) return {cluster.ranks()};
+  if (!hosts_equal(cluster)) return {cluster.ranks()};
   const int hosts = cluster.host_count();
   const int per_leaf = cluster.fabric.hosts_per_leaf;
   const int in_host = cluster.host(0).ranks();

@@ -86,7 +86,7 @@ def parents_of(host):
 
 
 def three_digits(value):
-    """As the tables have it: `12.1`, `40.0`, `450`."""
+    """As in the tables: `12.1`, `40.0`, `450`."""
     return f"{value:#.3g}".rstrip(".")
 
 

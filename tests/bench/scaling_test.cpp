@@ -128,7 +128,8 @@ TEST(InNetworkScaling, HasASwitchBetweenItsHosts) {
   ScalingCase scaling = case_of({4, 64});
   const auto rows = model_scaling(scaling, std::string(kInNetwork), whole());
   const double bytes = gradient_bytes(scaling);
-  const double local = 2 * 3 * (kLocalLatency + bytes / 4 / kLink);
+  // A host's GPUs reach each other: one step each way.
+  const double local = 2 * (kLocalLatency + bytes / 4 / kLink);
   EXPECT_NEAR(rows[0].exposed_comm_ms, 1e3 * local, 1e-9);
   EXPECT_NEAR(rows[1].exposed_comm_ms, 1e3 * (local + kLatency + 2 * bytes / kNic), 1e-9);
   EXPECT_EQ(rows[1].algorithm, "in-network");
@@ -139,14 +140,14 @@ TEST(InNetworkScaling, HasASwitchBetweenItsHosts) {
   EXPECT_TRUE(algorithm_inputs(scaling, "ring").empty());
 }
 
-TEST(InNetworkScaling, TakesEachBucketWithThePlanOfTheLargest) {
+TEST(InNetworkScaling, HasItsLatenciesOnceForEachBucket) {
   ScalingCase scaling = case_of({16});
   scaling.policy = parse_bucket_policy("fused:16MiB");
   const ScaleRow fused = model_scaling(scaling, "in-network", whole()).front();
   scaling.policy = parse_bucket_policy("none");
   const ScaleRow one = model_scaling(scaling, "in-network", whole()).front();
   // The same bytes, and the latencies once for each bucket.
-  const double latencies = 1e3 * (6 * kLocalLatency + kLatency);
+  const double latencies = 1e3 * (2 * kLocalLatency + kLatency);
   const auto buckets =
       static_cast<double>(make_buckets(scaling.model, parse_bucket_policy("fused:16MiB"), 4).size());
   EXPECT_NEAR(fused.exposed_comm_ms, one.exposed_comm_ms + (buckets - 1) * latencies, 1e-9);

@@ -92,6 +92,9 @@ TEST(Rules, GiveNoPatternsToOtherAlgorithms) {
 TEST(Rules, LeaveASingleExchangeWholeAndKeepMessagesBetweenHostsShort) {
   EXPECT_EQ(by_rule(problem_of(kOneHost, kLarge, true)).chunk, Bytes{});
   EXPECT_GT(by_rule(problem_of(kOneHost, kLarge, false)).chunk, Bytes{});
+  PlanConstraints halving;
+  halving.patterns = {"halving"};
+  EXPECT_GT(by_rule(problem_of(kOneHost, kLarge, true), halving).chunk, Bytes{}) << "two steps overlap";
   for (const Bytes payload : {kSmall, Bytes{1 << 20}, kLarge}) {
     Problem problem = problem_of(kFourHosts, payload, true);
     problem.longest_message = {56 << 10};
@@ -157,7 +160,8 @@ TEST(Candidates, BetweenGpusAreTheRulesAndRings) {
 
 TEST(Candidates, BetweenProcessesAreTheRulesInTheHostsOwnGrid) {
   Machine machine = preset("minsky", 1).host(0);
-  const Cluster hosts = cluster_of(with_processes(std::move(machine), 4), 4);
+  Cluster hosts = cluster_of(with_processes(std::move(machine), 4), 4);
+  hosts.fabric.hosts_per_leaf = 2;
   for (const Count count : {Count{100}, Count{1} << 24}) {
     const auto plans = candidate_plans(modelled_problem("multi-ring", hosts, count, 4), hosts);
     ASSERT_FALSE(plans.empty());

@@ -39,7 +39,7 @@ Calibration truth() {
   return calibration;
 }
 
-/// Allreduces of 1 KiB to 4 MiB by three algorithms, that took as long as the calibration has it.
+/// Allreduces of 1 KiB to 4 MiB by three algorithms, that took as long as in the calibration.
 std::vector<MeasuredPoint> points_on(const Cluster& cluster, const Calibration& calibration) {
   const int ranks = cluster.ranks();
   std::vector<MeasuredPoint> points;

@@ -161,12 +161,16 @@ TEST(InNetwork, IsFasterThanTheBoundOfReductionsAtTheRanksAndSlowerThanTheWire) 
   }
 }
 
-/// Rings inside the first host.
+/// Plans inside the first host that leave each rank a share.
 std::vector<Plan> candidates_in_host(const Cluster& cluster, Count count) {
   const Cluster host = cluster_of(cluster.host(0), 1);
-  Problem problem = modelled_problem("multi-ring", host, count, kSize);
-  problem.reach = nullptr;
-  return candidate_plans(problem, host);
+  std::vector<Plan> plans = candidate_plans(modelled_problem("multi-ring", host, count, kSize), host);
+  std::erase_if(plans, [](const Plan& plan) {
+    return std::ranges::any_of(plan.patterns, [](const std::string& pattern) {
+      return find_pattern(pattern)->outcome() != Outcome::scattered;
+    });
+  });
+  return plans;
 }
 
 TEST(InNetwork, ChoosesTheFastestOfItsPlans) {
@@ -183,14 +187,24 @@ TEST(InNetwork, ChoosesTheFastestOfItsPlans) {
 }
 
 TEST(InNetwork, OfOneHostIsTheMultiRing) {
-  const Cluster cluster = preset("minsky", 1);
-  const Router router(cluster);
-  const SimulatedPlan ours = choose_in_network(cluster, router, 1 << 24, kSize);
-  const SimulatedPlan rings =
-      choose_plan(modelled_problem("multi-ring", cluster, 1 << 24, kSize), cluster, router);
-  EXPECT_EQ(ours.plan, rings.plan);
-  EXPECT_EQ(ours.simulation.time.value, rings.simulation.time.value);
-  EXPECT_EQ(in_network_inputs(cluster).size(), 1u);
+  for (const char* name : {"minsky", "dgx-h100"}) {
+    const Cluster cluster = preset(name, 1);
+    const Router router(cluster);
+    const SimulatedPlan ours = choose_in_network(cluster, router, 1 << 24, kSize);
+    const SimulatedPlan multi_ring =
+        choose_plan(modelled_problem("multi-ring", cluster, 1 << 24, kSize), cluster, router);
+    EXPECT_EQ(ours.plan, multi_ring.plan);
+    EXPECT_EQ(ours.simulation.time.value, multi_ring.simulation.time.value);
+    EXPECT_EQ(in_network_inputs(cluster).size(), 1u);
+  }
+}
+
+TEST(InNetwork, ReducesTinyPayloadsToo) {
+  // What one host alone would reduce in one shot would leave each rank the whole sum.
+  const Cluster cluster = preset("dgx-h100", 4);
+  const SimulatedPlan chosen = choose_in_network(cluster, Router(cluster), 64, kSize);
+  for (const std::string& pattern : chosen.plan.patterns)
+    EXPECT_EQ(find_pattern(pattern)->outcome(), Outcome::scattered);
 }
 
 TEST(InNetwork, LargeClustersTakeFewEvents) {
@@ -224,7 +238,9 @@ TEST(InNetwork, ChoosesTheFastestOfAllLanesAndChunks) {
   const Count count = 25'557'032;
   const SimulatedPlan chosen = choose_in_network(cluster, router, count, kSize);
   for (const Plan& plan : candidates_in_host(cluster, count)) {
-    if (plan.dims != chosen.plan.dims || plan.orders != chosen.plan.orders) continue;
+    if (plan.dims != chosen.plan.dims || plan.patterns != chosen.plan.patterns ||
+        plan.orders != chosen.plan.orders)
+      continue;
     EXPECT_LE(chosen.simulation.time.value,
               simulate_in_network(plan, cluster, router, count, kSize).time.value * (1 + 1e-9))
         << to_text(plan);

@@ -148,7 +148,7 @@ TEST(Price, NeverBeatsTheBoundOfAKnownMachine) {
 }
 
 TEST(Price, OfAPayloadSmallerThanTheRingIsTheSameBothWays) {
-  // Most blocks are empty: the steps are not alike, and what is reduced over slow links is spread over them
+  // Most blocks are empty: the steps differ, and what is reduced over slow links is spread over them
   // too.
   const Cluster cluster = preset("minsky", 8);
   const Router router(cluster);

@@ -13,7 +13,7 @@ namespace {
 
 using Flows = std::map<int, std::vector<Use>>;
 
-/// Progressive filling as the textbook has it, of everything from nothing.
+/// Progressive filling as in the textbook, of everything from nothing.
 std::map<int, double> filled(const std::vector<double>& capacities, const Flows& flows) {
   std::map<int, double> rates;
   while (rates.size() < flows.size()) {

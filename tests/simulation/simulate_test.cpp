@@ -156,7 +156,7 @@ void expect_exchanged(const Cluster& cluster, const Plan& plan, Count count, int
 }
 
 TEST(Simulate, RanksAreAlikeThatChangePlacesWithTheirLanes) {
-  // In a double binary tree over 16 hosts no two are alike; but host 15 − i does in the one tree what host i
+  // In a double binary tree over 16 hosts no two are equal; but host 15 − i does in the one tree what host i
   // does in the other, and GPU 2 in its host's second chain what GPU 0 does in the first.
   const Count count = 250'000;
   const Plan tree{"tree", {16}, {}, 1, {100'000}};
@@ -164,7 +164,7 @@ TEST(Simulate, RanksAreAlikeThatChangePlacesWithTheirLanes) {
   expect_exchanged(uniform(16, 1), tree, count, 5, 8);
   expect_exchanged(uniform(16, 4), chains, count, 5, 16);
   expect_exchanged(uniform(16, 4), {"chain-tree", {4, 16}, {}, 1, {100'000}}, count, 5, 32);
-  // Five chunks, of which four are in flight: the lane that is done first goes on first, whichever it is.
+  // Five chunks, four of them in flight: the lane that is done first goes on first, whichever it is.
   expect_exchanged(uniform(16, 1), tree, count, 4, 16);
   expect_exchanged(uniform(16, 4), chains, count, 4, 64);
   // Lanes that are not equally long, and hosts that are not equally fast.
@@ -202,7 +202,7 @@ TEST(Simulate, LargeClustersTakeFewEvents) {
   const Simulation ring = simulation_of({"ring", {256}, {}, 1, chunk(64)}, uniform(256, 1), count);
   EXPECT_EQ(ring.actors, 1);
   EXPECT_LT(ring.events, 10'000u);
-  // 64 chunks, of which 4 are in flight, are bound by the wire but for the first and last.
+  // 64 chunks, 4 of them in flight, are bound by the wire, except the first and the last.
   EXPECT_GT(ring.busy, 0.85);
   const Simulation grid =
       simulation_of({"multi-ring", {4, 64, 64}, {}, 1, chunk(16)}, uniform(4096, 4), count);
@@ -239,7 +239,7 @@ TEST(ConsiderPlans, PutsTheFastestFirstAndKeepsTheOthers) {
 }
 
 TEST(ConsiderPlans, TakesFewerChunksWhereTooManyRanksAreDifferent) {
-  // The last leaf is not full, so that no two ranks are alike; 64 chunks would spare next to nothing by
+  // The last leaf is not full, so that no two ranks are equal; 64 chunks would spare next to nothing by
   // price.
   const Cluster cluster = preset("dgx-a100", 1090);
   const Router router(cluster);

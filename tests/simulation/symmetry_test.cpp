@@ -33,7 +33,7 @@ TEST(Classes, TellMessagesOfUnlikeLatencyApart) {
 }
 
 TEST(Classes, TellSendersToUnlikeReceiversApart) {
-  // 0 → 1 → 2, and 3 → 4 → 5 with more from 4 on: so 0 and 3, which send alike, are not alike.
+  // 0 → 1 → 2, and 3 → 4 → 5 with more from 4 on: so 0 and 3 send the same and are not equal.
   constexpr int kCopies = 3;
   Workload chains = small_workload(6 * kCopies, std::vector<double>(4 * kCopies, 1));
   const auto add_all = [&](int from, int resource, double bytes) {

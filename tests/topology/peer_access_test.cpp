@@ -57,9 +57,14 @@ TEST(PeerAccess, IsUnderOnePcieHostBridge) {
   link(DeviceKind::gpu, 2, DeviceKind::package, 1, LinkKind::pcie);
   link(DeviceKind::gpu, 3, DeviceKind::package, 1, LinkKind::pcie);
   link(DeviceKind::package, 0, DeviceKind::package, 1, LinkKind::socket_bus);
-  const PeerAccess access(cluster_of(machine, 1));
-  EXPECT_TRUE(access(0, 1));
-  EXPECT_FALSE(access(1, 2));
+  const PeerAccess apart(cluster_of(machine, 1));
+  EXPECT_TRUE(apart(0, 1)) << "one switch";
+  EXPECT_FALSE(apart(1, 2)) << "two sockets";
+  EXPECT_FALSE(apart(2, 3)) << "of one socket, but nothing tells their host bridges";
+  machine.gpus[2].host_bridge = machine.gpus[3].host_bridge = 0;
+  EXPECT_TRUE(PeerAccess(cluster_of(machine, 1))(2, 3));
+  machine.gpus[3].host_bridge = 1;
+  EXPECT_FALSE(PeerAccess(cluster_of(machine, 1))(2, 3));
 }
 
 TEST(PeerAccess, IsOfProcessesThatShareMemory) {

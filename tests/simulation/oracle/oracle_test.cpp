@@ -66,7 +66,7 @@ void compare(const std::vector<Case>& cases) {
   }
 }
 
-/// Hosts of which no two have the same NIC or are equally far; nor are all links in one alike.
+/// No two hosts have the same NIC or are equally far; nor are all links in one equal.
 Cluster uneven(int hosts, int gpus) {
   Cluster cluster = uniform(hosts, gpus);
   const Machine machine = cluster.groups.front().machine;

@@ -4,7 +4,7 @@
 
 set(POLYRING_MPI_TIMEOUT 300 CACHE STRING "Seconds after which a test under mpiexec has failed")
 
-# Leave to start as root and with more ranks than cores, as the scripts have it.
+# Leave to start as root and with more ranks than cores, as in the scripts.
 file(STRINGS ${PROJECT_SOURCE_DIR}/scripts/mpi.env POLYRING_MPI_ENVIRONMENT REGEX "^[A-Z]")
 # A user's choices would be another plan than the tests expect.
 list(APPEND POLYRING_MPI_ENVIRONMENT POLYRING_TUNED=none)

@@ -25,7 +25,7 @@ struct Fabric {
   std::vector<Citation> citations;
 };
 
-/// `count` hosts that are alike. Kept as a group, so that 4,608 hosts cost no more than one.
+/// `count` hosts that are equal. Kept as a group, so that 4,608 hosts cost no more than one.
 struct HostGroup {
   Machine machine;
   int count = 1;

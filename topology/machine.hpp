@@ -26,7 +26,7 @@ struct DeviceId {
 /// What NCCL knows a CPU by, in its words; empty or −1 where unknown.
 struct CpuIdentity {
   std::string architecture;  // x86_64, arm64 or ppc64
-  std::string vendor;        // of x86_64, as CPUID has it: GenuineIntel
+  std::string vendor;        // of x86_64, by CPUID: GenuineIntel
   int family = -1;
   int model = -1;
 };

@@ -15,7 +15,7 @@ namespace polyring {
 /// The names that preset() knows, in the order of the catalogue.
 std::vector<std::string_view> preset_names();
 
-/// `hosts` alike hosts of the named machine with the fabric that such machines were built with.
+/// `hosts` equal hosts of the named machine with the fabric that such machines were built with.
 /// Throws a usage Error that lists the known names for an unknown name, and for fewer than 1 host.
 Cluster preset(std::string_view name, int hosts);
 

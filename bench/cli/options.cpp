@@ -93,7 +93,9 @@ void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_al
   }
   command.add_option("--dims", dims, "The rank grid for multi-ring, hosts' ranks first: 4x8x8")
       .type_name("XxYx…");
-  command.add_option("--ddl-options", ddl_options, "The same as DDL_OPTIONS has it: \"-mode p:4x8x8\"")
+  command
+      .add_option("--ddl-options", ddl_options,
+                  "The same in DDL's words, as in DDL_OPTIONS: \"-mode p:4x8x8\"")
       .type_name("TEXT")
       .excludes({"--dims"});
   command

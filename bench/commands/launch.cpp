@@ -229,7 +229,7 @@ class Launch {
       print_err("and {} hosts more\n", placement_.hosts.size() - kMostRows);
     print_list("leaf switches", hosts.places);
     print_list("notes", hosts.notes);
-    print_list("the hosts are not alike", differences_);
+    print_list("the hosts differ", differences_);
     print_err("{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
   }
 
@@ -294,7 +294,7 @@ void add_host_options(Subcommand command, LaunchArguments& arguments) {
       .range(1, 100000);
   command.add_flag("--oversubscribe", arguments.constraints.oversubscribe,
                    "Let ranks share GPUs, or cores where there are none");
-  command.add_flag("--allow-different", arguments.allow_different, "Start although the hosts are not alike");
+  command.add_flag("--allow-different", arguments.allow_different, "Start although the hosts differ");
 }
 
 void add_launcher_options(Subcommand command, LaunchArguments& arguments) {

@@ -21,7 +21,7 @@ struct MpiSetting {
 };
 
 struct MpiCall {
-  std::string algorithm;  // as Allreduce has it
+  std::string algorithm;  // see Allreduce::algorithm()
   MPI_Comm comm = MPI_COMM_NULL;
   std::vector<MpiSetting> settings;
 };

@@ -128,7 +128,7 @@ std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport,
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
                    Partials partials = Partials::apart);
 
-/// --transport, as RivalOptions have it.
+/// Adds --transport.
 void add_transport_option(Subcommand command, std::string& transport);
 
 /// Collective. The transport of that choice; says on standard error when it is not what was hoped for.

@@ -159,11 +159,10 @@ std::vector<std::string> host_differences(const Inventory& hosts, std::span<cons
 std::vector<Fault> faults_of(std::span<const std::string> differences) {
   std::vector<Fault> faults;
   for (const std::string& difference : differences) {
-    faults.push_back(
-        {ExitCode::usage,
-         fmt::format("the hosts are not alike: {}; leave the odd ones out, mend them, or go on with "
-                     "--allow-different",
-                     difference)});
+    faults.push_back({ExitCode::usage,
+                      fmt::format("the hosts differ: {}; leave the odd ones out, mend them, or go on with "
+                                  "--allow-different",
+                                  difference)});
   }
   return faults;
 }

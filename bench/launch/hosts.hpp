@@ -27,9 +27,9 @@ void check_total(std::int64_t ranks);
 /// a usage Error that names what is wrong for anything else, and as check_total() does.
 std::vector<ListedHost> parse_host_list(std::string_view text);
 
-/// One host per line: `node0 slots=4 max_slots=8` as Open MPI has it, or `node0:4` as MPICH has it; comments
-/// begin with #. Without slots, max_slots is their number. Throws a usage Error that names the line, with
-/// `origin` for the file.
+/// One host per line: Open MPI's `node0 slots=4 max_slots=8`, or MPICH's `node0:4`; comments begin with #.
+/// Without slots, max_slots is their number. Throws a usage Error that names the line, with `origin` for the
+/// file.
 std::vector<ListedHost> parse_hostfile(std::string_view text, std::string_view origin);
 
 /// Slurm's `node[01-04,7],login`, in its order. Throws a usage Error.

@@ -40,7 +40,7 @@ struct LaunchCommand {
 /// What a launcher is told beside the program.
 struct LaunchOptions {
   RemoteShell shell = RemoteShell::ssh();
-  std::vector<std::string> extra;  // for the launcher, as the user has it
+  std::vector<std::string> extra;  // for the launcher, as the user set it
   bool oversubscribe = false;
   bool as_allocated = false;  // the hosts and their order are those of the Slurm allocation
 };

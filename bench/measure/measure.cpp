@@ -145,7 +145,7 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   const int iterations =
       options.iterations > 0 ? options.iterations : choose_iterations(world, options, slowest);
   // The same on all ranks, and another order each round, so that none always follows the same rival.
-  std::mt19937 random;  // NOLINT(cert-msc51-cpp): seeded alike on purpose
+  std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
   std::vector<std::size_t> order(rivals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const bool rehearsed = bytes_of(count, kind).value <= options.rehearsed.value;

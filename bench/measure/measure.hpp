@@ -22,9 +22,8 @@ struct MeasureOptions {
   bool check = true;
   Seconds time{0.5};
   int fewest = 10;
-  /// Up to here a rival runs once more before each timing: its few microseconds would else be those of
-  /// bringing its code and flags back to where the rivals before it have been, but for those of the barrier's
-  /// library.
+  /// Up to this size run each rival once untimed before each timing. Otherwise its few microseconds mostly
+  /// show caches that the rivals before it have filled.
   Bytes rehearsed{64 << 10};
   using Now = std::chrono::steady_clock::time_point (*)();
   Now now = &std::chrono::steady_clock::now;  // tests have another one

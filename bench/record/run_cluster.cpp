@@ -63,12 +63,12 @@ Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, cons
   }
   std::vector<HostGroup> groups;
   auto next = processes.begin();
-  for (const HostGroup& alike : cluster.groups) {
-    for (int host = 0; host < alike.count; ++host, ++next) {
+  for (const HostGroup& group : cluster.groups) {
+    for (int host = 0; host < group.count; ++host, ++next) {
       if (host > 0 && groups.back().machine.ranks() == *next) {
         ++groups.back().count;
       } else {
-        groups.push_back({with_processes(alike.machine, *next), 1});
+        groups.push_back({with_processes(group.machine, *next), 1});
       }
     }
   }

@@ -14,7 +14,7 @@ namespace polyring {
 /// The watchdog lives as long and has the same time limit; where that is short, starting and ending MPI and
 /// the world's calls have kLeastLimit.
 /// Throws an Error (mpi), on rank 0 alone, when a launcher started several processes that do not find each
-/// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks alike, or
+/// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks, or
 /// through on_root(): rank 0 prints it and returns its exit code, the others return ok. Any other exception
 /// is printed with the rank and the host, and the job is aborted with its exit code; where messages may be
 /// under way, before anything is freed.

@@ -203,7 +203,7 @@ class Compiler {
       meet.own = relative(transfer.slice);
     }
     meet.own_at =
-        reducing_ && reduces_partials() ? Area::partial : Area::output;  // as all of the group have it
+        reducing_ && reduces_partials() ? Area::partial : Area::output;  // as all of the group hold it
     if (!meet.own.empty()) meet.own_at = reducing_ ? operand_at(meet.own, step) : area_of(meet.own, step);
     if (meet.keeps) meet.result = result_at(meet.own);
     for (const Transfer& transfer : spread_receives_) {

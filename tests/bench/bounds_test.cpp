@@ -77,7 +77,7 @@ TEST(Bounds, HoldWithinTheNoiseOfWhatIsMeasured) {
 
 TEST(Bounds, AreNoneWhereTheyAreBeatenByMoreThanNoise) {
   Bounds bounds(two_hosts(), {});
-  // A thousandth less, but for certain.
+  // A thousandth less, and for certain.
   EXPECT_FALSE(bound(bounds, around(kBoundUs - 1, 0.1)));
   EXPECT_THAT(bounds.notes(),
               ElementsAre(HasSubstr("In 1 measurement an allreduce took less than the time that the links")));

@@ -22,7 +22,7 @@ OPTIONS = {
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",
 }
-# As nccl-tests has them.
+# nccl-tests' letters.
 LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
 
 

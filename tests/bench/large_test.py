@@ -27,7 +27,7 @@ class Large(ProgramTest):
         self.assertIn("6x64x72", self.in_little_memory("plan", "--machine", "summit", "--dims", "6x64x72"))
 
     def test_scale_to_27648_gpus(self):
-        # Those of a tree and NCCL's are all different to the simulator, the others' are mostly alike.
+        # Those of a tree and NCCL's are all different to the simulator, the others' are mostly equal.
         for algorithm in ("multi-ring", "tree", "nccl", "in-network"):
             with self.subTest(algorithm=algorithm):
                 self.assertRegex(self.in_little_memory(*SUMMIT, algorithm), rf"(?m)^{algorithm} .* 27648 +4608 ")

@@ -258,7 +258,7 @@ class Faults(LaunchTest):
 
     def test_hosts_that_are_not_alike(self):
         words = ("-H", "node0,few1,node2")
-        self.fault(USAGE, *words, naming="the hosts are not alike: few1 has 3 GPUs, not 4; leave the odd ones out")
+        self.fault(USAGE, *words, naming="the hosts differ: few1 has 3 GPUs, not 4; leave the odd ones out")
         command, _ = self.dry(*words, "--allow-different")
         self.assertIn("--host node0:4,few1:3,node2:4 \\\n  -n 11", command)
 

@@ -30,13 +30,13 @@ class ProbeCluster(ProgramTest):
         files = self.hosts("node0", "node1", "node2")
         text = self.succeed("probe", "--from", *files)
         self.assertIn("node0 and 2 more: 3 hosts", text)
-        self.assertIn("hosts\n  3 alike: node0, node1 and node2\n", text)
+        self.assertIn("hosts\n  3 equal: node0, node1 and node2\n", text)
         cluster = json.loads(self.succeed("probe", "--format", "json", "--from", *files))
         self.assertEqual([group["count"] for group in cluster["hosts"]], [3])
         self.assertEqual([host["name"] for host in cluster["hosts"][0]["members"]], ["node0", "node1", "node2"])
         self.write("all.json", json.dumps(cluster))
         self.assertEqual(json.loads(self.succeed("probe", "--format", "json", "--from", "all.json")), cluster)
-        self.assertIn("node0, 3 alike", self.succeed("probe", "--format", "matrix", "--from", *files))
+        self.assertIn("node0, 3 equal", self.succeed("probe", "--format", "matrix", "--from", *files))
 
     def test_differences_are_named(self):
         def down(host):
@@ -49,7 +49,7 @@ class ProbeCluster(ProgramTest):
         files = [self.known_host("node1"), self.known_host("node2"), self.known_host("node3", down),
                  self.known_host("node4", slower), self.known_host("node5", down)]  # fmt: skip
         text = self.succeed("probe", "--from", *files)
-        self.assertIn("  2 alike: node1 and node2\n", text)
+        self.assertIn("  2 equal: node1 and node2\n", text)
         self.assertRegex(text, r"\n  on node3 and node5 \w+ is down\n")
         self.assertRegex(text, r"\n  node4 has one NVLink less between \w+ and \w+ \(20\.0 GB/s, not 40\.0 GB/s\)\n")
         self.assertEqual(text.count("\nhost "), 1)
@@ -71,7 +71,7 @@ class ProbeCluster(ProgramTest):
 
     def test_many_files(self):
         files = self.hosts(*(f"node{i:03}" for i in range(1000)))
-        self.assertIn("1000 alike: node[000-999]", self.succeed("probe", "--from", *files))
+        self.assertIn("1000 equal: node[000-999]", self.succeed("probe", "--from", *files))
 
     def test_a_fabric_alone(self):
         self.write("net.out", fabric(4, 3))
@@ -107,12 +107,12 @@ class ProbeCluster(ProgramTest):
         def down(host):
             host["nics"][1]["ports"][0]["up"] = False
 
-        alike = [self.known_host(f"node{i}") for i in range(1, 3)]
-        text = self.succeed("probe", "--format", "nccl-xml", "--from", *alike)
+        equal = [self.known_host(f"node{i}") for i in range(1, 3)]
+        text = self.succeed("probe", "--format", "nccl-xml", "--from", *equal)
         self.assertEqual(text.count("<system "), 1)
-        self.assertIn("<!-- For each of 2 hosts that are alike", text)
+        self.assertIn("<!-- For each of 2 hosts that are equal", text)
         # Also where hosts of one kind stand on both sides of another.
-        files = [alike[0], self.known_host("node5", down), alike[1]]
+        files = [equal[0], self.known_host("node5", down), equal[1]]
         self.refused("probe", "--format", "nccl-xml", "--from", *files, naming="are of 2 kinds, but a file for NCCL_TOPO_FILE describes one host")
 
     def test_hosts_on_their_leaves(self):
@@ -147,8 +147,8 @@ class RealClusters(ProgramTest):
         files = [Path(TOPOLOGIES) / "hwloc" / f"flux-sched-sierra2-4n-{i}.xml" for i in range(4)]
         text = self.succeed("probe", "--from", *files)
         self.assertIn("sierra3682 and 3 more: 4 hosts, 16 ranks\n", text)
-        self.assertIn("4 alike: sierra3682, sierra3179, sierra3683 and sierra3178\n", text)
-        self.assertIn("taken as alike although sierra3683's package0 has 64KiB more memory\n", text)
+        self.assertIn("4 equal: sierra3682, sierra3179, sierra3683 and sierra3178\n", text)
+        self.assertIn("taken as equal although sierra3683's package0 has 64KiB more memory\n", text)
         self.assertEqual(text.count("\nhost "), 1)
 
     def test_a_fat_tree(self):

@@ -24,7 +24,7 @@ TABLES = {
     "verify-2x2": "verify --dims 2x2",
 }
 if SANITIZED:
-    del TABLES["scale-published"]  # a minute or two of simulation, of which bench_mirror_test has all under sanitizers, too
+    del TABLES["scale-published"]  # a minute or two of simulation; bench_mirror_test has it under sanitizers, too
 
 
 class Tables(ProgramTest):

@@ -60,7 +60,7 @@ std::vector<T> special_values() {
   return values;
 }
 
-/// A third special values, a third any bits, a third numbers of like size, of which roundings show.
+/// A third special values, a third any bits, a third numbers of like size, whose roundings show.
 template <typename T>
 std::vector<T> some_values(std::mt19937_64& random) {
   using Bits = BitsOf<sizeof(T)>;
@@ -92,7 +92,7 @@ T stored(Computed value) {
   if constexpr (std::is_same_v<T, Computed>) return value;
 }
 
-/// The place of a number among all: of floats their bits, of which the negative ones count downwards, so that
+/// The place of a number among all: of floats their bits, with the negative ones counted downwards, so that
 /// −0 comes right before +0.
 template <typename T>
 std::int64_t place_of(T value) {
@@ -261,7 +261,7 @@ TEST_P(Kernels, CombineFloat32IntoBfloat16) { check_all<float, Bfloat16>(); }
 TEST_P(Kernels, CombineInt32) { check_all<std::int32_t>(); }
 TEST_P(Kernels, CombineInt64) { check_all<std::int64_t>(); }
 
-/// The bits of the one NaN that any operation makes, as the formats have it: quiet, positive, no payload.
+/// The bits of the one NaN that any operation makes, by the formats: quiet, positive, no payload.
 template <typename T>
 constexpr BitsOf<sizeof(T)> kOneNan = 0x7fc00000;
 template <>

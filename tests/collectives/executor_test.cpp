@@ -361,7 +361,7 @@ TEST(Executor, LeavesNothingInFlightWhenItFails) {
       EXPECT_THAT(threads.awaited(), ::testing::IsEmpty());
       throw Error(ExitCode::internal, "out of luck");
     });
-  } catch (const Error&) {  // by a rank, of which the others may have heard meanwhile
+  } catch (const Error&) {  // by one rank; the others may have heard of it meanwhile
   }
 }
 

@@ -50,7 +50,7 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
 void run_over_own(const Fabric& fabric, int ranks,
                   const std::function<void(std::unique_ptr<Transport>)>& body);
 
-/// Each rank's bytes, of which all have equally many, on every rank: by messages.
+/// Each rank's bytes, on every rank, by messages. All have equally many.
 std::vector<std::vector<std::byte>> gather(Transport& transport, std::span<const std::byte> own);
 
 /// The ranks for which the one that says this has waited in vain.

@@ -190,7 +190,7 @@ TEST(HostRings, AreTheWidestOnesAndThenTheFewest) {
 }
 
 TEST(HostRings, OfPartsOfALinkFillWhatWholeOnesCannot) {
-  // Four GPUs have six directed rings, of which two fit side by side; every link is in two each way. HGX A100
+  // Four GPUs have six directed rings. Two fit side by side; every link is in two each way. HGX A100
   // with four GPUs: 4 NVLinks of 25 GB/s between any two.
   Machine four = joined(4, 100);
   EXPECT_EQ(host_rings(four).orders.size(), 6u);

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 WIDE = {"avx2.cpp.o", "avx512.cpp.o"}
-SHARED = {"W", "w", "u"}  # weak and unique symbols, as nm has them
+SHARED = {"W", "w", "u"}  # weak and unique symbols, in nm's letters
 
 
 def symbols(nm, library):

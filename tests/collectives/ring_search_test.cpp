@@ -91,7 +91,7 @@ TEST(PackRings, FindsAsManyAsTryingEverythingDoes) {
 }
 
 TEST(PackRings, TakesCompleteGraphsApartWhereThatCanBe) {
-  // All arcs of a complete graph fall into Hamiltonian cycles but for 4 and 6 vertices: Tillson, "A
+  // All arcs of a complete graph fall into Hamiltonian cycles, except for 4 and 6 vertices: Tillson, "A
   // Hamiltonian decomposition of K*_2m, 2m >= 8", J. Combinatorial Theory B 29, 1980.
   for (const auto& [n, rings] : {std::pair{2, 1}, {3, 2}, {4, 2}, {5, 4}, {6, 4}, {7, 6}, {8, 7}}) {
     const std::vector<Cycle> found = pack_rings(complete(n, 1), 1, kAny, kSteps);

@@ -24,7 +24,7 @@ namespace {
 
 using testing::Fabric;
 
-// ThreadSanitizer looks for races, of which values and most shapes know nothing.
+// ThreadSanitizer looks for races, which do not depend on values and most shapes.
 #if defined(__SANITIZE_THREAD__)
 const std::vector<int> kRankCounts{2, 4};
 const std::vector<ElementKind> kKinds{ElementKind::float32, ElementKind::bfloat16};

@@ -83,11 +83,14 @@ class Alone(unittest.TestCase):
 
 
 class Phrases(unittest.TestCase):
-    def test_listed_phrases_are_caught_where_there_are_none_any_more(self):
+    def test_listed_phrases_are_caught(self):
         for line in ("all but for one", "rings, of which one is", "the order as NCCL has it", "Hosts are alike."):
             with self.subTest(line=line):
-                for name in ("README.md", "base/a.hpp", "scripts/a"):
+                for name in ("README.md", "base/a.hpp", "docs/a.md", "scripts/a", "tests/a.hpp", "tests/CMakeLists.txt"):
                     self.assertEqual(len(faults_of({name: f"#pragma once\n// {line}\n"})), 1)
+
+    def test_recorded_text_keeps_its_words(self):
+        self.assertEqual(faults_of({"tests/golden/a": "Hosts are alike.\n"}), [])
 
     def test_others_are_not(self):
         self.assertEqual(faults_of({"README.md": "either of which may be empty; the flows of which class; what is likely\n"}), [])

@@ -45,7 +45,8 @@ TEST(Pipeline, IsPacedByItsSlowestStage) {
     stages[slow] = {{4.0}, {8.0}, {}, {}};
     const int m = 10;
     const PipelineStep step = run_pipeline(stages, m);
-    // The slow stage never waits once it has begun but for the turn: the others' time is spent once each way.
+    // The slow stage never waits once it has begun, except at the turn: the others' time is spent once each
+    // way.
     EXPECT_DOUBLE_EQ(step.total.value, m * 12.0 + 2 * 3.0) << slow;
     EXPECT_NEAR(step.bubble, 1 - m * (12.0 + 3.0 + 3.0) / 3 / step.total.value, 1e-12);
   }

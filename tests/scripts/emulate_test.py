@@ -108,7 +108,7 @@ class Emulate(EmulateTest):
     def test_the_bound_of_racks_is_their_uplink(self):
         racks = shape(4, 1, "200mbit", "--racks", "2", "--uplink-rate", "12.5MB/s")
         result = self.allreduce(racks, "-b", "64K", "-e", "64K", "-n", "2", "--algorithm", "ring")
-        # tbf's least burst, of which 4009 B are whole.
+        # tbf's least burst: 4009 B of it are whole.
         self.assertAlmostEqual(result["rows"][0]["bound_us"], 2 * 1 / 2 * 65536 / 12.5 - 4009 / 12.5)
         self.assertTrue(any("2 racks with uplinks at 12.5MB/s" in note for note in result["notes"]), result["notes"])
 

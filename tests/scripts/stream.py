@@ -13,7 +13,7 @@ PORT = 5001
 PATIENCE_S = 10
 
 
-NAME_BYTES = 16  # of a congestion control, as the kernel has it
+NAME_BYTES = 16  # of a congestion control, as in the kernel
 
 
 def congestion_control(stream):

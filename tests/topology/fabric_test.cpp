@@ -373,7 +373,7 @@ TEST(RealFabric, HasItsLeavesAndRails) {
   const Leaf crossed = leaf("B09-P1-IBLEAF-03-08");
   EXPECT_EQ(crossed.adapters.size(), 19u);
   EXPECT_EQ(crossed.uplinks, 18);
-  // Eight units of four rails each, but for the leaf 03-01 that is not there.
+  // Eight units of four rails each; the leaf 03-01 is missing.
   const std::vector<Neighbourhood> near = neighbourhoods_of(map, leaves);
   ASSERT_EQ(near.size(), 8u);
   std::vector<std::size_t> sizes;

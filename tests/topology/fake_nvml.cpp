@@ -9,7 +9,7 @@
 // lacks
 //   functions
 // - FAKE_GRACE: 1 GPU on the C2C links of a Grace processor; refuses some calls
-// - FAKE_BRIDGED: 4 cards, of which a bridge of 4 of their 6 NVLinks joins the first two
+// - FAKE_BRIDGED: 4 cards; a bridge of 4 of their 6 NVLinks joins the first two
 // - FAKE_MIG: FAKE_SWITCH, with the last two in MIG mode and the others in order
 // - FAKE_LOST: 2 GPUs, one of which has fallen off the bus
 // - FAKE_CRASH: crashes when asked for a GPU's memory

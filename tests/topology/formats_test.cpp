@@ -55,8 +55,8 @@ TEST(ProbeText, ListsEachKindOfHost) {
   Cluster cluster = preset("minsky", 3);
   cluster.groups.push_back({small_machine(), 1});
   EXPECT_THAT(probe_text(cluster),
-              AllOf(HasSubstr("4 hosts, 14 ranks"), HasSubstr("3 alike"), HasSubstr("host small")));
-  EXPECT_THAT(probe_matrix(cluster), AllOf(HasSubstr("minsky, 3 alike"), HasSubstr("\nsmall\n")));
+              AllOf(HasSubstr("4 hosts, 14 ranks"), HasSubstr("3 equal"), HasSubstr("host small")));
+  EXPECT_THAT(probe_matrix(cluster), AllOf(HasSubstr("minsky, 3 equal"), HasSubstr("\nsmall\n")));
 }
 
 TEST(ProbeMatrix, OfAHostWithoutDevicesSaysSo) {

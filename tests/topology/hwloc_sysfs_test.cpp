@@ -64,7 +64,7 @@ TEST(HwlocAndSysfs, TakeVirtualFunctionsForNicsOfTheirOwn) {
   EXPECT_EQ(machine_of(xml, SysfsTree()).nics.size(), once + 1);
 }
 
-// As ConnectX-3 has it, whether its ports run as InfiniBand or as Ethernet.
+// ConnectX-3's, whether its ports run as InfiniBand or as Ethernet.
 TEST(HwlocAndSysfs, TellTheLinkLayerOfClass0280) {
   const std::string port =
       "<info name=\"Port1State\" value=\"4\"/>\n                  <info name=\"Port2State\"";

@@ -1,4 +1,4 @@
-// Hosts known one by one: which are alike, in which order, and how that is said, written and read again.
+// Hosts known one by one: which are equal, in which order, and how that is said, written and read again.
 #include "topology/inventory/inventory.hpp"
 
 #include <nlohmann/json.hpp>
@@ -93,7 +93,7 @@ TEST(Inventory, NotesWhatIsTooLittleToMatter) {
   second.packages[0].memory = {(128ull << 30) - (64 << 10)};
   const Inventory all = hosts({first, second});
   EXPECT_THAT(counts(all), ElementsAre(2));
-  EXPECT_THAT(all.notes, ElementsAre("taken as alike although n2's package0 has 64KiB less memory"));
+  EXPECT_THAT(all.notes, ElementsAre("taken as equal although n2's package0 has 64KiB less memory"));
   std::vector<Machine> many{first};
   for (std::uint64_t i = 1; i <= 9; ++i) {
     many.push_back(named(fmt::format("m{}", i), first));
@@ -123,7 +123,7 @@ TEST(Inventory, AHostOfAnotherKindIsSeenByItself) {
   EXPECT_THAT(inventory_text(all), HasSubstr("\nhost big "));
   const Inventory little = hosts({named("n1"), named("n2"), without_network("n3")});
   EXPECT_THAT(inventory_text(little), Not(HasSubstr("\nhost n3 ")));
-  EXPECT_THAT(inventory_text(little), HasSubstr("hosts\n  2 alike: n1 and n2\n  n3's mlx5_0 is down\n"));
+  EXPECT_THAT(inventory_text(little), HasSubstr("hosts\n  2 equal: n1 and n2\n  n3's mlx5_0 is down\n"));
   EXPECT_THAT(inventory_text(little), HasSubstr("n1 and 2 more: 3 hosts, 6 ranks"));
   EXPECT_EQ(pictured(little).groups.size(), 1u);
 }
@@ -216,7 +216,7 @@ TEST(RealHosts, OfSierraAreAlikeButForAPage) {
   for (const HostIdentity& host : all.members[0]) names.push_back(host.name);
   EXPECT_THAT(names, ElementsAre("sierra3682", "sierra3179", "sierra3683", "sierra3178"));
   EXPECT_THAT(differences_of(all), IsEmpty());
-  EXPECT_THAT(all.notes, ElementsAre("taken as alike although sierra3683's package0 has 64KiB more memory"));
+  EXPECT_THAT(all.notes, ElementsAre("taken as equal although sierra3683's package0 has 64KiB more memory"));
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST(Kfd, KnowsWhatDriversTakeForAnMi200sLink) {
   EXPECT_DOUBLE_EQ(gigabytes_between(90402, 50000), 64);    // MI300X, an older driver
   EXPECT_DOUBLE_EQ(gigabytes_between(90402, 64000), 64);    // the same, a newer one
   EXPECT_DOUBLE_EQ(gigabytes_between(90500, 50000), 76.8);  // MI350X
-  EXPECT_DOUBLE_EQ(gigabytes_between(90008, 0), 46);        // MI100, of which drivers know nothing
+  EXPECT_DOUBLE_EQ(gigabytes_between(90008, 0), 46);        // MI100, unknown to drivers
   EXPECT_DOUBLE_EQ(gigabytes_between(120001, 50000), 50);   // a GPU that is not known
 }
 

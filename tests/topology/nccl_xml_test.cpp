@@ -48,7 +48,7 @@ std::string sentence_about(const std::string& xml) {
   return sentence;
 }
 
-/// The sentence about two GPUs, of which the first has this element.
+/// The sentence about two GPUs, when the first has this element.
 std::string about_link(const std::string& element) { return sentence_about(two_gpus(element, "")); }
 /// The sentence about a PCI device with these attributes.
 std::string about_pci(const std::string& attributes) {

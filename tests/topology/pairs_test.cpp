@@ -205,7 +205,7 @@ TEST(RankNics, OfUnknownSpeedComeAfterEqualsAndBeforeFartherOnes) {
   for (Nic& nic : machine.nics) nic.kind = NicKind::infiniband;
   EXPECT_EQ(rank_nics(machine), (Nics{{0}, {2}}));
   machine.nics[0].ports[0].bandwidth = {};
-  EXPECT_EQ(rank_nics(machine), (Nics{{0, 1}, {2}})) << "equals, of which no speed is known";
+  EXPECT_EQ(rank_nics(machine), (Nics{{0, 1}, {2}})) << "equals, whose speeds are unknown";
 }
 
 // As in a matrix of nvidia-smi's.

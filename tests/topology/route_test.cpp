@@ -124,7 +124,7 @@ TEST(Router, PassesOverSlowEthernetPorts) {
   EXPECT_THAT(route_names(router, 2, 6), ::testing::Contains("host 0: mlx5_1 out"))
       << "the widest of the nearest";
   EXPECT_THAT(route_names(router, 0, 4), ::testing::Contains("host 0: mlx5_1 out"))
-      << "eth0 is nearer, but for management";
+      << "eth0 is nearer, and there for management";
 }
 
 TEST(Router, CrossesTheUplinksOfAnotherLeafOnly) {

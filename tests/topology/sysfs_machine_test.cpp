@@ -133,7 +133,7 @@ TEST(RecordedSysfs, TakesTwoLevelsOfABroadcomSwitchForOne) {
   EXPECT_EQ(find_path(three, gpu(0), gpu(1))->type, PathType::pxb);
 }
 
-// As ConnectX-3 has it, whether its ports run as InfiniBand or as Ethernet.
+// ConnectX-3's, whether its ports run as InfiniBand or as Ethernet.
 TEST(RecordedSysfs, TellsTheLinkLayerOfOtherControllersByTheirPortsOrInterfaces) {
   const std::string place = "pci0000:00/0000:00:01.0";
   const auto kind = [&](const auto& add) {

@@ -95,7 +95,7 @@ TEST(SysfsPorts, OfRoceAreEthernet) {
   EXPECT_DOUBLE_EQ(sysfs.openfabrics_ports("mlx5_0").at(0).bandwidth.value, 12.5e9);
 }
 
-// As AWS's driver has it, which names no link layer.
+// As AWS's driver writes it, which names no link layer.
 TEST(SysfsPorts, OfEfaAreEthernet) {
   const TemporaryFolder folder;
   const std::string port = "class/infiniband/efa_0/ports/1/";

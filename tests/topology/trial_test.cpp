@@ -83,7 +83,7 @@ TEST(Trial, GivesTheAnswer) {
   EXPECT_EQ(try_answer(hang, {0.1}).ending, Ending::out_of_time);
 }
 
-// As MPI and sanitizers have them.
+// As MPI and sanitizers set them.
 TEST(Trial, IsCrashedWhateverTheProgramDoesAboutSignals) {
   const auto before = std::signal(SIGSEGV, [](int) { _exit(42); });
   EXPECT_EQ(try_out([] { std::raise(SIGSEGV); }, {5}), Ending::crashed);

@@ -1,4 +1,4 @@
-// What tells two hosts apart that should be alike, in the words of a colleague who looked at both.
+// What tells two hosts apart that should be equal, in the words of a colleague who looked at both.
 //
 // Not compared is what naturally differs: names of hosts, addresses on buses and networks, GUIDs, serial
 // numbers, and what a probe noted about itself. Sizes and speeds that differ by less than a tolerance are
@@ -30,7 +30,7 @@ std::string sentence(const Difference& difference, std::span<const std::string> 
 /// Of sizes and speeds, as a part of the usual one: far less than any part of a host that may be missing.
 inline constexpr double kUsualTolerance = 0.01;
 
-/// What a host has that is not as in the usual one; nothing when they are alike.
+/// What a host has that the usual one has not, or the other way round; nothing when they are equal.
 std::vector<Difference> differences(const Machine& usual, const Machine& other,
                                     double tolerance = kUsualTolerance);
 

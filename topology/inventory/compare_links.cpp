@@ -282,7 +282,7 @@ std::optional<long> missing_nvlinks(const Machine& usual, double should, double 
 }
 
 /// Where neither says how fast they are, their numbers may differ.
-bool alike(const Strength& should, const Strength& is, double tolerance) {
+bool about_equal(const Strength& should, const Strength& is, double tolerance) {
   if (should.bandwidth > 0 || is.bandwidth > 0) return nearly(should.bandwidth, is.bandwidth, tolerance);
   return should.links == is.links || should.links == 0 || is.links == 0;
 }
@@ -323,7 +323,7 @@ void compare_joints(const Machine& usual, const Joints& expected, const Joints& 
                        none_left ? fmt::format("no {} at all", people_say(joint.kind))
                                  : fmt::format("no {} between {} and {}", people_say(joint.kind),
                                                usual.device_name(joint.a), usual.device_name(joint.b))});
-    } else if (!alike(should, is->second, tolerance)) {
+    } else if (!about_equal(should, is->second, tolerance)) {
       found.push_back({Difference::Kind::has, changed(usual, joint, should, is->second)});
     }
   }

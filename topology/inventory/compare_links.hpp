@@ -12,7 +12,7 @@ namespace polyring {
 /// Which device of the usual host stands in the place of a device of the other.
 using DeviceMap = std::map<DeviceId, DeviceId>;
 
-/// Whether two sizes or speeds are equal but for the tolerance; 0 is unknown, and only equal to itself.
+/// Whether two sizes or speeds are equal within the tolerance; 0 is unknown, and only equal to itself.
 bool nearly(double usual, double other, double tolerance);
 
 /// Differences of NVLink, xGMI, C2C and the buses between packages, and of what PCIe each GPU and NIC hangs

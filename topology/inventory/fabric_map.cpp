@@ -43,9 +43,9 @@ std::vector<Around> surroundings(const FabricMap& map) {
   return around;
 }
 
-/// Which switches are leaves: those with adapters of hosts, but for switches above them to which a few hosts
-/// are joined directly, such as a subnet manager's. Of these, the one with the fewest adapters for its cables
-/// to leaves is taken out first, for then others no longer look like it.
+/// Which switches are leaves: those with adapters of hosts. Switches above them are none, though a few hosts,
+/// such as a subnet manager's, may be joined to them directly. The one with the fewest adapters for its
+/// cables to leaves is taken out first; then others no longer look like it.
 std::vector<bool> find_leaves(const std::vector<Around>& around) {
   constexpr int kCablesForEachAdapter = 4;
   std::vector<bool> is_leaf(around.size());

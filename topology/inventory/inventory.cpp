@@ -14,17 +14,17 @@
 namespace polyring {
 namespace {
 
-/// Tells which machines are alike: the first of each kind stands for it.
+/// Tells which machines are equal: the first of each kind stands for it.
 class KindIndex {
  public:
   /// The number of the machine's kind. The machine must outlive the index.
   int kind_of(const Machine& machine) {
     const auto [entry, is_new] = by_form_.try_emplace(normal_form(machine), -1);
     if (!is_new) return entry->second;
-    const auto alike = std::ranges::find_if(
+    const auto equal = std::ranges::find_if(
         first_, [&](const Machine* first) { return differences(*first, machine).empty(); });
-    entry->second = static_cast<int>(alike - first_.begin());
-    if (alike == first_.end()) first_.push_back(&machine);
+    entry->second = static_cast<int>(equal - first_.begin());
+    if (equal == first_.end()) first_.push_back(&machine);
     return entry->second;
   }
 
@@ -109,15 +109,15 @@ std::vector<std::string> notes_on(std::vector<NamedDifference> slight) {
   slight.resize(slight.size() - rest);
   std::vector<std::string> notes;
   for (const NamedDifference& difference : slight)
-    notes.push_back(fmt::format("taken as alike although {}", difference.sentence));
+    notes.push_back(fmt::format("taken as equal although {}", difference.sentence));
   if (rest > 0) {
-    notes.push_back(fmt::format("taken as alike although there are {} more differences of less than {:.0f} %",
+    notes.push_back(fmt::format("taken as equal although there are {} more differences of less than {:.0f} %",
                                 rest, 100 * kUsualTolerance));
   }
   return notes;
 }
 
-/// Groups under construction: each is joined by what follows it and is alike.
+/// Groups under construction: each is joined by what follows it and is equal.
 class Merger {
  public:
   void add(const HostGroup& group, const std::vector<HostIdentity>& members) {

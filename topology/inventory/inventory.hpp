@@ -1,5 +1,5 @@
 // Inventory: a cluster whose hosts are known one by one. The Cluster holds what planning needs, groups of
-// hosts that are alike; the inventory adds who the hosts are, which of them could not be probed, and what
+// hosts that are equal; the inventory adds who the hosts are, which of them could not be probed, and what
 // somebody should know about them.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace polyring {
 
-/// What tells a host from others that are alike.
+/// What tells a host from others that are equal.
 struct HostIdentity {
   std::string name;
   std::vector<std::string> port_guids{};  // of its InfiniBand ports, as far as known
@@ -24,7 +24,7 @@ struct UnprobedHost {
 };
 
 struct Inventory {
-  /// Neighbours that are alike are one group, so ranks are in the order of the hosts.
+  /// Neighbours that are equal are one group, so ranks are in the order of the hosts.
   Cluster cluster{};
   /// Of each group: its hosts in the order of ranks, or none where only their number is known.
   std::vector<std::vector<HostIdentity>> members{};
@@ -38,7 +38,7 @@ HostIdentity identity_of(const Machine& machine);
 
 /// One host.
 Inventory inventory_of(Machine machine);
-/// Hosts of which only the number is known, but for groups of one.
+/// Of groups of several hosts only the number is known; a group of one has its machine's name.
 Inventory inventory_of(Cluster cluster);
 
 /// All hosts of the parts, in this order. Those that differ by less than a tolerance (see compare.hpp) and
@@ -47,7 +47,7 @@ Inventory inventory_of(Cluster cluster);
 /// the first part's, the cluster's name the first host's.
 Inventory merged(std::vector<Inventory> parts);
 
-/// Hosts that are alike, wherever they are in the cluster.
+/// Hosts that are equal, wherever they are in the cluster.
 struct HostKind {
   std::vector<int> groups;  // of the cluster
   int count = 0;            // hosts

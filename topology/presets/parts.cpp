@@ -80,7 +80,7 @@ NicPart edr(std::string model) {
           NicKind::infiniband,
           gigabytes_per_second(12.1),
           {"EDR 4x: 12.1 GB/s of payload (100 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
+           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
 }
 
 NicPart hdr(std::string model) {
@@ -88,7 +88,7 @@ NicPart hdr(std::string model) {
           NicKind::infiniband,
           gigabytes_per_second(24.2),
           {"HDR 4x: 24.2 GB/s of payload (200 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
+           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
 }
 
 NicPart ndr(std::string model) {
@@ -96,7 +96,7 @@ NicPart ndr(std::string model) {
           NicKind::infiniband,
           gigabytes_per_second(48.5),
           {"NDR 4x: 48.5 GB/s of payload (400 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as published figures have it"}};
+           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
 }
 
 CpuIdentity intel(int model) { return {"x86_64", "GenuineIntel", 6, model}; }

@@ -51,8 +51,7 @@ struct SocketKind {
   CpuIdentity cpu;
 };
 
-/// Intel's family 6 has numbers for models, of which Linux has the list
-/// (arch/x86/include/asm/intel-family.h).
+/// Of Intel's family 6; Linux lists its models' numbers (arch/x86/include/asm/intel-family.h).
 CpuIdentity intel(int model);
 CpuIdentity amd(int family, int model);
 CpuIdentity power();
@@ -68,7 +67,7 @@ DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridg
 
 /// One-way latencies of these links are NCCL's, see cite_latencies().
 void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
-/// From a GPU to the NVSwitches, of which a transfer crosses two links.
+/// From a GPU to the NVSwitches. A transfer between GPUs crosses two such links.
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth);
 void add_pcie(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
 void add_socket_bus(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);

@@ -11,7 +11,7 @@ namespace {
 
 using Packages = std::array<DeviceId, 2>;
 
-/// Two alike packages, the socket bus between them.
+/// Two equal packages, the socket bus between them.
 Packages add_packages(Machine& machine, const SocketKind& kind, Bandwidth socket_bus) {
   Packages packages;
   for (int socket = 0; socket < 2; ++socket) {

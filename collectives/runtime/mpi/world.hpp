@@ -25,7 +25,7 @@ bool launched_by_mpi();
 Rank launched_rank();
 /// How many ranks the launcher says that it has started; 1 where it does not say, and where there was none.
 int launched_ranks();
-/// Its number among the ranks of its host, as the launcher has it; 0 where it does not say.
+/// Its number among the ranks of its host, as the launcher sets it; 0 where it does not say.
 int launched_local_rank();
 /// "srun", "Open MPI's mpirun", …; for people, when a launcher has started this process.
 std::string launched_by();

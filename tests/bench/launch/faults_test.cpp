@@ -205,7 +205,7 @@ TEST(Faults, NameHostsThatAreNotAlike) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].code, ExitCode::usage);
   EXPECT_EQ(found[0].sentence,
-            "the hosts are not alike: b has 1 GPU, not 2; leave the odd ones out, mend them, or go on with "
+            "the hosts differ: b has 1 GPU, not 2; leave the odd ones out, mend them, or go on with "
             "--allow-different");
   EXPECT_THAT(found[1].sentence, HasSubstr("on c and d mlx5_0 is down;"));
   EXPECT_THAT(faults_among({good("a"), good("b")}), IsEmpty());

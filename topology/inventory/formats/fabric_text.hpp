@@ -8,7 +8,7 @@
 namespace polyring {
 
 /// Counts of switches by level and of adapters by kind; links by what they join and their rate; hosts and
-/// uplinks of leaves, alike ones together, with their oversubscription (all links down to hosts over all
+/// uplinks of leaves, equal ones together, with their oversubscription (all links down to hosts over all
 /// links up, 1 when they are equal); then what somebody should look at: remarks of the map, links slower than
 /// their like, adapters that hang on the leaf of another rail. All in bandwidth per direction.
 std::string fabric_text(const FabricMap& map);

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostNodes = 49'152;
 constexpr std::size_t kMostQuoted = 60;
 
-/// One port, as its own node's lines have it.
+/// One port, as in its own node's lines.
 struct Claim {
   FabricEnd own;
   std::string peer;  // "S-2c5eab0300b87b40"

@@ -13,9 +13,9 @@ namespace {
 std::string hosts_text(const Inventory& inventory, const std::vector<HostKind>& kinds) {
   const std::vector<std::string> names = names_of(inventory, kinds.front().groups);
   std::string out = "\nhosts\n";
-  const int alike = kinds.front().count;
-  out += alike == 1 ? fmt::format("  {}\n", names_text(names))
-                    : fmt::format("  {} alike: {}\n", alike, names_text(names));
+  const int equal = kinds.front().count;
+  out += equal == 1 ? fmt::format("  {}\n", names_text(names))
+                    : fmt::format("  {} equal: {}\n", equal, names_text(names));
   for (const NamedDifference& difference : differences_of(inventory))
     out += fmt::format("  {}\n", difference.sentence);
   return out;

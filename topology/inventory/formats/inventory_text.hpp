@@ -8,7 +8,7 @@
 namespace polyring {
 
 /// As probe_text() of the cluster; where there are several hosts, the commonest kind of host (and each that
-/// is another kind) once, then which hosts are alike, how the others differ, which could not be probed, and
+/// is another kind) once, then which hosts are equal, how the others differ, which could not be probed, and
 /// the notes.
 std::string inventory_text(const Inventory& inventory);
 

@@ -63,7 +63,7 @@ bool is_device(const Element& element) {
 
 NicKind nic_kind(const Element& pci) {
   if (class_of(pci).starts_with("0x0207")) return NicKind::infiniband;
-  // Others are 0x0280, as ConnectX-3 has it, which runs as either, and 0x0208, Omni-Path's.
+  // Others are 0x0280, ConnectX-3, which runs as either, and 0x0208, Omni-Path.
   return class_of(pci).starts_with("0x0200") ? NicKind::ethernet : NicKind::unknown;
 }
 
@@ -364,9 +364,9 @@ void HostReader::link_gpus() {
     if (both && (back->second.bandwidth != link.bandwidth || back->second.count != link.count)) {
       // What both ends count is there.
       const Link& other = back->second;
-      const bool alike = other.bandwidth == link.bandwidth;
+      const bool equal = other.bandwidth == link.bandwidth;
       const bool less =
-          alike ? other.count < link.count
+          equal ? other.count < link.count
                 : !link.bandwidth.known() || (other.bandwidth.known() && other.bandwidth < link.bandwidth);
       if (less) std::tie(whole.bandwidth, whole.count) = std::tie(other.bandwidth, other.count);
       machine_.remarks.push_back(fmt::format("{} counts {} to {}, which counts {} back: the lesser is taken",

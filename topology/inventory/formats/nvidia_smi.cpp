@@ -156,7 +156,7 @@ class Reader {
     return found == columns_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  /// Other lines that begin with a GPU are rows, of which the first cell can be damaged too.
+  /// Other lines that begin with a GPU are rows; their first cell can be damaged, too.
   bool is_second_head(const Words& words) const {
     return is_gpu(words[0]) && words.size() > 1 &&
            (is_gpu(words[1]) || column_of(words[1]) || words[1] == "CPU" || words[1] == "NUMA");

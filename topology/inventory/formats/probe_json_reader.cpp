@@ -93,7 +93,7 @@ bool boolean(const Object& object, std::string_view key) {
   return value.get<bool>();
 }
 
-/// Calls `read` with each object of an array, of which there may be `most`.
+/// Calls `read` with each object of an array, which has at most `most`.
 template <typename Read>
 void each(const Object& object, std::string_view key, Read read,
           std::size_t most = std::numeric_limits<std::size_t>::max()) {

@@ -107,7 +107,7 @@ std::string probe_matrix(const Cluster& cluster) {
   for (const HostGroup& group : cluster.groups) {
     const Machine& machine = group.machine;
     out +=
-        fmt::format("{}{}\n", machine.name, group.count == 1 ? "" : fmt::format(", {} alike", group.count));
+        fmt::format("{}{}\n", machine.name, group.count == 1 ? "" : fmt::format(", {} equal", group.count));
     const bool bare = machine.gpus.empty() && machine.nics.empty();
     out += bare ? "no GPU and no NIC\n" : aligned(table_of(machine));
     out += "\n";

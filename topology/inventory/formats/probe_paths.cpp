@@ -80,7 +80,7 @@ std::string probe_paths(const Cluster& cluster) {
     const std::vector<Pair> gpus = gpu_pairs(machine);
     const std::vector<Pair> nics = nic_pairs(machine);
     out +=
-        fmt::format("{}{}\n", machine.name, group.count == 1 ? "" : fmt::format(", {} alike", group.count));
+        fmt::format("{}{}\n", machine.name, group.count == 1 ? "" : fmt::format(", {} equal", group.count));
     if (gpus.empty() && nics.empty()) out += "fewer than two GPUs, and no GPU with a NIC: no pairs\n";
     if (!gpus.empty()) out += "\nGPU to GPU\n" + table_of(machine, gpus);
     if (!nics.empty()) out += "\nGPU to NIC\n" + table_of(machine, nics);

@@ -205,7 +205,7 @@ std::string probe_text(const Cluster& cluster, const Cluster& whole) {
   for (const HostGroup& group : cluster.groups) {
     const Machine& machine = group.machine;
     out += fmt::format("\nhost {}  {}{}\n", machine.name, or_unknown(machine.model),
-                       group.count == 1 ? "" : fmt::format(", {} alike", group.count));
+                       group.count == 1 ? "" : fmt::format(", {} equal", group.count));
     const Tree tree(machine);
     out += tree.text() + tree.other_links() + notes_text(machine);
     if (!machine.citations.empty()) out += "  sources\n" + sources_text(machine.citations);

@@ -32,7 +32,7 @@ constexpr const char* kNvswitch = "0x068000";
 constexpr const char* kPowerCpu = "0x068001";
 
 /// Presets round their bandwidths to three digits.
-bool alike(Bandwidth a, Bandwidth b) { return std::abs(a.value - b.value) <= 5e-3 * b.value; }
+bool about_equal(Bandwidth a, Bandwidth b) { return std::abs(a.value - b.value) <= 5e-3 * b.value; }
 
 /// Attributes in the order in which they are added.
 class Attributes {
@@ -98,7 +98,8 @@ void add_pcie(Attributes& attributes, Bandwidth bandwidth) {
   }
   constexpr std::array kSpeeds{"8.0 GT/s PCIe",  "16.0 GT/s PCIe", "32.0 GT/s PCIe",
                                "64.0 GT/s PCIe", "5.0 GT/s PCIe",  "2.5 GT/s PCIe"};
-  constexpr double kCloser = 5e-3;  // fewer lanes of a faster generation come out the same but for rounding
+  constexpr double kCloser =
+      5e-3;  // fewer lanes of a faster generation come out the same, apart from rounding
   const char* nearest = kSpeeds.front();
   int lanes = 16;
   double error = HUGE_VAL;
@@ -109,21 +110,21 @@ void add_pcie(Attributes& attributes, Bandwidth bandwidth) {
     }
   }
   attributes.add("link_speed", nearest).add("link_width", lanes);
-  if (!alike(bandwidth, probe::pcie_bandwidth(nearest, lanes))) {
+  if (!about_equal(bandwidth, probe::pcie_bandwidth(nearest, lanes))) {
     attributes.add(nccl_xml::kBandwidthKey, rounded(bandwidth.gigabytes_per_second()));
   }
 }
 
-/// The rate in Mb/s as NCCL has it, without InfiniBand's coding.
+/// NCCL's rate, in Mb/s, without InfiniBand's coding.
 void add_port(Attributes& attributes, const Port& port, NicKind kind) {
   if (port.bandwidth.known()) {
     std::int64_t speed = std::llround(port.bandwidth.value * 8 / 1e6);
     for (const std::int64_t rate :
          {10'000, 20'000, 25'000, 40'000, 50'000, 56'000, 100'000, 200'000, 400'000, 800'000}) {
-      if (alike(port.bandwidth, nccl_xml::port_bandwidth(rate, kind))) speed = rate;
+      if (about_equal(port.bandwidth, nccl_xml::port_bandwidth(rate, kind))) speed = rate;
     }
     attributes.add("speed", speed);
-    if (!alike(port.bandwidth, nccl_xml::port_bandwidth(speed, kind))) {
+    if (!about_equal(port.bandwidth, nccl_xml::port_bandwidth(speed, kind))) {
       attributes.add(nccl_xml::kBandwidthKey, rounded(port.bandwidth.gigabytes_per_second()));
     }
   }
@@ -148,14 +149,14 @@ class Writer {
     give_addresses();
   }
 
-  /// For so many hosts that are alike.
+  /// For so many hosts that are equal.
   std::string write(int hosts) {
     Attributes attributes;
     attributes.add("version", amd_ ? 2 : 1).add("name", machine_.name);
     out_.open("system", attributes);
     if (hosts > 1)
       out_.comment(
-          fmt::format("For each of {} hosts that are alike, with the bus addresses of the first", hosts));
+          fmt::format("For each of {} hosts that are equal, with the bus addresses of the first", hosts));
     if (made_up_) out_.comment("Bus addresses in domains from fff0 are made up: give those of your machine");
     for (int package = 0; package < static_cast<int>(machine_.packages.size()); ++package)
       write_package(package);
@@ -381,7 +382,7 @@ class Writer {
     }
     Attributes attributes;
     attributes.add("target", target(to)).add("count", count).add("tclass", target_class(to));
-    if (link.bandwidth.known() && !alike(link.bandwidth, static_cast<double>(count) * rate)) {
+    if (link.bandwidth.known() && !about_equal(link.bandwidth, static_cast<double>(count) * rate)) {
       attributes.add(nccl_xml::kBandwidthKey, rounded(link.bandwidth.gigabytes_per_second()));
     }
     out_.single(link.kind == LinkKind::xgmi ? "xgmi" : "nvlink", attributes);
@@ -410,7 +411,7 @@ class Writer {
 
   const Nic& nic_at(int index) const { return machine_.nics[static_cast<std::size_t>(index)]; }
 
-  /// As NCCL has it, the functions of a device are one device, of which all ports are.
+  /// To NCCL the functions of a device are one device, which has all their ports.
   void write_nic(const Child& child) {
     const std::vector<int> functions = functions_of(child.device);
     if (functions.front() != child.device.index) return;
@@ -419,8 +420,8 @@ class Writer {
       return link.kind == LinkKind::pcie && (link.from == child.device || link.to == child.device);
     });
     if (attachments > 1) {
-      out_.comment(fmt::format("{} hangs under {} places, of which this is one", nic.name.substr(0, 100),
-                               attachments));
+      out_.comment(
+          fmt::format("{} hangs under {} places; this is one of them", nic.name.substr(0, 100), attachments));
     }
     const bool is_pci = !addresses_.at(child.device).empty();
     const char* pci_class = nic.kind == NicKind::infiniband ? "0x020700"

@@ -19,7 +19,7 @@ namespace polyring {
 /// - The format has no place for buses between sockets, latencies, memory, cores, ports that are down, host
 /// bridges
 ///   (read back, a NODE is a PHB), and a second socket of a NIC, which a comment names.
-/// - Of several hosts that are alike it is the first's, and a comment says so: buses may be numbered
+/// - Of several hosts that are equal it is the first's, and a comment says so: buses may be numbered
 /// otherwise.
 /// - Devices without bus addresses, as presets have, get made-up ones, and a comment that says so.
 ///

@@ -22,7 +22,7 @@ std::optional<long> whole_number(std::string_view text);
 /// The entries of a folder in the order of their names, empty when there is none.
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder);
 
-/// A list such as `0-3,8,10-11`, as cpulist files have it. What is not a list, or has more than 65536
+/// A list such as `0-3,8,10-11`, in the form of cpulist files. What is not a list, or has more than 65536
 /// numbers, is empty.
 std::vector<int> number_list(std::string_view text);
 

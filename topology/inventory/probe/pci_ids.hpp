@@ -41,7 +41,7 @@ constexpr bool is_console_vga(unsigned vendor, unsigned device) {
 }
 
 /// `class_id` is the base class and the subclass: 0x0302 for a 3D controller. GPUs are NVIDIA's and AMD's
-/// display and 3D controllers but for the VGA of servers' consoles, which is mostly others', and AMD's
+/// display and 3D controllers, without the VGA of servers' consoles, which is mostly others', and AMD's
 /// processing accelerators (MI200 and newer).
 constexpr bool is_gpu(unsigned class_id, unsigned vendor, unsigned device) {
   if (is_console_vga(vendor, device)) return false;

@@ -25,11 +25,11 @@ class PciLinks {
   /// The machine must outlive this.
   explicit PciLinks(Machine& machine) : machine_(machine) {}
 
-  /// Links the device to the switch, or else the package, that it hangs under; adds those switches, of which
-  /// two levels can be one: see are_one_switch(). Where nothing tells which of several packages that is, it
-  /// is linked to the first, and Gpu or Nic::package_known says so. `bridges` are those above it, from the
-  /// root port down, and `ends` those of the device's own link: itself, or nothing when it is not a PCI
-  /// device, whose link is unknown.
+  /// Links the device to the switch, or else the package, that it hangs under, and adds those switches. Two
+  /// levels of them can be one switch: see are_one_switch(). Where nothing tells which of several packages
+  /// that is, it is linked to the first, and Gpu or Nic::package_known says so. `bridges` are those above it,
+  /// from the root port down, and `ends` those of the device's own link: itself, or nothing when it is not a
+  /// PCI device, whose link is unknown.
   void attach(DeviceId device, std::optional<int> package, const std::vector<PciEnd>& bridges,
               const std::vector<PciEnd>& ends);
 

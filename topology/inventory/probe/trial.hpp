@@ -25,7 +25,7 @@ enum class Ending { by_itself, crashed, out_of_time };
 inline constexpr Seconds kLongWait{2};
 
 /// Runs the action in a child process, and says how that ended; an exception is an end by itself. What the
-/// action prints and changes is lost, but for what it writes into a Shared. A child that is out of time is
+/// action prints and changes is lost, except what it writes into a Shared. A child that is out of time is
 /// killed, with its own children of this kind, and not waited for when even that does not end it, as when it
 /// sleeps inside a driver. Throws an
 /// Error (internal) when no process can be started. Where `wait` is given, it is called once if the child

@@ -81,7 +81,10 @@ std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const
     const std::vector<int>& dims = constraints.dims.empty() ? grid_dims : constraints.dims;
     const auto by_rule = patterns_by_rule(problem, dims);
     const std::vector rings(by_rule.size(), std::string(ring_pattern().name()));
-    for (const auto& patterns : {by_rule, rings}) {
+    std::vector<std::vector<std::string>> choices;
+    choices.push_back(by_rule);
+    if (rings != by_rule && constraints.patterns.empty()) choices.push_back(rings);
+    for (const auto& patterns : choices) {
       for (const int lanes : {1, 2}) {
         for (const std::uint64_t chunks : {1u, 8u, 32u}) {
           const Bytes chunk{chunks == 1 ? 0 : bytes / chunks + 1};

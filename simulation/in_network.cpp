@@ -77,8 +77,12 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
 
   // The way inside the host is what one host alone would choose.
   const Cluster host = cluster_of(cluster.host(0), 1);
-  const Problem problem = modelled_problem(kTunedAlgorithm, host, count, sizes);
-  const std::vector<PricedPlan> ways = price_plans(problem, host, Router(host), in_host);
+  Problem problem = modelled_problem(kTunedAlgorithm, host, count, sizes);
+  std::vector<PricedPlan> ways = price_plans(problem, host, Router(host), in_host);
+  if (std::ranges::none_of(ways, leaves_shares, &PricedPlan::plan)) {
+    problem.reach = nullptr;  // rings do
+    ways = price_plans(problem, host, Router(host), in_host);
+  }
   const Plan& way = std::ranges::find_if(ways, leaves_shares, &PricedPlan::plan)->plan;
   std::map<int, Workload> whole;  // by lanes, of one chunk each
   Plan best;

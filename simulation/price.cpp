@@ -14,6 +14,11 @@
 namespace polyring {
 namespace {
 
+/// A schedule has more transfers than can be priced.
+class TooMany final : public Error {
+  using Error::Error;
+};
+
 /// Bytes on each resource, remembering which ones are in use.
 class Loads {
  public:
@@ -202,9 +207,11 @@ class Pricer {
   void refuse_too_many() const {
     constexpr std::size_t kMostTransfers = std::size_t{1} << 23;
     if (transfers_.size() > kMostTransfers) {
-      usage_error(
-          "a step of {} over {} ranks has too many transfers to price; use fewer ranks or another algorithm",
-          schedule_.algorithm, schedule_.ranks);
+      throw TooMany(
+          ExitCode::usage,
+          fmt::format("a step of {} over {} ranks has too many transfers to price; use fewer ranks or "
+                      "another algorithm",
+                      schedule_.algorithm, schedule_.ranks));
     }
   }
 
@@ -290,7 +297,7 @@ std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& clust
       try {
         shape = shape_of(schedule, cluster, router, sizes);
         unknown = unknown_speed(schedule, router);
-      } catch (const Error&) {
+      } catch (const TooMany&) {
         shape.reset();
         if (!too_large) too_large = std::current_exception();
       }

@@ -165,6 +165,11 @@ std::vector<std::string> notes_of(const Request& request, int gpus) {
         "smaller batches less efficiently is not modelled.",
         scaling.batch));
   }
+  const auto [least, largest] = allreduce_sizes(scaling);
+  if (gpus > kMostPlannedForEach && least != largest) {
+    notes.push_back(
+        fmt::format("Above {} GPUs buckets of all sizes have the plan of the largest.", kMostPlannedForEach));
+  }
   const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   const std::vector<std::string>& algorithms = request.algorithms;

@@ -23,7 +23,7 @@ struct MeasureOptions {
   Seconds time{0.5};
   int fewest = 10;
   /// Up to this size run each rival once untimed before each timing. Otherwise its few microseconds mostly
-  /// show caches that the rivals before it have filled.
+  /// show caches that the rivals before it have filled, unless its library is the barrier's as well.
   Bytes rehearsed{64 << 10};
   using Now = std::chrono::steady_clock::time_point (*)();
   Now now = &std::chrono::steady_clock::now;  // tests have another one

@@ -140,18 +140,23 @@ JobPlanner::JobPlanner(const std::string& calibration, const MpiWorld& world) : 
       cluster = typical_cluster(std::move(hosts), world);
     }
   });
-  priced_ = world.broadcast(cluster ? 1 : 0) == 1;
-  if (priced_) calibration_ = calibration;
+  knows_links_ = world.broadcast(cluster ? 1 : 0) == 1;
+  if (knows_links_) calibration_ = calibration;
   if (cluster) planner_ = std::make_unique<PricePlanner>(*std::move(cluster), PricePlanner::Trust::machine);
 }
 
 JobPlanner JobPlanner::for_machine(const std::string& machine, const MpiWorld& world) {
   JobPlanner job(world);
+  job.for_other_ = true;
   on_root(world, [&] {
     job.machine_ = read_machine(machine, world.size());
     job.planner_ = std::make_unique<PricePlanner>(*job.machine_, PricePlanner::Trust::model);
   });
   return job;
+}
+
+bool JobPlanner::is_priced(const std::string& algorithm) const {
+  return knows_links_ && (world_->size() <= kMostPricedRanks || algorithm == kTunedAlgorithm);
 }
 
 Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& transport, Count count,
@@ -166,7 +171,7 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
     const bool meets = transport.transport->meets(world_->rank() == first ? first + 1 : first);
     if (meets) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
   }
-  problem.longest_message = priced_ ? kLongestMessage : kUnpricedMessage;
+  problem.longest_message = is_priced(algorithm) ? kLongestMessage : kUnpricedMessage;
   if (transport.unasked.value > 0)
     problem.longest_message = std::min(problem.longest_message, transport.unasked);
   return problem;
@@ -174,9 +179,9 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
 
 PlanChoice JobPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
   std::string choice;
-  const bool quick = world_->size() <= kMostPricedRanks || problem.algorithm == kTunedAlgorithm;
   const RulePlanner rules;
-  const Planner& planner = quick ? *planner_ : static_cast<const Planner&>(rules);
+  const bool by_rules = !for_other_ && !is_priced(problem.algorithm);
+  const Planner& planner = by_rules ? static_cast<const Planner&>(rules) : *planner_;
   on_root(*world_, [&] { choice = encoded(planner.choose(problem, constraints)); });
   const auto everyones = world_->allgather(std::as_bytes(std::span(choice)));
   const auto& roots = everyones.front();

@@ -22,8 +22,7 @@ class JobPlanner final : public Planner {
   JobPlanner(const std::string& calibration, const MpiWorld& world);
 
   /// Collective. Plans for this machine, a preset or a file that `polyring probe --from` reads, with as many
-  /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many, and
-  /// where its links' speeds are unknown.
+  /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many.
   static JobPlanner for_machine(const std::string& machine, const MpiWorld& world);
 
   /// What these ranks ask over this transport.
@@ -39,10 +38,14 @@ class JobPlanner final : public Planner {
  private:
   explicit JobPlanner(const MpiWorld& world) : world_(&world) {}
 
+  /// Whether rank 0 plans this algorithm by price on this job's own links.
+  bool is_priced(const std::string& algorithm) const;
+
   const MpiWorld* world_;
   std::string calibration_;
-  bool priced_ = false;             // whether rank 0 plans by price
-  std::optional<Cluster> machine_;  // on rank 0, of another machine that is planned for
+  bool knows_links_ = false;        // whether rank 0 knows the speeds of this job's
+  bool for_other_ = false;          // whether another machine is planned for
+  std::optional<Cluster> machine_;  // that one, on rank 0
   std::unique_ptr<Planner> planner_ = std::make_unique<RulePlanner>();  // asked on rank 0 alone
 };
 

@@ -242,11 +242,13 @@ std::string explain_choice(std::span<const ConsideredPlan> considered, const Pla
   // Like with like.
   if (!other.simulated) winner.time = winner.plan->price.time;
   const std::string names[] = {way_text(winner.plan->plan), way_text(other.plan->plan)};
-  const bool other_grid = other.plan->plan.dims != winner.plan->plan.dims;
+  const Plan& better = other.plan->plan;
+  const char* option = better.dims != winner.plan->plan.dims           ? "--dims"
+                       : better.patterns != winner.plan->plan.patterns ? "--patterns"
+                                                                       : "--orders";
   if (other.time.value * kAlike < winner.time.value)
-    return text + fmt::format("{1} {2} than {0}, which was simulated before it; ask for it by {3}.\n",
-                              names[0], names[1], other.simulated ? "turns out faster" : "has a lower price",
-                              other_grid ? "--dims" : "--patterns");
+    return text + fmt::format("{1} {2} than {0}, which was simulated first; ask for it by {3}.\n", names[0],
+                              names[1], other.simulated ? "turns out faster" : "has a lower price", option);
   if (other.time.value < winner.time.value * kAlike)
     return text + fmt::format("{} and the next, {}, are equal within 2 %.\n", names[0], names[1]);
   return text + fmt::format("{} is {} times as fast as the next: {}.\n", way_text(winner.plan->plan),

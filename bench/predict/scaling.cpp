@@ -28,9 +28,6 @@ Bytes bytes_of(Count count, int size) {
   return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size)};
 }
 
-/// Of more ranks, planning takes seconds: then the largest bucket's plan is that of all.
-constexpr int kMostPlannedForEach = 4096;
-
 /// How one algorithm reduces buckets on a cluster.
 struct Reducer {
   Plan plan;               // for the largest bucket

@@ -19,6 +19,9 @@ namespace polyring {
 inline constexpr std::string_view kNotValidated =
     "Not validated: how far these times are from those of a real cluster has not been measured.";
 
+/// Of more GPUs planning takes seconds: then the largest bucket's plan is that of all.
+inline constexpr int kMostPlannedForEach = 4096;
+
 struct ScalingCase {
   Cluster machine;   // one host or more; the counts are filled with hosts like its first
   std::string name;  // of the machine, as published results know it

@@ -147,7 +147,9 @@ class MeasureTest : public ::testing::Test {
   }
 
   bool same_everywhere(double value) const {
-    return world_.max(value) == value && world_.max(-value) == -value;
+    const double greatest = world_.max(value);
+    const double least = -world_.max(-value);
+    return greatest == value && least == value;
   }
 
   static std::string late(const std::vector<Delay>& of_ranks) {

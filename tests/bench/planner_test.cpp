@@ -62,8 +62,8 @@ void expect_one_plan(std::string_view name, const Cluster& machine) {
     const Plan shown =
         choose_plan(modelled_problem(kAlgorithm, machine, count, sizes), machine, Router(machine)).plan;
     const auto run = maker.plan(kAlgorithm, transport, kKind, ReduceOp::sum, count);
-    EXPECT_EQ(run, shown) << count << " elements: " << to_text(*run) << " runs, " << to_text(shown)
-                          << " is shown";
+    EXPECT_EQ(run, shown) << count << " elements: " << (run ? to_text(*run) : "nothing") << " runs, "
+                          << to_text(shown) << " is shown";
     if (world.rank() != 0) continue;
     const ScaleRow row = predicted(name, world.size(), count);
     EXPECT_EQ(row.dims, dims_text(shown.dims)) << count;

@@ -9,6 +9,7 @@
 #include "tests/simulation/clusters.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
+#include "topology/processes.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -201,10 +202,15 @@ TEST(InNetwork, OfOneHostIsTheMultiRing) {
 
 TEST(InNetwork, ReducesTinyPayloadsToo) {
   // What one host alone would reduce in one shot would leave each rank the whole sum.
-  const Cluster cluster = preset("dgx-h100", 4);
-  const SimulatedPlan chosen = choose_in_network(cluster, Router(cluster), 64, kSize);
-  for (const std::string& pattern : chosen.plan.patterns)
-    EXPECT_EQ(find_pattern(pattern)->outcome(), Outcome::scattered);
+  Cluster processes = preset("dgx-h100", 4);
+  Machine& host = processes.groups.front().machine;
+  host = with_processes(std::move(host), 4);
+  for (const Cluster& cluster : {preset("dgx-h100", 4), processes}) {
+    const SimulatedPlan chosen = choose_in_network(cluster, Router(cluster), 64, kSize);
+    ASSERT_FALSE(chosen.plan.patterns.empty());
+    for (const std::string& pattern : chosen.plan.patterns)
+      EXPECT_EQ(find_pattern(pattern)->outcome(), Outcome::scattered);
+  }
 }
 
 TEST(InNetwork, LargeClustersTakeFewEvents) {

@@ -169,8 +169,8 @@ class MeasureTest : public ::testing::Test {
     for (std::size_t bucket = 0; bucket < kBuckets.size(); ++bucket) {
       const bool late = bucket == 2 && world_.rank() == world_.size() - 1;
       const milliseconds sleep = bucket == 0 ? kFirstBucket : late ? kLastBucket : milliseconds(0);
-      trainers[1].allreduces.push_back(std::make_unique<Fake>(
-          [&calls, bucket, sleep, gradients, this](const std::byte* in, std::byte* out) {
+      trainers[1].allreduces.push_back(
+          std::make_unique<Fake>([&calls, bucket, sleep, gradients](const std::byte* in, std::byte* out) {
             EXPECT_EQ(in, out) << "gradients are not reduced in place";
             const Clock::time_point begin = Clock::now();
             std::this_thread::sleep_for(sleep);

@@ -10,14 +10,10 @@
 #include "base/index.hpp"
 #include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "simulation/too_many_transfers.hpp"
 
 namespace polyring {
 namespace {
-
-/// A schedule has more transfers than can be priced.
-class TooMany final : public Error {
-  using Error::Error;
-};
 
 /// Bytes on each resource, remembering which ones are in use.
 class Loads {
@@ -207,8 +203,7 @@ class Pricer {
   void refuse_too_many() const {
     constexpr std::size_t kMostTransfers = std::size_t{1} << 23;
     if (transfers_.size() > kMostTransfers) {
-      throw TooMany(
-          ExitCode::usage,
+      throw TooManyTransfers(
           fmt::format("a step of {} over {} ranks has too many transfers to price; use fewer ranks or "
                       "another algorithm",
                       schedule_.algorithm, schedule_.ranks));
@@ -297,7 +292,7 @@ std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& clust
       try {
         shape = shape_of(schedule, cluster, router, sizes);
         unknown = unknown_speed(schedule, router);
-      } catch (const TooMany&) {
+      } catch (const TooManyTransfers&) {
         shape.reset();
         if (!too_large) too_large = std::current_exception();
       }

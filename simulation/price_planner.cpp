@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "simulation/too_many_transfers.hpp"
 
 namespace polyring {
 namespace {
@@ -29,24 +31,45 @@ bool crosses_unknown(const std::vector<ConsideredPlan>& plans, std::size_t plan)
   return !plans[plan].unknown.empty() && plans.front().unknown.empty();
 }
 
+/// Of the cheapest plan that has not too many transfers; the plans before it are taken out. Throws where all
+/// have.
+Workload first_workload(std::vector<PricedPlan>& plans,
+                        const std::function<Workload(const Plan&)>& workload_of) {
+  const auto same_transfers = [](Plan a, const Plan& b) {
+    a.chunk = b.chunk;
+    return a == b;
+  };
+  while (true) {
+    const Plan cheapest = plans.front().plan;
+    try {
+      return workload_of(cheapest);
+    } catch (const TooManyTransfers&) {
+      const auto too_large = [&](const PricedPlan& plan) { return same_transfers(plan.plan, cheapest); };
+      if (std::ranges::all_of(plans, too_large)) throw;
+      std::erase_if(plans, too_large);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ConsideredPlan> consider_plans(const Problem& problem, const Cluster& cluster,
                                            const Router& router, const PlanConstraints& constraints,
                                            const SimulationOptions& options) {
+  const auto workload_of = [&](const Plan& plan) {
+    return make_workload(make_schedule(plan, cluster.ranks(), problem.count, problem.sizes.payload), cluster,
+                         router, problem.sizes, options.costs);
+  };
   std::vector<PricedPlan> all = price_plans(problem, cluster, router, constraints);
+  Workload first = first_workload(all, workload_of);
   const std::size_t smallest = fewest_chunks(all, cluster.ranks(), problem.count, problem.sizes);
   std::vector<ConsideredPlan> plans;
   for (PricedPlan& priced : all)
     plans.push_back(
         {std::move(priced.plan), std::move(priced.price), std::nullopt, std::move(priced.unknown)});
-  const auto workload_of = [&](const Plan& plan) {
-    return make_workload(make_schedule(plan, cluster.ranks(), problem.count, problem.sizes.payload), cluster,
-                         router, problem.sizes, options.costs);
-  };
   SimulationLimits limits;
   if (smallest > 0) limits.work = kMuchWork;
-  plans.front().simulation = simulate_within(workload_of(plans.front().plan), options, limits);
+  plans.front().simulation = simulate_within(std::move(first), options, limits);
   if (!plans.front().simulation) {
     plans[smallest].simulation = simulate(workload_of(plans[smallest].plan), options);
     std::rotate(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(smallest),
@@ -65,7 +88,11 @@ std::vector<ConsideredPlan> consider_plans(const Problem& problem, const Cluster
     if (of_kind >= most_of_kind) continue;
     ++of_kind;
     limits = {best.time.value, kManyEvents};
-    plans[i].simulation = simulate_within(workload_of(plans[i].plan), options, limits);
+    try {
+      plans[i].simulation = simulate_within(workload_of(plans[i].plan), options, limits);
+    } catch (const TooManyTransfers&) {
+      continue;
+    }
     if (plans[i].simulation && plans[i].simulation->time < best.time) best = *plans[i].simulation;
   }
   std::stable_sort(plans.begin(), plans.end(), [](const ConsideredPlan& a, const ConsideredPlan& b) {

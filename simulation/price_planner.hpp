@@ -29,7 +29,9 @@ struct ConsideredPlan {
 /// long or turns out slower than another one. At least one plan is simulated. A plan that crosses links of
 /// unknown speed is not, if another one does not. If the cheapest plan has too many messages, as with
 /// thousands of ranks that are all different, the one with the fewest chunks among those within 5 % of its
-/// price is simulated instead.
+/// price is simulated instead. Plans
+/// with too many transfers to be priced or simulated are left aside; throws as price() and make_workload() do
+/// where all have.
 std::vector<ConsideredPlan> consider_plans(const Problem& problem, const Cluster& cluster,
                                            const Router& router, const PlanConstraints& constraints = {},
                                            const SimulationOptions& options = {});

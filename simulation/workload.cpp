@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "simulation/flow_writer.hpp"
 #include "simulation/switch_tree.hpp"
+#include "simulation/too_many_transfers.hpp"
 
 namespace polyring {
 namespace {
@@ -102,8 +103,9 @@ class Builder {
 
   void refuse_too_many() const {
     if (workload_.flows.size() <= kMostFlows) return;
-    usage_error("{} over {} ranks has too many transfers to simulate; use fewer ranks or another algorithm",
-                schedule_.algorithm, schedule_.ranks);
+    throw TooManyTransfers(fmt::format(
+        "{} over {} ranks has too many transfers to simulate; use fewer ranks or another algorithm",
+        schedule_.algorithm, schedule_.ranks));
   }
 
   void add_switches(int lane_number) {

@@ -32,6 +32,13 @@ class Large(ProgramTest):
             with self.subTest(algorithm=algorithm):
                 self.assertRegex(self.in_little_memory(*SUMMIT, algorithm), rf"(?m)^{algorithm} .* 27648 +4608 ")
 
+    def test_buckets_of_several_sizes(self):
+        """Planning each size takes seconds there, so that all have the largest one's plan: the table says so."""
+        words = ("scale", "--machine", "minsky", "--algorithm", "multi-ring", "--bucket", "fused:64MiB", "--gpus")
+        note = "Above 4096 GPUs buckets of all sizes have the plan of the largest."
+        self.assertIn(note, self.in_little_memory(*words, "8192"))
+        self.assertNotIn(note, self.in_little_memory(*words, "4096"))
+
 
 if __name__ == "__main__":
     main()

@@ -60,6 +60,12 @@ class Train(ProgramTest):
         self.assertIn(f"multi-ring {ours['dims']}, {ours['lanes']} lane", largest)
         self.assertIn(ours["patterns"], largest)
 
+    def test_the_rings_orders(self):
+        """Of a machine whose lanes go along its links, though all buckets are of one size."""
+        row, = self.steps("--bucket", "none", "--plan-for", "dgx1-v100", ranks=4, algorithms=("multi-ring",))
+        plan, = row["plans"]
+        self.assertRegex(plan["plan"], r"multi-ring 4, \d lanes, .*rings 0(-\d){3}/")
+
     def test_no_overlap(self):
         for row in self.steps("--bucket", "fused:16MiB", "--no-overlap"):
             self.assertFalse(row["overlap"])

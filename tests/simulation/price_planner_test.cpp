@@ -6,7 +6,9 @@
 #include <limits>
 #include <vector>
 
+#include "base/error.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/simulation/clusters.hpp"
 
 namespace polyring {
@@ -50,6 +52,49 @@ Cluster hosts(double in_host) {
     if (link.bandwidth.known()) link.bandwidth = Bandwidth{in_host};
   }
   return cluster;
+}
+
+/// Hosts of 128 GPUs under an NVSwitch: an exchange among them is many transfers.
+Cluster large_hosts(int hosts) {
+  constexpr int kGpus = 128;
+  Machine machine;
+  machine.packages.resize(1);
+  machine.gpus.resize(kGpus);
+  machine.nvswitches = 1;
+  machine.nics.resize(1);
+  machine.nics.front().ports = {{1, true, {kNic}}};
+  const DeviceId package{DeviceKind::package, 0};
+  const auto link = [&](DeviceId from, DeviceId to, LinkKind kind, double bandwidth) {
+    machine.links.push_back({from, to, kind, {bandwidth}, {}});
+  };
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    link({DeviceKind::gpu, gpu}, {DeviceKind::nvswitch, 0}, LinkKind::nvlink, 1e11);
+    link({DeviceKind::gpu, gpu}, package, LinkKind::pcie, 1e10);
+  }
+  link({DeviceKind::nic, 0}, package, LinkKind::pcie, 1e11);
+  return cluster_of(std::move(machine), hosts);
+}
+
+TEST(Plans, WithTooManyTransfersAreLeftAside) {
+  if (kSanitized) GTEST_SKIP() << "takes minutes under a sanitizer; the plain build runs it";
+  // Of 51,200 ranks an exchange inside hosts has 6.5 million transfers, which can be priced. There and back
+  // they are 13 million, which cannot be simulated, and with two lanes not even priced.
+  const Cluster cluster = large_hosts(400);
+  const Router router(cluster);
+  const Problem problem = modelled_problem("multi-ring", cluster, Count{1} << 28, kSize);
+  PlanConstraints constraints;
+  constraints.dims = {128, 400};
+  constraints.chunk = {64 << 20};
+  const auto priced = price_plans(problem, cluster, router, constraints);
+  const auto has_exchanges = [&](int lanes) {
+    return std::ranges::any_of(
+        priced, [&](const PricedPlan& p) { return !is_all_rings(p.plan) && p.plan.lanes == lanes; });
+  };
+  EXPECT_TRUE(has_exchanges(1));
+  EXPECT_FALSE(has_exchanges(2));
+  EXPECT_TRUE(is_all_rings(choose_plan(problem, cluster, router, constraints).plan));
+  constraints.patterns = {"direct", "ring"};
+  EXPECT_THROW(choose_plan(problem, cluster, router, constraints), Error);
 }
 
 TEST(PlansForMachines, AreWholeWhereNothingOverlaps) {

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM};
 constexpr std::int64_t kTogetherNs = 200'000'000;
-constexpr int kShellCode = 128;
 constexpr unsigned char kStop = 0;  // in place of a signal's number
 
 // What the handler needs.
@@ -44,7 +43,7 @@ void on_signal(int signal) {
   if (first_ns.compare_exchange_strong(none, now)) {
     send(static_cast<unsigned char>(signal));
   } else if (now - none > kTogetherNs) {
-    ::_exit(kShellCode + signal);
+    ::_exit(InterruptHandler::exit_code(signal));
   }
   errno = before;
 }
@@ -87,7 +86,7 @@ void InterruptHandler::run(const std::function<void(int)>& act) const {
   }
   if (signal == kStop) return;
   act(signal);
-  ::_exit(kShellCode + signal);
+  ::_exit(InterruptHandler::exit_code(signal));
 }
 
 }  // namespace polyring

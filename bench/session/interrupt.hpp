@@ -9,15 +9,17 @@
 namespace polyring {
 
 /// While one lives, the first SIGINT or SIGTERM has `act` run, in a thread of its own, and then ends the
-/// process with the exit code 128 + the signal's number (130, 143), without another word: nothing is
-/// finalised, which could hang. A second signal ends the process at once; one that comes with the first does
-/// not, since a terminal and a launcher may both send it. A signal that is ignored stays so. One at a time.
+/// process with exit_code(signal), without another word: nothing is finalised, which could hang. A second
+/// signal ends the process at once; one that comes with the first does not, since a terminal and a launcher
+/// may both send it. A signal that is ignored stays so. One at a time.
 class InterruptHandler {
  public:
   explicit InterruptHandler(std::function<void(int signal)> act);
   ~InterruptHandler();  // signals have their usual effect again
   InterruptHandler(const InterruptHandler&) = delete;
   InterruptHandler& operator=(const InterruptHandler&) = delete;
+
+  static int exit_code(int signal) { return 128 + signal; }  // as shells do: 130, 143
 
  private:
   void run(const std::function<void(int)>& act) const;

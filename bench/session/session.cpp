@@ -187,13 +187,15 @@ std::string Session::print_what_there_is() {
                      in_journal_ == measured_ ? "them" : fmt::format("{} of them", in_journal_));
 }
 
-/// In a thread of its own; the process ends behind it.
+/// In a thread of its own; the process ends behind it. Rank 0 tells the launcher the exit code, which MPICH's
+/// mpiexec does not always take from a process that has ended.
 void Session::interrupted(int signal) {
   if (!is_root_) return std::this_thread::sleep_for(kHeadStart);
   const std::string sentence = fmt::format(
       "polyring: {}{}\n", signal == SIGINT ? "interrupted" : "ended by SIGTERM", print_what_there_is());
   // Past the stream, whose lock another thread may hold.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  MpiWorld::end_without_mpi(InterruptHandler::exit_code(signal));
 }
 
 void Session::failed() {

@@ -13,7 +13,7 @@ from program import SANITIZED, TIMEOUT, WITHOUT_ITS_OWN, command, main
 TIMEOUT_S = 3
 RANKS = 3
 LATE_S = 2
-LATE_ITERATIONS = 500 if SANITIZED else 2000  # for more seconds than it takes to stop a rank
+LATE_ITERATIONS = 1000 if SANITIZED else 4000  # for some seconds
 ENDLESS = ("-b", "8M", "-e", "8M", "-n", "1000000", "--timeout", TIMEOUT_S)
 
 
@@ -37,9 +37,9 @@ def processor_seconds(process):
 
 
 class Faults(JobTest):
-    def start(self, *words, size=ENDLESS, **environment):
+    def start(self, *words, **environment):
         """The job, once it measures, and its ranks."""
-        job, ranks = self.launch(command("allreduce", *size, *words, ranks=RANKS), RANKS, **environment)
+        job, ranks = self.launch(command("allreduce", *ENDLESS, *words, ranks=RANKS), RANKS, **environment)
         # Starting takes little of a processor, measuring all that there is: how long it lasts until then depends on the
         # machine's other work.
         deadline = time.monotonic() + START_S
@@ -80,15 +80,23 @@ class Faults(JobTest):
 
     def test_a_rank_that_is_late(self):
         path = self.folder / "out.json"
-        size = ("-b", "2M", "-e", "2M", "-n", LATE_ITERATIONS, "--timeout", 30)
-        job, ranks = self.start("--algorithm", "multi-ring", "-J", path, size=size)
+        sizes = ("-b", "4", "-e", "2M", "-f", "524288", "-n", LATE_ITERATIONS, "--timeout", 30)
+        words = command("allreduce", *sizes, "--algorithm", "multi-ring", "-J", path, ranks=RANKS)
+        job, ranks = self.launch(words, RANKS)
+        journal = self.folder / "out.json.part"
+        deadline = time.monotonic() + START_S
+        while not journal.exists() or journal.read_text(encoding="utf-8").count("\n") < 3:  # a head and both rows of 4 B
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "no row is measured")
+            time.sleep(0.02)
+        time.sleep(0.3)  # past the first checks of 2 MiB
         stopped = time.monotonic()
         os.kill(ranks[1], signal.SIGSTOP)
         time.sleep(LATE_S)
         os.kill(ranks[1], signal.SIGCONT)
         self.assertEqual(self.ended(job, ranks, patience=200), 0, self.output())
         result = json.loads(path.read_text(encoding="utf-8"))
-        self.assertEqual([row["wrong"] for row in result["rows"]], [0, 0])
+        self.assertEqual([row["wrong"] for row in result["rows"]], [0, 0, 0, 0])
         sentence = rf"rank 1 \({re.escape(os.uname().nodename)}\) came (?:late \d+ times, by up to )?(\d\.\d+) s"
         for text in (self.output(), "\n".join(result["notes"])):
             self.assertRegex(text, sentence)

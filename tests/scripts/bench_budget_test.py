@@ -32,7 +32,7 @@ class BenchBudget(unittest.TestCase):
         self.assertRegex(ran.stdout, r"(?m)^probe-dgx .* NO$")
 
     def test_one_that_only_waits(self):
-        ran = self.run_script("import time; time.sleep(2)", "--only", "probe-dgx")
+        ran = self.run_script("import time; time.sleep(2)", "--only", "scale-minsky")
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_one_that_fails(self):

@@ -40,7 +40,7 @@ ExitCode run(int argc, char** argv) {
   add_probe(line);
   add_plan(line);
   add_verify(line);
-  add_allreduce(line);
+  add_collectives(line);
   add_train(line);
   add_scale(line);
   add_tune(line);

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
-from plots.results import InputError, read_result  # noqa: E402
+from plots.results import COLLECTIVES, InputError, read_result  # noqa: E402
 from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
 
@@ -29,7 +29,7 @@ def charts_of(result):
     from plots import bandwidth, scaling, timeline
     if result.kind == "tune" or not result.rows:  # a table says it; an interrupted run may have no row yet
         return []
-    if result.kind == "allreduce":
+    if result.kind in COLLECTIVES:
         return [("bus-bandwidth", chart) for chart in bandwidth.charts(result)]
     if result.kind == "scale":
         return [("scaling", chart) for chart in scaling.charts(result)]

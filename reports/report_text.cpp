@@ -17,7 +17,9 @@ std::string partial_note(const ResultFile& result) {
 
 std::string heading(const ReportSection& section) {
   static const std::map<std::string_view, std::string_view> names{
-      {"allreduce", "Allreduce"}, {"train", "Training step"}, {"scale", "Scaling"}, {"tune", "Tuning"}};
+      {"allreduce", "Allreduce"}, {"reduce-scatter", "Reduce-scatter"}, {"allgather", "Allgather"},
+      {"alltoall", "All-to-all"}, {"train", "Training step"},           {"scale", "Scaling"},
+      {"tune", "Tuning"}};
   return fmt::format("## {}: {}\n\n{}", names.at(section.result.kind()), section.name,
                      partial_note(section.result));
 }
@@ -25,7 +27,7 @@ std::string heading(const ReportSection& section) {
 std::string code(const std::string& text) { return text.empty() ? "unknown" : markdown_code(text); }
 
 /// The vendor's allreduce that the others are compared with, or nothing.
-std::string baseline_of(const std::vector<AllreduceRow>& rows) {
+std::string baseline_of(const std::vector<CollectiveRow>& rows) {
   for (const char* vendor : {"mpi", "nccl"}) {
     if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.algorithm == vendor; }))
       return vendor;
@@ -34,7 +36,7 @@ std::string baseline_of(const std::vector<AllreduceRow>& rows) {
 }
 
 std::string comparison(const ResultFile& result) {
-  const auto* rows = std::get_if<std::vector<AllreduceRow>>(&result.rows);
+  const auto* rows = std::get_if<std::vector<CollectiveRow>>(&result.rows);
   if (rows == nullptr) return "";
   const std::string baseline = baseline_of(*rows);
   if (baseline.empty()) return "";

@@ -33,7 +33,9 @@ std::string_view to_text(TimelineLane lane) {
   return lane == TimelineLane::compute ? "compute" : "communication";
 }
 
-std::string_view ResultFile::kind() const { return kKinds[rows.index()]; }
+std::string_view ResultFile::kind() const {
+  return std::holds_alternative<std::vector<CollectiveRow>>(rows) ? collective : kKinds[rows.index()];
+}
 
 Timing timing(std::vector<double> samples) {
   const Summary summary = summarize(samples);
@@ -44,12 +46,12 @@ bool is_faster(const Timing& time, const Timing& other) { return time.ci_high < 
 
 Timing exact_timing(double value) { return {value, value, value, value, value, {}}; }
 
-void set_time(AllreduceRow& row, Timing time_us) {
+void set_time(CollectiveRow& row, Timing time_us, std::string_view collective) {
   row.time_us = std::move(time_us);
   const double us = row.time_us.median;
   const double ranks = std::max(row.ranks, 1);
   row.algbw_GBps = us > 0 ? static_cast<double>(row.size_bytes) / us / 1e3 : 0;
-  row.busbw_GBps = row.algbw_GBps * 2 * (ranks - 1) / ranks;
+  row.busbw_GBps = row.algbw_GBps * (collective == "allreduce" ? 2 : 1) * (ranks - 1) / ranks;
   row.bound_fraction.reset();
   if (row.bound_us && !is_faster(row.time_us, exact_timing(*row.bound_us)))
     row.bound_fraction = us > 0 ? *row.bound_us / us : 0;

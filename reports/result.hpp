@@ -5,6 +5,7 @@
 // names of the members here; reports/result.schema.json describes them for other programs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -43,7 +44,12 @@ bool is_faster(const Timing& time, const Timing& other);
 /// A modelled or published time: exact, without samples.
 Timing exact_timing(double value);
 
-struct AllreduceRow {
+/// The names under which commands and files know them.
+inline constexpr std::array<std::string_view, 4> kCollectives{"allreduce", "reduce-scatter", "allgather",
+                                                              "alltoall"};
+
+/// One way of doing a collective with one size.
+struct CollectiveRow {
   std::string algorithm;       // "multi-ring", "ring", "mpi", …
   std::string implementation;  // what ran it: "threads", "mpi", "MPI_Allreduce", "ncclAllReduce", …
   std::string dims;            // "2x2"; empty for a vendor's call
@@ -55,7 +61,7 @@ struct AllreduceRow {
   int nodes = 0;
   int ranks_per_node = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t count = 0;  // elements
+  std::uint64_t count = 0;  // elements; of a rank's block where the collective has blocks
   std::string dtype;
   std::string op;
   bool in_place = false;
@@ -68,14 +74,15 @@ struct AllreduceRow {
   std::optional<std::uint64_t> wrong;  // wrong elements; nothing when they were not checked
   Source source = Source::measured;
 
-  bool operator==(const AllreduceRow&) const = default;
+  bool operator==(const CollectiveRow&) const = default;
 };
 
 /// Sets time_us, and from it, size_bytes, ranks and bound_us also algbw_GBps, busbw_GBps and bound_fraction:
-/// as in NVIDIA's nccl-tests (doc/PERFORMANCE.md) algbw = S / t and busbw = algbw * 2 (n - 1) / n, 1 GB/s =
-/// 1e9 B/s, with the median for t. All are 0 where the time is 0. There is no bound_fraction where the time
-/// is_faster() than the bound, which is a fault of the bound then.
-void set_time(AllreduceRow& row, Timing time_us);
+/// as in NVIDIA's nccl-tests (doc/PERFORMANCE.md) algbw = S / t and busbw = algbw * f (n - 1) / n, where f is
+/// 2 for an allreduce and 1 for the others, 1 GB/s = 1e9 B/s, with the median for t. All are 0 where the time
+/// is 0. There is no bound_fraction where the time is_faster() than the bound, which is a fault of the bound
+/// then.
+void set_time(CollectiveRow& row, Timing time_us, std::string_view collective = "allreduce");
 
 enum class TimelineLane { compute, communication };
 
@@ -203,7 +210,7 @@ struct Input {
 };
 
 /// The one kind of rows that a file holds. Their order is that of kKinds.
-using Rows = std::variant<std::vector<AllreduceRow>, std::vector<TrainRow>, std::vector<ScaleRow>,
+using Rows = std::variant<std::vector<CollectiveRow>, std::vector<TrainRow>, std::vector<ScaleRow>,
                           std::vector<TuneRow>>;
 
 struct ResultFile {
@@ -217,10 +224,12 @@ struct ResultFile {
   std::string machine = "null";                    // JSON text, kept as it is
   std::vector<std::string> notes;
   std::vector<Input> inputs;
-  std::optional<std::string> partial;  // "12 of 34 measurements"; nothing for a run that came to its end
+  std::optional<std::string> partial;    // "12 of 34 measurements"; nothing for a run that came to its end
+  std::string collective = "allreduce";  // of such rows
   Rows rows;
 
-  std::string_view kind() const;  // "allreduce", "train", "scale" or "tune"
+  /// That of kCollectives, "train", "scale" or "tune".
+  std::string_view kind() const;
 
   bool operator==(const ResultFile&) const = default;
 };

@@ -31,7 +31,7 @@ void fields(Visitor& visit, MaybeConst<Timing> auto& timing) {
 }
 
 template <typename Visitor>
-void fields(Visitor& visit, MaybeConst<AllreduceRow> auto& row) {
+void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("algorithm", row.algorithm);
   visit("implementation", row.implementation);
   visit("dims", row.dims);

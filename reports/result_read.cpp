@@ -1,4 +1,7 @@
 // Reads result files, and says in one sentence what is wrong with a bad one.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -185,11 +188,12 @@ void check_format(const Value& root, std::string_view format) {
 Rows rows_of_kind(const Value& root) {
   std::string kind;
   read(root.key("kind"), kind);
-  if (kind == "allreduce") return std::vector<AllreduceRow>{};
+  if (std::ranges::find(kCollectives, kind) != kCollectives.end()) return std::vector<CollectiveRow>{};
   if (kind == "train") return std::vector<TrainRow>{};
   if (kind == "scale") return std::vector<ScaleRow>{};
   if (kind == "tune") return std::vector<TuneRow>{};
-  root.key("kind").wrong(fmt::format("is '{}' and none of allreduce, train, scale, tune", kind));
+  root.key("kind").wrong(
+      fmt::format("is '{}' and none of {}, train, scale, tune", kind, fmt::join(kCollectives, ", ")));
 }
 
 /// All but the rows themselves.
@@ -199,6 +203,7 @@ ResultFile read_header(const Value& root) {
   fields(reader, file);
   file.machine = root.key("machine").json_value.dump();
   file.rows = rows_of_kind(root);
+  if (std::holds_alternative<std::vector<CollectiveRow>>(file.rows)) read(root.key("kind"), file.collective);
   return file;
 }
 

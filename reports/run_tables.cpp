@@ -254,7 +254,7 @@ Table tune_table(std::span<const TuneRow> rows) {
 
 Table table(const Rows& rows) {
   struct Choose {
-    Table operator()(const std::vector<AllreduceRow>& of) const { return allreduce_table(of); }
+    Table operator()(const std::vector<CollectiveRow>& of) const { return collective_table(of); }
     Table operator()(const std::vector<TrainRow>& of) const { return train_table(of); }
     Table operator()(const std::vector<ScaleRow>& of) const { return scale_table(of); }
     Table operator()(const std::vector<TuneRow>& of) const { return tune_table(of); }

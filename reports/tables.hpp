@@ -66,13 +66,13 @@ class Table {
 /// place and in place), then algorithm, the 95 % interval of the median, the fraction of the bound, and the
 /// source. `time` is the median. Rows of one size stand together, so that algorithms can be compared.
 /// `both_placements`: with the columns for rows in place even where there are none yet.
-Table allreduce_table(std::span<const AllreduceRow> rows, bool both_placements = false);
+Table collective_table(std::span<const CollectiveRow> rows, bool both_placements = false);
 
 /// How much faster each algorithm is than `baseline`, per size and placement: the median over pairs of
 /// samples of baseline time / time, its 95 % interval, and a verdict. The samples must have been taken in
 /// turns; a pair with unequal numbers of samples, or none, gets no ratio. Throws a usage Error when no row
 /// has the algorithm `baseline`.
-Table comparison_table(std::span<const AllreduceRow> rows, const std::string& baseline);
+Table comparison_table(std::span<const CollectiveRow> rows, const std::string& baseline);
 
 Table train_table(std::span<const TrainRow> rows);
 

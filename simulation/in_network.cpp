@@ -9,7 +9,6 @@
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/pattern.hpp"
 #include "simulation/engine.hpp"
-#include "simulation/switch_tree.hpp"
 #include "simulation/symmetry.hpp"
 
 namespace polyring {
@@ -31,14 +30,10 @@ void refuse_unlike_hosts(const Cluster& cluster) {
   }
 }
 
-Schedule inside_hosts(const Plan& plan, const Cluster& cluster, Count count, ElementSizes sizes) {
-  return in_groups(make_schedule(plan, cluster.host(0).ranks(), count, sizes.payload), 1, cluster.ranks());
-}
-
-Workload workload_of(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
-                     ElementSizes sizes, const Costs& costs) {
-  return make_workload(inside_hosts(plan, cluster, count, sizes), SwitchTree(cluster, router, costs), cluster,
-                       router, sizes, costs);
+/// Of the multi-ring for one host alone.
+Schedule schedule_of(const Plan& plan, const Cluster& cluster, Count count, ElementSizes sizes) {
+  const Schedule of_host = make_schedule(plan, cluster.host(0).ranks(), count, sizes.payload);
+  return cluster.host_count() == 1 ? of_host : with_switches(of_host, cluster.ranks());
 }
 
 /// Whether it leaves each rank a share of the sum, which the switches then reduce further.
@@ -60,11 +55,7 @@ Workload in_chunks(Workload workload, int chunks) {
 Simulation simulate_in_network(const Plan& plan, const Cluster& cluster, const Router& router, Count count,
                                ElementSizes sizes, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
-  if (cluster.host_count() == 1) {
-    return simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router, sizes,
-                    options);
-  }
-  return simulate(workload_of(plan, cluster, router, count, sizes, options.costs), options);
+  return simulate(schedule_of(plan, cluster, count, sizes), cluster, router, sizes, options);
 }
 
 SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Count count, ElementSizes sizes,
@@ -93,10 +84,10 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
     if (added) {
       Plan unchunked = plan;
       unchunked.chunk = {};
-      at->second =
-          by_classes(without_slack(workload_of(unchunked, cluster, router, count, sizes, options.costs)));
+      const Schedule schedule = schedule_of(unchunked, cluster, count, sizes);
+      at->second = by_classes(without_slack(make_workload(schedule, cluster, router, sizes, options.costs)));
     }
-    const int chunks = inside_hosts(plan, cluster, count, sizes).lanes.front().chunks;
+    const int chunks = schedule_of(plan, cluster, count, sizes).lanes.front().chunks;
     const auto ran = run(in_chunks(at->second, chunks), {.window = options.window, .seconds = least});
     if (!ran || ran->seconds >= least) continue;
     best = plan;

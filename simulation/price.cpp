@@ -122,8 +122,8 @@ class Pricer {
     bool steady = true;
     for (const Lane& lane : schedule_.lanes) {
       if (stage >= stage_count(lane)) continue;
-      const Stage at = stage_at(lane, stage);
-      const Dimension& dimension = lane.dimensions[index(at.dimension)];
+      const Stage at = lane.stages[index(stage)];
+      const Dimension& dimension = lane.dimension_of(stage);
       result.stage.stage = at;
       result.stage.pattern = dimension.pattern().name();
       result.stage.groups_of = dimension.size();
@@ -259,7 +259,7 @@ std::string unknown_speed(const Schedule& schedule, const Router& router) {
     const Lane& at = schedule.lanes[index(lane)];
     for (int stage = 0; stage < stage_count(at); ++stage) {
       // The steps of a steady pattern are between the same ranks.
-      const bool steady = at.dimensions[index(stage_at(at, stage).dimension)].pattern().steady();
+      const bool steady = at.dimension_of(stage).pattern().steady();
       const int steps = steady ? std::min(step_count(at, stage), 1) : step_count(at, stage);
       for (int step = 0; step < steps; ++step) {
         for (Rank rank = 0; rank < schedule.ranks; ++rank)

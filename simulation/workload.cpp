@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -32,13 +33,17 @@ Schedule in_blocks(Schedule schedule) {
   return schedule;
 }
 
+bool uses_switches(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.lanes, [](const Lane& lane) {
+    return std::ranges::find(lane.stages, StageKind::in_switches, &Stage::kind) != lane.stages.end();
+  });
+}
+
 class Builder {
  public:
-  /// `switches`: none, or what is between the way down and the way up.
-  Builder(const Schedule& schedule, const SwitchTree* switches, const Cluster& cluster, const Router& router,
-          ElementSizes sizes, const Costs& costs)
+  Builder(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
+          const Costs& costs)
       : schedule_(schedule),
-        switches_(switches),
         full_(every_block_full(schedule)),
         expanded_(full_ ? in_blocks(schedule) : schedule),
         sizes_(sizes),
@@ -46,7 +51,8 @@ class Builder {
         writer_(workload_, cluster, router, costs_),
         received_(index(schedule.ranks)),
         held_(index(schedule.ranks)) {
-    workload_.actors = schedule.ranks + (switches == nullptr ? 0 : switches->switches());
+    if (uses_switches(schedule)) switches_.emplace(cluster, router, costs_);
+    workload_.actors = schedule.ranks + (switches_ ? switches_->switches() : 0);
     if (costs_.reduction.known()) {
       workload_.capacities.assign(index(schedule.ranks), costs_.reduction.value);
       workload_.names.assign(index(schedule.ranks), -1);
@@ -64,10 +70,13 @@ class Builder {
     Course course{lane.chunks, static_cast<int>(workload_.rounds.size()), 0};
     if (lane.slice.empty()) course.chunks = 0;
     for (int stage = 0; course.chunks > 0 && stage < stage_count(lane); ++stage) {
-      if (switches_ != nullptr && 2 * stage == stage_count(lane)) add_switches(lane_number);
-      const Dimension& dimension = lane.dimensions[index(stage_at(lane, stage).dimension)];
+      const Stage at = lane.stages[index(stage)];
+      if (at.kind == StageKind::in_switches) {
+        add_switches(lane_number, at.dimension);
+        continue;
+      }
       const int steps = step_count(lane, stage);
-      const bool steady = full_ && dimension.pattern().steady() && steps > 0;
+      const bool steady = full_ && lane.dimension_of(stage).pattern().steady() && steps > 0;
       for (int step = 0; step < steps;) {
         const int repeats = steady ? sizes_.repeats(stage, step, steps) : 1;
         add_round(lane_number, stage, step, repeats);
@@ -81,7 +90,7 @@ class Builder {
   void add_round(int lane_number, int stage, int step, int repeats) {
     const Lane& lane = schedule_.lanes[index(lane_number)];
     Round round{static_cast<int>(workload_.flows.size()), 0, repeats};
-    const Combine combine = stage_at(lane, stage).combine;
+    const Combine combine = combine_of(lane.stages[index(stage)].kind);
     bytes_per_element_ = bytes_per_element(lane, sizes_.in_message(combine, stage, step));
     std::fill(received_.begin(), received_.end(), 0.0);
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
@@ -108,11 +117,10 @@ class Builder {
         schedule_.algorithm, schedule_.ranks));
   }
 
-  void add_switches(int lane_number) {
+  void add_switches(int lane_number, int dimension) {
     const Lane& lane = schedule_.lanes[index(lane_number)];
-    const int dimensions = static_cast<int>(lane.dimensions.size());
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
-      const Slice slice = shared_slice(expanded_, {lane_number, 0}, dimensions, rank);
+      const Slice slice = shared_slice(expanded_, {lane_number, 0}, dimension, rank);
       held_[index(rank)] = static_cast<double>(slice.count) * bytes_per_element(lane, sizes_.payload);
     }
     switches_->add_rounds(lane_number, held_, workload_, writer_);
@@ -141,13 +149,13 @@ class Builder {
   }
 
   const Schedule& schedule_;
-  const SwitchTree* switches_;
   bool full_;
   Schedule expanded_;
   ElementSizes sizes_;
   Costs costs_;
   Workload workload_;
   FlowWriter writer_;
+  std::optional<SwitchTree> switches_;
   std::vector<double> received_;  // bytes by rank, of the round being added
   std::vector<double> held_;      // by rank, before the switches
   double bytes_per_element_ = 0;
@@ -195,13 +203,7 @@ std::vector<double> Workload::busy() const {
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
                        ElementSizes sizes, const Costs& costs) {
   refuse_other_size(schedule, cluster);
-  return Builder(schedule, nullptr, cluster, router, sizes, costs).run();
-}
-
-Workload make_workload(const Schedule& schedule, const SwitchTree& switches, const Cluster& cluster,
-                       const Router& router, ElementSizes sizes, const Costs& costs) {
-  refuse_other_size(schedule, cluster);
-  return Builder(schedule, &switches, cluster, router, sizes, costs).run();
+  return Builder(schedule, cluster, router, sizes, costs).run();
 }
 
 }  // namespace polyring

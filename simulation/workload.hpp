@@ -71,16 +71,9 @@ struct Workload {
   std::vector<double> busy() const;
 };
 
-class SwitchTree;
-
-/// Throws a usage Error when the cluster's ranks are not the schedule's, or when the schedule has too many
-/// transfers (2^23 that differ) to be simulated.
+/// Throws a usage Error when the cluster's ranks are not the schedule's, when the schedule has too many
+/// transfers (2^23 that differ) to be simulated, and for stages in switches as SwitchTree does.
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
                        ElementSizes sizes, const Costs& costs);
-
-/// Of a schedule whose groups are hosts: between its way down and its way up, the switches reduce what the
-/// hosts hold. Throws as the other does.
-Workload make_workload(const Schedule& schedule, const SwitchTree& switches, const Cluster& cluster,
-                       const Router& router, ElementSizes sizes, const Costs& costs);
 
 }  // namespace polyring

@@ -219,6 +219,10 @@ void PayloadOptions::add_to(Subcommand command, const std::string& default_op) {
   command.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
       .show_default()
       .type_name("TYPE");
+  if (default_op.empty()) {
+    op_text = "sum";  // of nothing
+    return;
+  }
   command.add_option("-o,--op", op_text, "sum, prod, min, max or avg").show_default().type_name("OP");
 }
 

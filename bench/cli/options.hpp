@@ -77,6 +77,7 @@ struct PayloadOptions {
   std::string kind_text = "float";
   std::string op_text;
 
+  /// Without an operation where `default_op` is empty.
   void add_to(Subcommand command, const std::string& default_op);
   ElementKind kind() const { return parse_element_kind(kind_text); }
   ReduceOp op() const { return parse_reduce_op(op_text); }

@@ -9,7 +9,7 @@ namespace polyring {
 void add_probe(CommandLine& line);
 void add_plan(CommandLine& line);
 void add_verify(CommandLine& line);
-void add_allreduce(CommandLine& line);
+void add_collectives(CommandLine& line);  // allreduce, reduce-scatter, allgather, alltoall
 void add_train(CommandLine& line);
 void add_scale(CommandLine& line);
 void add_calibrate(CommandLine& line);

@@ -71,7 +71,7 @@ void print_times(const Price& price, const Simulation& simulation, const Bound& 
                {"", "time of one chunk", "", Align::right},
                {"", "limited by", "", Align::left}});
   for (const StagePrice& stage : price.stages) {
-    const char* what = stage.stage.combine == Combine::reduce ? "reduce" : "spread";
+    const char* what = stage.stage.kind == StageKind::reduce ? "reduce" : "spread";
     table.add_row({fmt::format("{} over dimension {}", what, stage.stage.dimension), to_text(stage.time),
                    stage.bottleneck < 0 ? "latency" : router.name(stage.bottleneck)});
   }

@@ -72,7 +72,7 @@ class TrainRun {
     for (const Bucket& bucket : buckets_) {
       auto rivals = maker_.make(wires, kind_, op_, bucket.elements);
       for (std::size_t i = 0; i < rivals.size(); ++i) {
-        trainers[i + 1].allreduces.push_back(std::move(rivals[i].allreduce));
+        trainers[i + 1].allreduces.push_back(std::move(rivals[i].call));
         if (!rivals[i].plan) continue;
         OfSize& of_size = plans[i][bucket.elements];
         of_size.plan = *rivals[i].plan;
@@ -118,7 +118,7 @@ class TrainRun {
         memory.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
     const HostPiece piece(memory, kind_, model_.total_elements());
     const HostPiece result(memory, kind_, model_.total_elements());
-    std::vector<std::unique_ptr<Allreduce>> planned;
+    std::vector<std::unique_ptr<CollectiveCall>> planned;
     Count largest = 0;
     for (const Bucket& bucket : buckets_) {
       largest = std::max(largest, bucket.elements);
@@ -149,7 +149,7 @@ class TrainRun {
       for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
         const Count count = buckets_[bucket].elements;
         piece.write(gradients, count);
-        Allreduce& allreduce = *trainers[i].allreduces[bucket];
+        CollectiveCall& allreduce = *trainers[i].allreduces[bucket];
         if (!allreduce.keeps_time_limit()) watchdog_.watch("the check of " + allreduce.algorithm());
         allreduce.run(gradients, gradients);
         watchdog_.rest();

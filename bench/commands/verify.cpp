@@ -1,8 +1,9 @@
-// polyring verify: proves that schedules are allreduces.
+// polyring verify: proves that schedules do what their collective says.
 #include "collectives/schedule/verify.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/cli/options.hpp"
@@ -17,6 +18,7 @@ struct VerifyOptions {
   PlanOptions plan;
   std::string ranks;
   std::int64_t count = 1 << 20;
+  std::string collective = to_text(Collective::allreduce);
 };
 
 /// Those that --ranks lists, or as many as --dims makes.
@@ -31,29 +33,58 @@ struct Case {
   int ranks = 1;
 };
 
+std::vector<std::string> all_algorithms() {
+  std::vector<std::string> all;
+  for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
+  return all;
+}
+
 /// All that is asked for, checked before anything is proved.
-std::vector<Case> cases_of(const VerifyOptions& options) {
+std::vector<Case> cases_of(const VerifyOptions& options, Collective collective) {
   std::vector<Case> cases;
+  const int most = most_verifiable_ranks(collective);
+  const bool by_default = options.plan.algorithms == all_algorithms();
   options.plan.refuse_without_schedule("verify");
   for (const std::string& algorithm : options.plan.algorithms) {
     for (const int ranks : rank_counts(options)) {
-      if (ranks > kMostVerifiableRanks) {
+      if (ranks > most) {
         usage_error("{} ranks are more than can be proved one by one; verify the same shape with at most {}",
-                    ranks, kMostVerifiableRanks);
+                    ranks, most);
       }
-      cases.push_back({constrained({algorithm, {ranks}}, options.plan.constraints(algorithm)), ranks});
-      check_plan(cases.back().plan, ranks);
+      Plan plan = constrained({algorithm, {ranks}}, options.plan.constraints(algorithm));
+      check_plan(plan, ranks);
+      if (by_default && !can_make(plan, collective)) continue;
+      check_collective(plan, collective);
+      cases.push_back({std::move(plan), ranks});
     }
   }
   return cases;
 }
 
+const char* what_is_proved(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+      return "every rank ends with every contribution exactly once";
+    case Collective::reduce_scatter:
+      return "every rank ends with every contribution to its block exactly once";
+    case Collective::allgather:
+      return "every rank ends with every rank's block";
+    case Collective::alltoall:
+      return "every rank ends with every rank's block for it";
+  }
+  return "";
+}
+
 ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
-  for (const auto& [plan, ranks] : cases_of(options)) {
-    const auto fault = verify(make_schedule(plan, ranks, options.count, size_of(ElementKind::float32)));
+  const Collective collective = parse_collective(options.collective);
+  for (const auto& [plan, ranks] : cases_of(options, collective)) {
+    // Of blocks, as many elements as fill them, and one at least.
+    const Count unit = collective == Collective::allreduce ? 1 : ranks;
+    const Count count = unit == 1 ? options.count : std::max<Count>(1, options.count / unit) * unit;
+    const auto fault = verify(make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective));
     print_out("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
-              fault ? "WRONG: " + *fault : "proved: every rank ends with every contribution exactly once");
+              fault ? "WRONG: " + *fault : fmt::format("proved: {}", what_is_proved(collective)));
     if (fault) worst = ExitCode::wrong_result;
     if (output_failed()) break;
   }
@@ -64,12 +95,18 @@ ExitCode verify_all(const VerifyOptions& options) {
 
 void add_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
-  const Subcommand command = line.add_subcommand(
-      "verify", "Prove that a schedule is an allreduce, without running it",
-      "polyring verify --algorithm multi-ring --dims 4x8x8", [options] { return verify_all(*options); });
-  std::vector<std::string> all;
-  for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
-  options->plan.add_to(command, std::move(all), true);
+  const Subcommand command =
+      line.add_subcommand("verify", "Prove that a schedule does what its collective says, without running it",
+                          "polyring verify --algorithm multi-ring --dims 4x8x8\n  polyring verify "
+                          "--collective alltoall --ranks 2..16",
+                          [options] { return verify_all(*options); });
+  options->plan.add_to(command, all_algorithms(), true);
+  command
+      .add_option(
+          "--collective", options->collective,
+          "allreduce, reduce-scatter, allgather or alltoall; without --algorithm, by all that can make it")
+      .show_default()
+      .type_name("NAME");
   command
       .add_option("--ranks", options->ranks,
                   "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")

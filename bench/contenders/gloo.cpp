@@ -112,7 +112,7 @@ auto with_word(ElementKind kind, ReduceOp op, Action&& action) {
 
 using Context = std::shared_ptr<gloo::Context>;
 
-class GlooAllreduce : public Allreduce {
+class GlooAllreduce : public CollectiveCall {
  public:
   GlooAllreduce(Context context, std::string algorithm, ElementKind kind, ReduceOp op, Count count)
       : context_(std::move(context)), algorithm_("gloo:" + algorithm), kind_(kind), op_(op), count_(count) {}
@@ -233,8 +233,8 @@ Gloo::Gloo(const MpiWorld& world, const std::string& interface, Seconds timeout)
 
 Gloo::~Gloo() = default;
 
-std::unique_ptr<Allreduce> Gloo::make(const std::string& algorithm, ElementKind kind, ReduceOp op,
-                                      Count count) {
+std::unique_ptr<CollectiveCall> Gloo::make(const std::string& algorithm, ElementKind kind, ReduceOp op,
+                                           Count count) {
   const Context& context = connections_->context;
   if (algorithm == "ring-chunked") {
     return std::make_unique<BoundAllreduce<gloo::AllreduceRingChunked>>(context, algorithm, kind, op, count);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/slice.hpp"
@@ -39,7 +39,8 @@ class Gloo {
   /// One of gloo_algorithms(). Its run() throws Error(ExitCode::timeout) when a rank does not answer. Where
   /// one rank gives it another output than in the run before, all must: the older classes make their
   /// connections anew. The result must not outlive this object.
-  std::unique_ptr<Allreduce> make(const std::string& algorithm, ElementKind kind, ReduceOp op, Count count);
+  std::unique_ptr<CollectiveCall> make(const std::string& algorithm, ElementKind kind, ReduceOp op,
+                                       Count count);
 
  private:
   struct Connections;

@@ -14,6 +14,8 @@ Gloo::Gloo(const MpiWorld&, const std::string&, Seconds) {
 
 Gloo::~Gloo() = default;
 
-std::unique_ptr<Allreduce> Gloo::make(const std::string&, ElementKind, ReduceOp, Count) { return nullptr; }
+std::unique_ptr<CollectiveCall> Gloo::make(const std::string&, ElementKind, ReduceOp, Count) {
+  return nullptr;
+}
 
 }  // namespace polyring

@@ -1,7 +1,9 @@
 #include "bench/contenders/mpi.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "base/error.hpp"
 #include "bench/contenders/mpi_call.hpp"
 #include "collectives/runtime/kernels.hpp"
 
@@ -63,32 +65,39 @@ MPI_Datatype builtin_type(ElementKind kind) {
   return MPI_DATATYPE_NULL;
 }
 
-class MpiAllreduce final : public Allreduce {
+/// What MPI calls a kind and an operation.
+class MpiReduction {
  public:
-  MpiAllreduce(const MpiWorld& world, MpiCall call, ElementKind kind, ReduceOp op, Count count)
-      : world_(world),
-        call_(std::move(call)),
-        kind_(kind),
-        op_(op),
-        count_(count),
-        type_(builtin_type(kind)),
-        mpi_op_(builtin_op(op)) {
+  MpiReduction(ElementKind kind, ReduceOp op) : type_(builtin_type(kind)), op_(builtin_op(op)) {
     if (type_ != MPI_DATATYPE_NULL) return;
-    own_type_ = true;
+    owns_ = true;
     check_mpi(MPI_Type_contiguous(size_of(kind), MPI_BYTE, &type_), "MPI_Type_contiguous");
     check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit");
     MPI_User_function* function = kind == ElementKind::float16 ? user_function<ElementKind::float16>(op)
                                                                : user_function<ElementKind::bfloat16>(op);
-    check_mpi(MPI_Op_create(function, 1, &mpi_op_), "MPI_Op_create");
+    check_mpi(MPI_Op_create(function, 1, &op_), "MPI_Op_create");
   }
-
-  ~MpiAllreduce() override {
-    if (!own_type_) return;
-    MPI_Op_free(&mpi_op_);
+  ~MpiReduction() {
+    if (!owns_) return;
+    MPI_Op_free(&op_);
     MPI_Type_free(&type_);
   }
-  MpiAllreduce(const MpiAllreduce&) = delete;
-  MpiAllreduce& operator=(const MpiAllreduce&) = delete;
+  MpiReduction(const MpiReduction&) = delete;
+  MpiReduction& operator=(const MpiReduction&) = delete;
+
+  MPI_Datatype type() const { return type_; }
+  MPI_Op op() const { return op_; }
+
+ private:
+  MPI_Datatype type_;
+  MPI_Op op_;
+  bool owns_ = false;
+};
+
+class MpiAllreduce final : public CollectiveCall {
+ public:
+  MpiAllreduce(const MpiWorld& world, MpiCall call, ElementKind kind, ReduceOp op, Count count)
+      : world_(world), call_(std::move(call)), kind_(kind), op_(op), count_(count), mpi_(kind, op) {}
 
   std::string algorithm() const override { return call_.algorithm; }
   std::string implementation() const override { return MpiWorld::library(); }
@@ -102,7 +111,8 @@ class MpiAllreduce final : public Allreduce {
       const Count offset = begin * size_of(kind_);
       const auto count = static_cast<int>(std::min(kMostAtOnce, count_ - begin));
       const void* from = input == output ? MPI_IN_PLACE : static_cast<const void*>(input + offset);
-      check_mpi(MPI_Allreduce(from, output + offset, count, type_, mpi_op_, call_.comm), "MPI_Allreduce");
+      check_mpi(MPI_Allreduce(from, output + offset, count, mpi_.type(), mpi_.op(), call_.comm),
+                "MPI_Allreduce");
     }
     for (const MpiSetting& setting : call_.settings) setting.control->write(setting.otherwise);
     if (op_ == ReduceOp::avg) divide_on_host(kind_, output, count_, world_.size());
@@ -114,21 +124,83 @@ class MpiAllreduce final : public Allreduce {
   ElementKind kind_;
   ReduceOp op_;
   Count count_;
-  MPI_Datatype type_;
-  MPI_Op mpi_op_;
-  bool own_type_ = false;
+  MpiReduction mpi_;
+};
+
+/// The collectives with a block for each rank. MPI's reduce-scatter in place leaves the result in the first
+/// block, not in the rank's own.
+class MpiBlocks final : public CollectiveCall {
+ public:
+  MpiBlocks(Collective collective, const MpiWorld& world, ElementKind kind, ReduceOp op, Count count)
+      : collective_(collective), world_(world), kind_(kind), op_(op), mpi_(kind, op) {
+    const Count block = count / world.size();
+    if (block > std::numeric_limits<int>::max()) {
+      usage_error("MPI's {} takes blocks of {} elements at most, and these are of {}; give fewer",
+                  to_text(collective), std::numeric_limits<int>::max(), block);
+    }
+    block_ = static_cast<int>(block);
+  }
+
+  std::string algorithm() const override { return "mpi"; }
+  std::string implementation() const override { return MpiWorld::library(); }
+  bool keeps_time_limit() const override { return false; }
+
+  void run(const std::byte* input, std::byte* output) override {
+    const MPI_Comm comm = world_.handle().comm;
+    const MPI_Datatype type = mpi_.type();
+    if (collective_ == Collective::reduce_scatter) {
+      check_mpi(MPI_Reduce_scatter_block(input, output, block_, type, mpi_.op(), comm),
+                mpi_function(collective_));
+      if (op_ == ReduceOp::avg) divide_on_host(kind_, output, block_, world_.size());
+    } else if (collective_ == Collective::allgather) {
+      const bool in_place = input == output + Count{world_.rank()} * block_ * size_of(kind_);
+      check_mpi(MPI_Allgather(in_place ? MPI_IN_PLACE : static_cast<const void*>(input), block_, type, output,
+                              block_, type, comm),
+                "MPI_Allgather");
+    } else {
+      check_mpi(MPI_Alltoall(input, block_, type, output, block_, type, comm), "MPI_Alltoall");
+    }
+  }
+
+ private:
+  Collective collective_;
+  const MpiWorld& world_;
+  ElementKind kind_;
+  ReduceOp op_;
+  MpiReduction mpi_;
+  int block_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
-                                              ReduceOp op, Count count) {
+std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
+                                                   ReduceOp op, Count count) {
   return std::make_unique<MpiAllreduce>(world, std::move(call), kind, op, count);
 }
 
-std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
-                                              Count count) {
+std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
+                                                   Count count) {
   return make_mpi_allreduce(world, {"mpi", world.handle().comm, {}}, kind, op, count);
+}
+
+std::string mpi_function(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+      return "MPI_Allreduce";
+    case Collective::reduce_scatter:
+      return "MPI_Reduce_scatter_block";
+    case Collective::allgather:
+      return "MPI_Allgather";
+    case Collective::alltoall:
+      return "MPI_Alltoall";
+  }
+  return "";
+}
+
+std::unique_ptr<CollectiveCall> make_mpi_call(Collective collective, const MpiWorld& world, ElementKind kind,
+                                              ReduceOp op, Count count) {
+  if (collective == Collective::allreduce) return make_mpi_allreduce(world, kind, op, count);
+  return std::make_unique<MpiBlocks>(collective, world, kind, op, count);
 }
 
 }  // namespace polyring

@@ -1,13 +1,14 @@
-// MPI_Allreduce as a benchmark's rival.
+// MPI's own collectives as a benchmark's rivals.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/schedule/element.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "collectives/schedule/slice.hpp"
 
 namespace polyring {
@@ -15,8 +16,16 @@ namespace polyring {
 /// The MPI library's own allreduce of `count` elements, with the algorithm that it chooses. float16 and
 /// bfloat16, which MPI does not know, go through a user-defined operation; avg is a sum and a division.
 /// Counts beyond an int are cut into several calls.
-std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
-                                              Count count);
+std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
+                                                   Count count);
+
+/// The same for any collective; `count` is that of the longer buffer. Throws a usage Error for blocks of more
+/// elements than an int counts.
+std::unique_ptr<CollectiveCall> make_mpi_call(Collective collective, const MpiWorld& world, ElementKind kind,
+                                              ReduceOp op, Count count);
+
+/// Its name: "MPI_Reduce_scatter_block".
+std::string mpi_function(Collective collective);
 
 class MpiTools;
 
@@ -34,7 +43,7 @@ class MpiAlgorithms {
 
   /// MPI_Allreduce with one of names(). Collective, for the first use of a name. The result must not outlive
   /// this object.
-  std::unique_ptr<Allreduce> make(const std::string& name, ElementKind kind, ReduceOp op, Count count);
+  std::unique_ptr<CollectiveCall> make(const std::string& name, ElementKind kind, ReduceOp op, Count count);
 
  private:
   class Library;

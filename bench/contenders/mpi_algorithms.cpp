@@ -164,8 +164,8 @@ MpiAlgorithms::MpiAlgorithms(const MpiWorld& world)
 
 MpiAlgorithms::~MpiAlgorithms() = default;
 
-std::unique_ptr<Allreduce> MpiAlgorithms::make(const std::string& name, ElementKind kind, ReduceOp op,
-                                               Count count) {
+std::unique_ptr<CollectiveCall> MpiAlgorithms::make(const std::string& name, ElementKind kind, ReduceOp op,
+                                                    Count count) {
   const std::vector<MpiControl::Choice> choices = library_->choices();
   const auto found = std::find_if(choices.begin(), choices.end(),
                                   [&](const MpiControl::Choice& choice) { return choice.name == name; });

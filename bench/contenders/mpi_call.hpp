@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/mpi/control.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/schedule/element.hpp"
@@ -21,13 +21,13 @@ struct MpiSetting {
 };
 
 struct MpiCall {
-  std::string algorithm;  // see Allreduce::algorithm()
+  std::string algorithm;  // see CollectiveCall::algorithm()
   MPI_Comm comm = MPI_COMM_NULL;
   std::vector<MpiSetting> settings;
 };
 
 /// The controls and the communicator must outlive it.
-std::unique_ptr<Allreduce> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
-                                              ReduceOp op, Count count);
+std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
+                                                   ReduceOp op, Count count);
 
 }  // namespace polyring

@@ -38,8 +38,15 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 
 }  // namespace
 
-void RivalOptions::add_to(Subcommand command) {
-  plan.add_to(command, {"multi-ring", std::string(kMpiAlgorithm)}, true);
+void RivalOptions::add_to(Subcommand command, Collective collective) {
+  const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
+  plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true);
+  add_transport_option(command, transport);
+  if (reduces(collective)) add_partials_option(command, partials);
+  if (collective != Collective::allreduce) {
+    command.option("--algorithm").append_description(fmt::format("; mpi for {}", mpi_function(collective)));
+    return;
+  }
   command.option("--algorithm")
       .append_description(
           fmt::format("; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
@@ -50,8 +57,6 @@ void RivalOptions::add_to(Subcommand command) {
           "--tcp-interface", tcp_interface,
           "The network interface for TCP connections; without, that of the default route, or the first")
       .type_name("NAME");
-  add_transport_option(command, transport);
-  add_partials_option(command, partials);
   command
       .add_option(
           "--tuned", tuned,
@@ -99,10 +104,11 @@ PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count
     *memory = library ? transport.allocate(size) : transport.scratch(size);
 }
 
-std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
-                                         ReduceOp op, Count count, const ExecutorOptions& options) {
-  return std::make_unique<Executor>(make_schedule(plan, transport.size(), count, size_of(kind)), kind, op,
-                                    transport, options);
+std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                              ReduceOp op, Count count, const ExecutorOptions& options,
+                                              Collective collective) {
+  return std::make_unique<Executor>(make_schedule(plan, transport.size(), count, size_of(kind), collective),
+                                    kind, op, transport, options);
 }
 
 bool is_vendors_call(std::string_view name) {
@@ -110,14 +116,14 @@ bool is_vendors_call(std::string_view name) {
 }
 
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                   Partials partials) {
+                   Partials partials, Collective collective) {
   const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
   const std::string messages =
       transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
   const std::string implementation =
       fmt::format("polyring over {}{}{}", transport.name, messages, rounds ? ", rounded at each step" : "");
-  auto executor =
-      make_executor(plan, *transport.transport, kind, op, count, {kDefaultWindow, implementation, partials});
+  auto executor = make_executor(plan, *transport.transport, kind, op, count,
+                                {kDefaultWindow, implementation, partials}, collective);
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(executor)};
 }
@@ -130,20 +136,27 @@ WorldTransport open_transport(const MpiWorld& world, const std::string& choice) 
   return transport;
 }
 
-RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout)
+RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout,
+                       Collective collective)
     : options_(options),
       world_(world),
       timeout_(timeout),
+      collective_(collective),
       planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world)
                                         : JobPlanner::for_machine(options.plan_for, world)) {
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
   const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
-  if (options_.calibration.empty() && options_.plan_for.empty() && (free || !options_.tuned.empty()))
-    tuned_ = TunedPlans(options_.tuned, world);
+  const bool tunable =
+      collective == Collective::allreduce && options_.calibration.empty() && options_.plan_for.empty();
+  if (tunable && (free || !options_.tuned.empty())) tuned_ = TunedPlans(options_.tuned, world);
 }
 
 void RivalMaker::add_names(const std::string& asked) {
+  if (collective_ != Collective::allreduce && (after(kMpiPrefix, asked) || after(kGlooPrefix, asked))) {
+    usage_error("'{}' is known as an allreduce only; for {} use mpi, or an algorithm of our own", asked,
+                to_text(collective_));
+  }
   std::vector<std::string> names{asked};
   if (const auto of_mpi = after(kMpiPrefix, asked)) {
     if (!mpi().why_none().empty()) {
@@ -154,7 +167,10 @@ void RivalMaker::add_names(const std::string& asked) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
   } else if (asked != kMpiAlgorithm) {
     const Problem problem{asked, {world_.size(), world_.ranks_per_node(), world_.nodes()}};
-    check_plan(plain_plan(problem, options_.plan.constraints(asked)), world_.size());
+    const Plan plan = plain_plan(problem, options_.plan.constraints(asked));
+    check_plan(plan, world_.size());
+    // Otherwise multi-ring's patterns are yet to be chosen.
+    if (!find_algorithm(asked).has_dims || !plan.patterns.empty()) check_collective(plan, collective_);
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
@@ -174,7 +190,11 @@ std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind
 
 Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
                            ReduceOp op, Count count) {
-  if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_allreduce(world_, kind, op, count)};
+  if (name == kMpiAlgorithm) {
+    Rival rival{name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
+    rival.in_place = works_in_place(name);
+    return rival;
+  }
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
@@ -183,18 +203,25 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
   }
   const PlanChoice& chosen = choose(name, transport, kind, op, count);
   if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
-  return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials));
+  return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials),
+                      collective_);
 }
 
-std::vector<std::unique_ptr<Allreduce>> RivalMaker::make_planned_over(Transport& other,
-                                                                      const WorldTransport& transport,
-                                                                      ElementKind kind, ReduceOp op,
-                                                                      Count count) {
-  std::vector<std::unique_ptr<Allreduce>> made;
+bool RivalMaker::works_in_place(const std::string& name) const {
+  if (collective_ == Collective::alltoall) return false;
+  // MPI's leaves its result in the first block.
+  return collective_ != Collective::reduce_scatter || name != kMpiAlgorithm;
+}
+
+std::vector<std::unique_ptr<CollectiveCall>> RivalMaker::make_planned_over(Transport& other,
+                                                                           const WorldTransport& transport,
+                                                                           ElementKind kind, ReduceOp op,
+                                                                           Count count) {
+  std::vector<std::unique_ptr<CollectiveCall>> made;
   for (const std::string& name : names_) {
     if (is_vendors_call(name)) continue;
     made.push_back(make_executor(choose(name, transport, kind, op, count).plan, other, kind, op, count,
-                                 {kDefaultWindow, "", parse_partials(options_.partials)}));
+                                 {kDefaultWindow, "", parse_partials(options_.partials)}, collective_));
   }
   return made;
 }
@@ -220,8 +247,8 @@ const PlanChoice& RivalMaker::choose(const std::string& algorithm, const WorldTr
                                      ElementKind kind, ReduceOp op, Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
-  const Problem problem = planner_.problem(algorithm, transport, count,
-                                           ElementSizes(kind, op, parse_partials(options_.partials)));
+  const Problem problem = planner_.problem(
+      algorithm, transport, count, ElementSizes(kind, op, parse_partials(options_.partials)), collective_);
   const TunedPlanner planner(tuned_.choices(), transport.name, planner_);
   return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }

@@ -1,4 +1,4 @@
-// Rivals: the allreduces that one comparison times, made from their names.
+// Rivals: the ways of doing a collective that one comparison times, made from their names.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 #include "bench/contenders/mpi.hpp"
 #include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_plans.hpp"
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/executor.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/transports/world.hpp"
@@ -21,7 +21,7 @@
 
 namespace polyring {
 
-/// The name under which MPI_Allreduce takes part.
+/// The name under which MPI's own call takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
 
 struct RivalOptions {
@@ -33,7 +33,7 @@ struct RivalOptions {
   std::string calibration;           // empty: none
   std::string plan_for;              // a machine; empty: this one
 
-  void add_to(Subcommand command);
+  void add_to(Subcommand command, Collective collective = Collective::allreduce);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
   /// what this build has not.
   void check_build() const;
@@ -59,9 +59,10 @@ struct PayloadMemory {
 struct Rival {
   std::string algorithm;
   std::optional<Plan> plan;  // nothing for a vendor's call
-  std::unique_ptr<Allreduce> allreduce;
+  std::unique_ptr<CollectiveCall> call;
   Buffers buffers{};  // given by whoever measures
   bool verified = true;
+  bool in_place = true;  // whether it can be done so
 };
 
 /// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.
@@ -70,10 +71,14 @@ class RivalMaker {
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
   /// for and this library does not let them be chosen. Collective: it reads tuned plans.
-  RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout);
+  RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout,
+             Collective collective = Collective::allreduce);
 
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
+
+  /// Whether this one of names() can be done in place: the shorter buffer is the rank's block of the longer.
+  bool works_in_place(const std::string& name) const;
 
   /// What a result must say about the plans that a file had a part in; nothing when none had. On rank 0.
   std::optional<std::string> note() const;
@@ -86,8 +91,9 @@ class RivalMaker {
                            ReduceOp op, Count count);
 
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
-  std::vector<std::unique_ptr<Allreduce>> make_planned_over(Transport& other, const WorldTransport& transport,
-                                                            ElementKind kind, ReduceOp op, Count count);
+  std::vector<std::unique_ptr<CollectiveCall>> make_planned_over(Transport& other,
+                                                                 const WorldTransport& transport,
+                                                                 ElementKind kind, ReduceOp op, Count count);
   /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
   /// payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
@@ -108,6 +114,7 @@ class RivalMaker {
   RivalOptions options_;
   const MpiWorld& world_;
   Seconds timeout_;
+  Collective collective_;
   std::vector<std::string> names_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
@@ -121,12 +128,13 @@ class RivalMaker {
 bool is_vendors_call(std::string_view name);
 
 /// The plan's schedule over the transport.
-std::unique_ptr<Allreduce> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
-                                         ReduceOp op, Count count, const ExecutorOptions& options);
+std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
+                                              ReduceOp op, Count count, const ExecutorOptions& options,
+                                              Collective collective = Collective::allreduce);
 
 /// The same to be measured, without buffers yet.
 Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                   Partials partials = Partials::apart);
+                   Partials partials = Partials::apart, Collective collective = Collective::allreduce);
 
 /// Adds --transport.
 void add_transport_option(Subcommand command, std::string& transport);

@@ -18,11 +18,12 @@ std::string measurements(int number) {
 
 }  // namespace
 
-Bounds::Bounds(Cluster cluster, Seconds head_start) : cluster_(std::move(cluster)), head_start_(head_start) {}
+Bounds::Bounds(Cluster cluster, Seconds head_start, Collective collective)
+    : collective_(collective), cluster_(std::move(cluster)), head_start_(head_start) {}
 
 std::optional<Timing> Bounds::of_topology(Bytes size) const {
   if (cluster_.groups.empty()) return std::nullopt;
-  const Seconds time = allreduce_bound(cluster_, size).time - head_start_;
+  const Seconds time = collective_bound(collective_, cluster_, size).time - head_start_;
   // It is infinite where the probe sees no port of a host.
   if (time.value <= 0 || !std::isfinite(time.value)) return std::nullopt;
   return exact_timing(time.value * 1e6);
@@ -72,7 +73,7 @@ std::vector<std::string> Bounds::notes() const {
   }
   if (beaten_links_ > 0) {
     notes.push_back(fmt::format(
-        "In {} an allreduce took less than the time that the links allow, by more than noise; so the "
+        "In {} a call took less than the time that the links allow, by more than noise; so the "
         "probe takes a link for slower than it is, or does not see a link, and no bound is given there.",
         measurements(beaten_links_)));
   }

@@ -1,4 +1,4 @@
-// The least times that measured allreduces are compared with, and whether they hold.
+// The least times that measured collectives are compared with, and whether they hold.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ class Bounds {
  public:
   Bounds() = default;
   /// Of the topology of this cluster, over whose links payloads have a head start (emulation.hpp).
-  Bounds(Cluster cluster, Seconds head_start);
+  Bounds(Cluster cluster, Seconds head_start, Collective collective = Collective::allreduce);
 
-  /// The greatest bound, in microseconds, of allreduces of `size`: the topology's, or the lesser of the
+  /// The greatest bound, in microseconds, of such collectives of `size`: the topology's, or the lesser of the
   /// medians of `passes` (memory_pass.hpp) that were measured beside them; there may be none. A bound that
   /// one of `allreduces` beats by more than noise is none, which is counted.
   std::optional<double> bound_us(Bytes size, std::span<const Samples> passes,
@@ -33,6 +33,7 @@ class Bounds {
   /// Counts those that do not hold.
   bool holds(const Timing& bound, std::span<const Samples> allreduces, int& beaten);
 
+  Collective collective_ = Collective::allreduce;
   Cluster cluster_;
   Seconds head_start_;
   bool uses_passes_ = false;

@@ -31,11 +31,12 @@ class HostPiece {
   }
 
   /// Of `count` elements at `from`, how many `payload` finds wrong.
-  Count wrong(const Payload& payload, const std::byte* from, Count count, Match match = Match::bits) const {
+  Count wrong(const Payload& payload, const std::byte* from, Count count, Match match = Match::bits,
+              const Expected& expected = {}) const {
     Count wrong = 0;
     each(count, [&](Count first, std::size_t part) {
       transport_.download({memory_.get(), part}, from + first * element_);
-      wrong += payload.wrong(memory_.get(), static_cast<Count>(part) / element_, match);
+      wrong += payload.wrong(expected, memory_.get(), static_cast<Count>(part) / element_, match, first);
     });
     return wrong;
   }

@@ -18,27 +18,31 @@ constexpr int kMostIterations = 1000;
 class Measurement {
  public:
   Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
-              ElementKind kind, bool in_place, MeasureOptions::Now now, Watchdog& watchdog)
+              ElementKind kind, bool in_place, const MeasureOptions& options, Watchdog& watchdog)
       : world_(world),
         transport_(transport),
         payload_(payload),
         memory_(transport, kind, count),
-        fresh_(memory_.fresh.get(), bytes_of(count, kind).value),
-        count_(count),
+        expected_{options.collective, world.rank(), count},
+        input_count_(input_count(options.collective, world.size(), count)),
+        output_count_(output_count(options.collective, world.size(), count)),
+        own_block_(bytes_of(world.rank() * (count / world.size()), kind).value),
+        fresh_(memory_.fresh.get(), bytes_of(input_count_, kind).value),
         in_place_(in_place),
-        now_(now),
+        now_(options.now),
         watchdog_(watchdog) {
-    payload.fill(world.rank(), memory_.fresh.get(), count);
+    payload.fill(world.rank(), memory_.fresh.get(), input_count_);
     std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
   }
 
   /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
   Count wrong(Rival& rival) const {
-    memory_.stale.write(rival.buffers.output, count_);
-    transport_.upload(input(rival), fresh_);
+    const Buffers buffers = place(rival);
+    memory_.stale.write(buffers.output, output_count_);
+    transport_.upload(buffers.input, fresh_);
     run(rival);
-    return world_.sum(memory_.result.wrong(payload_, rival.buffers.output, count_,
-                                           rival.plan ? Match::bits : Match::value));
+    return world_.sum(memory_.result.wrong(payload_, buffers.output, output_count_,
+                                           rival.plan ? Match::bits : Match::value, expected_));
   }
 
   void rehearse(Rival& rival) const {
@@ -79,19 +83,26 @@ class Measurement {
 
  private:
   void prepare(const Rival& rival) const {
-    if (!in_place_) memory_.stale.write(rival.buffers.output, count_);
-    transport_.upload(input(rival), fresh_);
+    const Buffers buffers = place(rival);
+    if (!in_place_) memory_.stale.write(buffers.output, output_count_);
+    transport_.upload(buffers.input, fresh_);
   }
 
-  std::byte* input(const Rival& rival) const {
-    return in_place_ ? rival.buffers.output : rival.buffers.input;
+  /// Where the input and the output begin.
+  Buffers place(const Rival& rival) const {
+    const Buffers& two = rival.buffers;
+    if (!in_place_) return two;
+    if (output_count_ < input_count_) return {two.input, two.input + own_block_};
+    if (input_count_ < output_count_) return {two.output + own_block_, two.output};
+    return {two.output, two.output};
   }
 
   /// Microseconds.
   double run(Rival& rival) const {
-    if (!rival.allreduce->keeps_time_limit()) watchdog_.watch(rival.algorithm);
+    if (!rival.call->keeps_time_limit()) watchdog_.watch(rival.algorithm);
+    const Buffers buffers = place(rival);
     const Clock::time_point begin = now_();
-    rival.allreduce->run(input(rival), rival.buffers.output);
+    rival.call->run(buffers.input, buffers.output);
     const Clock::time_point end = now_();
     watchdog_.rest();
     return microseconds(end - begin);
@@ -105,8 +116,11 @@ class Measurement {
   Transport& transport_;
   const Payload& payload_;
   MeasureMemory memory_;
+  Expected expected_;
+  Count input_count_;
+  Count output_count_;
+  std::size_t own_block_;  // where it begins in the longer buffer, in bytes
   std::span<const std::byte> fresh_;
-  Count count_;
   bool in_place_;
   MeasureOptions::Now now_;
   Watchdog& watchdog_;
@@ -125,7 +139,7 @@ int choose_iterations(const MpiWorld& world, const MeasureOptions& options, doub
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog) {
-  Measurement measurement(world, transport, payload, count, kind, in_place, options.now, watchdog);
+  Measurement measurement(world, transport, payload, count, kind, in_place, options, watchdog);
   std::vector<Samples> samples(rivals.size());
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {

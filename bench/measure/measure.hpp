@@ -25,6 +25,7 @@ struct MeasureOptions {
   /// Up to this size run each rival once untimed before each timing. Otherwise its few microseconds mostly
   /// show caches that the rivals before it have filled, unless its library is the barrier's as well.
   Bytes rehearsed{64 << 10};
+  Collective collective = Collective::allreduce;
   using Now = std::chrono::steady_clock::time_point (*)();
   Now now = &std::chrono::steady_clock::now;  // tests have another one
 };
@@ -48,7 +49,8 @@ struct MeasureMemory {
   HostPiece result;  // to be checked
 };
 
-/// Times the rivals on `count` elements, in rounds of all of them, each in another order. Collective. With
+/// Times the rivals on `count` elements (of the longer of a rank's two buffers), in rounds of all of them,
+/// each in another order. In place, the shorter buffer is the rank's block of the longer. Collective. With
 /// options.check each result is compared with the payload's before anything is timed; a rival that is wrong
 /// is not timed. Before each iteration every rank writes its input and its output anew, untimed, the input
 /// last, as a backward pass does: no rival finds caches as another has left them, and values do not grow in

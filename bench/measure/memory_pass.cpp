@@ -8,7 +8,7 @@
 namespace polyring {
 namespace {
 
-class MemoryPass final : public Allreduce {
+class MemoryPass final : public CollectiveCall {
  public:
   MemoryPass(ElementKind kind, Count count, Stores stores) : kind_(kind), count_(count), stores_(stores) {}
 

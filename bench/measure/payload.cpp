@@ -154,20 +154,50 @@ void Payload::fill(Rank rank, std::byte* data, Count count) const {
   }
 }
 
-Count Payload::wrong(const std::byte* data, Count count, Match match) const {
+/// `expected` are kPeriod elements; what differs from them may be right all the same.
+Count Payload::count_wrong(const std::byte* data, Count count, Count first, const std::byte* expected,
+                           const std::function<bool(Count index, ElementBits got)>& is_right) const {
   Count wrong = 0;
-  for (Count begin = 0; begin < count; begin += kPeriod) {
-    const Count length = std::min(kPeriod, count - begin);
+  for (Count begin = 0; begin < count;) {
+    const Count phase = (first + begin) % kPeriod;
+    const Count length = std::min(kPeriod - phase, count - begin);
     const std::byte* const at = data + begin * size_of(kind_);
-    const auto bytes = bytes_of(length, kind_).value;
-    if (std::memcmp(at, expected_.data(), bytes) == 0) continue;
+    begin += length;
+    if (std::memcmp(at, expected + phase * size_of(kind_), bytes_of(length, kind_).value) == 0) continue;
     for (Count i = 0; i < length; ++i) {
       const ElementBits got = load(kind_, at, i);
-      const bool same = got == load(kind_, expected_.data(), i);
-      if (!same && (match == Match::bits || !has_value(i, got))) ++wrong;
+      if (got != load(kind_, expected, phase + i) && !is_right(phase + i, got)) ++wrong;
     }
   }
   return wrong;
+}
+
+Count Payload::wrong(const std::byte* data, Count count, Match match, Count first) const {
+  return count_wrong(data, count, first, expected_.data(), [&](Count index, ElementBits got) {
+    return match == Match::value && has_value(index, got);
+  });
+}
+
+Count Payload::wrong_copies(Rank of, const std::byte* data, Count count, Count first) const {
+  std::vector<std::byte> expected(expected_.size());
+  fill(of, expected.data(), kPeriod);
+  return count_wrong(data, count, first, expected.data(), [](Count, ElementBits) { return false; });
+}
+
+Count Payload::wrong(const Expected& expected, const std::byte* data, Count count, Match match,
+                     Count first) const {
+  const Count block = expected.count / ranks_;
+  if (expected.collective == Collective::reduce_scatter) first += expected.rank * block;
+  if (reduces(expected.collective)) return wrong(data, count, match, first);
+  const Count given = expected.collective == Collective::alltoall ? expected.rank * block : 0;
+  Count all = 0;
+  for (Count begin = 0, length = 0; begin < count; begin += length) {
+    const Count in_block = (first + begin) % block;
+    length = std::min(block - in_block, count - begin);
+    all += wrong_copies(static_cast<Rank>((first + begin) / block), data + begin * size_of(kind_), length,
+                        given + in_block);
+  }
+  return all;
 }
 
 /// Whether it is right by Match::value.

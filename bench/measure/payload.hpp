@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "bench/measure/special_values.hpp"
 #include "collectives/schedule/element.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "collectives/schedule/slice.hpp"
 
 namespace polyring {
@@ -31,6 +33,13 @@ PayloadValues parse_payload_values(std::string_view text);
 /// and of operands with a NaN among them any is a right minimum and maximum.
 enum class Match { bits, value };
 
+/// Which output is expected.
+struct Expected {
+  Collective collective = Collective::allreduce;
+  Rank rank = 0;
+  Count count = 0;  // of the longer of a rank's two buffers
+};
+
 /// Values repeat every kPeriod elements, a prime, so that a slice at a wrong offset is almost never right by
 /// chance.
 class Payload {
@@ -42,8 +51,13 @@ class Payload {
   /// Writes `count` elements of this rank's input.
   void fill(Rank rank, std::byte* data, Count count) const;
 
-  /// How many of `count` elements are not the result of all ranks' inputs.
-  Count wrong(const std::byte* data, Count count, Match match = Match::bits) const;
+  /// How many of `count` elements are not the result of all ranks' inputs from element `first` on.
+  Count wrong(const std::byte* data, Count count, Match match = Match::bits, Count first = 0) const;
+  /// How many are not what this rank put in from its element `first` on.
+  Count wrong_copies(Rank of, const std::byte* data, Count count, Count first) const;
+
+  /// How many of `count` elements of a rank's output, from its element `first` on, are wrong.
+  Count wrong(const Expected& expected, const std::byte* data, Count count, Match match, Count first) const;
 
  private:
   ElementBits input(Rank rank, Count index) const;
@@ -52,6 +66,9 @@ class Payload {
   ElementBits filler(Rank rank, Count index) const;
   void gather_inputs(Count index, std::vector<ElementBits>& inputs) const;
   bool has_value(Count index, ElementBits got) const;
+
+  Count count_wrong(const std::byte* data, Count count, Count first, const std::byte* expected,
+                    const std::function<bool(Count index, ElementBits got)>& is_right) const;
 
   ElementKind kind_;
   ReduceOp op_;

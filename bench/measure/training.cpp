@@ -39,7 +39,7 @@ Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Buc
   for (std::size_t i = 0; i < trainer.allreduces.size(); ++i) {
     clock.wait_until(ready[i]);
     const Seconds begin = clock.now();
-    Allreduce& allreduce = *trainer.allreduces[i];
+    CollectiveCall& allreduce = *trainer.allreduces[i];
     if (!allreduce.keeps_time_limit()) watchdog.watch(fmt::format("the allreduce of bucket {}", i));
     allreduce.run(gradients + offset, gradients + offset);
     step.buckets.push_back({i, ready[i], {begin, clock.now()}});

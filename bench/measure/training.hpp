@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/session/watchdog.hpp"
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
@@ -15,7 +15,7 @@ namespace polyring {
 
 /// One contestant: an allreduce for each bucket, in their order. None: the step of a rank alone.
 struct Trainer {
-  std::vector<std::unique_ptr<Allreduce>> allreduces;
+  std::vector<std::unique_ptr<CollectiveCall>> allreduces;
 };
 
 struct TrainingSteps {

@@ -155,15 +155,17 @@ JobPlanner JobPlanner::for_machine(const std::string& machine, const MpiWorld& w
   return job;
 }
 
-bool JobPlanner::is_priced(const std::string& algorithm) const {
-  return knows_links_ && (world_->size() <= kMostPricedRanks || algorithm == kTunedAlgorithm);
+bool JobPlanner::is_priced(const std::string& algorithm, Collective collective) const {
+  return knows_links_ && collective == Collective::allreduce &&
+         (world_->size() <= kMostPricedRanks || algorithm == kTunedAlgorithm);
 }
 
 Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& transport, Count count,
-                            ElementSizes sizes) const {
+                            ElementSizes sizes, Collective collective) const {
   if (machine_) return modelled_problem(algorithm, *machine_, count, sizes);
-  Problem problem{algorithm, {world_->size(), world_->ranks_per_node(), world_->nodes()}, {}, count, sizes,
-                  {}};
+  Problem problem{
+      algorithm, {world_->size(), world_->ranks_per_node(), world_->nodes()}, {}, count, sizes, {},
+      collective};
   const int per_host = problem.grid.per_host;
   // Either all ranks meet the others of their host, or none does.
   if (per_host > 1) {
@@ -171,7 +173,7 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
     const bool meets = transport.transport->meets(world_->rank() == first ? first + 1 : first);
     if (meets) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
   }
-  problem.longest_message = is_priced(algorithm) ? kLongestMessage : kUnpricedMessage;
+  problem.longest_message = is_priced(algorithm, collective) ? kLongestMessage : kUnpricedMessage;
   if (transport.unasked.value > 0)
     problem.longest_message = std::min(problem.longest_message, transport.unasked);
   return problem;
@@ -180,7 +182,7 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
 PlanChoice JobPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
   std::string choice;
   const RulePlanner rules;
-  const bool by_rules = !for_other_ && !is_priced(problem.algorithm);
+  const bool by_rules = !for_other_ && !is_priced(problem.algorithm, problem.collective);
   const Planner& planner = by_rules ? static_cast<const Planner&>(rules) : *planner_;
   on_root(*world_, [&] { choice = encoded(planner.choose(problem, constraints)); });
   const auto everyones = world_->allgather(std::as_bytes(std::span(choice)));

@@ -27,7 +27,7 @@ class JobPlanner final : public Planner {
 
   /// What these ranks ask over this transport.
   Problem problem(const std::string& algorithm, const WorldTransport& transport, Count count,
-                  ElementSizes sizes) const;
+                  ElementSizes sizes, Collective collective = Collective::allreduce) const;
 
   /// Collective. The problem must be problem()'s.
   PlanChoice choose(const Problem& problem, const PlanConstraints& constraints) const override;
@@ -39,7 +39,7 @@ class JobPlanner final : public Planner {
   explicit JobPlanner(const MpiWorld& world) : world_(&world) {}
 
   /// Whether rank 0 plans this algorithm by price on this job's own links.
-  bool is_priced(const std::string& algorithm) const;
+  bool is_priced(const std::string& algorithm, Collective collective) const;
 
   const MpiWorld* world_;
   std::string calibration_;

@@ -10,7 +10,7 @@
 namespace polyring {
 namespace {
 
-MeasuredPoint point_of(const AllreduceRow& row, const Cluster& cluster) {
+MeasuredPoint point_of(const CollectiveRow& row, const Cluster& cluster) {
   MeasuredPoint point;
   point.cluster = cluster;
   point.plan = {row.algorithm, parse_dims(row.dims), split(row.patterns, '+'), row.lanes, {row.chunk_bytes}};
@@ -29,13 +29,13 @@ MeasuredPoint point_of(const AllreduceRow& row, const Cluster& cluster) {
 MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& result) {
   MeasuredRun run;
   run.file = path.string();
-  const auto* rows = std::get_if<std::vector<AllreduceRow>>(&result.rows);
-  if (rows == nullptr) {
+  const auto* rows = std::get_if<std::vector<CollectiveRow>>(&result.rows);
+  if (rows == nullptr || result.kind() != "allreduce") {
     usage_error("'{}' is a result of polyring {}; give results of polyring allreduce", run.file,
                 result.kind());
   }
   const Cluster cluster = cluster_of_run(result, run.file);
-  for (const AllreduceRow& row : *rows) {
+  for (const CollectiveRow& row : *rows) {
     if (row.source != Source::measured && row.source != Source::emulated)
       usage_error("'{}' has {} times; give measured ones", run.file, to_text(row.source));
     run.source = row.source;

@@ -44,6 +44,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
   const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
   Count staging = 0;
   Count longest = 0;  // of the streams with partial results apart
+  Count work = 0;     // of those with a work area
   for (const Stream stream : streams_of(schedule_)) {
     const Slice slice = stream_slice(schedule_, stream);
     const std::pair key{stream.lane, slice.count};
@@ -53,17 +54,24 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     const Program& program = programs_.at(key);
     staging = std::max(staging, program.staging);
     if (program.has_partials) longest = std::max(longest, slice.count);
+    if (program.has_work) work = std::max(work, slice.count);
     if (!program.steps.empty()) works_.push_back({stream, slice.offset, &program});
   }
   slots_.resize(std::min(works_.size(), schedule_.lanes.size() * static_cast<std::size_t>(options_.window)));
   const auto bytes = [&](Count count) { return bytes_of(count, partial_kind_); };
   for (Slot& slot : slots_) {
     if (staging > 0) slot.staging = transport_.scratch(bytes(staging));
-    if (longest > 0) slot.partials = transport_.allocate(bytes(longest));  // others may combine from there
+    // Others may combine from there.
+    if (longest > 0) slot.partials = transport_.allocate(bytes(longest));
+    if (work > 0) slot.work_area = transport_.allocate(bytes_of(work, kind_));
   }
+  if (schedule_.blocks() == 1) return;
+  for (const Lane& lane : schedule_.lanes) owners_.push_back(block_owners(lane, schedule_.ranks));
 }
 
 void Executor::run(const std::byte* input, std::byte* output) {
+  if (input == output && schedule_.collective == Collective::alltoall)
+    usage_error("an alltoall cannot be done in place; give it two buffers");
   input_ = input;
   output_ = output;
   next_work_ = 0;
@@ -140,10 +148,12 @@ void Executor::begin_filling(std::size_t index) {
     transport_.combine(reduction(Area::input, Area::partial, false), out(slot, slice, Area::partial).data(),
                        operands_, slice.count, ticket_of(index));
   }
-  if (input_ == output_) return;
-  for (const Slice slice : step.fill) {
+  for (const Program::Copy& copy : step.copies) {
+    const std::span<const std::byte> from = in(slot, copy.slice, copy.from);
+    std::byte* const to = out(slot, copy.slice, copy.to).data();
+    if (from.data() == to) continue;
     ++slot.others;
-    transport_.copy(out(slot, slice).data(), in(slot, slice, Area::input), ticket_of(index));
+    transport_.copy(to, from, ticket_of(index));
   }
 }
 
@@ -154,10 +164,12 @@ void Executor::begin_messages(std::size_t index) {
   slot.others += static_cast<int>(step.sends.size());
   // Receives first: a message that is awaited need not be buffered.
   for (const Program::Receive& receive : step.receives) {
-    std::span<std::byte> to = out(slot, receive.slice);
+    std::span<std::byte> to;
     if (receive.combine == Combine::reduce) {
       const ElementKind kind = kind_at(receive.partial ? Area::partial : Area::output);
       to = {staged(slot, receive), bytes_of(receive.slice.count, kind).value};
+    } else {
+      to = out(slot, receive.slice, receive.to);
     }
     transport_.receive(receive.peer, tag(slot), to, ticket_of(index, true));
   }
@@ -201,13 +213,24 @@ void Executor::begin_folds(std::size_t index) {
 std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, Area area) const {
   if (area != Area::input) return out(slot, slice, area);
   const Count size = size_of(kind_);
-  return {input_ + (slot.work->offset + slice.offset) * size, static_cast<std::size_t>(slice.count * size)};
+  const bool in_block = schedule_.collective == Collective::allgather;
+  return {input_ + offset(slot, slice, in_block) * size, static_cast<std::size_t>(slice.count * size)};
 }
 
 std::span<std::byte> Executor::out(const Slot& slot, Slice slice, Area area) const {
   const Count size = size_of(kind_at(area));
-  std::byte* const begin = area == Area::partial ? slot.partials.get() : output_ + slot.work->offset * size;
-  return {begin + slice.offset * size, static_cast<std::size_t>(slice.count * size)};
+  const auto bytes = static_cast<std::size_t>(slice.count * size);
+  if (area == Area::partial) return {slot.partials.get() + slice.offset * size, bytes};
+  if (area == Area::work) return {slot.work_area.get() + slice.offset * size, bytes};
+  const bool in_block = schedule_.collective == Collective::reduce_scatter;
+  return {output_ + offset(slot, slice, in_block) * size, bytes};
+}
+
+Count Executor::offset(const Slot& slot, Slice slice, bool in_block) const {
+  if (owners_.empty() || slice.empty()) return slot.work->offset + slice.offset;
+  const Stream stream = slot.work->stream;
+  return payload_offset(schedule_, stream, owners_[static_cast<std::size_t>(stream.lane)], slice.offset,
+                        in_block);
 }
 
 std::byte* Executor::staged(const Slot& slot, const Program::Receive& receive) const {

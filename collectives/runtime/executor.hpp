@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/runtime/allreduce.hpp"
+#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/transport.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/program.hpp"
@@ -30,7 +30,7 @@ struct ExecutorOptions {
   Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
 };
 
-class Executor final : public Allreduce {
+class Executor final : public CollectiveCall {
  public:
   /// Keeps a reference to the transport. All ranks must make the same schedule; ranks may differ in nothing
   /// else. Throws a usage Error unless the transport's size is the schedule's number of ranks.
@@ -56,6 +56,7 @@ class Executor final : public Allreduce {
   struct Slot {
     Memory staging;
     Memory partials;
+    Memory work_area;
     const Work* work = nullptr;  // null: none
     std::size_t step = 0;
     enum class Phase { fill, exchange, fold } phase = Phase::fill;
@@ -74,6 +75,8 @@ class Executor final : public Allreduce {
 
   std::span<const std::byte> in(const Slot& slot, Slice slice, Area area) const;
   std::span<std::byte> out(const Slot& slot, Slice slice, Area area = Area::output) const;
+  /// Of the slice's first element in the input or the output.
+  Count offset(const Slot& slot, Slice slice, bool in_block) const;
   std::byte* staged(const Slot& slot, const Program::Receive& receive) const;
   ElementKind kind_at(Area area) const { return area == Area::partial ? partial_kind_ : kind_; }
   Reduction reduction(Area own, Area result, bool last) const {
@@ -88,6 +91,7 @@ class Executor final : public Allreduce {
   Transport& transport_;
   ExecutorOptions options_;
   std::map<std::pair<int, Count>, Program> programs_;  // by lane and number of elements
+  std::vector<std::vector<Rank>> owners_;              // by lane: whose block each is
   std::vector<Work> works_;
   std::vector<Slot> slots_;
   std::vector<Ticket> done_;

@@ -24,6 +24,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 struct Part {
   std::string limit;  // what joins it to the rest, in words
   int number = 1;
+  int ranks = 0;                 // of each
   double bandwidth = kInfinite;  // infinite when unknown; `limit` then says what of
 };
 
@@ -101,7 +102,8 @@ Cut cut_by(const Cluster& cluster, Grouping grouping) {
       RankGroup group = groups[i];
       if (each) group.name = "each " + ranks_text(machine, 1).substr(2);
       if (cluster.groups.size() > 1) group.name += " of " + machine.name;
-      parts.push_back({reach_text(machine, group, cuts[i], !each), hosts.count, bandwidth_of(cuts[i])});
+      parts.push_back({reach_text(machine, group, cuts[i], !each), hosts.count,
+                       static_cast<int>(groups[i].ranks.size()), bandwidth_of(cuts[i])});
     }
   }
   return parts;
@@ -116,7 +118,7 @@ Cut cut_into_hosts(const Cluster& cluster) {
         min_cut(machine, std::vector<bool>(static_cast<std::size_t>(machine.ranks()), true), true);
     const std::string unknown = cut.unknown ? unknown_text(machine, cut) : unknown_port_of(machine, cut);
     parts.push_back({unknown.empty() ? host_text(cluster, machine, cut) : unknown, hosts.count,
-                     unknown.empty() ? bandwidth_of(cut) : kInfinite});
+                     machine.ranks(), unknown.empty() ? bandwidth_of(cut) : kInfinite});
   }
   return parts;
 }
@@ -128,7 +130,8 @@ Cut cut_into(const Cut& hosts, int host_count, int of, Bandwidth uplink, std::st
   int host = 0;
   for (const Part& part : hosts) {
     for (int i = 0; i < part.number; ++i, ++host) {
-      if (host % of == 0) cut.push_back({"", 1, 0});
+      if (host % of == 0) cut.push_back({"", 1, 0, 0});
+      cut.back().ranks += part.ranks;
       cut.back().bandwidth += part.bandwidth;
       if (std::isinf(part.bandwidth)) cut.back().limit = part.limit;
     }
@@ -143,7 +146,33 @@ Cut cut_into(const Cut& hosts, int host_count, int of, Bandwidth uplink, std::st
   return cut;
 }
 
-Bound bound_of(const Cut& parts, double payload) {
+/// What must enter or leave a part, of a payload of 1.
+double crossing(Collective collective, int part_ranks, int ranks) {
+  const double others = static_cast<double>(ranks - part_ranks) / ranks;
+  return collective == Collective::alltoall ? part_ranks * others : others;
+}
+
+Bound block_bound_of(Collective collective, const Cut& parts, double payload) {
+  int ranks = 0;
+  for (const Part& part : parts) ranks += part.number * part.ranks;
+  Bound worst;
+  for (const Part& part : parts) {
+    if (part.ranks == ranks) return {};
+    if (std::isinf(part.bandwidth)) {
+      if (worst.cut.empty()) worst.cut = part.limit;
+      continue;
+    }
+    if (part.bandwidth == 0) return {{kInfinite}, {}, part.limit};
+    const double time = crossing(collective, part.ranks, ranks) * payload / part.bandwidth;
+    if (time > worst.time.value * (1 + 1e-9))
+      worst = {
+          {time}, {part.bandwidth}, fmt::format("{}: {}", part.limit, to_text(Bandwidth{part.bandwidth}))};
+  }
+  return worst;
+}
+
+Bound bound_of(Collective collective, const Cut& parts, double payload) {
+  if (collective != Collective::allreduce) return block_bound_of(collective, parts, payload);
   double number = 0;
   double total = 0;
   for (const Part& part : parts) {
@@ -165,10 +194,10 @@ Bound bound_of(const Cut& parts, double payload) {
 }
 
 /// The first of those that limit most, also where none does.
-Bound worst_of(const std::vector<Cut>& cuts, Bytes payload) {
+Bound worst_of(Collective collective, const std::vector<Cut>& cuts, Bytes payload) {
   Bound worst;
   for (const Cut& cut : cuts) {
-    Bound bound = bound_of(cut, static_cast<double>(payload.value));
+    Bound bound = bound_of(collective, cut, static_cast<double>(payload.value));
     if (worst.cut.empty() || bound.time.value > worst.time.value * (1 + 1e-9)) worst = std::move(bound);
   }
   return worst;
@@ -197,6 +226,10 @@ std::vector<Cut> network_cuts(const Cluster& cluster) {
 }  // namespace
 
 Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
+  return collective_bound(Collective::allreduce, cluster, payload);
+}
+
+Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload) {
   std::vector<Cut> cuts = network_cuts(cluster);
   const std::string unknown = unknown_links_of(cluster);
   if (unknown.empty()) {
@@ -205,13 +238,13 @@ Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
       cuts.push_back(cut_by(cluster, grouping));
     }
   }
-  Bound worst = worst_of(cuts, payload);
+  Bound worst = worst_of(collective, cuts, payload);
   if (!unknown.empty() && worst.time.value == 0) worst.cut = unknown;
   return worst;
 }
 
 Bound network_bound(const Cluster& cluster, Bytes payload) {
-  return worst_of(network_cuts(cluster), payload);
+  return worst_of(Collective::allreduce, network_cuts(cluster), payload);
 }
 
 Bandwidth bus_bandwidth(Bytes payload, int ranks, Seconds time) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "topology/cluster.hpp"
 
 namespace polyring {
@@ -28,6 +29,14 @@ struct Bound {
 /// ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts with nothing of known speed around them
 /// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
+
+/// The same for any collective, with `payload` the longer of a rank's two buffers. Of n ranks a part has r.
+/// Each block of the others' must leave it once in a reduce-scatter, and enter it once in an allgather; in an
+/// alltoall each of its ranks has a block for each of the others:
+///
+///     max (n − r)/n · payload / B(i)        reduce-scatter, allgather
+///     max r(n − r)/n · payload / B(i)       alltoall
+Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload);
 
 /// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.
 Bound network_bound(const Cluster& cluster, Bytes payload);

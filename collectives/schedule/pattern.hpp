@@ -2,10 +2,10 @@
 //
 // A group of n members splits its slice into n blocks. In each step a member sends runs of blocks to others,
 // which combine them with their own. Afterwards each block is fully reduced at exactly one member: at member
-// i for the scattering patterns (ring, halving, direct: reduce-scatter), all of them at member 0 for the
-// rooted ones (tree, chain, star: reduce), and all of them at everybody for one-shot and doubling. The way
-// back, allgather or broadcast, is never written down: it is the same pattern run backwards, with source and
-// destination exchanged and copies in place of combinations.
+// i for the scattering patterns (ring, halving, direct, pairwise: reduce-scatter), all of them at member 0
+// for the rooted ones (tree, chain, star: reduce), and all of them at everybody for one-shot and doubling.
+// The way back, allgather or broadcast, is never written down: it is the same pattern run backwards, with
+// source and destination exchanged and copies in place of combinations.
 //
 // Patterns know nothing of ranks, lanes or bytes. Groups in disjoint parts of a schedule share one pattern.
 #pragma once
@@ -45,6 +45,9 @@ class Pattern {
   /// True when each member sends to the next one in the group's order alone, so that the order matters.
   virtual bool follows_order() const { return false; }
 
+  /// True when each member sends each other's block to that member itself, so that it can serve an exchange.
+  virtual bool sends_straight() const { return false; }
+
   /// The steps for a group of n members; 0 for n = 1.
   virtual int steps(int n) const = 0;
 
@@ -75,6 +78,8 @@ const Pattern& ring_pattern();
 const Pattern& halving_pattern();
 /// Reduce-scatter in one step: every member sends block i straight to member i.
 const Pattern& direct_pattern();
+/// The same in n − 1 steps, one partner at a time.
+const Pattern& pairwise_pattern();
 /// Allreduce in one step: every member sends everything to every other.
 const Pattern& one_shot_pattern();
 /// Reduce to member 0 up a binary tree: ceil(log2 n) steps.
@@ -92,7 +97,8 @@ const Pattern& doubling_pattern();
 /// Whether two patterns are one and the same for a group of n members.
 bool same_moves(const Pattern& a, const Pattern& b, int n);
 
-/// The patterns that may be a dimension's: "ring", "halving", "direct", "one-shot", "doubling", "star".
+/// The patterns that may be a dimension's: "ring", "halving", "direct", "pairwise", "one-shot", "doubling",
+/// "star".
 std::vector<std::string_view> pattern_names();
 /// Null for any other name.
 const Pattern* find_pattern(std::string_view name);

@@ -155,22 +155,6 @@ Plan constrained(Plan plan, const PlanConstraints& constraints) {
   return plan;
 }
 
-std::vector<int> order_of_lane(const Plan& plan, int lane) {
-  if (plan.orders.empty()) return {};
-  return plan.orders[static_cast<std::size_t>(lane) % plan.orders.size()];
-}
-
-int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
-  if (plan.chunk.value == 0) return 1;
-  const Count per_chunk = std::max<Count>(1, static_cast<Count>(plan.chunk.value) / element_size);
-  const Count chunks = std::max<Count>(1, (count + per_chunk - 1) / per_chunk);
-  if (chunks > kMostStreams / lanes) {
-    usage_error("--chunk {} makes {} chunks of each of {} lanes, more than {} in all; give a larger one",
-                to_text(plan.chunk), chunks, lanes, kMostStreams);
-  }
-  return static_cast<int>(chunks);
-}
-
 std::string patterns_text(const Plan& plan) {
   if (!find_algorithm(plan.algorithm).has_dims) return "";
   if (plan.patterns.empty()) {

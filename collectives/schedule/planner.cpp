@@ -44,8 +44,21 @@ bool hosts_reach(const Problem& problem) {
   return problem.grid.per_host > 1 && groups_reach(problem, 1, problem.grid.per_host);
 }
 
-const char* pattern_between_hosts(Bytes payload) {
-  return payload <= kTiny ? "doubling" : payload <= kSmall ? "halving" : "ring";
+const char* pattern_between_hosts(Collective collective, Bytes payload) {
+  const bool all_of_it = collective == Collective::allreduce && payload <= kTiny;
+  return all_of_it ? "doubling" : payload <= kSmall ? "halving" : "ring";
+}
+
+/// An exchange sends each block to whom it belongs, whatever the links.
+std::vector<std::string> exchange_patterns(const Problem& problem, const std::vector<int>& dims) {
+  std::vector<std::string> patterns;
+  int stride = 1;
+  for (const int dim : dims) {
+    const bool in_hosts = lies_in_hosts(problem.grid, stride, dim);
+    patterns.emplace_back(in_hosts || problem.payload() <= kSmall ? "direct" : "pairwise");
+    stride *= dim;
+  }
+  return patterns;
 }
 
 /// Nothing overlaps with a single exchange, so that its payload is best left whole.
@@ -105,19 +118,20 @@ Plan plain_plan(const Problem& problem, const PlanConstraints& constraints) {
 
 std::vector<std::string> patterns_by_rule(const Problem& problem, const std::vector<int>& dims) {
   if (!find_algorithm(problem.algorithm).has_dims) return {};
+  if (problem.collective == Collective::alltoall) return exchange_patterns(problem, dims);
+  const bool allreduce = problem.collective == Collective::allreduce;
   const Bytes payload = problem.payload();
   const RankGrid& grid = problem.grid;
-  const bool one_may_do_for_all = grid.hosts > 1 && payload <= kSmall && hosts_reach(problem);
-  const char* among_reachable = one_may_do_for_all                     ? "star"
-                                : dims.size() == 1 && payload <= kTiny ? "one-shot"
-                                                                       : "direct";
+  const bool one_may_do_for_all = allreduce && grid.hosts > 1 && payload <= kSmall && hosts_reach(problem);
+  const bool at_once = allreduce && dims.size() == 1 && payload <= kTiny;
+  const char* among_reachable = one_may_do_for_all ? "star" : at_once ? "one-shot" : "direct";
   std::vector<std::string> patterns;
   int stride = 1;
   for (const int dim : dims) {
     const bool in_hosts = lies_in_hosts(grid, stride, dim);
     patterns.emplace_back(in_hosts && groups_reach(problem, stride, dim) ? among_reachable
                           : in_hosts                                     ? "ring"
-                                                                         : pattern_between_hosts(payload));
+                                     : pattern_between_hosts(problem.collective, payload));
     stride *= dim;
   }
   return patterns;
@@ -135,7 +149,8 @@ PlanChoice RulePlanner::choose(const Problem& problem, const PlanConstraints& co
   Plan plan = plain_plan(problem, constraints);
   check_plan(plan, problem.grid.ranks);
   if (plan.patterns.empty()) plan.patterns = patterns_by_rule(problem, plan.dims);
-  if (constraints.chunk.value == 0 && !is_one_exchange(plan, problem)) {
+  const bool overlaps = problem.collective != Collective::alltoall && !is_one_exchange(plan, problem);
+  if (constraints.chunk.value == 0 && overlaps) {
     const Bytes longest = longest_chunk(plan, problem);
     plan.chunk = longest.value > 0 ? longest : useful_chunk(kUsualChunk, problem.payload());
   }
@@ -146,7 +161,8 @@ TunedPlanner::TunedPlanner(std::vector<TunedPlan> choices, std::string transport
     : choices_(std::move(choices)), transport_(std::move(transport)), otherwise_(otherwise) {}
 
 PlanChoice TunedPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
-  if (problem.algorithm == kTunedAlgorithm && constraints == PlanConstraints{} && !choices_.empty()) {
+  const bool tuned = problem.algorithm == kTunedAlgorithm && problem.collective == Collective::allreduce;
+  if (tuned && constraints == PlanConstraints{} && !choices_.empty()) {
     TuningPlace place = choices_.front().place;
     place.transport = transport_;
     const TunedPlan* choice = nearest(choices_, place, problem.payload());

@@ -1,4 +1,4 @@
-// Planner: chooses the plan for an allreduce. What is measured, what is predicted and what is shown ask one
+// Planner: chooses the plan for a collective. What is measured, what is predicted and what is shown ask one
 // of these, with the same kind of Problem; see price_planner.hpp for the one that compares prices.
 #pragma once
 
@@ -40,6 +40,7 @@ struct Problem {
   ElementSizes sizes{4};
   /// The longest message between hosts that should be sent in one piece; 0: any.
   Bytes longest_message{};
+  Collective collective = Collective::allreduce;
 
   Bytes payload() const { return {static_cast<std::uint64_t>(count * sizes.payload)}; }
 };

@@ -1,7 +1,9 @@
 #include "collectives/schedule/program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <utility>
 
 #include "collectives/schedule/intervals.hpp"
 
@@ -18,14 +20,19 @@ class Compiler {
         rank_(rank),
         meets_(meets),
         partials_(partials),
-        whole_(stream_slice(schedule, stream)) {}
+        whole_(stream_slice(schedule, stream)),
+        block_(whole_.count / schedule.blocks()),
+        results_(schedule.collective == Collective::reduce_scatter ? Area::work : Area::output) {}
 
   Program run() {
-    const int dimensions = static_cast<int>(lane_.dimensions.size());
     for (int stage = 0; stage < stage_count(lane_); ++stage) {
+      if (kind_of(stage) == StageKind::exchange) {
+        add_exchange(stage);
+        continue;
+      }
       const bool by_meeting = group_meets(stage);
       // Both ends of every transfer come to the same decision: it depends on the whole group only.
-      if (by_meeting && stage == dimensions - 1 && step_count(lane_, stage) == 1 &&
+      if (by_meeting && spreads_next(stage) && step_count(lane_, stage) == 1 &&
           step_count(lane_, stage + 1) == 1) {
         expand(stage, 0);
         add_spread(stage + 1, 0);
@@ -37,26 +44,47 @@ class Compiler {
       for (int step = 0; step < step_count(lane_, stage); ++step) {
         expand(stage, step);
         if (by_meeting) {
-          add_meeting();
+          add_meetings();
         } else {
           add_messages();
         }
       }
-      if (stage == dimensions - 1) mark_last();
+      if (is_last_reduction(stage)) mark_last();
     }
-    program_.has_partials = any_partial_result();
-    // Only a rank alone has anything left: its input is the result.
-    Program::Step last{};
-    last.fill = in_output_.gaps({0, whole_.count});
-    if (!last.fill.empty()) program_.steps.push_back(std::move(last));
+    add_rest();
+    program_.has_partials = uses(Area::partial);
+    program_.has_work = uses(Area::work);
     return std::move(program_);
   }
 
  private:
   Slice relative(Slice slice) const { return {slice.offset - whole_.offset, slice.count}; }
 
+  /// What is in the input only and belongs into the output: a rank's own block of an allgather, and all of a
+  /// rank's that is alone.
+  void add_rest() {
+    if (schedule_.collective == Collective::reduce_scatter && schedule_.ranks > 1) return;
+    Program::Step last{};
+    for (const Slice gap : in_results_.gaps({0, whole_.count}))
+      last.copies.push_back({gap, Area::input, Area::output});
+    if (!last.copies.empty()) program_.steps.push_back(std::move(last));
+  }
+
+  StageKind kind_of(int stage) const { return lane_.stages[static_cast<std::size_t>(stage)].kind; }
+
+  bool is_last_reduction(int stage) const {
+    return kind_of(stage) == StageKind::reduce &&
+           (stage + 1 == stage_count(lane_) || kind_of(stage + 1) != StageKind::reduce);
+  }
+
+  /// Whether what the stage's groups reduce is spread in them at once.
+  bool spreads_next(int stage) const {
+    return is_last_reduction(stage) && stage + 1 < stage_count(lane_) &&
+           kind_of(stage + 1) == StageKind::spread;
+  }
+
   bool group_meets(int stage) const {
-    const Dimension& dimension = lane_.dimensions[static_cast<std::size_t>(stage_at(lane_, stage).dimension)];
+    const Dimension& dimension = lane_.dimension_of(stage);
     if (!dimension.pattern().contiguous(dimension.size())) return false;
     for (int position = 0; position < dimension.size(); ++position) {
       const Rank member = dimension.rank_at(rank_, position);
@@ -66,7 +94,7 @@ class Compiler {
   }
 
   void expand(int stage, int step) {
-    reducing_ = stage_at(lane_, stage).combine == Combine::reduce;
+    reducing_ = kind_of(stage) == StageKind::reduce;
     only_inputs_ = stage == 0 && step == 0;
     sends_.clear();
     receives_.clear();
@@ -74,6 +102,19 @@ class Compiler {
     spread_receives_.clear();
     append_sends(schedule_, stream_, stage, step, rank_, reducing_ ? sends_ : spread_sends_);
     append_receives(schedule_, stream_, stage, step, rank_, reducing_ ? receives_ : spread_receives_);
+  }
+
+  /// Where a payload has blocks: the same transfers, a block at a time.
+  void cut_into_blocks() {
+    if (schedule_.blocks() == 1) return;
+    for (std::vector<Transfer>* transfers : {&sends_, &receives_, &spread_sends_, &spread_receives_}) {
+      std::vector<Transfer> pieces;
+      for (Transfer piece : *transfers) {
+        const Slice all = std::exchange(piece.slice, {piece.slice.offset, block_});
+        for (; piece.slice.offset < all.end(); piece.slice.offset += block_) pieces.push_back(piece);
+      }
+      *transfers = std::move(pieces);
+    }
   }
 
   void add_spread(int stage, int step) {
@@ -85,14 +126,16 @@ class Compiler {
     return sends_.empty() && receives_.empty() && spread_sends_.empty() && spread_receives_.empty();
   }
 
-  /// Where the slice lives, the input or the output. Where it lives partly in the input, that part is filled
-  /// into the output.
+  /// Where the slice lives, in the input or among the results. Where it lives partly in the input, that part
+  /// is copied to the results.
   Area area_of(Slice slice, Program::Step& step) {
-    const std::vector<Slice> gaps = in_output_.gaps(slice);
+    const std::vector<Slice> gaps = in_results_.gaps(slice);
     if (gaps.size() == 1 && gaps.front() == slice) return Area::input;
-    step.fill.insert(step.fill.end(), gaps.begin(), gaps.end());
-    for (const Slice gap : gaps) in_output_.add(gap);
-    return Area::output;
+    for (const Slice gap : gaps) {
+      step.copies.push_back({gap, Area::input, results_});
+      in_results_.add(gap);
+    }
+    return results_;
   }
 
   bool reduces_partials() const { return partials_ == Partials::apart && !only_inputs_; }
@@ -110,23 +153,59 @@ class Compiler {
   /// Where a result goes before it is known whether it is the last.
   Area result_at(Slice slice) {
     if (partials_ == Partials::in_output) {
-      in_output_.add(slice);
-      return Area::output;
+      in_results_.add(slice);
+      return results_;
     }
     in_partials_.add(slice);
     return Area::partial;
   }
 
-  bool any_partial_result() const {
-    return std::any_of(program_.steps.begin(), program_.steps.end(), [](const Program::Step& step) {
-      const auto is_partial = [](const auto& made) { return made.result == Area::partial; };
-      return (step.meet && is_partial(*step.meet)) ||
-             std::any_of(step.folds.begin(), step.folds.end(), is_partial) || !step.widen.empty();
+  bool uses(Area area) const {
+    return std::ranges::any_of(program_.steps, [&](const Program::Step& step) {
+      const auto is_there = [&](const auto& made) { return made.result == area; };
+      const auto goes_there = [&](const auto& moved) { return moved.to == area; };
+      return (step.meet && is_there(*step.meet)) || std::ranges::any_of(step.folds, is_there) ||
+             (area == Area::partial && !step.widen.empty()) || std::ranges::any_of(step.copies, goes_there) ||
+             std::ranges::any_of(step.receives, goes_there);
     });
+  }
+
+  /// All that the rank has goes from one area to another, by messages, and within the rank what stays there.
+  /// The last exchange ends in the output; no area is read and written by the same one.
+  void add_exchange(int stage) {
+    const auto area_before = [&](int exchanges_left) {
+      return exchanges_left == stage_count(lane_) ? Area::input
+             : exchanges_left % 2 == 0            ? Area::output
+                                                  : Area::work;
+    };
+    const Area from = area_before(stage_count(lane_) - stage);
+    const Area to = area_before(stage_count(lane_) - stage - 1);
+    Intervals come;
+    Program::Step step{};
+    for (int number = 0; number < step_count(lane_, stage); ++number) {
+      step = {};
+      expand(stage, number);
+      cut_into_blocks();
+      for (const Transfer& transfer : spread_sends_)
+        step.sends.push_back({transfer.destination, relative(transfer.slice), from});
+      for (const Transfer& transfer : spread_receives_) {
+        const Slice slice = relative(transfer.received());
+        step.receives.push_back({transfer.source, slice, Combine::copy, to, 0, false});
+        come.add(slice);
+      }
+      if (!nothing_to_do()) program_.steps.push_back(std::move(step));
+    }
+    step = {};
+    for (Count block = 0; block < schedule_.ranks; ++block) {
+      for (const Slice gap : come.gaps({block * block_, block_})) step.copies.push_back({gap, from, to});
+    }
+    if (!step.copies.empty()) program_.steps.push_back(std::move(step));
+    if (stage + 1 == stage_count(lane_)) in_results_.add({0, whole_.count});
   }
 
   void add_messages() {
     if (nothing_to_do()) return;
+    cut_into_blocks();
     Program::Step step{};
     for (const Transfer& transfer : sends_) {
       const Slice slice = relative(transfer.slice);
@@ -139,13 +218,15 @@ class Compiler {
     Count staging = 0;
     for (const Transfer& transfer : receives_) {
       const Slice slice = relative(transfer.slice);
-      step.receives.push_back({transfer.source, slice, Combine::reduce, staging, reduces_partials()});
+      step.receives.push_back(
+          {transfer.source, slice, Combine::reduce, Area::output, staging, reduces_partials()});
       staging += slice.count;
       add_to_fold(step, slice);
     }
     for (const Transfer& transfer : spread_receives_) {
-      step.receives.push_back({transfer.source, relative(transfer.slice), Combine::copy, 0, false});
-      in_output_.add(relative(transfer.slice));
+      step.receives.push_back(
+          {transfer.source, relative(transfer.slice), Combine::copy, Area::output, 0, false});
+      in_results_.add(relative(transfer.slice));
     }
     for (Program::Fold& fold : step.folds) {
       fold.result = result_at(fold.slice);
@@ -183,6 +264,26 @@ class Compiler {
     return *meet.partners.insert(at, {peer, {}, Area::output, {}, false, false});
   }
 
+  /// One for each block of the step's transfers, which have equally many: what a rank reads or writes in a
+  /// meeting is in one piece.
+  void add_meetings() {
+    if (schedule_.blocks() == 1) return add_meeting();
+    const std::array lists{&sends_, &receives_, &spread_sends_, &spread_receives_};
+    std::array<std::vector<Transfer>, lists.size()> all;
+    Count count = 0;  // of a transfer
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      all[i] = *lists[i];
+      if (!all[i].empty()) count = all[i].front().slice.count;
+    }
+    for (Count at = 0; at < count; at += block_) {
+      for (std::size_t i = 0; i < lists.size(); ++i) {
+        *lists[i] = all[i];
+        for (Transfer& transfer : *lists[i]) transfer.slice = {transfer.slice.offset + at, block_};
+      }
+      add_meeting();
+    }
+  }
+
   void add_meeting() {
     if (nothing_to_do()) return;
     Program::Step step{};
@@ -202,13 +303,13 @@ class Compiler {
       assert(receives_.empty() || meet.own == relative(transfer.slice));
       meet.own = relative(transfer.slice);
     }
-    meet.own_at =
-        reducing_ && reduces_partials() ? Area::partial : Area::output;  // as all of the group hold it
+    meet.own_at = reducing_ ? (reduces_partials() ? Area::partial : results_)
+                            : Area::output;  // as all of the group hold it
     if (!meet.own.empty()) meet.own_at = reducing_ ? operand_at(meet.own, step) : area_of(meet.own, step);
     if (meet.keeps) meet.result = result_at(meet.own);
     for (const Transfer& transfer : spread_receives_) {
       partner(meet, transfer.source).takes = relative(transfer.slice);
-      in_output_.add(relative(transfer.slice));
+      in_results_.add(relative(transfer.slice));
     }
     program_.steps.push_back(std::move(step));
   }
@@ -221,14 +322,14 @@ class Compiler {
       if (step->meet && step->meet->keeps && step->meet->own == held) {
         step->meet->last = true;
         step->meet->result = Area::output;
-        in_output_.add(held);
+        in_results_.add(held);
         return;
       }
       for (Program::Fold& fold : step->folds) {
         if (fold.slice != held) continue;
         fold.last = true;
         fold.result = Area::output;
-        in_output_.add(held);
+        in_results_.add(held);
         return;
       }
     }
@@ -242,8 +343,10 @@ class Compiler {
   const std::function<bool(Rank)>& meets_;
   Partials partials_;
   Slice whole_;
+  Count block_;   // elements
+  Area results_;  // where reductions have theirs that are not the last, if of the payload's kind
   Program program_;
-  Intervals in_output_;
+  Intervals in_results_;
   Intervals in_partials_;
 
   // The step being expanded.

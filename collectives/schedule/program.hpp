@@ -6,6 +6,9 @@
 // own; only complete results go to the output. Messages of a reduction are of that kind too, except in the
 // first step, which carries inputs only.
 //
+// A reduce-scatter's output has room for one block, so that what is no complete result stays in a work area.
+// An exchange moves all that a rank has from one area to another.
+//
 // Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
 // and a reduction in one step with the spread that follows it is one meeting: each result is written straight
 // to all who need it.
@@ -22,10 +25,15 @@ namespace polyring {
 /// Chunks of each lane that are in flight at once.
 inline constexpr int kDefaultWindow = 4;
 
-/// Where a rank's elements are.
-enum class Area { input, output, partial };
+/// Where a rank's elements are. Partial results are of their own kind, all else of the payload's.
+enum class Area { input, output, partial, work };
 
 struct Program {
+  struct Copy {
+    Slice slice;
+    Area from;
+    Area to;
+  };
   struct Send {
     Rank peer;
     Slice slice;
@@ -35,6 +43,7 @@ struct Program {
     Rank peer;
     Slice slice;
     Combine combine;
+    Area to;        // of a copy
     Count staging;  // for a combination: where in the staging area the message goes, in elements
     bool partial;   // of the partial results' kind
   };
@@ -64,7 +73,7 @@ struct Program {
     bool last;
   };
   struct Step {
-    std::vector<Slice> fill;   // to be copied from the input to the output first
+    std::vector<Copy> copies;  // to be made first; one onto itself is none
     std::vector<Slice> widen;  // to be converted from the input to the partial results first
     std::optional<Meet> meet;
     std::vector<Send> sends;
@@ -76,9 +85,11 @@ struct Program {
   std::vector<Step> steps;
   Count staging = 0;  // elements
   bool has_partials = false;
+  bool has_work = false;
 };
 
-/// Slices are relative to the stream's first element: streams of one lane and one size share a program.
+/// Slices are relative to the stream's first element: streams of one lane and one size share a program. Where
+/// a payload has blocks, each slice of the input and of the output lies in one of them.
 /// `meets` says of other ranks whether this one reaches their memory, and they its.
 Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets,
                 Partials partials = Partials::in_output);

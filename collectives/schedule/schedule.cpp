@@ -29,35 +29,92 @@ Run slices_of(Slice shared, Blocks blocks, int n) {
 
 enum class End { source, destination };
 
-/// Appends the transfers that have `rank` at the given end. A spread is the reduce pattern, or its first
-/// steps, run backwards: the last of them first, and what was sent is now received.
-void append_transfers(const Schedule& schedule, Stream stream, int stage, int step, Rank rank, End end,
-                      std::vector<Transfer>& transfers) {
-  const Lane& lane = schedule.lanes[index(stream.lane)];
-  const Stage at = stage_at(lane, stage);
-  const Dimension& dimension = lane.dimensions[index(at.dimension)];
-  const Slice shared = shared_slice(schedule, stream, at.dimension, rank);
-  if (shared.empty()) return;
+/// Appends the transfers of one step of one rank.
+class Expansion {
+ public:
+  Expansion(const Schedule& schedule, Stream stream, int stage, int step, Rank rank, End end,
+            std::vector<Transfer>& transfers)
+      : schedule_(schedule),
+        lane_(schedule.lanes[index(stream.lane)]),
+        at_(lane_.stages[index(stage)]),
+        dimension_(lane_.dimension_of(stage)),
+        rank_(rank),
+        end_(end),
+        transfer_{stream, stage, step, rank, rank, {}, combine_of(at_.kind)},
+        transfers_(transfers) {}
 
-  const bool reducing = at.combine == Combine::reduce;
-  const int n = dimension.size();
-  const int pattern_step = reducing ? step : dimension.spread_steps() - 1 - step;
-  static thread_local std::vector<Move> moves;
-  moves.clear();
-  if ((end == End::source) == reducing) {
-    dimension.pattern().sends(n, pattern_step, dimension.position(rank), moves);
-  } else {
-    dimension.pattern().receives(n, pattern_step, dimension.position(rank), moves);
-  }
-  for (const Move& move : moves) {
-    const Rank peer = dimension.rank_at(rank, move.peer);
-    const Run run = slices_of(shared, move.blocks, n);
-    for (int i = 0; i < run.number; ++i) {
-      const auto [source, destination] = end == End::source ? std::pair(rank, peer) : std::pair(peer, rank);
-      transfers.push_back({stream, stage, step, source, destination, run.slices[index(i)], at.combine});
+  void run() {
+    switch (at_.kind) {
+      case StageKind::reduce:
+      case StageKind::spread:
+        return narrow_or_widen();
+      case StageKind::exchange:
+        return exchange();
+      case StageKind::in_switches:
+        return;
     }
   }
-}
+
+ private:
+  /// A spread is the pattern, or its first steps, run backwards: the last of them first, and what was sent is
+  /// now received.
+  void narrow_or_widen() {
+    const Slice shared = shared_slice(schedule_, transfer_.stream, at_.dimension, rank_);
+    if (shared.empty()) return;
+    const bool reducing = at_.kind == StageKind::reduce;
+    const int step = reducing ? transfer_.step : dimension_.spread_steps() - 1 - transfer_.step;
+    for (const Move& move : moves(step, (end_ == End::source) == reducing)) {
+      const Run run = slices_of(shared, move.blocks, dimension_.size());
+      for (int i = 0; i < run.number; ++i) add(move.peer, run.slices[index(i)], 0);
+    }
+  }
+
+  /// Blocks of the dimensions before this one lie outside of this one's, so that there are several runs of
+  /// these.
+  void exchange() {
+    const Slice all = stream_slice(schedule_, transfer_.stream);
+    int outer = 1;
+    for (int i = 0; i < at_.dimension; ++i) outer *= lane_.dimensions[index(i)].size();
+    const int size = dimension_.size();
+    const Count length = all.count / (Count{outer} * size);
+    if (length == 0) return;
+    const int own = dimension_.position(rank_);
+    for (const Move& move : moves(transfer_.step, end_ == End::source)) {
+      const auto [from, to] = end_ == End::source ? std::pair(own, move.peer) : std::pair(move.peer, own);
+      for (int i = 0; i < outer; ++i)
+        add(move.peer, {all.offset + (Count{i} * size + to) * length, length}, (from - to) * length);
+    }
+  }
+
+  const std::vector<Move>& moves(int step, bool sends) const {
+    static thread_local std::vector<Move> moves;
+    moves.clear();
+    const int n = dimension_.size();
+    const int member = dimension_.position(rank_);
+    if (sends) {
+      dimension_.pattern().sends(n, step, member, moves);
+    } else {
+      dimension_.pattern().receives(n, step, member, moves);
+    }
+    return moves;
+  }
+
+  void add(int peer, Slice slice, Count moved) {
+    (end_ == End::source ? transfer_.destination : transfer_.source) = dimension_.rank_at(rank_, peer);
+    transfer_.slice = slice;
+    transfer_.moved = moved;
+    transfers_.push_back(transfer_);
+  }
+
+  const Schedule& schedule_;
+  const Lane& lane_;
+  Stage at_;
+  const Dimension& dimension_;
+  Rank rank_;
+  End end_;
+  Transfer transfer_;
+  std::vector<Transfer>& transfers_;
+};
 
 RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank, ElementSizes sizes) {
   RankWork work;
@@ -65,12 +122,18 @@ RankWork work_of_stream(const Schedule& schedule, Stream stream, Rank rank, Elem
   std::vector<Transfer> receives;
   const Lane& lane = schedule.lanes[index(stream.lane)];
   for (int stage = 0; stage < stage_count(lane); ++stage) {
+    const Stage at = lane.stages[index(stage)];
+    if (at.kind == StageKind::in_switches) {
+      const Count bytes = shared_slice(schedule, stream, at.dimension, rank).count * sizes.payload;
+      work = {work.sent + bytes, work.received + bytes, work.steps + (bytes > 0 ? 1 : 0)};
+      continue;
+    }
     for (int step = 0; step < step_count(lane, stage); ++step) {
       sends.clear();
       receives.clear();
       append_sends(schedule, stream, stage, step, rank, sends);
       append_receives(schedule, stream, stage, step, rank, receives);
-      const int size = sizes.in_message(stage_at(lane, stage).combine, stage, step);
+      const int size = sizes.in_message(combine_of(at.kind), stage, step);
       for (const Transfer& transfer : sends) work.sent += transfer.slice.count * size;
       for (const Transfer& transfer : receives) work.received += transfer.slice.count * size;
       work.steps += sends.empty() && receives.empty() ? 0 : 1;
@@ -101,15 +164,72 @@ Rank Dimension::rank_at(Rank member_of_group, int position) const {
   return member_of_group + (wanted - coordinate) * stride_;
 }
 
-Stage stage_at(const Lane& lane, int stage) {
-  const int dimensions = static_cast<int>(lane.dimensions.size());
-  return stage < dimensions ? Stage{stage, Combine::reduce}
-                            : Stage{2 * dimensions - 1 - stage, Combine::copy};
+const Dimension& Lane::dimension_of(int stage) const {
+  return dimensions[index(stages[index(stage)].dimension)];
+}
+
+int step_count(const Lane& lane, int stage) {
+  const Dimension& dimension = lane.dimension_of(stage);
+  switch (lane.stages[index(stage)].kind) {
+    case StageKind::reduce:
+    case StageKind::exchange:
+      return dimension.steps();
+    case StageKind::spread:
+      return dimension.spread_steps();
+    case StageKind::in_switches:
+      return 1;
+  }
+  return 0;
+}
+
+std::string to_text(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::allgather:
+      return "allgather";
+    case Collective::alltoall:
+      return "alltoall";
+  }
+  return "";
+}
+
+Collective parse_collective(std::string_view text) {
+  for (const Collective collective :
+       {Collective::allreduce, Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    if (text == to_text(collective)) return collective;
+  }
+  usage_error("unknown collective '{}'; choose from allreduce, reduce-scatter, allgather, alltoall", text);
 }
 
 Slice stream_slice(const Schedule& schedule, Stream stream) {
   const Lane& lane = schedule.lanes[index(stream.lane)];
-  return part(lane.slice, stream.chunk, lane.chunks);
+  const int blocks = schedule.blocks();
+  const Slice in_block = part({0, lane.slice.count / blocks}, stream.chunk, lane.chunks);
+  return {lane.slice.offset + blocks * in_block.offset, blocks * in_block.count};
+}
+
+std::vector<Rank> block_owners(const Lane& lane, int ranks) {
+  std::vector<Rank> owners(index(ranks));
+  for (int block = 0; block < ranks; ++block) {
+    int rest = block;
+    for (auto dimension = lane.dimensions.rbegin(); dimension != lane.dimensions.rend(); ++dimension) {
+      owners[index(block)] += dimension->rank_at(0, rest % dimension->size());
+      rest /= dimension->size();
+    }
+  }
+  return owners;
+}
+
+Count payload_offset(const Schedule& schedule, Stream stream, std::span<const Rank> owners, Count element,
+                     bool in_block) {
+  const Slice all = stream_slice(schedule, stream);
+  if (owners.empty()) return all.offset + element;
+  const Count length = all.count / schedule.ranks;
+  const Count of_blocks = in_block ? 0 : owners[index(element / length)] * (schedule.count / schedule.ranks);
+  return of_blocks + all.offset / schedule.ranks + element % length;
 }
 
 Slice shared_slice(const Schedule& schedule, Stream stream, int dimension, Rank rank) {
@@ -125,12 +245,12 @@ Slice shared_slice(const Schedule& schedule, Stream stream, int dimension, Rank 
 
 void append_sends(const Schedule& schedule, Stream stream, int stage, int step, Rank rank,
                   std::vector<Transfer>& transfers) {
-  append_transfers(schedule, stream, stage, step, rank, End::source, transfers);
+  Expansion(schedule, stream, stage, step, rank, End::source, transfers).run();
 }
 
 void append_receives(const Schedule& schedule, Stream stream, int stage, int step, Rank rank,
                      std::vector<Transfer>& transfers) {
-  append_transfers(schedule, stream, stage, step, rank, End::destination, transfers);
+  Expansion(schedule, stream, stage, step, rank, End::destination, transfers).run();
 }
 
 Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
@@ -148,6 +268,16 @@ Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
         order.push_back(dimension.rank_at(0, position) / dimension.stride());
       dimension = Dimension(dimension.pattern(), dimension.size(), dimension.stride() * stride, order);
     }
+  }
+  return result;
+}
+
+Schedule with_switches(const Schedule& of_host, int ranks) {
+  Schedule result = in_groups(of_host, 1, ranks);
+  for (Lane& lane : result.lanes) {
+    const auto spread = std::ranges::find(lane.stages, StageKind::spread, &Stage::kind);
+    lane.stages.insert(spread, {static_cast<int>(lane.dimensions.size()), StageKind::in_switches});
+    lane.dimensions.emplace_back(one_shot_pattern(), ranks / of_host.ranks, of_host.ranks);
   }
   return result;
 }
@@ -181,6 +311,14 @@ void assert_well_formed([[maybe_unused]] const Schedule& schedule) {
       ranks *= dimension.size();
     }
     assert(ranks == schedule.ranks);
+    // How many of the dimensions are reduced over, or exchanged.
+    int level = schedule.collective == Collective::allgather ? static_cast<int>(lane.dimensions.size()) : 0;
+    for (const Stage& stage : lane.stages) {
+      if (stage.kind == StageKind::spread) --level;
+      assert(stage.dimension == level);
+      if (stage.kind == StageKind::reduce || stage.kind == StageKind::exchange) ++level;
+    }
+    assert(lane.slice.count % schedule.blocks() == 0);
   }
   assert(next == schedule.count);
 #endif

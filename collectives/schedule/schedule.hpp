@@ -2,18 +2,20 @@
 //
 // The payload is cut into lanes, and each lane into chunks; all of these streams are disjoint and independent
 // of each other, so they may overlap in time as an interpreter likes. A stream passes through the stages of
-// its lane: down the lane's dimensions, each reducing over disjoint groups of ranks, then back up, each
-// spreading the result.
+// its lane, each of which runs a pattern over one dimension of the rank grid. An allreduce over two:
 //
-//     lane 0: reduce over dimension 0, reduce over dimension 1, spread over dimension 1, spread over
-//     dimension 0
+//     reduce over dimension 0, reduce over dimension 1, spread over dimension 1, spread over dimension 0
 //
-// From stage to stage a rank holds smaller slices: the blocks that the pattern leaves it, out of the slice
-// that its group shared. A schedule is small: only a permuted order makes its size depend on the number of
-// ranks. Transfers are expanded on demand, for one rank and one step.
+// Its first half is a reduce-scatter, its second an allgather; an all-to-all exchanges over each dimension.
+//
+// With each reduction a rank holds a smaller slice: the blocks that the pattern leaves it, of the slice that
+// its group shared. Each spread undoes that. A schedule is small: only a permuted order makes its size depend
+// on the number of ranks. Transfers are expanded on demand, for one rank and one step.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/schedule/element.hpp"
@@ -48,18 +50,67 @@ class Dimension {
   std::vector<int> positions_;  // the inverse of order_
 };
 
+/// What a schedule makes of the ranks' payloads. All but an allreduce divide a payload into a block for each
+/// rank, all of one length.
+enum class Collective {
+  allreduce,       // at every rank the combination of all payloads
+  reduce_scatter,  // at rank r block r of that
+  allgather,       // rank r has block r; at every rank all blocks
+  alltoall,        // rank r's block q becomes rank q's block r
+};
+
+/// "reduce-scatter".
+std::string to_text(Collective collective);
+/// Throws a usage Error for anything else.
+Collective parse_collective(std::string_view text);
+
+/// Elements of a rank's input and output, where the longer of the two has `count`.
+inline Count input_count(Collective collective, int ranks, Count count) {
+  return collective == Collective::allgather ? count / ranks : count;
+}
+inline Count output_count(Collective collective, int ranks, Count count) {
+  return collective == Collective::reduce_scatter ? count / ranks : count;
+}
+inline bool reduces(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::reduce_scatter;
+}
+
+/// What a stage does with the slice that each group of a dimension shares.
+enum class StageKind {
+  reduce,       // the pattern: a reduce-scatter, a reduce or an allreduce, by its Outcome
+  spread,       // the pattern backwards, with copies: an allgather or a broadcast
+  exchange,     // member p's block q becomes member q's block p
+  in_switches,  // the network's switches add up what the members hold, and give each the sum
+};
+
+/// One pattern over all groups of one dimension. A reduction comes after those over the dimensions before it,
+/// and a spread after those over the dimensions behind it.
+struct Stage {
+  int dimension = 0;
+  StageKind kind = StageKind::reduce;
+};
+
 /// One of the rings (or trees) that run side by side, with its share of the payload.
 struct Lane {
   Slice slice;
   int chunks = 1;
   std::vector<Dimension> dimensions;
+  std::vector<Stage> stages;
+
+  const Dimension& dimension_of(int stage) const;
 };
 
+/// Elements are numbered lane after lane, in a lane chunk after chunk, and in a chunk block after block,
+/// where there are blocks: lanes and chunks take a part of each. See payload_offset().
 struct Schedule {
   std::string algorithm;
   int ranks = 1;
-  Count count = 0;
+  Count count = 0;  // of the longer of a rank's two buffers
   std::vector<Lane> lanes;
+  Collective collective = Collective::allreduce;
+
+  /// The blocks of a payload; 1 where no rank has one of its own.
+  int blocks() const { return collective == Collective::allreduce ? 1 : ranks; }
 };
 
 /// No schedule has more streams: message tags tell them apart, and MPI promises no more than these.
@@ -104,35 +155,40 @@ struct Transfer {
   int step = 0;
   Rank source = 0;
   Rank destination = 0;
-  Slice slice;
+  Slice slice;  // at the source
   Combine combine = Combine::reduce;
+  Count moved = 0;  // so many elements further on at the destination
+
+  Slice received() const { return {slice.offset + moved, slice.count}; }
   auto operator<=>(const Transfer&) const = default;
 };
 
-/// One pattern over all groups of one dimension, forwards (reduce) or backwards (spread).
-struct Stage {
-  int dimension = 0;
-  Combine combine = Combine::reduce;
-};
-
-inline int stage_count(const Lane& lane) { return 2 * static_cast<int>(lane.dimensions.size()); }
-Stage stage_at(const Lane& lane, int stage);
-inline int step_count(const Lane& lane, int stage) {
-  const Stage at = stage_at(lane, stage);
-  const Dimension& dimension = lane.dimensions[static_cast<std::size_t>(at.dimension)];
-  return at.combine == Combine::copy ? dimension.spread_steps() : dimension.steps();
+inline int stage_count(const Lane& lane) { return static_cast<int>(lane.stages.size()); }
+int step_count(const Lane& lane, int stage);
+/// How the transfers of a stage take effect.
+inline Combine combine_of(StageKind kind) {
+  return kind == StageKind::reduce ? Combine::reduce : Combine::copy;
 }
 
 /// The elements of a stream.
 Slice stream_slice(const Schedule& schedule, Stream stream);
 
+/// The ranks whose blocks a lane's are, in the lane's order: as the dimensions' groups come to hold them, the
+/// first dimension's members outermost. Of a schedule with blocks.
+std::vector<Rank> block_owners(const Lane& lane, int ranks);
+
+/// Where a stream's `element`-th element lies in a payload, or, with `in_block`, in the one block of a rank.
+/// `owners` are block_owners() of the stream's lane, empty where there are no blocks.
+Count payload_offset(const Schedule& schedule, Stream stream, std::span<const Rank> owners, Count element,
+                     bool in_block);
+
 /// The slice that the rank's group shares in the lane's `dimension`-th dimension; with `dimension` equal to
-/// their number, what the rank holds fully reduced before the way back. Empty for a rank that has nothing
-/// left to do there.
+/// their number, what the rank holds when all have reduced. Empty for a rank that has nothing left to do
+/// there.
 Slice shared_slice(const Schedule& schedule, Stream stream, int dimension, Rank rank);
 
-/// Appends what `rank` sends, or receives, in one step, in an order that both ends of each transfer agree on.
-/// Empty transfers are left out.
+/// Appends what `rank` sends to other ranks, or receives from them, in one step, in an order that both ends
+/// of each transfer agree on. Empty transfers are left out. A stage in switches has none.
 void append_sends(const Schedule& schedule, Stream stream, int stage, int step, Rank rank,
                   std::vector<Transfer>& transfers);
 void append_receives(const Schedule& schedule, Stream stream, int stage, int step, Rank rank,
@@ -141,6 +197,10 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
 /// The schedule of one group, run at the same time by every group of `ranks`: members of a group are `stride`
 /// apart. `ranks` is a multiple of stride · schedule.ranks. Each group reduces a payload of its own.
 Schedule in_groups(const Schedule& schedule, int stride, int ranks);
+
+/// An allreduce over `ranks`, a multiple of the schedule's: each host's ranks do what the schedule of one
+/// host does, and before it begins to spread, the network's switches add up what the hosts hold.
+Schedule with_switches(const Schedule& of_host, int ranks);
 
 /// The cost of a schedule to one rank: what it sends and receives, in bytes or, with elements of one byte, in
 /// elements, and the steps it takes part in.
@@ -151,8 +211,8 @@ struct RankWork {
 };
 RankWork work_of(const Schedule& schedule, Rank rank, ElementSizes sizes = 1);
 
-/// Asserts what every algorithm must honour: each lane's dimensions multiply to `ranks`, lanes tile [0,
-/// count).
+/// Asserts what every algorithm must honour: each lane's dimensions multiply to `ranks`, its stages come in
+/// order, lanes tile [0, count).
 void assert_well_formed(const Schedule& schedule);
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-// verify: proves, without running it, that a schedule is an allreduce.
+// verify: proves, without running it, that a schedule does what its collective says.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,11 @@ namespace polyring {
 
 /// The largest number of ranks that verify() takes: its work grows with their cube.
 inline constexpr int kMostVerifiableRanks = 4096;
+/// And of an alltoall, whose memory does.
+inline constexpr int kMostVerifiableRanksOfAlltoall = 512;
+inline int most_verifiable_ranks(Collective collective) {
+  return collective == Collective::alltoall ? kMostVerifiableRanksOfAlltoall : kMostVerifiableRanks;
+}
 
 struct ProofOptions {
   /// For tests: may change or drop (by emptying its slice) each transfer before it is followed.
@@ -22,12 +27,12 @@ struct ProofOptions {
 };
 
 /// Follows every transfer and keeps, for each rank and each run of elements, the set of ranks whose
-/// contribution is in there. Nothing when every rank ends with every contribution exactly once and the two
-/// ends of each transfer agree; otherwise one sentence that names the first fault: a contribution counted
-/// twice or lost, a transfer that only one end knows of, a step in which a rank both sends and overwrites an
-/// element.
+/// contribution is in there, and where in their payloads it was. Nothing when every rank ends with what the
+/// collective gives it, each contribution exactly once, and the two ends of each transfer agree; otherwise
+/// one sentence that names the first fault: a contribution counted twice or lost, a transfer that only one
+/// end knows of, a step in which a rank both sends and overwrites an element.
 ///
-/// Throws a usage Error above kMostVerifiableRanks ranks.
+/// Throws a usage Error above most_verifiable_ranks().
 std::optional<std::string> verify(const Schedule& schedule, const ProofOptions& options = {});
 
 }  // namespace polyring

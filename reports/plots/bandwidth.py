@@ -36,8 +36,8 @@ def labels_of(rows):
 
 
 def bus_bandwidth(row, time_us):
-    """As in nccl-tests: S/t * 2(n-1)/n, in GB/s."""
-    return row["size_bytes"] / time_us / 1e3 * 2 * (row["ranks"] - 1) / row["ranks"]
+    """As in nccl-tests, in proportion to that of the row's median time; in GB/s."""
+    return row["busbw_GBps"] * row["time_us"]["median"] / time_us
 
 
 def bound_line(rows):
@@ -83,8 +83,8 @@ def draw_panel(axes, lines, colours, bound_is_drawn):
     style.power_ticks(axes.xaxis, [row["size_bytes"] for row in every], size_text)
 
 
-def group_title(rows):
-    return f"Allreduce bus bandwidth, {style.ranks_text(rows[0]['ranks'], 'rank')}"
+def group_title(kind, rows):
+    return f"{kind.capitalize()} bus bandwidth, {style.ranks_text(rows[0]['ranks'], 'rank')}"
 
 
 def band_text(rows):
@@ -107,9 +107,10 @@ def draw(result, rows):
     height = 5.4
     first = rows[0]
     where = f"on {', '.join(result.hosts[:4])}{' …' if len(result.hosts) > 4 else ''}, " if result.hosts else ""
-    parts = [f"{first['dtype']}, {first['op']}, {where}{style.ranks_text(first['nodes'], 'node')}", band_text(rows)]
+    operation = "" if first["op"] == "none" else f"{first['op']}, "
+    parts = [f"{first['dtype']}, {operation}{where}{style.ranks_text(first['nodes'], 'node')}", band_text(rows)]
     subtitle = "; ".join(part for part in parts if part)
-    figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
+    figure = style.new_figure(height, group_title(result.kind, rows), subtitle, result, sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources)
     if bound_fits(rows):
@@ -132,4 +133,4 @@ def charts(result):
     for row in result.rows:
         if row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0:
             groups[(row["ranks"], row["nodes"], row["dtype"], row["op"])].append(row)
-    return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]
+    return [style.Chart(group_title(result.kind, rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

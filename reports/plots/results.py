@@ -11,10 +11,12 @@ SOURCES = ("measured", "emulated", "modelled", "published")
 
 RUN_KEYS = {"machine": str, "model": str, "algorithm": str, "gpus": int, "nodes": int, "batch": int, "bucket": str,
             "overlap": bool, "source": str}
+COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
+COLLECTIVE_KEYS = {"algorithm": str, "implementation": str, "dims": str, "lanes": int, "chunk_bytes": int, "ranks": int,
+                   "nodes": int, "size_bytes": int, "dtype": str, "op": str, "in_place": bool, "time_us": dict,
+                   "busbw_GBps": NUMBER, "bound_us": OPTIONAL_NUMBER, "source": str}
 KEYS = {
-    "allreduce": {"algorithm": str, "implementation": str, "dims": str, "lanes": int, "chunk_bytes": int,
-                  "ranks": int, "nodes": int, "size_bytes": int, "dtype": str, "op": str, "in_place": bool,
-                  "time_us": dict, "busbw_GBps": NUMBER, "bound_us": OPTIONAL_NUMBER, "source": str},
+    **dict.fromkeys(COLLECTIVES, COLLECTIVE_KEYS),
     "train": {**RUN_KEYS, "iteration_ms": dict, "exposed_comm_ms": NUMBER, "images_per_second": NUMBER,
               "timeline": list},
     "scale": {**RUN_KEYS, "speedup": NUMBER, "efficiency": NUMBER, "published_speedup": OPTIONAL_NUMBER,

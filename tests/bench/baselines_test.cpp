@@ -16,14 +16,14 @@
 namespace polyring {
 namespace {
 
-using Maker = std::function<std::unique_ptr<Allreduce>(ElementKind, ReduceOp, Count)>;
+using Maker = std::function<std::unique_ptr<CollectiveCall>(ElementKind, ReduceOp, Count)>;
 
 const MpiWorld& world() { return testing::all_ranks(); }
 
 constexpr Count kFractions = 10007;
 
 /// Out of place, in place, and out of place again.
-void check(Allreduce& allreduce, ElementKind kind, ReduceOp op, Count count) {
+void check(CollectiveCall& allreduce, ElementKind kind, ReduceOp op, Count count) {
   constexpr std::byte kUntouched{0x5a};
   const auto bytes = static_cast<std::ptrdiff_t>(count * size_of(kind));
   const Payload payload(kind, op, world().size());
@@ -45,7 +45,7 @@ void check(Allreduce& allreduce, ElementKind kind, ReduceOp op, Count count) {
   }
 }
 
-std::vector<float> sum_of_fractions(Allreduce& allreduce) {
+std::vector<float> sum_of_fractions(CollectiveCall& allreduce) {
   std::vector<float> input(kFractions);
   std::vector<float> output(kFractions);
   for (std::size_t i = 0; i < input.size(); ++i) {
@@ -92,7 +92,7 @@ void algorithms_are_in_force(MpiAlgorithms& algorithms) {
 
 /// The choice of an algorithm is none for what follows.
 void the_library_still_chooses(MpiAlgorithms& algorithms) {
-  const auto sum = [&](Allreduce& allreduce) { return sum_of_fractions(allreduce); };
+  const auto sum = [&](CollectiveCall& allreduce) { return sum_of_fractions(allreduce); };
   const auto before = make_mpi_allreduce(world(), ElementKind::float32, ReduceOp::sum, kFractions);
   const std::vector<float> expected = sum(*before);
   for (const std::string& name : algorithms.names()) sum_of_fractions(algorithms, name);

@@ -80,7 +80,7 @@ TEST(Bounds, AreNoneWhereTheyAreBeatenByMoreThanNoise) {
   // A thousandth less, and for certain.
   EXPECT_FALSE(bound(bounds, around(kBoundUs - 1, 0.1)));
   EXPECT_THAT(bounds.notes(),
-              ElementsAre(HasSubstr("In 1 measurement an allreduce took less than the time that the links")));
+              ElementsAre(HasSubstr("In 1 measurement a call took less than the time that the links")));
   // By one, for all.
   const std::vector<Samples> both{around(2000, 1), around(500, 1)};
   EXPECT_FALSE(bounds.bound_us(kSize, {}, both));

@@ -8,9 +8,11 @@ OPTIONS = {
     "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
     "plan": "--machine --from --sysfs --fabric --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
     "--calibration --explain",
-    "verify": "--algorithm --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
+    "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --timeout --output_file",
+    **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --transport --dims --ddl-options --patterns --lanes --chunk --orders "
+    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --check --payload --buffers --timeout --output_file"),
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
@@ -22,8 +24,9 @@ OPTIONS = {
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",
 }
+OPTIONS["reduce-scatter"] += " --partials --op"
 # nccl-tests' letters.
-LETTERS = {"allreduce": "befinwcodTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
+LETTERS = {"allreduce": "befinwcodTJ", "reduce-scatter": "befinwcodTJ", "allgather": "befinwcdTJ", "alltoall": "befinwcdTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
 
 
 class Help(ProgramTest):

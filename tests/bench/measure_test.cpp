@@ -31,7 +31,7 @@ Clock::time_point test_time;
 
 Clock::time_point test_now() { return test_time; }
 
-class Fake final : public Allreduce {
+class Fake final : public CollectiveCall {
  public:
   using Run = std::function<void(const std::byte* input, std::byte* output)>;
 
@@ -196,7 +196,7 @@ class MeasureTest : public ::testing::Test {
   Payload payload_{kKind, ReduceOp::sum, world_.size()};
   Memory input_ = transport_->allocate(Bytes{kBytes});
   Memory output_ = transport_->allocate(Bytes{kBytes});
-  std::unique_ptr<Allreduce> honest_ = make_mpi_allreduce(world_, kKind, ReduceOp::sum, kCount);
+  std::unique_ptr<CollectiveCall> honest_ = make_mpi_allreduce(world_, kKind, ReduceOp::sum, kCount);
 };
 
 /// In each iteration another rank is the slow one, and every rank must see its time.

@@ -23,8 +23,9 @@ NOT_WRITTEN = 11
 TIMEOUT = 4
 PATIENCE_S = 120
 
-MEASURING = {"allreduce", "train", "tune", "calibrate"}  # which initialise MPI also without mpiexec
-SUBCOMMANDS = ("probe", "plan", "verify", "allreduce", "train", "scale", "tune", "calibrate", "report", "launch")
+COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
+MEASURING = {*COLLECTIVES, "train", "tune", "calibrate"}  # which initialise MPI also without mpiexec
+SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "report", "launch")
 
 
 def command(*arguments, ranks=0):

@@ -29,7 +29,7 @@ std::chrono::steady_clock::time_point test_time;
 std::chrono::steady_clock::time_point test_now() { return test_time; }
 
 /// The right result, after a while.
-class Slowed final : public Allreduce {
+class Slowed final : public CollectiveCall {
  public:
   Slowed(const MpiWorld& world, std::chrono::microseconds delay, Count spoiled)
       : honest_(make_mpi_allreduce(world, ElementKind::float32, ReduceOp::sum, kCount)),
@@ -45,7 +45,7 @@ class Slowed final : public Allreduce {
   }
 
  private:
-  std::unique_ptr<Allreduce> honest_;
+  std::unique_ptr<CollectiveCall> honest_;
   std::chrono::microseconds delay_;
   Count spoiled_;
 };

@@ -295,5 +295,22 @@ TEST(BusBandwidth, IsThatOfNcclTests) {
   EXPECT_FALSE(bus_bandwidth(kPayload, 4, {0}).known());
 }
 
+TEST(Bound, OfBlocksIsWhatMustEnterOrLeaveAPart) {
+  // Of eight ranks a host has four, behind a NIC of 10 GB/s; each GPU has 56 GB/s around it.
+  const Cluster hosts = hosts_like(two_sockets(), 2);
+  for (const Collective collective : {Collective::reduce_scatter, Collective::allgather})
+    EXPECT_DOUBLE_EQ(collective_bound(collective, hosts, kPayload).time.value, 0.5 / 10);
+  EXPECT_DOUBLE_EQ(collective_bound(Collective::alltoall, hosts, kPayload).time.value, 4 * 0.5 / 10);
+  EXPECT_EQ(collective_bound(Collective::alltoall, hosts, kPayload).cut,
+            allreduce_bound(hosts, kPayload).cut);
+  // In one host a socket's two GPUs have 32 GB/s to the others, a GPU 16 + 40.
+  const Cluster host = hosts_like(two_sockets(), 1);
+  EXPECT_DOUBLE_EQ(collective_bound(Collective::alltoall, host, kPayload).time.value, 2 * 0.5 / 32);
+  EXPECT_DOUBLE_EQ(collective_bound(Collective::allgather, host, kPayload).time.value, 0.5 / 32);
+  EXPECT_EQ(collective_bound(Collective::allgather, hosts_like(two_sockets(), 1), {}).time.value, 0);
+  EXPECT_EQ(collective_bound(Collective::allreduce, hosts, kPayload).time.value,
+            allreduce_bound(hosts, kPayload).time.value);
+}
+
 }  // namespace
 }  // namespace polyring

@@ -73,6 +73,19 @@ inline std::vector<Plan> plans_of(const Algorithm& algorithm, int n, int element
   return plans;
 }
 
+/// Those with blocks that the plan's patterns can make; all can make an allreduce.
+inline std::vector<Collective> block_collectives_of(const Plan& plan) {
+  std::vector<Collective> collectives;
+  for (const Collective collective :
+       {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    if (can_make(plan, collective)) collectives.push_back(collective);
+  }
+  return collectives;
+}
+
+/// Sizes of a block that tend to break schedules.
+inline std::vector<Count> awkward_blocks() { return {0, 1, 2, 7, 13}; }
+
 /// The catalogue's names, for parameterised suites.
 inline std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// What every transport must do for whole allreduces: each algorithm of the catalogue, in every shape,
+// What every transport must do for whole collectives: each algorithm of the catalogue, in every shape,
 // exactly; the same bits whatever happens around it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -59,36 +59,51 @@ struct Case {
   Count count = 0;
   ElementKind kind = ElementKind::float32;
   ReduceOp op = ReduceOp::sum;
+  Collective collective = Collective::allreduce;
 
   Executor executor(Transport& transport) const {
-    return Executor(make_schedule(plan, transport.size(), count, size_of(kind)), kind, op, transport);
+    return Executor(make_schedule(plan, transport.size(), count, size_of(kind), collective), kind, op,
+                    transport);
   }
 };
 
 std::string to_text(const Case& test) {
-  return fmt::format("{} of {} {}, {}", to_text(test.plan), test.count, to_text(test.kind), to_text(test.op));
+  return fmt::format("{} by {} of {} {}, {}", to_text(test.collective), to_text(test.plan), test.count,
+                     to_text(test.kind), to_text(test.op));
 }
 
 /// This rank's part: in place and out of it, in both kinds of buffers, with one executor.
 void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
-  const Payload payload(test.kind, test.op, transport.size());
-  const auto bytes = bytes_of(test.count, test.kind).value;
+  const int ranks = transport.size();
+  const Rank rank = transport.rank();
+  const Payload payload(test.kind, test.op, ranks);
+  const Count given = input_count(test.collective, ranks, test.count);
+  const Count gained = output_count(test.collective, ranks, test.count);
+  const auto bytes = [&](Count count) { return bytes_of(count, test.kind).value; };
+  const std::size_t own = bytes(rank * (test.count / ranks));  // where this rank's block begins
   Executor executor = test.executor(transport);
   for (const bool library : {true, false}) {
     for (const bool in_place : {false, true}) {
-      std::byte* const output = buffers.output(library);
-      std::byte* const input = in_place ? output : buffers.input(library);
-      std::memset(output, 0xff, bytes);
-      payload.fill(transport.rank(), input, test.count);
-      const std::vector<std::byte> before(input, input + bytes);
-      output[bytes] = std::byte{0x5a};
+      if (in_place && test.collective == Collective::alltoall) continue;
+      std::byte* output = buffers.output(library);
+      std::byte* input = buffers.input(library);
+      if (in_place && given < gained) input = output + own;
+      if (in_place && given == gained) input = output;
+      if (in_place && given > gained) output = input + own;
+      std::memset(output, 0xff, bytes(gained));
+      output[bytes(gained)] = std::byte{0x5a};
+      payload.fill(rank, input, given);
+      const std::vector<std::byte> before(input, input + bytes(given));
+      const std::byte after = output[bytes(gained)];
       executor.run(input, output);
-      ASSERT_EQ(payload.wrong(output, test.count), 0)
+      ASSERT_EQ(payload.wrong({test.collective, rank, test.count}, output, gained, Match::bits, 0), 0)
           << to_text(test) << (in_place ? ", in place" : "") << (library ? ", of the library" : "")
-          << ", on rank " << transport.rank();
-      ASSERT_EQ(output[bytes], std::byte{0x5a}) << to_text(test) << ": wrote beyond its end";
-      const bool written = !in_place && !std::equal(before.begin(), before.end(), input);
-      ASSERT_FALSE(written) << to_text(test) << ": wrote to its input";
+          << ", on rank " << rank;
+      ASSERT_EQ(output[bytes(gained)], after) << to_text(test) << ": wrote beyond its end";
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        const bool is_output = input + i >= output && input + i < output + bytes(gained);
+        ASSERT_TRUE(is_output || input[i] == before[i]) << to_text(test) << ": wrote to its input";
+      }
     }
   }
 }
@@ -114,6 +129,47 @@ TEST_P(EveryTransportExecutes, EveryAlgorithmShapeAndSize) {
       }
     });
   }
+}
+
+TEST_P(EveryTransportExecutes, EveryCollectiveOfBlocks) {
+  constexpr Count kLong = 2 * Payload::kPeriod + 1;
+  for (const int ranks : kRankCounts) {
+    testing::run_over(GetParam(), ranks, [&](Transport& transport) {
+      Buffers buffers(transport, static_cast<std::size_t>(kLong * ranks) * sizeof(float));
+      for (const Algorithm& algorithm : algorithms()) {
+        for (const Plan& plan : testing::plans_of(algorithm, ranks, sizeof(float))) {
+          for (const Collective collective : testing::block_collectives_of(plan)) {
+            for (const Count block : testing::awkward_blocks()) {
+              expect_right(transport, buffers,
+                           {plan, block * ranks, ElementKind::float32, ReduceOp::sum, collective});
+            }
+            if (plan.chunk.value > 0) continue;
+            expect_right(transport, buffers,
+                         {plan, kLong * ranks, ElementKind::float32, ReduceOp::sum, collective});
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST_P(EveryTransportExecutes, EveryCollectiveOfBlocksOfEveryKindAndOperation) {
+  constexpr int kRanks = 4;
+  constexpr Count kCount = kRanks * (Payload::kPeriod + 1);
+  testing::run_over(GetParam(), kRanks, [](Transport& transport) {
+    Buffers buffers(transport, kCount * 8);
+    for (const char* pattern : {"ring", "direct"}) {
+      const Plan plan{"multi-ring", {2, 2}, {pattern, pattern}, 2, {4096}};
+      for (const Collective collective : testing::block_collectives_of(plan)) {
+        for (const ElementKind kind : kKinds) {
+          for (const ReduceOp op : kOps) {
+            if (reduces(collective) || op == kOps.front())
+              expect_right(transport, buffers, {plan, kCount, kind, op, collective});
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST_P(EveryTransportExecutes, EveryKindAndOperation) {

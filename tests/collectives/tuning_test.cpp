@@ -87,9 +87,9 @@ TEST(Tuning, CandidatesFitTheRanksAndAreRight) {
 
 TEST(Tuning, CandidatesAreThoseThatMakeSense) {
   const Plan flat{"multi-ring", {4}, {"ring"}, 1, {}};
-  EXPECT_EQ(other_patterns(flat, {1024}).size(), 4u)
+  EXPECT_EQ(other_patterns(flat, {1024}).size(), 5u)
       << "no star, which is for what another dimension follows";
-  EXPECT_EQ(other_patterns(flat, {1 << 20}).size(), 2u) << "one-shot and doubling are for small payloads";
+  EXPECT_EQ(other_patterns(flat, {1 << 20}).size(), 3u) << "one-shot and doubling are for small payloads";
   const Plan grid{"multi-ring", {4, 4}, {"direct", "direct"}, 1, {}};
   std::vector<std::vector<std::string>> patterns;
   for (const Plan& plan : other_patterns(grid, {1024})) patterns.push_back(plan.patterns);
@@ -97,7 +97,8 @@ TEST(Tuning, CandidatesAreThoseThatMakeSense) {
   EXPECT_THAT(patterns, UnorderedElementsAre(Patterns{"ring", "direct"}, Patterns{"halving", "direct"},
                                              Patterns{"star", "direct"}, Patterns{"direct", "ring"},
                                              Patterns{"direct", "halving"}, Patterns{"direct", "doubling"},
-                                             Patterns{"direct", "one-shot"}));
+                                             Patterns{"direct", "one-shot"}, Patterns{"pairwise", "direct"},
+                                             Patterns{"direct", "pairwise"}));
   EXPECT_TRUE(other_cuts(flat, {1024}).empty());
   for (const Plan& plan : other_cuts(flat, Bytes{std::uint64_t{8} << 30})) {
     EXPECT_TRUE(plan.chunk.value == 0 || plan.chunk.value >= 4 << 20) << to_text(plan);

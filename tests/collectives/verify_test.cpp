@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -150,6 +151,114 @@ TEST_P(EveryAlgorithm, EveryReceiveHasItsSend) {
   }
 }
 
+TEST_P(EveryAlgorithm, IsProvedForEveryCollectiveThatItsPatternsCanMake) {
+  std::vector<int> rank_counts{16, 27, 32};
+  for (int ranks = 1; ranks <= 12; ++ranks) rank_counts.push_back(ranks);
+  for (const int ranks : rank_counts) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Collective collective : testing::block_collectives_of(plan)) {
+        for (const Count block : testing::awkward_blocks()) {
+          const auto fault = verify(make_schedule(plan, ranks, block * ranks, 4, collective));
+          ASSERT_EQ(fault, std::nullopt) << to_text(collective) << " by " << to_text(plan) << " of blocks of "
+                                         << block << ": " << *fault;
+        }
+      }
+    }
+  }
+}
+
+/// Where a value comes from: a rank, and the place in its payload.
+using Origin = std::pair<Rank, Count>;
+/// What each rank has of each element of the schedule: what was added up there, in no order.
+using Contents = std::vector<std::vector<std::multiset<Origin>>>;
+
+/// The independent reference for collectives of blocks: follows the transfers, and says whether each rank
+/// ends with what MPI and nccl-tests define.
+bool blocks_right(const Schedule& schedule, const std::vector<Transfer>& transfers) {
+  const auto at = [](auto number) { return static_cast<std::size_t>(number); };
+  std::vector<Count> place(at(schedule.count));  // in the payload
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    const std::vector<Rank> owners = block_owners(schedule.lanes[at(lane)], schedule.ranks);
+    for (int chunk = 0; chunk < schedule.lanes[at(lane)].chunks; ++chunk) {
+      const Slice all = stream_slice(schedule, {lane, chunk});
+      for (Count i = 0; i < all.count; ++i)
+        place[at(all.offset + i)] = payload_offset(schedule, {lane, chunk}, owners, i, false);
+    }
+  }
+  const Count block = schedule.count / schedule.ranks;
+  Contents held(at(schedule.ranks), std::vector<std::multiset<Origin>>(at(schedule.count)));
+  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+    for (Count element = 0; element < schedule.count; ++element) {
+      const Count there = place[at(element)];
+      if (schedule.collective != Collective::allgather || there / block == rank)
+        held[at(rank)][at(element)] = {{rank, there}};
+    }
+  }
+  Contents before = held;
+  for (std::size_t t = 0; t < transfers.size(); ++t) {
+    const Transfer& transfer = transfers[t];
+    const bool exchanges = schedule.collective == Collective::alltoall;
+    const auto moment = [&](const Transfer& of) {
+      return std::tuple(of.stream, of.stage, exchanges ? 0 : of.step);
+    };
+    if (t > 0 && moment(transfer) != moment(transfers[t - 1])) before = held;
+    for (Count i = transfer.slice.offset; i < transfer.slice.end(); ++i) {
+      const auto& from = before[at(transfer.source)][at(i)];
+      auto& to = held[at(transfer.destination)][at(i + transfer.moved)];
+      if (transfer.combine == Combine::copy) {
+        to = from;
+      } else {
+        to.insert(from.begin(), from.end());
+      }
+    }
+  }
+  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+    for (Count element = 0; element < schedule.count; ++element) {
+      const Count there = place[at(element)];
+      std::multiset<Origin> wanted;
+      switch (schedule.collective) {
+        case Collective::reduce_scatter:
+          if (there / block != rank) continue;
+          for (Rank other = 0; other < schedule.ranks; ++other) wanted.insert({other, there});
+          break;
+        case Collective::allgather:
+          wanted = {{static_cast<Rank>(there / block), there}};
+          break;
+        default:
+          wanted = {{static_cast<Rank>(there / block), rank * block + there % block}};
+      }
+      if (held[at(rank)][at(element)] != wanted) return false;
+    }
+  }
+  return true;
+}
+
+TEST_P(EveryAlgorithm, EveryMutantOfOneTransferOfBlocksIsCaught) {
+  for (const int ranks : {2, 3, 4, 6}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Collective collective : testing::block_collectives_of(plan)) {
+        const Schedule schedule = make_schedule(plan, ranks, 2 * ranks, 4, collective);
+        const std::vector<Transfer> transfers = transfers_of(schedule);
+        ASSERT_TRUE(blocks_right(schedule, transfers)) << to_text(collective) << " by " << to_text(plan);
+        for (std::size_t target = 0; target < transfers.size(); ++target) {
+          for (const auto& [name, may_be_harmless, mutate] : kMutations) {
+            const auto tamper = [&, mutation = mutate](Transfer& transfer) {
+              if (transfer == transfers[target]) mutation(transfer, ranks);
+            };
+            if (verify(schedule, {tamper})) continue;
+            std::vector<Transfer> mutant = transfers;
+            mutate(mutant[target], ranks);
+            EXPECT_TRUE(blocks_right(schedule, mutant))
+                << to_text(collective) << " by " << to_text(plan) << ": " << name << " transfer "
+                << transfers[target].source << " -> " << transfers[target].destination << " of stage "
+                << transfers[target].stage << " step " << transfers[target].step << " passes unseen";
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, ::testing::ValuesIn(testing::algorithm_names()),
                          [](const auto& row) { return testing::identifier(row.param); });
 
@@ -163,6 +272,35 @@ TEST(Verify, CountsBeyondTwoToThe31AreProved) {
 TEST(Verify, TheDdlShapeOf256RanksIsProved) {
   const Plan plan{"multi-ring", {4, 8, 8}, {}, 2, {}};
   EXPECT_EQ(verify(make_schedule(plan, 256, 1000003, 4)), std::nullopt);
+}
+
+TEST(Verify, MoreRanksOfAnAlltoallThanCanBeProvedAreRefused) {
+  const int most = kMostVerifiableRanksOfAlltoall;
+  const auto schedule_of = [](int ranks) {
+    return make_schedule({"direct", {ranks}}, ranks, ranks, 4, Collective::alltoall);
+  };
+  EXPECT_EQ(verify(schedule_of(64)), std::nullopt);
+  EXPECT_THROW(verify(schedule_of(most + 1)), Error);
+}
+
+TEST(Verify, SwitchesThatAddUpAreFollowed) {
+  for (const auto& patterns :
+       std::vector<std::vector<std::string>>{{"ring"}, {"direct"}, {"star"}, {"halving"}}) {
+    const Schedule of_host = make_schedule({"multi-ring", {4}, patterns, 2, {}}, 4, 19, 4);
+    const Schedule all = with_switches(of_host, 12);
+    EXPECT_EQ(verify(all), std::nullopt) << patterns.front();
+    // Without them hosts keep their own sums; and twice is once too often.
+    Schedule none = all;
+    Schedule twice = all;
+    for (Lane& lane : none.lanes)
+      std::erase_if(lane.stages, [](const Stage& stage) { return stage.kind == StageKind::in_switches; });
+    for (Lane& lane : twice.lanes) lane.stages.insert(lane.stages.begin() + 1, lane.stages[1]);
+    EXPECT_THAT(verify(none).value_or(""), ::testing::HasSubstr("without every contribution"));
+    EXPECT_THAT(verify(twice).value_or(""), ::testing::HasSubstr("switches count a contribution twice"));
+    // Those of rank 0's share, sent up: what its neighbours hold is in there.
+    const RankWork work = work_of(all, 0, 4);
+    EXPECT_GT(work.sent, work_of(of_host, 0, 4).sent);
+  }
 }
 
 TEST(Verify, MoreRanksThanCanBeProvedAreRefused) {
@@ -215,7 +353,11 @@ class TwoWriters final : public Pattern {
 std::string fault_of_two_writers(const std::function<void(Transfer&)>& mutate,
                                  const std::function<void(Transfer&)>& other = nullptr) {
   const TwoWriters pattern;
-  const Schedule schedule{"two writers", 3, 9, {{{0, 9}, 1, {Dimension(pattern, 3, 1)}}}};
+  const Schedule schedule{
+      "two writers",
+      3,
+      9,
+      {{{0, 9}, 1, {Dimension(pattern, 3, 1)}, {{0, StageKind::reduce}, {0, StageKind::spread}}}}};
   const auto tamper = [&](Transfer& transfer) {
     if (transfer.stage != 0 || transfer.step != 1) return;
     if (transfer.source == 0) mutate(transfer);

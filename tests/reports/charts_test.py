@@ -168,8 +168,8 @@ class PartsTest(unittest.TestCase):
         self.assertNotIn("least to largest", bandwidth.band_text(rows(20, 0, 6)))
         self.assertEqual(bandwidth.band_text(rows(0, 0)), "")
 
-    def test_bus_bandwidth_is_that_of_nccl_tests(self):
-        self.assertAlmostEqual(bandwidth.bus_bandwidth({"size_bytes": 10 ** 6, "ranks": 4}, 100), 15)
+    def test_bus_bandwidth_of_another_time_is_in_proportion(self):
+        self.assertAlmostEqual(bandwidth.bus_bandwidth({"busbw_GBps": 10, "time_us": {"median": 150}}, 100), 15)
 
 
 if __name__ == "__main__":

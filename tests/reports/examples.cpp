@@ -40,9 +40,9 @@ std::vector<double> noisy(double time, int count, std::mt19937& random) {
   return samples;
 }
 
-AllreduceRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_place, int samples,
-                           std::mt19937& random) {
-  AllreduceRow row;
+CollectiveRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_place, int samples,
+                            std::mt19937& random) {
+  CollectiveRow row;
   row.algorithm = rival.algorithm;
   row.implementation = rival.implementation;
   row.dims = rival.dims;
@@ -133,7 +133,7 @@ ResultFile allreduce(int samples) {
   ResultFile file =
       provenance("polyring allreduce -b 1K -e 16M -f 8 --algorithm multi-ring,ring,mpi -J out.json");
   std::mt19937 random(42);
-  std::vector<AllreduceRow> rows;
+  std::vector<CollectiveRow> rows;
   for (std::uint64_t bytes = 1024; bytes <= 16u << 20; bytes *= 8) {
     for (const bool in_place : {false, true}) {
       for (const Rival& rival :

@@ -59,7 +59,7 @@ TEST(Result, IsReadAsItWasWritten) {
 TEST(Result, WithoutRowsOrOptionalValuesIsReadAsItWasWritten) {
   const TemporaryFolder folder;
   ResultFile file = examples::allreduce(1);
-  auto& rows = std::get<std::vector<AllreduceRow>>(file.rows);
+  auto& rows = std::get<std::vector<CollectiveRow>>(file.rows);
   rows.resize(1);
   rows[0].bound_us.reset();
   rows[0].bound_fraction.reset();
@@ -155,7 +155,7 @@ TEST(Result, RecordsOnlyAllowedVariables) {
 }
 
 TEST(Result, TimeGivesTheBandwidthsOfNcclTests) {
-  AllreduceRow row;
+  CollectiveRow row;
   row.ranks = 4;
   row.size_bytes = 1'000'000;
   row.bound_us = 50;
@@ -170,7 +170,7 @@ TEST(Result, TimeGivesTheBandwidthsOfNcclTests) {
 }
 
 TEST(Result, HasNoFractionOfABoundThatDoesNotHold) {
-  AllreduceRow row;
+  CollectiveRow row;
   row.bound_us = 105;
   set_time(row, timing({100, 90, 110}));  // within noise
   EXPECT_DOUBLE_EQ(row.bound_fraction.value(), 1.05);

@@ -74,7 +74,7 @@ TEST(Table, QuotesCsv) {
 }
 
 TEST(Table, WithoutRowsStillHasAHeader) {
-  EXPECT_THAT(allreduce_table({}).text(), HasSubstr("busbw"));
+  EXPECT_THAT(collective_table({}).text(), HasSubstr("busbw"));
   EXPECT_THAT(train_table({}).markdown(), HasSubstr("| algorithm |"));
   EXPECT_THAT(scale_table({}).csv(), HasSubstr("published speedup"));
   EXPECT_TRUE(scale_table({}).empty());
@@ -87,7 +87,7 @@ TEST(GoldenTable, OfEveryKind) {
     expect_golden(kind + ".md", table(file.rows).markdown());
     expect_golden(kind + ".csv", table(file.rows).csv());
   }
-  const auto rows = rows_of<AllreduceRow>(examples::allreduce());
+  const auto rows = rows_of<CollectiveRow>(examples::allreduce());
   expect_golden("comparison.txt", comparison_table(rows, "mpi").text());
 }
 
@@ -101,65 +101,65 @@ TEST(PlansTable, HasARowForEachSizeOfBucket) {
 }
 
 TEST(AllreduceTable, PutsInPlaceBesideOutOfPlaceAndAlgorithmsOfASizeTogether) {
-  auto rows = rows_of<AllreduceRow>(examples::allreduce());
-  const std::string ordered = allreduce_table(rows).csv();
+  auto rows = rows_of<CollectiveRow>(examples::allreduce());
+  const std::string ordered = collective_table(rows).csv();
   // Sizes in any order give the same table, as long as the algorithms keep theirs.
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; });
-  EXPECT_EQ(allreduce_table(rows).csv(), ordered);
+  EXPECT_EQ(collective_table(rows).csv(), ordered);
   EXPECT_EQ(std::count(ordered.begin(), ordered.end(), '\n'), 1 + 5 * 3);
 }
 
 TEST(AllreduceTable, SaysWhenNothingWasChecked) {
-  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   rows.resize(1);
   rows[0].wrong.reset();
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",N/A,"));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr(",N/A,"));
   rows[0].wrong = 17;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",17,"));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr(",17,"));
 }
 
 TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
-  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   rows.resize(1);
-  EXPECT_THAT(allreduce_table(rows).csv(), Not(HasSubstr("chunks")));
+  EXPECT_THAT(collective_table(rows).csv(), Not(HasSubstr("chunks")));
   rows.push_back(rows[0]);
   rows[1].chunk_bytes = 4096;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 4KiB chunks\""));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 4KiB chunks\""));
   rows[1].lanes = 2;
   rows[1].chunk_bytes = rows[0].chunk_bytes;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 2 lanes\""));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr("\"multi-ring 2x2 direct+ring, 2 lanes\""));
   rows[1].patterns = "ring+ring";
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("multi-ring 2x2 ring+ring,"));
-  for (AllreduceRow& row : rows) row.dims = "4";
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr("multi-ring 2x2 ring+ring,"));
+  for (CollectiveRow& row : rows) row.dims = "4";
   rows[0].patterns = "direct";
   rows[1].patterns = "ring";
   rows[1].lanes = rows[0].lanes;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr("\"multi-ring, ring\""));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr("\"multi-ring, ring\""));
   rows[1].ranks = 8;
-  EXPECT_THAT(allreduce_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
+  EXPECT_THAT(collective_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
 }
 
 TEST(AllreduceTable, HasNoFractionOfABoundThatDoesNotHold) {
-  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   rows.resize(1);
   rows[0].time_us = timing({100, 99, 101});
   rows[0].bound_us = 100.5;
   rows[0].bound_fraction = 1.005;
-  EXPECT_THAT(allreduce_table(rows).csv(), HasSubstr(",100.5,"));
+  EXPECT_THAT(collective_table(rows).csv(), HasSubstr(",100.5,"));
   rows[0].bound_us = 104;  // as an earlier version wrote it
   rows[0].bound_fraction = 1.04;
-  EXPECT_THAT(allreduce_table(rows).csv(), Not(HasSubstr(",104.0,")));
+  EXPECT_THAT(collective_table(rows).csv(), Not(HasSubstr(",104.0,")));
 }
 
 TEST(AllreduceTable, AdmitsThatFewSamplesMakeNoInterval) {
-  EXPECT_THAT(allreduce_table(rows_of<AllreduceRow>(examples::allreduce(5))).caption,
+  EXPECT_THAT(collective_table(rows_of<CollectiveRow>(examples::allreduce(5))).caption,
               HasSubstr("less than 95 %"));
-  EXPECT_EQ(allreduce_table(rows_of<AllreduceRow>(examples::allreduce(6))).caption, "4 ranks on 2 nodes");
+  EXPECT_EQ(collective_table(rows_of<CollectiveRow>(examples::allreduce(6))).caption, "4 ranks on 2 nodes");
 }
 
 TEST(ComparisonTable, GivesTheRatioOfPairs) {
-  auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   const auto set = [&](std::size_t row, std::vector<double> samples) {
     set_time(rows[row], timing(std::move(samples)));
   };
@@ -177,7 +177,7 @@ TEST(ComparisonTable, GivesTheRatioOfPairs) {
 }
 
 TEST(ComparisonTable, NeedsItsBaseline) {
-  const auto rows = rows_of<AllreduceRow>(examples::allreduce(1));
+  const auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   try {
     comparison_table(rows, "nccl");
     FAIL();

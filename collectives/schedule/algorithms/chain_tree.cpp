@@ -21,17 +21,15 @@
 
 namespace polyring {
 
-Schedule chain_tree(const Plan& plan, Count count, int element_size) {
+std::vector<Dimension> chain_tree(const Plan& plan, int lane) {
   const int in_host = plan.dims.front();
   const int apart = std::max(1, in_host / plan.lanes);
-  return lanes_of(plan, 2 * plan.lanes, count, element_size, [&](int lane) {
-    std::vector<int> order = order_of_lane(plan, lane / 2);
-    for (int position = static_cast<int>(order.size()); position < in_host; ++position)
-      order.push_back((position + lane / 2 * apart) % in_host);
-    const Pattern& tree = lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern();
-    return std::vector{Dimension(chain_pattern(), in_host, 1, std::move(order)),
-                       Dimension(tree, plan.ranks() / in_host, in_host)};
-  });
+  std::vector<int> order = order_of_lane(plan, lane / 2);
+  for (int position = static_cast<int>(order.size()); position < in_host; ++position)
+    order.push_back((position + lane / 2 * apart) % in_host);
+  const Pattern& tree = lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern();
+  return {Dimension(chain_pattern(), in_host, 1, std::move(order)),
+          Dimension(tree, plan.ranks() / in_host, in_host)};
 }
 
 }  // namespace polyring

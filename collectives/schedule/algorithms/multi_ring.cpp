@@ -31,20 +31,18 @@ std::vector<int> reversed_ring(int n) {
 
 }  // namespace
 
-Schedule multi_ring(const Plan& plan, Count count, int element_size) {
-  return lanes_of(plan, plan.lanes, count, element_size, [&](int lane) {
-    std::vector<Dimension> dimensions;
-    int stride = 1;
-    for (std::size_t i = 0; i < plan.dims.size(); ++i) {
-      const int size = plan.dims[i];
-      const Pattern& pattern = plan.patterns.empty() ? ring_pattern() : *find_pattern(plan.patterns[i]);
-      std::vector<int> order = i == 0 ? order_of_lane(plan, lane) : std::vector<int>{};
-      if (order.empty() && lane % 2 == 1) order = reversed_ring(size);
-      dimensions.emplace_back(pattern, size, stride, std::move(order));
-      stride *= size;
-    }
-    return dimensions;
-  });
+std::vector<Dimension> multi_ring(const Plan& plan, int lane) {
+  std::vector<Dimension> dimensions;
+  int stride = 1;
+  for (std::size_t i = 0; i < plan.dims.size(); ++i) {
+    const int size = plan.dims[i];
+    const Pattern& pattern = plan.patterns.empty() ? ring_pattern() : *find_pattern(plan.patterns[i]);
+    std::vector<int> order = i == 0 ? order_of_lane(plan, lane) : std::vector<int>{};
+    if (order.empty() && lane % 2 == 1) order = reversed_ring(size);
+    dimensions.emplace_back(pattern, size, stride, std::move(order));
+    stride *= size;
+  }
+  return dimensions;
 }
 
 }  // namespace polyring

@@ -9,24 +9,22 @@
 //
 // Steps: 2(n − 1). Bytes sent per rank: 2(n − 1)/n · S. Time: 2(n − 1)(α + S/(n·β)).
 // Patarasuk and Yuan, JPDC 69(2), 2009.
+#include "base/index.hpp"
 #include "collectives/schedule/algorithms/algorithms.hpp"
 
 namespace polyring {
 
-Schedule ring(const Plan& plan, Count count, int element_size) {
+std::vector<Dimension> ring(const Plan& plan, int lane) {
   const int ranks = plan.ranks();
   const int in_host = plan.dims.front();
-  return lanes_of(plan, plan.lanes, count, element_size, [&](int lane) {
-    const std::vector<int> planned = order_of_lane(plan, lane);
-    std::vector<int> order;
-    for (Rank position = 0; position < ranks; ++position) {
-      const Rank host_begin = position / in_host * in_host;
-      const int at = position % in_host;
-      order.push_back(host_begin +
-                      (planned.empty() ? (at + lane) % in_host : planned[static_cast<std::size_t>(at)]));
-    }
-    return std::vector{Dimension(ring_pattern(), ranks, 1, std::move(order))};
-  });
+  const std::vector<int> planned = order_of_lane(plan, lane);
+  std::vector<int> order;
+  for (Rank position = 0; position < ranks; ++position) {
+    const Rank host_begin = position / in_host * in_host;
+    const int at = position % in_host;
+    order.push_back(host_begin + (planned.empty() ? (at + lane) % in_host : planned[index(at)]));
+  }
+  return {Dimension(ring_pattern(), ranks, 1, std::move(order))};
 }
 
 }  // namespace polyring

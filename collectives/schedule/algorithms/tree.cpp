@@ -14,11 +14,8 @@
 
 namespace polyring {
 
-Schedule tree(const Plan& plan, Count count, int element_size) {
-  return lanes_of(plan, 2 * plan.lanes, count, element_size, [&](int lane) {
-    const Pattern& pattern = lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern();
-    return std::vector{Dimension(pattern, plan.ranks(), 1)};
-  });
+std::vector<Dimension> tree(const Plan& plan, int lane) {
+  return {Dimension(lane % 2 == 0 ? tree_pattern() : mirrored_tree_pattern(), plan.ranks(), 1)};
 }
 
 }  // namespace polyring

@@ -8,9 +8,9 @@
 //   n = 6:  fold: 0 → 1, 2 → 3;  1 ⇄ 3, 4 ⇄ 5;  1 ⇄ 4, 3 ⇄ 5;  spread: 1 → 0, 3 → 2
 //
 // Both partners combine in the order of the ranks, so that all members get the same bits. Steps: log2 p, and
-// two more when n is no power of two. Bytes sent per member: log2(p)·S. Time: log2(p)·(α + S/β).
-// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
-// 19(1), 2005.
+// two more when n is no power of two. Bytes sent per member: log2(p)·S. Time: log2(p)·(α + S/β). The
+// algorithm `recursive-doubling` is this over all ranks: MPI libraries reduce small payloads so. Thakur,
+// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005.
 #include <bit>
 
 #include "collectives/schedule/pattern.hpp"

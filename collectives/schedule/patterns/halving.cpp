@@ -8,7 +8,8 @@
 // that begins at that member and is (previous distance − distance) long. Both send (n − 1)/n · S, the least
 // there is.
 //
-// Steps: ceil(log2 n). Time: ceil(log2 n)·α + (n − 1)/n · S/β.
+// Steps: ceil(log2 n). Time: ceil(log2 n)·α + (n − 1)/n · S/β. The algorithm `halving-doubling` is this over
+// all ranks, and back: twice as many steps, bytes and seconds.
 // Rabenseifner, "Optimization of collective reduction operations", ICCS 2004 (powers of two);
 // Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", arXiv:2410.14234 (any n).
 #include <bit>

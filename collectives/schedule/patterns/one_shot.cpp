@@ -4,8 +4,8 @@
 //   own
 //
 // There is nothing to spread afterwards. Every member combines in the order of the ranks, so that all of them
-// get the same bits. Steps: 1. Bytes sent per member: (n − 1)·S. Time: α + (n − 1)·S/β: for payloads so small
-// that only the number of steps counts.
+// get the same bits. Steps: 1. Bytes sent per member: (n − 1)·S. Time: α + (n − 1)·S/β: for payloads of a few
+// KiB, where each further step costs more than the bytes. The algorithm `one-shot` is this over all ranks.
 #include "collectives/schedule/pattern.hpp"
 
 namespace polyring {

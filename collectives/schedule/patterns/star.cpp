@@ -3,6 +3,9 @@
 //   n = 4:  1 → 0, 2 → 0, 3 → 0, the whole slice each
 //
 // Steps: 1. Bytes received by member 0: (n − 1)·S. Time: α + (n − 1)·S/β, the root's port being the limit.
+// The algorithm `parameter-server` is this over all ranks, and back: 2α + 2(n − 1)·S/β. The older systems
+// averaged gradients so (Li et al., "Scaling distributed machine learning with the parameter server", OSDI
+// 2014, here with one server); it is the baseline that the others are to beat.
 #include "collectives/schedule/pattern.hpp"
 
 namespace polyring {

@@ -228,7 +228,7 @@ class Ranks {
         }
       }
     }
-    for (const auto& [stream, stage, step, from, to, slice, combine] : transfers) {
+    for (const auto& [stream, stage, step, from, to, slice, combine, moved] : transfers) {
       std::unique_ptr<Connection>& connection = connections_[{stream.lane, from, to}];
       if (connection) continue;
       connection =

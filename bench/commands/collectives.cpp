@@ -1,7 +1,9 @@
-// polyring allreduce: measures allreduces side by side, verified.
+// polyring allreduce, reduce-scatter, allgather and alltoall: measure one collective, done in several ways
+// side by side, verified.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <set>
 
@@ -25,7 +27,8 @@
 namespace polyring {
 namespace {
 
-struct AllreduceOptions {
+struct CollectiveOptions {
+  Collective collective = Collective::allreduce;
   RivalOptions rivals;
   PayloadOptions payload;
   SizeOptions sizes;
@@ -39,10 +42,16 @@ struct AllreduceOptions {
   std::string output;
 };
 
-/// Numbers of elements, ascending.
-std::vector<Count> counts_of(const AllreduceOptions& options, int element_size) {
-  if (options.model.empty()) return options.sizes.counts(element_size);
+/// Numbers of elements of the longer buffer, ascending. Where it has blocks, those are of equally many
+/// elements, at least one.
+std::vector<Count> counts_of(const CollectiveOptions& options, int element_size, int ranks) {
   std::set<Count> counts;
+  if (options.model.empty()) {
+    const Count unit = options.collective == Collective::allreduce ? 1 : ranks;
+    for (const Count count : options.sizes.counts(element_size))
+      counts.insert(std::max<Count>(1, count / unit) * unit);
+    return {counts.begin(), counts.end()};
+  }
   for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
   return {counts.begin(), counts.end()};
 }
@@ -53,10 +62,10 @@ struct Point {
   bool in_place = false;
 };
 
-class AllreduceRun {
+class CollectiveRun {
  public:
-  AllreduceRun(const AllreduceOptions& options, const std::string& command, MpiWorld& world,
-               Watchdog& watchdog)
+  CollectiveRun(const CollectiveOptions& options, const std::string& command, MpiWorld& world,
+                Watchdog& watchdog)
       : options_(options),
         command_(command),
         world_(world),
@@ -64,9 +73,9 @@ class AllreduceRun {
         kind_(options.payload.kind()),
         op_(options.payload.op()),
         payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
-        counts_(counts_of(options, size_of(kind_))),
+        counts_(counts_of(options, size_of(kind_), world.size())),
         timeout_(parse_timeout(options.timeout)),
-        maker_(options.rivals, world, timeout_) {}
+        maker_(options.rivals, world, timeout_, options.collective) {}
 
   ExitCode run() {
     check();
@@ -87,7 +96,7 @@ class AllreduceRun {
       head_start = emulated_head_start();
     });
     cluster_ = host_memory_cluster(world_);
-    bounds_ = Bounds(cluster_, head_start);
+    bounds_ = Bounds(cluster_, head_start, options_.collective);
     const std::string ignored = options_.rivals.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
@@ -104,21 +113,31 @@ class AllreduceRun {
     for (const Count count : counts_) {
       std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
       for (Rival& rival : rivals) rival.buffers = memory.buffers();
-      const bool one_host = world_.nodes() == 1 && world_.size() > 1;
-      if (one_host && Bytes{bytes(count)} >= kLeastMemoryBound) {
+      const bool in_memory =
+          collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1;
+      if (in_memory && Bytes{bytes(count)} >= kLeastMemoryBound) {
         for (Rival& pass : make_memory_passes(kind_, count, memory.buffers()))
           rivals.push_back(std::move(pass));
       }
-      for (const bool in_place : {false, true}) {
+      for (const bool in_place : placements()) {
         session.step(
             fmt::format("{} {}", to_text(Bytes{bytes(count)}), in_place ? "in place" : "out of place"));
-        const MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
+        MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
+        how.collective = collective();
         const auto samples =
             measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
         keep(session, {count, in_place}, rivals, samples);
       }
       if (world_.rank() == 0) session.print_rows();
     }
+  }
+
+  Collective collective() const { return options_.collective; }
+
+  /// Whether in place: an alltoall is not.
+  std::vector<bool> placements() const {
+    if (collective() == Collective::alltoall) return {false};
+    return {false, true};
   }
 
   /// One pair of buffers for all, as payloads may be large. Vendors' calls alone have memory from anywhere,
@@ -138,6 +157,7 @@ class AllreduceRun {
   void fit_memory(const WorldTransport& wires) {
     const auto need = [&](Count largest) {
       MemoryCount memory(*wires.transport);
+      largest -= collective() == Collective::allreduce ? 0 : largest % world_.size();
       const PayloadMemory payloads = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, kind_, largest);
       const Bytes longest{bytes(largest)};
@@ -146,9 +166,10 @@ class AllreduceRun {
       counts.erase(counts.upper_bound(largest), counts.end());
       counts.insert(largest);
       for (const Count count : counts) {
-        for (const auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
-          for (const std::byte* from : {payloads.buffers().input, payloads.buffers().output})
-            allreduce->run(from, payloads.buffers().output);
+        for (const auto& call : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
+          call->run(payloads.buffers().input, payloads.buffers().output);
+          if (collective() == Collective::allreduce)
+            call->run(payloads.buffers().output, payloads.buffers().output);
         }
       }
       return memory.most();
@@ -161,17 +182,18 @@ class AllreduceRun {
 
   /// With all that is known before anything is measured. Collective.
   void open(Session& session, const WorldTransport& wires) {
-    std::vector<AllreduceRow> expected;
+    std::vector<CollectiveRow> expected;
     std::vector<double> weights;
     // With -n, the time of a measurement grows with the payload. Without, small payloads get more iterations,
     // so that the time only grows from about kFewest bytes on, where the number is at its least.
     constexpr double kAlways = 64 << 10;
     constexpr double kFewest = 64 << 20;
     for (const Count count : counts_) {
-      for (const bool in_place : {false, true}) {
+      for (const bool in_place : placements()) {
         weights.push_back(static_cast<double>(bytes(count)) + (options_.iterations > 0 ? kAlways : kFewest));
         for (const std::string& name : maker_.names()) {
-          AllreduceRow row = described(name, maker_.plan(name, wires, kind_, op_, count), {count, in_place});
+          if (in_place && !maker_.works_in_place(name)) continue;
+          CollectiveRow row = described(name, maker_.plan(name, wires, kind_, op_, count), {count, in_place});
           set_wide_time(row);
           expected.push_back(std::move(row));
         }
@@ -180,12 +202,14 @@ class AllreduceRun {
     on_root(world_, [&] { session.open(outline(expected, std::move(weights))); });
   }
 
-  Session::Outline outline(const std::vector<AllreduceRow>& expected, std::vector<double> weights) const {
+  Session::Outline outline(const std::vector<CollectiveRow>& expected, std::vector<double> weights) const {
     Session::Outline outline;
     outline.output = options_.output;
     outline.header = describe_run(command_, &cluster_, &world_);
+    outline.header.collective = to_text(collective());
     if (world_.size() == 1)
-      outline.header.notes.push_back("One rank: there is nothing to reduce across, only copies are timed.");
+      outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
+                                                 reduces(collective()) ? "reduce across" : "exchange"));
     if (options_.buffers == "library" && any_vendor() && !all_vendors())
       outline.header.notes.push_back(
           "All calls, the vendors' too, used the same buffers, of our own allocator.");
@@ -193,13 +217,14 @@ class AllreduceRun {
       outline.header.notes.push_back(
           "The payload is of special values, with which processors may take longer.");
     if (!lowered_.empty()) outline.header.notes.push_back(fmt::format("Memory: {}.", lowered_));
-    outline.header.rows = std::vector<AllreduceRow>{};
+    outline.header.rows = std::vector<CollectiveRow>{};
     outline.planned = expected.size();
-    outline.title =
-        fmt::format("{} rank{} on {} host{}, {}\n\n", world_.size(), world_.size() == 1 ? "" : "s",
-                    world_.nodes(), world_.nodes() == 1 ? "" : "s", MpiWorld::library());
+    outline.title = fmt::format("{}{} rank{} on {} host{}, {}\n\n",
+                                collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
+                                world_.size(), world_.size() == 1 ? "" : "s", world_.nodes(),
+                                world_.nodes() == 1 ? "" : "s", MpiWorld::library());
     outline.table = [](const Rows& rows) {
-      return allreduce_table(std::get<std::vector<AllreduceRow>>(rows), true);
+      return collective_table(std::get<std::vector<CollectiveRow>>(rows), true);
     };
     outline.expected = outline.table(expected);
     outline.weights = std::move(weights);
@@ -207,7 +232,7 @@ class AllreduceRun {
   }
 
   /// As wide as times get to be, of as many samples as there will be.
-  void set_wide_time(AllreduceRow& row) const {
+  void set_wide_time(CollectiveRow& row) const {
     constexpr double kWide_us = 999'999;
     constexpr double kWideBandwidth = 99.99;
     constexpr int kEnough = 10;
@@ -225,24 +250,26 @@ class AllreduceRun {
     const auto bound_us = bounds_.bound_us(Bytes{bytes(point.count)}, std::span(samples).subspan(named),
                                            std::span(samples).first(named));
     for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
-    std::vector<AllreduceRow> timed;
+    std::vector<CollectiveRow> timed;
     for (std::size_t i = 0; i < named; ++i) {
-      AllreduceRow row = described(rivals[i].algorithm, rivals[i].plan, point);
-      row.implementation = rivals[i].allreduce->implementation();
+      if (point.in_place && !rivals[i].in_place) continue;
+      ++measured_;
+      CollectiveRow row = described(rivals[i].algorithm, rivals[i].plan, point);
+      row.implementation = rivals[i].call->implementation();
       if (samples[i].wrong) row.wrong = static_cast<std::uint64_t>(*samples[i].wrong);
       row.bound_us = bound_us;
-      if (!samples[i].microseconds.empty()) set_time(row, timing(samples[i].microseconds));
+      if (!samples[i].microseconds.empty())
+        set_time(row, timing(samples[i].microseconds), to_text(collective()));
       // A rival that was wrong has no time, and its row would be no result.
       (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
     }
-    measured_ += named;
     session.keep(timed, kept_, measured_);
     kept_ += timed.size();
   }
 
   /// A row without its times.
-  AllreduceRow described(const std::string& name, const std::optional<Plan>& plan, Point point) const {
-    AllreduceRow row;
+  CollectiveRow described(const std::string& name, const std::optional<Plan>& plan, Point point) const {
+    CollectiveRow row;
     row.algorithm = name;
     if (plan) {
       row.dims = dims_text(plan->dims);
@@ -254,10 +281,11 @@ class AllreduceRun {
     row.ranks = world_.size();
     row.nodes = world_.nodes();
     row.ranks_per_node = world_.ranks_per_node();
-    row.count = static_cast<std::uint64_t>(point.count);
+    const bool blocks = collective() != Collective::allreduce;
+    row.count = static_cast<std::uint64_t>(point.count / (blocks ? world_.size() : 1));
     row.size_bytes = bytes(point.count);
     row.dtype = to_text(kind_);
-    row.op = to_text(op_);
+    row.op = reduces(collective()) ? to_text(op_) : "none";
     row.in_place = point.in_place;
     row.source = source_;
     return row;
@@ -268,7 +296,7 @@ class AllreduceRun {
     std::vector<std::string> notes;
     if (const auto note = maker_.note()) notes.push_back(*note);
     for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
-    for (const AllreduceRow& row : wrong_) {
+    for (const CollectiveRow& row : wrong_) {
       notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.", row.algorithm,
                                   row.size_bytes, row.in_place ? " in place" : "", *row.wrong));
     }
@@ -276,8 +304,8 @@ class AllreduceRun {
   }
 
   void finish(Session& session) {
-    const auto& rows = std::get<std::vector<AllreduceRow>>(session.result().rows);
-    const auto has_mpi = [](const AllreduceRow& row) { return row.algorithm == kMpiAlgorithm; };
+    const auto& rows = std::get<std::vector<CollectiveRow>>(session.result().rows);
+    const auto has_mpi = [](const CollectiveRow& row) { return row.algorithm == kMpiAlgorithm; };
     if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi))
       session.print(fmt::format("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text()));
     for (const std::string& note : notes()) session.add_note(note);
@@ -289,7 +317,7 @@ class AllreduceRun {
     session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
   }
 
-  const AllreduceOptions& options_;
+  const CollectiveOptions& options_;
   const std::string& command_;
   MpiWorld& world_;
   Watchdog& watchdog_;
@@ -305,30 +333,49 @@ class AllreduceRun {
   Bounds bounds_;
   std::uint64_t measured_ = 0;  // with those that were wrong
   std::size_t kept_ = 0;        // rows
-  std::vector<AllreduceRow> wrong_;
+  std::vector<CollectiveRow> wrong_;
   Stragglers stragglers_;
 };
 
-}  // namespace
+struct Described {
+  Collective collective;
+  const char* summary;
+  const char* example;
+};
 
-void add_allreduce(CommandLine& line) {
-  auto options = std::make_shared<AllreduceOptions>();
+constexpr std::array kCommands{
+    Described{
+        Collective::allreduce, "Measure allreduces side by side, verified",
+        "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json"},
+    Described{
+        Collective::reduce_scatter, "Measure reduce-scatters side by side, verified",
+        "mpirun -np 4 polyring reduce-scatter -b 1K -e 16M --algorithm multi-ring,halving-doubling,mpi"},
+    Described{Collective::allgather, "Measure allgathers side by side, verified",
+              "mpirun -np 4 polyring allgather -b 1K -e 16M --algorithm multi-ring,direct,mpi"},
+    Described{Collective::alltoall, "Measure all-to-alls side by side, verified",
+              "mpirun -np 4 polyring alltoall -b 1K -e 16M --algorithm direct,pairwise,mpi"}};
+
+void add_collective(CommandLine& line, const Described& described) {
+  auto options = std::make_shared<CollectiveOptions>();
+  options->collective = described.collective;
+  const bool allreduce = described.collective == Collective::allreduce;
   const auto action = [options, &line] {
     options->rivals.check_build();
     return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
-      return AllreduceRun(*options, line.text(), world, watchdog).run();
+      return CollectiveRun(*options, line.text(), world, watchdog).run();
     });
   };
-  const Subcommand command = line.add_subcommand(
-      "allreduce", "Measure allreduces side by side, verified",
-      "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json",
-      action, true);
-  options->rivals.add_to(command);
-  options->payload.add_to(command, "sum");
+  const Subcommand command =
+      line.add_subcommand(to_text(described.collective), described.summary, described.example, action, true);
+  options->rivals.add_to(command, described.collective);
+  options->payload.add_to(command, reduces(described.collective) ? "sum" : "");
   options->sizes.add_to(command);
-  command.add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
-      .type_name("NAME")
-      .excludes({"--minbytes", "--maxbytes", "--stepfactor", "--stepbytes"});
+  if (allreduce) {
+    command
+        .add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
+        .type_name("NAME")
+        .excludes({"--minbytes", "--maxbytes", "--stepfactor", "--stepbytes"});
+  }
   command.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
       .range(1, 1000000);
   command.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
@@ -348,6 +395,12 @@ void add_allreduce(CommandLine& line) {
   command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
       .show_default();
   command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
+}
+
+}  // namespace
+
+void add_collectives(CommandLine& line) {
+  for (const Described& described : kCommands) add_collective(line, described);
 }
 
 }  // namespace polyring

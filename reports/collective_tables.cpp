@@ -16,7 +16,7 @@ namespace polyring {
 namespace {
 
 /// Rows at one point differ only in how the allreduce was made.
-auto point_of(const AllreduceRow& row) {
+auto point_of(const CollectiveRow& row) {
   return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes);
 }
 
@@ -24,9 +24,9 @@ auto point_of(const AllreduceRow& row) {
 /// is needed to tell it from another at the same point.
 class Labels {
  public:
-  explicit Labels(std::span<const AllreduceRow> rows) {
-    std::map<std::tuple<std::string, decltype(point_of(rows[0])), bool>, const AllreduceRow*> seen;
-    for (const AllreduceRow& row : rows) {
+  explicit Labels(std::span<const CollectiveRow> rows) {
+    std::map<std::tuple<std::string, decltype(point_of(rows[0])), bool>, const CollectiveRow*> seen;
+    for (const CollectiveRow& row : rows) {
       const auto [first, fresh] = seen.emplace(std::tuple(brief(row), point_of(row), row.in_place), &row);
       if (fresh) continue;
       Detail& detail = details_[brief(row)];
@@ -37,7 +37,7 @@ class Labels {
     }
   }
 
-  std::string of(const AllreduceRow& row) const {
+  std::string of(const CollectiveRow& row) const {
     std::string label = brief(row);
     const auto found = details_.find(label);
     if (found == details_.end()) return label;
@@ -56,7 +56,7 @@ class Labels {
     bool chunk = false;
   };
 
-  static std::string brief(const AllreduceRow& row) {
+  static std::string brief(const CollectiveRow& row) {
     const bool several_dims = row.dims.find('x') != std::string::npos;
     if (!several_dims) return row.algorithm;
     const std::string patterns = row.patterns.empty() ? "" : " " + row.patterns;
@@ -68,25 +68,25 @@ class Labels {
 
 /// One line of the allreduce table.
 struct Line {
-  const AllreduceRow* first;  // whichever of the two came first
-  const AllreduceRow* out_of_place = nullptr;
-  const AllreduceRow* in_place = nullptr;
+  const CollectiveRow* first;  // whichever of the two came first
+  const CollectiveRow* out_of_place = nullptr;
+  const CollectiveRow* in_place = nullptr;
   std::string label;
 
-  const AllreduceRow& any() const { return *first; }
+  const CollectiveRow& any() const { return *first; }
 };
 
 /// The rows by point, in-place beside out-of-place; within a point in the order in which the algorithms came
 /// first.
-std::vector<Line> lines_of(std::span<const AllreduceRow> rows) {
+std::vector<Line> lines_of(std::span<const CollectiveRow> rows) {
   const Labels labels(rows);
   std::vector<Line> lines;
   std::map<std::string, std::size_t> first_seen;
-  for (const AllreduceRow& row : rows) {
+  for (const CollectiveRow& row : rows) {
     const std::string label = labels.of(row);
     first_seen.emplace(label, first_seen.size());
     const auto partner = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
-      const AllreduceRow* taken = row.in_place ? line.in_place : line.out_of_place;
+      const CollectiveRow* taken = row.in_place ? line.in_place : line.out_of_place;
       return taken == nullptr && line.label == label && point_of(line.any()) == point_of(row) &&
              line.any().source == row.source;
     });
@@ -100,33 +100,33 @@ std::vector<Line> lines_of(std::span<const AllreduceRow> rows) {
   return lines;
 }
 
-std::string ranks_caption(std::span<const AllreduceRow> rows) {
+std::string ranks_caption(std::span<const CollectiveRow> rows) {
   if (rows.empty() || !all_alike(rows, [](const auto& row) { return std::tuple(row.ranks, row.nodes); }))
     return "";
-  const AllreduceRow& row = rows.front();
+  const CollectiveRow& row = rows.front();
   return fmt::format("{} {} on {} {}", row.ranks, row.ranks == 1 ? "rank" : "ranks", row.nodes,
                      row.nodes == 1 ? "node" : "nodes");
 }
 
 /// time algbw busbw #wrong
-void append_nccl_cells(std::vector<std::string>& cells, const AllreduceRow* row) {
+void append_nccl_cells(std::vector<std::string>& cells, const CollectiveRow* row) {
   if (row == nullptr) return append(cells, {"", "", "", ""});
   append(cells, {number(row->time_us.median), number(row->algbw_GBps), number(row->busbw_GBps),
                  wrong_text(row->wrong)});
 }
 
-void append_interval(std::vector<std::string>& cells, const AllreduceRow* row) {
+void append_interval(std::vector<std::string>& cells, const CollectiveRow* row) {
   if (row == nullptr) return append(cells, {"", ""});
   append(cells, {number(row->time_us.ci_low), number(row->time_us.ci_high)});
 }
 
-std::string bound_text(const AllreduceRow* row) {
+std::string bound_text(const CollectiveRow* row) {
   // Files of earlier versions have fractions of bounds that do not hold.
   if (row == nullptr || (row->bound_us && is_faster(row->time_us, exact_timing(*row->bound_us)))) return "";
   return if_known(row->bound_fraction, percent);
 }
 
-std::vector<Column> allreduce_columns(bool ranks_vary, bool any_in_place) {
+std::vector<Column> collective_columns(bool ranks_vary, bool any_in_place) {
   std::vector<Column> columns;
   if (ranks_vary) columns = {{"", "ranks", "", Align::right}, {"", "nodes", "", Align::right}};
   columns.insert(columns.end(), {{"", "size", "B", Align::right},
@@ -156,7 +156,7 @@ std::vector<Column> allreduce_columns(bool ranks_vary, bool any_in_place) {
 }
 
 /// Nothing when the samples do not come in pairs.
-std::optional<Ratio> speed_ratio(const AllreduceRow& baseline, const AllreduceRow& row) {
+std::optional<Ratio> speed_ratio(const CollectiveRow& baseline, const CollectiveRow& row) {
   const std::vector<double>& ours = row.time_us.samples;
   const bool paired = !ours.empty() && ours.size() == baseline.time_us.samples.size();
   if (!paired || *std::min_element(ours.begin(), ours.end()) <= 0) return std::nullopt;
@@ -171,27 +171,27 @@ std::string verdict(const std::optional<Ratio>& ratio) {
   return "undecided";
 }
 
-void check_baseline(std::span<const AllreduceRow> rows, const std::string& baseline) {
+void check_baseline(std::span<const CollectiveRow> rows, const std::string& baseline) {
   std::set<std::string> known;
-  for (const AllreduceRow& row : rows) known.insert(row.algorithm);
+  for (const CollectiveRow& row : rows) known.insert(row.algorithm);
   if (known.contains(baseline)) return;
   usage_error("no row has the baseline algorithm '{}'; choose one of: {}", baseline, fmt::join(known, ", "));
 }
 
 }  // namespace
 
-Table allreduce_table(std::span<const AllreduceRow> rows, bool both_placements) {
+Table collective_table(std::span<const CollectiveRow> rows, bool both_placements) {
   const std::vector<Line> lines = lines_of(rows);
   const std::string caption = ranks_caption(rows);
   const bool ranks_vary = caption.empty() && !rows.empty();
   const bool any_in_place =
       both_placements || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
-  Table table(allreduce_columns(ranks_vary, any_in_place));
+  Table table(collective_columns(ranks_vary, any_in_place));
   table.caption =
       joined(caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
-  const AllreduceRow* previous = nullptr;
+  const CollectiveRow* previous = nullptr;
   for (const Line& line : lines) {
-    const AllreduceRow& row = line.any();
+    const CollectiveRow& row = line.any();
     if (previous != nullptr && point_of(*previous) != point_of(row)) table.add_gap();
     previous = &row;
     std::vector<std::string> cells;
@@ -210,7 +210,7 @@ Table allreduce_table(std::span<const AllreduceRow> rows, bool both_placements) 
   return table;
 }
 
-Table comparison_table(std::span<const AllreduceRow> rows, const std::string& baseline) {
+Table comparison_table(std::span<const CollectiveRow> rows, const std::string& baseline) {
   check_baseline(rows, baseline);
   const std::string ratio_name = baseline + " time / time";
   Table table({{"", "size", "B", Align::right},
@@ -227,7 +227,7 @@ Table comparison_table(std::span<const AllreduceRow> rows, const std::string& ba
   const std::vector<Line> lines = lines_of(rows);
   for (const auto placement : {&Line::out_of_place, &Line::in_place}) {
     for (const Line& line : lines) {
-      const AllreduceRow* row = line.*placement;
+      const CollectiveRow* row = line.*placement;
       if (row == nullptr || row->algorithm == baseline) continue;
       const auto rival = std::find_if(lines.begin(), lines.end(), [&](const Line& other) {
         return other.*placement != nullptr && (other.*placement)->algorithm == baseline &&

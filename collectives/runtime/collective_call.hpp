@@ -1,4 +1,4 @@
-// Allreduce: what a benchmark times. Either a schedule over a transport (Executor), or a vendor's call.
+// CollectiveCall: what a benchmark times. Either a schedule over a transport (Executor), or a vendor's call.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace polyring {
 
-class Allreduce {
+class CollectiveCall {
  public:
-  virtual ~Allreduce() = default;
+  virtual ~CollectiveCall() = default;
 
   /// The catalogue's algorithm, or the vendor's name: "multi-ring", "mpi".
   virtual std::string algorithm() const = 0;
@@ -18,8 +18,9 @@ class Allreduce {
   /// Whether run() throws when another rank hangs. Otherwise somebody has to watch it.
   virtual bool keeps_time_limit() const = 0;
 
-  /// Collective. Reduces `input` of all ranks into `output` of all ranks; the two are the same address (in
-  /// place) or disjoint. Returns when `output` is complete and `input` is no longer read.
+  /// Collective. Makes of all ranks' `input` their `output`, as Collective says. Returns when `output` is
+  /// complete and `input` is no longer read. The two are disjoint or, in place, where the shorter is the
+  /// rank's block of the longer: the same address for an allreduce. An alltoall is not done in place.
   virtual void run(const std::byte* input, std::byte* output) = 0;
 };
 

@@ -15,12 +15,12 @@
 namespace polyring {
 namespace {
 
-/// Rows at one point differ only in how the allreduce was made.
+/// Rows at one point differ only in how the collective was done.
 auto point_of(const CollectiveRow& row) {
   return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes);
 }
 
-/// What to call a row's allreduce: the algorithm and its dimensions with their patterns, and as much more as
+/// What to call a row: the algorithm and its dimensions with their patterns, and as much more as
 /// is needed to tell it from another at the same point.
 class Labels {
  public:
@@ -66,7 +66,7 @@ class Labels {
   std::map<std::string, Detail> details_;
 };
 
-/// One line of the allreduce table.
+/// One line of the table.
 struct Line {
   const CollectiveRow* first;  // whichever of the two came first
   const CollectiveRow* out_of_place = nullptr;

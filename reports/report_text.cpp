@@ -26,7 +26,7 @@ std::string heading(const ReportSection& section) {
 
 std::string code(const std::string& text) { return text.empty() ? "unknown" : markdown_code(text); }
 
-/// The vendor's allreduce that the others are compared with, or nothing.
+/// The vendor's call that the others are compared with, or nothing.
 std::string baseline_of(const std::vector<CollectiveRow>& rows) {
   for (const char* vendor : {"mpi", "nccl"}) {
     if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.algorithm == vendor; }))

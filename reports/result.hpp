@@ -1,4 +1,4 @@
-// Result files: what a run of `polyring allreduce`, `train` or `scale` leaves behind, and how it is read and
+// Result files: what a run of a collective, of `train` or of `scale` leaves behind, and how it is read and
 // written. `tune` leaves a file of its own kind; its rows are in its journal (journal.hpp) and in reports.
 //
 // One file holds rows of one kind, and everything needed to know how they came about. The JSON keys are the
@@ -82,7 +82,7 @@ struct CollectiveRow {
 /// 2 for an allreduce and 1 for the others, 1 GB/s = 1e9 B/s, with the median for t. All are 0 where the time
 /// is 0. There is no bound_fraction where the time is_faster() than the bound, which is a fault of the bound
 /// then.
-void set_time(CollectiveRow& row, Timing time_us, std::string_view collective = "allreduce");
+void set_time(CollectiveRow& row, Timing time_us, std::string_view collective);
 
 enum class TimelineLane { compute, communication };
 
@@ -209,7 +209,7 @@ struct Input {
   bool operator==(const Input&) const = default;
 };
 
-/// The one kind of rows that a file holds. Their order is that of kKinds.
+/// The one kind of rows that a file holds.
 using Rows = std::variant<std::vector<CollectiveRow>, std::vector<TrainRow>, std::vector<ScaleRow>,
                           std::vector<TuneRow>>;
 

@@ -1,6 +1,7 @@
 #include "simulation/price.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -123,6 +124,7 @@ class Pricer {
     for (const Lane& lane : schedule_.lanes) {
       if (stage >= stage_count(lane)) continue;
       const Stage at = lane.stages[index(stage)];
+      assert(at.kind != StageKind::in_switches);  // they are simulated, and have no price
       const Dimension& dimension = lane.dimension_of(stage);
       result.stage.stage = at;
       result.stage.pattern = dimension.pattern().name();
@@ -139,6 +141,7 @@ class Pricer {
       repeats = steady ? sizes_.repeats(stage, step, steps) : 1;
       result.steps.push_back({static_cast<double>(repeats), {}});
       const auto [bottleneck, load_time] = fill_step(result.steps.back(), stage, step);
+      priced_ += transfers_.size();
       if (load_time > worst) {
         worst = load_time;
         result.stage.bottleneck = bottleneck;
@@ -200,20 +203,22 @@ class Pricer {
       loads_.add(routes_[i].resource, bytes * routes_[i].share);
   }
 
+  /// In one step they are in memory together, and all steps take their time.
   void refuse_too_many() const {
-    constexpr std::size_t kMostTransfers = std::size_t{1} << 23;
-    if (transfers_.size() > kMostTransfers) {
-      throw TooManyTransfers(
-          fmt::format("a step of {} over {} ranks has too many transfers to price; use fewer ranks or "
-                      "another algorithm",
-                      schedule_.algorithm, schedule_.ranks));
+    constexpr std::size_t kMostInStep = std::size_t{1} << 23;
+    constexpr std::size_t kMost = 2 * kMostInStep;
+    if (transfers_.size() > kMostInStep || priced_ + transfers_.size() > kMost) {
+      throw TooManyTransfers(fmt::format(
+          "{} over {} ranks has too many transfers to price; use fewer ranks or another algorithm",
+          schedule_.algorithm, schedule_.ranks));
     }
   }
 
   const Schedule& schedule_;
   const Router& router_;
   ElementSizes sizes_;
-  Loads loads_;  // bytes, of the step being priced
+  std::size_t priced_ = 0;  // transfers of the steps before
+  Loads loads_;             // bytes, of the step being priced
   Shape shape_;
   std::vector<Routed> transfers_;
   std::vector<Crossing> routes_;

@@ -79,12 +79,10 @@ std::string MachineOptions::name(const Cluster& cluster) const {
 
 bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }
 
-void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several) {
+void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several,
+                         Collective collective) {
   algorithms = std::move(default_algorithms);
-  std::string known;
-  for (const Algorithm& algorithm : polyring::algorithms()) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
-  }
+  const std::string known = fmt::format("{}", fmt::join(algorithm_names(collective), ", "));
   const Option option = command.add_option("--algorithm", algorithms, known).show_default();
   if (several) {
     option.separated_by(',').type_name("NAME,…");
@@ -99,8 +97,9 @@ void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_al
       .type_name("TEXT")
       .excludes({"--dims"});
   command
-      .add_option("--patterns", patterns,
-                  fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(), ", ")))
+      .add_option(
+          "--patterns", patterns,
+          fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(collective), ", ")))
       .separated_by(',')
       .type_name("NAME,…");
   command.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
@@ -220,7 +219,7 @@ void PayloadOptions::add_to(Subcommand command, const std::string& default_op) {
       .show_default()
       .type_name("TYPE");
   if (default_op.empty()) {
-    op_text = "sum";  // of nothing
+    op_text = "sum";  // unused: nothing is reduced
     return;
   }
   command.add_option("-o,--op", op_text, "sum, prod, min, max or avg").show_default().type_name("OP");

@@ -46,7 +46,8 @@ struct PlanOptions {
   std::string chunk;   // empty: chosen
   std::string orders;  // empty: chosen
 
-  void add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several);
+  void add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several,
+              Collective collective = Collective::allreduce);
 
   /// The dimensions asked for, if any, by --dims or --ddl-options. Throws a usage Error when both are given.
   std::optional<std::vector<int>> asked_dims() const;

@@ -159,7 +159,7 @@ class CollectiveRun {
       MemoryCount memory(*wires.transport);
       largest -= collective() == Collective::allreduce ? 0 : largest % world_.size();
       const PayloadMemory payloads = payload_memory(memory, largest);
-      const MeasureMemory measuring(memory, kind_, largest);
+      const MeasureMemory measuring(memory, kind_, largest, collective());
       const Bytes longest{bytes(largest)};
       const Memory of_vendors = memory.scratch(maker_.vendors_memory(longest, longest));
       std::set<Count> counts(counts_.begin(), counts_.end());
@@ -223,8 +223,8 @@ class CollectiveRun {
                                 collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
                                 world_.size(), world_.size() == 1 ? "" : "s", world_.nodes(),
                                 world_.nodes() == 1 ? "" : "s", MpiWorld::library());
-    outline.table = [](const Rows& rows) {
-      return collective_table(std::get<std::vector<CollectiveRow>>(rows), true);
+    outline.table = [both = placements().size() > 1](const Rows& rows) {
+      return collective_table(std::get<std::vector<CollectiveRow>>(rows), both);
     };
     outline.expected = outline.table(expected);
     outline.weights = std::move(weights);

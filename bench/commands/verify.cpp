@@ -10,6 +10,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/pattern.hpp"
 
 namespace polyring {
 namespace {
@@ -53,7 +54,10 @@ std::vector<Case> cases_of(const VerifyOptions& options, Collective collective) 
       }
       Plan plan = constrained({algorithm, {ranks}}, options.plan.constraints(algorithm));
       check_plan(plan, ranks);
-      if (by_default && !can_make(plan, collective)) continue;
+      const bool has_dims = find_algorithm(algorithm).has_dims;
+      if (collective == Collective::alltoall && plan.patterns.empty() && has_dims)
+        plan.patterns.assign(plan.dims.size(), std::string(direct_pattern().name()));
+      if (by_default && !has_dims && !can_make(plan, collective)) continue;
       check_collective(plan, collective);
       cases.push_back({std::move(plan), ranks});
     }
@@ -79,9 +83,7 @@ ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
   const Collective collective = parse_collective(options.collective);
   for (const auto& [plan, ranks] : cases_of(options, collective)) {
-    // Of blocks, as many elements as fill them, and one at least.
-    const Count unit = collective == Collective::allreduce ? 1 : ranks;
-    const Count count = unit == 1 ? options.count : std::max<Count>(1, options.count / unit) * unit;
+    const Count count = collective == Collective::allreduce ? options.count : options.count / ranks * ranks;
     const auto fault = verify(make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective));
     print_out("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
               fault ? "WRONG: " + *fault : fmt::format("proved: {}", what_is_proved(collective)));
@@ -111,7 +113,9 @@ void add_verify(CommandLine& line) {
       .add_option("--ranks", options->ranks,
                   "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
       .type_name("LIST");
-  command.add_option("--count", options->count, "Elements of the payload")
+  command
+      .add_option("--count", options->count,
+                  "Elements of the payload; where it has blocks, rounded down to whole ones")
       .show_default()
       .type_name("N")
       .range(std::int64_t{0}, std::int64_t{1} << 50);

@@ -133,12 +133,8 @@ class MpiBlocks final : public CollectiveCall {
  public:
   MpiBlocks(Collective collective, const MpiWorld& world, ElementKind kind, ReduceOp op, Count count)
       : collective_(collective), world_(world), kind_(kind), op_(op), mpi_(kind, op) {
-    const Count block = count / world.size();
-    if (block > std::numeric_limits<int>::max()) {
-      usage_error("MPI's {} takes blocks of {} elements at most, and these are of {}; give fewer",
-                  to_text(collective), std::numeric_limits<int>::max(), block);
-    }
-    block_ = static_cast<int>(block);
+    check_mpi_count(collective, world.size(), count);
+    block_ = static_cast<int>(count / world.size());
   }
 
   std::string algorithm() const override { return "mpi"; }
@@ -195,6 +191,13 @@ std::string mpi_function(Collective collective) {
       return "MPI_Alltoall";
   }
   return "";
+}
+
+void check_mpi_count(Collective collective, int ranks, Count count) {
+  constexpr Count kMost = std::numeric_limits<int>::max();
+  if (collective == Collective::allreduce || count / ranks <= kMost) return;
+  usage_error("{} takes blocks of {} elements at most, and the largest here has {}; give a smaller size",
+              mpi_function(collective), kMost, count / ranks);
 }
 
 std::unique_ptr<CollectiveCall> make_mpi_call(Collective collective, const MpiWorld& world, ElementKind kind,

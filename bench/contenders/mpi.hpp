@@ -19,8 +19,11 @@ namespace polyring {
 std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, ElementKind kind, ReduceOp op,
                                                    Count count);
 
-/// The same for any collective; `count` is that of the longer buffer. Throws a usage Error for blocks of more
-/// elements than an int counts.
+/// Throws a usage Error where MPI cannot do it in one call: for blocks of more elements than an int counts.
+/// `count` is that of the longer buffer.
+void check_mpi_count(Collective collective, int ranks, Count count);
+
+/// MPI's own call of any collective. Throws as check_mpi_count() does.
 std::unique_ptr<CollectiveCall> make_mpi_call(Collective collective, const MpiWorld& world, ElementKind kind,
                                               ReduceOp op, Count count);
 

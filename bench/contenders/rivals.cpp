@@ -40,7 +40,7 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 
 void RivalOptions::add_to(Subcommand command, Collective collective) {
   const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
-  plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true);
+  plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true, collective);
   add_transport_option(command, transport);
   if (reduces(collective)) add_partials_option(command, partials);
   if (collective != Collective::allreduce) {
@@ -178,23 +178,23 @@ void RivalMaker::add_names(const std::string& asked) {
 void RivalMaker::check(ElementKind kind, Count largest) const {
   for (const std::string& name : names_) {
     if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, kind, largest);
+    if (name == kMpiAlgorithm) check_mpi_count(collective_, world_.size(), largest);
   }
 }
 
 std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
                                     Count count) {
   std::vector<Rival> rivals;
-  for (const std::string& name : names_) rivals.push_back(make_one(name, transport, kind, op, count));
+  for (const std::string& name : names_) {
+    rivals.push_back(make_one(name, transport, kind, op, count));
+    rivals.back().in_place = works_in_place(name);
+  }
   return rivals;
 }
 
 Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
                            ReduceOp op, Count count) {
-  if (name == kMpiAlgorithm) {
-    Rival rival{name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
-    rival.in_place = works_in_place(name);
-    return rival;
-  }
+  if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }

@@ -29,8 +29,8 @@ std::optional<Timing> Bounds::of_topology(Bytes size) const {
   return exact_timing(time.value * 1e6);
 }
 
-bool Bounds::holds(const Timing& bound, std::span<const Samples> allreduces, int& beaten) {
-  const bool is_beaten = std::ranges::any_of(allreduces, [&bound](const Samples& samples) {
+bool Bounds::holds(const Timing& bound, std::span<const Samples> calls, int& beaten) {
+  const bool is_beaten = std::ranges::any_of(calls, [&bound](const Samples& samples) {
     return !samples.microseconds.empty() && is_faster(timing(samples.microseconds), bound);
   });
   if (is_beaten) ++beaten;
@@ -38,13 +38,13 @@ bool Bounds::holds(const Timing& bound, std::span<const Samples> allreduces, int
 }
 
 std::optional<double> Bounds::bound_us(Bytes size, std::span<const Samples> passes,
-                                       std::span<const Samples> allreduces) {
+                                       std::span<const Samples> calls) {
   std::optional<double> greatest;
   const auto links = of_topology(size);
-  if (links && holds(*links, allreduces, beaten_links_)) greatest = links->median;
+  if (links && holds(*links, calls, beaten_links_)) greatest = links->median;
   if (passes.empty()) return greatest;
   const Timing memory = fastest(passes);
-  if (holds(memory, allreduces, beaten_passes_) && memory.median > greatest.value_or(0)) {
+  if (holds(memory, calls, beaten_passes_) && memory.median > greatest.value_or(0)) {
     greatest = memory.median;
     uses_passes_ = true;
   }

@@ -21,9 +21,8 @@ class Bounds {
 
   /// The greatest bound, in microseconds, of such collectives of `size`: the topology's, or the lesser of the
   /// medians of `passes` (memory_pass.hpp) that were measured beside them; there may be none. A bound that
-  /// one of `allreduces` beats by more than noise is none, which is counted.
-  std::optional<double> bound_us(Bytes size, std::span<const Samples> passes,
-                                 std::span<const Samples> allreduces);
+  /// one of `calls` beats by more than noise is none, which is counted.
+  std::optional<double> bound_us(Bytes size, std::span<const Samples> passes, std::span<const Samples> calls);
 
   /// Whole sentences: where bounds are from, and which of them did not hold.
   std::vector<std::string> notes() const;
@@ -31,7 +30,7 @@ class Bounds {
  private:
   std::optional<Timing> of_topology(Bytes size) const;
   /// Counts those that do not hold.
-  bool holds(const Timing& bound, std::span<const Samples> allreduces, int& beaten);
+  bool holds(const Timing& bound, std::span<const Samples> calls, int& beaten);
 
   Collective collective_ = Collective::allreduce;
   Cluster cluster_;

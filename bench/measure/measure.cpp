@@ -22,7 +22,7 @@ class Measurement {
       : world_(world),
         transport_(transport),
         payload_(payload),
-        memory_(transport, kind, count),
+        memory_(transport, kind, count, options.collective),
         expected_{options.collective, world.rank(), count},
         input_count_(input_count(options.collective, world.size(), count)),
         output_count_(output_count(options.collective, world.size(), count)),
@@ -31,7 +31,7 @@ class Measurement {
         in_place_(in_place),
         now_(options.now),
         watchdog_(watchdog) {
-    payload.fill(world.rank(), memory_.fresh.get(), input_count_);
+    payload.fill(expected_, memory_.fresh.get());
     std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
   }
 
@@ -84,7 +84,8 @@ class Measurement {
  private:
   void prepare(const Rival& rival) const {
     const Buffers buffers = place(rival);
-    if (!in_place_) memory_.stale.write(buffers.output, output_count_);
+    // In place, where the input is a part of the output, the rest has still to be written.
+    if (!in_place_ || input_count_ < output_count_) memory_.stale.write(buffers.output, output_count_);
     transport_.upload(buffers.input, fresh_);
   }
 
@@ -141,12 +142,13 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
                              const MeasureOptions& options, Watchdog& watchdog) {
   Measurement measurement(world, transport, payload, count, kind, in_place, options, watchdog);
   std::vector<Samples> samples(rivals.size());
+  const auto takes_part = [&](std::size_t i) { return !in_place || rivals[i].in_place; };
   if (options.check) {
     for (std::size_t i = 0; i < rivals.size(); ++i) {
-      if (rivals[i].verified) samples[i].wrong = measurement.wrong(rivals[i]);
+      if (rivals[i].verified && takes_part(i)) samples[i].wrong = measurement.wrong(rivals[i]);
     }
   }
-  const auto right = [&](std::size_t i) { return samples[i].wrong.value_or(0) == 0; };
+  const auto right = [&](std::size_t i) { return takes_part(i) && samples[i].wrong.value_or(0) == 0; };
 
   double slowest = 0;
   const int warmups = options.iterations > 0 ? options.warmup : std::max(1, options.warmup);

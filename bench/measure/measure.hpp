@@ -38,9 +38,10 @@ struct Samples {
 
 /// What measure() holds beside the rivals and their buffers.
 struct MeasureMemory {
-  /// For payloads of up to `count` elements.
-  MeasureMemory(Transport& transport, ElementKind kind, Count count)
-      : fresh(transport.host(bytes_of(count, kind))),
+  /// For payloads of up to `count` elements, of the longer buffer.
+  MeasureMemory(Transport& transport, ElementKind kind, Count count,
+                Collective collective = Collective::allreduce)
+      : fresh(transport.host(bytes_of(input_count(collective, transport.size(), count), kind))),
         stale(transport, kind, count),
         result(transport, kind, count) {}
 
@@ -52,9 +53,9 @@ struct MeasureMemory {
 /// Times the rivals on `count` elements (of the longer of a rank's two buffers), in rounds of all of them,
 /// each in another order. In place, the shorter buffer is the rank's block of the longer. Collective. With
 /// options.check each result is compared with the payload's before anything is timed; a rival that is wrong
-/// is not timed. Before each iteration every rank writes its input and its output anew, untimed, the input
-/// last, as a backward pass does: no rival finds caches as another has left them, and values do not grow in
-/// place.
+/// is not timed, nor in place one that cannot be done so. Before each iteration every rank writes its input
+/// and its output anew, untimed, the input last, as a backward pass does: no rival finds caches as another
+/// has left them, and values do not grow in place.
 std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog);

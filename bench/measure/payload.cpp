@@ -143,15 +143,29 @@ ElementBits Payload::filler(Rank rank, Count index) const {
   return bits_of(kind_, ((mixed(index) >> 16) + static_cast<std::uint32_t>(rank)) % 2 != 0 ? -1 : 1);
 }
 
-void Payload::fill(Rank rank, std::byte* data, Count count) const {
-  const Count first = std::min(count, kPeriod);
-  for (Count i = 0; i < first; ++i) store(kind_, data, i, input(rank, i));
+void Payload::fill(Rank rank, std::byte* data, Count count, Count first) const {
+  const Count once = std::min(count, kPeriod);
+  for (Count i = 0; i < once; ++i) store(kind_, data, i, input(rank, (first + i) % kPeriod));
   const auto size = static_cast<std::size_t>(size_of(kind_));
   const std::size_t bytes = static_cast<std::size_t>(count) * size;
   const std::size_t period = static_cast<std::size_t>(kPeriod) * size;
   for (std::size_t at = period; at < bytes; at += period) {
     std::memcpy(data + at, data, std::min(period, bytes - at));
   }
+}
+
+/// Of a block in the numbering of values.
+Count Payload::begin_of(const Expected& of, Count block) const {
+  const Count length = of.block(ranks_);
+  return block * (length % kPeriod == 0 ? length + 1 : length);
+}
+
+void Payload::fill(const Expected& of, std::byte* data) const {
+  if (of.collective == Collective::allreduce) return fill(of.rank, data, of.count);
+  const Count length = of.block(ranks_);
+  if (of.collective == Collective::allgather) return fill(of.rank, data, length);
+  for (Count block = 0; block < ranks_; ++block)
+    fill(of.rank, data + bytes_of(block * length, kind_).value, length, begin_of(of, block));
 }
 
 /// `expected` are kPeriod elements; what differs from them may be right all the same.
@@ -186,10 +200,11 @@ Count Payload::wrong_copies(Rank of, const std::byte* data, Count count, Count f
 
 Count Payload::wrong(const Expected& expected, const std::byte* data, Count count, Match match,
                      Count first) const {
-  const Count block = expected.count / ranks_;
-  if (expected.collective == Collective::reduce_scatter) first += expected.rank * block;
-  if (reduces(expected.collective)) return wrong(data, count, match, first);
-  const Count given = expected.collective == Collective::alltoall ? expected.rank * block : 0;
+  if (expected.collective == Collective::allreduce) return wrong(data, count, match, first);
+  const Count block = expected.block(ranks_);
+  const Count own = begin_of(expected, expected.rank);
+  if (expected.collective == Collective::reduce_scatter) return wrong(data, count, match, own + first);
+  const Count given = expected.collective == Collective::alltoall ? own : 0;
   Count all = 0;
   for (Count begin = 0, length = 0; begin < count; begin += length) {
     const Count in_block = (first + begin) % block;

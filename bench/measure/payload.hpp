@@ -28,7 +28,7 @@ enum class PayloadValues { whole, special };
 std::string_view to_text(PayloadValues values);
 PayloadValues parse_payload_values(std::string_view text);
 
-/// When a result is right. `bits`: as kernels.hpp says, to the bit. `value`: what any library's allreduce
+/// When a result is right. `bits`: as kernels.hpp says, to the bit. `value`: what any library's reduction
 /// owes, since MPI says nothing of NaNs and of the sign of zeros. A NaN is as good as another NaN, −0 as +0,
 /// and of operands with a NaN among them any is a right minimum and maximum.
 enum class Match { bits, value };
@@ -38,6 +38,8 @@ struct Expected {
   Collective collective = Collective::allreduce;
   Rank rank = 0;
   Count count = 0;  // of the longer of a rank's two buffers
+
+  Count block(int ranks) const { return count / ranks; }
 };
 
 /// Values repeat every kPeriod elements, a prime, so that a slice at a wrong offset is almost never right by
@@ -48,8 +50,11 @@ class Payload {
 
   Payload(ElementKind kind, ReduceOp op, int ranks, PayloadValues values = PayloadValues::whole);
 
-  /// Writes `count` elements of this rank's input.
-  void fill(Rank rank, std::byte* data, Count count) const;
+  /// Writes `count` elements of this rank's input, from its element `first` on.
+  void fill(Rank rank, std::byte* data, Count count, Count first = 0) const;
+  /// Writes the whole input of the rank. Where the values would repeat from block to block, since kPeriod
+  /// divides a block, each block begins with another of them.
+  void fill(const Expected& of, std::byte* data) const;
 
   /// How many of `count` elements are not the result of all ranks' inputs from element `first` on.
   Count wrong(const std::byte* data, Count count, Match match = Match::bits, Count first = 0) const;
@@ -67,6 +72,7 @@ class Payload {
   void gather_inputs(Count index, std::vector<ElementBits>& inputs) const;
   bool has_value(Count index, ElementBits got) const;
 
+  Count begin_of(const Expected& of, Count block) const;
   Count count_wrong(const std::byte* data, Count count, Count first, const std::byte* expected,
                     const std::function<bool(Count index, ElementBits got)>& is_right) const;
 

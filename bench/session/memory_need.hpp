@@ -20,7 +20,7 @@ struct MemoryNeed {
   bool operator==(const MemoryNeed&) const = default;
 };
 
-/// In the place of a transport, for code that takes memory, and for allreduces that are run for show: memory
+/// In the place of a transport, for code that takes memory, and for collectives that are run for show: memory
 /// has addresses where nothing is, nothing is moved, and all operations end in the order of their start. What
 /// the other ranks do not reach goes to them through blocks of shared memory, which stay for later
 /// operations.

@@ -18,9 +18,10 @@ class CollectiveCall {
   /// Whether run() throws when another rank hangs. Otherwise somebody has to watch it.
   virtual bool keeps_time_limit() const = 0;
 
-  /// Collective. Makes of all ranks' `input` their `output`, as Collective says. Returns when `output` is
-  /// complete and `input` is no longer read. The two are disjoint or, in place, where the shorter is the
-  /// rank's block of the longer: the same address for an allreduce. An alltoall is not done in place.
+  /// All ranks must call it. Computes this rank's `output` of the collective from all ranks' `input`. Returns
+  /// when `output` is complete and `input` is no longer read. The two are disjoint or, in place, where the
+  /// shorter is the rank's block of the longer: the same address for an allreduce. An alltoall is not done in
+  /// place.
   virtual void run(const std::byte* input, std::byte* output) = 0;
 };
 

@@ -30,6 +30,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
                    ExecutorOptions options)
     : schedule_(std::move(schedule)),
       kind_(kind),
+      size_(size_of(kind)),
       op_(op),
       partial_kind_(options.partials == Partials::apart ? exact_partial(kind, op) : kind),
       transport_(transport),
@@ -212,25 +213,26 @@ void Executor::begin_folds(std::size_t index) {
 
 std::span<const std::byte> Executor::in(const Slot& slot, Slice slice, Area area) const {
   if (area != Area::input) return out(slot, slice, area);
-  const Count size = size_of(kind_);
-  const bool in_block = schedule_.collective == Collective::allgather;
-  return {input_ + offset(slot, slice, in_block) * size, static_cast<std::size_t>(slice.count * size)};
+  return {input_ + offset(slot, slice, Collective::allgather) * size_,
+          static_cast<std::size_t>(slice.count * size_)};
 }
 
 std::span<std::byte> Executor::out(const Slot& slot, Slice slice, Area area) const {
-  const Count size = size_of(kind_at(area));
-  const auto bytes = static_cast<std::size_t>(slice.count * size);
-  if (area == Area::partial) return {slot.partials.get() + slice.offset * size, bytes};
-  if (area == Area::work) return {slot.work_area.get() + slice.offset * size, bytes};
-  const bool in_block = schedule_.collective == Collective::reduce_scatter;
-  return {output_ + offset(slot, slice, in_block) * size, bytes};
+  if (area == Area::partial) {
+    const Count size = size_of(partial_kind_);
+    return {slot.partials.get() + slice.offset * size, static_cast<std::size_t>(slice.count * size)};
+  }
+  const auto bytes = static_cast<std::size_t>(slice.count * size_);
+  if (area == Area::work) return {slot.work_area.get() + slice.offset * size_, bytes};
+  return {output_ + offset(slot, slice, Collective::reduce_scatter) * size_, bytes};
 }
 
-Count Executor::offset(const Slot& slot, Slice slice, bool in_block) const {
-  if (owners_.empty() || slice.empty()) return slot.work->offset + slice.offset;
+/// `short_in`: the collective in which that buffer is a rank's block alone.
+Count Executor::block_offset(const Slot& slot, Slice slice, Collective short_in) const {
+  if (slice.empty()) return 0;
   const Stream stream = slot.work->stream;
   return payload_offset(schedule_, stream, owners_[static_cast<std::size_t>(stream.lane)], slice.offset,
-                        in_block);
+                        schedule_.collective == short_in);
 }
 
 std::byte* Executor::staged(const Slot& slot, const Program::Receive& receive) const {

@@ -76,7 +76,10 @@ class Executor final : public CollectiveCall {
   std::span<const std::byte> in(const Slot& slot, Slice slice, Area area) const;
   std::span<std::byte> out(const Slot& slot, Slice slice, Area area = Area::output) const;
   /// Of the slice's first element in the input or the output.
-  Count offset(const Slot& slot, Slice slice, bool in_block) const;
+  Count offset(const Slot& slot, Slice slice, Collective short_in) const {
+    return owners_.empty() ? slot.work->offset + slice.offset : block_offset(slot, slice, short_in);
+  }
+  Count block_offset(const Slot& slot, Slice slice, Collective short_in) const;
   std::byte* staged(const Slot& slot, const Program::Receive& receive) const;
   ElementKind kind_at(Area area) const { return area == Area::partial ? partial_kind_ : kind_; }
   Reduction reduction(Area own, Area result, bool last) const {
@@ -86,6 +89,7 @@ class Executor final : public CollectiveCall {
 
   Schedule schedule_;
   ElementKind kind_;
+  Count size_;  // bytes of an element
   ReduceOp op_;
   ElementKind partial_kind_;
   Transport& transport_;

@@ -53,7 +53,7 @@ struct Meeting {
   std::span<const std::byte> own;  // this rank's operand, or what it hands on; as long as what it reads
   std::byte* result = nullptr;     // for this rank; null where it only hands on
   Reduction reduction;
-  Bytes payload;  // of the whole allreduce: what caches do not hold need not pass through them
+  Bytes payload;  // of the whole collective: what caches do not hold need not pass through them
 
   /// Bytes of the result of so many bytes of operands.
   std::size_t result_bytes(std::size_t of_operands) const;

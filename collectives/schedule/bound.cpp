@@ -148,8 +148,10 @@ Cut cut_into(const Cut& hosts, int host_count, int of, Bandwidth uplink, std::st
 
 /// What must enter or leave a part, of a payload of 1.
 double crossing(Collective collective, int part_ranks, int ranks) {
-  const double others = static_cast<double>(ranks - part_ranks) / ranks;
-  return collective == Collective::alltoall ? part_ranks * others : others;
+  const int others = ranks - part_ranks;
+  const double blocks = collective == Collective::alltoall ? static_cast<double>(part_ranks) * others
+                                                           : std::max(part_ranks, others);
+  return blocks / ranks;
 }
 
 Bound block_bound_of(Collective collective, const Cut& parts, double payload) {

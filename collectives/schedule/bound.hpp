@@ -31,11 +31,12 @@ struct Bound {
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 
 /// The same for any collective, with `payload` the longer of a rank's two buffers. Of n ranks a part has r.
-/// Each block of the others' must leave it once in a reduce-scatter, and enter it once in an allgather; in an
-/// alltoall each of its ranks has a block for each of the others:
+/// In a reduce-scatter something must leave it for each of the others' blocks, and enter it for each of its
+/// own; in an allgather the other way about; in an alltoall each of its ranks has a block for each of the
+/// others:
 ///
-///     max (n − r)/n · payload / B(i)        reduce-scatter, allgather
-///     max r(n − r)/n · payload / B(i)       alltoall
+///     max max(r, n − r)/n · payload / B(i)    reduce-scatter, allgather
+///     max r(n − r)/n · payload / B(i)         alltoall
 Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload);
 
 /// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.

@@ -41,8 +41,8 @@ constexpr std::array kAlgorithms{
 constexpr std::array kPatterns{ring_pattern,     halving_pattern,  direct_pattern, pairwise_pattern,
                                one_shot_pattern, doubling_pattern, star_pattern};
 
-/// Reduces over one dimension after the other, and spreads over them on the way back; or one of the two; or
-/// exchanges over one after the other.
+/// Reduces over one dimension after the other, and spreads over them on the way back; or does one of the two;
+/// or an all-to-all over one after the other.
 std::vector<Stage> stages_of(Collective collective, int dimensions) {
   std::vector<Stage> stages;
   if (collective == Collective::allreduce || collective == Collective::reduce_scatter)
@@ -50,7 +50,7 @@ std::vector<Stage> stages_of(Collective collective, int dimensions) {
   if (collective == Collective::allreduce || collective == Collective::allgather)
     for (int i = dimensions; i > 0; --i) stages.push_back({i - 1, StageKind::spread});
   if (collective == Collective::alltoall)
-    for (int i = 0; i < dimensions; ++i) stages.push_back({i, StageKind::exchange});
+    for (int i = 0; i < dimensions; ++i) stages.push_back({i, StageKind::alltoall});
   return stages;
 }
 
@@ -68,12 +68,13 @@ bool can_make(const Pattern& pattern, Collective collective) {
 }
 
 /// The chunks that a lane of `count` elements is cut into: as many as the plan's chunk size asks for, at
-/// least one, never more than its elements. Throws a usage Error when `lanes` such lanes would have more than
-/// kMostStreams together.
-int chunk_count(const Plan& plan, int lanes, Count count, int element_size) {
+/// least one, never more than it has elements of a block. Throws a usage Error when `lanes` such lanes would
+/// have more than kMostStreams together.
+int chunk_count(const Plan& plan, int lanes, Count count, int blocks, int element_size) {
   if (plan.chunk.value == 0) return 1;
   const Count per_chunk = std::max<Count>(1, static_cast<Count>(plan.chunk.value) / element_size);
-  const Count chunks = std::max<Count>(1, (count + per_chunk - 1) / per_chunk);
+  const Count chunks =
+      std::clamp<Count>((count + per_chunk - 1) / per_chunk, 1, std::max<Count>(1, count / blocks));
   if (chunks > kMostStreams / lanes) {
     usage_error("--chunk {} makes {} chunks of each of {} lanes, more than {} in all; give a larger one",
                 to_text(plan.chunk), chunks, lanes, kMostStreams);
@@ -128,6 +129,22 @@ const Pattern* find_pattern(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string_view> algorithm_names(Collective collective) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) {
+    const Plan plan{std::string(algorithm.name)};
+    if (algorithm.has_dims || can_make(plan, collective)) names.push_back(algorithm.name);
+  }
+  return names;
+}
+
+std::vector<std::string_view> pattern_names(Collective collective) {
+  std::vector<std::string_view> names;
+  for (const auto pattern : kPatterns)
+    if (can_make(pattern(), collective)) names.push_back(pattern().name());
+  return names;
+}
+
 bool can_make(const Plan& plan, Collective collective) {
   return std::ranges::all_of(
       find_algorithm(plan.algorithm).dimensions(plan, 0),
@@ -137,17 +154,11 @@ bool can_make(const Plan& plan, Collective collective) {
 void check_collective(const Plan& plan, Collective collective) {
   if (collective == Collective::allreduce || can_make(plan, collective)) return;
   if (find_algorithm(plan.algorithm).has_dims) {
-    std::vector<std::string_view> able;
-    for (const auto pattern : kPatterns)
-      if (can_make(pattern(), collective)) able.push_back(pattern().name());
-    usage_error("a dimension's pattern cannot make {}; choose from {}", to_text(collective),
-                fmt::join(able, ", "));
+    usage_error("{} cannot make {}: each dimension needs one of the patterns {}", patterns_text(plan),
+                to_text(collective), fmt::join(pattern_names(collective), ", "));
   }
-  std::vector<std::string_view> able;
-  for (const Algorithm& other : kAlgorithms)
-    if (other.has_dims || can_make(Plan{std::string(other.name)}, collective)) able.push_back(other.name);
   usage_error("{} cannot make {}; choose from {}", plan.algorithm, to_text(collective),
-              fmt::join(able, ", "));
+              fmt::join(algorithm_names(collective), ", "));
 }
 
 Schedule make_schedule(const Plan& plan, int ranks, Count count, int element_size, Collective collective) {
@@ -167,7 +178,7 @@ Schedule make_schedule(const Plan& plan, int ranks, Count count, int element_siz
     const Slice slice{blocks * in_block.offset, blocks * in_block.count};
     std::vector<Dimension> dimensions = algorithm.dimensions(plan, lane);
     std::vector<Stage> stages = stages_of(collective, static_cast<int>(dimensions.size()));
-    schedule.lanes.push_back({slice, chunk_count(plan, lanes, slice.count, element_size),
+    schedule.lanes.push_back({slice, chunk_count(plan, lanes, slice.count, blocks, element_size),
                               std::move(dimensions), std::move(stages)});
   }
   assert_well_formed(schedule);

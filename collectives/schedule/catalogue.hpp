@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectives/schedule/plan.hpp"
 #include "collectives/schedule/schedule.hpp"
@@ -31,6 +32,11 @@ const Algorithm& find_algorithm(std::string_view name);
 /// negative count, for blocks of a part of an element, and as check_collective() does.
 Schedule make_schedule(const Plan& plan, int ranks, Count count, int element_size,
                        Collective collective = Collective::allreduce);
+
+/// Those that can make it, multi-ring with patterns that can.
+std::vector<std::string_view> algorithm_names(Collective collective);
+/// Of dimensions, those that can make it.
+std::vector<std::string_view> pattern_names(Collective collective);
 
 /// Whether the plan's patterns can make the collective: a reduce-scatter and an allgather need those that
 /// scatter, an alltoall those that send straight.

@@ -45,7 +45,8 @@ class Pattern {
   /// True when each member sends to the next one in the group's order alone, so that the order matters.
   virtual bool follows_order() const { return false; }
 
-  /// True when each member sends each other's block to that member itself, so that it can serve an exchange.
+  /// True when every block goes from each sender to its last member in one move. Only such a pattern can make
+  /// an alltoall.
   virtual bool sends_straight() const { return false; }
 
   /// The steps for a group of n members; 0 for n = 1.

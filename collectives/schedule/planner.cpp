@@ -49,8 +49,8 @@ const char* pattern_between_hosts(Collective collective, Bytes payload) {
   return all_of_it ? "doubling" : payload <= kSmall ? "halving" : "ring";
 }
 
-/// An exchange sends each block to whom it belongs, whatever the links.
-std::vector<std::string> exchange_patterns(const Problem& problem, const std::vector<int>& dims) {
+/// An all-to-all sends each block to its owner, whatever the links are.
+std::vector<std::string> alltoall_patterns(const Problem& problem, const std::vector<int>& dims) {
   std::vector<std::string> patterns;
   int stride = 1;
   for (const int dim : dims) {
@@ -118,7 +118,7 @@ Plan plain_plan(const Problem& problem, const PlanConstraints& constraints) {
 
 std::vector<std::string> patterns_by_rule(const Problem& problem, const std::vector<int>& dims) {
   if (!find_algorithm(problem.algorithm).has_dims) return {};
-  if (problem.collective == Collective::alltoall) return exchange_patterns(problem, dims);
+  if (problem.collective == Collective::alltoall) return alltoall_patterns(problem, dims);
   const bool allreduce = problem.collective == Collective::allreduce;
   const Bytes payload = problem.payload();
   const RankGrid& grid = problem.grid;

@@ -26,8 +26,8 @@ class Compiler {
 
   Program run() {
     for (int stage = 0; stage < stage_count(lane_); ++stage) {
-      if (kind_of(stage) == StageKind::exchange) {
-        add_exchange(stage);
+      if (kind_of(stage) == StageKind::alltoall) {
+        add_alltoall(stage);
         continue;
       }
       const bool by_meeting = group_meets(stage);
@@ -171,12 +171,12 @@ class Compiler {
   }
 
   /// All that the rank has goes from one area to another, by messages, and within the rank what stays there.
-  /// The last exchange ends in the output; no area is read and written by the same one.
-  void add_exchange(int stage) {
-    const auto area_before = [&](int exchanges_left) {
-      return exchanges_left == stage_count(lane_) ? Area::input
-             : exchanges_left % 2 == 0            ? Area::output
-                                                  : Area::work;
+  /// The last stage ends in the output; no stage reads and writes the same area.
+  void add_alltoall(int stage) {
+    const auto area_before = [&](int stages_left) {
+      return stages_left == stage_count(lane_) ? Area::input
+             : stages_left % 2 == 0            ? Area::output
+                                               : Area::work;
     };
     const Area from = area_before(stage_count(lane_) - stage);
     const Area to = area_before(stage_count(lane_) - stage - 1);

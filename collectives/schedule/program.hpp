@@ -6,8 +6,8 @@
 // own; only complete results go to the output. Messages of a reduction are of that kind too, except in the
 // first step, which carries inputs only.
 //
-// A reduce-scatter's output has room for one block, so that what is no complete result stays in a work area.
-// An exchange moves all that a rank has from one area to another.
+// A reduce-scatter's output has room for one block, so its partial results stay in a work area. An all-to-all
+// moves all that a rank has from one area to another.
 //
 // Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
 // and a reduction in one step with the spread that follows it is one meeting: each result is written straight

@@ -48,8 +48,8 @@ class Expansion {
       case StageKind::reduce:
       case StageKind::spread:
         return narrow_or_widen();
-      case StageKind::exchange:
-        return exchange();
+      case StageKind::alltoall:
+        return all_to_all();
       case StageKind::in_switches:
         return;
     }
@@ -71,7 +71,7 @@ class Expansion {
 
   /// Blocks of the dimensions before this one lie outside of this one's, so that there are several runs of
   /// these.
-  void exchange() {
+  void all_to_all() {
     const Slice all = stream_slice(schedule_, transfer_.stream);
     int outer = 1;
     for (int i = 0; i < at_.dimension; ++i) outer *= lane_.dimensions[index(i)].size();
@@ -172,7 +172,7 @@ int step_count(const Lane& lane, int stage) {
   const Dimension& dimension = lane.dimension_of(stage);
   switch (lane.stages[index(stage)].kind) {
     case StageKind::reduce:
-    case StageKind::exchange:
+    case StageKind::alltoall:
       return dimension.steps();
     case StageKind::spread:
       return dimension.spread_steps();
@@ -254,6 +254,7 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
 }
 
 Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
+  assert(schedule.collective == Collective::allreduce);  // blocks are those of all ranks
   const std::int64_t block = std::int64_t{stride} * schedule.ranks;
   if (stride < 1 || ranks < 1 || ranks % block != 0) {
     usage_error("{} ranks are no whole number of groups of {} that are {} apart; give a multiple of {}",
@@ -279,6 +280,7 @@ Schedule with_switches(const Schedule& of_host, int ranks) {
     lane.stages.insert(spread, {static_cast<int>(lane.dimensions.size()), StageKind::in_switches});
     lane.dimensions.emplace_back(one_shot_pattern(), ranks / of_host.ranks, of_host.ranks);
   }
+  assert_well_formed(result);
   return result;
 }
 
@@ -287,7 +289,7 @@ RankWork work_of(const Schedule& schedule, Rank rank, ElementSizes sizes) {
   for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
     const Lane& at = schedule.lanes[index(lane)];
     // part() makes the first chunks larger by an element; chunks with equally many elements are cut equally.
-    const int larger = static_cast<int>(at.slice.count % at.chunks);
+    const int larger = static_cast<int>(at.slice.count / schedule.blocks() % at.chunks);
     for (const auto& [chunk, times] : {std::pair(0, larger), std::pair(at.chunks - 1, at.chunks - larger)}) {
       if (times == 0) continue;
       const RankWork once = work_of_stream(schedule, {lane, chunk}, rank, sizes);
@@ -311,12 +313,12 @@ void assert_well_formed([[maybe_unused]] const Schedule& schedule) {
       ranks *= dimension.size();
     }
     assert(ranks == schedule.ranks);
-    // How many of the dimensions are reduced over, or exchanged.
+    // Dimensions whose stage has been.
     int level = schedule.collective == Collective::allgather ? static_cast<int>(lane.dimensions.size()) : 0;
     for (const Stage& stage : lane.stages) {
       if (stage.kind == StageKind::spread) --level;
       assert(stage.dimension == level);
-      if (stage.kind == StageKind::reduce || stage.kind == StageKind::exchange) ++level;
+      if (stage.kind == StageKind::reduce || stage.kind == StageKind::alltoall) ++level;
     }
     assert(lane.slice.count % schedule.blocks() == 0);
   }

@@ -79,7 +79,7 @@ inline bool reduces(Collective collective) {
 enum class StageKind {
   reduce,       // the pattern: a reduce-scatter, a reduce or an allreduce, by its Outcome
   spread,       // the pattern backwards, with copies: an allgather or a broadcast
-  exchange,     // member p's block q becomes member q's block p
+  alltoall,     // member p's block q becomes member q's block p; each step sends what was there at first
   in_switches,  // the network's switches add up what the members hold, and give each the sum
 };
 
@@ -101,7 +101,13 @@ struct Lane {
 };
 
 /// Elements are numbered lane after lane, in a lane chunk after chunk, and in a chunk block after block,
-/// where there are blocks: lanes and chunks take a part of each. See payload_offset().
+/// where there are blocks: lanes and chunks take a part of each. Two ranks' blocks a0 a1 and b0 b1 in two
+/// lanes:
+///
+///     in a payload   a0 a1 b0 b1
+///     numbered       a0 b0 (lane 0)  a1 b1 (lane 1)
+///
+/// See payload_offset().
 struct Schedule {
   std::string algorithm;
   int ranks = 1;

@@ -26,7 +26,7 @@ struct StepTransfers {
   std::vector<Transfer> received;
   std::vector<SwitchSum> sums;
   bool overlaps = false;  // somebody sends what it combines with others in the same step
-  bool exchanges = false;
+  bool is_alltoall = false;
   bool begins = false;  // its stage
 };
 
@@ -129,11 +129,10 @@ class Verifier {
     const Lane& lane = schedule_.lanes[index(stream_.lane)];
     for (int block = 0; block <= schedule_.blocks(); ++block)
       bounds_.push_back(all_.offset + all_.count / schedule_.blocks() * block);
-    bounds_.back() = all_.end();
     for (int stage = 0; stage < stage_count(lane); ++stage) {
       for (int step = 0; step < step_count(lane, stage); ++step) {
         StepTransfers transfers;
-        transfers.exchanges = lane.stages[index(stage)].kind == StageKind::exchange;
+        transfers.is_alltoall = lane.stages[index(stage)].kind == StageKind::alltoall;
         transfers.begins = step == 0;
         for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
           append_sends(schedule_, stream_, stage, step, rank, transfers.sent);
@@ -177,16 +176,25 @@ class Verifier {
     }
   }
 
-  static std::optional<std::string> check_ends(const StepTransfers& step) {
+  std::optional<std::string> check_ends(const StepTransfers& step) const {
     const auto [sent, received] =
         std::mismatch(step.sent.begin(), step.sent.end(), step.received.begin(), step.received.end());
-    if (sent == step.sent.end() && received == step.received.end()) return std::nullopt;
-    return fmt::format("only one end knows of a transfer, or knows it in another order: {}",
-                       describe(sent != step.sent.end() ? *sent : *received));
+    if (sent != step.sent.end() || received != step.received.end()) {
+      return fmt::format("only one end knows of a transfer, or knows it in another order: {}",
+                         describe(sent != step.sent.end() ? *sent : *received));
+    }
+    const auto inside = [&](Slice slice) {
+      return slice.offset >= all_.offset && slice.end() <= all_.end();
+    };
+    for (const Transfer& transfer : step.sent) {
+      if (!inside(transfer.slice) || !inside(transfer.received()))
+        return fmt::format("a transfer leaves its chunk: {}", describe(transfer));
+    }
+    return std::nullopt;
   }
 
   /// Within a step all transfers happen at once: no rank may send what it overwrites by a copy, but in an
-  /// exchange, nor write an element by two copies, or by a copy and a combination.
+  /// all-to-all, nor write an element by two copies, or by a copy and a combination.
   std::optional<std::string> check_races(StepTransfers& step) const {
     std::vector<std::vector<const Transfer*>> out(index(schedule_.ranks));
     std::vector<std::vector<const Transfer*>> in(index(schedule_.ranks));
@@ -207,7 +215,7 @@ class Verifier {
       std::sort(received.begin(), received.end(), by_destination);
       // Sends may overlap each other (a broadcast), so the earliest one that reaches this far is looked for.
       for (const Transfer* write : received) {
-        if (step.exchanges) break;
+        if (step.is_alltoall) break;
         for (const Transfer* read : sent) {
           if (read->slice.offset >= write->received().end()) break;
           if (!read->slice.overlaps(write->received())) continue;
@@ -240,12 +248,12 @@ class Verifier {
           held.add(rank, segment);
       }
     }
-    // What transfers read, where others of their step, or of their exchange, write that. Elsewhere the order
-    // is free.
+    // What transfers read, where others of their step, or of their all-to-all, write that. Elsewhere the
+    // order is free.
     std::optional<Contributions> before;
     for (const StepTransfers& step : steps_) {
-      if (!step.exchanges || step.begins)
-        before = step.overlaps || step.exchanges ? std::optional(held) : std::nullopt;
+      if (!step.is_alltoall || step.begins)
+        before = step.overlaps || step.is_alltoall ? std::optional(held) : std::nullopt;
       for (const Transfer& transfer : step.sent) {
         if (const auto fault = apply(transfer, before ? *before : held, held)) return fault;
       }

@@ -12,7 +12,7 @@ namespace polyring {
 
 /// The largest number of ranks that verify() takes: its work grows with their cube.
 inline constexpr int kMostVerifiableRanks = 4096;
-/// And of an alltoall, whose memory does.
+/// For an alltoall: its memory grows with their cube.
 inline constexpr int kMostVerifiableRanksOfAlltoall = 512;
 inline int most_verifiable_ranks(Collective collective) {
   return collective == Collective::alltoall ? kMostVerifiableRanksOfAlltoall : kMostVerifiableRanks;

@@ -81,7 +81,7 @@ class Collectives(ProgramTest):
                 self.refused(collective, "--algorithm", name, ranks=2, naming=f"{name} cannot make {collective}; choose from multi-ring,")
             self.refused(collective, "--algorithm", "mpi:ring", ranks=2, naming="known as an allreduce only")
             self.refused(collective, "--algorithm", "gloo:ring", ranks=2, naming="")
-            self.refused(collective, "--patterns", "star", "--algorithm", "multi-ring", ranks=2, naming="a dimension's pattern cannot make")
+            self.refused(collective, "--patterns", "star", "--algorithm", "multi-ring", ranks=2, naming="star cannot make")
         self.refused("alltoall", "--algorithm", "ring", ranks=2, naming="choose from multi-ring, direct, pairwise")
         self.refused("allgather", "--op", "sum", naming="--op")
         self.refused("alltoall", "--model", "resnet50", naming="--model")

@@ -200,6 +200,42 @@ class MeasureTest : public ::testing::Test {
 };
 
 /// In each iteration another rank is the slow one, and every rank must see its time.
+TEST_F(MeasureTest, WhatCannotBeDoneInPlaceIsNotTried) {
+  std::vector<Rival> rivals;
+  int calls = 0;
+  rivals.push_back(rival("out of place only", [&](const std::byte*, std::byte*) { ++calls; }));
+  rivals.back().in_place = false;
+  for (const bool check : {false, true}) {
+    const auto samples = measured(rivals, {2, 1, check}, true);
+    EXPECT_EQ(calls, 0);
+    EXPECT_TRUE(samples.front().microseconds.empty());
+    EXPECT_FALSE(samples.front().wrong.has_value());
+  }
+}
+
+TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
+  constexpr Count kBlocks = 2400;  // of one to six ranks
+  for (const Collective collective :
+       {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    for (const bool in_place : {false, true}) {
+      if (in_place && collective == Collective::alltoall) continue;
+      std::vector<Rival> two;
+      two.push_back(rival("nothing", [](const std::byte*, std::byte*) {}));
+      two.push_back({"mpi", {}, make_mpi_call(collective, world_, kKind, ReduceOp::sum, kBlocks), {}});
+      two.back().in_place = collective == Collective::allgather;
+      for (Rival& each : two) each.buffers = {input_.get(), output_.get()};
+      MeasureOptions how{2, 1, true};
+      how.collective = collective;
+      const auto samples =
+          measure(two, world_, *transport_, payload_, kBlocks, kKind, in_place, how, watchdog_);
+      const bool alone = world_.size() == 1 && in_place;  // then there is nothing to do
+      EXPECT_EQ(samples[0].wrong.value_or(0) > 0, !alone) << to_text(collective) << in_place;
+      EXPECT_EQ(samples[1].wrong.value_or(0), 0) << to_text(collective) << in_place;
+      EXPECT_EQ(samples[1].microseconds.empty(), in_place && !two[1].in_place);
+    }
+  }
+}
+
 TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
   int calls = 0;
   std::vector<Rival> rivals;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -42,6 +43,71 @@ TEST(Payload, NoticesALostRankHoweverManyThereAre) {
     std::vector<std::int32_t> without = sum;
     for (std::size_t i = 0; i < sum.size(); ++i) without[i] -= lost[i];
     EXPECT_GT(payload.wrong(reinterpret_cast<const std::byte*>(without.data()), 3000), 0);
+  }
+}
+
+/// What three ranks' outputs of int32 are, put together from their inputs by plain loops.
+std::vector<std::vector<std::int32_t>> outputs_of(const Payload& payload, Collective collective,
+                                                  Count count) {
+  constexpr int kRanks = 3;
+  const auto block = static_cast<std::size_t>(count / kRanks);
+  const auto given = static_cast<std::size_t>(input_count(collective, kRanks, count));
+  std::vector<std::vector<std::int32_t>> inputs(kRanks, std::vector<std::int32_t>(given));
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    payload.fill({collective, rank, count},
+                 reinterpret_cast<std::byte*>(inputs[static_cast<std::size_t>(rank)].data()));
+  }
+  std::vector<std::vector<std::int32_t>> outputs(kRanks);
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    std::vector<std::int32_t>& output = outputs[rank];
+    if (collective == Collective::reduce_scatter) {
+      for (std::size_t i = 0; i < block; ++i)
+        output.push_back(inputs[0][rank * block + i] + inputs[1][rank * block + i] +
+                         inputs[2][rank * block + i]);
+      continue;
+    }
+    for (const auto& input : inputs) {
+      const std::size_t first = collective == Collective::alltoall ? rank * block : 0;
+      output.insert(output.end(), input.begin() + static_cast<std::ptrdiff_t>(first),
+                    input.begin() + static_cast<std::ptrdiff_t>(first + block));
+    }
+  }
+  return outputs;
+}
+
+TEST(Payload, OfBlocksNoticesWhatIsAtAWrongPlace) {
+  const Payload payload(ElementKind::int32, ReduceOp::sum, 3);
+  for (const Collective collective :
+       {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    // Values repeat after kPeriod elements, and blocks may be as long.
+    for (const Count block : {Count{5}, Payload::kPeriod, 2 * Payload::kPeriod, Count{3000}}) {
+      const Count count = 3 * block;
+      const auto outputs = outputs_of(payload, collective, count);
+      const auto wrong = [&](Rank rank, const std::vector<std::int32_t>& output, Count first = 0) {
+        return payload.wrong({collective, rank, count},
+                             reinterpret_cast<const std::byte*>(output.data() + first),
+                             static_cast<Count>(output.size()) - first, Match::bits, first);
+      };
+      for (Rank rank = 0; rank < 3; ++rank) {
+        const auto& right = outputs[static_cast<std::size_t>(rank)];
+        for (const Count first : {Count{0}, Count{1}, block - 1, static_cast<Count>(right.size()) - 1})
+          EXPECT_EQ(wrong(rank, right, first), 0) << to_text(collective) << " " << block << " " << first;
+        EXPECT_EQ(wrong(rank, std::vector<std::int32_t>(right.size(), -1)), static_cast<Count>(right.size()));
+        std::vector<std::int32_t> other = right;
+        ++other.back();
+        EXPECT_EQ(wrong(rank, other), 1);
+        const Rank next = (rank + 1) % 3;
+        if (collective != Collective::allgather) {
+          EXPECT_GT(wrong(rank, outputs[static_cast<std::size_t>(next)]), block / 2)
+              << to_text(collective) << block;
+        }
+        if (collective == Collective::reduce_scatter) continue;
+        other = right;  // with two blocks exchanged
+        std::swap_ranges(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(block),
+                         other.end() - static_cast<std::ptrdiff_t>(block));
+        EXPECT_GT(wrong(rank, other), block) << to_text(collective) << " " << block;
+      }
+    }
   }
 }
 

@@ -22,6 +22,8 @@ TABLES = {
     "plan-minsky-explained": "plan --machine minsky --ranks 16 --size 256MB --explain",
     "plan-dgx-a100-ring-explained": "plan --machine dgx-a100 --ranks 16 --algorithm ring --explain",
     "verify-2x2": "verify --dims 2x2",
+    "verify-reduce-scatter-2x2": "verify --collective reduce-scatter --dims 2x2",
+    "verify-alltoall-2x2": "verify --collective alltoall --dims 2x2 --count 1001",
 }
 if SANITIZED:
     del TABLES["scale-published"]  # a minute or two of simulation; bench_mirror_test has it under sanitizers, too

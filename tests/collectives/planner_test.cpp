@@ -89,6 +89,32 @@ TEST(Rules, GiveNoPatternsToOtherAlgorithms) {
   }
 }
 
+TEST(Rules, ChooseForCollectivesOfBlocksWhatCanMakeThem) {
+  for (const Collective collective :
+       {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    for (const RankGrid& grid : {kOneHost, kFourHosts, kUnequal}) {
+      for (const Bytes payload : {kTiny, kSmall, kLarge}) {
+        for (const bool reach : {false, true}) {
+          Problem problem = problem_of(grid, payload, reach);
+          problem.collective = collective;
+          problem.longest_message = {56 << 10};
+          const Plan plan = by_rule(problem);
+          EXPECT_TRUE(can_make(plan, collective)) << to_text(collective) << " by " << to_text(plan);
+          EXPECT_EQ(verify(make_schedule(plan, grid.ranks, 10 * grid.ranks, 4, collective)), std::nullopt);
+        }
+      }
+    }
+  }
+  Problem problem = problem_of(kFourHosts, kTiny, true);
+  problem.collective = Collective::reduce_scatter;
+  EXPECT_THAT(by_rule(problem).patterns, ElementsAre("direct", "halving"));
+  problem.collective = Collective::alltoall;
+  EXPECT_THAT(by_rule(problem).patterns, ElementsAre("direct", "direct"));
+  problem.count = 16 << 20;
+  EXPECT_THAT(by_rule(problem).patterns, ElementsAre("direct", "pairwise"));
+  EXPECT_EQ(by_rule(problem).chunk, Bytes{}) << "there is nothing to overlap";
+}
+
 TEST(Rules, LeaveASingleExchangeWholeAndKeepMessagesBetweenHostsShort) {
   EXPECT_EQ(by_rule(problem_of(kOneHost, kLarge, true)).chunk, Bytes{});
   EXPECT_GT(by_rule(problem_of(kOneHost, kLarge, false)).chunk, Bytes{});

@@ -95,6 +95,25 @@ TEST(RankWork, CountsEveryChunkAlsoWhereTheyAreUneven) {
   EXPECT_EQ(work_of(schedule, 5).sent, sent);
 }
 
+TEST(RankWork, OfBlocksIsTheLeastThereIs) {
+  // (n − 1)/n of the payload, however it is cut: also where chunks differ by an element of each block.
+  for (const Plan& plan : {Plan{"ring", {4}, {}, 3, {16}}, Plan{"multi-ring", {2, 2}, {}, 2, {16}},
+                           Plan{"pairwise", {4}, {}, 1, {12}}, Plan{"halving-doubling", {4}, {}, 2, {}}}) {
+    for (const Collective collective : {Collective::reduce_scatter, Collective::allgather}) {
+      for (const Count block : {1, 2, 7, 10}) {
+        const Schedule schedule = make_schedule(plan, 4, 4 * block, 1, collective);
+        for (Rank rank = 0; rank < 4; ++rank)
+          EXPECT_EQ(work_of(schedule, rank).sent, 3 * block) << to_text(plan) << " " << block;
+      }
+    }
+  }
+}
+
+TEST(Chunks, OfBlocksAreNoMoreThanABlocksElements) {
+  const Schedule schedule = make_schedule({"ring", {4}, {}, 2, {1}}, 4, 4 * 10, 1, Collective::allgather);
+  for (const Lane& lane : schedule.lanes) EXPECT_EQ(lane.chunks, 5);
+}
+
 TEST(RankWork, HasTheStepsOfTheLongestLane) {
   // The last of the lanes have no elements.
   EXPECT_EQ(work_of(make_schedule({"ring", {4}, {}, 3, {}}, 4, 8, 4), 0).steps, 6);

@@ -92,7 +92,7 @@ void expect_right(Transport& transport, Buffers& buffers, const Case& test) {
       if (in_place && given > gained) output = input + own;
       std::memset(output, 0xff, bytes(gained));
       output[bytes(gained)] = std::byte{0x5a};
-      payload.fill(rank, input, given);
+      payload.fill({test.collective, rank, test.count}, input);
       const std::vector<std::byte> before(input, input + bytes(given));
       const std::byte after = output[bytes(gained)];
       executor.run(input, output);
@@ -154,22 +154,24 @@ TEST_P(EveryTransportExecutes, EveryCollectiveOfBlocks) {
 }
 
 TEST_P(EveryTransportExecutes, EveryCollectiveOfBlocksOfEveryKindAndOperation) {
-  constexpr int kRanks = 4;
-  constexpr Count kCount = kRanks * (Payload::kPeriod + 1);
-  testing::run_over(GetParam(), kRanks, [](Transport& transport) {
-    Buffers buffers(transport, kCount * 8);
-    for (const char* pattern : {"ring", "direct"}) {
-      const Plan plan{"multi-ring", {2, 2}, {pattern, pattern}, 2, {4096}};
+  const std::vector<Plan> plans{{"multi-ring", {2, 2}, {"ring", "ring"}, 2, {4096}},
+                                {"multi-ring", {2, 2}, {"direct", "direct"}, 2, {4096}},
+                                {"multi-ring", {2, 2}, {"pairwise", "halving"}, 1, {}},
+                                {"halving-doubling", {3}, {}, 2, {4096}}};
+  for (const Plan& plan : plans) {
+    const Count count = plan.ranks() * (Payload::kPeriod + 1);
+    testing::run_over(GetParam(), plan.ranks(), [&](Transport& transport) {
+      Buffers buffers(transport, static_cast<std::size_t>(count) * 8);
       for (const Collective collective : testing::block_collectives_of(plan)) {
         for (const ElementKind kind : kKinds) {
           for (const ReduceOp op : kOps) {
             if (reduces(collective) || op == kOps.front())
-              expect_right(transport, buffers, {plan, kCount, kind, op, collective});
+              expect_right(transport, buffers, {plan, count, kind, op, collective});
           }
         }
       }
-    }
-  });
+    });
+  }
 }
 
 TEST_P(EveryTransportExecutes, EveryKindAndOperation) {

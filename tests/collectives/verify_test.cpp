@@ -240,12 +240,16 @@ TEST_P(EveryAlgorithm, EveryMutantOfOneTransferOfBlocksIsCaught) {
         const Schedule schedule = make_schedule(plan, ranks, 2 * ranks, 4, collective);
         const std::vector<Transfer> transfers = transfers_of(schedule);
         ASSERT_TRUE(blocks_right(schedule, transfers)) << to_text(collective) << " by " << to_text(plan);
+        std::vector<Mutation> mutations(std::begin(kMutations), std::end(kMutations));
+        mutations.push_back({"other place", false, [](Transfer& t, int) { t.moved += 1; }});
+        mutations.push_back({"other elements", false, [](Transfer& t, int) { t.slice.offset += 1; }});
         for (std::size_t target = 0; target < transfers.size(); ++target) {
-          for (const auto& [name, may_be_harmless, mutate] : kMutations) {
-            const auto tamper = [&, mutation = mutate](Transfer& transfer) {
+          for (const auto& [name, may_be_harmless, mutate] : mutations) {
+            ProofOptions options{[&, mutation = mutate](Transfer& transfer) {
               if (transfer == transfers[target]) mutation(transfer, ranks);
-            };
-            if (verify(schedule, {tamper})) continue;
+            }};
+            if (target % 2 == 1) options.most_words = 1;  // in as many batches as can be
+            if (verify(schedule, options)) continue;
             std::vector<Transfer> mutant = transfers;
             mutate(mutant[target], ranks);
             EXPECT_TRUE(blocks_right(schedule, mutant))

@@ -61,7 +61,7 @@ CollectiveRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_pla
   row.source = Source::measured;
   row.bound_us = static_cast<double>(bytes) / 12.1e3;
   const double time = rival.latency_us + 1.5 * static_cast<double>(bytes) / (rival.GBps * 1e3);
-  set_time(row, timing(noisy(in_place ? 0.97 * time : time, samples, random)));
+  set_time(row, timing(noisy(in_place ? 0.97 * time : time, samples, random)), "allreduce");
   return row;
 }
 

@@ -159,22 +159,26 @@ TEST(Result, TimeGivesTheBandwidthsOfNcclTests) {
   row.ranks = 4;
   row.size_bytes = 1'000'000;
   row.bound_us = 50;
-  set_time(row, timing({100, 90, 110}));
+  set_time(row, timing({100, 90, 110}), "allreduce");
   EXPECT_DOUBLE_EQ(row.algbw_GBps, 10);
   EXPECT_DOUBLE_EQ(row.busbw_GBps, 15);
   EXPECT_DOUBLE_EQ(row.bound_fraction.value(), 0.5);
   row.ranks = 1;
-  set_time(row, exact_timing(0));
+  set_time(row, exact_timing(0), "allreduce");
   EXPECT_EQ(row.algbw_GBps, 0);
   EXPECT_EQ(row.busbw_GBps, 0);
+  for (const std::string_view collective : {"reduce-scatter", "allgather", "alltoall"}) {
+    set_time(row, timing({100, 90, 110}), collective);
+    EXPECT_DOUBLE_EQ(row.busbw_GBps, row.algbw_GBps * (row.ranks - 1) / row.ranks);
+  }
 }
 
 TEST(Result, HasNoFractionOfABoundThatDoesNotHold) {
   CollectiveRow row;
   row.bound_us = 105;
-  set_time(row, timing({100, 90, 110}));  // within noise
+  set_time(row, timing({100, 90, 110}), "allreduce");  // within noise
   EXPECT_DOUBLE_EQ(row.bound_fraction.value(), 1.05);
-  set_time(row, timing({100, 99, 104}));
+  set_time(row, timing({100, 99, 104}), "allreduce");
   EXPECT_FALSE(row.bound_fraction);
 }
 

@@ -161,7 +161,7 @@ TEST(AllreduceTable, AdmitsThatFewSamplesMakeNoInterval) {
 TEST(ComparisonTable, GivesTheRatioOfPairs) {
   auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   const auto set = [&](std::size_t row, std::vector<double> samples) {
-    set_time(rows[row], timing(std::move(samples)));
+    set_time(rows[row], timing(std::move(samples)), "allreduce");
   };
   rows = {rows[0], rows[2]};  // multi-ring, mpi
   set(0, {1, 2, 3, 4, 5, 6});

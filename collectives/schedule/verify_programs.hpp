@@ -1,0 +1,42 @@
+// verify_programs: proves, without running them, that the programs of all ranks do what their schedule's
+// collective says, in whatever order the ranks come to run them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collectives/schedule/program.hpp"
+#include "collectives/schedule/schedule.hpp"
+
+namespace polyring {
+
+/// The largest number of ranks that verify_programs() takes.
+inline constexpr int kMostRanksOfPrograms = 64;
+
+/// Whether the input is the output: the rank's block of it, or where the output is the shorter, its block of
+/// the input. An alltoall is not done in place.
+enum class Place { out_of_place, in_place };
+
+/// `programs` are those of one stream, by rank. Runs them once, with sets of ranks in place of elements, and
+/// gives each begin and end of an operation its vector clock. Nothing when
+///
+/// - every message and every meeting has its other end, of equally many elements of the same kind;
+/// - of any two operations that use the same memory, one of them writing, one ends before the other begins:
+///   then whatever else the order of the ranks is, they compute the same;
+/// - nobody still uses a rank's memory when its program ends;
+/// - every rank ends with what the collective gives it, each contribution exactly once, and each result is
+///   marked as the last of its element once.
+///
+/// Otherwise one sentence that names the first fault. Throws a usage Error above kMostRanksOfPrograms ranks.
+std::optional<std::string> verify_programs(const Schedule& schedule, Stream stream,
+                                           std::span<const Program> programs,
+                                           Place place = Place::out_of_place);
+
+/// The same for every stream of a schedule, of programs that are compiled for ranks that reach each other's
+/// memory as `reach` says (empty: none), out of place and in place. Streams that share their programs are
+/// proved once.
+std::optional<std::string> verify_programs(const Schedule& schedule,
+                                           const std::function<bool(Rank, Rank)>& reach, Partials partials);
+
+}  // namespace polyring

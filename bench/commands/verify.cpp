@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/pattern.hpp"
+#include "collectives/schedule/verify_programs.hpp"
 
 namespace polyring {
 namespace {
@@ -79,12 +81,26 @@ const char* what_is_proved(Collective collective) {
   return "";
 }
 
+/// Of what runs where ranks send messages, and where they reach each other's memory.
+std::optional<std::string> fault_of_programs(const Schedule& schedule) {
+  for (const bool reach : {false, true}) {
+    for (const Partials partials : {Partials::in_output, Partials::apart}) {
+      auto fault = verify_programs(
+          schedule, [reach](Rank, Rank) { return reach; }, partials);
+      if (fault) return fault;
+    }
+  }
+  return std::nullopt;
+}
+
 ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
   const Collective collective = parse_collective(options.collective);
   for (const auto& [plan, ranks] : cases_of(options, collective)) {
     const Count count = collective == Collective::allreduce ? options.count : options.count / ranks * ranks;
-    const auto fault = verify(make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective));
+    const Schedule schedule = make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective);
+    auto fault = verify(schedule);
+    if (!fault && ranks <= kMostRanksOfPrograms) fault = fault_of_programs(schedule);
     print_out("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
               fault ? "WRONG: " + *fault : fmt::format("proved: {}", what_is_proved(collective)));
     if (fault) worst = ExitCode::wrong_result;
@@ -98,7 +114,10 @@ ExitCode verify_all(const VerifyOptions& options) {
 void add_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
   const Subcommand command =
-      line.add_subcommand("verify", "Prove that a schedule does what its collective says, without running it",
+      line.add_subcommand("verify",
+                          "Prove that a schedule does what its collective says, without running it; up to 64 "
+                          "ranks also the programs "
+                          "that are made of it",
                           "polyring verify --algorithm multi-ring --dims 4x8x8\n  polyring verify "
                           "--collective alltoall --ranks 2..16",
                           [options] { return verify_all(*options); });

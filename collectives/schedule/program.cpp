@@ -52,6 +52,7 @@ class Compiler {
       if (is_last_reduction(stage)) mark_last();
     }
     add_rest();
+    for (Program::Step& step : program_.steps) step.sends_first = overwrites_sent(step);
     program_.has_partials = uses(Area::partial);
     program_.has_work = uses(Area::work);
     return std::move(program_);
@@ -228,14 +229,24 @@ class Compiler {
           {transfer.source, relative(transfer.slice), Combine::copy, Area::output, 0, false});
       in_results_.add(relative(transfer.slice));
     }
-    for (Program::Fold& fold : step.folds) {
-      fold.result = result_at(fold.slice);
-      step.sends_first =
-          step.sends_first || std::any_of(step.sends.begin(), step.sends.end(),
-                                          [&](const auto& send) { return send.slice.overlaps(fold.slice); });
-    }
+    for (Program::Fold& fold : step.folds) fold.result = result_at(fold.slice);
     program_.staging = std::max(program_.staging, staging);
     program_.steps.push_back(std::move(step));
+  }
+
+  /// Whether a fold writes over what the step sends.
+  static bool overwrites_sent(const Program::Step& step) {
+    return std::ranges::any_of(step.folds, [&](const Program::Fold& fold) {
+      return std::ranges::any_of(step.sends, [&](const Program::Send& send) {
+        return send.slice.overlaps(fold.slice) && may_be_one(send.from, fold.result);
+      });
+    });
+  }
+
+  /// Whether two areas may lie in the same memory: in place, the input and the output do.
+  static bool may_be_one(Area a, Area b) {
+    const auto is_users = [](Area area) { return area == Area::input || area == Area::output; };
+    return a == b || (is_users(a) && is_users(b));
   }
 
   /// The step's last receive is one more operand of its slice.

@@ -2,6 +2,7 @@
 // collective says, in whatever order the ranks come to run them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,12 +15,9 @@ namespace polyring {
 /// The largest number of ranks that verify_programs() takes.
 inline constexpr int kMostRanksOfPrograms = 64;
 
-/// Whether the input is the output: the rank's block of it, or where the output is the shorter, its block of
-/// the input. An alltoall is not done in place.
-enum class Place { out_of_place, in_place };
-
-/// `programs` are those of one stream, by rank. Runs them once, with sets of ranks in place of elements, and
-/// gives each begin and end of an operation its vector clock. Nothing when
+/// `programs` are those of one stream, by rank. In place, the shorter of a rank's two buffers is its block of
+/// the longer, or both are one; an alltoall is not done so. Runs them once, with sets of ranks in place of
+/// elements, and gives each begin and end of an operation its vector clock. Nothing when
 ///
 /// - every message and every meeting has its other end, of equally many elements of the same kind;
 /// - of any two operations that use the same memory, one of them writing, one ends before the other begins:
@@ -30,8 +28,7 @@ enum class Place { out_of_place, in_place };
 ///
 /// Otherwise one sentence that names the first fault. Throws a usage Error above kMostRanksOfPrograms ranks.
 std::optional<std::string> verify_programs(const Schedule& schedule, Stream stream,
-                                           std::span<const Program> programs,
-                                           Place place = Place::out_of_place);
+                                           std::span<const Program> programs, bool in_place = false);
 
 /// The same for every stream of a schedule, of programs that are compiled for ranks that reach each other's
 /// memory as `reach` says (empty: none), out of place and in place. Streams that share their programs are

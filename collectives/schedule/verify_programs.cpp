@@ -1,0 +1,404 @@
+#include "collectives/schedule/verify_programs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "collectives/schedule/proof_memory.hpp"
+
+namespace polyring {
+namespace {
+
+class Proof {
+ public:
+  Proof(const Schedule& schedule, Stream stream, std::span<const Program> programs, bool in_place)
+      : schedule_(schedule),
+        programs_(programs),
+        memory_(schedule, stream, programs, in_place),
+        ranks_(index(schedule.ranks)) {}
+
+  void run() {
+    bool all_ended = false;
+    while (!all_ended) {
+      bool moved = false;
+      all_ended = true;
+      for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+        while (advance(rank)) moved = true;
+        all_ended = all_ended && state(rank).ended;
+      }
+      if (!all_ended && !moved) fail("{}", who_waits());
+    }
+    check_nothing_left();
+    memory_.check_accesses();
+    memory_.check_results();
+  }
+
+ private:
+  struct Message {
+    std::vector<Value> values;  // of each segment
+    Count count = 0;
+    Clock sent;
+  };
+  struct Offer {
+    std::vector<Value> values;
+    Slice gives;
+    Area from = Area::input;
+    Slice takes;
+    Clock came;
+  };
+  enum class Phase { begin, messages, meeting, leaving };
+  /// How far a rank has come.
+  struct State {
+    std::size_t step = 0;
+    Phase phase = Phase::begin;
+    bool ended = false;
+    int operation = 0;
+    int came = 0;     // the moment at which the step's messages or its meeting began
+    int meeting = 0;  // the current one
+  };
+
+  State& state(Rank rank) { return ranks_[index(rank)]; }
+  const State& state(Rank rank) const { return ranks_[index(rank)]; }
+
+  /// Of operands of one kind.
+  std::vector<Value> combined(Rank rank, const std::vector<std::vector<Value>>& operands, bool last) const {
+    std::vector<Value> result = operands.front();
+    for (std::size_t operand = 1; operand < operands.size(); ++operand) {
+      if (operands[operand].size() != result.size()) fail("rank {} combines slices of unequal length", rank);
+      for (std::size_t i = 0; i < result.size(); ++i) {
+        const Value& more = operands[operand][i];
+        if (more.partial != result[i].partial) fail("rank {} combines elements of two kinds", rank);
+        if ((more.ranks & result[i].ranks) != 0) fail("rank {} counts a contribution twice", rank);
+        if (more.origin != result[i].origin) fail("rank {} combines other elements", rank);
+        if (more.last || result[i].last) fail("rank {} adds to a complete result", rank);
+        result[i].ranks |= more.ranks;
+      }
+    }
+    if (last && !reduces(schedule_.collective)) fail("rank {} ends a result where nothing is reduced", rank);
+    for (Value& value : result) {
+      if (last && value.last) fail("rank {} ends a result twice", rank);
+      value.last = value.last || last;
+    }
+    return result;
+  }
+
+  /// Does what the rank can do next; false where it has to wait, or has ended.
+  bool advance(Rank rank) {
+    State& at = state(rank);
+    if (at.ended) return false;
+    if (at.step == programs_[index(rank)].steps.size()) {
+      memory_.moment(rank);
+      at.ended = true;
+      return true;
+    }
+    const Program::Step& step = programs_[index(rank)].steps[at.step];
+    switch (at.phase) {
+      case Phase::begin:
+        prepare(rank, step);
+        at.came = memory_.moment(rank);
+        if (step.meet) {
+          come(rank, *step.meet);
+          at.phase = Phase::meeting;
+        } else {
+          send(rank, step);
+          at.phase = Phase::messages;
+        }
+        return true;
+      case Phase::messages:
+        return receive(rank, step);
+      case Phase::meeting:
+        return meet(rank, *step.meet);
+      case Phase::leaving:
+        return leave(rank, *step.meet);
+    }
+    return false;
+  }
+
+  void next_step(Rank rank) {
+    ++state(rank).step;
+    state(rank).phase = Phase::begin;
+  }
+
+  /// Copies and conversions, in any order.
+  void prepare(Rank rank, const Program::Step& step) {
+    const int begin = memory_.moment(rank);
+    const auto move = [&](Slice slice, Area from, Area to) {
+      const int operation = ++state(rank).operation;
+      const std::vector<Value> moved = memory_.values(rank, from, slice);
+      if (memory_.is_same(rank, from, to, slice)) return;  // onto itself
+      memory_.use(rank, from, slice, {rank, begin, begin + 1, false, operation});
+      memory_.use(rank, to, slice, {rank, begin, begin + 1, true, operation});
+      memory_.write(rank, to, slice, moved);
+    };
+    for (const Program::Copy& copy : step.copies) {
+      if (copy.from == Area::partial || copy.to == Area::partial)
+        fail("rank {} copies partial results, which are of another kind", rank);
+      move(copy.slice, copy.from, copy.to);
+    }
+    for (const Slice slice : step.widen) move(slice, Area::input, Area::partial);
+  }
+
+  void send(Rank rank, const Program::Step& step) {
+    State& at = state(rank);
+    // Until all of the step has ended, or where they are waited for first, until folds begin.
+    const int end = at.came + (step.sends_first ? 1 : 2);
+    for (const Program::Send& send : step.sends) {
+      memory_.use(rank, send.from, send.slice, {rank, at.came, end, false, ++at.operation});
+      messages_[{rank, send.peer}].push_back(
+          {memory_.values(rank, send.from, send.slice), send.slice.count, memory_.now(rank)});
+    }
+  }
+
+  bool receive(Rank rank, const Program::Step& step) {
+    State& at = state(rank);
+    std::map<Rank, std::size_t> wanted;
+    for (const Program::Receive& receive : step.receives) ++wanted[receive.peer];
+    for (const auto& [peer, number] : wanted)
+      if (messages_[{peer, rank}].size() < number) return false;
+    std::vector<std::vector<Value>> staged(step.receives.size());
+    for (std::size_t i = 0; i < step.receives.size(); ++i) {
+      const Program::Receive& receive = step.receives[i];
+      std::deque<Message>& queue = messages_[{receive.peer, rank}];
+      const Message message = std::move(queue.front());
+      queue.pop_front();
+      memory_.learn(rank, message.sent);
+      if (message.count != receive.slice.count || message.values.empty() ||
+          message.values.front().partial != receive.partial) {
+        fail("rank {} sends rank {} {} elements, and it awaits {}, or of another kind", receive.peer, rank,
+             message.count, receive.slice.count);
+      }
+      if (receive.combine == Combine::reduce) {
+        check_staging(rank, step, i);
+        staged[i] = message.values;
+        continue;
+      }
+      if (receive.to == Area::partial) fail("rank {} receives a copy of partial results", rank);
+      memory_.use(rank, receive.to, receive.slice, {rank, at.came, at.came + 1, true, ++at.operation});
+      memory_.write(rank, receive.to, receive.slice, message.values);
+    }
+    const int arrived = memory_.moment(rank);
+    std::vector<std::pair<const Program::Fold*, std::vector<Value>>> results;
+    std::set<std::size_t> used;
+    for (const Program::Fold& fold : step.folds)
+      results.emplace_back(&fold, folded(rank, step, fold, staged, used));
+    for (std::size_t i = 0; i < staged.size(); ++i)
+      if (!staged[i].empty() && !used.contains(i)) fail("rank {} does not use what it receives", rank);
+    for (const auto& [fold, result] : results) {
+      const int operation = ++at.operation;
+      memory_.use(rank, fold->own, fold->slice, {rank, arrived, arrived + 1, false, operation});
+      memory_.use(rank, fold->result, fold->slice, {rank, arrived, arrived + 1, true, operation});
+      memory_.write(rank, fold->result, fold->slice, result);
+    }
+    memory_.moment(rank);
+    next_step(rank);
+    return true;
+  }
+
+  std::vector<Value> folded(Rank rank, const Program::Step& step, const Program::Fold& fold,
+                            const std::vector<std::vector<Value>>& staged,
+                            std::set<std::size_t>& used) const {
+    std::vector<std::vector<Value>> operands;
+    Rank previous = -1;
+    for (const std::size_t operand : fold.operands) {
+      const bool own = operand == Program::Fold::kOwn;
+      if (!own && (operand >= staged.size() || staged[operand].empty() || !used.insert(operand).second ||
+                   step.receives[operand].slice != fold.slice)) {
+        fail("rank {} combines what it has not received for these elements", rank);
+      }
+      const Rank from = own ? rank : step.receives[operand].peer;
+      if (from <= previous) fail("rank {} combines in another order than that of the ranks", rank);
+      previous = from;
+      operands.push_back(own ? memory_.values(rank, fold.own, fold.slice) : staged[operand]);
+    }
+    if (operands.empty()) fail("rank {} combines nothing", rank);
+    return combined(rank, operands, fold.last);
+  }
+
+  /// Within the staging area, and apart from the step's other messages.
+  void check_staging(Rank rank, const Program::Step& step, std::size_t which) const {
+    const auto place = [&](std::size_t i) {
+      return Slice{step.receives[i].staging, step.receives[i].slice.count};
+    };
+    if (place(which).offset < 0 || place(which).end() > programs_[index(rank)].staging)
+      fail("rank {} receives beyond its staging area", rank);
+    for (std::size_t other = 0; other < which; ++other) {
+      if (step.receives[other].combine == Combine::reduce && place(other).overlaps(place(which)))
+        fail("rank {} receives two messages into one place", rank);
+    }
+  }
+
+  void come(Rank rank, const Program::Meet& meet) {
+    State& at = state(rank);
+    at.meeting = ++at.operation;
+    for (std::size_t i = 0; i < meet.partners.size(); ++i) {
+      const Program::Partner& partner = meet.partners[i];
+      if (i > 0 && partner.peer <= meet.partners[i - 1].peer) fail("rank {} meets in no order", rank);
+      Offer offer{{}, partner.gives, partner.gives_from, partner.takes, memory_.now(rank)};
+      if (!offer.gives.empty()) offer.values = memory_.values(rank, offer.from, offer.gives);
+      offers_[{rank, partner.peer}].push_back(std::move(offer));
+    }
+  }
+
+  static bool uses(const Program::Partner& partner) { return partner.read || partner.write; }
+  static bool is_used(const Program::Partner& partner) {
+    return !partner.gives.empty() || !partner.takes.empty();
+  }
+
+  /// Reads, combines and writes, once those have come whose memory it uses.
+  bool meet(Rank rank, const Program::Meet& meet) {
+    State& at = state(rank);
+    for (const Program::Partner& partner : meet.partners)
+      if (uses(partner) && offers_[{partner.peer, rank}].empty()) return false;
+    std::vector<Offer> offers(meet.partners.size());
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+      if (!uses(meet.partners[i])) continue;
+      std::deque<Offer>& queue = offers_[{meet.partners[i].peer, rank}];
+      offers[i] = std::move(queue.front());
+      queue.pop_front();
+      memory_.learn(rank, offers[i].came);
+    }
+    combine_meeting(rank, meet, offers);
+    for (const Program::Partner& partner : meet.partners)
+      if (uses(partner)) done_[{rank, partner.peer}].push_back(memory_.now(rank));
+    at.phase = Phase::leaving;
+    return true;
+  }
+
+  void combine_meeting(Rank rank, const Program::Meet& meet, const std::vector<Offer>& offers) {
+    const int begin = memory_.moment(rank);
+    const int end = memory_.moment(rank);
+    const int operation = ++state(rank).operation;
+    const auto access = [&](Rank of, bool writes) {
+      return Access{rank, begin, end, writes, operation, state(of).meeting};
+    };
+    std::map<Rank, std::vector<Value>> operands;
+    if (meet.keeps || std::ranges::any_of(meet.partners, &Program::Partner::write)) {
+      memory_.use(rank, meet.own_at, meet.own, access(rank, false));
+      operands[rank] = memory_.values(rank, meet.own_at, meet.own);
+    }
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+      const Program::Partner& partner = meet.partners[i];
+      if (!uses(partner)) continue;
+      if (offers[i].gives != (partner.read ? meet.own : Slice{}) ||
+          offers[i].takes != (partner.write ? meet.own : Slice{})) {
+        fail("ranks {} and {} disagree on what one uses of the other's memory", rank, partner.peer);
+      }
+      if (!partner.read) continue;
+      memory_.use(partner.peer, offers[i].from, meet.own, access(partner.peer, false));
+      operands[partner.peer] = offers[i].values;
+    }
+    if (operands.empty()) return;
+    std::vector<std::vector<Value>> in_order;
+    for (auto& [from, operand] : operands) in_order.push_back(std::move(operand));
+    const std::vector<Value> result = combined(rank, in_order, meet.last);
+    const auto put = [&](Rank of, Area area) {
+      memory_.use(of, area, meet.own, access(of, true));
+      memory_.write(of, area, meet.own, result);
+    };
+    if (meet.keeps) put(rank, meet.result);
+    for (const Program::Partner& partner : meet.partners)
+      if (partner.write) put(partner.peer, Area::output);
+  }
+
+  /// Ends the meeting, once those have done with this rank's memory that use it.
+  bool leave(Rank rank, const Program::Meet& meet) {
+    for (const Program::Partner& partner : meet.partners)
+      if (is_used(partner) && done_[{partner.peer, rank}].empty()) return false;
+    for (const Program::Partner& partner : meet.partners) {
+      if (is_used(partner)) {
+        std::deque<Clock>& queue = done_[{partner.peer, rank}];
+        memory_.learn(rank, queue.front());
+        queue.pop_front();
+      }
+      if (uses(partner)) continue;
+      std::deque<Offer>& queue = offers_[{partner.peer, rank}];
+      if (queue.empty() || !queue.front().gives.empty() || !queue.front().takes.empty())
+        fail("ranks {} and {} disagree on what one uses of the other's memory", rank, partner.peer);
+      queue.pop_front();
+    }
+    memory_.moment(rank);
+    next_step(rank);
+    return true;
+  }
+
+  std::string who_waits() const {
+    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      if (!state(rank).ended)
+        return fmt::format("rank {} waits for ever, in step {}", rank, state(rank).step);
+    }
+    return "";
+  }
+
+  void check_nothing_left() const {
+    for (const auto& [pair, queue] : messages_)
+      if (!queue.empty()) fail("rank {} sends rank {} what it does not receive", pair.first, pair.second);
+    for (const auto& [pair, queue] : offers_)
+      if (!queue.empty()) fail("rank {} meets rank {}, which does not come", pair.first, pair.second);
+    for (const auto& [pair, queue] : done_)
+      if (!queue.empty())
+        fail("rank {} uses memory of rank {}, which does not wait for it", pair.first, pair.second);
+  }
+
+  const Schedule& schedule_;
+  std::span<const Program> programs_;
+  ProofMemory memory_;
+  std::vector<State> ranks_;
+  std::map<std::pair<Rank, Rank>, std::deque<Message>> messages_;
+  std::map<std::pair<Rank, Rank>, std::deque<Offer>> offers_;
+  std::map<std::pair<Rank, Rank>, std::deque<Clock>> done_;  // of uses of the second's memory by the first
+};
+
+/// One after the other, with each other rank's memory within reach as `reach` says.
+std::vector<Program> compile_all(const Schedule& schedule, Stream stream,
+                                 const std::function<bool(Rank, Rank)>& reach, Partials partials) {
+  std::vector<Program> programs;
+  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+    const auto meets = [&](Rank peer) { return reach && reach(rank, peer); };
+    programs.push_back(compile(schedule, stream, rank, meets, partials));
+  }
+  return programs;
+}
+
+}  // namespace
+
+std::optional<std::string> verify_programs(const Schedule& schedule, Stream stream,
+                                           std::span<const Program> programs, bool in_place) {
+  if (schedule.ranks > kMostRanksOfPrograms) {
+    usage_error("the programs of {} ranks are more than can be proved; verify the same shape with at most {}",
+                schedule.ranks, kMostRanksOfPrograms);
+  }
+  try {
+    Proof(schedule, stream, programs, in_place).run();
+  } catch (const ProofFault& fault) {
+    return fmt::format("lane {} chunk {}: {}", stream.lane, stream.chunk, fault.text);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> verify_programs(const Schedule& schedule,
+                                           const std::function<bool(Rank, Rank)>& reach, Partials partials) {
+  std::set<std::pair<int, Count>> proved;  // lane and number of elements
+  for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+    for (int chunk = 0; chunk < schedule.lanes[index(lane)].chunks; ++chunk) {
+      const Stream stream{lane, chunk};
+      const Slice slice = stream_slice(schedule, stream);
+      if (slice.empty() || !proved.insert({lane, slice.count}).second) continue;
+      const std::vector<Program> programs = compile_all(schedule, stream, reach, partials);
+      for (const bool in_place : {false, true}) {
+        if (in_place && schedule.collective == Collective::alltoall) continue;
+        if (auto fault = verify_programs(schedule, stream, programs, in_place)) return fault;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace polyring

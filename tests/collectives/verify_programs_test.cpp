@@ -1,0 +1,292 @@
+#include "collectives/schedule/verify_programs.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule/catalogue.hpp"
+#include "collectives/schedule/program_text.hpp"
+#include "tests/collectives/sweep.hpp"
+#include "tests/topology/support.hpp"
+
+namespace polyring {
+namespace {
+
+using testing::plans_of;
+using Reach = std::function<bool(Rank, Rank)>;
+
+struct NamedReach {
+  const char* name;
+  Reach reach;
+};
+
+const std::vector<NamedReach> kReaches{{"nobody's memory", nullptr},
+                                       {"everybody's memory", [](Rank, Rank) { return true; }},
+                                       {"their neighbour's", [](Rank a, Rank b) { return a / 2 == b / 2; }}};
+
+std::vector<Collective> collectives_of(const Plan& plan) {
+  std::vector<Collective> collectives = testing::block_collectives_of(plan);
+  collectives.push_back(Collective::allreduce);
+  return collectives;
+}
+
+class EveryProgram : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryProgram, ::testing::ValuesIn(testing::algorithm_names()),
+                         [](const auto& row) { return testing::identifier(row.param); });
+
+TEST_P(EveryProgram, IsProved) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Collective collective : collectives_of(plan)) {
+        const Count count = collective == Collective::allreduce ? 2 * ranks + 1 : 2 * ranks;
+        const Schedule schedule = make_schedule(plan, ranks, count, 4, collective);
+        for (const auto& [name, reach] : kReaches) {
+          for (const Partials partials : {Partials::in_output, Partials::apart}) {
+            const auto fault = verify_programs(schedule, reach, partials);
+            ASSERT_EQ(fault, std::nullopt) << to_text(collective) << " by " << to_text(plan)
+                                           << " of ranks that reach " << name << ": " << *fault;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// One stream's programs of all ranks, as they are compiled.
+std::vector<Program> compile_all(const Schedule& schedule, const Reach& reach, Partials partials) {
+  std::vector<Program> programs;
+  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+    const auto meets = [&](Rank peer) { return reach && reach(rank, peer); };
+    programs.push_back(compile(schedule, {}, rank, meets, partials));
+  }
+  return programs;
+}
+
+/// A shape of each kind, and the ranks whose memory is within reach.
+struct Shape {
+  const char* name;
+  Plan plan;
+  Collective collective = Collective::allreduce;
+  int reach = 0;  // an index of kReaches
+  Partials partials = Partials::in_output;
+};
+
+TEST(Programs, AreThoseOfTheGoldenFiles) {
+  const std::vector<Shape> shapes{
+      {"allreduce-ring-4", {"ring", {4}}},
+      {"allreduce-halving-3-apart", {"halving-doubling", {3}}, Collective::allreduce, 0, Partials::apart},
+      {"allreduce-direct-4-in-memory", {"direct", {4}}, Collective::allreduce, 1},
+      {"allreduce-one-shot-3-in-memory-apart", {"one-shot", {3}}, Collective::allreduce, 1, Partials::apart},
+      {"allreduce-2x2-direct-ring", {"multi-ring", {2, 2}, {"direct", "ring"}}, Collective::allreduce, 2},
+      {"allreduce-2x4-star-doubling", {"multi-ring", {2, 4}, {"star", "doubling"}}, Collective::allreduce, 2},
+      {"reduce-scatter-2x2-direct-ring",
+       {"multi-ring", {2, 2}, {"direct", "ring"}},
+       Collective::reduce_scatter,
+       2},
+      {"reduce-scatter-halving-4-apart",
+       {"halving-doubling", {4}},
+       Collective::reduce_scatter,
+       0,
+       Partials::apart},
+      {"allgather-ring-3", {"ring", {3}}, Collective::allgather},
+      {"allgather-2x2-in-memory", {"multi-ring", {2, 2}, {"direct", "direct"}}, Collective::allgather, 1},
+      {"alltoall-2x2-direct-pairwise", {"multi-ring", {2, 2}, {"direct", "pairwise"}}, Collective::alltoall}};
+  for (const Shape& shape : shapes) {
+    const int ranks = shape.plan.ranks();
+    const Schedule schedule = make_schedule(shape.plan, ranks, 2 * ranks, 4, shape.collective);
+    const Reach& reach = kReaches[static_cast<std::size_t>(shape.reach)].reach;
+    const std::vector<Program> programs = compile_all(schedule, reach, shape.partials);
+    std::string text;
+    for (std::size_t rank = 0; rank < programs.size(); ++rank)
+      text += fmt::format("{}rank {}\n{}", rank == 0 ? "" : "\n", rank, to_text(programs[rank]));
+    testing::expect_golden(fmt::format("programs/{}.txt", shape.name), text);
+  }
+}
+
+/// An iterator of a list's element.
+auto at(auto& list, std::size_t i) { return list.begin() + static_cast<std::ptrdiff_t>(i); }
+
+/// A program with one thing changed.
+struct Mutant {
+  std::string what;
+  Program program;
+};
+
+class Mutator {
+ public:
+  explicit Mutator(const Program& program) : program_(program) {}
+
+  std::vector<Mutant> all() {
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      mutate("step dropped", [=](Program& p) { p.steps.erase(at(p.steps, i)); });
+      mutate_lists(i);
+      mutate_folds(i);
+      mutate_meeting(i);
+      if (program_.steps[i].sends_first)
+        mutate("no wait for what is sent", [=](Program& p) { p.steps[i].sends_first = false; });
+    }
+    if (program_.staging > 0) mutate("less staging", [](Program& p) { --p.staging; });
+    if (program_.has_partials) mutate("no partial results", [](Program& p) { p.has_partials = false; });
+    if (program_.has_work) mutate("no work area", [](Program& p) { p.has_work = false; });
+    return std::move(mutants_);
+  }
+
+ private:
+  void mutate(const std::string& what, const std::function<void(Program&)>& change) {
+    mutants_.push_back({what, program_});
+    change(mutants_.back().program);
+  }
+
+  /// Each element of a list of the step's: dropped, of other elements, of fewer.
+  template <typename List>
+  void mutate_list(std::size_t step, const std::string& name, List Program::Step::*list) {
+    const List& all = program_.steps[step].*list;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      mutate(name + " dropped", [=](Program& p) { (p.steps[step].*list).erase(at(p.steps[step].*list, i)); });
+      mutate(name + " of other elements",
+             [=](Program& p) { slice_of((p.steps[step].*list)[i]).offset += 1; });
+      mutate(name + " of fewer elements", [=](Program& p) { slice_of((p.steps[step].*list)[i]).count -= 1; });
+    }
+  }
+  static Slice& slice_of(Slice& slice) { return slice; }
+  static Slice& slice_of(auto& element) { return element.slice; }
+
+  void mutate_lists(std::size_t step) {
+    mutate_list(step, "copy", &Program::Step::copies);
+    mutate_list(step, "conversion", &Program::Step::widen);
+    mutate_list(step, "send", &Program::Step::sends);
+    mutate_list(step, "receive", &Program::Step::receives);
+    mutate_list(step, "fold", &Program::Step::folds);
+    for (std::size_t i = 0; i < program_.steps[step].sends.size(); ++i) {
+      for (const Area area : {Area::input, Area::output, Area::partial, Area::work}) {
+        if (program_.steps[step].sends[i].from == area) continue;
+        mutate("send from elsewhere", [=](Program& p) { p.steps[step].sends[i].from = area; });
+      }
+    }
+    for (std::size_t i = 0; i < program_.steps[step].receives.size(); ++i) {
+      const Program::Receive& receive = program_.steps[step].receives[i];
+      mutate("receive of the other kind", [=](Program& p) {
+        bool& partial = p.steps[step].receives[i].partial;
+        partial = !partial;
+      });
+      if (receive.combine == Combine::copy) {
+        mutate("receive into the partial results",
+               [=](Program& p) { p.steps[step].receives[i].to = Area::partial; });
+      } else {
+        mutate("receive as a copy", [=](Program& p) { p.steps[step].receives[i].combine = Combine::copy; });
+        mutate("receive beyond the staging",
+               [=](Program& p) { p.steps[step].receives[i].staging = p.staging; });
+        if (i > 0)
+          mutate("receive into another's place", [=](Program& p) {
+            p.steps[step].receives[i].staging = p.steps[step].receives[i - 1].staging;
+          });
+      }
+    }
+  }
+
+  void mutate_folds(std::size_t step) {
+    for (std::size_t i = 0; i < program_.steps[step].folds.size(); ++i) {
+      const Program::Fold& fold = program_.steps[step].folds[i];
+      for (std::size_t operand = 0; operand < fold.operands.size(); ++operand) {
+        mutate("operand dropped", [=](Program& p) {
+          auto& operands = p.steps[step].folds[i].operands;
+          operands.erase(at(operands, operand));
+        });
+        if (operand > 0)
+          mutate("operands in another order", [=](Program& p) {
+            auto& operands = p.steps[step].folds[i].operands;
+            std::swap(operands[operand - 1], operands[operand]);
+          });
+      }
+      mutate("last or not", [=](Program& p) { p.steps[step].folds[i].last = !p.steps[step].folds[i].last; });
+      for (const Area area : {Area::input, Area::output, Area::partial, Area::work}) {
+        if (fold.own != area)
+          mutate("own operand from elsewhere", [=](Program& p) { p.steps[step].folds[i].own = area; });
+        if (fold.result != area)
+          mutate("result to elsewhere", [=](Program& p) { p.steps[step].folds[i].result = area; });
+      }
+    }
+  }
+
+  void mutate_meeting(std::size_t step) {
+    if (!program_.steps[step].meet) return;
+    const Program::Meet& meet = *program_.steps[step].meet;
+    const auto change = [&](const std::string& what, const std::function<void(Program::Meet&)>& how) {
+      mutate(what, [=](Program& p) { how(*p.steps[step].meet); });
+    };
+    change("keeps or not", [](Program::Meet& m) { m.keeps = !m.keeps; });
+    const bool uses_own = meet.keeps || std::ranges::any_of(meet.partners, &Program::Partner::write);
+    if (uses_own) {
+      change("last or not", [](Program::Meet& m) { m.last = !m.last; });
+      change("other own elements", [](Program::Meet& m) { m.own.offset += 1; });
+    }
+    for (const Area area : {Area::input, Area::output, Area::partial, Area::work}) {
+      if (meet.own_at != area && !meet.own.empty())
+        change("own operand from elsewhere", [=](Program::Meet& m) { m.own_at = area; });
+      if (meet.result != area && meet.keeps)
+        change("result to elsewhere", [=](Program::Meet& m) { m.result = area; });
+    }
+    for (std::size_t i = 0; i < meet.partners.size(); ++i) {
+      change("partner dropped", [=](Program::Meet& m) { m.partners.erase(at(m.partners, i)); });
+      change("reads or not", [=](Program::Meet& m) { m.partners[i].read = !m.partners[i].read; });
+      change("writes or not", [=](Program::Meet& m) { m.partners[i].write = !m.partners[i].write; });
+      if (!meet.partners[i].gives.empty()) {
+        change("gives other elements", [=](Program::Meet& m) { m.partners[i].gives.offset += 1; });
+        change("gives nothing", [=](Program::Meet& m) { m.partners[i].gives = {}; });
+        for (const Area area : {Area::input, Area::output, Area::partial, Area::work})
+          if (meet.partners[i].gives_from != area)
+            change("gives from elsewhere", [=](Program::Meet& m) { m.partners[i].gives_from = area; });
+      }
+      if (!meet.partners[i].takes.empty()) {
+        change("takes other elements", [=](Program::Meet& m) { m.partners[i].takes.offset += 1; });
+        change("takes nothing", [=](Program::Meet& m) { m.partners[i].takes = {}; });
+      }
+    }
+  }
+
+  const Program& program_;
+  std::vector<Mutant> mutants_;
+};
+
+TEST_P(EveryProgram, EveryMutantOfOneOperationIsCaught) {
+  std::map<std::string, int> tried;
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
+      for (const Collective collective : collectives_of(plan)) {
+        const Count count = collective == Collective::allreduce ? 3 * ranks + 1 : 3 * ranks;
+        const Schedule schedule = make_schedule(plan, ranks, count, 4, collective);
+        for (const auto& [name, reach] : kReaches) {
+          for (const Partials partials : {Partials::in_output, Partials::apart}) {
+            const std::vector<Program> programs = compile_all(schedule, reach, partials);
+            for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+              for (Mutant& mutant : Mutator(programs[rank]).all()) {
+                ++tried[mutant.what];
+                std::vector<Program> mutated = programs;
+                mutated[rank] = std::move(mutant.program);
+                bool caught = verify_programs(schedule, {}, mutated).has_value();
+                if (collective != Collective::alltoall)
+                  caught = caught || verify_programs(schedule, {}, mutated, true).has_value();
+                // What an all-to-all leaves where it is, is the same in both areas.
+                if (collective == Collective::alltoall && mutant.what == "send from elsewhere") continue;
+                EXPECT_TRUE(caught) << to_text(collective) << " by " << to_text(plan) << " of " << ranks
+                                    << " ranks that reach " << name << ", of rank " << rank << ": "
+                                    << mutant.what << (partials == Partials::apart ? ", partials apart" : "");
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace polyring

@@ -229,11 +229,12 @@ Table comparison_table(std::span<const CollectiveRow> rows, const std::string& b
     for (const Line& line : lines) {
       const CollectiveRow* row = line.*placement;
       if (row == nullptr || row->algorithm == baseline) continue;
-      const auto rival = std::find_if(lines.begin(), lines.end(), [&](const Line& other) {
+      const auto contender = std::find_if(lines.begin(), lines.end(), [&](const Line& other) {
         return other.*placement != nullptr && (other.*placement)->algorithm == baseline &&
                point_of(other.any()) == point_of(*row);
       });
-      const auto ratio = rival == lines.end() ? std::nullopt : speed_ratio(*((*rival).*placement), *row);
+      const auto ratio =
+          contender == lines.end() ? std::nullopt : speed_ratio(*((*contender).*placement), *row);
       table.add_row({std::to_string(row->size_bytes), row->in_place ? "in-place" : "out-of-place", line.label,
                      number(row->time_us.median), ratio ? number(ratio->median) : "",
                      ratio ? number(ratio->ci_low) : "", ratio ? number(ratio->ci_high) : "", verdict(ratio),

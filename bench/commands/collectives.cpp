@@ -11,7 +11,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/measure/bounds.hpp"
 #include "bench/measure/measure.hpp"
 #include "bench/measure/memory_pass.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 struct CollectiveOptions {
   Collective collective = Collective::allreduce;
-  RivalOptions rivals;
+  ContenderOptions contenders;
   PayloadOptions payload;
   SizeOptions sizes;
   std::string model;
@@ -56,7 +56,7 @@ std::vector<Count> counts_of(const CollectiveOptions& options, int element_size,
   return {counts.begin(), counts.end()};
 }
 
-/// One measurement: all rivals with one payload.
+/// One measurement: all contenders with one payload.
 struct Point {
   Count count = 0;
   bool in_place = false;
@@ -75,7 +75,7 @@ class CollectiveRun {
         payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_), world.size())),
         timeout_(parse_timeout(options.timeout)),
-        maker_(options.rivals, world, timeout_, options.collective) {}
+        maker_(options.contenders, world, timeout_, options.collective) {}
 
   ExitCode run() {
     check();
@@ -97,7 +97,7 @@ class CollectiveRun {
     });
     cluster_ = host_memory_cluster(world_);
     bounds_ = Bounds(cluster_, head_start, options_.collective);
-    const std::string ignored = options_.rivals.plan.ignored();
+    const std::string ignored = options_.contenders.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
 
@@ -105,19 +105,19 @@ class CollectiveRun {
 
   void measure_all(Session& session) {
     world_.set_timeout(timeout_);
-    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    const WorldTransport wires = open_transport(world_, options_.contenders.transport);
     Transport* const transport = wires.transport.get();
     fit_memory(wires);
     const PayloadMemory memory = payload_memory(*transport, counts_.back());
     open(session, wires);
     for (const Count count : counts_) {
-      std::vector<Rival> rivals = maker_.make(wires, kind_, op_, count);
-      for (Rival& rival : rivals) rival.buffers = memory.buffers();
+      std::vector<Contender> contenders = maker_.make(wires, kind_, op_, count);
+      for (Contender& contender : contenders) contender.buffers = memory.buffers();
       const bool in_memory =
           collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1;
       if (in_memory && Bytes{bytes(count)} >= kLeastMemoryBound) {
-        for (Rival& pass : make_memory_passes(kind_, count, memory.buffers()))
-          rivals.push_back(std::move(pass));
+        for (Contender& pass : make_memory_passes(kind_, count, memory.buffers()))
+          contenders.push_back(std::move(pass));
       }
       for (const bool in_place : placements()) {
         session.step(
@@ -125,8 +125,8 @@ class CollectiveRun {
         MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         how.collective = collective();
         const auto samples =
-            measure(rivals, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
-        keep(session, {count, in_place}, rivals, samples);
+            measure(contenders, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
+        keep(session, {count, in_place}, contenders, samples);
       }
       if (world_.rank() == 0) session.print_rows();
     }
@@ -244,23 +244,23 @@ class CollectiveRun {
     if (options_.check != 0) row.wrong = 0;
   }
 
-  void keep(Session& session, Point point, const std::vector<Rival>& rivals,
+  void keep(Session& session, Point point, const std::vector<Contender>& contenders,
             const std::vector<Samples>& samples) {
     const std::size_t named = maker_.names().size();
     const auto bound_us = bounds_.bound_us(Bytes{bytes(point.count)}, std::span(samples).subspan(named),
                                            std::span(samples).first(named));
-    for (const Samples& of_rival : samples) stragglers_.add(of_rival.stragglers);
+    for (const Samples& of_contender : samples) stragglers_.add(of_contender.stragglers);
     std::vector<CollectiveRow> timed;
     for (std::size_t i = 0; i < named; ++i) {
-      if (point.in_place && !rivals[i].in_place) continue;
+      if (point.in_place && !contenders[i].in_place) continue;
       ++measured_;
-      CollectiveRow row = described(rivals[i].algorithm, rivals[i].plan, point);
-      row.implementation = rivals[i].call->implementation();
+      CollectiveRow row = described(contenders[i].algorithm, contenders[i].plan, point);
+      row.implementation = contenders[i].call->implementation();
       if (samples[i].wrong) row.wrong = static_cast<std::uint64_t>(*samples[i].wrong);
       row.bound_us = bound_us;
       if (!samples[i].microseconds.empty())
         set_time(row, timing(samples[i].microseconds), to_text(collective()));
-      // A rival that was wrong has no time, and its row would be no result.
+      // A contender that was wrong has no time, and its row would be no result.
       (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
     }
     session.keep(timed, kept_, measured_);
@@ -327,7 +327,7 @@ class CollectiveRun {
   std::vector<Count> counts_;
   std::string lowered_;  // why counts_ have become fewer; empty: they have not
   Seconds timeout_;
-  RivalMaker maker_;
+  ContenderMaker maker_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
   Bounds bounds_;
@@ -360,14 +360,14 @@ void add_collective(CommandLine& line, const Described& described) {
   options->collective = described.collective;
   const bool allreduce = described.collective == Collective::allreduce;
   const auto action = [options, &line] {
-    options->rivals.check_build();
+    options->contenders.check_build();
     return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
       return CollectiveRun(*options, line.text(), world, watchdog).run();
     });
   };
   const Subcommand command =
       line.add_subcommand(to_text(described.collective), described.summary, described.example, action, true);
-  options->rivals.add_to(command, described.collective);
+  options->contenders.add_to(command, described.collective);
   options->payload.add_to(command, reduces(described.collective) ? "sum" : "");
   options->sizes.add_to(command);
   if (allreduce) {

@@ -9,7 +9,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/measure/host_piece.hpp"
 #include "bench/measure/payload.hpp"
 #include "bench/measure/timeline.hpp"
@@ -27,7 +27,7 @@ namespace polyring {
 namespace {
 
 struct TrainOptions {
-  RivalOptions rivals;
+  ContenderOptions contenders;
   PayloadOptions payload;
   ComputeOptions compute;
   std::string bucket = "fused:64MiB";
@@ -51,7 +51,7 @@ class TrainRun {
         policy_(parse_bucket_policy(options.bucket)),
         buckets_(make_buckets(model_, policy_, size_of(kind_))),
         timeout_(parse_timeout(options.timeout)),
-        maker_(options.rivals, world, timeout_) {}
+        maker_(options.contenders, world, timeout_) {}
 
   ExitCode run() {
     for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
@@ -60,7 +60,7 @@ class TrainRun {
     });
     machine_ = host_memory_cluster(world_);
     world_.set_timeout(timeout_);
-    const WorldTransport wires = open_transport(world_, options_.rivals.transport);
+    const WorldTransport wires = open_transport(world_, options_.contenders.transport);
     Transport* const transport = wires.transport.get();
     check_memory(wires);
     const Memory gradients =
@@ -70,12 +70,12 @@ class TrainRun {
     std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<PlansBySize> plans(maker_.names().size());
     for (const Bucket& bucket : buckets_) {
-      auto rivals = maker_.make(wires, kind_, op_, bucket.elements);
-      for (std::size_t i = 0; i < rivals.size(); ++i) {
-        trainers[i + 1].allreduces.push_back(std::move(rivals[i].call));
-        if (!rivals[i].plan) continue;
+      auto contenders = maker_.make(wires, kind_, op_, bucket.elements);
+      for (std::size_t i = 0; i < contenders.size(); ++i) {
+        trainers[i + 1].allreduces.push_back(std::move(contenders[i].call));
+        if (!contenders[i].plan) continue;
         OfSize& of_size = plans[i][bucket.elements];
-        of_size.plan = *rivals[i].plan;
+        of_size.plan = *contenders[i].plan;
         ++of_size.buckets;
       }
     }
@@ -255,7 +255,7 @@ class TrainRun {
   BucketPolicy policy_;
   std::vector<Bucket> buckets_;
   Seconds timeout_;
-  RivalMaker maker_;
+  ContenderMaker maker_;
   Cluster machine_;  // on rank 0
 };
 
@@ -264,7 +264,7 @@ class TrainRun {
 void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
-    options->rivals.check_build();
+    options->contenders.check_build();
     return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
       return TrainRun(*options, line.text(), world, watchdog).run();
     });
@@ -273,7 +273,7 @@ void add_train(CommandLine& line) {
       line.add_subcommand("train", "Measure synthetic training steps with real allreduces",
                           "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
   options->compute.add_to(command);
-  options->rivals.add_to(command);
+  options->contenders.add_to(command);
   options->payload.add_to(command, "avg");
   command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
   command.add_flag("--no-overlap", options->no_overlap,

@@ -11,7 +11,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/measure/tuner.hpp"
 #include "bench/plans/tuned_file.hpp"
 #include "bench/plans/tuned_plans.hpp"
@@ -101,9 +101,9 @@ class TuneRun {
       session.step(to_text(payload));
       const auto show = [&](const std::string& what) { session.show(what); };
       const auto make = [&](const Plan& plan) {
-        Rival rival = make_planned(plan, wires, kKind, ReduceOp::sum, count);
-        rival.buffers = memory.buffers();
-        return rival;
+        Contender contender = make_planned(plan, wires, kKind, ReduceOp::sum, count);
+        contender.buffers = memory.buffers();
+        return contender;
       };
       Tuner tuner(world_, transport, watchdog_, options_.iterations, show, held_by_executors(transport));
       const std::vector<Plan>& starts = starting_plans(planner, wires, count);

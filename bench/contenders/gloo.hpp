@@ -1,4 +1,5 @@
-// Gloo's allreduces as a benchmark's rivals: the library with which PyTorch reduces in host memory, over TCP.
+// Gloo's allreduces as a benchmark's contenders: the library with which PyTorch reduces in host memory, over
+// TCP.
 #pragma once
 
 #include <memory>

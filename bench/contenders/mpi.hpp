@@ -1,4 +1,4 @@
-// MPI's own collectives as a benchmark's rivals.
+// MPI's own collectives as a benchmark's contenders.
 #pragma once
 
 #include <memory>

@@ -36,18 +36,18 @@ class Measurement {
   }
 
   /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
-  Count wrong(Rival& rival) const {
-    const Buffers buffers = place(rival);
+  Count wrong(Contender& contender) const {
+    const Buffers buffers = place(contender);
     memory_.stale.write(buffers.output, output_count_);
     transport_.upload(buffers.input, fresh_);
-    run(rival);
+    run(contender);
     return world_.sum(memory_.result.wrong(payload_, buffers.output, output_count_,
-                                           rival.plan ? Match::bits : Match::value, expected_));
+                                           contender.plan ? Match::bits : Match::value, expected_));
   }
 
-  void rehearse(Rival& rival) const {
-    prepare(rival);
-    run(rival);
+  void rehearse(Contender& contender) const {
+    prepare(contender);
+    run(contender);
   }
 
   /// One iteration, on this rank.
@@ -58,8 +58,8 @@ class Measurement {
     Delay delay;
   };
 
-  Iteration once(Rival& rival) {
-    prepare(rival);
+  Iteration once(Contender& contender) {
+    prepare(contender);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
     const Clock::time_point arrived = now_();
@@ -67,7 +67,7 @@ class Measurement {
     world_.barrier();
     const Clock::time_point began = now_();
     const double before_us = microseconds(arrived - std::exchange(began_, began));
-    const double run_us = run(rival);
+    const double run_us = run(contender);
     return {arrived, now_(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
   }
 
@@ -82,16 +82,16 @@ class Measurement {
   }
 
  private:
-  void prepare(const Rival& rival) const {
-    const Buffers buffers = place(rival);
+  void prepare(const Contender& contender) const {
+    const Buffers buffers = place(contender);
     // In place, where the input is a part of the output, the rest has still to be written.
     if (!in_place_ || input_count_ < output_count_) memory_.stale.write(buffers.output, output_count_);
     transport_.upload(buffers.input, fresh_);
   }
 
   /// Where the input and the output begin.
-  Buffers place(const Rival& rival) const {
-    const Buffers& two = rival.buffers;
+  Buffers place(const Contender& contender) const {
+    const Buffers& two = contender.buffers;
     if (!in_place_) return two;
     if (output_count_ < input_count_) return {two.input, two.input + own_block_};
     if (input_count_ < output_count_) return {two.output + own_block_, two.output};
@@ -99,11 +99,11 @@ class Measurement {
   }
 
   /// Microseconds.
-  double run(Rival& rival) const {
-    if (!rival.call->keeps_time_limit()) watchdog_.watch(rival.algorithm);
-    const Buffers buffers = place(rival);
+  double run(Contender& contender) const {
+    if (!contender.call->keeps_time_limit()) watchdog_.watch(contender.algorithm);
+    const Buffers buffers = place(contender);
     const Clock::time_point begin = now_();
-    rival.call->run(buffers.input, buffers.output);
+    contender.call->run(buffers.input, buffers.output);
     const Clock::time_point end = now_();
     watchdog_.rest();
     return microseconds(end - begin);
@@ -128,7 +128,7 @@ class Measurement {
   Clock::time_point began_ = now_();  // the last iteration
 };
 
-/// From the slowest rival's last warm-up; rank 0 decides for all, since clocks differ.
+/// From the slowest contender's last warm-up; rank 0 decides for all, since clocks differ.
 int choose_iterations(const MpiWorld& world, const MeasureOptions& options, double slowest_us) {
   const double fitting = options.time.value * 1e6 / std::max(slowest_us, 1.0);
   const auto chosen = static_cast<std::int64_t>(std::clamp<double>(fitting, options.fewest, kMostIterations));
@@ -137,15 +137,15 @@ int choose_iterations(const MpiWorld& world, const MeasureOptions& options, doub
 
 }  // namespace
 
-std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog) {
   Measurement measurement(world, transport, payload, count, kind, in_place, options, watchdog);
-  std::vector<Samples> samples(rivals.size());
-  const auto takes_part = [&](std::size_t i) { return !in_place || rivals[i].in_place; };
+  std::vector<Samples> samples(contenders.size());
+  const auto takes_part = [&](std::size_t i) { return !in_place || contenders[i].in_place; };
   if (options.check) {
-    for (std::size_t i = 0; i < rivals.size(); ++i) {
-      if (rivals[i].verified && takes_part(i)) samples[i].wrong = measurement.wrong(rivals[i]);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      if (contenders[i].verified && takes_part(i)) samples[i].wrong = measurement.wrong(contenders[i]);
     }
   }
   const auto right = [&](std::size_t i) { return takes_part(i) && samples[i].wrong.value_or(0) == 0; };
@@ -154,24 +154,24 @@ std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Tra
   const int warmups = options.iterations > 0 ? options.warmup : std::max(1, options.warmup);
   for (int warmup = 0; warmup < warmups; ++warmup) {
     slowest = 0;
-    for (std::size_t i = 0; i < rivals.size(); ++i) {
-      if (right(i)) slowest = std::max(slowest, measurement.once(rivals[i]).run_us);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      if (right(i)) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
     }
   }
   const int iterations =
       options.iterations > 0 ? options.iterations : choose_iterations(world, options, slowest);
-  // The same on all ranks, and another order each round, so that none always follows the same rival.
+  // The same on all ranks, and another order each round, so that none always follows the same contender.
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
-  std::vector<std::size_t> order(rivals.size());
+  std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const bool rehearsed = bytes_of(count, kind).value <= options.rehearsed.value;
-  std::vector<std::vector<Measurement::Iteration>> measured(rivals.size());
+  std::vector<std::vector<Measurement::Iteration>> measured(contenders.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       if (!right(i)) continue;
-      if (rehearsed) measurement.rehearse(rivals[i]);
-      measured[i].push_back(measurement.once(rivals[i]));
+      if (rehearsed) measurement.rehearse(contenders[i]);
+      measured[i].push_back(measurement.once(contenders[i]));
     }
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {

@@ -1,4 +1,4 @@
-// The measuring loop: rivals take turns, a sample is one iteration's maximum over the ranks.
+// The measuring loop: contenders take turns, a sample is one iteration's maximum over the ranks.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/measure/host_piece.hpp"
 #include "bench/measure/payload.hpp"
 #include "bench/measure/stragglers.hpp"
@@ -17,13 +17,14 @@
 namespace polyring {
 
 struct MeasureOptions {
-  int iterations = 0;  // 0: chosen by rank 0, so that a rival takes about `time`; `fewest` to 1000
+  int iterations = 0;  // 0: chosen by rank 0, so that a contender takes about `time`; `fewest` to 1000
   int warmup = 5;      // at least one where the iterations are chosen by it
   bool check = true;
   Seconds time{0.5};
   int fewest = 10;
-  /// Up to this size run each rival once untimed before each timing. Otherwise its few microseconds mostly
-  /// show caches that the rivals before it have filled, unless its library is the barrier's as well.
+  /// Up to this size run each contender once untimed before each timing. Otherwise its few microseconds
+  /// mostly show caches that the contenders before it have filled, unless its library is the barrier's as
+  /// well.
   Bytes rehearsed{64 << 10};
   Collective collective = Collective::allreduce;
   using Now = std::chrono::steady_clock::time_point (*)();
@@ -36,7 +37,7 @@ struct Samples {
   std::vector<Straggler> stragglers;
 };
 
-/// What measure() holds beside the rivals and their buffers.
+/// What measure() holds beside the contenders and their buffers.
 struct MeasureMemory {
   /// For payloads of up to `count` elements, of the longer buffer.
   MeasureMemory(Transport& transport, ElementKind kind, Count count,
@@ -50,13 +51,13 @@ struct MeasureMemory {
   HostPiece result;  // to be checked
 };
 
-/// Times the rivals on `count` elements (of the longer of a rank's two buffers), in rounds of all of them,
-/// each in another order. In place, the shorter buffer is the rank's block of the longer. Collective. With
-/// options.check each result is compared with the payload's before anything is timed; a rival that is wrong
-/// is not timed, nor in place one that cannot be done so. Before each iteration every rank writes its input
-/// and its output anew, untimed, the input last, as a backward pass does: no rival finds caches as another
-/// has left them, and values do not grow in place.
-std::vector<Samples> measure(std::span<Rival> rivals, const MpiWorld& world, Transport& transport,
+/// Times the contenders on `count` elements (of the longer of a rank's two buffers), in rounds of all of
+/// them, each in another order. In place, the shorter buffer is the rank's block of the longer. Collective.
+/// With options.check each result is compared with the payload's before anything is timed; a contender that
+/// is wrong is not timed, nor in place one that cannot be done so. Before each iteration every rank writes
+/// its input and its output anew, untimed, the input last, as a backward pass does: no contender finds caches
+/// as another has left them, and values do not grow in place.
+std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& world, Transport& transport,
                              const Payload& payload, Count count, ElementKind kind, bool in_place,
                              const MeasureOptions& options, Watchdog& watchdog);
 

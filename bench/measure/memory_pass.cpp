@@ -32,8 +32,8 @@ class MemoryPass final : public CollectiveCall {
 
 }  // namespace
 
-std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buffers) {
-  std::vector<Rival> passes;
+std::vector<Contender> make_memory_passes(ElementKind kind, Count count, Buffers buffers) {
+  std::vector<Contender> passes;
   for (const Stores stores : {Stores::cached, Stores::streaming}) {
     passes.push_back({"memory pass", {}, std::make_unique<MemoryPass>(kind, count, stores), buffers, false});
   }

@@ -1,4 +1,4 @@
-// The bound of an allreduce inside one host, measured beside the rivals: however it is done, every rank's
+// The bound of an allreduce inside one host, measured beside the contenders: however it is done, every rank's
 // payload must be read once and every rank's result written once.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr Bytes kLeastMemoryBound{16 << 20};
 
 /// Stand-ins for measure(): each rank reads its input once and writes its output once, alone, through the
 /// caches and past them. Not verified, as they reduce nothing.
-std::vector<Rival> make_memory_passes(ElementKind kind, Count count, Buffers buffers);
+std::vector<Contender> make_memory_passes(ElementKind kind, Count count, Buffers buffers);
 
 /// The one of least median, in microseconds. There must be one.
 Timing fastest(std::span<const Samples> of_passes);

@@ -126,12 +126,12 @@ std::vector<double> Tuner::speeds(std::span<const Plan> plans, const MeasureOpti
 /// The default plan's samples, then those of the others.
 std::vector<Samples> Tuner::measure_all(std::span<const Plan> plans, bool in_place, MeasureOptions how) {
   how.now = now_;
-  std::vector<Rival> rivals;
-  rivals.push_back((*make_)(tried_.front().plan));
-  for (const Plan& plan : plans) rivals.push_back((*make_)(plan));
+  std::vector<Contender> contenders;
+  contenders.push_back((*make_)(tried_.front().plan));
+  for (const Plan& plan : plans) contenders.push_back((*make_)(plan));
   const Payload payload(kKind, ReduceOp::sum, world_.size());
   std::vector<Samples> samples =
-      measure(rivals, world_, transport_, payload, count_, kKind, in_place, how, watchdog_);
+      measure(contenders, world_, transport_, payload, count_, kKind, in_place, how, watchdog_);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].wrong.value_or(0) == 0) continue;
     const Plan& plan = i == 0 ? tried_.front().plan : plans[i - 1];

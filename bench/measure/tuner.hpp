@@ -35,7 +35,7 @@ struct TunerResult {
 class Tuner {
  public:
   /// With buffers.
-  using Make = std::function<Rival(const Plan&)>;
+  using Make = std::function<Contender(const Plan&)>;
   using Show = std::function<void(const std::string&)>;
   /// What a rank holds for a plan beside the payload.
   using Held = std::function<Bytes(const Plan&, Count)>;

@@ -167,11 +167,11 @@ Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& 
       algorithm, {world_->size(), world_->ranks_per_node(), world_->nodes()}, {}, count, sizes, {},
       collective};
   const int per_host = problem.grid.per_host;
-  // Either all ranks meet the others of their host, or none does.
+  // Either all ranks reach the others of their host, or none does.
   if (per_host > 1) {
     const Rank first = world_->rank() / per_host * per_host;
-    const bool meets = transport.transport->meets(world_->rank() == first ? first + 1 : first);
-    if (meets) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
+    const bool reaches = transport.transport->reaches(world_->rank() == first ? first + 1 : first);
+    if (reaches) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
   }
   problem.longest_message = is_priced(algorithm, collective) ? kLongestMessage : kUnpricedMessage;
   if (transport.unasked.value > 0)

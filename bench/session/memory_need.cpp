@@ -18,7 +18,7 @@ std::uint64_t address_of(std::span<const std::byte> data) {
 }  // namespace
 
 MemoryCount::MemoryCount(const Transport& model) : model_(model) {
-  for (Rank peer = 0; peer < model.size(); ++peer) others_ += model.meets(peer) ? 1 : 0;
+  for (Rank peer = 0; peer < model.size(); ++peer) others_ += model.reaches(peer) ? 1 : 0;
 }
 
 Memory MemoryCount::allocate(Bytes size) { return take(size, others_ > 0); }
@@ -71,7 +71,7 @@ void MemoryCount::take_block(Operation& operation, std::span<const std::byte> da
 
 void MemoryCount::send(Rank to, int, std::span<const std::byte> data, Ticket ticket) {
   Operation& operation = operations_.emplace_back(Operation{ticket, {}});
-  if (!meets(to) || is_reached(data)) return;
+  if (!reaches(to) || is_reached(data)) return;
   const std::size_t pieces = PieceBlocks::bytes(SharedOptions{}.piece.value);
   take_block(operation, data.first(std::min(data.size(), pieces)));
 }
@@ -80,14 +80,14 @@ void MemoryCount::receive(Rank, int, std::span<std::byte>, Ticket ticket) {
   operations_.push_back({ticket, {}});
 }
 
-void MemoryCount::meet(const Meeting& meeting, Ticket ticket) {
+void MemoryCount::exchange(const Exchange& exchange, Ticket ticket) {
   Operation& operation = operations_.emplace_back(Operation{ticket, {}});
   const std::size_t pieces = PieceBlocks::bytes(SharedOptions{}.piece.value);
   std::span<const std::byte> before;  // often all are given the same
-  for (const Meeting::Partner& partner : meeting.partners) {
+  for (const Exchange::Partner& partner : exchange.partners) {
     const bool same = partner.gives.data() == before.data() && partner.gives.size() == before.size();
     before = partner.gives;
-    if (!same && meeting.overwrites(partner.gives)) {
+    if (!same && exchange.overwrites(partner.gives)) {
       take_block(operation, partner.gives);
     } else if (!same && !is_reached(partner.gives)) {
       take_block(operation, partner.gives.first(std::min(partner.gives.size(), pieces)));

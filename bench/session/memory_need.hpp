@@ -31,7 +31,7 @@ class MemoryCount final : public Transport {
 
   Rank rank() const override { return model_.rank(); }
   int size() const override { return model_.size(); }
-  bool meets(Rank peer) const override { return model_.meets(peer); }
+  bool reaches(Rank peer) const override { return model_.reaches(peer); }
   Memory allocate(Bytes size) override;
   Memory scratch(Bytes size) override;
   Memory host(Bytes size) override { return scratch(size); }
@@ -40,7 +40,7 @@ class MemoryCount final : public Transport {
   void download(std::span<std::byte>, const std::byte*) override {}
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
-  void meet(const Meeting& meeting, Ticket ticket) override;
+  void exchange(const Exchange& exchange, Ticket ticket) override;
   void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override;
   void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
                Count count, Ticket ticket) override;

@@ -41,7 +41,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
   }
   if (options_.window < 1)
     usage_error("a window of {} chunks is impossible; give 1 or more", options_.window);
-  const auto meets = [&](Rank peer) { return transport_.meets(peer); };
+  const auto reaches = [&](Rank peer) { return transport_.reaches(peer); };
   const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
   Count staging = 0;
   Count longest = 0;  // of the streams with partial results apart
@@ -50,7 +50,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     const Slice slice = stream_slice(schedule_, stream);
     const std::pair key{stream.lane, slice.count};
     if (!programs_.contains(key)) {
-      programs_.emplace(key, compile(schedule_, stream, transport.rank(), meets, partials));
+      programs_.emplace(key, compile(schedule_, stream, transport.rank(), reaches, partials));
     }
     const Program& program = programs_.at(key);
     staging = std::max(staging, program.staging);
@@ -103,7 +103,7 @@ bool Executor::advance(Slot& slot) {
   if (slot.work != nullptr) {
     const std::vector<Program::Step>& steps = slot.work->program->steps;
     if (slot.receiving > 0) return false;
-    if (slot.phase == Slot::Phase::exchange && !steps[slot.step].folds.empty()) {
+    if (slot.phase == Slot::Phase::move && !steps[slot.step].folds.empty()) {
       // What has arrived is combined while sends may still be under way.
       if (slot.others > 0 && steps[slot.step].sends_first) return false;
       slot.phase = Slot::Phase::fold;
@@ -111,7 +111,7 @@ bool Executor::advance(Slot& slot) {
     }
     if (slot.others > 0) return false;
     if (slot.phase == Slot::Phase::fill) {
-      slot.phase = Slot::Phase::exchange;
+      slot.phase = Slot::Phase::move;
       return true;
     }
     slot.phase = Slot::Phase::fill;
@@ -133,8 +133,8 @@ void Executor::begin_phase(std::size_t index) {
   switch (slot.phase) {
     case Slot::Phase::fill:
       return begin_filling(index);
-    case Slot::Phase::exchange:
-      return step.meet ? begin_meeting(index) : begin_messages(index);
+    case Slot::Phase::move:
+      return step.exchange ? begin_exchange(index) : begin_messages(index);
     case Slot::Phase::fold:
       return begin_folds(index);
   }
@@ -179,21 +179,21 @@ void Executor::begin_messages(std::size_t index) {
   }
 }
 
-void Executor::begin_meeting(std::size_t index) {
+void Executor::begin_exchange(std::size_t index) {
   Slot& slot = slots_[index];
-  const Program::Meet& meet = *slot.work->program->steps[slot.step].meet;
-  meeting_.tag = tag(slot);
-  meeting_.partners.clear();
-  for (const Program::Partner& partner : meet.partners) {
-    meeting_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from),
-                                 out(slot, partner.takes), partner.read, partner.write});
+  const Program::Exchange& exchange = *slot.work->program->steps[slot.step].exchange;
+  exchange_.tag = tag(slot);
+  exchange_.partners.clear();
+  for (const Program::Partner& partner : exchange.partners) {
+    exchange_.partners.push_back({partner.peer, in(slot, partner.gives, partner.gives_from),
+                                  out(slot, partner.takes), partner.read, partner.write});
   }
-  meeting_.own = in(slot, meet.own, meet.own_at);
-  meeting_.result = meet.keeps ? out(slot, meet.own, meet.result).data() : nullptr;
-  meeting_.reduction = reduction(meet.own_at, meet.result, meet.last);
-  meeting_.payload = bytes_of(schedule_.count, kind_);
+  exchange_.own = in(slot, exchange.own, exchange.own_at);
+  exchange_.result = exchange.keeps ? out(slot, exchange.own, exchange.result).data() : nullptr;
+  exchange_.reduction = reduction(exchange.own_at, exchange.result, exchange.last);
+  exchange_.payload = bytes_of(schedule_.count, kind_);
   ++slot.others;
-  transport_.meet(meeting_, ticket_of(index));
+  transport_.exchange(exchange_, ticket_of(index));
 }
 
 void Executor::begin_folds(std::size_t index) {

@@ -59,7 +59,7 @@ class Executor final : public CollectiveCall {
     Memory work_area;
     const Work* work = nullptr;  // null: none
     std::size_t step = 0;
-    enum class Phase { fill, exchange, fold } phase = Phase::fill;
+    enum class Phase { fill, move, fold } phase = Phase::fill;
     int receiving = 0;  // operations whose tickets are out
     int others = 0;
   };
@@ -70,7 +70,7 @@ class Executor final : public CollectiveCall {
   void begin_phase(std::size_t slot);
   void begin_filling(std::size_t slot);
   void begin_messages(std::size_t slot);
-  void begin_meeting(std::size_t slot);
+  void begin_exchange(std::size_t slot);
   void begin_folds(std::size_t slot);
 
   std::span<const std::byte> in(const Slot& slot, Slice slice, Area area) const;
@@ -100,7 +100,7 @@ class Executor final : public CollectiveCall {
   std::vector<Slot> slots_;
   std::vector<Ticket> done_;
   std::vector<const std::byte*> operands_;
-  Meeting meeting_;
+  Exchange exchange_;
 
   // Of the run in progress.
   const std::byte* input_ = nullptr;

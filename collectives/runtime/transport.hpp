@@ -5,7 +5,7 @@
 // point to is the transport's own affair.
 //
 // Local operations (copy, combine) take effect in the order in which they were started. Messages from one
-// rank to another with one tag arrive in the order in which they were sent, and so do meetings.
+// rank to another with one tag arrive in the order in which they were sent, and so do exchanges.
 //
 // A buffer belongs to the operation until its ticket is back. An exception must not break that rule: what
 // starts operations runs inside attempt().
@@ -39,7 +39,7 @@ Memory host_memory(Bytes size);
 /// One rank's part of a step among ranks that reach each other's memory. Each reads what the others give it,
 /// combines that with its own operand in the order of the ranks, and writes the result to itself, to where
 /// others take it, or both: one pass over the memory.
-struct Meeting {
+struct Exchange {
   struct Partner {
     Rank rank = 0;
     std::span<const std::byte> gives;  // of this rank's memory, to be read by the partner
@@ -85,11 +85,11 @@ class Transport {
   virtual void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) = 0;
   virtual void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) = 0;
 
-  /// Whether this rank and `peer` can meet. It holds both ways, and for any two whom a third can meet.
-  virtual bool meets(Rank) const { return false; }
-  /// Only with partners that meets() is true of. Done when the result is there, all partners have read what
+  /// Whether this rank and `peer` reach each other's memory. Any two whom a third reaches do, too.
+  virtual bool reaches(Rank) const { return false; }
+  /// Only with partners that reaches() is true of. Done when the result is there, all partners have read what
   /// they were given, and written what they were to write.
-  virtual void meet(const Meeting& meeting, Ticket ticket);
+  virtual void exchange(const Exchange& exchange, Ticket ticket);
 
   virtual void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) = 0;
   /// There is at least one operand; `result` may be one of them.

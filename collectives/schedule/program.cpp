@@ -12,13 +12,13 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets,
+  Compiler(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
            Partials partials)
       : schedule_(schedule),
         lane_(schedule.lanes[static_cast<std::size_t>(stream.lane)]),
         stream_(stream),
         rank_(rank),
-        meets_(meets),
+        reaches_(reaches),
         partials_(partials),
         whole_(stream_slice(schedule, stream)),
         block_(whole_.count / schedule.blocks()),
@@ -30,21 +30,21 @@ class Compiler {
         add_alltoall(stage);
         continue;
       }
-      const bool by_meeting = group_meets(stage);
+      const bool by_exchange = group_reaches(stage);
       // Both ends of every transfer come to the same decision: it depends on the whole group only.
-      if (by_meeting && spreads_next(stage) && step_count(lane_, stage) == 1 &&
+      if (by_exchange && spreads_next(stage) && step_count(lane_, stage) == 1 &&
           step_count(lane_, stage + 1) == 1) {
         expand(stage, 0);
         add_spread(stage + 1, 0);
-        add_meeting();
+        add_exchange();
         mark_last();
         ++stage;
         continue;
       }
       for (int step = 0; step < step_count(lane_, stage); ++step) {
         expand(stage, step);
-        if (by_meeting) {
-          add_meetings();
+        if (by_exchange) {
+          add_exchanges();
         } else {
           add_messages();
         }
@@ -84,12 +84,12 @@ class Compiler {
            kind_of(stage + 1) == StageKind::spread;
   }
 
-  bool group_meets(int stage) const {
+  bool group_reaches(int stage) const {
     const Dimension& dimension = lane_.dimension_of(stage);
     if (!dimension.pattern().contiguous(dimension.size())) return false;
     for (int position = 0; position < dimension.size(); ++position) {
       const Rank member = dimension.rank_at(rank_, position);
-      if (member != rank_ && !meets_(member)) return false;
+      if (member != rank_ && !reaches_(member)) return false;
     }
     return true;
   }
@@ -141,8 +141,8 @@ class Compiler {
 
   bool reduces_partials() const { return partials_ == Partials::apart && !only_inputs_; }
 
-  /// Where this rank's operand of a reduction lives. What is no partial result yet and meets some becomes
-  /// one.
+  /// Where this rank's operand of a reduction lives. What is no partial result yet and is combined with one
+  /// becomes one.
   Area operand_at(Slice slice, Program::Step& step) {
     if (!reduces_partials()) return area_of(slice, step);
     const std::vector<Slice> gaps = in_partials_.gaps(slice);
@@ -165,7 +165,7 @@ class Compiler {
     return std::ranges::any_of(program_.steps, [&](const Program::Step& step) {
       const auto is_there = [&](const auto& made) { return made.result == area; };
       const auto goes_there = [&](const auto& moved) { return moved.to == area; };
-      return (step.meet && is_there(*step.meet)) || std::ranges::any_of(step.folds, is_there) ||
+      return (step.exchange && is_there(*step.exchange)) || std::ranges::any_of(step.folds, is_there) ||
              (area == Area::partial && !step.widen.empty()) || std::ranges::any_of(step.copies, goes_there) ||
              std::ranges::any_of(step.receives, goes_there);
     });
@@ -267,18 +267,18 @@ class Compiler {
         newest);
   }
 
-  Program::Partner& partner(Program::Meet& meet, Rank peer) {
+  Program::Partner& partner(Program::Exchange& exchange, Rank peer) {
     const auto at =
-        std::lower_bound(meet.partners.begin(), meet.partners.end(), peer,
+        std::lower_bound(exchange.partners.begin(), exchange.partners.end(), peer,
                          [](const Program::Partner& other, Rank rank) { return other.peer < rank; });
-    if (at != meet.partners.end() && at->peer == peer) return *at;
-    return *meet.partners.insert(at, {peer, {}, Area::output, {}, false, false});
+    if (at != exchange.partners.end() && at->peer == peer) return *at;
+    return *exchange.partners.insert(at, {peer, {}, Area::output, {}, false, false});
   }
 
   /// One for each block of the step's transfers, which have equally many: what a rank reads or writes in a
-  /// meeting is in one piece.
-  void add_meetings() {
-    if (schedule_.blocks() == 1) return add_meeting();
+  /// exchange is in one piece.
+  void add_exchanges() {
+    if (schedule_.blocks() == 1) return add_exchange();
     const std::array lists{&sends_, &receives_, &spread_sends_, &spread_receives_};
     std::array<std::vector<Transfer>, lists.size()> all;
     Count count = 0;  // of a transfer
@@ -291,35 +291,36 @@ class Compiler {
         *lists[i] = all[i];
         for (Transfer& transfer : *lists[i]) transfer.slice = {transfer.slice.offset + at, block_};
       }
-      add_meeting();
+      add_exchange();
     }
   }
 
-  void add_meeting() {
+  void add_exchange() {
     if (nothing_to_do()) return;
     Program::Step step{};
-    Program::Meet& meet = step.meet.emplace();
+    Program::Exchange& exchange = step.exchange.emplace();
     for (const Transfer& transfer : sends_) {
-      Program::Partner& to = partner(meet, transfer.destination);
+      Program::Partner& to = partner(exchange, transfer.destination);
       to.gives = relative(transfer.slice);
       to.gives_from = operand_at(to.gives, step);
     }
     for (const Transfer& transfer : receives_) {
-      partner(meet, transfer.source).read = true;
-      meet.own = relative(transfer.slice);
-      meet.keeps = true;
+      partner(exchange, transfer.source).read = true;
+      exchange.own = relative(transfer.slice);
+      exchange.keeps = true;
     }
     for (const Transfer& transfer : spread_sends_) {
-      partner(meet, transfer.destination).write = true;
-      assert(receives_.empty() || meet.own == relative(transfer.slice));
-      meet.own = relative(transfer.slice);
+      partner(exchange, transfer.destination).write = true;
+      assert(receives_.empty() || exchange.own == relative(transfer.slice));
+      exchange.own = relative(transfer.slice);
     }
-    meet.own_at = reducing_ ? (reduces_partials() ? Area::partial : results_)
-                            : Area::output;  // as all of the group hold it
-    if (!meet.own.empty()) meet.own_at = reducing_ ? operand_at(meet.own, step) : area_of(meet.own, step);
-    if (meet.keeps) meet.result = result_at(meet.own);
+    exchange.own_at = reducing_ ? (reduces_partials() ? Area::partial : results_)
+                                : Area::output;  // as all of the group hold it
+    if (!exchange.own.empty())
+      exchange.own_at = reducing_ ? operand_at(exchange.own, step) : area_of(exchange.own, step);
+    if (exchange.keeps) exchange.result = result_at(exchange.own);
     for (const Transfer& transfer : spread_receives_) {
-      partner(meet, transfer.source).takes = relative(transfer.slice);
+      partner(exchange, transfer.source).takes = relative(transfer.slice);
       in_results_.add(relative(transfer.slice));
     }
     program_.steps.push_back(std::move(step));
@@ -330,9 +331,9 @@ class Compiler {
     const Slice held =
         relative(shared_slice(schedule_, stream_, static_cast<int>(lane_.dimensions.size()), rank_));
     for (auto step = program_.steps.rbegin(); step != program_.steps.rend(); ++step) {
-      if (step->meet && step->meet->keeps && step->meet->own == held) {
-        step->meet->last = true;
-        step->meet->result = Area::output;
+      if (step->exchange && step->exchange->keeps && step->exchange->own == held) {
+        step->exchange->last = true;
+        step->exchange->result = Area::output;
         in_results_.add(held);
         return;
       }
@@ -351,7 +352,7 @@ class Compiler {
   const Lane& lane_;
   Stream stream_;
   Rank rank_;
-  const std::function<bool(Rank)>& meets_;
+  const std::function<bool(Rank)>& reaches_;
   Partials partials_;
   Slice whole_;
   Count block_;   // elements
@@ -371,9 +372,9 @@ class Compiler {
 
 }  // namespace
 
-Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets,
+Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials) {
-  return Compiler(schedule, stream, rank, meets, partials).run();
+  return Compiler(schedule, stream, rank, reaches, partials).run();
 }
 
 }  // namespace polyring

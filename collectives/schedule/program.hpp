@@ -9,9 +9,9 @@
 // A reduce-scatter's output has room for one block, so its partial results stay in a work area. An all-to-all
 // moves all that a rank has from one area to another.
 //
-// Where the ranks of a group reach each other's memory, a step of theirs is a meeting instead of messages;
-// and a reduction in one step with the spread that follows it is one meeting: each result is written straight
-// to all who need it.
+// Where the ranks of a group reach each other's memory, a step of theirs is an exchange instead of messages;
+// and a reduction in one step with the spread that follows it is one exchange: each result is written
+// straight to all who need it.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@ struct Program {
     bool read;
     bool write;
   };
-  struct Meet {
+  struct Exchange {
     std::vector<Partner> partners;  // ascending by rank
     Slice own;
     Area own_at;
@@ -75,7 +75,7 @@ struct Program {
   struct Step {
     std::vector<Copy> copies;  // to be made first; one onto itself is none
     std::vector<Slice> widen;  // to be converted from the input to the partial results first
-    std::optional<Meet> meet;
+    std::optional<Exchange> exchange;
     std::vector<Send> sends;
     std::vector<Receive> receives;
     std::vector<Fold> folds;
@@ -90,8 +90,8 @@ struct Program {
 
 /// Slices are relative to the stream's first element: streams of one lane and one size share a program. Where
 /// a payload has blocks, each slice of the input and of the output lies in one of them.
-/// `meets` says of other ranks whether this one reaches their memory, and they its.
-Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& meets,
+/// `reaches` says of other ranks whether this one reaches their memory, and they its.
+Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials = Partials::in_output);
 
 }  // namespace polyring

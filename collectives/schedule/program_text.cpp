@@ -15,7 +15,7 @@ class Writer {
     for (const Program::Copy& copy : step.copies)
       line("copy {} of the {} into the {}", text_of(copy.slice), to_text(copy.from), to_text(copy.to));
     for (const Slice slice : step.widen) line("convert {} of the input into partial results", text_of(slice));
-    if (step.meet) write(*step.meet);
+    if (step.exchange) write(*step.exchange);
     for (const Program::Receive& receive : step.receives) write(receive);
     for (const Program::Send& send : step.sends)
       line("send {} of the {} to rank {}", text_of(send.slice), to_text(send.from), send.peer);
@@ -53,8 +53,8 @@ class Writer {
          fold.last ? ", complete" : "");
   }
 
-  void write(const Program::Meet& meet) {
-    for (const Program::Partner& partner : meet.partners) {
+  void write(const Program::Exchange& exchange) {
+    for (const Program::Partner& partner : exchange.partners) {
       std::string what;
       const auto add = [&](const std::string& more) { what += (what.empty() ? "" : ", ") + more; };
       if (!partner.gives.empty())
@@ -62,11 +62,12 @@ class Writer {
       if (!partner.takes.empty()) add(fmt::format("lets it write {} of the output", text_of(partner.takes)));
       if (partner.read) add("reads");
       if (partner.write) add("writes");
-      line("meet rank {}: {}", partner.peer, what);
+      line("exchange with rank {}: {}", partner.peer, what);
     }
-    if (meet.own.empty()) return;
-    line("with {} of the {}{}{}", text_of(meet.own), to_text(meet.own_at),
-         meet.keeps ? fmt::format(", into the {}", to_text(meet.result)) : "", meet.last ? ", complete" : "");
+    if (exchange.own.empty()) return;
+    line("with {} of the {}{}{}", text_of(exchange.own), to_text(exchange.own_at),
+         exchange.keeps ? fmt::format(", into the {}", to_text(exchange.result)) : "",
+         exchange.last ? ", complete" : "");
   }
 };
 

@@ -9,10 +9,10 @@
 namespace polyring {
 namespace {
 
-/// In one meeting a rank does not write its result over what others are still to read: Transport::meet() sees
-/// to it (Meeting::overwrites()).
+/// In one exchange a rank does not write its result over what others are still to read: Transport::exchange()
+/// sees to it (Exchange::overwrites()).
 bool waits_by_itself(Rank rank, const Access& write, const Access& read) {
-  return write.meeting != 0 && write.meeting == read.meeting && write.by == rank && write.writes &&
+  return write.exchange != 0 && write.exchange == read.exchange && write.by == rank && write.writes &&
          read.by != rank && !read.writes;
 }
 
@@ -51,9 +51,9 @@ void ProofMemory::find_bounds() {
       for (const auto& send : step.sends) add(send.slice);
       for (const auto& receive : step.receives) add(receive.slice);
       for (const auto& fold : step.folds) add(fold.slice);
-      if (!step.meet) continue;
-      add(step.meet->own);
-      for (const auto& partner : step.meet->partners) {
+      if (!step.exchange) continue;
+      add(step.exchange->own);
+      for (const auto& partner : step.exchange->partners) {
         add(partner.gives);
         add(partner.takes);
       }

@@ -46,7 +46,7 @@ struct Access {
   int end = 0;
   bool writes = false;
   int operation = 0;  // of `by`; what it does to memory that it uses itself is its own affair
-  int meeting = 0;    // of the rank whose memory it is, during which it is used; 0: none
+  int exchange = 0;   // of the rank whose memory it is, during which it is used; 0: none
 };
 
 class ProofMemory {

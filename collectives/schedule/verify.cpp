@@ -183,9 +183,7 @@ class Verifier {
       return fmt::format("only one end knows of a transfer, or knows it in another order: {}",
                          describe(sent != step.sent.end() ? *sent : *received));
     }
-    const auto inside = [&](Slice slice) {
-      return slice.offset >= all_.offset && slice.end() <= all_.end();
-    };
+    const auto inside = [&](Slice slice) { return slice.offset >= all_.offset && slice.end() <= all_.end(); };
     for (const Transfer& transfer : step.sent) {
       if (!inside(transfer.slice) || !inside(transfer.received()))
         return fmt::format("a transfer leaves its chunk: {}", describe(transfer));

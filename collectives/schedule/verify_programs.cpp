@@ -54,15 +54,15 @@ class Proof {
     Slice takes;
     Clock came;
   };
-  enum class Phase { begin, messages, meeting, leaving };
+  enum class Phase { begin, messages, exchange, leaving };
   /// How far a rank has come.
   struct State {
     std::size_t step = 0;
     Phase phase = Phase::begin;
     bool ended = false;
     int operation = 0;
-    int came = 0;     // the moment at which the step's messages or its meeting began
-    int meeting = 0;  // the current one
+    int came = 0;      // the moment at which the step's messages or its exchange began
+    int exchange = 0;  // the current one
   };
 
   State& state(Rank rank) { return ranks_[index(rank)]; }
@@ -104,9 +104,9 @@ class Proof {
       case Phase::begin:
         prepare(rank, step);
         at.came = memory_.moment(rank);
-        if (step.meet) {
-          come(rank, *step.meet);
-          at.phase = Phase::meeting;
+        if (step.exchange) {
+          come(rank, *step.exchange);
+          at.phase = Phase::exchange;
         } else {
           send(rank, step);
           at.phase = Phase::messages;
@@ -114,10 +114,10 @@ class Proof {
         return true;
       case Phase::messages:
         return receive(rank, step);
-      case Phase::meeting:
-        return meet(rank, *step.meet);
+      case Phase::exchange:
+        return exchange(rank, *step.exchange);
       case Phase::leaving:
-        return leave(rank, *step.meet);
+        return leave(rank, *step.exchange);
     }
     return false;
   }
@@ -235,12 +235,12 @@ class Proof {
     }
   }
 
-  void come(Rank rank, const Program::Meet& meet) {
+  void come(Rank rank, const Program::Exchange& exchange) {
     State& at = state(rank);
-    at.meeting = ++at.operation;
-    for (std::size_t i = 0; i < meet.partners.size(); ++i) {
-      const Program::Partner& partner = meet.partners[i];
-      if (i > 0 && partner.peer <= meet.partners[i - 1].peer) fail("rank {} meets in no order", rank);
+    at.exchange = ++at.operation;
+    for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+      const Program::Partner& partner = exchange.partners[i];
+      if (i > 0 && partner.peer <= exchange.partners[i - 1].peer) fail("rank {} exchanges in no order", rank);
       Offer offer{{}, partner.gives, partner.gives_from, partner.takes, memory_.now(rank)};
       if (!offer.gives.empty()) offer.values = memory_.values(rank, offer.from, offer.gives);
       offers_[{rank, partner.peer}].push_back(std::move(offer));
@@ -253,66 +253,66 @@ class Proof {
   }
 
   /// Reads, combines and writes, once those have come whose memory it uses.
-  bool meet(Rank rank, const Program::Meet& meet) {
+  bool exchange(Rank rank, const Program::Exchange& exchange) {
     State& at = state(rank);
-    for (const Program::Partner& partner : meet.partners)
+    for (const Program::Partner& partner : exchange.partners)
       if (uses(partner) && offers_[{partner.peer, rank}].empty()) return false;
-    std::vector<Offer> offers(meet.partners.size());
+    std::vector<Offer> offers(exchange.partners.size());
     for (std::size_t i = 0; i < offers.size(); ++i) {
-      if (!uses(meet.partners[i])) continue;
-      std::deque<Offer>& queue = offers_[{meet.partners[i].peer, rank}];
+      if (!uses(exchange.partners[i])) continue;
+      std::deque<Offer>& queue = offers_[{exchange.partners[i].peer, rank}];
       offers[i] = std::move(queue.front());
       queue.pop_front();
       memory_.learn(rank, offers[i].came);
     }
-    combine_meeting(rank, meet, offers);
-    for (const Program::Partner& partner : meet.partners)
+    combine_exchange(rank, exchange, offers);
+    for (const Program::Partner& partner : exchange.partners)
       if (uses(partner)) done_[{rank, partner.peer}].push_back(memory_.now(rank));
     at.phase = Phase::leaving;
     return true;
   }
 
-  void combine_meeting(Rank rank, const Program::Meet& meet, const std::vector<Offer>& offers) {
+  void combine_exchange(Rank rank, const Program::Exchange& exchange, const std::vector<Offer>& offers) {
     const int begin = memory_.moment(rank);
     const int end = memory_.moment(rank);
     const int operation = ++state(rank).operation;
     const auto access = [&](Rank of, bool writes) {
-      return Access{rank, begin, end, writes, operation, state(of).meeting};
+      return Access{rank, begin, end, writes, operation, state(of).exchange};
     };
     std::map<Rank, std::vector<Value>> operands;
-    if (meet.keeps || std::ranges::any_of(meet.partners, &Program::Partner::write)) {
-      memory_.use(rank, meet.own_at, meet.own, access(rank, false));
-      operands[rank] = memory_.values(rank, meet.own_at, meet.own);
+    if (exchange.keeps || std::ranges::any_of(exchange.partners, &Program::Partner::write)) {
+      memory_.use(rank, exchange.own_at, exchange.own, access(rank, false));
+      operands[rank] = memory_.values(rank, exchange.own_at, exchange.own);
     }
     for (std::size_t i = 0; i < offers.size(); ++i) {
-      const Program::Partner& partner = meet.partners[i];
+      const Program::Partner& partner = exchange.partners[i];
       if (!uses(partner)) continue;
-      if (offers[i].gives != (partner.read ? meet.own : Slice{}) ||
-          offers[i].takes != (partner.write ? meet.own : Slice{})) {
+      if (offers[i].gives != (partner.read ? exchange.own : Slice{}) ||
+          offers[i].takes != (partner.write ? exchange.own : Slice{})) {
         fail("ranks {} and {} disagree on what one uses of the other's memory", rank, partner.peer);
       }
       if (!partner.read) continue;
-      memory_.use(partner.peer, offers[i].from, meet.own, access(partner.peer, false));
+      memory_.use(partner.peer, offers[i].from, exchange.own, access(partner.peer, false));
       operands[partner.peer] = offers[i].values;
     }
     if (operands.empty()) return;
     std::vector<std::vector<Value>> in_order;
     for (auto& [from, operand] : operands) in_order.push_back(std::move(operand));
-    const std::vector<Value> result = combined(rank, in_order, meet.last);
+    const std::vector<Value> result = combined(rank, in_order, exchange.last);
     const auto put = [&](Rank of, Area area) {
-      memory_.use(of, area, meet.own, access(of, true));
-      memory_.write(of, area, meet.own, result);
+      memory_.use(of, area, exchange.own, access(of, true));
+      memory_.write(of, area, exchange.own, result);
     };
-    if (meet.keeps) put(rank, meet.result);
-    for (const Program::Partner& partner : meet.partners)
+    if (exchange.keeps) put(rank, exchange.result);
+    for (const Program::Partner& partner : exchange.partners)
       if (partner.write) put(partner.peer, Area::output);
   }
 
-  /// Ends the meeting, once those have done with this rank's memory that use it.
-  bool leave(Rank rank, const Program::Meet& meet) {
-    for (const Program::Partner& partner : meet.partners)
+  /// Ends the exchange, once those have done with this rank's memory that use it.
+  bool leave(Rank rank, const Program::Exchange& exchange) {
+    for (const Program::Partner& partner : exchange.partners)
       if (is_used(partner) && done_[{partner.peer, rank}].empty()) return false;
-    for (const Program::Partner& partner : meet.partners) {
+    for (const Program::Partner& partner : exchange.partners) {
       if (is_used(partner)) {
         std::deque<Clock>& queue = done_[{partner.peer, rank}];
         memory_.learn(rank, queue.front());
@@ -341,7 +341,8 @@ class Proof {
     for (const auto& [pair, queue] : messages_)
       if (!queue.empty()) fail("rank {} sends rank {} what it does not receive", pair.first, pair.second);
     for (const auto& [pair, queue] : offers_)
-      if (!queue.empty()) fail("rank {} meets rank {}, which does not come", pair.first, pair.second);
+      if (!queue.empty())
+        fail("rank {} offers rank {} an exchange, which does not come", pair.first, pair.second);
     for (const auto& [pair, queue] : done_)
       if (!queue.empty())
         fail("rank {} uses memory of rank {}, which does not wait for it", pair.first, pair.second);
@@ -361,8 +362,8 @@ std::vector<Program> compile_all(const Schedule& schedule, Stream stream,
                                  const std::function<bool(Rank, Rank)>& reach, Partials partials) {
   std::vector<Program> programs;
   for (Rank rank = 0; rank < schedule.ranks; ++rank) {
-    const auto meets = [&](Rank peer) { return reach && reach(rank, peer); };
-    programs.push_back(compile(schedule, stream, rank, meets, partials));
+    const auto reaches = [&](Rank peer) { return reach && reach(rank, peer); };
+    programs.push_back(compile(schedule, stream, rank, reaches, partials));
   }
   return programs;
 }

@@ -19,7 +19,7 @@ inline constexpr int kMostRanksOfPrograms = 64;
 /// the longer, or both are one; an alltoall is not done so. Runs them once, with sets of ranks in place of
 /// elements, and gives each begin and end of an operation its vector clock. Nothing when
 ///
-/// - every message and every meeting has its other end, of equally many elements of the same kind;
+/// - every message and every exchange has its other end, of equally many elements of the same kind;
 /// - of any two operations that use the same memory, one of them writing, one ends before the other begins:
 ///   then whatever else the order of the ranks is, they compute the same;
 /// - nobody still uses a rank's memory when its program ends;

@@ -29,8 +29,8 @@ def labels_of(rows):
     first, differing = {}, defaultdict(set)
     for row in rows:
         label = brief_label(row)
-        rival = first.setdefault((label, row["size_bytes"], row["in_place"], row["source"]), row)
-        differing[label] |= {detail for detail in details if row[detail] != rival[detail]}
+        contender = first.setdefault((label, row["size_bytes"], row["in_place"], row["source"]), row)
+        differing[label] |= {detail for detail in details if row[detail] != contender[detail]}
     return [", ".join([brief_label(row)] + [texts[detail](row[detail]) for detail in details
                                             if detail in differing[brief_label(row)]]) for row in rows]
 

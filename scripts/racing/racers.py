@@ -50,7 +50,7 @@ class Race:
 
     def run(self, work, place):
         outcome = Outcome(work, [], [], {}, self.rounds)
-        heats = {}  # {launch: the rivals that race in it and in those that share its heat}
+        heats = {}  # {launch: the contenders that race in it and in those that share its heat}
         self.outcomes.append(outcome)
         for round_number in range(1, self.rounds + 1):
             for launch in work.launches:
@@ -75,26 +75,26 @@ class Race:
     def race(self, outcome, launch, round_number, heats):
         work = outcome.work
         self.check(launch, work.hosts)
-        rivals = self.promising(outcome, launch, heats) if work.heat and not self.quick else launch.rivals
+        contenders = self.promising(outcome, launch, heats) if work.heat and not self.quick else launch.contenders
         words = list(work.quick if self.quick else work.command)
         words += ["-n", str(min(work.iterations, QUICK_ITERATIONS) if self.quick else work.iterations)]
         if words[0] == "allreduce" and work.warmup is not None:
             words += ["-w", str(work.warmup)]
         name = f"{work.name}-{launch.name}" + (f"-{round_number}" if self.rounds > 1 else "")
-        ran = self.launch(outcome, launch, name, words, [results.POLYRING, *rivals])
+        ran = self.launch(outcome, launch, name, words, [results.POLYRING, *contenders])
         found = results.contests(launch.name, ran.result)
         if not found:
-            raise launching.Failed("there is no right result of Polyring beside one of a rival", launching.WRONG_RESULT)
+            raise launching.Failed("there is no right result of Polyring beside one of a contender", launching.WRONG_RESULT)
         outcome.contests += found
 
     def promising(self, outcome, launch, heats):
-        """The rivals that a heat of this launch, or one that it shares, gives a chance; and the library's own choice."""
+        """The contenders that a heat of this launch, or one that it shares, gives a chance; and the library's own choice."""
         work = outcome.work
         held = next((other for other in heats if work.shares_heat(launch, other)), None)
         if held is None:
-            ran = self.launch(outcome, launch, f"{work.name}-{launch.name}-heat", work.heat, launch.rivals)
+            ran = self.launch(outcome, launch, f"{work.name}-{launch.name}-heat", work.heat, launch.contenders)
             heats[launch] = outcome.launches[-1]["promising"] = results.promising(ran.result, HEAT_FACTOR)
-        own = [name for name in launch.rivals if name == works.OWN_CHOICE]
+        own = [name for name in launch.contenders if name == works.OWN_CHOICE]
         return list(dict.fromkeys([*own, *heats[held or launch]]))
 
     def launch(self, outcome, launch, name, words, racing):
@@ -144,7 +144,7 @@ class Race:
         machine = head["machine"]
         versions = ", ".join(self.versions.values())
         parts = [
-            f"# Polyring {head['commit']} against its rivals, {head['created']}\n",
+            f"# Polyring {head['commit']} against its contenders, {head['created']}\n",
             f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions or 'nothing ran'}; {head['command']}\n",
             tables.summary([(outcome.work, outcome.verdicts()) for outcome in self.outcomes]),
             tables.count(self.goals()) + (", but --quick is no measurement" if self.quick else "") + ".\n",
@@ -181,7 +181,7 @@ def verdict_as_json(verdict):
     closest, farthest = verdict.closest, verdict.farthest
     return {
         "placement": verdict.placement, "standing": verdict.standing, "lacking": verdict.lacking, "ratio_goal": verdict.ratio,
-        "launch": closest and closest.launch, "best_rival": closest and closest.best.algorithm, "bound_goal": verdict.of_bound,
+        "launch": closest and closest.launch, "best_contender": closest and closest.best.algorithm, "bound_goal": verdict.of_bound,
         "of_bound_launch": farthest and farthest.launch, "of_bound": farthest and farthest.of_bound,
     }
 

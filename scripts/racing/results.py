@@ -1,6 +1,6 @@
 """From polyring's result files to who won by how much.
 
-Polyring and the rivals of a launch took turns, so that the i-th samples of two of them belong together: a ratio is the
+Polyring and the contenders of a launch took turns, so that the i-th samples of two of them belong together: a ratio is the
 median of the ratios of those pairs, and its 95 % interval comes from order statistics, as in base/statistics.cpp.
 """
 
@@ -21,7 +21,7 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rival:
+class Contender:
     algorithm: str
     time_us: Estimate
     ratio: Estimate  # its time over Polyring's
@@ -29,18 +29,18 @@ class Rival:
 
 @dataclasses.dataclass(frozen=True)
 class Contest:
-    """Polyring and the rivals of one launch, in one placement of the buffers."""
+    """Polyring and the contenders of one launch, in one placement of the buffers."""
 
     launch: str
     placement: str  # "out-of-place", "in-place" or "step"
     time_us: Estimate  # Polyring's
     bound_us: float | None
-    rivals: tuple
+    contenders: tuple
     rounds: int = 1  # that are merged in it
 
     @property
     def best(self):
-        return min(self.rivals, key=lambda rival: rival.ratio.median)
+        return min(self.contenders, key=lambda contender: contender.ratio.median)
 
     @property
     def of_bound(self):
@@ -52,7 +52,7 @@ class Verdict:
     """A work in one placement: how its goals stand over all launches, and the launches that decide."""
 
     placement: str
-    closest: Contest | None  # that of the best rival; None: nothing raced
+    closest: Contest | None  # that of the best contender; None: nothing raced
     farthest: Contest | None  # from its bound; None: no bound is known
     lacking: dict  # {launch: why it does not count in full}
     ratio: str  # how this goal stands
@@ -86,8 +86,8 @@ def estimate(samples):
     return Estimate(statistics.median(ordered), ordered[low - 1], ordered[-low])
 
 
-def pairwise(rival, ours):
-    return estimate([a / b for a, b in zip(rival, ours, strict=True)])
+def pairwise(contender, ours):
+    return estimate([a / b for a, b in zip(contender, ours, strict=True)])
 
 
 def over_rounds(estimates):
@@ -115,31 +115,31 @@ def samples_of(result):
 
 
 def contests(launch, result):
-    """A contest for each placement in which Polyring and a rival were right."""
+    """A contest for each placement in which Polyring and a contender were right."""
     samples, bounds = samples_of(result)
     found = []
     for placement, of_placement in samples.items():
         ours = of_placement.pop(POLYRING, None)
         if ours is None or not of_placement:
             continue
-        rivals = tuple(Rival(name, estimate(theirs), pairwise(theirs, ours)) for name, theirs in of_placement.items())
-        found.append(Contest(launch, placement, estimate(ours), bounds[placement], rivals))
+        contenders = tuple(Contender(name, estimate(theirs), pairwise(theirs, ours)) for name, theirs in of_placement.items())
+        found.append(Contest(launch, placement, estimate(ours), bounds[placement], contenders))
     return found
 
 
 def merged(rounds):
-    """One contest of the same contest in several rounds; of the rivals, those that were in all of them."""
+    """One contest of the same contest in several rounds; of the contenders, those that were in all of them."""
     first = rounds[0]
     if len(rounds) == 1:
         return first
     bounds = [contest.bound_us for contest in rounds]
-    rivals = []
-    for name in (rival.algorithm for rival in first.rivals):
-        same = [rival for contest in rounds for rival in contest.rivals if rival.algorithm == name]
+    contenders = []
+    for name in (contender.algorithm for contender in first.contenders):
+        same = [contender for contest in rounds for contender in contest.contenders if contender.algorithm == name]
         if len(same) == len(rounds):
-            rivals.append(Rival(name, over_rounds([rival.time_us for rival in same]), over_rounds([rival.ratio for rival in same])))
+            contenders.append(Contender(name, over_rounds([contender.time_us for contender in same]), over_rounds([contender.ratio for contender in same])))
     return Contest(first.launch, first.placement, over_rounds([contest.time_us for contest in rounds]),
-                   statistics.median(bounds) if all(bounds) else None, tuple(rivals), len(rounds))
+                   statistics.median(bounds) if all(bounds) else None, tuple(contenders), len(rounds))
 
 
 def by_launch(found):
@@ -147,11 +147,11 @@ def by_launch(found):
     groups = {}
     for contest in found:
         groups.setdefault((contest.placement, contest.launch), []).append(contest)
-    return [contest for rounds in groups.values() if (contest := merged(rounds)).rivals]
+    return [contest for rounds in groups.values() if (contest := merged(rounds)).contenders]
 
 
 def lacking(found, placements, launches, rounds, faults):
-    """{placement: {launch: why}}: those with a fault, and those without Polyring beside a rival in every round."""
+    """{placement: {launch: why}}: those with a fault, and those without Polyring beside a contender in every round."""
     raced = {(contest.placement, contest.launch): contest.rounds for contest in by_launch(found)}
     of_placements = {placement: dict(faults) for placement in placements}
     for placement, why in of_placements.items():
@@ -169,8 +169,8 @@ def held(each, whole):
 
 
 def verdict(goal, placement, raced, why_lacking):
-    """A goal must be met in every launch, against every rival: MPIs differ, and one must not hide another."""
-    ratio = held([goal.met_by(rival.ratio) for contest in raced for rival in contest.rivals], not why_lacking)
+    """A goal must be met in every launch, against every contender: MPIs differ, and one must not hide another."""
+    ratio = held([goal.met_by(contender.ratio) for contest in raced for contender in contest.contenders], not why_lacking)
     bounded = [contest for contest in raced if contest.of_bound is not None]
     of_bound = None
     if goal.of_bound is not None:
@@ -191,7 +191,7 @@ def verdicts(goal, found, of_placements):
 def promising(result, factor):
     """Of a heat: the algorithms that are at most `factor` times as slow as the fastest, at some size and placement.
 
-    The least time of each counts, so that what the machine did in a moment does not cost a rival its place.
+    The least time of each counts, so that what the machine did in a moment does not cost a contender its place.
     """
     leasts = {}
     for row in result["rows"]:

@@ -38,7 +38,7 @@ def summary(outcomes):
             lacks = ", ".join(f"{launch} ({why})" for launch, why in verdict.lacking.items())
             rows.append([work.name, verdict.placement, *closest(verdict.closest), work.goal.text(), SHOWN[verdict.ratio],
                          of_bound, limit, SHOWN[verdict.of_bound], lacks or "-"])
-    return markdown(["work", "placement", "polyring", "best rival (launch)", "its time", "its time / polyring's", "goal",
+    return markdown(["work", "placement", "polyring", "best contender (launch)", "its time", "its time / polyring's", "goal",
                      "met", "most time / bound (launch)", "goal", "met", "lacks"], rows)
 
 
@@ -58,7 +58,7 @@ def count(goals):
 
 
 def launches(outcomes):
-    """What Polyring and the best rival reached in each launch; outcomes are (work, contests, {launch: busy cores})."""
+    """What Polyring and the best contender reached in each launch; outcomes are (work, contests, {launch: busy cores})."""
     rows = []
     for work, contests, busy in outcomes:
         for contest in contests:
@@ -66,5 +66,5 @@ def launches(outcomes):
             rows.append([work.name, contest.placement, contest.launch, duration(contest.time_us.median),
                          "-" if contest.of_bound is None else number(contest.of_bound), best.algorithm,
                          duration(best.time_us.median), interval(best.ratio), f"{busy[contest.launch]:.1f}"])
-    return markdown(["work", "placement", "launch", "polyring", "time / bound", "best rival", "its time",
+    return markdown(["work", "placement", "launch", "polyring", "time / bound", "best contender", "its time",
                      "its time / polyring's", "busy"], rows)

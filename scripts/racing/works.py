@@ -8,7 +8,7 @@ OWN_CHOICE = "mpi"  # the algorithm that the MPI chooses itself
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """For the best rival's time over Polyring's: at least `ratio`; None: above 1 beyond doubt."""
+    """For the best contender's time over Polyring's: at least `ratio`; None: above 1 beyond doubt."""
 
     ratio: float | None = None
     of_bound: float | None = None  # Polyring's time is at most so many times the bound
@@ -27,12 +27,12 @@ class Launch:
     name: str
     mpi: str  # as scripts/emulate --mpi
     options: tuple = ()  # of its mpirun
-    rivals: tuple = (OWN_CHOICE, f"{OWN_CHOICE}:all")  # as polyring --algorithm
+    contenders: tuple = (OWN_CHOICE, f"{OWN_CHOICE}:all")  # as polyring --algorithm
     between_hosts: bool = False  # only in works on emulated hosts
 
     @property
     def has_gloo(self):
-        return any(name.startswith("gloo:") for name in self.rivals)
+        return any(name.startswith("gloo:") for name in self.contenders)
 
 
 CMA = ("--mca", "btl_vader_single_copy_mechanism", "cma")
@@ -73,11 +73,11 @@ class Work:
     what: str
     hosts: Hosts
     goal: Goal
-    command: tuple  # of polyring, without the rivals and the number of iterations
+    command: tuple  # of polyring, without the contenders and the number of iterations
     iterations: int
     warmup: int | None = 1  # None: the command has none
     quick: tuple = ()  # in place of `command` with --quick
-    heat: tuple = ()  # a cheaper command that finds the rivals that have a chance, all options given; empty: all race
+    heat: tuple = ()  # a cheaper command that finds the contenders that have a chance, all options given; empty: all race
 
     @property
     def launches(self):
@@ -89,7 +89,7 @@ class Work:
 
     def shares_heat(self, one, other):
         """Whether these launches have one heat. What CMA changes inside a host decides there, but not between hosts."""
-        return one == other or (self.hosts.emulated and (one.mpi, one.rivals) == (other.mpi, other.rivals))
+        return one == other or (self.hosts.emulated and (one.mpi, one.contenders) == (other.mpi, other.contenders))
 
 
 def sizes(size, *options):
@@ -111,7 +111,7 @@ CLUSTER_HEAT = sizes("4M", "-n", "1", "-w", "0")
 
 
 def cluster_work(name, what, hosts, size, goal, iterations):
-    """With large payloads the slowest rivals need a minute for each iteration: those race at a quarter of it only."""
+    """With large payloads the slowest contenders need a minute for each iteration: those race at a quarter of it only."""
     large = size.endswith("M")
     return Work(name, what, hosts, goal, sizes(size), iterations, 1, sizes("1M" if large else size),
                 CLUSTER_HEAT if large else ())

@@ -45,7 +45,7 @@ class Fake final : public CollectiveCall {
   Run run_;
 };
 
-Rival rival(std::string name, Fake::Run run) {
+Contender contender(std::string name, Fake::Run run) {
   return {std::move(name), {}, std::make_unique<Fake>(std::move(run)), {}};
 }
 
@@ -65,11 +65,11 @@ class MeasureTest : public ::testing::Test {
   static constexpr milliseconds kLastBucket{20};
   static inline const std::vector<Bucket> kBuckets{{0, 1, 10, 0.3}, {1, 1, 20, 0.6}, {2, 1, 30, 1}};
 
-  std::vector<Samples> measured(std::vector<Rival>& rivals, MeasureOptions options, bool in_place,
+  std::vector<Samples> measured(std::vector<Contender>& contenders, MeasureOptions options, bool in_place,
                                 Bytes rehearsed = {}) {
     options.rehearsed = rehearsed;
-    for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
-    return measure(rivals, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
+    for (Contender& contender : contenders) contender.buffers = {input_.get(), output_.get()};
+    return measure(contenders, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
   }
 
   void alone(const TrainingSteps& measured) {
@@ -201,12 +201,12 @@ class MeasureTest : public ::testing::Test {
 
 /// In each iteration another rank is the slow one, and every rank must see its time.
 TEST_F(MeasureTest, WhatCannotBeDoneInPlaceIsNotTried) {
-  std::vector<Rival> rivals;
+  std::vector<Contender> contenders;
   int calls = 0;
-  rivals.push_back(rival("out of place only", [&](const std::byte*, std::byte*) { ++calls; }));
-  rivals.back().in_place = false;
+  contenders.push_back(contender("out of place only", [&](const std::byte*, std::byte*) { ++calls; }));
+  contenders.back().in_place = false;
   for (const bool check : {false, true}) {
-    const auto samples = measured(rivals, {2, 1, check}, true);
+    const auto samples = measured(contenders, {2, 1, check}, true);
     EXPECT_EQ(calls, 0);
     EXPECT_TRUE(samples.front().microseconds.empty());
     EXPECT_FALSE(samples.front().wrong.has_value());
@@ -219,11 +219,11 @@ TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
        {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
     for (const bool in_place : {false, true}) {
       if (in_place && collective == Collective::alltoall) continue;
-      std::vector<Rival> two;
-      two.push_back(rival("nothing", [](const std::byte*, std::byte*) {}));
+      std::vector<Contender> two;
+      two.push_back(contender("nothing", [](const std::byte*, std::byte*) {}));
       two.push_back({"mpi", {}, make_mpi_call(collective, world_, kKind, ReduceOp::sum, kBlocks), {}});
       two.back().in_place = collective == Collective::allgather;
-      for (Rival& each : two) each.buffers = {input_.get(), output_.get()};
+      for (Contender& each : two) each.buffers = {input_.get(), output_.get()};
       MeasureOptions how{2, 1, true};
       how.collective = collective;
       const auto samples =
@@ -238,12 +238,12 @@ TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
 
 TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
   int calls = 0;
-  std::vector<Rival> rivals;
-  rivals.push_back(rival("slow", [&](const std::byte*, std::byte*) {
+  std::vector<Contender> contenders;
+  contenders.push_back(contender("slow", [&](const std::byte*, std::byte*) {
     test_time += milliseconds(calls++ % world_.size() == world_.rank() ? 20 : 1);
   }));
   const auto samples =
-      measured(rivals, {.iterations = 6, .warmup = 1, .check = false, .now = &test_now}, false);
+      measured(contenders, {.iterations = 6, .warmup = 1, .check = false, .now = &test_now}, false);
   EXPECT_EQ(samples[0].microseconds.size(), 6U) << "not as many samples as iterations";
   EXPECT_TRUE(!samples[0].wrong) << "a result is said to be checked that was not";
   for (const double sample : samples[0].microseconds) {
@@ -254,12 +254,13 @@ TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
 TEST_F(MeasureTest, RivalsTakeTurns) {
   for (const int warmup : {0, 1, 3}) {
     std::string order;
-    std::vector<Rival> rivals;
+    std::vector<Contender> contenders;
     for (const char name : {'A', 'B', 'C'}) {
-      rivals.push_back(rival({name}, [&order, name](const std::byte*, std::byte*) { order += name; }));
+      contenders.push_back(
+          contender({name}, [&order, name](const std::byte*, std::byte*) { order += name; }));
     }
     constexpr int kRounds = 60;
-    measured(rivals, {.iterations = kRounds, .warmup = warmup, .check = false}, false);
+    measured(contenders, {.iterations = kRounds, .warmup = warmup, .check = false}, false);
     std::map<std::string, int> followed;  // "AB": B comes right after A in a round
     for (std::size_t at = 0; at + 2 < order.size(); at += 3) {
       std::string round = order.substr(at, 3);
@@ -276,7 +277,7 @@ TEST_F(MeasureTest, RivalsTakeTurns) {
   }
 }
 
-/// Whatever the rivals leave in the buffers, each finds this rank's payload again.
+/// Whatever the contenders leave in the buffers, each finds this rank's payload again.
 TEST_F(MeasureTest, TheInputIsWrittenAnew) {
   std::vector<std::byte> fresh(kBytes);
   payload_.fill(world_.rank(), fresh.data(), kCount);
@@ -290,12 +291,12 @@ TEST_F(MeasureTest, TheInputIsWrittenAnew) {
       std::memset(input_.get(), 0x55, kBytes);
       std::memset(output_.get(), 0x55, kBytes);
     };
-    std::vector<Rival> rivals;
-    rivals.push_back(rival("A", scribble));
-    rivals.push_back(rival("B", scribble));
+    std::vector<Contender> contenders;
+    contenders.push_back(contender("A", scribble));
+    contenders.push_back(contender("B", scribble));
     for (const Bytes rehearsed : {Bytes{kBytes}, Bytes{kBytes - 1}}) {
       calls = 0;
-      measured(rivals, {.iterations = 5, .warmup = 2, .check = false}, in_place, rehearsed);
+      measured(contenders, {.iterations = 5, .warmup = 2, .check = false}, in_place, rehearsed);
       const int each = rehearsed.value == kBytes ? 2 + 2 * 5 : 2 + 5;
       EXPECT_TRUE(calls == 2 * each && stale == 0)
           << fmt::format("{} of {} calls found a stale input", stale, calls);
@@ -305,16 +306,16 @@ TEST_F(MeasureTest, TheInputIsWrittenAnew) {
 
 TEST_F(MeasureTest, ARehearsalIsNotTimed) {
   int calls = 0;
-  std::vector<Rival> rivals;
-  rivals.push_back(rival("slow in rehearsals", [&](const std::byte*, std::byte*) {
+  std::vector<Contender> contenders;
+  contenders.push_back(contender("slow in rehearsals", [&](const std::byte*, std::byte*) {
     test_time += milliseconds(++calls % 2 == 0 ? 40 : 2);
   }));
-  const auto samples = measured(rivals, {.iterations = 5, .warmup = 1, .check = false, .now = &test_now},
+  const auto samples = measured(contenders, {.iterations = 5, .warmup = 1, .check = false, .now = &test_now},
                                 false, Bytes{kBytes});
   EXPECT_EQ(samples[0].microseconds, std::vector<double>(5, 2e3)) << "rehearsals are timed";
 }
 
-/// Rank r spoils r + 1 elements of the result of one rival; another one writes no result at all.
+/// Rank r spoils r + 1 elements of the result of one contender; another one writes no result at all.
 TEST_F(MeasureTest, WhoIsWrongIsNotTimed) {
   for (const bool in_place : {false, true}) {
     std::vector<int> calls(4);
@@ -325,24 +326,24 @@ TEST_F(MeasureTest, WhoIsWrongIsNotTimed) {
         std::memset(output, 0xff, bytes_of(spoiled, kKind).value);
       };
     };
-    std::vector<Rival> rivals;
-    rivals.push_back(rival("right", counted(0, 0)));
-    rivals.push_back(rival("wrong", counted(1, world_.rank() + 1)));
-    rivals.push_back(rival("right too", counted(2, 0)));
-    if (!in_place) rivals.push_back(rival("idle", [&](const std::byte*, std::byte*) { ++calls[3]; }));
-    const auto samples = measured(rivals, {.iterations = 3, .warmup = 2, .check = true}, in_place);
+    std::vector<Contender> contenders;
+    contenders.push_back(contender("right", counted(0, 0)));
+    contenders.push_back(contender("wrong", counted(1, world_.rank() + 1)));
+    contenders.push_back(contender("right too", counted(2, 0)));
+    if (!in_place) contenders.push_back(contender("idle", [&](const std::byte*, std::byte*) { ++calls[3]; }));
+    const auto samples = measured(contenders, {.iterations = 3, .warmup = 2, .check = true}, in_place);
 
     const Count ranks = world_.size();
     for (const std::size_t right : {0U, 2U}) {
       EXPECT_EQ(samples[right].wrong, 0) << "a right result is taken for a wrong one";
-      EXPECT_EQ(samples[right].microseconds.size(), 3U) << "a right rival is not timed";
-      EXPECT_EQ(calls[right], 1 + 2 + 3) << fmt::format("a right rival ran {} times", calls[right]);
+      EXPECT_EQ(samples[right].microseconds.size(), 3U) << "a right contender is not timed";
+      EXPECT_EQ(calls[right], 1 + 2 + 3) << fmt::format("a right contender ran {} times", calls[right]);
     }
     EXPECT_EQ(samples[1].wrong, ranks * (ranks + 1) / 2) << "wrong elements are not those of all ranks";
-    EXPECT_TRUE(samples[1].microseconds.empty() && calls[1] == 1) << "a wrong rival is timed";
+    EXPECT_TRUE(samples[1].microseconds.empty() && calls[1] == 1) << "a wrong contender is timed";
     if (in_place) continue;
     EXPECT_EQ(samples[3].wrong, ranks * kCount) << "what was never written passes for a result";
-    EXPECT_TRUE(samples[3].microseconds.empty() && calls[3] == 1) << "an idle rival is timed";
+    EXPECT_TRUE(samples[3].microseconds.empty() && calls[3] == 1) << "an idle contender is timed";
   }
 }
 
@@ -362,12 +363,12 @@ TEST_F(MeasureTest, APlanOwesBitsAndAVendorValues) {
       ++nans;
     }
   };
-  std::vector<Rival> rivals;
-  rivals.push_back(rival("vendor", other_nans));
-  rivals.push_back(rival("plan", other_nans));
-  rivals[1].plan = Plan{};
-  for (Rival& rival : rivals) rival.buffers = {input_.get(), output_.get()};
-  const auto samples = measure(rivals, world_, *transport_, special, kCount, kKind, false,
+  std::vector<Contender> contenders;
+  contenders.push_back(contender("vendor", other_nans));
+  contenders.push_back(contender("plan", other_nans));
+  contenders[1].plan = Plan{};
+  for (Contender& contender : contenders) contender.buffers = {input_.get(), output_.get()};
+  const auto samples = measure(contenders, world_, *transport_, special, kCount, kKind, false,
                                {.iterations = 1, .warmup = 0}, watchdog_);
   EXPECT_EQ(samples[0].wrong, 0) << fmt::format("{} values of a vendor are taken for wrong",
                                                 *samples[0].wrong);
@@ -377,12 +378,12 @@ TEST_F(MeasureTest, APlanOwesBitsAndAVendorValues) {
 /// Rank 0 is slower than the others, so that ranks which chose for themselves would not agree.
 TEST_F(MeasureTest, TheNumberOfIterationsIsChosen) {
   const auto chosen = [&](std::chrono::microseconds on_first_rank) {
-    std::vector<Rival> rivals;
-    rivals.push_back(rival("sleepy", [&, on_first_rank](const std::byte*, std::byte*) {
+    std::vector<Contender> contenders;
+    contenders.push_back(contender("sleepy", [&, on_first_rank](const std::byte*, std::byte*) {
       if (world_.rank() == 0) test_time += on_first_rank;
     }));
     const auto samples =
-        measured(rivals, {.iterations = 0, .warmup = 1, .check = false, .now = &test_now}, false);
+        measured(contenders, {.iterations = 0, .warmup = 1, .check = false, .now = &test_now}, false);
     const auto iterations = samples[0].microseconds.size();
     EXPECT_TRUE(same_everywhere(static_cast<double>(iterations))) << "ranks choose different numbers";
     return iterations;
@@ -403,14 +404,14 @@ TEST_F(MeasureTest, WhoComesLateIsNamed) {
   constexpr milliseconds kLate{300};
   const Rank last = world_.size() - 1;
   int calls = 0;
-  std::vector<Rival> rivals;
-  rivals.push_back(rival("late", [&](const std::byte*, std::byte*) {
+  std::vector<Contender> contenders;
+  contenders.push_back(contender("late", [&](const std::byte*, std::byte*) {
     if (++calls == 5 && world_.rank() == last) std::this_thread::sleep_for(kLate);
   }));
-  rivals.push_back(rival("in time", [](const std::byte*, std::byte*) {}));
-  const auto samples = measured(rivals, {.iterations = 10, .warmup = 1, .check = false}, false);
+  contenders.push_back(contender("in time", [](const std::byte*, std::byte*) {}));
+  const auto samples = measured(contenders, {.iterations = 10, .warmup = 1, .check = false}, false);
   Stragglers stragglers;
-  for (const Samples& of_rival : samples) stragglers.add(of_rival.stragglers);
+  for (const Samples& of_contender : samples) stragglers.add(of_contender.stragglers);
   const std::vector<std::string> sentences = stragglers.sentences(world_);
   if (world_.size() == 1) {
     EXPECT_TRUE(sentences.empty()) << "a rank alone is late";

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/predict/scaling.hpp"
 #include "simulation/price_planner.hpp"
 #include "tests/mpi_tests.hpp"
@@ -53,10 +53,10 @@ ScaleRow predicted(std::string_view machine, int ranks, Count count) {
 void expect_one_plan(std::string_view name, const Cluster& machine) {
   const MpiWorld& world = testing::all_ranks();
   const WorldTransport transport = make_world_transport(world, TransportChoice::mpi);
-  RivalOptions options;
+  ContenderOptions options;
   options.plan.algorithms = {kAlgorithm};
   options.plan_for = name;
-  RivalMaker maker(options, world, Seconds{60});
+  ContenderMaker maker(options, world, Seconds{60});
   for (const Count count : kCounts) {
     const ElementSizes sizes(kKind, ReduceOp::sum);
     const Plan shown =

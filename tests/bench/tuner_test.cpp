@@ -50,14 +50,14 @@ class Slowed final : public CollectiveCall {
   Count spoiled_;
 };
 
-/// Measures by a clock that the rivals move on themselves.
+/// Measures by a clock that the contenders move on themselves.
 class TunerTest : public ::testing::Test {
  protected:
   Tuner make_tuner(Tuner::Held held = [](const Plan&, Count) { return Bytes{}; }) {
     return {world_, *transport_, watchdog_, 7, [](const std::string&) {}, std::move(held), &test_now};
   }
 
-  Rival rival(int ms, Count spoiled) const {
+  Contender contender(int ms, Count spoiled) const {
     return {"slowed",
             {},
             std::make_unique<Slowed>(world_, std::chrono::milliseconds(ms), spoiled),
@@ -65,7 +65,8 @@ class TunerTest : public ::testing::Test {
   }
 
   std::optional<TunerResult> tune(const std::function<int(const Plan&)>& ms) {
-    return make_tuner().tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) { return rival(ms(plan), 0); });
+    return make_tuner().tune(kCount, {kDefault, kGrid},
+                             [&](const Plan& plan) { return contender(ms(plan), 0); });
   }
 
   const MpiWorld& world_ = testing::all_ranks();
@@ -100,13 +101,13 @@ TEST_F(TunerTest, FindsTheFastest) {
 TEST_F(TunerTest, KeepsTheDefaultWhereOthersAreSlower) {
   const auto result = tune([](const Plan& plan) { return plan == kDefault ? 1 : 5; });
   EXPECT_TRUE(result && !result->better()) << "a slower plan is better than the default";
-  EXPECT_TRUE(result && result->challenger != kDefault) << "the default is its own rival";
+  EXPECT_TRUE(result && result->challenger != kDefault) << "the default is its own contender";
 }
 
 TEST_F(TunerTest, TellsWrongResults) {
   Tuner tuner = make_tuner();
   const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
-    return rival(plan == kGrid ? 1 : 5, plan == kGrid ? 3 : 0);
+    return contender(plan == kGrid ? 1 : 5, plan == kGrid ? 3 : 0);
   });
   EXPECT_FALSE(result) << "a plan is chosen although one was wrong";
   EXPECT_TRUE(tuner.wrong().size() == 1 && tuner.wrong().front().find("3x3") != std::string::npos)
@@ -120,7 +121,7 @@ TEST_F(TunerTest, DoesNotTryWhatHoldsTooMuch) {
     return much ? Tuner::round_memory(kCount) + Bytes{1} : Bytes{};
   });
   const auto result = tuner.tune(kCount, {kDefault, kGrid}, [&](const Plan& plan) {
-    return rival(plan.dims.size() == 2 ? 1 : plan.lanes == 2 ? 3 : 5, 0);
+    return contender(plan.dims.size() == 2 ? 1 : plan.lanes == 2 ? 3 : 5, 0);
   });
   EXPECT_TRUE(result && result->challenger.dims.size() == 1) << "what does not fit was tried";
   EXPECT_TRUE(result && result->better()) << "what fits was not tried";

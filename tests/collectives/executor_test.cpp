@@ -121,11 +121,11 @@ TEST_P(ExecuteEveryAlgorithm, WidensNoInputTwiceAndHasPartialResultsOnlyWhereThe
     for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
       const Schedule schedule = make_schedule(plan, ranks, 7 * ranks + 3, 4);
       for (Rank rank = 0; rank < ranks; ++rank) {
-        for (const bool meet : {false, true}) {
-          const auto meets = [&](Rank) { return meet; };
+        for (const bool reach : {false, true}) {
+          const auto reaches = [&](Rank) { return reach; };
           const Stream stream{static_cast<int>(schedule.lanes.size()) - 1, 0};
-          EXPECT_FALSE(compile(schedule, stream, rank, meets, Partials::in_output).has_partials);
-          const Program program = compile(schedule, stream, rank, meets, Partials::apart);
+          EXPECT_FALSE(compile(schedule, stream, rank, reaches, Partials::in_output).has_partials);
+          const Program program = compile(schedule, stream, rank, reaches, Partials::apart);
           Intervals widened;
           for (const Program::Step& step : program.steps) {
             for (const Slice slice : step.widen) {

@@ -17,7 +17,7 @@ namespace {
 constexpr int kChunks = 8;
 
 /// A transport whose messages, which go between hosts, stay under way until this rank has been through its
-/// first meeting of the chunk after theirs. A tag is the number of a chunk, as there is one lane.
+/// first exchange of the chunk after theirs. A tag is the number of a chunk, as there is one lane.
 class SlowNetwork final : public PollingTransport {
  public:
   explicit SlowNetwork(Transport& inner)
@@ -30,7 +30,7 @@ class SlowNetwork final : public PollingTransport {
   Rank rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   Memory allocate(Bytes size) override { return inner_.allocate(size); }
-  bool meets(Rank peer) const override { return inner_.meets(peer); }
+  bool reaches(Rank peer) const override { return inner_.reaches(peer); }
   std::vector<Rank> awaited() const override { return inner_.awaited(); }
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
@@ -39,8 +39,8 @@ class SlowNetwork final : public PollingTransport {
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     inner_.receive(from, tag, data, started({ticket, tag, true}));
   }
-  void meet(const Meeting& meeting, Ticket ticket) override {
-    inner_.meet(meeting, started({ticket, meeting.tag, false}));
+  void exchange(const Exchange& exchange, Ticket ticket) override {
+    inner_.exchange(exchange, started({ticket, exchange.tag, false}));
   }
 
   bool poll(std::vector<Ticket>& done) override {

@@ -121,15 +121,15 @@ void meet_a_slow_partner(Transport& transport, Rank slow, std::atomic<bool>& loo
   constexpr std::size_t kBytes = 64 << 10;
   const Memory shared = transport.allocate({kBytes});
   std::vector<std::byte> elsewhere(kBytes, std::byte{3});
-  Meeting meeting;
+  Exchange exchange;
   if (transport.rank() == 0) {
     std::memset(shared.get(), 7, kBytes);
     for (const Rank peer : {1, 2}) {
       const std::span<const std::byte> gives =
           peer == slow ? std::span<const std::byte>(shared.get(), kBytes) : std::span(elsewhere);
-      meeting.partners.push_back({peer, gives, {}, false, false});
+      exchange.partners.push_back({peer, gives, {}, false, false});
     }
-    transport.meet(meeting, 1);
+    transport.exchange(exchange, 1);
     EXPECT_THAT(soon_done(transport), ::testing::IsEmpty()) << "rank " << slow << " has read nothing yet";
     std::memset(elsewhere.data(), 0, kBytes);
     looked = true;
@@ -137,12 +137,12 @@ void meet_a_slow_partner(Transport& transport, Rank slow, std::atomic<bool>& loo
     return;
   }
   if (transport.rank() == slow) wait_for(looked);
-  meeting.partners.push_back({0, {}, {}, true, false});
+  exchange.partners.push_back({0, {}, {}, true, false});
   std::vector<std::byte> result(kBytes);
-  meeting.own = result;
-  meeting.result = result.data();
-  meeting.reduction = {ElementKind::int32, ReduceOp::sum, 1, ElementKind::int32};
-  transport.meet(meeting, 1);
+  exchange.own = result;
+  exchange.result = result.data();
+  exchange.reduction = {ElementKind::int32, ReduceOp::sum, 1, ElementKind::int32};
+  transport.exchange(exchange, 1);
   wait_for_all(transport, 1);
   EXPECT_THAT(result, ::testing::Each(transport.rank() == slow ? std::byte{7} : std::byte{3}));
 }
@@ -156,26 +156,26 @@ TEST(SharedTransport, AMeetingIsOverWhenItsSlowPartnerIsDoneWhoeverElseIsGivenAC
 }
 
 /// Rank 1 does a part of its work at a time, and takes longer for all than rank 0 would wait for nothing.
-void go_on_slowly(Transport& transport, bool meets, std::span<std::byte> data) {
+void go_on_slowly(Transport& transport, bool reaches, std::span<std::byte> data) {
   constexpr int kPause = 100;
-  Meeting meeting;
-  meeting.own = data;
-  meeting.reduction = {ElementKind::int32, ReduceOp::sum, 1, ElementKind::int32};
+  Exchange exchange;
+  exchange.own = data;
+  exchange.reduction = {ElementKind::int32, ReduceOp::sum, 1, ElementKind::int32};
   if (transport.rank() == 0) {
     std::fill(data.begin(), data.end(), std::byte{7});
-    meeting.partners.push_back({1, data, {}, false, false});
-    if (meets) {
-      transport.meet(meeting, 1);
+    exchange.partners.push_back({1, data, {}, false, false});
+    if (reaches) {
+      transport.exchange(exchange, 1);
     } else {
       transport.send(1, 0, data, 1);
     }
     EXPECT_NO_THROW(wait_for_all(transport, 1));
     return;
   }
-  meeting.partners.push_back({0, {}, {}, true, false});
-  meeting.result = data.data();
-  if (meets) {
-    transport.meet(meeting, 1);
+  exchange.partners.push_back({0, {}, {}, true, false});
+  exchange.result = data.data();
+  if (reaches) {
+    transport.exchange(exchange, 1);
   } else {
     transport.receive(0, 0, data, 1);
   }
@@ -196,8 +196,8 @@ TEST(SharedTransport, WaitsForAPartnerThatIsSlowButGoesOn) {
         [&](Transport& transport) {
           const Memory memory = in_segment ? transport.allocate({kBytes}) : transport.scratch({kBytes});
           std::memset(memory.get(), 0, kBytes);
-          const bool meets = !in_segment;
-          go_on_slowly(transport, meets, {memory.get(), kBytes});
+          const bool reaches = !in_segment;
+          go_on_slowly(transport, reaches, {memory.get(), kBytes});
         },
         Seconds{2});
   }

@@ -250,15 +250,15 @@ TEST_P(EveryTransport, CopiesAndCombinesInTheOrderOfTheStarts) {
 TEST_P(EveryTransport, MeetsAnybodyOrNobodyButItself) {
   testing::run_over(GetParam(), 4, [&](Transport& transport) {
     std::vector<std::byte> own;
-    for (Rank peer = 0; peer < transport.size(); ++peer) own.push_back(std::byte{transport.meets(peer)});
+    for (Rank peer = 0; peer < transport.size(); ++peer) own.push_back(std::byte{transport.reaches(peer)});
     const auto all = testing::gather(transport, own);
-    const auto meets = [&](std::size_t a, std::size_t b) { return all[a][b] == std::byte{1}; };
+    const auto reaches = [&](std::size_t a, std::size_t b) { return all[a][b] == std::byte{1}; };
     for (std::size_t a = 0; a < all.size(); ++a) {
-      EXPECT_FALSE(meets(a, a));
+      EXPECT_FALSE(reaches(a, a));
       for (std::size_t b = 0; b < all.size(); ++b) {
-        EXPECT_EQ(meets(a, b), meets(b, a));
+        EXPECT_EQ(reaches(a, b), reaches(b, a));
         for (std::size_t c = 0; c < all.size(); ++c) {
-          EXPECT_TRUE(meets(a, c) || a == c || !meets(a, b) || !meets(b, c));
+          EXPECT_TRUE(reaches(a, c) || a == c || !reaches(a, b) || !reaches(b, c));
         }
       }
     }
@@ -359,15 +359,15 @@ TEST(SharedTransport, NamesOnlyThePartnersOfAMeetingThatHaveNotFinished) {
         const Rank own = transport.rank();
         Buffer buffer(transport, Buffer::From::allocate, 1 << 20);
         if (own == 2) return;  // never reads what it is given
-        Meeting meeting;
+        Exchange exchange;
         if (own == 0) {
-          for (const Rank peer : {1, 2}) meeting.partners.push_back({peer, buffer.span(), {}, false, false});
+          for (const Rank peer : {1, 2}) exchange.partners.push_back({peer, buffer.span(), {}, false, false});
         } else {
-          meeting.partners.push_back({0, {}, {}, true, false});
-          meeting.own = buffer.span();
-          meeting.result = buffer.span().data();
+          exchange.partners.push_back({0, {}, {}, true, false});
+          exchange.own = buffer.span();
+          exchange.result = buffer.span().data();
         }
-        transport.meet(meeting, 1);
+        transport.exchange(exchange, 1);
         if (own == 1) return wait_for(transport, {1});
         EXPECT_THAT(complaint(transport), ::testing::ElementsAre(2));
         EXPECT_THAT(transport.awaited(), ::testing::ElementsAre(2));
@@ -381,15 +381,15 @@ TEST(SharedTransport, NamesAPartnerThatKeepsItsPiecesBack) {
       [](Transport& transport) {
         const Rank own = transport.rank();
         Buffer buffer(transport, Buffer::From::vector, 1 << 20);
-        Meeting meeting;
+        Exchange exchange;
         if (own < 2) {
-          meeting.partners.push_back({2, buffer.span(), {}, false, false});
+          exchange.partners.push_back({2, buffer.span(), {}, false, false});
         } else {
-          for (const Rank peer : {0, 1}) meeting.partners.push_back({peer, {}, {}, true, false});
-          meeting.own = buffer.span();
-          meeting.result = buffer.span().data();
+          for (const Rank peer : {0, 1}) exchange.partners.push_back({peer, {}, {}, true, false});
+          exchange.own = buffer.span();
+          exchange.result = buffer.span().data();
         }
-        transport.meet(meeting, 1);
+        transport.exchange(exchange, 1);
         if (own == 1) return;  // offers, but fills nothing
         EXPECT_THAT(complaint(transport), ::testing::ElementsAre(own == 2 ? 1 : 2));
         EXPECT_THAT(transport.awaited(), ::testing::ElementsAre(own == 2 ? 1 : 2));

@@ -64,8 +64,8 @@ TEST_P(EveryProgram, IsProved) {
 std::vector<Program> compile_all(const Schedule& schedule, const Reach& reach, Partials partials) {
   std::vector<Program> programs;
   for (Rank rank = 0; rank < schedule.ranks; ++rank) {
-    const auto meets = [&](Rank peer) { return reach && reach(rank, peer); };
-    programs.push_back(compile(schedule, {}, rank, meets, partials));
+    const auto reaches = [&](Rank peer) { return reach && reach(rank, peer); };
+    programs.push_back(compile(schedule, {}, rank, reaches, partials));
   }
   return programs;
 }
@@ -129,7 +129,7 @@ class Mutator {
       mutate("step dropped", [=](Program& p) { p.steps.erase(at(p.steps, i)); });
       mutate_lists(i);
       mutate_folds(i);
-      mutate_meeting(i);
+      mutate_exchange(i);
       if (program_.steps[i].sends_first)
         mutate("no wait for what is sent", [=](Program& p) { p.steps[i].sends_first = false; });
     }
@@ -216,38 +216,38 @@ class Mutator {
     }
   }
 
-  void mutate_meeting(std::size_t step) {
-    if (!program_.steps[step].meet) return;
-    const Program::Meet& meet = *program_.steps[step].meet;
-    const auto change = [&](const std::string& what, const std::function<void(Program::Meet&)>& how) {
-      mutate(what, [=](Program& p) { how(*p.steps[step].meet); });
+  void mutate_exchange(std::size_t step) {
+    if (!program_.steps[step].exchange) return;
+    const Program::Exchange& exchange = *program_.steps[step].exchange;
+    const auto change = [&](const std::string& what, const std::function<void(Program::Exchange&)>& how) {
+      mutate(what, [=](Program& p) { how(*p.steps[step].exchange); });
     };
-    change("keeps or not", [](Program::Meet& m) { m.keeps = !m.keeps; });
-    const bool uses_own = meet.keeps || std::ranges::any_of(meet.partners, &Program::Partner::write);
+    change("keeps or not", [](Program::Exchange& m) { m.keeps = !m.keeps; });
+    const bool uses_own = exchange.keeps || std::ranges::any_of(exchange.partners, &Program::Partner::write);
     if (uses_own) {
-      change("last or not", [](Program::Meet& m) { m.last = !m.last; });
-      change("other own elements", [](Program::Meet& m) { m.own.offset += 1; });
+      change("last or not", [](Program::Exchange& m) { m.last = !m.last; });
+      change("other own elements", [](Program::Exchange& m) { m.own.offset += 1; });
     }
     for (const Area area : {Area::input, Area::output, Area::partial, Area::work}) {
-      if (meet.own_at != area && !meet.own.empty())
-        change("own operand from elsewhere", [=](Program::Meet& m) { m.own_at = area; });
-      if (meet.result != area && meet.keeps)
-        change("result to elsewhere", [=](Program::Meet& m) { m.result = area; });
+      if (exchange.own_at != area && !exchange.own.empty())
+        change("own operand from elsewhere", [=](Program::Exchange& m) { m.own_at = area; });
+      if (exchange.result != area && exchange.keeps)
+        change("result to elsewhere", [=](Program::Exchange& m) { m.result = area; });
     }
-    for (std::size_t i = 0; i < meet.partners.size(); ++i) {
-      change("partner dropped", [=](Program::Meet& m) { m.partners.erase(at(m.partners, i)); });
-      change("reads or not", [=](Program::Meet& m) { m.partners[i].read = !m.partners[i].read; });
-      change("writes or not", [=](Program::Meet& m) { m.partners[i].write = !m.partners[i].write; });
-      if (!meet.partners[i].gives.empty()) {
-        change("gives other elements", [=](Program::Meet& m) { m.partners[i].gives.offset += 1; });
-        change("gives nothing", [=](Program::Meet& m) { m.partners[i].gives = {}; });
+    for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+      change("partner dropped", [=](Program::Exchange& m) { m.partners.erase(at(m.partners, i)); });
+      change("reads or not", [=](Program::Exchange& m) { m.partners[i].read = !m.partners[i].read; });
+      change("writes or not", [=](Program::Exchange& m) { m.partners[i].write = !m.partners[i].write; });
+      if (!exchange.partners[i].gives.empty()) {
+        change("gives other elements", [=](Program::Exchange& m) { m.partners[i].gives.offset += 1; });
+        change("gives nothing", [=](Program::Exchange& m) { m.partners[i].gives = {}; });
         for (const Area area : {Area::input, Area::output, Area::partial, Area::work})
-          if (meet.partners[i].gives_from != area)
-            change("gives from elsewhere", [=](Program::Meet& m) { m.partners[i].gives_from = area; });
+          if (exchange.partners[i].gives_from != area)
+            change("gives from elsewhere", [=](Program::Exchange& m) { m.partners[i].gives_from = area; });
       }
-      if (!meet.partners[i].takes.empty()) {
-        change("takes other elements", [=](Program::Meet& m) { m.partners[i].takes.offset += 1; });
-        change("takes nothing", [=](Program::Meet& m) { m.partners[i].takes = {}; });
+      if (!exchange.partners[i].takes.empty()) {
+        change("takes other elements", [=](Program::Exchange& m) { m.partners[i].takes.offset += 1; });
+        change("takes nothing", [=](Program::Exchange& m) { m.partners[i].takes = {}; });
       }
     }
   }

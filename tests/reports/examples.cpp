@@ -23,7 +23,7 @@ ResultFile provenance(const std::string& command) {
   return file;
 }
 
-struct Rival {
+struct Contender {
   const char* algorithm;
   const char* implementation;
   const char* dims;
@@ -40,15 +40,15 @@ std::vector<double> noisy(double time, int count, std::mt19937& random) {
   return samples;
 }
 
-CollectiveRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_place, int samples,
+CollectiveRow allreduce_row(const Contender& contender, std::uint64_t bytes, bool in_place, int samples,
                             std::mt19937& random) {
   CollectiveRow row;
-  row.algorithm = rival.algorithm;
-  row.implementation = rival.implementation;
-  row.dims = rival.dims;
+  row.algorithm = contender.algorithm;
+  row.implementation = contender.implementation;
+  row.dims = contender.dims;
   row.patterns = row.dims == "2x2" ? "direct+ring" : "";
-  row.lanes = *rival.dims == '\0' ? 0 : 1;
-  row.chunk_bytes = *rival.dims == '\0' ? 0 : 1 << 20;
+  row.lanes = *contender.dims == '\0' ? 0 : 1;
+  row.chunk_bytes = *contender.dims == '\0' ? 0 : 1 << 20;
   row.ranks = 4;
   row.nodes = 2;
   row.ranks_per_node = 2;
@@ -60,7 +60,7 @@ CollectiveRow allreduce_row(const Rival& rival, std::uint64_t bytes, bool in_pla
   row.wrong = 0;
   row.source = Source::measured;
   row.bound_us = static_cast<double>(bytes) / 12.1e3;
-  const double time = rival.latency_us + 1.5 * static_cast<double>(bytes) / (rival.GBps * 1e3);
+  const double time = contender.latency_us + 1.5 * static_cast<double>(bytes) / (contender.GBps * 1e3);
   set_time(row, timing(noisy(in_place ? 0.97 * time : time, samples, random)), "allreduce");
   return row;
 }
@@ -136,10 +136,10 @@ ResultFile allreduce(int samples) {
   std::vector<CollectiveRow> rows;
   for (std::uint64_t bytes = 1024; bytes <= 16u << 20; bytes *= 8) {
     for (const bool in_place : {false, true}) {
-      for (const Rival& rival :
-           {Rival{"multi-ring", "mpi", "2x2", 22, 9.8}, Rival{"ring", "mpi", "4", 31, 7.4},
-            Rival{"mpi", "MPI_Allreduce", "", 14, 6.1}}) {
-        rows.push_back(allreduce_row(rival, bytes, in_place, samples, random));
+      for (const Contender& contender :
+           {Contender{"multi-ring", "mpi", "2x2", 22, 9.8}, Contender{"ring", "mpi", "4", 31, 7.4},
+            Contender{"mpi", "MPI_Allreduce", "", 14, 6.1}}) {
+        rows.push_back(allreduce_row(contender, bytes, in_place, samples, random));
       }
     }
   }

@@ -34,11 +34,11 @@ class Quick(unittest.TestCase):
             launches.insert(0, "gloo")
         self.assertEqual(sorted(contests), sorted((launch, place) for launch in launches for place in ("in-place", "out-of-place")))
         for (launch, _), contest in contests.items():
-            rivals = [rival["algorithm"] for rival in contest["rivals"]]
+            contenders = [contender["algorithm"] for contender in contest["contenders"]]
             library = "gloo" if launch == "gloo" else "mpi"
-            self.assertEqual("mpi" in rivals, library == "mpi")
-            self.assertEqual({name.split(":")[0] for name in rivals}, {library})
-            self.assertGreater(len(rivals), 3)
+            self.assertEqual("mpi" in contenders, library == "mpi")
+            self.assertEqual({name.split(":")[0] for name in contenders}, {library})
+            self.assertGreater(len(contenders), 3)
             self.assertGreater(contest["time_us"]["median"], 0)
 
 

@@ -58,7 +58,7 @@ class Statistics(unittest.TestCase):
             self.assertEqual(results.low_rank(count), low, count)
 
     def test_ratios_are_of_pairs(self):
-        # Medians apart, the rival is as fast; pair by pair it is twice as slow in most.
+        # Medians apart, the contender is as fast; pair by pair it is twice as slow in most.
         ratio = results.pairwise([2, 4, 8, 16, 1], [1, 2, 4, 8, 16])
         self.assertEqual((ratio.median, ratio.low, ratio.high), (2, 1 / 16, 2))
         with self.assertRaises(ValueError):
@@ -75,7 +75,7 @@ class Contests(unittest.TestCase):
             self.assertLess(verdict.closest.best.ratio.high, 1)
             self.assertEqual((verdict.ratio, verdict.of_bound), (results.MISSED, results.MISSED))
 
-    def test_rivals_that_are_slower(self):
+    def test_contenders_that_are_slower(self):
         for verdict in verdicts(works.Goal(1.5), results.contests("openmpi", recorded("host"))):
             self.assertGreater(verdict.closest.best.ratio.median, 1.5)
             self.assertEqual(verdict.ratio, results.MET)
@@ -91,7 +91,7 @@ class Contests(unittest.TestCase):
         self.assertEqual(verdict.farthest.of_bound, 2)
         self.assertEqual(verdict.standing, results.MET)
 
-    def test_being_ahead_is_being_so_of_every_rival(self):
+    def test_being_ahead_is_being_so_of_every_contender(self):
         steady = results.contests("openmpi", times(multi_ring=[10.0] * 6, mpi=[12.0] * 6))
         unsteady = results.contests("mpich", times(multi_ring=[10.0] * 7, mpi=[9.0, 15.0, 15.0, 15.0, 15.0, 15.0, 15.0]))
         self.assertEqual(verdicts(works.Goal(), steady)[0].ratio, results.MET)
@@ -111,9 +111,9 @@ class Contests(unittest.TestCase):
         rounds = [contest for result in (times(multi_ring=[1.0], mpi=[2.0], mpi_ring=[0.1]), times(multi_ring=[1.0], mpi=[2.0]))
                   for contest in results.contests("openmpi", result)]
         (contest,) = results.by_launch(rounds)
-        self.assertEqual([rival.algorithm for rival in contest.rivals], ["mpi"])
+        self.assertEqual([contender.algorithm for contender in contest.contenders], ["mpi"])
 
-    def test_no_contest_without_polyring_or_without_rivals(self):
+    def test_no_contest_without_polyring_or_without_contenders(self):
         self.assertEqual(results.contests("openmpi", times(mpi=[1.0])), [])
         self.assertEqual(results.contests("openmpi", times(multi_ring=[1.0])), [])
 
@@ -169,7 +169,7 @@ class Goals(unittest.TestCase):
                 self.assertEqual(verdicts(goal, found)[0].standing, standing)
 
     def test_the_bound_counts_in_every_launch(self):
-        # The bound is 5 us. The launch with the best rival is near it, the other is not.
+        # The bound is 5 us. The launch with the best contender is near it, the other is not.
         near = results.contests("openmpi", times(multi_ring=[5.5] * 6, mpi=[9.9] * 6))
         far = results.contests("mpich", times(multi_ring=[8.0] * 6, mpi=[20.0] * 6))
         goal = works.Goal(1.7, 1.15)

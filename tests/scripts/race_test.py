@@ -118,7 +118,7 @@ class Race(unittest.TestCase):
         self.assertIn(output[output.index("# Polyring"):output.index("\nWritten to")].strip(), (self.out / "race.md").read_text())
         (work,) = self.result()["works"]
         self.assertEqual([launch["launch"] for launch in work["launches"]], LAUNCHES)
-        self.assertEqual({verdict["best_rival"] for verdict in work["verdicts"]}, {"mpi:ring"})
+        self.assertEqual({verdict["best_contender"] for verdict in work["verdicts"]}, {"mpi:ring"})
         self.assertEqual([(verdict["placement"], verdict["standing"], verdict["lacking"]) for verdict in work["verdicts"]],
                          [("out-of-place", "met", {}), ("in-place", "met", {})])
         for launch in work["launches"]:
@@ -311,7 +311,7 @@ class Race(unittest.TestCase):
         self.assert_incomplete({"mpich": "left out"})
 
     def test_the_commit_is_that_of_the_programs(self):
-        self.assertIn("# Polyring abc against its rivals", self.race(0, "--only", "host-8B"))
+        self.assertIn("# Polyring abc against its contenders", self.race(0, "--only", "host-8B"))
         self.assertEqual(self.result()["commit"], "abc")
         self.fake("build-mpich/bin/polyring", f'export COMMIT=def-dirty\nexec {sys.executable} -c {shlex.quote(POLYRING)} "$@"')
         self.assertIn("# Polyring abc with openmpi, def-dirty with mpich against", self.race(0, "--only", "host-8B"))

@@ -6,7 +6,8 @@
 //   writers    who has ever offered something to this rank
 //   inboxes    one ring of offers for each other rank, written by that rank alone
 //
-// The memory of an inbox is its writer's to fill, as far as it needs it: ranks that never meet cost nothing.
+// The memory of an inbox is its writer's to fill, as far as it needs it: ranks that exchange nothing cost
+// nothing.
 //
 // All of it works between processes that map it at different addresses, and between threads.
 #pragma once
@@ -32,7 +33,7 @@ struct Location {
   std::uint32_t generation = 0;  // of the segment's record; 0: there is no such place
 };
 
-enum class OfferKind : std::uint32_t { message, meeting };
+enum class OfferKind : std::uint32_t { message, exchange };
 
 /// What a rank lets another do with its memory.
 struct Offer {

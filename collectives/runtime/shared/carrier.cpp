@@ -18,7 +18,7 @@ Location given_at(const Arrived& arrived) {
 
 /// What the partner fills or lands piece by piece, if it does.
 PieceBlocks* Carrier::pieces(const Operation& operation, std::size_t partner) const {
-  const Meeting::Partner& role = operation.meeting.partners[partner];
+  const Exchange::Partner& role = operation.exchange.partners[partner];
   const Arrived& arrived = operation.offers[partner];
   if (arrived.from == kNobody) return nullptr;
   const bool reads = role.read && arrived.offer.gives_pieces;
@@ -34,15 +34,15 @@ const std::byte* Carrier::given(const Arrived& arrived, Part part) const {
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
-std::byte* Carrier::taken(const Meeting& meeting, const Arrived& arrived, Part part) const {
+std::byte* Carrier::taken(const Exchange& exchange, const Arrived& arrived, Part part) const {
   std::byte* address = memory_.at(arrived.from, arrived.offer.take);
-  if (!arrived.offer.takes_pieces) return address + meeting.result_bytes(part.offset);
+  if (!arrived.offer.takes_pieces) return address + exchange.result_bytes(part.offset);
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
 /// Nothing while a partner has not filled it.
 std::optional<Carrier::Part> Carrier::next_part(const Operation& operation) const {
-  const std::size_t all = operation.meeting.own.size();
+  const std::size_t all = operation.exchange.own.size();
   bool whole = true;
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
     const PieceBlocks* blocks = pieces(operation, i);
@@ -65,7 +65,7 @@ bool Carrier::carry_out(Operation& operation) {
   if (!part) return false;
   carry_out(operation, *part);
   ++operation.part;
-  operation.made = part->offset + part->bytes == operation.meeting.own.size();
+  operation.made = part->offset + part->bytes == operation.exchange.own.size();
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
     PieceBlocks* blocks = pieces(operation, i);
     if (blocks != nullptr) blocks->emptied.store(operation.part, std::memory_order_release);
@@ -74,12 +74,12 @@ bool Carrier::carry_out(Operation& operation) {
 }
 
 void Carrier::carry_out(const Operation& operation, Part part) {
-  const Meeting& meeting = operation.meeting;
-  const auto& partners = meeting.partners;
+  const Exchange& exchange = operation.exchange;
+  const auto& partners = exchange.partners;
   const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });
   if (operation.kind == OfferKind::message) {
     if (reads && part.bytes > 0) {
-      std::memcpy(meeting.result + part.offset, given(operation.offers.front(), part), part.bytes);
+      std::memcpy(exchange.result + part.offset, given(operation.offers.front(), part), part.bytes);
     }
   } else if (reads) {
     combine(operation, part);
@@ -89,44 +89,44 @@ void Carrier::carry_out(const Operation& operation, Part part) {
 }
 
 void Carrier::combine(const Operation& operation, Part part) {
-  const Meeting& meeting = operation.meeting;
+  const Exchange& exchange = operation.exchange;
   inputs_.clear();
   outputs_.clear();
   far_.clear();
   bool own = false;
   // In place, what is written has just been read into the caches.
-  const bool streaming = meeting.payload >= options_.streaming && meeting.result != meeting.own.data();
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    const Meeting::Partner& partner = meeting.partners[i];
+  const bool streaming = exchange.payload >= options_.streaming && exchange.result != exchange.own.data();
+  for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+    const Exchange::Partner& partner = exchange.partners[i];
     if (!own && partner.rank > rank_) {
-      inputs_.push_back(meeting.own.data() + part.offset);
+      inputs_.push_back(exchange.own.data() + part.offset);
       own = true;
     }
     const Arrived& arrived = operation.offers[i];
     if (partner.read) inputs_.push_back(given(arrived, part));
     if (!partner.write) continue;
-    (arrived.offer.takes_pieces ? outputs_ : far_).push_back(taken(meeting, arrived, part));
+    (arrived.offer.takes_pieces ? outputs_ : far_).push_back(taken(exchange, arrived, part));
   }
-  if (!own) inputs_.push_back(meeting.own.data() + part.offset);
-  if (meeting.result != nullptr) far_.push_back(meeting.result + meeting.result_bytes(part.offset));
+  if (!own) inputs_.push_back(exchange.own.data() + part.offset);
+  if (exchange.result != nullptr) far_.push_back(exchange.result + exchange.result_bytes(part.offset));
   // Pieces are to stay in the caches, whatever becomes of the rest.
   const bool both = streaming && !outputs_.empty();
   if (!both) outputs_.insert(outputs_.end(), far_.begin(), far_.end());
-  const auto count = static_cast<Count>(part.bytes) / size_of(meeting.reduction.kind);
-  combine_many(meeting.reduction, outputs_, inputs_, count,
+  const auto count = static_cast<Count>(part.bytes) / size_of(exchange.reduction.kind);
+  combine_many(exchange.reduction, outputs_, inputs_, count,
                streaming && !both ? Stores::streaming : Stores::cached);
   if (!both) return;
-  const std::size_t bytes = meeting.result_bytes(part.bytes);
+  const std::size_t bytes = exchange.result_bytes(part.bytes);
   for (std::byte* output : far_) copy_on_host(output, outputs_.front(), bytes, Stores::streaming);
 }
 
 void Carrier::hand_on(const Operation& operation, Part part) {
-  const Meeting& meeting = operation.meeting;
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    if (!meeting.partners[i].write) continue;
+  const Exchange& exchange = operation.exchange;
+  for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+    if (!exchange.partners[i].write) continue;
     const Arrived& arrived = operation.offers[i];
-    const bool streaming = meeting.payload >= options_.streaming && !arrived.offer.takes_pieces;
-    copy_on_host(taken(meeting, arrived, part), meeting.own.data() + part.offset, part.bytes,
+    const bool streaming = exchange.payload >= options_.streaming && !arrived.offer.takes_pieces;
+    copy_on_host(taken(exchange, arrived, part), exchange.own.data() + part.offset, part.bytes,
                  streaming ? Stores::streaming : Stores::cached);
   }
 }

@@ -31,7 +31,7 @@ class Carrier {
   };
 
   const std::byte* given(const Arrived& arrived, Part part) const;
-  std::byte* taken(const Meeting& meeting, const Arrived& arrived, Part part) const;
+  std::byte* taken(const Exchange& exchange, const Arrived& arrived, Part part) const;
   PieceBlocks* pieces(const Operation& operation, std::size_t partner) const;
   std::optional<Part> next_part(const Operation& operation) const;
   void carry_out(const Operation& operation, Part part);

@@ -27,11 +27,11 @@ struct Landing {
   std::span<std::byte> to;
 };
 
-/// A send, a receive or a meeting. Used again and again, for the vectors' sake.
+/// A send, a receive or an exchange. Used again and again, for the vectors' sake.
 struct Operation {
   Ticket ticket = 0;
   OfferKind kind = OfferKind::message;
-  Meeting meeting;                   // of a message: one partner; what is received goes to `result`
+  Exchange exchange;                 // of a message: one partner; what is received goes to `result`
   std::vector<Arrived> offers;       // of the partners, as they come
   std::size_t missing = 0;           // offers that are still awaited
   std::uint32_t part = 0;            // the next that this rank reads or writes

@@ -22,8 +22,8 @@ class Composed final : public PollingTransport {
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     by(from).receive(from, tag, data, ticket);
   }
-  bool meets(Rank peer) const override { return near_->meets(peer); }
-  void meet(const Meeting& meeting, Ticket ticket) override { near_->meet(meeting, ticket); }
+  bool reaches(Rank peer) const override { return near_->reaches(peer); }
+  void exchange(const Exchange& exchange, Ticket ticket) override { near_->exchange(exchange, ticket); }
 
   bool poll(std::vector<Ticket>& done) override {
     const bool local = take_local(done);
@@ -46,7 +46,7 @@ class Composed final : public PollingTransport {
   }
 
  private:
-  Transport& by(Rank peer) { return near_->meets(peer) ? *near_ : *far_; }
+  Transport& by(Rank peer) { return near_->reaches(peer) ? *near_ : *far_; }
 
   std::unique_ptr<Transport> near_;
   std::unique_ptr<Transport> far_;

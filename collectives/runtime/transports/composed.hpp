@@ -1,4 +1,4 @@
-// Two transports as one: ranks that the near one meets go through it, all others through the far one.
+// Two transports as one: ranks that the near one reaches go through it, all others through the far one.
 #pragma once
 
 #include <memory>

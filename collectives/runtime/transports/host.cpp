@@ -10,19 +10,19 @@
 
 namespace polyring {
 
-std::size_t Meeting::result_bytes(std::size_t of_operands) const {
+std::size_t Exchange::result_bytes(std::size_t of_operands) const {
   if (reduction.kind == reduction.result) return of_operands;  // of what is only handed on, any number
   return of_operands / static_cast<std::size_t>(size_of(reduction.kind)) *
          static_cast<std::size_t>(size_of(reduction.result));
 }
 
-bool Meeting::overwrites(std::span<const std::byte> data) const {
+bool Exchange::overwrites(std::span<const std::byte> data) const {
   const std::size_t bytes = result_bytes(own.size());
   return result != nullptr && !data.empty() && bytes > 0 && data.data() < result + bytes &&
          result < data.data() + data.size();
 }
 
-void Transport::meet(const Meeting&, Ticket) { assert(false && "nobody can be met here"); }
+void Transport::exchange(const Exchange&, Ticket) { assert(false && "nobody can be met here"); }
 
 Memory host_memory(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.

@@ -35,13 +35,13 @@ class SharedTransport final : public PollingTransport {
 
   Rank rank() const override { return group_.rank; }
   int size() const override { return group_.size; }
-  bool meets(Rank peer) const override { return peer != group_.rank && place_[index(peer)] != kNobody; }
+  bool reaches(Rank peer) const override { return peer != group_.rank && place_[index(peer)] != kNobody; }
 
   Memory allocate(Bytes size) override;
   Memory scratch(Bytes size) override { return HostTransport::allocate(size); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
-  void meet(const Meeting& meeting, Ticket ticket) override;
+  void exchange(const Exchange& exchange, Ticket ticket) override;
   bool poll(std::vector<Ticket>& done) override;
   std::vector<Rank> awaited() const override;
 
@@ -64,8 +64,8 @@ class SharedTransport final : public PollingTransport {
   };
   Given give(Operation& operation, std::span<const std::byte> data);
   Location take(Operation& operation, std::span<std::byte> data);
-  bool gives_pieces(const Meeting& meeting, std::size_t partner) const;
-  bool takes_pieces(const Meeting& meeting, std::size_t partner) const;
+  bool gives_pieces(const Exchange& exchange, std::size_t partner) const;
+  bool takes_pieces(const Exchange& exchange, std::size_t partner) const;
   Location own_pieces(Operation& operation, std::span<const std::byte> gives, std::span<std::byte> takes);
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(Operation& operation);
@@ -162,8 +162,8 @@ Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
   in_flight_.push_back(&operation);
   operation.ticket = ticket;
   operation.kind = kind;
-  operation.meeting.tag = tag;
-  operation.meeting.reduction = {};
+  operation.exchange.tag = tag;
+  operation.exchange.reduction = {};
   operation.made = false;
   operation.slots.clear();
   operation.waits = false;
@@ -175,41 +175,41 @@ Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
 
 void SharedTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
   Operation& operation = begin(OfferKind::message, tag, ticket);
-  operation.meeting.partners.assign(1, {to, data, {}, false, false});
-  operation.meeting.own = {};
-  operation.meeting.result = nullptr;
+  operation.exchange.partners.assign(1, {to, data, {}, false, false});
+  operation.exchange.own = {};
+  operation.exchange.result = nullptr;
   make_offers(operation);
   await_offers(operation);
 }
 
 void SharedTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
   Operation& operation = begin(OfferKind::message, tag, ticket);
-  operation.meeting.partners.assign(1, {from, {}, {}, true, false});
-  operation.meeting.own = data;
-  operation.meeting.result = data.data();
+  operation.exchange.partners.assign(1, {from, {}, {}, true, false});
+  operation.exchange.own = data;
+  operation.exchange.result = data.data();
   await_offers(operation);
 }
 
-void SharedTransport::meet(const Meeting& meeting, Ticket ticket) {
-  Operation& operation = begin(OfferKind::meeting, meeting.tag, ticket);
-  operation.meeting = meeting;
+void SharedTransport::exchange(const Exchange& exchange, Ticket ticket) {
+  Operation& operation = begin(OfferKind::exchange, exchange.tag, ticket);
+  operation.exchange = exchange;
   make_offers(operation);
   await_offers(operation);
 }
 
 /// Tells every partner what it may read and write. An empty message is told, too.
 void SharedTransport::make_offers(Operation& operation) {
-  const Meeting& meeting = operation.meeting;
+  const Exchange& exchange = operation.exchange;
   Given given;  // to the partner before: often all are given the same
-  operation.slots.assign(meeting.partners.size(), kNoSlot);
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    const Meeting::Partner& partner = meeting.partners[i];
+  operation.slots.assign(exchange.partners.size(), kNoSlot);
+  for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+    const Exchange::Partner& partner = exchange.partners[i];
     const bool message = operation.kind == OfferKind::message;
     if (partner.gives.empty() && partner.takes.empty() && !message) continue;
-    Offer offer{kNoSlot, meeting.tag, operation.kind, false, false, partner.gives.size(), {}};
+    Offer offer{kNoSlot, exchange.tag, operation.kind, false, false, partner.gives.size(), {}};
     const bool inlined = partner.gives.size() <= kInline;
-    offer.gives_pieces = gives_pieces(meeting, i);
-    offer.takes_pieces = takes_pieces(meeting, i);
+    offer.gives_pieces = gives_pieces(exchange, i);
+    offer.takes_pieces = takes_pieces(exchange, i);
     std::span<const std::byte> pieces_of = partner.gives;
     if (!inlined && !offer.gives_pieces) {
       if (partner.gives.data() != given.data.data() || partner.gives.size() != given.data.size())
@@ -231,17 +231,17 @@ void SharedTransport::make_offers(Operation& operation) {
 
 /// What is in no segment and too long to be copied at once. What several are given is copied once for all of
 /// them, and what this rank overwrites meanwhile, before it does.
-bool SharedTransport::gives_pieces(const Meeting& meeting, std::size_t partner) const {
-  const std::span<const std::byte> data = meeting.partners[partner].gives;
-  if (data.size() <= options_.piece.value || meeting.overwrites(data)) return false;
-  for (std::size_t i = 0; i < meeting.partners.size(); ++i) {
-    if (i != partner && meeting.partners[i].gives.data() == data.data()) return false;
+bool SharedTransport::gives_pieces(const Exchange& exchange, std::size_t partner) const {
+  const std::span<const std::byte> data = exchange.partners[partner].gives;
+  if (data.size() <= options_.piece.value || exchange.overwrites(data)) return false;
+  for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
+    if (i != partner && exchange.partners[i].gives.data() == data.data()) return false;
   }
   return memory_->locate(data.data(), data.size()).generation == 0;
 }
 
-bool SharedTransport::takes_pieces(const Meeting& meeting, std::size_t partner) const {
-  const std::span<std::byte> data = meeting.partners[partner].takes;
+bool SharedTransport::takes_pieces(const Exchange& exchange, std::size_t partner) const {
+  const std::span<std::byte> data = exchange.partners[partner].takes;
   return data.size() > options_.piece.value && memory_->locate(data.data(), data.size()).generation == 0;
 }
 
@@ -252,9 +252,9 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
   operation.blocks.push_back(block);
   operation.waits = true;
   // In place, what is written has just been read into the caches.
-  const bool streaming = operation.meeting.payload >= options_.streaming && gives.data() != takes.data();
+  const bool streaming = operation.exchange.payload >= options_.streaming && gives.data() != takes.data();
   const std::size_t piece = options_.piece.value;
-  const PieceSizes sizes{piece, operation.meeting.result_bytes(piece)};
+  const PieceSizes sizes{piece, operation.exchange.result_bytes(piece)};
   assert((takes.empty() || sizes.takes <= piece) && "blocks are as large as the operands' pieces");
   operation.owned.emplace_back(*new (block) PieceBlocks, sizes, gives, takes,
                                streaming ? Stores::streaming : Stores::cached);
@@ -263,8 +263,8 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
 
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
 SharedTransport::Given SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
-  const Meeting& meeting = operation.meeting;
-  if (data.size() > kEager && !meeting.overwrites(data)) {
+  const Exchange& exchange = operation.exchange;
+  if (data.size() > kEager && !exchange.overwrites(data)) {
     const Location location = memory_->locate(data.data(), data.size());
     operation.waits = operation.waits || location.generation != 0;
     if (location.generation != 0) return {data, location};
@@ -272,7 +272,7 @@ SharedTransport::Given SharedTransport::give(Operation& operation, std::span<con
   const bool fits_pieces = data.size() > options_.piece.value;
   std::byte* block = fits_pieces ? memory_->try_block(data.size()) : memory_->take_block(data.size());
   if (block == nullptr) {
-    if (!meeting.overwrites(data)) return {data, {}, data};
+    if (!exchange.overwrites(data)) return {data, {}, data};
     return {data, {}, operation.copies.emplace_back(data.begin(), data.end())};
   }
   std::memcpy(block, data.data(), data.size());
@@ -301,7 +301,7 @@ void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const s
 
 /// Finds out whose offers the operation needs, and takes those that have come already.
 void SharedTransport::await_offers(Operation& operation) {
-  const auto& partners = operation.meeting.partners;
+  const auto& partners = operation.exchange.partners;
   operation.offers.resize(partners.size());
   operation.missing = 0;
   for (std::size_t i = 0; i < partners.size(); ++i) {
@@ -309,7 +309,7 @@ void SharedTransport::await_offers(Operation& operation) {
     if (!partners[i].read && !partners[i].write) continue;
     std::deque<Arrived>& early = early_[place(partners[i].rank)];
     const auto at = std::find_if(early.begin(), early.end(), [&](const Arrived& arrived) {
-      return arrived.offer.kind == operation.kind && arrived.offer.tag == operation.meeting.tag;
+      return arrived.offer.kind == operation.kind && arrived.offer.tag == operation.exchange.tag;
     });
     if (at == early.end()) {
       ++operation.missing;
@@ -354,10 +354,10 @@ void SharedTransport::drain(std::size_t from) {
 bool SharedTransport::accept(const Arrived& arrived) {
   for (Operation* operation : in_flight_) {
     if (operation->missing == 0 || operation->kind != arrived.offer.kind ||
-        operation->meeting.tag != arrived.offer.tag) {
+        operation->exchange.tag != arrived.offer.tag) {
       continue;
     }
-    const auto& partners = operation->meeting.partners;
+    const auto& partners = operation->exchange.partners;
     for (std::size_t i = 0; i < partners.size(); ++i) {
       if (place(partners[i].rank) != arrived.from || operation->offers[i].from != kNobody) continue;
       if (!partners[i].read && !partners[i].write) continue;
@@ -449,8 +449,8 @@ bool SharedTransport::poll(std::vector<Ticket>& done) {
 std::vector<Rank> SharedTransport::awaited() const {
   std::vector<Rank> ranks;
   for (const Operation* operation : in_flight_) {
-    for (std::size_t i = 0; i < operation->meeting.partners.size(); ++i) {
-      const Meeting::Partner& partner = operation->meeting.partners[i];
+    for (std::size_t i = 0; i < operation->exchange.partners.size(); ++i) {
+      const Exchange::Partner& partner = operation->exchange.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
       const bool unfinished = operation->made && operation->waits && !slots_->finished(operation->slots[i]);
       if (silent || unfinished || carrier_->waits_for(*operation, i)) ranks.push_back(partner.rank);

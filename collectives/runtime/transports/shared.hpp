@@ -23,9 +23,9 @@ struct SharedGroup {
   WaitRules rules;
 };
 
-/// Collective over the world. Messages and meetings reach the members alone. Null on all ranks when it cannot
-/// be on one of them, with `why`: "rank 3 cannot reach rank 2's memory: …". To live until the members have
-/// taken all that was sent to them.
+/// Collective over the world. Messages and exchanges reach the members alone. Null on all ranks when it
+/// cannot be on one of them, with `why`: "rank 3 cannot reach rank 2's memory: …". To live until the members
+/// have taken all that was sent to them.
 std::unique_ptr<Transport> make_shared_transport(const SharedGroup& group, std::string& why,
                                                  SharedOptions options = {});
 

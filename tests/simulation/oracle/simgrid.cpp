@@ -177,9 +177,10 @@ class Ranks {
         for (int step = 0; step < steps; ++step) {
           const Peers sends = by_peer(number, stage, step, rank, true);
           const Peers receives = by_peer(number, stage, step, rank, false);
-          for (const auto& [peer, bytes] : sends) meet({number, stage, step, rank, peer}, bytes, done, true);
+          for (const auto& [peer, bytes] : sends)
+            exchange({number, stage, step, rank, peer}, bytes, done, true);
           for (const auto& [peer, bytes] : receives)
-            meet({number, stage, step, peer, rank}, bytes, done, false);
+            exchange({number, stage, step, peer, rank}, bytes, done, false);
           for (std::size_t i = sends.size() + receives.size(); i > 0; --i) done->acquire();
         }
       }
@@ -200,7 +201,7 @@ class Ranks {
   }
 
   /// A rank has come to its end of a message; the second of the two to come begins it.
-  void meet(const Place& place, std::uint64_t bytes, const s4u::SemaphorePtr& done, bool sends) {
+  void exchange(const Place& place, std::uint64_t bytes, const s4u::SemaphorePtr& done, bool sends) {
     const auto [at, first] = met_.try_emplace(place);
     (sends ? at->second.source : at->second.destination) = done;
     const auto [stream, stage, step, from, to] = place;

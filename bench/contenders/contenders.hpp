@@ -1,4 +1,4 @@
-// Rivals: the ways of doing a collective that one comparison times, made from their names.
+// Contenders: the ways of doing a collective that one comparison times, made from their names.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ namespace polyring {
 /// The name under which MPI's own call takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
 
-struct RivalOptions {
+struct ContenderOptions {
   PlanOptions plan;
   std::string tcp_interface;  // empty: chosen
   std::string transport = "auto";
@@ -56,7 +56,7 @@ struct PayloadMemory {
   Memory output;
 };
 
-struct Rival {
+struct Contender {
   std::string algorithm;
   std::optional<Plan> plan;  // nothing for a vendor's call
   std::unique_ptr<CollectiveCall> call;
@@ -65,14 +65,14 @@ struct Rival {
   bool in_place = true;  // whether it can be done so
 };
 
-/// Makes rivals, and keeps what they share: the MPI library's settings, Gloo's connections.
-class RivalMaker {
+/// Makes contenders, and keeps what they share: the MPI library's settings, Gloo's connections.
+class ContenderMaker {
  public:
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
   /// for and this library does not let them be chosen. Collective: it reads tuned plans.
-  RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout,
-             Collective collective = Collective::allreduce);
+  ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
+                 Collective collective = Collective::allreduce);
 
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
@@ -98,8 +98,9 @@ class RivalMaker {
   /// payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
 
-  /// Collective. The rivals for `count` elements, in the order of names(). They must not outlive this object.
-  std::vector<Rival> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+  /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this
+  /// object.
+  std::vector<Contender> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
 
  private:
   MpiAlgorithms& mpi();
@@ -108,10 +109,10 @@ class RivalMaker {
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
                            ReduceOp op, Count count);
-  Rival make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
-                 Count count);
+  Contender make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                     Count count);
 
-  RivalOptions options_;
+  ContenderOptions options_;
   const MpiWorld& world_;
   Seconds timeout_;
   Collective collective_;
@@ -133,8 +134,8 @@ std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& trans
                                               Collective collective = Collective::allreduce);
 
 /// The same to be measured, without buffers yet.
-Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                   Partials partials = Partials::apart, Collective collective = Collective::allreduce);
+Contender make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                       Partials partials = Partials::apart, Collective collective = Collective::allreduce);
 
 /// Adds --transport.
 void add_transport_option(Subcommand command, std::string& transport);

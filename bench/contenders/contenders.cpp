@@ -1,4 +1,4 @@
-#include "bench/contenders/rivals.hpp"
+#include "bench/contenders/contenders.hpp"
 
 #include <fmt/ranges.h>
 
@@ -38,7 +38,7 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 
 }  // namespace
 
-void RivalOptions::add_to(Subcommand command, Collective collective) {
+void ContenderOptions::add_to(Subcommand command, Collective collective) {
   const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
   plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true, collective);
   add_transport_option(command, transport);
@@ -86,7 +86,7 @@ void add_transport_option(Subcommand command, std::string& transport) {
       .show_default();
 }
 
-void RivalOptions::check_build() const {
+void ContenderOptions::check_build() const {
   parse_transport(transport);
   parse_partials(partials);
   for (const std::string& name : plan.algorithms) {
@@ -115,8 +115,8 @@ bool is_vendors_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
-Rival make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                   Partials partials, Collective collective) {
+Contender make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
+                       Partials partials, Collective collective) {
   const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
   const std::string messages =
       transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
@@ -136,8 +136,8 @@ WorldTransport open_transport(const MpiWorld& world, const std::string& choice) 
   return transport;
 }
 
-RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Seconds timeout,
-                       Collective collective)
+ContenderMaker::ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
+                               Collective collective)
     : options_(options),
       world_(world),
       timeout_(timeout),
@@ -152,7 +152,7 @@ RivalMaker::RivalMaker(const RivalOptions& options, const MpiWorld& world, Secon
   if (tunable && (free || !options_.tuned.empty())) tuned_ = TunedPlans(options_.tuned, world);
 }
 
-void RivalMaker::add_names(const std::string& asked) {
+void ContenderMaker::add_names(const std::string& asked) {
   if (collective_ != Collective::allreduce && (after(kMpiPrefix, asked) || after(kGlooPrefix, asked))) {
     usage_error("'{}' is known as an allreduce only; for {} use mpi, or an algorithm of our own", asked,
                 to_text(collective_));
@@ -175,25 +175,25 @@ void RivalMaker::add_names(const std::string& asked) {
   names_.insert(names_.end(), names.begin(), names.end());
 }
 
-void RivalMaker::check(ElementKind kind, Count largest) const {
+void ContenderMaker::check(ElementKind kind, Count largest) const {
   for (const std::string& name : names_) {
     if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, kind, largest);
     if (name == kMpiAlgorithm) check_mpi_count(collective_, world_.size(), largest);
   }
 }
 
-std::vector<Rival> RivalMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
-                                    Count count) {
-  std::vector<Rival> rivals;
+std::vector<Contender> ContenderMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
+                                            Count count) {
+  std::vector<Contender> contenders;
   for (const std::string& name : names_) {
-    rivals.push_back(make_one(name, transport, kind, op, count));
-    rivals.back().in_place = works_in_place(name);
+    contenders.push_back(make_one(name, transport, kind, op, count));
+    contenders.back().in_place = works_in_place(name);
   }
-  return rivals;
+  return contenders;
 }
 
-Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
-                           ReduceOp op, Count count) {
+Contender ContenderMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
+                                   ReduceOp op, Count count) {
   if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
@@ -207,16 +207,14 @@ Rival RivalMaker::make_one(const std::string& name, const WorldTransport& transp
                       collective_);
 }
 
-bool RivalMaker::works_in_place(const std::string& name) const {
+bool ContenderMaker::works_in_place(const std::string& name) const {
   if (collective_ == Collective::alltoall) return false;
   // MPI's leaves its result in the first block.
   return collective_ != Collective::reduce_scatter || name != kMpiAlgorithm;
 }
 
-std::vector<std::unique_ptr<CollectiveCall>> RivalMaker::make_planned_over(Transport& other,
-                                                                           const WorldTransport& transport,
-                                                                           ElementKind kind, ReduceOp op,
-                                                                           Count count) {
+std::vector<std::unique_ptr<CollectiveCall>> ContenderMaker::make_planned_over(
+    Transport& other, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count) {
   std::vector<std::unique_ptr<CollectiveCall>> made;
   for (const std::string& name : names_) {
     if (is_vendors_call(name)) continue;
@@ -226,7 +224,7 @@ std::vector<std::unique_ptr<CollectiveCall>> RivalMaker::make_planned_over(Trans
   return made;
 }
 
-Bytes RivalMaker::vendors_memory(Bytes longest, Bytes together) const {
+Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   // Open MPI's coll_base_allreduce.c and MPICH's allreduce_intra_*.c keep partial results in a buffer as long
   // as the payload for the time of the call; Gloo's older algorithms keep theirs for as long as they live.
   const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
@@ -237,14 +235,14 @@ Bytes RivalMaker::vendors_memory(Bytes longest, Bytes together) const {
   return {gloo * together.value + (mpi ? longest.value : 0)};
 }
 
-std::optional<Plan> RivalMaker::plan(const std::string& name, const WorldTransport& transport,
-                                     ElementKind kind, ReduceOp op, Count count) {
+std::optional<Plan> ContenderMaker::plan(const std::string& name, const WorldTransport& transport,
+                                         ElementKind kind, ReduceOp op, Count count) {
   if (is_vendors_call(name)) return std::nullopt;
   return choose(name, transport, kind, op, count).plan;
 }
 
-const PlanChoice& RivalMaker::choose(const std::string& algorithm, const WorldTransport& transport,
-                                     ElementKind kind, ReduceOp op, Count count) {
+const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const WorldTransport& transport,
+                                         ElementKind kind, ReduceOp op, Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
   const Problem problem = planner_.problem(
@@ -253,7 +251,7 @@ const PlanChoice& RivalMaker::choose(const std::string& algorithm, const WorldTr
   return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }
 
-std::optional<std::string> RivalMaker::note() const {
+std::optional<std::string> ContenderMaker::note() const {
   if (std::ranges::all_of(names_, is_vendors_call)) return std::nullopt;
   if (!options_.plan_for.empty()) {
     return fmt::format("Plans are those for {} ranks of {}, as polyring plan shows them; they ran here.",
@@ -269,12 +267,12 @@ std::optional<std::string> RivalMaker::note() const {
                      sizes == 1 ? "" : "s", tuned_.file());
 }
 
-MpiAlgorithms& RivalMaker::mpi() {
+MpiAlgorithms& ContenderMaker::mpi() {
   if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(world_);
   return *mpi_;
 }
 
-Gloo& RivalMaker::gloo() {
+Gloo& ContenderMaker::gloo() {
   if (!gloo_) gloo_ = std::make_unique<Gloo>(world_, options_.tcp_interface, timeout_);
   return *gloo_;
 }

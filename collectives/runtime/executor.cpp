@@ -1,6 +1,7 @@
 #include "collectives/runtime/executor.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.hpp"
 
@@ -71,13 +72,28 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
 }
 
 void Executor::run(const std::byte* input, std::byte* output) {
-  if (input == output && schedule_.collective == Collective::alltoall)
-    usage_error("an alltoall cannot be done in place; give it two buffers");
+  if (!owners_.empty()) check_in_place(input, output);
   input_ = input;
   output_ = output;
   next_work_ = 0;
   active_ = 0;
   transport_.attempt([this] { run_all(); });
+}
+
+/// In place, the shorter buffer is the rank's block of the longer.
+void Executor::check_in_place(const std::byte* input, const std::byte* output) const {
+  const Count block = schedule_.count / schedule_.ranks * size_;
+  const Count own = transport_.rank() * block;
+  const auto lies_in = [&](const std::byte* a, const std::byte* b) {
+    return std::less_equal<>()(b, a) && std::less<>()(a, b + schedule_.count * size_);
+  };
+  if (schedule_.collective == Collective::alltoall && (lies_in(input, output) || lies_in(output, input)))
+    usage_error("an alltoall cannot be done in place; give it two buffers");
+  const bool scatters = schedule_.collective == Collective::reduce_scatter;
+  const std::byte* const longer = scatters ? input : output;
+  const std::byte* const shorter = scatters ? output : input;
+  if (lies_in(shorter, longer) && shorter != longer + own && block > 0)
+    usage_error("the shorter buffer lies in the longer, and not at the rank's own block; give it that place");
 }
 
 void Executor::run_all() {

@@ -64,6 +64,7 @@ class Executor final : public CollectiveCall {
     int others = 0;
   };
 
+  void check_in_place(const std::byte* input, const std::byte* output) const;
   void run_all();
   void drive(std::size_t slot);
   bool advance(Slot& slot);

@@ -275,7 +275,7 @@ class Compiler {
     return *exchange.partners.insert(at, {peer, {}, Area::output, {}, false, false});
   }
 
-  /// One for each block of the step's transfers, which have equally many: what a rank reads or writes in a
+  /// One for each block of the step's transfers, which have equally many: what a rank reads or writes in an
   /// exchange is in one piece.
   void add_exchanges() {
     if (schedule_.blocks() == 1) return add_exchange();
@@ -375,6 +375,16 @@ class Compiler {
 Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials) {
   return Compiler(schedule, stream, rank, reaches, partials).run();
+}
+
+std::vector<Program> compile_all(const Schedule& schedule, Stream stream,
+                                 const std::function<bool(Rank, Rank)>& reach, Partials partials) {
+  std::vector<Program> programs;
+  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
+    const auto reaches = [&](Rank peer) { return reach && reach(rank, peer); };
+    programs.push_back(compile(schedule, stream, rank, reaches, partials));
+  }
+  return programs;
 }
 
 }  // namespace polyring

@@ -94,4 +94,8 @@ struct Program {
 Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials = Partials::in_output);
 
+/// Of all ranks; `reach` says of any two whether they reach each other's memory, and empty: none do.
+std::vector<Program> compile_all(const Schedule& schedule, Stream stream,
+                                 const std::function<bool(Rank, Rank)>& reach, Partials partials);
+
 }  // namespace polyring

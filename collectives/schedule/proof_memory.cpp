@@ -9,11 +9,11 @@
 namespace polyring {
 namespace {
 
-/// In one exchange a rank does not write its result over what others are still to read: Transport::exchange()
-/// sees to it (Exchange::overwrites()).
-bool waits_by_itself(Rank rank, const Access& write, const Access& read) {
-  return write.exchange != 0 && write.exchange == read.exchange && write.by == rank && write.writes &&
-         read.by != rank && !read.writes;
+/// In one exchange neither the rank whose memory it is writes its result over what others are still to read
+/// (Transport::exchange() sees to it), nor does a reader write before it has read.
+bool waits_by_itself(const Access& write, const Access& read) {
+  return write.writes && read.reader >= 0 && write.exchange == read.exchange &&
+         (write.by == read.by || write.by == read.reader);
 }
 
 }  // namespace
@@ -117,8 +117,9 @@ bool ProofMemory::before(const Access& first, const Access& second) const {
 }
 
 bool ProofMemory::is_same(Rank rank, Area a, Area b, Slice slice) const {
-  const std::size_t at = segment_at(slice.offset);
-  return memory_of(rank, a, at) == memory_of(rank, b, at);
+  for (std::size_t i = segment_at(slice.offset); i < segment_at(slice.end()); ++i)
+    if (memory_of(rank, a, i) != memory_of(rank, b, i)) return false;
+  return true;
 }
 
 void ProofMemory::begin(Rank rank) {
@@ -130,8 +131,8 @@ void ProofMemory::begin(Rank rank) {
   }
   for (std::size_t segment = 0; segment < segments(); ++segment) {
     if (schedule_.collective == Collective::allgather && !is_own(rank, segment)) continue;
-    at.values[memory_of(rank, Area::input, segment)][segment] = {std::uint64_t{1} << rank, bounds_[segment],
-                                                                 false, false};
+    at.values[memory_of(rank, Area::input, segment)][segment] = {
+        std::uint64_t{1} << rank, bounds_[segment], bounds_[segment + 1] - bounds_[segment], false, false};
   }
 }
 
@@ -148,8 +149,6 @@ std::vector<Value> ProofMemory::values(Rank of, Area area, Slice slice) const {
     const Value& value = state(of).values[memory_of(of, area, i)][i];
     if (value.ranks == 0)
       fail("rank {} reads elements of its {} that nothing has been written to", of, to_text(area));
-    if (value.partial != (area == Area::partial))
-      fail("rank {} takes elements of its {} for another kind", of, to_text(area));
     found.push_back(value);
   }
   return found;
@@ -161,9 +160,12 @@ void ProofMemory::write(Rank of, Area area, Slice slice, const std::vector<Value
   if (segment_at(slice.end()) - first != from.size())
     fail("rank {} writes elements [{}, {}) in other pieces than they come in", of, slice.offset, slice.end());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    Value& value = state(of).values[memory_of(of, area, first + i)][first + i];
-    value = from[i];
-    value.partial = area == Area::partial;
+    if (from[i].length != bounds_[first + i + 1] - bounds_[first + i])
+      fail("rank {} writes elements [{}, {}) in other pieces than they come in", of, slice.offset,
+           slice.end());
+    if (from[i].partial != (area == Area::partial))
+      fail("rank {} writes elements of another kind to its {}", of, to_text(area));
+    state(of).values[memory_of(of, area, first + i)][first + i] = from[i];
   }
 }
 
@@ -184,11 +186,13 @@ void ProofMemory::check_segment(Rank rank, const std::vector<Access>& accesses, 
     for (std::size_t j = 0; j < i; ++j) {
       const Access& other = accesses[j];
       const bool same = one.by == other.by && one.operation == other.operation;
-      if (same || (!one.writes && !other.writes) || waits_by_itself(rank, one, other) ||
-          waits_by_itself(rank, other, one)) {
+      if (same || (!one.writes && !other.writes) || waits_by_itself(one, other) ||
+          waits_by_itself(other, one)) {
         continue;
       }
-      if (!before(one, other) && !before(other, one))
+      // In one exchange its transport may move things in any order.
+      const bool together = one.exchange != 0 && one.exchange == other.exchange;
+      if (together || (!before(one, other) && !before(other, one)))
         fail("ranks {} and {} may use memory of rank {} at the same time, one of them writing", other.by,
              one.by, rank);
     }
@@ -206,7 +210,7 @@ void ProofMemory::check_results() const {
       const bool right = reduces(schedule_.collective)
                              ? complete
                              : value.ranks == std::uint64_t{1} << owners_[index(bounds_[i] / block_)];
-      if (right && value.origin == origin_of(rank, bounds_[i]) && !value.partial) continue;
+      if (right && value.origin == origin_of(rank, bounds_[i])) continue;
       fail("rank {} ends without the right elements [{}, {}) in its output", rank, bounds_[i],
            bounds_[i + 1]);
     }

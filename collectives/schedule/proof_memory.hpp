@@ -31,6 +31,7 @@ template <typename... Arguments>
 struct Value {
   std::uint64_t ranks = 0;  // whose contribution is in there; none: nothing that is known
   Count origin = 0;         // which of their elements
+  Count length = 0;         // elements
   bool partial = false;     // of the partial results' kind
   bool last = false;        // a complete result, divided where it is an average
 };
@@ -47,6 +48,8 @@ struct Access {
   bool writes = false;
   int operation = 0;  // of `by`; what it does to memory that it uses itself is its own affair
   int exchange = 0;   // of the rank whose memory it is, during which it is used; 0: none
+  Rank reader =
+      -1;  // to whom `by` gives it in that exchange: it has a copy, or reads it before `by` ends that
 };
 
 class ProofMemory {

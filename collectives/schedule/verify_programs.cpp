@@ -22,6 +22,7 @@ class Proof {
   Proof(const Schedule& schedule, Stream stream, std::span<const Program> programs, bool in_place)
       : schedule_(schedule),
         programs_(programs),
+        rounds_once_(std::ranges::any_of(programs, &Program::has_partials)),
         memory_(schedule, stream, programs, in_place),
         ranks_(index(schedule.ranks)) {}
 
@@ -54,7 +55,7 @@ class Proof {
     Slice takes;
     Clock came;
   };
-  enum class Phase { begin, messages, exchange, leaving };
+  enum class Phase { begin, messages, sending, exchange, leaving };
   /// How far a rank has come.
   struct State {
     std::size_t step = 0;
@@ -68,9 +69,11 @@ class Proof {
   State& state(Rank rank) { return ranks_[index(rank)]; }
   const State& state(Rank rank) const { return ranks_[index(rank)]; }
 
-  /// Of operands of one kind.
-  std::vector<Value> combined(Rank rank, const std::vector<std::vector<Value>>& operands, bool last) const {
+  /// Of operands of one kind, `partial` or the payload's, into the kind of an area.
+  std::vector<Value> combined(Rank rank, const std::vector<std::vector<Value>>& operands, bool partial,
+                              bool last, Area into) const {
     std::vector<Value> result = operands.front();
+    if (result.front().partial != partial) fail("rank {} takes operands for another kind", rank);
     for (std::size_t operand = 1; operand < operands.size(); ++operand) {
       if (operands[operand].size() != result.size()) fail("rank {} combines slices of unequal length", rank);
       for (std::size_t i = 0; i < result.size(); ++i) {
@@ -86,6 +89,9 @@ class Proof {
     for (Value& value : result) {
       if (last && value.last) fail("rank {} ends a result twice", rank);
       value.last = value.last || last;
+      value.partial = into == Area::partial;
+      if (rounds_once_ && operands.size() > 1 && !value.partial && !value.last)
+        fail("rank {} rounds a partial result", rank);
     }
     return result;
   }
@@ -105,6 +111,8 @@ class Proof {
         prepare(rank, step);
         at.came = memory_.moment(rank);
         if (step.exchange) {
+          if (!step.sends.empty() || !step.receives.empty() || !step.folds.empty())
+            fail("rank {} sends messages beside an exchange", rank);
           come(rank, *step.exchange);
           at.phase = Phase::exchange;
         } else {
@@ -114,6 +122,11 @@ class Proof {
         return true;
       case Phase::messages:
         return receive(rank, step);
+      case Phase::sending:
+        if (!all_taken(rank)) return false;
+        memory_.moment(rank);
+        next_step(rank);
+        return true;
       case Phase::exchange:
         return exchange(rank, *step.exchange);
       case Phase::leaving:
@@ -127,13 +140,24 @@ class Proof {
     state(rank).phase = Phase::begin;
   }
 
+  /// Whether all that the rank has sent is awaited by its receivers: no send ends before, and no step before
+  /// its sends.
+  bool all_taken(Rank rank) const {
+    for (auto sent = sent_.lower_bound({rank, 0}); sent != sent_.end() && sent->first.first == rank; ++sent) {
+      const auto posted = posted_.find(sent->first);
+      if (posted == posted_.end() || posted->second < sent->second) return false;
+    }
+    return true;
+  }
+
   /// Copies and conversions, in any order.
   void prepare(Rank rank, const Program::Step& step) {
     const int begin = memory_.moment(rank);
     const auto move = [&](Slice slice, Area from, Area to) {
       const int operation = ++state(rank).operation;
-      const std::vector<Value> moved = memory_.values(rank, from, slice);
+      std::vector<Value> moved = memory_.values(rank, from, slice);
       if (memory_.is_same(rank, from, to, slice)) return;  // onto itself
+      for (Value& value : moved) value.partial = to == Area::partial;
       memory_.use(rank, from, slice, {rank, begin, begin + 1, false, operation});
       memory_.use(rank, to, slice, {rank, begin, begin + 1, true, operation});
       memory_.write(rank, to, slice, moved);
@@ -148,6 +172,8 @@ class Proof {
 
   void send(Rank rank, const Program::Step& step) {
     State& at = state(rank);
+    for (const Program::Receive& receive : step.receives) ++posted_[{receive.peer, rank}];
+    for (const Program::Send& send : step.sends) ++sent_[{rank, send.peer}];
     // Until all of the step has ended, or where they are waited for first, until folds begin.
     const int end = at.came + (step.sends_first ? 1 : 2);
     for (const Program::Send& send : step.sends) {
@@ -163,6 +189,7 @@ class Proof {
     for (const Program::Receive& receive : step.receives) ++wanted[receive.peer];
     for (const auto& [peer, number] : wanted)
       if (messages_[{peer, rank}].size() < number) return false;
+    if (step.sends_first && !all_taken(rank)) return false;
     std::vector<std::vector<Value>> staged(step.receives.size());
     for (std::size_t i = 0; i < step.receives.size(); ++i) {
       const Program::Receive& receive = step.receives[i];
@@ -197,8 +224,7 @@ class Proof {
       memory_.use(rank, fold->result, fold->slice, {rank, arrived, arrived + 1, true, operation});
       memory_.write(rank, fold->result, fold->slice, result);
     }
-    memory_.moment(rank);
-    next_step(rank);
+    at.phase = Phase::sending;
     return true;
   }
 
@@ -219,7 +245,7 @@ class Proof {
       operands.push_back(own ? memory_.values(rank, fold.own, fold.slice) : staged[operand]);
     }
     if (operands.empty()) fail("rank {} combines nothing", rank);
-    return combined(rank, operands, fold.last);
+    return combined(rank, operands, fold.own == Area::partial, fold.last, fold.result);
   }
 
   /// Within the staging area, and apart from the step's other messages.
@@ -241,6 +267,7 @@ class Proof {
     for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
       const Program::Partner& partner = exchange.partners[i];
       if (i > 0 && partner.peer <= exchange.partners[i - 1].peer) fail("rank {} exchanges in no order", rank);
+      if (!is_used(partner)) continue;
       Offer offer{{}, partner.gives, partner.gives_from, partner.takes, memory_.now(rank)};
       if (!offer.gives.empty()) offer.values = memory_.values(rank, offer.from, offer.gives);
       offers_[{rank, partner.peer}].push_back(std::move(offer));
@@ -267,7 +294,7 @@ class Proof {
     }
     combine_exchange(rank, exchange, offers);
     for (const Program::Partner& partner : exchange.partners)
-      if (uses(partner)) done_[{rank, partner.peer}].push_back(memory_.now(rank));
+      if (partner.write) done_[{rank, partner.peer}].push_back(memory_.now(rank));
     at.phase = Phase::leaving;
     return true;
   }
@@ -276,11 +303,16 @@ class Proof {
     const int begin = memory_.moment(rank);
     const int end = memory_.moment(rank);
     const int operation = ++state(rank).operation;
-    const auto access = [&](Rank of, bool writes) {
-      return Access{rank, begin, end, writes, operation, state(of).exchange};
+    const auto access = [&](Rank of, bool is_write) {
+      return Access{rank, begin, end, is_write, operation, state(of).exchange};
     };
+    const bool reads = std::ranges::any_of(exchange.partners, &Program::Partner::read);
+    const bool writes = std::ranges::any_of(exchange.partners, &Program::Partner::write);
+    // What is only handed on is copied as it is.
+    if (!reads && (exchange.keeps || exchange.last || (writes && exchange.own_at == Area::partial)))
+      fail("rank {} makes a result of what it only hands on", rank);
     std::map<Rank, std::vector<Value>> operands;
-    if (exchange.keeps || std::ranges::any_of(exchange.partners, &Program::Partner::write)) {
+    if (exchange.keeps || writes) {
       memory_.use(rank, exchange.own_at, exchange.own, access(rank, false));
       operands[rank] = memory_.values(rank, exchange.own_at, exchange.own);
     }
@@ -292,13 +324,14 @@ class Proof {
         fail("ranks {} and {} disagree on what one uses of the other's memory", rank, partner.peer);
       }
       if (!partner.read) continue;
-      memory_.use(partner.peer, offers[i].from, exchange.own, access(partner.peer, false));
       operands[partner.peer] = offers[i].values;
     }
     if (operands.empty()) return;
     std::vector<std::vector<Value>> in_order;
     for (auto& [from, operand] : operands) in_order.push_back(std::move(operand));
-    const std::vector<Value> result = combined(rank, in_order, exchange.last);
+    const Area into = exchange.keeps ? exchange.result : Area::output;
+    const std::vector<Value> result =
+        combined(rank, in_order, exchange.own_at == Area::partial, exchange.last, into);
     const auto put = [&](Rank of, Area area) {
       memory_.use(of, area, exchange.own, access(of, true));
       memory_.write(of, area, exchange.own, result);
@@ -308,23 +341,24 @@ class Proof {
       if (partner.write) put(partner.peer, Area::output);
   }
 
-  /// Ends the exchange, once those have done with this rank's memory that use it.
+  /// Ends the exchange, once those have written to this rank's memory that do. Who reads may have a copy,
+  /// made when this rank came, and still be at it.
   bool leave(Rank rank, const Program::Exchange& exchange) {
+    State& at = state(rank);
     for (const Program::Partner& partner : exchange.partners)
-      if (is_used(partner) && done_[{partner.peer, rank}].empty()) return false;
+      if (!partner.takes.empty() && done_[{partner.peer, rank}].empty()) return false;
     for (const Program::Partner& partner : exchange.partners) {
-      if (is_used(partner)) {
-        std::deque<Clock>& queue = done_[{partner.peer, rank}];
-        memory_.learn(rank, queue.front());
-        queue.pop_front();
-      }
-      if (uses(partner)) continue;
-      std::deque<Offer>& queue = offers_[{partner.peer, rank}];
-      if (queue.empty() || !queue.front().gives.empty() || !queue.front().takes.empty())
-        fail("ranks {} and {} disagree on what one uses of the other's memory", rank, partner.peer);
+      if (partner.takes.empty()) continue;
+      std::deque<Clock>& queue = done_[{partner.peer, rank}];
+      memory_.learn(rank, queue.front());
       queue.pop_front();
     }
-    memory_.moment(rank);
+    const int left = memory_.moment(rank);
+    for (const Program::Partner& partner : exchange.partners) {
+      if (partner.gives.empty()) continue;
+      memory_.use(rank, partner.gives_from, partner.gives,
+                  {rank, at.came, left, false, ++at.operation, at.exchange, partner.peer});
+    }
     next_step(rank);
     return true;
   }
@@ -343,30 +377,19 @@ class Proof {
     for (const auto& [pair, queue] : offers_)
       if (!queue.empty())
         fail("rank {} offers rank {} an exchange, which does not come", pair.first, pair.second);
-    for (const auto& [pair, queue] : done_)
-      if (!queue.empty())
-        fail("rank {} uses memory of rank {}, which does not wait for it", pair.first, pair.second);
   }
 
   const Schedule& schedule_;
   std::span<const Program> programs_;
+  bool rounds_once_;  // whether partial results are apart
   ProofMemory memory_;
   std::vector<State> ranks_;
   std::map<std::pair<Rank, Rank>, std::deque<Message>> messages_;
+  std::map<std::pair<Rank, Rank>, int> sent_;    // of messages_, so far
+  std::map<std::pair<Rank, Rank>, int> posted_;  // receives, by source and destination
   std::map<std::pair<Rank, Rank>, std::deque<Offer>> offers_;
-  std::map<std::pair<Rank, Rank>, std::deque<Clock>> done_;  // of uses of the second's memory by the first
+  std::map<std::pair<Rank, Rank>, std::deque<Clock>> done_;  // of writes to the second's memory by the first
 };
-
-/// One after the other, with each other rank's memory within reach as `reach` says.
-std::vector<Program> compile_all(const Schedule& schedule, Stream stream,
-                                 const std::function<bool(Rank, Rank)>& reach, Partials partials) {
-  std::vector<Program> programs;
-  for (Rank rank = 0; rank < schedule.ranks; ++rank) {
-    const auto reaches = [&](Rank peer) { return reach && reach(rank, peer); };
-    programs.push_back(compile(schedule, stream, rank, reaches, partials));
-  }
-  return programs;
-}
 
 }  // namespace
 

@@ -19,12 +19,14 @@ inline constexpr int kMostRanksOfPrograms = 64;
 /// the longer, or both are one; an alltoall is not done so. Runs them once, with sets of ranks in place of
 /// elements, and gives each begin and end of an operation its vector clock. Nothing when
 ///
-/// - every message and every exchange has its other end, of equally many elements of the same kind;
+/// - every message and every exchange has its other end, of equally many elements of the same kind, also
+/// where
+///   a send ends only when its receiver awaits it;
 /// - of any two operations that use the same memory, one of them writing, one ends before the other begins:
 ///   then whatever else the order of the ranks is, they compute the same;
 /// - nobody still uses a rank's memory when its program ends;
 /// - every rank ends with what the collective gives it, each contribution exactly once, and each result is
-///   marked as the last of its element once.
+///   marked as the last of its element once; where partial results are apart, no other sum is rounded.
 ///
 /// Otherwise one sentence that names the first fault. Throws a usage Error above kMostRanksOfPrograms ranks.
 std::optional<std::string> verify_programs(const Schedule& schedule, Stream stream,

@@ -22,7 +22,7 @@ bool Exchange::overwrites(std::span<const std::byte> data) const {
          result < data.data() + data.size();
 }
 
-void Transport::exchange(const Exchange&, Ticket) { assert(false && "nobody can be met here"); }
+void Transport::exchange(const Exchange&, Ticket) { assert(false && "nobody can be reached here"); }
 
 Memory host_memory(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.

@@ -87,9 +87,9 @@ class Transport {
 
   /// Whether this rank and `peer` reach each other's memory. Any two whom a third reaches do, too.
   virtual bool reaches(Rank) const { return false; }
-  /// Only with partners that reaches() is true of. Done when the result is there, partners have written what they
-  /// were to write, and what this rank gave may be written over: they have read it, or have a copy. The result may
-  /// lie on what this rank gives.
+  /// Only with partners that reaches() is true of. Done when the result is there, partners have written what
+  /// they were to write, and what this rank gave may be written over: they have read it, or have a copy. The
+  /// result may lie on what this rank gives.
   virtual void exchange(const Exchange& exchange, Ticket ticket);
 
   virtual void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) = 0;

@@ -37,6 +37,7 @@ class Dimension {
   int stride() const { return stride_; }
   int steps() const { return pattern_->steps(size_); }
   int spread_steps() const { return pattern_->spread_steps(size_); }
+  bool operator==(const Dimension&) const = default;
 
   /// The rank's position in its group, and the rank at another position of it.
   int position(Rank rank) const;
@@ -88,6 +89,7 @@ enum class StageKind {
 struct Stage {
   int dimension = 0;
   StageKind kind = StageKind::reduce;
+  bool operator==(const Stage&) const = default;
 };
 
 /// One of the rings (or trees) that run side by side, with its share of the payload.

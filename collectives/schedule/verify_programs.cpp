@@ -409,12 +409,18 @@ std::optional<std::string> verify_programs(const Schedule& schedule, Stream stre
 
 std::optional<std::string> verify_programs(const Schedule& schedule,
                                            const std::function<bool(Rank, Rank)>& reach, Partials partials) {
-  std::set<std::pair<int, Count>> proved;  // lane and number of elements
+  std::vector<std::pair<const Lane*, Count>> proved;  // with so many elements
   for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
-    for (int chunk = 0; chunk < schedule.lanes[index(lane)].chunks; ++chunk) {
+    const Lane& at = schedule.lanes[index(lane)];
+    for (int chunk = 0; chunk < at.chunks; ++chunk) {
       const Stream stream{lane, chunk};
-      const Slice slice = stream_slice(schedule, stream);
-      if (slice.empty() || !proved.insert({lane, slice.count}).second) continue;
+      const Count count = stream_slice(schedule, stream).count;
+      const auto is_same = [&](const auto& other) {
+        return other.second == count && other.first->dimensions == at.dimensions &&
+               other.first->stages == at.stages;
+      };
+      if (count == 0 || std::ranges::any_of(proved, is_same)) continue;
+      proved.emplace_back(&at, count);
       const std::vector<Program> programs = compile_all(schedule, stream, reach, partials);
       for (const bool in_place : {false, true}) {
         if (in_place && schedule.collective == Collective::alltoall) continue;

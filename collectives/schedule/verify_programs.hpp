@@ -33,7 +33,7 @@ std::optional<std::string> verify_programs(const Schedule& schedule, Stream stre
                                            std::span<const Program> programs, bool in_place = false);
 
 /// The same for every stream of a schedule, of programs that are compiled for ranks that reach each other's
-/// memory as `reach` says (empty: none), out of place and in place. Streams that share their programs are
+/// memory as `reach` says (empty: none), out of place and in place. Streams whose programs are equal are
 /// proved once.
 std::optional<std::string> verify_programs(const Schedule& schedule,
                                            const std::function<bool(Rank, Rank)>& reach, Partials partials);

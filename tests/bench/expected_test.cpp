@@ -118,7 +118,7 @@ TEST(Expected, LeavesOutWhatTakesLong) {
   const Expectation result = expected(preset("minsky", 256));
   EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.9);
   EXPECT_EQ(result.algorithms.size(), 2u);
-  EXPECT_THAT(result.not_simulated, HasSubstr("recursive-doubling, direct, one-shot, "));
+  EXPECT_THAT(result.not_simulated, HasSubstr("recursive-doubling, direct, pairwise, one-shot, "));
   EXPECT_THAT(to_text(result), HasSubstr("not simulated: ring, "));
 }
 

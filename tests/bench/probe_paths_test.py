@@ -9,7 +9,7 @@ from pathlib import Path
 from program import ProgramTest, main
 
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
-ALGORITHMS = 9
+ALGORITHMS = 10
 
 
 # What nvidia-smi topo -m says of a host, which has no speed but that of NVLinks, and no ports.

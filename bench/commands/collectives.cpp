@@ -47,9 +47,9 @@ struct CollectiveOptions {
 std::vector<Count> counts_of(const CollectiveOptions& options, int element_size, int ranks) {
   std::set<Count> counts;
   if (options.model.empty()) {
-    const Count unit = options.collective == Collective::allreduce ? 1 : ranks;
+    const Count blocks = blocks_of(options.collective, ranks);
     for (const Count count : options.sizes.counts(element_size))
-      counts.insert(std::max<Count>(1, count / unit) * unit);
+      counts.insert(std::max<Count>(1, count / blocks) * blocks);
     return {counts.begin(), counts.end()};
   }
   for (const Tensor& tensor : make_model(options.model).gradients) counts.insert(tensor.elements());
@@ -133,6 +133,7 @@ class CollectiveRun {
   }
 
   Collective collective() const { return options_.collective; }
+  int blocks() const { return blocks_of(collective(), world_.size()); }
 
   /// Whether in place: an alltoall is not.
   std::vector<bool> placements() const {
@@ -157,7 +158,7 @@ class CollectiveRun {
   void fit_memory(const WorldTransport& wires) {
     const auto need = [&](Count largest) {
       MemoryCount memory(*wires.transport);
-      largest -= collective() == Collective::allreduce ? 0 : largest % world_.size();
+      largest -= largest % blocks();
       const PayloadMemory payloads = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, kind_, largest, collective());
       const Bytes longest{bytes(largest)};
@@ -281,8 +282,7 @@ class CollectiveRun {
     row.ranks = world_.size();
     row.nodes = world_.nodes();
     row.ranks_per_node = world_.ranks_per_node();
-    const bool blocks = collective() != Collective::allreduce;
-    row.count = static_cast<std::uint64_t>(point.count / (blocks ? world_.size() : 1));
+    row.count = static_cast<std::uint64_t>(point.count / blocks());
     row.size_bytes = bytes(point.count);
     row.dtype = to_text(kind_);
     row.op = reduces(collective()) ? to_text(op_) : "none";

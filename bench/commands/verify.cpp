@@ -11,7 +11,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
 #include "collectives/schedule/catalogue.hpp"
-#include "collectives/schedule/pattern.hpp"
+#include "collectives/schedule/planner.hpp"
 #include "collectives/schedule/verify_programs.hpp"
 
 namespace polyring {
@@ -37,9 +37,15 @@ struct Case {
 };
 
 std::vector<std::string> all_algorithms() {
-  std::vector<std::string> all;
-  for (const Algorithm& algorithm : algorithms()) all.emplace_back(algorithm.name);
-  return all;
+  const auto names = algorithm_names();
+  return {names.begin(), names.end()};
+}
+
+/// Those that the rules have for it, all ranks being on one host; empty for all but multi-ring.
+std::vector<std::string> patterns_for(Collective collective, const Plan& plan) {
+  Problem problem{plan.algorithm, {plan.ranks(), plan.ranks(), 1}};
+  problem.collective = collective;
+  return patterns_by_rule(problem, plan.dims);
 }
 
 /// All that is asked for, checked before anything is proved.
@@ -56,10 +62,9 @@ std::vector<Case> cases_of(const VerifyOptions& options, Collective collective) 
       }
       Plan plan = constrained({algorithm, {ranks}}, options.plan.constraints(algorithm));
       check_plan(plan, ranks);
-      const bool has_dims = find_algorithm(algorithm).has_dims;
-      if (collective == Collective::alltoall && plan.patterns.empty() && has_dims)
-        plan.patterns.assign(plan.dims.size(), std::string(direct_pattern().name()));
-      if (by_default && !has_dims && !can_make(plan, collective)) continue;
+      if (!can_make(plan, collective) && plan.patterns.empty())
+        plan.patterns = patterns_for(collective, plan);
+      if (by_default && plan.patterns.empty() && !can_make(plan, collective)) continue;
       check_collective(plan, collective);
       cases.push_back({std::move(plan), ranks});
     }
@@ -98,7 +103,7 @@ ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
   const Collective collective = parse_collective(options.collective);
   for (const auto& [plan, ranks] : cases_of(options, collective)) {
-    const Count count = collective == Collective::allreduce ? options.count : options.count / ranks * ranks;
+    const Count count = options.count - options.count % blocks_of(collective, ranks);
     const Schedule schedule = make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective);
     auto fault = verify(schedule);
     if (!fault && ranks <= kMostRanksOfPrograms) fault = fault_of_programs(schedule, plan.dims.front());

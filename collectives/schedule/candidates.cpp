@@ -1,6 +1,7 @@
 #include "collectives/schedule/candidates.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "collectives/schedule/catalogue.hpp"
@@ -159,6 +160,7 @@ std::vector<int> natural_dims(const Cluster& cluster) {
 
 std::vector<Plan> candidate_plans(const Problem& problem, const Cluster& cluster,
                                   const PlanConstraints& constraints) {
+  assert(problem.collective == Collective::allreduce);  // other collectives are planned by rules alone
   std::vector<Plan> plans;
   for (const Shape& shape : candidate_shapes(problem, cluster, constraints)) {
     Plan plan{problem.algorithm, shape.dims, shape.patterns, 1, {}, shape.orders};

@@ -76,7 +76,7 @@ int chunk_count(const Plan& plan, int lanes, Count count, int blocks, int elemen
   const Count chunks =
       std::clamp<Count>((count + per_chunk - 1) / per_chunk, 1, std::max<Count>(1, count / blocks));
   if (chunks > kMostStreams / lanes) {
-    usage_error("--chunk {} makes {} chunks of each of {} lanes, more than {} in all; give a larger one",
+    usage_error("chunks of {} are {} in each of {} lanes, more than {} in all; make them larger",
                 to_text(plan.chunk), chunks, lanes, kMostStreams);
   }
   return static_cast<int>(chunks);
@@ -95,16 +95,7 @@ const Algorithm& find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == name) return algorithm;
   }
-  std::string known;
-  for (const Algorithm& algorithm : kAlgorithms)
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", algorithm.name);
-  usage_error("unknown algorithm '{}'; choose from {}", name, known);
-}
-
-std::vector<std::string_view> pattern_names() {
-  std::vector<std::string_view> names;
-  for (const auto pattern : kPatterns) names.push_back(pattern().name());
-  return names;
+  usage_error("unknown algorithm '{}'; choose from {}", name, fmt::join(algorithm_names(), ", "));
 }
 
 bool same_moves(const Pattern& a, const Pattern& b, int n) {

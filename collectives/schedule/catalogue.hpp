@@ -34,9 +34,9 @@ Schedule make_schedule(const Plan& plan, int ranks, Count count, int element_siz
                        Collective collective = Collective::allreduce);
 
 /// Those that can make it, multi-ring with patterns that can.
-std::vector<std::string_view> algorithm_names(Collective collective);
+std::vector<std::string_view> algorithm_names(Collective collective = Collective::allreduce);
 /// Of dimensions, those that can make it.
-std::vector<std::string_view> pattern_names(Collective collective);
+std::vector<std::string_view> pattern_names(Collective collective = Collective::allreduce);
 
 /// Whether the plan's patterns can make the collective: a reduce-scatter and an allgather need those that
 /// scatter, an alltoall those that send straight.

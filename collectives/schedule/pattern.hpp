@@ -98,10 +98,8 @@ const Pattern& doubling_pattern();
 /// Whether two patterns are one and the same for a group of n members.
 bool same_moves(const Pattern& a, const Pattern& b, int n);
 
-/// The patterns that may be a dimension's: "ring", "halving", "direct", "pairwise", "one-shot", "doubling",
-/// "star".
-std::vector<std::string_view> pattern_names();
-/// Null for any other name.
+/// A pattern that may be a dimension's: "ring", "halving", "direct", "pairwise", "one-shot", "doubling",
+/// "star". Null for any other name.
 const Pattern* find_pattern(std::string_view name);
 
 }  // namespace polyring

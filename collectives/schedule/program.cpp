@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/error.hpp"
 #include "collectives/schedule/intervals.hpp"
 
 namespace polyring {
@@ -25,6 +26,7 @@ class Compiler {
         results_(schedule.collective == Collective::reduce_scatter ? Area::work : Area::output) {}
 
   Program run() {
+    refuse_switches();
     for (int stage = 0; stage < stage_count(lane_); ++stage) {
       if (kind_of(stage) == StageKind::alltoall) {
         add_alltoall(stage);
@@ -59,6 +61,11 @@ class Compiler {
   }
 
  private:
+  void refuse_switches() const {
+    if (std::ranges::find(lane_.stages, StageKind::in_switches, &Stage::kind) == lane_.stages.end()) return;
+    usage_error("switches that reduce are simulated only; choose another algorithm to run");
+  }
+
   Slice relative(Slice slice) const { return {slice.offset - whole_.offset, slice.count}; }
 
   /// What is in the input only and belongs into the output: a rank's own block of an allgather, and all of a

@@ -90,7 +90,8 @@ struct Program {
 
 /// Slices are relative to the stream's first element: streams of one lane and one size share a program. Where
 /// a payload has blocks, each slice of the input and of the output lies in one of them.
-/// `reaches` says of other ranks whether this one reaches their memory, and they its.
+/// `reaches` says of other ranks whether this one reaches their memory, and they its. Throws a usage Error
+/// for stages in switches.
 Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials = Partials::in_output);
 

@@ -1,12 +1,14 @@
 // Schedule: what an algorithm returns, and what verify, simulate, execute and draw interpret.
 //
-// The payload is cut into lanes, and each lane into chunks; all of these streams are disjoint and independent
-// of each other, so they may overlap in time as an interpreter likes. A stream passes through the stages of
-// its lane, each of which runs a pattern over one dimension of the rank grid. An allreduce over two:
+// The payload is cut into lanes, and each lane into chunks. A chunk of a lane is a stream. All streams are
+// disjoint and independent of each other, so an interpreter may overlap them as it likes. A stream passes
+// through the stages of its lane. A stage runs one pattern over one dimension of the rank grid. An allreduce
+// over two dimensions has four stages:
 //
 //     reduce over dimension 0, reduce over dimension 1, spread over dimension 1, spread over dimension 0
 //
-// Its first half is a reduce-scatter, its second an allgather; an all-to-all exchanges over each dimension.
+// The first two alone are a reduce-scatter, the last two an allgather. An all-to-all has one stage over each
+// dimension.
 //
 // With each reduction a rank holds a smaller slice: the blocks that the pattern leaves it, of the slice that
 // its group shared. Each spread undoes that. A schedule is small: only a permuted order makes its size depend
@@ -59,6 +61,11 @@ enum class Collective {
   allgather,       // rank r has block r; at every rank all blocks
   alltoall,        // rank r's block q becomes rank q's block r
 };
+
+/// The blocks of a payload; 1 where no rank has one of its own.
+inline int blocks_of(Collective collective, int ranks) {
+  return collective == Collective::allreduce ? 1 : ranks;
+}
 
 /// "reduce-scatter".
 std::string to_text(Collective collective);
@@ -117,8 +124,7 @@ struct Schedule {
   std::vector<Lane> lanes;
   Collective collective = Collective::allreduce;
 
-  /// The blocks of a payload; 1 where no rank has one of its own.
-  int blocks() const { return collective == Collective::allreduce ? 1 : ranks; }
+  int blocks() const { return blocks_of(collective, ranks); }
 };
 
 /// No schedule has more streams: message tags tell them apart, and MPI promises no more than these.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/pattern.hpp"
 
 namespace polyring {

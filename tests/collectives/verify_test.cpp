@@ -1,11 +1,14 @@
 #include "collectives/schedule/verify.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -97,6 +100,27 @@ constexpr Mutation kMutations[]{
     {"other source", true, [](Transfer& t, int ranks) { t.source = (t.source + 1) % ranks; }},
 };
 
+/// The transfers with one of them mutated, where verify() accepts that; else none.
+std::optional<std::vector<Transfer>> accepted(const Schedule& schedule,
+                                              const std::vector<Transfer>& transfers, std::size_t target,
+                                              const Mutation& mutation) {
+  ProofOptions options{[&](Transfer& transfer) {
+    if (transfer == transfers[target]) mutation.mutate(transfer, schedule.ranks);
+  }};
+  if (target % 2 == 1) options.most_words = 1;  // in as many batches as can be
+  if (verify(schedule, options)) return std::nullopt;
+  std::vector<Transfer> mutant = transfers;
+  mutation.mutate(mutant[target], schedule.ranks);
+  return mutant;
+}
+
+std::string described(const Schedule& schedule, const Plan& plan, const Mutation& mutation,
+                      const Transfer& target) {
+  return fmt::format("{} by {}: {} transfer {} -> {} of stage {} step {} passes unseen",
+                     to_text(schedule.collective), to_text(plan), mutation.name, target.source,
+                     target.destination, target.stage, target.step);
+}
+
 TEST_P(EveryAlgorithm, EveryMutantOfOneTransferIsCaught) {
   for (const int ranks : {2, 3, 4, 6, 8}) {
     for (const Plan& plan : plans_of(find_algorithm(GetParam()), ranks, 4)) {
@@ -104,18 +128,11 @@ TEST_P(EveryAlgorithm, EveryMutantOfOneTransferIsCaught) {
       const std::vector<Transfer> transfers = transfers_of(schedule);
       ASSERT_TRUE(sums_right(schedule, transfers));
       for (std::size_t target = 0; target < transfers.size(); ++target) {
-        for (const auto& [name, may_be_harmless, mutate] : kMutations) {
-          ProofOptions options{[&, mutation = mutate](Transfer& transfer) {
-            if (transfer == transfers[target]) mutation(transfer, ranks);
-          }};
-          if (target % 2 == 1) options.most_words = 1;  // in as many batches as can be
-          if (verify(schedule, options)) continue;
-          std::vector<Transfer> mutant = transfers;
-          mutate(mutant[target], ranks);
-          EXPECT_TRUE(may_be_harmless && sums_right(schedule, mutant))
-              << to_text(plan) << ": " << name << " transfer " << transfers[target].source << " -> "
-              << transfers[target].destination << " of stage " << transfers[target].stage << " step "
-              << transfers[target].step << " passes unseen";
+        for (const Mutation& mutation : kMutations) {
+          const auto mutant = accepted(schedule, transfers, target, mutation);
+          if (!mutant) continue;
+          EXPECT_TRUE(mutation.may_be_harmless && sums_right(schedule, *mutant))
+              << described(schedule, plan, mutation, transfers[target]);
         }
       }
     }
@@ -244,18 +261,11 @@ TEST_P(EveryAlgorithm, EveryMutantOfOneTransferOfBlocksIsCaught) {
         mutations.push_back({"other place", false, [](Transfer& t, int) { t.moved += 1; }});
         mutations.push_back({"other elements", false, [](Transfer& t, int) { t.slice.offset += 1; }});
         for (std::size_t target = 0; target < transfers.size(); ++target) {
-          for (const auto& [name, may_be_harmless, mutate] : mutations) {
-            ProofOptions options{[&, mutation = mutate](Transfer& transfer) {
-              if (transfer == transfers[target]) mutation(transfer, ranks);
-            }};
-            if (target % 2 == 1) options.most_words = 1;  // in as many batches as can be
-            if (verify(schedule, options)) continue;
-            std::vector<Transfer> mutant = transfers;
-            mutate(mutant[target], ranks);
-            EXPECT_TRUE(blocks_right(schedule, mutant))
-                << to_text(collective) << " by " << to_text(plan) << ": " << name << " transfer "
-                << transfers[target].source << " -> " << transfers[target].destination << " of stage "
-                << transfers[target].stage << " step " << transfers[target].step << " passes unseen";
+          for (const Mutation& mutation : mutations) {
+            const auto mutant = accepted(schedule, transfers, target, mutation);
+            if (!mutant) continue;
+            EXPECT_TRUE(blocks_right(schedule, *mutant))
+                << described(schedule, plan, mutation, transfers[target]);
           }
         }
       }

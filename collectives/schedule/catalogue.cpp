@@ -76,8 +76,9 @@ int chunk_count(const Plan& plan, int lanes, Count count, int blocks, int elemen
   const Count chunks =
       std::clamp<Count>((count + per_chunk - 1) / per_chunk, 1, std::max<Count>(1, count / blocks));
   if (chunks > kMostStreams / lanes) {
-    usage_error("chunks of {} are {} in each of {} lanes, more than {} in all; make them larger",
-                to_text(plan.chunk), chunks, lanes, kMostStreams);
+    usage_error(
+        "chunks of {} cut each of {} lanes into {}, and at most {} in all can be run; choose larger chunks",
+        to_text(plan.chunk), lanes, chunks, kMostStreams);
   }
   return static_cast<int>(chunks);
 }

@@ -19,9 +19,8 @@ inline constexpr int kMostRanksOfPrograms = 64;
 /// the longer, or both are one; an alltoall is not done so. Runs them once, with sets of ranks in place of
 /// elements, and gives each begin and end of an operation its vector clock. Nothing when
 ///
-/// - every message and every exchange has its other end, of equally many elements of the same kind, also
-/// where
-///   a send ends only when its receiver awaits it;
+/// - every message and every exchange has its other end, of equally many elements of the same kind; a send
+///   ends only when its receiver awaits it;
 /// - of any two operations that use the same memory, one of them writing, one ends before the other begins:
 ///   then whatever else the order of the ranks is, they compute the same;
 /// - nobody still uses a rank's memory when its program ends;

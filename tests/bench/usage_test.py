@@ -86,7 +86,7 @@ class Usage(ProgramTest):
         for size in ("0", "-1", "3", "5Q"):
             self.refused("plan", *MINSKY, "--size", size, naming="--size")
         self.refused("plan", *MINSKY, "--datatype", "nonsense", naming="nonsense")
-        self.refused("plan", *MINSKY, "--ranks", "256", "--chunk", "1", naming="--chunk")
+        self.refused("plan", *MINSKY, "--ranks", "256", "--chunk", "1", naming="chunks of 1B")
         for ranks in ("0", "-3", "x", "4..", "4,,8"):
             self.refused("verify", "--ranks", ranks, naming=ranks)
         self.refused("verify", "--ranks", "4..2", naming="ends before it begins")

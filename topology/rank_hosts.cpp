@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "topology/host_names.hpp"
 
 namespace polyring {
@@ -14,6 +15,23 @@ RankHosts RankHosts::first(int ranks) const {
   const int hosts = last == result.of_rank.end() ? 0 : *last + 1;
   result.names.assign(names.begin(), names.begin() + hosts);
   return result;
+}
+
+int RankHosts::per_host() const {
+  const int each = ranks() / count();
+  if (each * count() != ranks()) return 0;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (of_rank[index(rank)] != of_rank[index(rank / each * each)]) return 0;
+  }
+  return each;
+}
+
+std::vector<int> RankHosts::neighbors(int rank) const {
+  std::vector<int> found;
+  for (int other = 0; other < ranks(); ++other) {
+    if (of_rank[index(other)] == of_rank[index(rank)]) found.push_back(other);
+  }
+  return found;
 }
 
 RankHosts rank_hosts(std::span<const HostKey> ranks) {

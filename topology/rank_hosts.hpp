@@ -20,6 +20,11 @@ struct RankHosts {
   std::vector<std::string> names;  // of each host; no two are the same
 
   int count() const { return static_cast<int>(names.size()); }
+  int ranks() const { return static_cast<int>(of_rank.size()); }
+  /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
+  int per_host() const;
+  /// The ranks of the host that `rank` is on, ascending.
+  std::vector<int> neighbors(int rank) const;
   /// The same without the ranks from `ranks` on.
   RankHosts first(int ranks) const;
 };

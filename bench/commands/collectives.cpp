@@ -105,13 +105,14 @@ class CollectiveRun {
 
   void measure_all(Session& session) {
     world_.set_timeout(timeout_);
-    const WorldTransport wires = open_transport(world_, options_.contenders.transport);
-    Transport* const transport = wires.transport.get();
-    fit_memory(wires);
-    const PayloadMemory memory = payload_memory(*transport, counts_.back());
-    open(session, wires);
+    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.contenders.transport);
+    const Communicator& communicator = *opened;
+    Transport& transport = communicator.transport();
+    fit_memory(communicator);
+    const PayloadMemory memory = payload_memory(transport, counts_.back());
+    open(session, communicator);
     for (const Count count : counts_) {
-      std::vector<Contender> contenders = maker_.make(wires, kind_, op_, count);
+      std::vector<Contender> contenders = maker_.make(communicator, kind_, op_, count);
       for (Contender& contender : contenders) contender.buffers = memory.buffers();
       const bool in_memory =
           collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1;
@@ -125,7 +126,7 @@ class CollectiveRun {
         MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
         how.collective = collective();
         const auto samples =
-            measure(contenders, world_, *transport, payload_, count, kind_, in_place, how, watchdog_);
+            measure(contenders, world_, transport, payload_, count, kind_, in_place, how, watchdog_);
         keep(session, {count, in_place}, contenders, samples);
       }
       if (world_.rank() == 0) session.print_rows();
@@ -155,9 +156,9 @@ class CollectiveRun {
   }
 
   /// Leaves sizes out that would take more memory than there is. Collective.
-  void fit_memory(const WorldTransport& wires) {
+  void fit_memory(const Communicator& communicator) {
     const auto need = [&](Count largest) {
-      MemoryCount memory(*wires.transport);
+      MemoryCount memory(communicator.transport());
       largest -= largest % blocks();
       const PayloadMemory payloads = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, kind_, largest, collective());
@@ -167,7 +168,7 @@ class CollectiveRun {
       counts.erase(counts.upper_bound(largest), counts.end());
       counts.insert(largest);
       for (const Count count : counts) {
-        for (const auto& call : maker_.make_planned_over(memory, wires, kind_, op_, count)) {
+        for (const auto& call : maker_.make_planned_over(memory, communicator, kind_, op_, count)) {
           call->run(payloads.buffers().input, payloads.buffers().output);
           if (collective() == Collective::allreduce)
             call->run(payloads.buffers().output, payloads.buffers().output);
@@ -182,7 +183,7 @@ class CollectiveRun {
   }
 
   /// With all that is known before anything is measured. Collective.
-  void open(Session& session, const WorldTransport& wires) {
+  void open(Session& session, const Communicator& communicator) {
     std::vector<CollectiveRow> expected;
     std::vector<double> weights;
     // With -n, the time of a measurement grows with the payload. Without, small payloads get more iterations,
@@ -194,7 +195,8 @@ class CollectiveRun {
         weights.push_back(static_cast<double>(bytes(count)) + (options_.iterations > 0 ? kAlways : kFewest));
         for (const std::string& name : maker_.names()) {
           if (in_place && !maker_.works_in_place(name)) continue;
-          CollectiveRow row = described(name, maker_.plan(name, wires, kind_, op_, count), {count, in_place});
+          CollectiveRow row =
+              described(name, maker_.plan(name, communicator, kind_, op_, count), {count, in_place});
           set_wide_time(row);
           expected.push_back(std::move(row));
         }

@@ -60,17 +60,18 @@ class TrainRun {
     });
     machine_ = host_memory_cluster(world_);
     world_.set_timeout(timeout_);
-    const WorldTransport wires = open_transport(world_, options_.contenders.transport);
-    Transport* const transport = wires.transport.get();
-    check_memory(wires);
+    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.contenders.transport);
+    const Communicator& communicator = *opened;
+    Transport& transport = communicator.transport();
+    check_memory(communicator);
     const Memory gradients =
-        transport->allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
+        transport.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
 
     // The first trainer is a rank alone.
     std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<PlansBySize> plans(maker_.names().size());
     for (const Bucket& bucket : buckets_) {
-      auto contenders = maker_.make(wires, kind_, op_, bucket.elements);
+      auto contenders = maker_.make(communicator, kind_, op_, bucket.elements);
       for (std::size_t i = 0; i < contenders.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(contenders[i].call));
         if (!contenders[i].plan) continue;
@@ -79,7 +80,7 @@ class TrainRun {
         ++of_size.buckets;
       }
     }
-    const std::vector<Count> wrong = verify(trainers, *transport, gradients.get());
+    const std::vector<Count> wrong = verify(trainers, transport, gradients.get());
     const bool right = std::all_of(wrong.begin(), wrong.end(), [](Count count) { return count == 0; });
     if (!right) {
       report_wrong(wrong);
@@ -87,7 +88,7 @@ class TrainRun {
     }
     // Zeros stay zeros under every operation: nothing overflows, however long it runs.
     {
-      const HostPiece zeros(*transport, kind_, model_.total_elements());
+      const HostPiece zeros(transport, kind_, model_.total_elements());
       std::fill_n(zeros.data(), zeros.bytes(), std::byte{});
       zeros.write(gradients.get(), model_.total_elements());
     }
@@ -112,8 +113,8 @@ class TrainRun {
   using PlansBySize = std::map<Count, OfSize>;
 
   /// All buckets' allreduces are there at once. Collective.
-  void check_memory(const WorldTransport& wires) {
-    MemoryCount memory(*wires.transport);
+  void check_memory(const Communicator& communicator) {
+    MemoryCount memory(communicator.transport());
     const Memory gradients =
         memory.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
     const HostPiece piece(memory, kind_, model_.total_elements());
@@ -122,7 +123,7 @@ class TrainRun {
     Count largest = 0;
     for (const Bucket& bucket : buckets_) {
       largest = std::max(largest, bucket.elements);
-      for (auto& allreduce : maker_.make_planned_over(memory, wires, kind_, op_, bucket.elements))
+      for (auto& allreduce : maker_.make_planned_over(memory, communicator, kind_, op_, bucket.elements))
         planned.push_back(std::move(allreduce));
     }
     for (const auto& allreduce : planned) allreduce->run(gradients.get(), gradients.get());

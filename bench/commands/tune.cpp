@@ -31,7 +31,7 @@ constexpr ElementKind kKind = ElementKind::float32;
 
 struct TuneOptions {
   SizeOptions sizes{"1K", "64M", 4};
-  std::string transport = "auto";
+  TransportOptions transport;
   std::string buffers = "library";
   std::string timeout = "120";
   std::string file;  // empty: the default one
@@ -60,7 +60,7 @@ class TuneRun {
   ExitCode run() {
     if (world_.size() == 1)
       usage_error("one rank has nothing to reduce across; start it as mpirun -np 4 polyring tune");
-    parse_transport(options_.transport);
+    options_.transport.check();
     on_root(world_, [&] { prepare_file(); });
     Session session(world_);
     std::vector<std::string> wrong;
@@ -89,24 +89,25 @@ class TuneRun {
 
   void tune_all(Session& session, std::vector<std::string>& wrong) {
     world_.set_timeout(timeout_);
-    const WorldTransport wires = open_transport(world_, options_.transport);
-    Transport& transport = *wires.transport;
-    place_.transport = wires.name;
+    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.transport);
+    const Communicator& communicator = *opened;
+    Transport& transport = communicator.transport();
+    place_.transport = communicator.joined().name;
     const JobPlanner planner({}, world_);
-    fit_memory(planner, wires);
+    fit_memory(planner, communicator);
     const PayloadMemory memory(transport, kKind, counts_.back(), options_.buffers == "library");
-    open(session, planner, wires);
+    open(session, planner, communicator);
     for (const Count count : counts_) {
       const Bytes payload = bytes_of(count, kKind);
       session.step(to_text(payload));
       const auto show = [&](const std::string& what) { session.show(what); };
       const auto make = [&](const Plan& plan) {
-        Contender contender = make_planned(plan, wires, kKind, ReduceOp::sum, count);
+        Contender contender = make_planned(plan, communicator, kKind, ReduceOp::sum, count);
         contender.buffers = memory.buffers();
         return contender;
       };
       Tuner tuner(world_, transport, watchdog_, options_.iterations, show, held_by_executors(transport));
-      const std::vector<Plan>& starts = starting_plans(planner, wires, count);
+      const std::vector<Plan>& starts = starting_plans(planner, communicator, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
       if (!result) return;
@@ -115,13 +116,12 @@ class TuneRun {
   }
 
   /// The default plan, then what the default would be in the other grids. Collective at first.
-  const std::vector<Plan>& starting_plans(const JobPlanner& planner, const WorldTransport& transport,
+  const std::vector<Plan>& starting_plans(const JobPlanner& planner, const Communicator& communicator,
                                           Count count) {
     std::vector<Plan>& plans = starts_[count];
     if (!plans.empty()) return plans;
     const std::string algorithm(kTunedAlgorithm);
-    const ElementSizes sizes(kKind, ReduceOp::sum, Partials::apart);
-    const Problem problem = planner.problem(algorithm, transport, count, sizes);
+    const Problem problem = planner.problem(algorithm, communicator, {.count = count, .kind = kKind});
     plans.push_back(planner.choose(problem, {}).plan);
     for (const auto& grid : rank_grids(world_.size(), world_.ranks_per_node(), world_.nodes()))
       plans.push_back(planner.choose(problem, {.dims = grid}).plan);
@@ -129,12 +129,12 @@ class TuneRun {
   }
 
   /// Leaves sizes out that would take more memory than there is. Collective.
-  void fit_memory(const JobPlanner& planner, const WorldTransport& wires) {
+  void fit_memory(const JobPlanner& planner, const Communicator& communicator) {
     const auto need = [&](Count largest) {
-      MemoryCount memory(*wires.transport);
+      MemoryCount memory(communicator.transport());
       const PayloadMemory payloads(memory, kKind, largest, options_.buffers == "library");
       const MeasureMemory measuring(memory, kKind, largest);
-      const Plan by_default = starting_plans(planner, wires, largest).front();
+      const Plan by_default = starting_plans(planner, communicator, largest).front();
       const auto baseline = make_executor(by_default, memory, kKind, ReduceOp::sum, largest, {});
       const Memory of_round = memory.scratch(Tuner::round_memory(largest));
       return memory.most();
@@ -145,14 +145,14 @@ class TuneRun {
   }
 
   /// With all that is known before anything is measured. Collective.
-  void open(Session& session, const JobPlanner& planner, const WorldTransport& wires) {
+  void open(Session& session, const JobPlanner& planner, const Communicator& communicator) {
     std::vector<TuneRow> expected;
     for (const Count count : counts_) {
       constexpr double kWide_us = 999'999;
       constexpr std::size_t kLonger = 8;  // than the plans that are known: more lanes, other chunks
       TuneRow row = described(bytes_of(count, kKind));
       row.default_us = row.other_us = kWide_us;
-      const std::vector<Plan>& starts = starting_plans(planner, wires, count);
+      const std::vector<Plan>& starts = starting_plans(planner, communicator, count);
       row.default_plan = choices_text(starts.front());
       for (const Plan& plan : starts) {
         const std::string text = choices_text(plan) + std::string(kLonger, ' ');
@@ -248,7 +248,7 @@ void add_tune(CommandLine& line) {
       },
       true);
   options->sizes.add_to(command);
-  add_transport_option(command, options->transport);
+  options->transport.add_to(command);
   add_buffers_option(command, options->buffers);
   command
       .add_option("-n,--iters", options->iterations,

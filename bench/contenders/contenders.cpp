@@ -41,7 +41,7 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
 void ContenderOptions::add_to(Subcommand command, Collective collective) {
   const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
   plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true, collective);
-  add_transport_option(command, transport);
+  transport.add_to(command);
   if (reduces(collective)) add_partials_option(command, partials);
   if (collective != Collective::allreduce) {
     command.option("--algorithm").append_description(fmt::format("; mpi for {}", mpi_function(collective)));
@@ -52,11 +52,6 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
           fmt::format("; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
                       "gloo:NAME for {} over TCP; mpi:all, gloo:all",
                       fmt::join(gloo_algorithms(), ", ")));
-  command
-      .add_option(
-          "--tcp-interface", tcp_interface,
-          "The network interface for TCP connections; without, that of the default route, or the first")
-      .type_name("NAME");
   command
       .add_option(
           "--tuned", tuned,
@@ -78,16 +73,8 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
       .excludes({"--tuned", "--calibration"});
 }
 
-void add_transport_option(Subcommand command, std::string& transport) {
-  command
-      .add_option("--transport", transport,
-                  "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; auto: shared where "
-                  "it can be had")
-      .show_default();
-}
-
 void ContenderOptions::check_build() const {
-  parse_transport(transport);
+  transport.check();
   parse_partials(partials);
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
@@ -115,25 +102,18 @@ bool is_vendors_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
-Contender make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                       Partials partials, Collective collective) {
+Contender make_planned(Plan plan, const Communicator& communicator, ElementKind kind, ReduceOp op,
+                       Count count, Partials partials, Collective collective) {
   const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
+  const JoinedTransport& joined = communicator.joined();
   const std::string messages =
-      transport.message.value > 0 ? fmt::format(" in messages of {}", to_text(transport.message)) : "";
+      joined.message.value > 0 ? fmt::format(" in messages of {}", to_text(joined.message)) : "";
   const std::string implementation =
-      fmt::format("polyring over {}{}{}", transport.name, messages, rounds ? ", rounded at each step" : "");
-  auto executor = make_executor(plan, *transport.transport, kind, op, count,
+      fmt::format("polyring over {}{}{}", joined.name, messages, rounds ? ", rounded at each step" : "");
+  auto executor = make_executor(plan, communicator.transport(), kind, op, count,
                                 {kDefaultWindow, implementation, partials}, collective);
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(executor)};
-}
-
-WorldTransport open_transport(const MpiWorld& world, const std::string& choice) {
-  WorldTransport transport = make_world_transport(world, parse_transport(choice));
-  if (world.rank() == 0 && !transport.fallback.empty()) {
-    warn("messages go through MPI inside hosts, too: {}", transport.fallback);
-  }
-  return transport;
 }
 
 ContenderMaker::ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
@@ -182,18 +162,18 @@ void ContenderMaker::check(ElementKind kind, Count largest) const {
   }
 }
 
-std::vector<Contender> ContenderMaker::make(const WorldTransport& transport, ElementKind kind, ReduceOp op,
+std::vector<Contender> ContenderMaker::make(const Communicator& communicator, ElementKind kind, ReduceOp op,
                                             Count count) {
   std::vector<Contender> contenders;
   for (const std::string& name : names_) {
-    contenders.push_back(make_one(name, transport, kind, op, count));
+    contenders.push_back(make_one(name, communicator, kind, op, count));
     contenders.back().in_place = works_in_place(name);
   }
   return contenders;
 }
 
-Contender ContenderMaker::make_one(const std::string& name, const WorldTransport& transport, ElementKind kind,
-                                   ReduceOp op, Count count) {
+Contender ContenderMaker::make_one(const std::string& name, const Communicator& communicator,
+                                   ElementKind kind, ReduceOp op, Count count) {
   if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
@@ -201,9 +181,9 @@ Contender ContenderMaker::make_one(const std::string& name, const WorldTransport
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  const PlanChoice& chosen = choose(name, transport, kind, op, count);
+  const PlanChoice& chosen = choose(name, communicator, kind, op, count);
   if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
-  return make_planned(chosen.plan, transport, kind, op, count, parse_partials(options_.partials),
+  return make_planned(chosen.plan, communicator, kind, op, count, parse_partials(options_.partials),
                       collective_);
 }
 
@@ -214,11 +194,11 @@ bool ContenderMaker::works_in_place(const std::string& name) const {
 }
 
 std::vector<std::unique_ptr<CollectiveCall>> ContenderMaker::make_planned_over(
-    Transport& other, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count) {
+    Transport& other, const Communicator& communicator, ElementKind kind, ReduceOp op, Count count) {
   std::vector<std::unique_ptr<CollectiveCall>> made;
   for (const std::string& name : names_) {
     if (is_vendors_call(name)) continue;
-    made.push_back(make_executor(choose(name, transport, kind, op, count).plan, other, kind, op, count,
+    made.push_back(make_executor(choose(name, communicator, kind, op, count).plan, other, kind, op, count,
                                  {kDefaultWindow, "", parse_partials(options_.partials)}, collective_));
   }
   return made;
@@ -235,19 +215,19 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   return {gloo * together.value + (mpi ? longest.value : 0)};
 }
 
-std::optional<Plan> ContenderMaker::plan(const std::string& name, const WorldTransport& transport,
+std::optional<Plan> ContenderMaker::plan(const std::string& name, const Communicator& communicator,
                                          ElementKind kind, ReduceOp op, Count count) {
   if (is_vendors_call(name)) return std::nullopt;
-  return choose(name, transport, kind, op, count).plan;
+  return choose(name, communicator, kind, op, count).plan;
 }
 
-const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const WorldTransport& transport,
+const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const Communicator& communicator,
                                          ElementKind kind, ReduceOp op, Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
-  const Problem problem = planner_.problem(
-      algorithm, transport, count, ElementSizes(kind, op, parse_partials(options_.partials)), collective_);
-  const TunedPlanner planner(tuned_.choices(), transport.name, planner_);
+  const Problem problem = planner_.problem(algorithm, communicator,
+                                           {collective_, count, kind, op, parse_partials(options_.partials)});
+  const TunedPlanner planner(tuned_.choices(), communicator.joined().name, planner_);
   return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }
 
@@ -273,7 +253,7 @@ MpiAlgorithms& ContenderMaker::mpi() {
 }
 
 Gloo& ContenderMaker::gloo() {
-  if (!gloo_) gloo_ = std::make_unique<Gloo>(world_, options_.tcp_interface, timeout_);
+  if (!gloo_) gloo_ = std::make_unique<Gloo>(world_, options_.transport.interface, timeout_);
   return *gloo_;
 }
 

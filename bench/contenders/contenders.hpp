@@ -11,12 +11,13 @@
 #include "bench/cli/options.hpp"
 #include "bench/contenders/gloo.hpp"
 #include "bench/contenders/mpi.hpp"
+#include "bench/contenders/transport_option.hpp"
 #include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_plans.hpp"
 #include "collectives/runtime/collective_call.hpp"
+#include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/executor.hpp"
 #include "collectives/runtime/mpi/world.hpp"
-#include "collectives/runtime/transports/world.hpp"
 #include "collectives/schedule/program.hpp"
 
 namespace polyring {
@@ -26,8 +27,7 @@ inline constexpr std::string_view kMpiAlgorithm = "mpi";
 
 struct ContenderOptions {
   PlanOptions plan;
-  std::string tcp_interface;  // empty: chosen
-  std::string transport = "auto";
+  TransportOptions transport;
   std::string tuned;                 // empty: the default file
   std::string partials = "float32";  // or "same"
   std::string calibration;           // empty: none
@@ -87,12 +87,12 @@ class ContenderMaker {
   void check(ElementKind kind, Count largest) const;
 
   /// Collective. The plan by which make() makes this one of names(); nothing for a vendor's call.
-  std::optional<Plan> plan(const std::string& name, const WorldTransport& transport, ElementKind kind,
+  std::optional<Plan> plan(const std::string& name, const Communicator& communicator, ElementKind kind,
                            ReduceOp op, Count count);
 
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
   std::vector<std::unique_ptr<CollectiveCall>> make_planned_over(Transport& other,
-                                                                 const WorldTransport& transport,
+                                                                 const Communicator& communicator,
                                                                  ElementKind kind, ReduceOp op, Count count);
   /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
   /// payloads; `together` are the payloads of all calls that exist at one time.
@@ -100,16 +100,16 @@ class ContenderMaker {
 
   /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this
   /// object.
-  std::vector<Contender> make(const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count);
+  std::vector<Contender> make(const Communicator& communicator, ElementKind kind, ReduceOp op, Count count);
 
  private:
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
-  const PlanChoice& choose(const std::string& algorithm, const WorldTransport& transport, ElementKind kind,
+  const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, ElementKind kind,
                            ReduceOp op, Count count);
-  Contender make_one(const std::string& name, const WorldTransport& transport, ElementKind kind, ReduceOp op,
+  Contender make_one(const std::string& name, const Communicator& communicator, ElementKind kind, ReduceOp op,
                      Count count);
 
   ContenderOptions options_;
@@ -134,13 +134,8 @@ std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& trans
                                               Collective collective = Collective::allreduce);
 
 /// The same to be measured, without buffers yet.
-Contender make_planned(Plan plan, const WorldTransport& transport, ElementKind kind, ReduceOp op, Count count,
-                       Partials partials = Partials::apart, Collective collective = Collective::allreduce);
-
-/// Adds --transport.
-void add_transport_option(Subcommand command, std::string& transport);
-
-/// Collective. The transport of that choice; says on standard error when it is not what was hoped for.
-WorldTransport open_transport(const MpiWorld& world, const std::string& choice);
+Contender make_planned(Plan plan, const Communicator& communicator, ElementKind kind, ReduceOp op,
+                       Count count, Partials partials = Partials::apart,
+                       Collective collective = Collective::allreduce);
 
 }  // namespace polyring

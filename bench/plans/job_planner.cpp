@@ -160,22 +160,13 @@ bool JobPlanner::is_priced(const std::string& algorithm, Collective collective) 
          (world_->size() <= kMostPricedRanks || algorithm == kTunedAlgorithm);
 }
 
-Problem JobPlanner::problem(const std::string& algorithm, const WorldTransport& transport, Count count,
-                            ElementSizes sizes, Collective collective) const {
-  if (machine_) return modelled_problem(algorithm, *machine_, count, sizes);
-  Problem problem{
-      algorithm, {world_->size(), world_->ranks_per_node(), world_->nodes()}, {}, count, sizes, {},
-      collective};
-  const int per_host = problem.grid.per_host;
-  // Either all ranks reach the others of their host, or none does.
-  if (per_host > 1) {
-    const Rank first = world_->rank() / per_host * per_host;
-    const bool reaches = transport.transport->reaches(world_->rank() == first ? first + 1 : first);
-    if (reaches) problem.reach = [per_host](Rank a, Rank b) { return a / per_host == b / per_host; };
-  }
-  problem.longest_message = is_priced(algorithm, collective) ? kLongestMessage : kUnpricedMessage;
-  if (transport.unasked.value > 0)
-    problem.longest_message = std::min(problem.longest_message, transport.unasked);
+Problem JobPlanner::problem(const std::string& algorithm, const Communicator& communicator,
+                            const CollectiveOf& what) const {
+  if (machine_) return modelled_problem(algorithm, *machine_, what.count, what.sizes());
+  Problem problem = communicator.problem(algorithm, what);
+  const Bytes longest = is_priced(algorithm, what.collective) ? kLongestMessage : kUnpricedMessage;
+  const Bytes unasked = problem.longest_message;
+  problem.longest_message = unasked.value > 0 ? std::min(longest, unasked) : longest;
   return problem;
 }
 

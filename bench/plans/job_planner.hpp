@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/mpi/world.hpp"
-#include "collectives/runtime/transports/world.hpp"
 #include "collectives/schedule/planner.hpp"
 #include "topology/cluster.hpp"
 
@@ -25,9 +25,9 @@ class JobPlanner final : public Planner {
   /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many.
   static JobPlanner for_machine(const std::string& machine, const MpiWorld& world);
 
-  /// What these ranks ask over this transport.
-  Problem problem(const std::string& algorithm, const WorldTransport& transport, Count count,
-                  ElementSizes sizes, Collective collective = Collective::allreduce) const;
+  /// What these ranks ask; the communicator is theirs.
+  Problem problem(const std::string& algorithm, const Communicator& communicator,
+                  const CollectiveOf& what) const;
 
   /// Collective. The problem must be problem()'s.
   PlanChoice choose(const Problem& problem, const PlanConstraints& constraints) const override;

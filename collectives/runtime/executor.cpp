@@ -1,15 +1,13 @@
 #include "collectives/runtime/executor.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 
 #include "base/error.hpp"
 
 namespace polyring {
 namespace {
-
-// A ticket names the slot, and whether the operation is a receive.
-Ticket ticket_of(std::size_t slot, bool receive = false) { return Ticket{slot} << 1 | (receive ? 1 : 0); }
 
 /// Lanes take turns, so that all of them make progress from the start.
 std::vector<Stream> streams_of(const Schedule& schedule) {
@@ -44,6 +42,9 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     usage_error("a window of {} chunks is impossible; give 1 or more", options_.window);
   const auto reaches = [&](Rank peer) { return transport_.reaches(peer); };
   const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
+  int chunks = 0;
+  for (const Lane& lane : schedule_.lanes) chunks = std::max(chunks, lane.chunks);
+  tags_ = chunks * static_cast<int>(schedule_.lanes.size());
   Count staging = 0;
   Count longest = 0;  // of the streams with partial results apart
   Count work = 0;     // of those with a work area
@@ -72,16 +73,43 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
 }
 
 void Executor::run(const std::byte* input, std::byte* output) {
-  if (!owners_.empty()) check_in_place(input, output);
+  check(input, output);
+  transport_.attempt([&] {
+    begin(input, output, 0, 0);
+    while (!is_done()) {
+      done_.clear();
+      transport_.wait(done_);
+      for (const Ticket ticket : done_) take(ticket);
+    }
+  });
+}
+
+void Executor::begin(const std::byte* input, std::byte* output, int first_tag, Ticket tickets) {
+  assert(is_done());
   input_ = input;
   output_ = output;
+  first_tag_ = first_tag;
+  tickets_ = tickets;
   next_work_ = 0;
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) drive(slot);
+}
+
+void Executor::take(Ticket ticket) {
+  const std::size_t at = (ticket - tickets_) >> 1;
+  Slot& slot = slots_[at];
+  --((ticket & 1) != 0 ? slot.receiving : slot.others);
+  drive(at);
+}
+
+void Executor::give_up() {
   active_ = 0;
-  transport_.attempt([this] { run_all(); });
+  for (Slot& slot : slots_) slot.work = nullptr;
+  for (Slot& slot : slots_) slot.receiving = slot.others = 0;
 }
 
 /// In place, the shorter buffer is the rank's block of the longer.
-void Executor::check_in_place(const std::byte* input, const std::byte* output) const {
+void Executor::check(const std::byte* input, const std::byte* output) const {
+  if (owners_.empty()) return;
   const Count block = schedule_.count / schedule_.ranks * size_;
   const Count own = transport_.rank() * block;
   const auto lies_in = [&](const std::byte* a, const std::byte* b) {
@@ -94,19 +122,6 @@ void Executor::check_in_place(const std::byte* input, const std::byte* output) c
   const std::byte* const shorter = scatters ? output : input;
   if (lies_in(shorter, longer) && shorter != longer + own && block > 0)
     usage_error("the shorter buffer lies in the longer, and not at the rank's own block; give it that place");
-}
-
-void Executor::run_all() {
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) drive(slot);
-  while (active_ > 0) {
-    done_.clear();
-    transport_.wait(done_);
-    for (const Ticket ticket : done_) {
-      Slot& slot = slots_[ticket >> 1];
-      --((ticket & 1) != 0 ? slot.receiving : slot.others);
-      drive(ticket >> 1);
-    }
-  }
 }
 
 /// Goes on with the slot until it has to wait for something in flight, or no work is left for it.
@@ -255,9 +270,14 @@ std::byte* Executor::staged(const Slot& slot, const Program::Receive& receive) c
   return slot.staging.get() + receive.staging * size_of(partial_kind_);
 }
 
+/// Names the slot, and whether the operation is a receive.
+Ticket Executor::ticket_of(std::size_t slot, bool receive) const {
+  return tickets_ + (Ticket{slot} << 1 | (receive ? 1 : 0));
+}
+
 int Executor::tag(const Slot& slot) const {
   const Stream stream = slot.work->stream;
-  return stream.chunk * static_cast<int>(schedule_.lanes.size()) + stream.lane;
+  return first_tag_ + stream.chunk * static_cast<int>(schedule_.lanes.size()) + stream.lane;
 }
 
 }  // namespace polyring

@@ -2,6 +2,7 @@
 //
 // The streams of a schedule are independent, so several are in flight at once: while one waits for the
 // network, the next is being combined, and stages overlap. Each passes through its program step by step.
+// An executor has one run in flight at a time; a Runner has several executors run at once.
 //
 // Guaranteed: for one plan the result has the same bits on all ranks and from run to run, in place or not, in
 // whatever buffers and whoever comes late. A step combines all of its operands at once, in the order of the
@@ -43,6 +44,22 @@ class Executor final : public CollectiveCall {
   /// Whether it returns or throws, nothing is in flight any more.
   void run(const std::byte* input, std::byte* output) override;
 
+  // For a Runner, the parts of run():
+
+  /// Throws a usage Error unless these buffers are apart, or in place as CollectiveCall::run() says.
+  void check(const std::byte* input, const std::byte* output) const;
+  /// Starts what can be started. Tags are from `first_tag` to `first_tag` + tags() − 1, and tickets are
+  /// `tickets` plus a number below kTickets. Only within Transport::attempt().
+  void begin(const std::byte* input, std::byte* output, int first_tag, Ticket tickets);
+  /// Goes on: this ticket has come back. Only within Transport::attempt().
+  void take(Ticket ticket);
+  /// Whether nothing is in flight.
+  bool is_done() const { return active_ == 0; }
+  /// After Transport::abandon().
+  void give_up();
+  int tags() const { return tags_; }
+  static constexpr Ticket kTickets = Ticket{1} << 32;
+
   const Schedule& schedule() const { return schedule_; }
 
  private:
@@ -64,8 +81,6 @@ class Executor final : public CollectiveCall {
     int others = 0;
   };
 
-  void check_in_place(const std::byte* input, const std::byte* output) const;
-  void run_all();
   void drive(std::size_t slot);
   bool advance(Slot& slot);
   void begin_phase(std::size_t slot);
@@ -87,6 +102,7 @@ class Executor final : public CollectiveCall {
     return {kind_at(own), op_, last && op_ == ReduceOp::avg ? schedule_.ranks : 1, kind_at(result)};
   }
   int tag(const Slot& slot) const;
+  Ticket ticket_of(std::size_t slot, bool receive = false) const;
 
   Schedule schedule_;
   ElementKind kind_;
@@ -102,12 +118,15 @@ class Executor final : public CollectiveCall {
   std::vector<Ticket> done_;
   std::vector<const std::byte*> operands_;
   Exchange exchange_;
+  int tags_ = 0;  // as many as it has streams, numbered chunk by chunk
 
   // Of the run in progress.
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::size_t next_work_ = 0;
   std::size_t active_ = 0;
+  int first_tag_ = 0;
+  Ticket tickets_ = 0;
 };
 
 }  // namespace polyring

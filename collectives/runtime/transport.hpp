@@ -48,7 +48,7 @@ struct Exchange {
     bool write = false;                // this rank writes where the partner takes
   };
 
-  int tag = 0;                     // from 0 to kMostStreams − 1
+  int tag = 0;                     // from 0 to tags() − 1
   std::vector<Partner> partners;   // ascending by rank, at least one
   std::span<const std::byte> own;  // this rank's operand, or what it hands on; as long as what it reads
   std::byte* result = nullptr;     // for this rank; null where it only hands on
@@ -81,7 +81,10 @@ class Transport {
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
 
-  /// `tag` is from 0 to kMostStreams − 1. Both ends give the same number of bytes.
+  /// Tags are from 0 to this − 1; at least kMostStreams.
+  virtual int tags() const { return 1 << 30; }
+
+  /// Both ends give the same number of bytes.
   virtual void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) = 0;
   virtual void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) = 0;
 

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "bench/contenders/contenders.hpp"
 #include "bench/predict/scaling.hpp"
+#include "collectives/runtime/transports/mpi.hpp"
 #include "simulation/price_planner.hpp"
 #include "tests/mpi_tests.hpp"
 #include "topology/presets.hpp"
@@ -52,7 +53,7 @@ ScaleRow predicted(std::string_view machine, int ranks, Count count) {
 /// All ranks choose what runs; rank 0 alone says what is predicted.
 void expect_one_plan(std::string_view name, const Cluster& machine) {
   const MpiWorld& world = testing::all_ranks();
-  const WorldTransport transport = make_world_transport(world, TransportChoice::mpi);
+  const Communicator communicator(world, over_mpi(world, TransportChoice::network));
   ContenderOptions options;
   options.plan.algorithms = {kAlgorithm};
   options.plan_for = name;
@@ -61,7 +62,7 @@ void expect_one_plan(std::string_view name, const Cluster& machine) {
     const ElementSizes sizes(kKind, ReduceOp::sum);
     const Plan shown =
         choose_plan(modelled_problem(kAlgorithm, machine, count, sizes), machine, Router(machine)).plan;
-    const auto run = maker.plan(kAlgorithm, transport, kKind, ReduceOp::sum, count);
+    const auto run = maker.plan(kAlgorithm, communicator, kKind, ReduceOp::sum, count);
     EXPECT_EQ(run, shown) << count << " elements: " << (run ? to_text(*run) : "nothing") << " runs, "
                           << to_text(shown) << " is shown";
     if (world.rank() != 0) continue;

@@ -129,15 +129,14 @@ TEST_F(TunerTest, DoesNotTryWhatHoldsTooMuch) {
 
 /// polyring tune writes default plans into its file, and must be able to read them again.
 TEST_F(TunerTest, CanKeepDefaultPlans) {
-  const WorldTransport wires = make_world_transport(world_, TransportChoice::mpi);
+  const Communicator communicator(world_, over_mpi(world_, TransportChoice::network));
   const JobPlanner planner({}, world_);
   TuningPlace place;
   place.ranks = world_.size();
   place.nodes = 1;
   for (const Count count : {Count{1} << 10, (Count{1} << 28) + 1, Count{1} << 32}) {
-    const ElementSizes sizes(ElementKind::float32, ReduceOp::sum, Partials::apart);
     const std::string algorithm(kTunedAlgorithm);
-    const Plan plan = planner.choose(planner.problem(algorithm, wires, count, sizes), {}).plan;
+    const Plan plan = planner.choose(planner.problem(algorithm, communicator, {.count = count}), {}).plan;
     const TunedPlan choice{place, Bytes{static_cast<std::uint64_t>(count) * sizeof(float)}, plan, true, 1, 1};
     try {
       EXPECT_EQ(parse_tuned(tuned_text(std::span(&choice, 1)), "it").size(), 1) << "a choice is lost";

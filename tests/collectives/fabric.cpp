@@ -39,25 +39,29 @@ std::string Fabric::name() const {
       return fmt::format("shared{}{}", pieces ? "_pieces" : "", streaming ? "_streaming" : "");
     case Kind::composed:
       return fmt::format("composed_{}", kPlacements[static_cast<int>(placement)]);
+    case Kind::tcp:
+      return fmt::format("tcp{}", pieces ? "_asking" : "");
     case Kind::mpi:
       return fmt::format("mpi{}", pieces ? "_pieces" : "");
   }
   return "";
 }
 
-std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks, Allgather allgather,
-                                     WaitRules rules) {
-  SharedGroup group{rank, ranks, {}, std::move(allgather), std::move(rules)};
+std::unique_ptr<Transport> make_near(const Fabric& fabric, const Bootstrap& bootstrap, WaitRules rules) {
+  const Rank rank = bootstrap.rank();
+  const int ranks = bootstrap.size();
+  std::vector<Rank> members;
   for (Rank other = 0; other < ranks; ++other) {
     if (host_of(fabric.placement, other, ranks) == host_of(fabric.placement, rank, ranks)) {
-      group.members.push_back(other);
+      members.push_back(other);
     }
   }
   std::string why;
   SharedOptions options;
   if (fabric.streaming) options.streaming = Bytes{1};
   if (fabric.pieces) options.piece = options.part = Bytes{kShortPiece};
-  std::unique_ptr<Transport> transport = make_shared_transport(group, why, options);
+  std::unique_ptr<Transport> transport =
+      make_shared_transport(bootstrap, members, std::move(rules), why, options);
   if (!transport) throw Error(ExitCode::not_available, why);
   return transport;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/shared/boards.hpp"
+#include "collectives/runtime/bootstrap.hpp"
 #include "collectives/runtime/transport.hpp"
 
 namespace polyring::testing {
@@ -22,23 +22,24 @@ enum class Placement {
 };
 
 struct Fabric {
-  enum class Kind { threads, shared, composed, mpi } kind = Kind::threads;
+  enum class Kind { threads, shared, composed, mpi, tcp } kind = Kind::threads;
   Placement placement = Placement::one_host;
   bool streaming = false;  // shared memory is written past the caches, however little it is
-  bool pieces = false;     // by short pieces: messages of MPI, and what is in no segment of shared memory
+  /// Small limits: of the pieces of MPI's messages, of those of what is in no segment of shared memory, of
+  /// TCP's messages that are sent without asking.
+  bool pieces = false;
 
   std::string name() const;
 };
 
-/// The length of pieces and parts then, in shared memory.
+/// The length of pieces and parts then, in shared memory, and TCP's limit.
 inline constexpr std::size_t kShortPiece = 512;
 
 /// All that the suite is run over.
 std::vector<Fabric> fabrics();
 
 /// The transport inside the emulated hosts of the fabric. Collective.
-std::unique_ptr<Transport> make_near(const Fabric& fabric, Rank rank, int ranks, Allgather allgather,
-                                     WaitRules rules);
+std::unique_ptr<Transport> make_near(const Fabric& fabric, const Bootstrap& bootstrap, WaitRules rules);
 
 /// Runs `body` on so many ranks, each with its transport; where ranks are processes, the others wait. A
 /// rank's transport lives until all ranks are done or have failed. Throws what a rank of this process has

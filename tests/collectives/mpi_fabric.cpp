@@ -26,8 +26,7 @@ std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world,
       make_mpi_transport(world, fabric.pieces ? MpiPieces{kShortMessage, kShortMessage} : MpiPieces{});
   if (fabric.kind == Fabric::Kind::mpi) return far;
   world.set_timeout(MpiWorld::kSetUpTimeout);
-  const auto allgather = [&](std::span<const std::byte> bytes) { return world.allgather(bytes); };
-  std::unique_ptr<Transport> near = make_near(fabric, world.rank(), world.size(), allgather, rules);
+  std::unique_ptr<Transport> near = make_near(fabric, world, rules);
   world.set_timeout(timeout);
   return fabric.kind == Fabric::Kind::shared ? std::move(near)
                                              : compose(std::move(near), std::move(far), rules);

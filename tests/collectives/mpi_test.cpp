@@ -13,8 +13,8 @@
 #include "bench/measure/payload.hpp"
 #include "collectives/runtime/executor.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
-#include "collectives/runtime/transports/world.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "tests/collectives/collective_case.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "tests/mpi_tests.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 class AllreduceTest : public ::testing::TestWithParam<TransportChoice> {
  protected:
   void compare(const Plan& plan, Count count, ElementKind kind, ReduceOp op, bool in_place) {
-    compare(*transport_, plan, count, kind, op, in_place);
+    compare(transport_, plan, count, kind, op, in_place);
   }
 
   void compare(Transport& transport, const Plan& plan, Count count, ElementKind kind, ReduceOp op,
@@ -57,7 +57,8 @@ class AllreduceTest : public ::testing::TestWithParam<TransportChoice> {
   }
 
   MpiWorld& world_ = testing::all_ranks();
-  std::unique_ptr<Transport> transport_ = make_world_transport(world_, GetParam()).transport;
+  Communicator communicator_{world_, over_mpi(world_, GetParam())};
+  Transport& transport_ = communicator_.transport();
   int cases_ = 0;
 };
 
@@ -81,11 +82,11 @@ TEST_P(AllreduceTest, IsRightByEveryAlgorithm) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<TransportChoice>& info) {
-  return info.param == TransportChoice::mpi ? "mpi" : "shared";
+  return info.param == TransportChoice::network ? "mpi" : "shared";
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, AllreduceTest,
-                         ::testing::Values(TransportChoice::mpi, TransportChoice::shared), name_of);
+                         ::testing::Values(TransportChoice::network, TransportChoice::shared), name_of);
 
 using PiecesTest = AllreduceTest;
 
@@ -99,7 +100,32 @@ TEST_P(PiecesTest, AreReducedAsTheWhole) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, PiecesTest, ::testing::Values(TransportChoice::mpi), name_of);
+INSTANTIATE_TEST_SUITE_P(Over, PiecesTest, ::testing::Values(TransportChoice::network), name_of);
+
+/// Of all ranks and of the first half of them, at once.
+TEST(Communicators, WorkOverMpiSideBySide) {
+  MpiWorld& world = testing::all_ranks();
+  const int half = (world.size() + 1) / 2;
+  const bool in_half = world.rank() < half;
+  for (const TransportChoice choice : {TransportChoice::network, TransportChoice::automatic}) {
+    Communicator all(world, over_mpi(world, choice));
+    std::optional<MpiWorld> part;
+    std::optional<Communicator> of_part;
+    if (in_half) part.emplace(world, half);
+    if (in_half) of_part.emplace(*part, over_mpi(*part, choice));
+    std::vector<testing::Case> cases = testing::cases_of(world);
+    std::vector<testing::Case> cases_of_part;
+    if (in_half) cases_of_part = testing::cases_of(*part);
+    std::vector<Operation> operations;
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      operations.push_back(cases[at].start(all));
+      if (in_half) operations.push_back(cases_of_part[at].start(*of_part));
+    }
+    operations.clear();
+    for (const testing::Case& one : cases) EXPECT_TRUE(one.is_right()) << one.name();
+    for (const testing::Case& one : cases_of_part) EXPECT_TRUE(one.is_right()) << one.name() << " of half";
+  }
+}
 
 /// The others wait for the last rank, which never comes: each must say so in time.
 TEST(MpiTransport, SaysInTimeWhoIsMissing) {

@@ -2,47 +2,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 
 #include "base/error.hpp"
+#include "collectives/runtime/bootstraps/threads.hpp"
 #include "collectives/runtime/transports/composed.hpp"
+#include "collectives/runtime/transports/tcp.hpp"
 #include "collectives/runtime/transports/threads.hpp"
 #include "tests/collectives/fabric.hpp"
 
 namespace polyring::testing {
 namespace {
-
-using Bytestrings = std::vector<std::vector<std::byte>>;
-
-/// Where threads come together.
-class Assembly {
- public:
-  explicit Assembly(int ranks) : own_(static_cast<std::size_t>(ranks)) {}
-
-  Bytestrings allgather(Rank rank, std::span<const std::byte> bytes) {
-    std::unique_lock lock(mutex_);
-    own_[static_cast<std::size_t>(rank)].assign(bytes.begin(), bytes.end());
-    const std::size_t round = round_;
-    if (++arrived_ == own_.size()) {
-      all_ = own_;
-      arrived_ = 0;
-      ++round_;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return round_ != round; });
-    return all_;  // of this round: the next one cannot end before this rank has come again
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Bytestrings own_;
-  Bytestrings all_;
-  std::size_t arrived_ = 0;
-  std::size_t round_ = 0;
-};
 
 WaitRules rules_of(Rank rank, Seconds timeout) {
   return {timeout, true, [rank, timeout](const std::string& what, const std::vector<Rank>& whom) {
@@ -51,10 +22,21 @@ WaitRules rules_of(Rank rank, Seconds timeout) {
           }};
 }
 
+TcpOptions tcp_options(const Fabric& fabric) {
+  TcpOptions options;
+  options.address = "127.0.0.1";
+  if (fabric.pieces) {
+    options.connections = 1;
+    options.unasked = Bytes{testing::kShortPiece};
+  }
+  return options;
+}
+
 }  // namespace
 
 std::vector<Fabric> fabrics() {
-  std::vector<Fabric> all{{Fabric::Kind::threads}};
+  std::vector<Fabric> all{{Fabric::Kind::threads}, {Fabric::Kind::tcp}, {Fabric::Kind::tcp}};
+  all.back().pieces = true;
   for (const bool streaming : {false, true}) {
     for (const bool pieces : {false, true}) {
       all.push_back({Fabric::Kind::shared, Placement::one_host, streaming, pieces});
@@ -69,14 +51,19 @@ std::vector<Fabric> fabrics() {
 
 void run_over(const Fabric& fabric, int ranks, const std::function<void(Transport&)>& body, Seconds timeout) {
   if (fabric.kind == Fabric::Kind::threads) return run_ranks(ranks, body, timeout);
-  Assembly assembly(ranks);
+  ThreadTeam team(ranks);
   ThreadGroup between(ranks, timeout);
   std::mutex mutex;
   std::exception_ptr first;
   run_ranks(ranks, [&](ThreadTransport& threads) {
     const Rank rank = threads.rank();
-    const auto allgather = [&](std::span<const std::byte> bytes) { return assembly.allgather(rank, bytes); };
-    std::unique_ptr<Transport> transport = make_near(fabric, rank, ranks, allgather, rules_of(rank, timeout));
+    const ThreadBootstrap bootstrap(team, rank);
+    std::unique_ptr<Transport> transport;
+    if (fabric.kind == Fabric::Kind::tcp) {
+      transport = make_tcp_transport(bootstrap, tcp_options(fabric), rules_of(rank, timeout));
+    } else {
+      transport = make_near(fabric, bootstrap, rules_of(rank, timeout));
+    }
     if (fabric.kind == Fabric::Kind::composed) {
       transport = compose(std::move(transport), std::make_unique<ThreadTransport>(between, rank),
                           rules_of(rank, timeout));
@@ -87,18 +74,19 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();
     }
-    assembly.allgather(rank, {});
+    bootstrap.barrier();
   });
   if (first) std::rethrow_exception(first);
 }
 
 void run_over_own(const Fabric& fabric, int ranks,
                   const std::function<void(std::unique_ptr<Transport>)>& body) {
-  Assembly assembly(ranks);
+  ThreadTeam team(ranks);
   run_ranks(ranks, [&](ThreadTransport& threads) {
-    const Rank rank = threads.rank();
-    const auto allgather = [&](std::span<const std::byte> bytes) { return assembly.allgather(rank, bytes); };
-    body(make_near(fabric, rank, ranks, allgather, rules_of(rank, Seconds{30})));
+    const ThreadBootstrap bootstrap(team, threads.rank());
+    const WaitRules rules = rules_of(threads.rank(), Seconds{30});
+    body(fabric.kind == Fabric::Kind::tcp ? make_tcp_transport(bootstrap, tcp_options(fabric), rules)
+                                          : make_near(fabric, bootstrap, rules));
   });
 }
 

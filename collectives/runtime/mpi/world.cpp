@@ -47,38 +47,6 @@ std::string describe(int code) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// Where a rank runs.
-struct Presence {
-  std::array<char, MPI_MAX_PROCESSOR_NAME> host;
-  std::array<char, 64> kernel;  // the same for all of a machine's containers and network namespaces
-  cpu_set_t cores;              // that it may use
-};
-
-Presence own_presence() {
-  Presence own{};
-  int length = 0;
-  check_mpi(MPI_Get_processor_name(own.host.data(), &length), "MPI_Get_processor_name");
-  boot_id(own.host.data()).copy(own.kernel.data(), own.kernel.size() - 1);
-  if (sched_getaffinity(0, sizeof(own.cores), &own.cores) != 0) {
-    const long online = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
-    for (long core = 0; core < online; ++core) CPU_SET(static_cast<std::size_t>(core), &own.cores);
-  }
-  return own;
-}
-
-/// Whether the ranks under one's own kernel are more than the cores that they may use.
-bool outnumber_their_cores(const Presence& own, const std::vector<Presence>& all) {
-  int ranks = 0;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (const Presence& presence : all) {
-    if (presence.kernel != own.kernel) continue;
-    ++ranks;
-    CPU_OR(&cores, &cores, &presence.cores);
-  }
-  return ranks > CPU_COUNT(&cores);
-}
-
 }  // namespace
 
 bool launched_by_mpi() { return launched_rank_text() != nullptr; }
@@ -129,24 +97,17 @@ MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()), finalizes_(true) {
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->roll_call), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(handle_->roll_call, MPI_ERRORS_RETURN);
-  int size = 0;
   check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(handle_->comm, &size), "MPI_Comm_size");
-
-  const Presence own = own_presence();
-  std::vector<Presence> all(static_cast<std::size_t>(size));
-  constexpr int kLength = sizeof(Presence);
-  check_mpi(MPI_Allgather(&own, kLength, MPI_BYTE, all.data(), kLength, MPI_BYTE, handle_->comm),
-            "MPI_Allgather");
-  std::vector<HostKey> keys;
-  for (const Presence& presence : all) keys.push_back({presence.kernel.data(), presence.host.data()});
-  hosts_ = rank_hosts(keys);
-  shares_cores_ = outnumber_their_cores(own, all);
+  check_mpi(MPI_Comm_size(handle_->comm, &size_), "MPI_Comm_size");
+  GroupHosts found = find_hosts(*this);
+  hosts_ = std::move(found.hosts);
+  shares_cores_ = found.shares_cores;
 }
 
 MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
     : handle_(std::make_unique<Handle>()),
       rank_(whole.rank_),
+      size_(ranks),
       hosts_(whole.hosts_.first(ranks)),
       shares_cores_(whole.shares_cores_),
       timeout_(whole.timeout_) {
@@ -190,15 +151,6 @@ MpiWorld::~MpiWorld() {
 bool MpiWorld::is_first_of_host() const {
   const auto first = std::ranges::find(hosts_.of_rank, host_number(rank_));
   return first - hosts_.of_rank.begin() == rank_;
-}
-
-int MpiWorld::ranks_per_node() const {
-  const int each = size() / nodes();
-  if (each * nodes() != size()) return 0;
-  for (Rank rank = 0; rank < size(); ++rank) {
-    if (host_number(rank) != host_number(rank / each * each)) return 0;
-  }
-  return each;
 }
 
 WaitRules MpiWorld::wait_rules() const {
@@ -377,7 +329,7 @@ void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, S
     waited +=
         fmt::format("; no answer from {}: see whether it still runs and its network is up", names(silent));
   }
-  throw Error(ExitCode::timeout, waited + "; or raise --timeout");
+  throw Error(ExitCode::timeout, waited + "; or raise the time limit");
 }
 
 void MpiWorld::abort(int code) const {

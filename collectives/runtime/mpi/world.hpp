@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "collectives/runtime/bootstrap.hpp"
+#include "collectives/runtime/hosts.hpp"
 #include "collectives/runtime/transport.hpp"
 #include "collectives/schedule/slice.hpp"
-#include "topology/rank_hosts.hpp"
 
 namespace polyring {
 
@@ -32,18 +33,18 @@ std::string launched_by();
 
 /// Initialises MPI and finalises it, unless it is a part of another world. Only one whole world may exist at
 /// a time. Every failing call throws Error(ExitCode::mpi) that names the call.
-class MpiWorld {
+class MpiWorld final : public Bootstrap {
  public:
   MpiWorld();
   /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
   /// Collective over these ranks, and on no other.
   MpiWorld(const MpiWorld& whole, int ranks);
-  ~MpiWorld();
+  ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
-  Rank rank() const { return rank_; }
-  int size() const { return static_cast<int>(hosts_.of_rank.size()); }
+  Rank rank() const override { return rank_; }
+  int size() const override { return size_; }
   /// The name of the rank's host; no two hosts have the same (rank_hosts.hpp).
   const std::string& host(Rank rank) const {
     return hosts_.names[static_cast<std::size_t>(host_number(rank))];
@@ -55,8 +56,8 @@ class MpiWorld {
   /// Whether no lower rank is on this host.
   bool is_first_of_host() const;
   int nodes() const { return hosts_.count(); }
-  /// Ranks of each host when all hosts have equally many and ranks of a host are neighbours; 0 otherwise.
-  int ranks_per_node() const;
+  /// See RankHosts::per_host().
+  int ranks_per_node() const { return hosts_.per_host(); }
 
   /// The ranks of this machine, though they may be on several hosts that it emulates, outnumber the cores
   /// that they may use: who waits should let the others run.
@@ -75,7 +76,7 @@ class MpiWorld {
   /// The same for transports, as it stands now.
   WaitRules wait_rules() const;
 
-  void barrier() const;
+  void barrier() const override;
   /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
   /// library's, have not finished yet.
   void patient_barrier() const;
@@ -85,11 +86,12 @@ class MpiWorld {
   std::int64_t broadcast(std::int64_t value) const;  // rank 0's
   /// The same with a time limit of its own, and like patient_barrier().
   std::int64_t broadcast(std::int64_t value, Seconds limit) const;
-  /// Each rank's bytes, however many each has.
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override {
+    return allgather(own, kMostAtOnce);
+  }
   /// Each call of MPI takes at most `at_once` of all ranks together.
-  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own,
-                                                Bytes at_once = kMostAtOnce) const;
-  /// The same on rank 0 alone; nothing on the others.
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own, Bytes at_once) const;
+  /// Each rank's bytes on rank 0 alone; nothing on the others.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own,
                                              Bytes at_once = kMostAtOnce) const;
   static constexpr Bytes kMostAtOnce{256 << 20};
@@ -131,6 +133,7 @@ class MpiWorld {
   std::unique_ptr<Handle> handle_;
   bool finalizes_ = false;
   Rank rank_ = 0;
+  int size_ = 1;
   RankHosts hosts_;
   bool shares_cores_ = false;
   Seconds timeout_ = kSetUpTimeout;

@@ -39,8 +39,9 @@ std::unique_ptr<Boards> make_board(std::size_t ranks) {
 
 }  // namespace
 
-std::unique_ptr<Boards> exchange_boards(Rank rank, const std::vector<Rank>& members,
-                                        const Allgather& allgather, std::string& why) {
+std::unique_ptr<Boards> exchange_boards(const Bootstrap& bootstrap, const std::vector<Rank>& members,
+                                        std::string& why) {
+  const Rank rank = bootstrap.rank();
   why.clear();
   Introduction introduction;
   std::unique_ptr<Boards> boards;
@@ -51,7 +52,7 @@ std::unique_ptr<Boards> exchange_boards(Rank rank, const std::vector<Rank>& memb
   } catch (const Error& error) {
     why = fmt::format("rank {} cannot share memory: {}", rank, error.what());
   }
-  const auto introductions = allgather(bytes_of(introduction));
+  const auto introductions = bootstrap.allgather(bytes_of(introduction));
   for (const Rank member : members) {
     if (!boards) break;
     Introduction other;
@@ -71,7 +72,7 @@ std::unique_ptr<Boards> exchange_boards(Rank rank, const std::vector<Rank>& memb
       boards.reset();
     }
   }
-  for (const std::vector<std::byte>& reason : allgather(std::as_bytes(std::span(why)))) {
+  for (const std::vector<std::byte>& reason : bootstrap.allgather(std::as_bytes(std::span(why)))) {
     if (reason.empty()) continue;
     why.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
     return nullptr;

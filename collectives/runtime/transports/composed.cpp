@@ -13,6 +13,7 @@ class Composed final : public PollingTransport {
 
   Rank rank() const override { return near_->rank(); }
   int size() const override { return near_->size(); }
+  int tags() const override { return std::min(near_->tags(), far_->tags()); }
   Memory allocate(Bytes size) override { return near_->allocate(size); }
   Memory scratch(Bytes size) override { return near_->scratch(size); }
 

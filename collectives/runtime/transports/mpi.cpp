@@ -22,16 +22,28 @@ constexpr Seconds kCancelling{1};
 /// Of 8, 16 and 32 KiB the longest that UCX 1.13 sends over TCP without a rendezvous (docs/performance.md).
 constexpr Bytes kUcxTcpPiece{std::uint64_t{16} << 10};
 
+/// At least kMostStreams, as MPI promises.
+int most_tags(MPI_Comm comm) {
+  int* largest = nullptr;
+  int found = 0;
+  check_mpi(MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&largest), &found), "MPI_Comm_get_attr");
+  return found != 0 && *largest >= kMostStreams ? std::min(*largest, 1 << 30) : kMostStreams;
+}
+
 class MpiTransport final : public PollingTransport {
  public:
   MpiTransport(const MpiWorld& world, MpiPieces pieces)
-      : PollingTransport(world.wait_rules()), world_(world), pieces_(pieces) {}
+      : PollingTransport(world.wait_rules()),
+        world_(world),
+        pieces_(pieces),
+        tags_(most_tags(world.handle().comm)) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
 
   Rank rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
+  int tags() const override { return tags_; }
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     start(data.size(), to, false, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
@@ -95,6 +107,7 @@ class MpiTransport final : public PollingTransport {
 
   const MpiWorld& world_;
   MpiPieces pieces_;
+  int tags_;
   std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
   std::vector<std::size_t> owners_;
   std::vector<Message> messages_;
@@ -205,13 +218,28 @@ Bytes piece_between_hosts(std::string_view version, bool rdma) {
 
 Bytes unasked_between_hosts(bool rdma) { return rdma ? Bytes{} : Bytes{56 << 10}; }
 
-MpiPieces suitable_pieces(const MpiWorld& world) {
-  const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
-  return {kMpiPiece, piece_between_hosts(MpiWorld::library_version(), rdma), unasked_between_hosts(rdma)};
-}
-
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces) {
   return std::make_unique<MpiTransport>(world, pieces);
+}
+
+Network make_mpi_network(const MpiWorld& world) {
+  const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
+  const Bytes piece = piece_between_hosts(MpiWorld::library_version(), rdma);
+  Network network;
+  network.transport = make_mpi_transport(world, {kMpiPiece, piece});
+  network.name = "MPI";
+  network.unasked = unasked_between_hosts(rdma);
+  if (world.nodes() > 1 && piece < network.unasked) network.message = piece;
+  return network;
+}
+
+CommunicatorOptions over_mpi(const MpiWorld& world, TransportChoice choice) {
+  CommunicatorOptions options;
+  options.timeout = world.timeout();
+  options.transport = choice;
+  options.rules = world.wait_rules();
+  options.network = [&world] { return make_mpi_network(world); };
+  return options;
 }
 
 }  // namespace polyring

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/transport.hpp"
 
@@ -17,12 +18,10 @@ inline constexpr Bytes kMpiPiece{4 << 20};
 struct MpiPieces {
   Bytes in_host = kMpiPiece;
   Bytes between_hosts = kMpiPiece;
-  /// About the longest message to another host that is sent without asking the receiver first, where that
-  /// takes long; 0: any. Chunks should be cut so that none is longer.
-  Bytes unasked_between_hosts{};
 };
 
-/// Without RDMA nearly the 64 KiB from where Open MPI's TCP asks; see docs/performance.md.
+/// See Network::unasked. Without RDMA nearly the 64 KiB from where Open MPI's TCP asks; see
+/// docs/performance.md.
 Bytes unasked_between_hosts(bool rdma);
 
 /// UCX without RDMA, as under MPICH over Ethernet, makes a rendezvous of whatever is longer than some tens of
@@ -32,10 +31,14 @@ Bytes unasked_between_hosts(bool rdma);
 /// MPI_Get_library_version()'s text.
 Bytes piece_between_hosts(std::string_view version, bool rdma);
 
-/// What suits the library and the network adapters of all hosts. Collective.
-MpiPieces suitable_pieces(const MpiWorld& world);
-
 /// Keeps a reference to the world, and has its time limit as it is now.
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces = {});
+
+/// The same in pieces that suit the library and the network adapters of all hosts. Collective.
+Network make_mpi_network(const MpiWorld& world);
+
+/// A communicator of the world's ranks, over MPI where they share no memory. Keeps a reference to the world,
+/// and has its time limit as it is now.
+CommunicatorOptions over_mpi(const MpiWorld& world, TransportChoice choice = TransportChoice::automatic);
 
 }  // namespace polyring

@@ -28,14 +28,15 @@ constexpr std::size_t kEager = 4096;
 
 class SharedTransport final : public PollingTransport {
  public:
-  SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards, SharedOptions options);
+  SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members, std::unique_ptr<Boards> boards,
+                  WaitRules rules, SharedOptions options);
   ~SharedTransport() override;
   SharedTransport(const SharedTransport&) = delete;
   SharedTransport& operator=(const SharedTransport&) = delete;
 
-  Rank rank() const override { return group_.rank; }
-  int size() const override { return group_.size; }
-  bool reaches(Rank peer) const override { return peer != group_.rank && place_[index(peer)] != kNobody; }
+  Rank rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(place_.size()); }
+  bool reaches(Rank peer) const override { return peer != rank_ && place_[index(peer)] != kNobody; }
 
   Memory allocate(Bytes size) override;
   Memory scratch(Bytes size) override { return HostTransport::allocate(size); }
@@ -85,7 +86,8 @@ class SharedTransport final : public PollingTransport {
                        [&](std::uint32_t slot) { return slots_->finished(slot); });
   }
 
-  SharedGroup group_;
+  Rank rank_;
+  std::vector<Rank> members_;
   SharedOptions options_;
   std::unique_ptr<Boards> boards_;
   std::size_t own_place_;
@@ -112,26 +114,27 @@ class SharedTransport final : public PollingTransport {
   std::size_t next_look_ = kKept;           // at those, when they are so many
 };
 
-SharedTransport::SharedTransport(const SharedGroup& group, std::unique_ptr<Boards> boards,
-                                 SharedOptions options)
-    : PollingTransport(group.rules),
-      group_(group),
+SharedTransport::SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members,
+                                 std::unique_ptr<Boards> boards, WaitRules rules, SharedOptions options)
+    : PollingTransport(std::move(rules)),
+      rank_(bootstrap.rank()),
+      members_(std::move(members)),
       options_(options),
       boards_(std::move(boards)),
-      place_(index(group.size), kNobody),
-      readings_(group.members.size()),
-      writers_(Board::words(group.members.size())),
-      early_(group.members.size()) {
-  for (std::size_t place = 0; place < group.members.size(); ++place) {
-    place_[index(group.members[place])] = place;
+      place_(index(bootstrap.size()), kNobody),
+      readings_(members_.size()),
+      writers_(Board::words(members_.size())),
+      early_(members_.size()) {
+  for (std::size_t place = 0; place < members_.size(); ++place) {
+    place_[index(members_[place])] = place;
   }
-  own_place_ = place_[index(group.rank)];
+  own_place_ = place_[index(rank_)];
   for (const Mapping& mapping : boards_->mappings) {
-    outboxes_.emplace_back(mapping, own_place_, group.members.size());
+    outboxes_.emplace_back(mapping, own_place_, members_.size());
   }
   memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
   slots_.emplace(boards_->all, own_place_, *memory_);
-  carrier_.emplace(group.rank, *memory_, options);
+  carrier_.emplace(rank_, *memory_, options);
 }
 
 SharedTransport::~SharedTransport() {
@@ -295,7 +298,7 @@ void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const s
   while (!outboxes_[to].write(offer, data)) {
     // The other may itself be waiting for room in our inbox.
     listen();
-    if (!patience.again()) rules().give_up("room for messages", {group_.members[to]});
+    if (!patience.again()) rules().give_up("room for messages", {members_[to]});
   }
 }
 
@@ -333,7 +336,7 @@ void SharedTransport::listen() {
 }
 
 void SharedTransport::drain(std::size_t from) {
-  auto& inbox = *reinterpret_cast<Inbox*>(own_board().inbox(from, group_.members.size()));
+  auto& inbox = *reinterpret_cast<Inbox*>(own_board().inbox(from, members_.size()));
   Reading& reading = readings_[from];
   for (;;) {
     Entry& entry = inbox.entries[reading.entry];
@@ -471,11 +474,12 @@ std::uint32_t SharedTransport::take_slot() {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_shared_transport(const SharedGroup& group, std::string& why,
-                                                 SharedOptions options) {
-  std::unique_ptr<Boards> boards = exchange_boards(group.rank, group.members, group.allgather, why);
+std::unique_ptr<Transport> make_shared_transport(const Bootstrap& bootstrap, std::vector<Rank> members,
+                                                 WaitRules rules, std::string& why, SharedOptions options) {
+  std::unique_ptr<Boards> boards = exchange_boards(bootstrap, members, why);
   if (!boards) return nullptr;
-  return std::make_unique<SharedTransport>(group, std::move(boards), options);
+  return std::make_unique<SharedTransport>(bootstrap, std::move(members), std::move(boards), std::move(rules),
+                                           options);
 }
 
 }  // namespace polyring

@@ -9,24 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/shared/boards.hpp"
+#include "collectives/runtime/bootstrap.hpp"
 #include "collectives/runtime/shared/options.hpp"
 #include "collectives/runtime/transport.hpp"
 
 namespace polyring {
 
-struct SharedGroup {
-  Rank rank = 0;
-  int size = 1;               // of the world
-  std::vector<Rank> members;  // of this host, ascending, with `rank`
-  Allgather allgather;
-  WaitRules rules;
-};
-
-/// Collective over the world. Messages and exchanges reach the members alone. Null on all ranks when it
-/// cannot be on one of them, with `why`: "rank 3 cannot reach rank 2's memory: …". To live until the members
-/// have taken all that was sent to them.
-std::unique_ptr<Transport> make_shared_transport(const SharedGroup& group, std::string& why,
+/// Collective. `members` are the ranks of this one's host, ascending, with itself: messages and exchanges
+/// reach these alone. Null on all ranks when it cannot be on one of them, with `why`: "rank 3 cannot reach
+/// rank 2's memory: …". To live until the members have taken all that was sent to them.
+std::unique_ptr<Transport> make_shared_transport(const Bootstrap& bootstrap, std::vector<Rank> members,
+                                                 WaitRules rules, std::string& why,
                                                  SharedOptions options = {});
 
 }  // namespace polyring

@@ -1,0 +1,27 @@
+// What carries our own algorithms' messages in a job: the option, and the communicator that follows from it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/cli/command_line.hpp"
+#include "collectives/runtime/communicator.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+
+namespace polyring {
+
+struct TransportOptions {
+  std::string transport = "auto";
+  std::string interface;  // for TCP; empty: that of the default route
+
+  /// Adds --transport and --tcp-interface.
+  void add_to(Subcommand command);
+  /// Throws a usage Error where the transport is none.
+  void check() const;
+};
+
+/// Collective. The communicator of the job's ranks; says on standard error when it is not what was hoped for.
+/// Keeps a reference to the world, and has its time limit as it is now. Throws as Communicator does.
+std::unique_ptr<Communicator> open_communicator(const MpiWorld& world, const TransportOptions& options);
+
+}  // namespace polyring

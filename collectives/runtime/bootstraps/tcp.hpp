@@ -1,0 +1,43 @@
+// Ranks that find each other over TCP, without MPI: rank 0 listens, and the others connect to it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "collectives/runtime/bootstrap.hpp"
+#include "collectives/runtime/net/socket.hpp"
+
+namespace polyring {
+
+struct TcpGroup {
+  Endpoint root;       // where rank 0 listens, and how the others reach it
+  std::string secret;  // the same for all ranks of a group, and for no other group; any text
+  Rank rank = 0;
+  int size = 1;
+  Seconds timeout{60};  // how long a rank waits for others
+};
+
+class TcpBootstrap final : public Bootstrap {
+ public:
+  /// Collective: returns when all ranks are connected. Rank 0 may be the last to come. Throws a usage Error
+  /// for a rank that the group does not have, that came twice, or that has another group's size in mind;
+  /// Error(ExitCode::timeout) that names the ranks that have not come; Error(ExitCode::not_available) where
+  /// the address cannot be used.
+  explicit TcpBootstrap(TcpGroup group);
+
+  Rank rank() const override { return group_.rank; }
+  int size() const override { return group_.size; }
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override;
+
+ private:
+  void as_root(const std::function<void()>& action) const;
+  void gather_guests();
+  void connect_to_root();
+
+  TcpGroup group_;
+  std::vector<Socket> others_;  // by rank on rank 0; rank 0 alone on the others
+};
+
+}  // namespace polyring

@@ -1,0 +1,46 @@
+#include "collectives/runtime/bootstraps/threads.hpp"
+
+#include <fmt/ranges.h>
+
+#include <chrono>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+
+namespace polyring {
+
+ThreadTeam::ThreadTeam(int size, Seconds timeout)
+    : timeout_(timeout), own_(index(size)), arrived_(index(size), false), missing_(index(size)) {}
+
+void ThreadTeam::abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = reason;
+  changed_.notify_all();
+}
+
+ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte> bytes) {
+  std::unique_lock lock(mutex_);
+  own_[index(rank)].assign(bytes.begin(), bytes.end());
+  arrived_[index(rank)] = true;
+  const std::size_t round = round_;
+  if (--missing_ == 0) {
+    all_ = own_;
+    arrived_.assign(own_.size(), false);
+    missing_ = own_.size();
+    ++round_;
+    changed_.notify_all();
+  }
+  const auto limit = std::chrono::duration<double>(timeout_.value);
+  const bool all_came = changed_.wait_for(lock, limit, [&] { return round_ != round || !failure_.empty(); });
+  // A round that is over counts, whatever has failed since; the next one cannot be, without this rank.
+  if (round_ != round) return all_;
+  if (all_came) throw Error(ExitCode::internal, failure_);
+  std::vector<Rank> absent;
+  for (Rank other = 0; other < size(); ++other) {
+    if (!arrived_[index(other)]) absent.push_back(other);
+  }
+  throw Error(ExitCode::timeout,
+              fmt::format("rank {} waited {} for rank {}", rank, to_text(timeout_), fmt::join(absent, ", ")));
+}
+
+}  // namespace polyring

@@ -1,0 +1,147 @@
+// Communicator: a group of ranks that does collectives together, several at once.
+//
+//     Communicator communicator(bootstrap);
+//     Memory gradients = communicator.allocate(bytes);
+//     Operation sum = communicator.start({.count = count}, gradients.get(), gradients.get());
+//     …                                                        // compute something else
+//     sum.wait();
+//
+// All ranks start the same operations in the same order, and may await them in any order. One thread at a
+// time uses a communicator. Any number of communicators may exist, over the same ranks or others; but a
+// thread that waits for an operation of one of them does not go on with those of another, so a thread that
+// uses several must await them in the same order on all ranks, or test() them by turns.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+#include "collectives/runtime/bootstrap.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/hosts.hpp"
+#include "collectives/runtime/runner.hpp"
+#include "collectives/runtime/transports/joined.hpp"
+#include "collectives/schedule/planner.hpp"
+
+namespace polyring {
+
+struct CommunicatorOptions {
+  /// How long a rank stands it that nothing happens.
+  Seconds timeout{60};
+  TransportChoice transport = TransportChoice::automatic;
+  /// What connects hosts; empty: TCP, by the network of this interface.
+  MakeNetwork network{};
+  std::string interface {};  // empty: that of the default route
+  /// What a rank does that waits in vain; empty: it throws Error(ExitCode::timeout) with `timeout`'s length.
+  std::optional<WaitRules> rules{};
+  std::string algorithm{kTunedAlgorithm};
+  PlanConstraints constraints{};
+  /// Lives as long as the communicator, and chooses the same on all ranks. Null: a RulePlanner.
+  const Planner* planner = nullptr;
+};
+
+/// What is to be computed.
+struct CollectiveOf {
+  Collective collective = Collective::allreduce;
+  Count count =
+      0;  // elements of the longer of a rank's two buffers, a multiple of the ranks where it has blocks
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+  Partials partials = Partials::apart;
+
+  ElementSizes sizes() const { return {kind, op, partials}; }
+  auto operator<=>(const CollectiveOf&) const = default;
+};
+
+class Communicator;
+
+/// A collective that was started.
+class Operation {
+ public:
+  /// One that is over.
+  Operation() = default;
+  /// Waits; what fails then is known to the communicator.
+  ~Operation();
+  Operation(Operation&& other) noexcept
+      : communicator_(std::exchange(other.communicator_, nullptr)), run_(other.run_) {}
+  Operation& operator=(Operation&& other) noexcept;
+
+  /// Goes on with all of the communicator's operations, without blocking. True when this one is over: its
+  /// output is complete, and its buffers are the caller's again. Throws what has made it fail.
+  bool test();
+  /// The same, when it is over.
+  void wait();
+
+ private:
+  friend class Communicator;
+  Operation(Communicator& communicator, Runner::Run run) : communicator_(&communicator), run_(run) {}
+
+  Communicator* communicator_ = nullptr;  // null: it is over
+  Runner::Run run_ = 0;
+};
+
+class Communicator {
+ public:
+  /// Collective. Keeps the reference to the bootstrap. Throws Error(ExitCode::not_available) where no
+  /// transport can be had, and Error(ExitCode::timeout) where a rank does not answer.
+  explicit Communicator(const Bootstrap& bootstrap, CommunicatorOptions options = {});
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Rank rank() const { return bootstrap_.rank(); }
+  int size() const { return bootstrap_.size(); }
+  const RankHosts& hosts() const { return hosts_.hosts; }
+  Transport& transport() const { return *joined_.transport; }
+  /// How its ranks are joined.
+  const JoinedTransport& joined() const { return joined_; }
+
+  /// Memory that the ranks of a host reach directly: operations on it need no copies. It is freed before the
+  /// communicator.
+  Memory allocate(Bytes size) const { return joined_.transport->allocate(size); }
+
+  /// What a planner is asked for such a collective.
+  Problem problem(const std::string& algorithm, const CollectiveOf& what) const;
+  /// The plan of start(). Throws a usage Error where the constraints allow none.
+  PlanChoice plan(const CollectiveOf& what) const;
+
+  /// Starts a collective on this rank's buffers, in place where the shorter is the rank's block of the longer
+  /// (not for an alltoall). They belong to the operation until it is over. Throws a usage Error for a count
+  /// or buffers that cannot be, which leaves the communicator as it was, and failure() where there is one.
+  Operation start(const CollectiveOf& what, const std::byte* input, std::byte* output);
+  /// The same, and waits.
+  void run(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+    start(what, input, output).wait();
+  }
+
+  /// Why the communicator is broken: an operation has failed. Then no operation is in flight, no buffer is in
+  /// use any more, and none can be started. The others' operations fail, too, at the latest after the time
+  /// limit.
+  const std::optional<Error>& failure() const { return runner_.failure(); }
+
+ private:
+  friend class Operation;
+
+  /// An executor, and the run that uses it.
+  struct Prepared {
+    CollectiveOf what;
+    std::unique_ptr<Executor> executor;
+    std::optional<Runner::Run> run;
+  };
+
+  Prepared& prepare(const CollectiveOf& what);
+  WaitRules default_rules() const;
+  Network make_network() const;
+
+  const Bootstrap& bootstrap_;
+  CommunicatorOptions options_;
+  GroupHosts hosts_;
+  WaitRules rules_;
+  JoinedTransport joined_;
+  RulePlanner rule_planner_;
+  std::list<Prepared> prepared_;  // the one that was used last comes first
+  Runner runner_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,491 @@
+#include "collectives/runtime/transports/tcp.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <random>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "collectives/runtime/net/socket.hpp"
+
+namespace polyring {
+namespace {
+
+enum class FrameKind : std::uint32_t {
+  message,  // followed by its bytes
+  ask,      // the sender has a message, and waits
+  clear,    // the receiver has a place for it
+  body,     // that message, followed by its bytes
+};
+
+/// What precedes everything on a connection. Both ends have the same byte order.
+struct Frame {
+  FrameKind kind = FrameKind::message;
+  std::int32_t tag = 0;
+  std::uint64_t bytes = 0;  // of the message
+  std::uint64_t id = 0;     // the sender's, of a message that was asked for
+};
+
+/// Frames that one look at a connection may take in without a system call each.
+constexpr std::size_t kBufferBytes = std::size_t{32} << 10;
+/// What one connection may take before the others have their turn.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
+constexpr std::size_t kMostFramesAtOnce = 32;
+
+struct Outgoing {
+  std::optional<Frame> frame;  // what it begins with; a greeting has none
+  std::span<const std::byte> data;
+  std::optional<Ticket> ticket;  // to be handed back when all of it is on its way
+
+  std::size_t head() const { return frame ? sizeof(Frame) : 0; }
+};
+
+/// A receive that was started.
+struct Want {
+  int tag = 0;
+  std::span<std::byte> to;
+  Ticket ticket = 0;
+};
+
+/// A message that no receive was started for.
+struct Early {
+  int tag = 0;
+  std::vector<std::byte> data;
+  std::optional<Frame> ask;  // it is still at its sender
+};
+
+/// One of the connections to another rank.
+struct Connection {
+  Rank peer = 0;
+  Socket socket;
+  bool ended = false;    // the other end has closed it
+  bool writing = false;  // its socket is watched for room
+  int open = 0;          // sends and receives whose tickets are out
+  std::vector<std::byte> greeting;
+
+  std::deque<Outgoing> outgoing;
+  std::size_t sent = 0;                                // bytes of the first
+  std::unordered_map<std::uint64_t, Outgoing> asking;  // by id
+
+  std::vector<std::byte> buffer = std::vector<std::byte>(kBufferBytes);
+  std::size_t begin = 0;  // of what was read and not looked at yet
+  std::size_t end = 0;
+  /// The message that is being read.
+  struct Body {
+    std::span<std::byte> rest;
+    Want want;    // what it is for
+    Early early;  // or where it is kept
+    bool is_early = false;
+  };
+  std::optional<Body> body;
+  std::deque<Want> wants;
+  std::deque<Early> earlies;
+  std::unordered_map<std::uint64_t, Want> cleared;  // by the sender's id
+};
+
+/// Where a rank listens, or why it does not.
+struct Invitation {
+  Endpoint endpoint;
+  std::uint64_t secret = 0;
+};
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+void check_length(Rank peer, std::size_t expected, std::uint64_t bytes) {
+  if (bytes == expected) return;
+  usage_error(
+      "rank {} sends {} bytes where {} are expected; have all ranks start the same collectives in the same "
+      "order",
+      peer, bytes, expected);
+}
+
+class TcpTransport final : public PollingTransport {
+ public:
+  TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options, WaitRules rules);
+
+  Rank rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(invitations_.size()); }
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
+  bool poll(std::vector<Ticket>& done) override;
+  std::vector<Rank> awaited() const override;
+
+ protected:
+  void stop() override;
+
+ private:
+  Connection& connection(Rank peer, int tag);
+  std::unique_ptr<Connection>& place_of(Rank peer, std::uint32_t number);
+  void attach(Connection& connection, Socket socket);
+  void admit();
+  void watch(Connection& connection, int change, bool writing);
+  void write(Connection& connection);
+  void read(Connection& connection);
+  void take_frames(Connection& connection);
+  void take(Connection& connection, const Frame& frame);
+  void begin_body(Connection& connection, Connection::Body body);
+  void end_body(Connection& connection);
+  void clear(Connection& connection, const Frame& ask, const Want& want);
+  void finish(Connection& connection, Ticket ticket);
+  void end(Connection& connection, int error);
+  [[noreturn]] void lose(const Connection& connection, int error) const;
+
+  Rank rank_;
+  Bytes unasked_;
+  std::uint64_t secret_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  std::optional<Listener> listener_;
+  std::vector<Invitation> invitations_;  // of each rank
+  std::uint32_t per_peer_;
+  std::vector<std::vector<std::unique_ptr<Connection>>> connections_;  // by peer and number; null: none yet
+  int expected_ = 0;  // connections that the other end has still to begin
+  Socket events_;     // epoll's
+  std::uint64_t next_id_ = 0;
+  std::vector<Ticket> done_;
+  bool moved_ = false;  // something has come nearer to its end
+};
+
+constexpr char kFailed = '!';
+
+std::vector<Invitation> exchange_invitations(const Bootstrap& bootstrap, const std::string& own) {
+  std::vector<Invitation> invitations;
+  for (const std::vector<std::byte>& bytes : bootstrap.allgather(std::as_bytes(std::span(own)))) {
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.front() == kFailed)
+      throw Error(ExitCode::not_available, fmt::format("rank {}: {}", invitations.size(), text.substr(1)));
+    const std::size_t space = text.find(' ');
+    invitations.push_back({parse_endpoint(text.substr(0, space)), std::stoull(text.substr(space + 1))});
+  }
+  return invitations;
+}
+
+TcpTransport::TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options, WaitRules rules)
+    : PollingTransport(std::move(rules)),
+      rank_(bootstrap.rank()),
+      unasked_(options.unasked),
+      per_peer_(static_cast<std::uint32_t>(std::max(1, options.connections))),
+      connections_(index(bootstrap.size())),
+      events_(epoll_create1(EPOLL_CLOEXEC)) {
+  std::string own;
+  try {
+    listener_.emplace(options.address, 0, secret_);
+    own = fmt::format("{} {}", to_text(Endpoint{options.address, listener_->port()}), secret_);
+  } catch (const Error& error) {
+    own = kFailed + std::string(error.what());
+  }
+  invitations_ = exchange_invitations(bootstrap, own);
+}
+
+std::unique_ptr<Connection>& TcpTransport::place_of(Rank peer, std::uint32_t number) {
+  auto& of_peer = connections_[index(peer)];
+  of_peer.resize(per_peer_);
+  return of_peer[number];
+}
+
+/// The one for this tag. Of two ranks the lower begins it.
+Connection& TcpTransport::connection(Rank peer, int tag) {
+  const std::uint32_t number = static_cast<std::uint32_t>(tag) % per_peer_;
+  std::unique_ptr<Connection>& place = place_of(peer, number);
+  if (!place) {
+    place = std::make_unique<Connection>();
+    place->peer = peer;
+    if (peer < rank_) {
+      ++expected_;
+    } else {
+      const Invitation& invitation = invitations_[index(peer)];
+      place->greeting = Listener::greeting(invitation.secret, static_cast<std::uint32_t>(rank_), number);
+      place->outgoing.push_back({std::nullopt, place->greeting, std::nullopt});
+      attach(*place, begin_connecting(invitation.endpoint));
+    }
+  }
+  return *place;
+}
+
+void TcpTransport::attach(Connection& connection, Socket socket) {
+  connection.socket = std::move(socket);
+  watch(connection, EPOLL_CTL_ADD, false);
+  if (!connection.outgoing.empty()) write(connection);
+}
+
+void TcpTransport::watch(Connection& connection, int change, bool writing) {
+  epoll_event event{};
+  event.events = EPOLLIN | (writing ? EPOLLOUT : 0u);
+  event.data.ptr = &connection;
+  epoll_ctl(events_.descriptor(), change, connection.socket.descriptor(), &event);
+  connection.writing = writing;
+}
+
+/// Those who have come, also before this rank needs them.
+void TcpTransport::admit() {
+  for (Listener::Guest& guest : listener_->admit()) {
+    if (guest.rank >= static_cast<std::uint32_t>(rank_) || guest.number >= per_peer_) continue;
+    std::unique_ptr<Connection>& place = place_of(static_cast<Rank>(guest.rank), guest.number);
+    if (place && place->socket.is_open()) continue;
+    if (place) {
+      --expected_;
+    } else {
+      place = std::make_unique<Connection>();
+      place->peer = static_cast<Rank>(guest.rank);
+    }
+    attach(*place, std::move(guest.socket));
+  }
+}
+
+void TcpTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
+  Connection& connection = this->connection(to, tag);
+  if (connection.ended) lose(connection, 0);
+  ++connection.open;
+  if (data.size() <= unasked_.value) {
+    connection.outgoing.push_back({Frame{FrameKind::message, tag, data.size(), 0}, data, ticket});
+  } else {
+    const std::uint64_t id = next_id_++;
+    connection.asking[id] = {Frame{FrameKind::body, tag, data.size(), id}, data, ticket};
+    connection.outgoing.push_back({Frame{FrameKind::ask, tag, data.size(), id}, {}, std::nullopt});
+  }
+  if (connection.socket.is_open() && !connection.writing) write(connection);
+}
+
+void TcpTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
+  Connection& connection = this->connection(from, tag);
+  const Want want{tag, data, ticket};
+  const auto early = std::ranges::find(connection.earlies, tag, &Early::tag);
+  const bool came = early != connection.earlies.end() && !early->ask;
+  if (connection.ended && !came) lose(connection, 0);
+  ++connection.open;
+  if (early == connection.earlies.end()) {
+    connection.wants.push_back(want);
+    return;
+  }
+  if (early->ask) {
+    clear(connection, *early->ask, want);
+  } else {
+    check_length(from, data.size(), early->data.size());
+    std::ranges::copy(early->data, data.begin());
+    finish(connection, ticket);
+  }
+  connection.earlies.erase(early);
+}
+
+/// The receiver has a place for a message.
+void TcpTransport::clear(Connection& connection, const Frame& ask, const Want& want) {
+  check_length(connection.peer, want.to.size(), ask.bytes);
+  connection.cleared[ask.id] = want;
+  connection.outgoing.push_back({Frame{FrameKind::clear, ask.tag, ask.bytes, ask.id}, {}, std::nullopt});
+  if (!connection.writing) write(connection);
+}
+
+void TcpTransport::finish(Connection& connection, Ticket ticket) {
+  --connection.open;
+  done_.push_back(ticket);
+}
+
+/// Until the socket takes no more, or there is no more.
+void TcpTransport::write(Connection& connection) {
+  while (!connection.outgoing.empty()) {
+    std::array<iovec, 2 * kMostFramesAtOnce> parts{};
+    std::size_t used = 0;
+    std::size_t skipped = connection.sent;
+    std::size_t all = 0;
+    const auto add = [&](const void* data, std::size_t bytes) {
+      const std::size_t skip = std::min(skipped, bytes);
+      skipped -= skip;
+      if (skip == bytes) return;
+      parts[used++] = {const_cast<std::byte*>(static_cast<const std::byte*>(data)) + skip, bytes - skip};
+      all += bytes - skip;
+    };
+    for (std::size_t i = 0; i < std::min(kMostFramesAtOnce, connection.outgoing.size()); ++i) {
+      const Outgoing& outgoing = connection.outgoing[i];
+      if (outgoing.frame) add(&*outgoing.frame, sizeof(Frame));
+      add(outgoing.data.data(), outgoing.data.size());
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = used;
+    const ssize_t result = sendmsg(connection.socket.descriptor(), &message, MSG_NOSIGNAL);
+    if (result < 0 && !would_block(errno)) return end(connection, errno);
+    const auto bytes = static_cast<std::size_t>(std::max<ssize_t>(result, 0));
+    moved_ = moved_ || bytes > 0;
+    connection.sent += bytes;
+    while (!connection.outgoing.empty()) {
+      const Outgoing& first = connection.outgoing.front();
+      const std::size_t whole = first.head() + first.data.size();
+      if (connection.sent < whole) break;
+      connection.sent -= whole;
+      if (first.ticket) finish(connection, *first.ticket);
+      connection.outgoing.pop_front();
+    }
+    if (bytes < all) break;
+  }
+  const bool waits = !connection.outgoing.empty();
+  if (waits != connection.writing) watch(connection, EPOLL_CTL_MOD, waits);
+}
+
+/// Until the socket has no more, or others should have their turn.
+void TcpTransport::read(Connection& connection) {
+  for (std::size_t taken = 0; taken < kMostAtOnce && connection.socket.is_open();) {
+    // Of what was read before, at most the beginning of a frame is left.
+    std::copy(connection.buffer.begin() + static_cast<std::ptrdiff_t>(connection.begin),
+              connection.buffer.begin() + static_cast<std::ptrdiff_t>(connection.end),
+              connection.buffer.begin());
+    connection.end -= std::exchange(connection.begin, 0);
+    const std::span<std::byte> rest = connection.body ? connection.body->rest : std::span<std::byte>();
+    std::array<iovec, 2> parts{
+        iovec{rest.data(), rest.size()},
+        iovec{connection.buffer.data() + connection.end, connection.buffer.size() - connection.end}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t result = recvmsg(connection.socket.descriptor(), &message, 0);
+    if (result < 0 && would_block(errno)) return;
+    if (result <= 0) return end(connection, result == 0 ? 0 : errno);
+    const auto bytes = static_cast<std::size_t>(result);
+    moved_ = true;
+    taken += bytes;
+    const std::size_t of_body = std::min(bytes, rest.size());
+    connection.end += bytes - of_body;
+    if (connection.body) {
+      connection.body->rest = rest.subspan(of_body);
+      if (connection.body->rest.empty()) end_body(connection);
+    }
+    take_frames(connection);
+    if (bytes < rest.size() + parts[1].iov_len) return;
+  }
+}
+
+/// From the buffer.
+void TcpTransport::take_frames(Connection& connection) {
+  while (!connection.body && connection.end - connection.begin >= sizeof(Frame)) {
+    Frame frame;
+    std::memcpy(&frame, connection.buffer.data() + connection.begin, sizeof(frame));
+    connection.begin += sizeof(frame);
+    take(connection, frame);
+  }
+}
+
+void TcpTransport::take(Connection& connection, const Frame& frame) {
+  if (frame.kind == FrameKind::clear) {
+    connection.outgoing.push_back(connection.asking.at(frame.id));
+    connection.asking.erase(frame.id);
+    if (!connection.writing) write(connection);
+    return;
+  }
+  if (frame.kind == FrameKind::body) {
+    const Want want = connection.cleared.at(frame.id);
+    connection.cleared.erase(frame.id);
+    return begin_body(connection, {want.to, want, {}, false});
+  }
+  const auto found = std::ranges::find(connection.wants, frame.tag, &Want::tag);
+  const bool wanted = found != connection.wants.end();
+  Want want;
+  if (wanted) {
+    want = *found;
+    connection.wants.erase(found);
+  }
+  if (frame.kind == FrameKind::ask) {
+    if (wanted) return clear(connection, frame, want);
+    connection.earlies.push_back({frame.tag, {}, frame});
+    return;
+  }
+  if (wanted) {
+    check_length(connection.peer, want.to.size(), frame.bytes);
+    return begin_body(connection, {want.to, want, {}, false});
+  }
+  Connection::Body body;
+  body.early = {frame.tag, std::vector<std::byte>(frame.bytes), std::nullopt};
+  body.is_early = true;
+  begin_body(connection, std::move(body));
+}
+
+void TcpTransport::begin_body(Connection& connection, Connection::Body body) {
+  if (body.is_early) body.rest = body.early.data;
+  const std::size_t here = std::min(body.rest.size(), connection.end - connection.begin);
+  std::copy_n(connection.buffer.begin() + static_cast<std::ptrdiff_t>(connection.begin), here,
+              body.rest.begin());
+  connection.begin += here;
+  body.rest = body.rest.subspan(here);
+  connection.body = std::move(body);
+  if (connection.body->rest.empty()) end_body(connection);
+}
+
+/// A receive may have been started since the message began to come.
+void TcpTransport::end_body(Connection& connection) {
+  Connection::Body body = *std::move(connection.body);
+  connection.body.reset();
+  if (!body.is_early) return finish(connection, body.want.ticket);
+  const auto want = std::ranges::find(connection.wants, body.early.tag, &Want::tag);
+  if (want == connection.wants.end()) {
+    connection.earlies.push_back(std::move(body.early));
+    return;
+  }
+  check_length(connection.peer, want->to.size(), body.early.data.size());
+  std::ranges::copy(body.early.data, want->to.begin());
+  finish(connection, want->ticket);
+  connection.wants.erase(want);
+}
+
+/// A rank that has all it wanted may leave first.
+void TcpTransport::end(Connection& connection, int error) {
+  if (connection.open > 0 || connection.body) lose(connection, error);
+  connection.ended = true;
+  connection.outgoing.clear();
+  connection.socket.close();
+}
+
+void TcpTransport::lose(const Connection& connection, int error) const {
+  throw Error(ExitCode::mpi,
+              fmt::format("the connection to rank {} at {} was lost: {}; see why that rank ended",
+                          connection.peer, to_text(invitations_[index(connection.peer)].endpoint),
+                          error == 0 ? "it was closed" : std::strerror(error)));
+}
+
+bool TcpTransport::poll(std::vector<Ticket>& done) {
+  moved_ = take_local(done);
+  if (expected_ > 0) admit();
+  std::array<epoll_event, 64> events;
+  const int ready = epoll_wait(events_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < ready; ++i) {
+    const epoll_event& event = events[index(i)];
+    auto& connection = *static_cast<Connection*>(event.data.ptr);
+    if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(connection);
+    if ((event.events & EPOLLOUT) != 0 && connection.socket.is_open()) write(connection);
+  }
+  moved_ = moved_ || !done_.empty();
+  done.insert(done.end(), done_.begin(), done_.end());
+  done_.clear();
+  return moved_;
+}
+
+std::vector<Rank> TcpTransport::awaited() const {
+  std::vector<Rank> ranks;
+  for (const auto& of_peer : connections_) {
+    const auto is_open = [](const auto& connection) { return connection && connection->open > 0; };
+    const auto open = std::ranges::find_if(of_peer, is_open);
+    if (open != of_peer.end()) ranks.push_back((*open)->peer);
+  }
+  return ranks;
+}
+
+/// No socket uses a buffer that is not in a system call.
+void TcpTransport::stop() {
+  for (auto& of_peer : connections_) of_peer.clear();
+  expected_ = 0;
+  done_.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp_transport(const Bootstrap& bootstrap, const TcpOptions& options,
+                                              WaitRules rules) {
+  return std::make_unique<TcpTransport>(bootstrap, options, std::move(rules));
+}
+
+}  // namespace polyring

@@ -1,0 +1,288 @@
+// Communicators: several operations at once, in any order, and what holds when one fails. Ranks are threads,
+// joined by shared memory or by TCP.
+#include "collectives/runtime/communicator.hpp"
+
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/index.hpp"
+#include "collectives/runtime/bootstraps/threads.hpp"
+#include "collectives/runtime/transports/threads.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "tests/collectives/collective_case.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AnyOf;
+using testing::Case;
+using testing::cases_of;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::order_of;
+
+/// The ranks of a test, and what joins them.
+struct Group {
+  int ranks;
+  TransportChoice transport;
+};
+
+void PrintTo(const Group& group, std::ostream* out) {
+  *out << group.ranks << (group.transport == TransportChoice::network ? " over TCP" : " in shared memory");
+}
+
+CommunicatorOptions options_of(const Group& group, Seconds timeout = {30}) {
+  CommunicatorOptions options;
+  options.timeout = timeout;
+  options.transport = group.transport;
+  options.interface = "lo";
+  return options;
+}
+
+/// Each rank on a thread of its own. A rank's bootstrap lives until all are done or have failed.
+void run_group(int ranks, const std::function<void(const Bootstrap&)>& body) {
+  ThreadTeam team(ranks);
+  run_ranks(ranks, [&](ThreadTransport& thread) {
+    const ThreadBootstrap bootstrap(team, thread.rank());
+    body(bootstrap);
+    bootstrap.barrier();
+  });
+}
+
+class Communicators : public ::testing::TestWithParam<Group> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Groups, Communicators,
+    ::testing::Values(Group{1, TransportChoice::automatic}, Group{2, TransportChoice::shared},
+                      Group{3, TransportChoice::network}, Group{4, TransportChoice::automatic},
+                      Group{5, TransportChoice::network}),
+    [](const auto& group) {
+      return fmt::format("{}{}", group.param.transport == TransportChoice::network ? "tcp" : "shared",
+                         group.param.ranks);
+    });
+
+TEST_P(Communicators, HaveManyOperationsInFlightThatRanksAwaitInOrdersOfTheirOwn) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Case> cases = cases_of(bootstrap);
+      std::vector<Operation> operations;
+      for (Case& one : cases) operations.push_back(one.start(communicator));
+      for (const std::size_t at : order_of(cases.size(), bootstrap.rank())) {
+        operations[at].wait();
+        EXPECT_TRUE(cases[at].is_right()) << cases[at].name();
+      }
+    }
+  });
+}
+
+TEST_P(Communicators, GoOnWheneverOneIsTested) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    std::vector<Case> cases = cases_of(bootstrap);
+    std::vector<Operation> operations;
+    for (Case& one : cases) operations.push_back(one.start(communicator));
+    // Only the last is asked: the others get there on the way.
+    while (!operations.back().test()) std::this_thread::yield();
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      while (!operations[at].test()) std::this_thread::yield();
+      EXPECT_TRUE(operations[at].test()) << "it stays over";
+      EXPECT_TRUE(cases[at].is_right()) << cases[at].name();
+    }
+  });
+}
+
+TEST_P(Communicators, DoTheSameSeveralTimesAtOnce) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    std::vector<Case> cases;
+    for (std::uint64_t seed = 0; seed < 100; ++seed)
+      cases.emplace_back(Collective::allreduce, 500, seed, bootstrap.rank(), bootstrap.size());
+    std::vector<Operation> operations;
+    for (Case& one : cases) operations.push_back(one.start(communicator));
+    operations.clear();  // waits
+    for (const Case& one : cases) EXPECT_TRUE(one.is_right()) << one.name();
+  });
+}
+
+TEST_P(Communicators, DoNotMixWithOthersOfTheSameRanks) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator one(bootstrap, options_of(GetParam()));
+    Communicator other(bootstrap, options_of(GetParam()));
+    std::vector<Case> cases = cases_of(bootstrap);
+    std::vector<Operation> operations(cases.size());
+    // Ranks agree on the order within each of them alone.
+    const auto start_half = [&](std::size_t first) {
+      for (std::size_t at = first; at < cases.size(); at += 2)
+        operations[at] = cases[at].start(at % 2 == 0 ? one : other);
+    };
+    const std::size_t first = index(bootstrap.rank()) % 2;
+    start_half(first);
+    start_half(1 - first);
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      operations[at].wait();
+      EXPECT_TRUE(cases[at].is_right()) << cases[at].name();
+    }
+  });
+}
+
+TEST_P(Communicators, WorkInMemoryOfTheirOwnAndInPlace) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    constexpr Count kCount = 10'000;
+    const Memory memory = communicator.allocate(bytes_of(kCount, ElementKind::float32));
+    auto* const values = reinterpret_cast<float*>(memory.get());
+    std::fill_n(values, kCount, static_cast<float>(bootstrap.rank() + 1));
+    communicator.run({.count = kCount}, memory.get(), memory.get());
+    const auto sum = static_cast<float>(bootstrap.size() * (bootstrap.size() + 1) / 2);
+    EXPECT_THAT(std::vector<float>(values, values + kCount), Each(sum));
+  });
+}
+
+TEST_P(Communicators, AreAsBeforeWhenTheyAreAskedForWhatCannotBe) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    std::vector<std::byte> data(1000);
+    const auto refused = [&](const CollectiveOf& what, std::byte* output) {
+      try {
+        communicator.start(what, data.data(), output);
+      } catch (const Error& error) {
+        return error.code() == ExitCode::usage;
+      }
+      return false;
+    };
+    EXPECT_TRUE(refused({.count = -1}, data.data()));
+    if (bootstrap.size() > 1) {
+      const Count uneven = bootstrap.size() + 1;
+      EXPECT_TRUE(refused({.collective = Collective::allgather, .count = uneven}, data.data() + 500));
+      EXPECT_TRUE(refused({.collective = Collective::alltoall, .count = bootstrap.size()}, data.data()));
+    }
+    EXPECT_FALSE(communicator.failure());
+    Case after(Collective::allreduce, 100, 1, bootstrap.rank(), bootstrap.size());
+    after.start(communicator).wait();
+    EXPECT_TRUE(after.is_right());
+  });
+}
+
+/// One rank is there when the communicator is made, and not afterwards.
+void one_is_missing(const Group& group, bool leaves) {
+  run_group(group.ranks, [&](const Bootstrap& bootstrap) {
+    auto communicator = std::make_unique<Communicator>(bootstrap, options_of(group, Seconds{0.5}));
+    Case before(Collective::allreduce, 10, 1, bootstrap.rank(), bootstrap.size());
+    Operation completed = before.start(*communicator);
+    completed.wait();
+    if (bootstrap.rank() == group.ranks - 1) {
+      if (leaves) communicator.reset();
+      return bootstrap.barrier();
+    }
+    auto data = std::make_unique<std::vector<std::byte>>(std::size_t{4} << 20);
+    std::vector<Operation> operations;
+    // Where a rank has left, that may show at once.
+    for (const CollectiveOf& what : {CollectiveOf{.count = 1000}, CollectiveOf{.count = 1 << 18}}) {
+      if (leaves && communicator->failure()) break;
+      try {
+        operations.push_back(communicator->start(what, data->data(), data->data()));
+      } catch (const Error&) {
+        EXPECT_TRUE(leaves);
+      }
+    }
+    for (Operation& operation : operations) {
+      try {
+        operation.wait();
+        ADD_FAILURE() << "rank " << bootstrap.rank() << " did not need the rank that is missing";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.code(), AnyOf(ExitCode::timeout, ExitCode::mpi));
+        EXPECT_THAT(std::string(error.what()), HasSubstr("rank "));
+      }
+    }
+    // Now all buffers are this rank's again.
+    data.reset();
+    ASSERT_TRUE(communicator->failure());
+    EXPECT_THROW(before.start(*communicator), Error);
+    completed.wait();  // was over before
+    bootstrap.barrier();
+  });
+}
+
+TEST_P(Communicators, FailWhenARankIsMissing) {
+  if (GetParam().ranks > 1) one_is_missing(GetParam(), false);
+}
+
+TEST_P(Communicators, FailWhenARankHasLeft) {
+  // In shared memory a rank that leaves waits until the others have taken what it has for them.
+  if (GetParam().transport == TransportChoice::network) one_is_missing(GetParam(), true);
+}
+
+/// Has few tags, so that runs share them.
+class FewTags final : public Transport {
+ public:
+  FewTags(Transport& transport, int tags) : transport_(transport), tags_(tags) {}
+
+  Rank rank() const override { return transport_.rank(); }
+  int size() const override { return transport_.size(); }
+  int tags() const override { return tags_; }
+  Memory allocate(Bytes size) override { return transport_.allocate(size); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { transport_.upload(to, from); }
+  void download(std::span<std::byte> to, const std::byte* from) override { transport_.download(to, from); }
+  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
+    EXPECT_LT(tag, tags_);
+    transport_.send(to, tag, data, ticket);
+  }
+  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
+    transport_.receive(from, tag, data, ticket);
+  }
+  void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
+    transport_.copy(to, from, ticket);
+  }
+  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
+               Count count, Ticket ticket) override {
+    transport_.combine(reduction, result, operands, count, ticket);
+  }
+  bool poll(std::vector<Ticket>& done) override { return transport_.poll(done); }
+  std::vector<Rank> awaited() const override { return transport_.awaited(); }
+  void wait(std::vector<Ticket>& done) override { transport_.wait(done); }
+  void abandon() override { transport_.abandon(); }
+
+ private:
+  Transport& transport_;
+  int tags_;
+};
+
+TEST(Runner, HasRunsThatShareTagsFollowOneAnother) {
+  constexpr int kRanks = 3;
+  constexpr int kLanes = 3;
+  constexpr std::size_t kRuns = 50;
+  // In turn no two, two, or all but one run may be in flight.
+  for (const int tags : {kLanes, 2 * kLanes, 2 * kLanes + 1, 40 * kLanes}) {
+    run_ranks(kRanks, [&](ThreadTransport& threads) {
+      FewTags transport(threads, tags);
+      Runner runner(transport);
+      std::vector<Case> cases;
+      std::vector<std::unique_ptr<Executor>> executors;
+      std::vector<Runner::Run> runs;
+      for (std::uint64_t seed = 0; seed < kRuns; ++seed) {
+        cases.emplace_back(Collective::allreduce, 100, seed, threads.rank(), kRanks);
+        const Plan plan{"ring", {kRanks}, {}, kLanes};
+        executors.push_back(std::make_unique<Executor>(make_schedule(plan, kRanks, 100, 8),
+                                                       ElementKind::int64, ReduceOp::sum, transport));
+      }
+      for (std::size_t at = 0; at < kRuns; ++at)
+        runs.push_back(runner.start(*executors[at], cases[at].input(), cases[at].output()));
+      for (const std::size_t at : order_of(kRuns, threads.rank())) {
+        runner.wait(runs[at]);
+        EXPECT_TRUE(runner.is_over(runs[at]));
+        EXPECT_TRUE(cases[at].is_right()) << cases[at].name() << ", " << tags << " tags";
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace polyring

@@ -187,7 +187,7 @@ class Launch {
     return ask_hosts(names, questions_);
   }
 
-  Expected expected() const { return {fmt::format("polyring {} ({})", version(), commit()), launcher_}; }
+  ExpectedHosts expected() const { return {fmt::format("polyring {} ({})", version(), commit()), launcher_}; }
 
   void place(const Inventory& hosts) {
     placement_ = place_ranks(hosts_, hosts, arguments_.constraints);

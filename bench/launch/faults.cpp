@@ -35,7 +35,8 @@ const char* has(const std::vector<std::string>& hosts) { return hosts.size() == 
 /// Collects faults that several hosts may share.
 class Finder {
  public:
-  Finder(const Questions& questions, const Expected& expected) : questions_(questions), expected_(expected) {}
+  Finder(const Questions& questions, const ExpectedHosts& expected)
+      : questions_(questions), expected_(expected) {}
 
   void add(const HostAnswer& answer) {
     const std::string& host = answer.host;
@@ -124,7 +125,7 @@ class Finder {
   }
 
   const Questions& questions_;
-  const Expected& expected_;
+  const ExpectedHosts& expected_;
   Groups unreachable_, silent_, systems_, no_polyring_, other_polyring_, no_machine_, no_mpi_, other_mpi_;
   std::vector<Fault> faults_;
 };
@@ -132,7 +133,7 @@ class Finder {
 }  // namespace
 
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
-                               const Expected& expected) {
+                               const ExpectedHosts& expected) {
   Finder finder(questions, expected);
   for (const HostAnswer& answer : answers) finder.add(answer);
   return finder.found();

@@ -19,7 +19,7 @@ struct Fault {
 };
 
 /// What the hosts should be like.
-struct Expected {
+struct ExpectedHosts {
   std::string polyring;  // "polyring 0.1.0 (1a2b3c4)"
   Launcher launcher;
 };
@@ -27,7 +27,7 @@ struct Expected {
 /// Faults of the hosts, those of several hosts together: no answer in time, unreachable, one machine twice,
 /// no Polyring or another one, no MPI or another one. Empty when all is well.
 std::vector<Fault> find_faults(std::span<const HostAnswer> answers, const Questions& questions,
-                               const Expected& expected);
+                               const ExpectedHosts& expected);
 
 /// How hosts differ from the commonest kind, as differences_of() has it, and in NCCL, where they have one.
 std::vector<std::string> host_differences(const Inventory& hosts, std::span<const HostAnswer> answers);

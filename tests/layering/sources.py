@@ -3,6 +3,7 @@
 Run by CTest with the repository's root; prints one line for each fault and exits 1 when there is one.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -60,6 +61,8 @@ COUNTED = CPP | {".py", ".cmake", ".sh"}
 FOLDERS = [*dict.fromkeys(box.split("/")[0] for box in ALLOWED), "tests", "scripts"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+TYPES = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? ?\{", re.MULTILINE)
 
 
 def includes(path):
@@ -123,6 +126,22 @@ def alone_fault(root, path):
     return f'{relative}: must include its own "{own}" first'
 
 
+def name_faults(root):
+    """Types of the same name in two headers: a program that links both may take one for the other.
+
+    No compiler and no linker tells. Tests are programs of their own.
+    """
+    places = collections.defaultdict(list)
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.hpp")):
+            if folder != "tests":
+                for name in TYPES.findall(path.read_text(encoding="utf-8")):
+                    places[name].append(path.relative_to(root).as_posix())
+    for name, files in places.items():
+        if len(files) > 1:
+            yield f"{files[-1]}: {name} is also defined in {files[0]}: give it another name"
+
+
 def length_fault(root, path):
     relative = path.relative_to(root).as_posix()
     lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -153,6 +172,7 @@ def faults(root):
             plain = not path.relative_to(root).as_posix().startswith(WORDS_OF_THEIR_OWN)
             if plain and path.is_file() and path.suffix in COUNTED | {".md", ".txt", ""}:
                 found.extend(phrase_faults(root, path))
+    found.extend(name_faults(root))
     return [fault for fault in found if fault]
 
 

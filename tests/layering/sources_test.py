@@ -53,6 +53,16 @@ class Layers(unittest.TestCase):
         self.assertEqual(len(faults_of({"topology/deep/a.cpp": '#include "../units.hpp"\n'})), 1)
 
 
+class Names(unittest.TestCase):
+    def test_two_types_of_one_name_are_caught(self):
+        headers = {
+            "base/a.hpp": "#pragma once\nstruct Both {\n  struct Inner {};\n};\nstruct Early;\n",
+            "bench/b.hpp": "#pragma once\nclass Both final : public Early {\n};\nenum class Inner { one };\n",
+            "tests/c.hpp": "#pragma once\nstruct Both {};\n",
+        }
+        self.assertEqual(faults_of(headers), ["bench/b.hpp: Both is also defined in base/a.hpp: give it another name"])
+
+
 class Confinement(unittest.TestCase):
     def test_library_headers_stay_in_their_files(self):
         for header in ("CLI/CLI.hpp", "hwloc.h", "hwloc/plugins.h", "mpi.h", "nccl.h", "nvml.h"):

@@ -10,8 +10,8 @@
 namespace polyring {
 namespace {
 
-LinkClass class_of(const FabricMap& map, const FabricLink& link) {
-  LinkClass result;
+FabricLinkClass class_of(const FabricMap& map, const FabricLink& link) {
+  FabricLinkClass result;
   std::vector<int> levels;
   for (const FabricEnd end : {link.a, link.b}) {
     if (end.is_switch) {
@@ -81,8 +81,8 @@ std::vector<std::string> crossed_cables(const FabricMap& map, const std::vector<
 
 }  // namespace
 
-std::map<LinkClass, std::vector<const FabricLink*>> link_classes_of(const FabricMap& map) {
-  std::map<LinkClass, std::vector<const FabricLink*>> classes;
+std::map<FabricLinkClass, std::vector<const FabricLink*>> link_classes_of(const FabricMap& map) {
+  std::map<FabricLinkClass, std::vector<const FabricLink*>> classes;
   for (const FabricLink& link : map.links) classes[class_of(map, link)].push_back(&link);
   return classes;
 }

@@ -190,7 +190,7 @@ using UnsignedPack = Vector<typename Unsigned<T>::type>;
 
 /// An operation combines packs by apply(). Each operand passes through enter() before, and the result through
 /// leave() afterwards.
-struct Operation {
+struct ElementOperation {
   template <typename T>
   static Vector<T> enter(Vector<T> operand) {
     return operand;
@@ -201,7 +201,7 @@ struct Operation {
   }
 };
 
-struct Add : Operation {
+struct Add : ElementOperation {
   static constexpr bool kDivides = true;  // avg
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
@@ -214,7 +214,7 @@ struct Add : Operation {
   }
 };
 
-struct Multiply : Operation {
+struct Multiply : ElementOperation {
   static constexpr bool kDivides = false;
   template <typename T>
   static Vector<T> apply(Vector<T> a, Vector<T> b) {
@@ -227,7 +227,7 @@ struct Multiply : Operation {
   }
 };
 
-struct Least : Operation {
+struct Least : ElementOperation {
   static constexpr bool kDivides = false;
   /// Of floats the minimum in either order of the operands, joined bit by bit. The two differ only for zeros
   /// of both signs, which together make −0, and where an operand is a NaN. One of the two is then that NaN,
@@ -246,7 +246,7 @@ struct Least : Operation {
 };
 
 /// Of floats, the least with all signs changed.
-struct Greatest : Operation {
+struct Greatest : ElementOperation {
   static constexpr bool kDivides = false;
   template <typename T>
   static Vector<T> enter(Vector<T> operand) {

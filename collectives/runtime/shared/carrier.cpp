@@ -17,7 +17,7 @@ Location given_at(const Arrived& arrived) {
 }  // namespace
 
 /// What the partner fills or lands piece by piece, if it does.
-PieceBlocks* Carrier::pieces(const Operation& operation, std::size_t partner) const {
+PieceBlocks* Carrier::pieces(const SharedOperation& operation, std::size_t partner) const {
   const Exchange::Partner& role = operation.exchange.partners[partner];
   const Arrived& arrived = operation.offers[partner];
   if (arrived.from == kNobody) return nullptr;
@@ -41,7 +41,7 @@ std::byte* Carrier::taken(const Exchange& exchange, const Arrived& arrived, Part
 }
 
 /// Nothing while a partner has not filled it.
-std::optional<Carrier::Part> Carrier::next_part(const Operation& operation) const {
+std::optional<Carrier::Part> Carrier::next_part(const SharedOperation& operation) const {
   const std::size_t all = operation.exchange.own.size();
   bool whole = true;
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
@@ -55,12 +55,12 @@ std::optional<Carrier::Part> Carrier::next_part(const Operation& operation) cons
   return Part{offset, std::min(length, all - offset), operation.part};
 }
 
-bool Carrier::waits_for(const Operation& operation, std::size_t partner) const {
+bool Carrier::waits_for(const SharedOperation& operation, std::size_t partner) const {
   const PieceBlocks* blocks = operation.made ? nullptr : pieces(operation, partner);
   return blocks != nullptr && blocks->filled.load(std::memory_order_acquire) <= operation.part;
 }
 
-bool Carrier::carry_out(Operation& operation) {
+bool Carrier::carry_out(SharedOperation& operation) {
   const std::optional<Part> part = next_part(operation);
   if (!part) return false;
   carry_out(operation, *part);
@@ -73,7 +73,7 @@ bool Carrier::carry_out(Operation& operation) {
   return true;
 }
 
-void Carrier::carry_out(const Operation& operation, Part part) {
+void Carrier::carry_out(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   const auto& partners = exchange.partners;
   const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });
@@ -88,7 +88,7 @@ void Carrier::carry_out(const Operation& operation, Part part) {
   }
 }
 
-void Carrier::combine(const Operation& operation, Part part) {
+void Carrier::combine(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   inputs_.clear();
   outputs_.clear();
@@ -120,7 +120,7 @@ void Carrier::combine(const Operation& operation, Part part) {
   for (std::byte* output : far_) copy_on_host(output, outputs_.front(), bytes, Stores::streaming);
 }
 
-void Carrier::hand_on(const Operation& operation, Part part) {
+void Carrier::hand_on(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
     if (!exchange.partners[i].write) continue;

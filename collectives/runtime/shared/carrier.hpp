@@ -18,9 +18,9 @@ class Carrier {
 
   /// The next part of what is this rank's to do. To be called once all offers have come that it needs, until
   /// the operation is made. False, and nothing done, while a partner has not filled that piece.
-  bool carry_out(Operation& operation);
+  bool carry_out(SharedOperation& operation);
   /// Whether it is this partner that keeps the next piece back.
-  bool waits_for(const Operation& operation, std::size_t partner) const;
+  bool waits_for(const SharedOperation& operation, std::size_t partner) const;
 
  private:
   /// Of the operands; of the results it is as much, in bytes of theirs.
@@ -32,11 +32,11 @@ class Carrier {
 
   const std::byte* given(const Arrived& arrived, Part part) const;
   std::byte* taken(const Exchange& exchange, const Arrived& arrived, Part part) const;
-  PieceBlocks* pieces(const Operation& operation, std::size_t partner) const;
-  std::optional<Part> next_part(const Operation& operation) const;
-  void carry_out(const Operation& operation, Part part);
-  void combine(const Operation& operation, Part part);
-  void hand_on(const Operation& operation, Part part);
+  PieceBlocks* pieces(const SharedOperation& operation, std::size_t partner) const;
+  std::optional<Part> next_part(const SharedOperation& operation) const;
+  void carry_out(const SharedOperation& operation, Part part);
+  void combine(const SharedOperation& operation, Part part);
+  void hand_on(const SharedOperation& operation, Part part);
 
   Rank rank_;
   SharedMemory& memory_;

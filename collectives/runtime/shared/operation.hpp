@@ -1,4 +1,4 @@
-// Operation: what a rank has in flight in shared memory.
+// SharedOperation: what a rank has in flight in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Landing {
 };
 
 /// A send, a receive or an exchange. Used again and again, for the vectors' sake.
-struct Operation {
+struct SharedOperation {
   Ticket ticket = 0;
   OfferKind kind = OfferKind::message;
   Exchange exchange;                 // of a message: one partner; what is received goes to `result`

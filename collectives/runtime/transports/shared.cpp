@@ -55,33 +55,34 @@ class SharedTransport final : public PollingTransport {
   Board& own_board() { return *boards_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
 
-  Operation& begin(OfferKind kind, int tag, Ticket ticket);
-  void make_offers(Operation& operation);
+  SharedOperation& begin(OfferKind kind, int tag, Ticket ticket);
+  void make_offers(SharedOperation& operation);
   /// Where partners find what they are given; in no segment, it goes to them in pieces.
   struct Given {
     std::span<const std::byte> data;
     Location location;
     std::span<const std::byte> pieces_of{};
   };
-  Given give(Operation& operation, std::span<const std::byte> data);
-  Location take(Operation& operation, std::span<std::byte> data);
+  Given give(SharedOperation& operation, std::span<const std::byte> data);
+  Location take(SharedOperation& operation, std::span<std::byte> data);
   bool gives_pieces(const Exchange& exchange, std::size_t partner) const;
   bool takes_pieces(const Exchange& exchange, std::size_t partner) const;
-  Location own_pieces(Operation& operation, std::span<const std::byte> gives, std::span<std::byte> takes);
+  Location own_pieces(SharedOperation& operation, std::span<const std::byte> gives,
+                      std::span<std::byte> takes);
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
-  void await_offers(Operation& operation);
+  void await_offers(SharedOperation& operation);
 
   void listen();
   void drain(std::size_t from);
   bool accept(const Arrived& arrived);
-  bool advance(Operation& operation);
-  bool complete(Operation& operation);
-  bool notices_progress(Operation& operation) const;
-  void reuse(Operation& operation);
+  bool advance(SharedOperation& operation);
+  bool complete(SharedOperation& operation);
+  bool notices_progress(SharedOperation& operation) const;
+  void reuse(SharedOperation& operation);
   void reuse_retired();
 
   std::uint32_t take_slot();
-  bool finished(const Operation& operation) const {
+  bool finished(const SharedOperation& operation) const {
     return std::all_of(operation.slots.begin(), operation.slots.end(),
                        [&](std::uint32_t slot) { return slots_->finished(slot); });
   }
@@ -106,11 +107,11 @@ class SharedTransport final : public PollingTransport {
   std::vector<std::size_t> heard_;      // those who have ever written something
   std::vector<std::uint64_t> writers_;  // the same, as on the board
 
-  std::deque<Operation> operations_;
-  std::vector<Operation*> in_flight_;
-  std::vector<Operation*> spare_;
+  std::deque<SharedOperation> operations_;
+  std::vector<SharedOperation*> in_flight_;
+  std::vector<SharedOperation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
-  std::vector<Operation*> retiring_;        // done, but their copies must stay until they have been read
+  std::vector<SharedOperation*> retiring_;  // done, but their copies must stay until they have been read
   std::size_t next_look_ = kKept;           // at those, when they are so many
 };
 
@@ -158,9 +159,9 @@ Memory SharedTransport::allocate(Bytes size) {
   return {address, [memory = memory_](std::byte* memory_of_user) { memory->remove(memory_of_user); }};
 }
 
-Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
+SharedOperation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
   if (spare_.empty()) spare_.push_back(&operations_.emplace_back());
-  Operation& operation = *spare_.back();
+  SharedOperation& operation = *spare_.back();
   spare_.pop_back();
   in_flight_.push_back(&operation);
   operation.ticket = ticket;
@@ -177,7 +178,7 @@ Operation& SharedTransport::begin(OfferKind kind, int tag, Ticket ticket) {
 }
 
 void SharedTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
-  Operation& operation = begin(OfferKind::message, tag, ticket);
+  SharedOperation& operation = begin(OfferKind::message, tag, ticket);
   operation.exchange.partners.assign(1, {to, data, {}, false, false});
   operation.exchange.own = {};
   operation.exchange.result = nullptr;
@@ -186,7 +187,7 @@ void SharedTransport::send(Rank to, int tag, std::span<const std::byte> data, Ti
 }
 
 void SharedTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
-  Operation& operation = begin(OfferKind::message, tag, ticket);
+  SharedOperation& operation = begin(OfferKind::message, tag, ticket);
   operation.exchange.partners.assign(1, {from, {}, {}, true, false});
   operation.exchange.own = data;
   operation.exchange.result = data.data();
@@ -194,14 +195,14 @@ void SharedTransport::receive(Rank from, int tag, std::span<std::byte> data, Tic
 }
 
 void SharedTransport::exchange(const Exchange& exchange, Ticket ticket) {
-  Operation& operation = begin(OfferKind::exchange, exchange.tag, ticket);
+  SharedOperation& operation = begin(OfferKind::exchange, exchange.tag, ticket);
   operation.exchange = exchange;
   make_offers(operation);
   await_offers(operation);
 }
 
 /// Tells every partner what it may read and write. An empty message is told, too.
-void SharedTransport::make_offers(Operation& operation) {
+void SharedTransport::make_offers(SharedOperation& operation) {
   const Exchange& exchange = operation.exchange;
   Given given;  // to the partner before: often all are given the same
   operation.slots.assign(exchange.partners.size(), kNoSlot);
@@ -248,7 +249,7 @@ bool SharedTransport::takes_pieces(const Exchange& exchange, std::size_t partner
   return data.size() > options_.piece.value && memory_->locate(data.data(), data.size()).generation == 0;
 }
 
-Location SharedTransport::own_pieces(Operation& operation, std::span<const std::byte> gives,
+Location SharedTransport::own_pieces(SharedOperation& operation, std::span<const std::byte> gives,
                                      std::span<std::byte> takes) {
   const std::size_t bytes = PieceBlocks::bytes(options_.piece.value);
   std::byte* block = memory_->take_block(bytes);
@@ -265,7 +266,7 @@ Location SharedTransport::own_pieces(Operation& operation, std::span<const std::
 }
 
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
-SharedTransport::Given SharedTransport::give(Operation& operation, std::span<const std::byte> data) {
+SharedTransport::Given SharedTransport::give(SharedOperation& operation, std::span<const std::byte> data) {
   const Exchange& exchange = operation.exchange;
   if (data.size() > kEager && !exchange.overwrites(data)) {
     const Location location = memory_->locate(data.data(), data.size());
@@ -283,7 +284,7 @@ SharedTransport::Given SharedTransport::give(Operation& operation, std::span<con
   return {data, memory_->locate(block, data.size())};
 }
 
-Location SharedTransport::take(Operation& operation, std::span<std::byte> data) {
+Location SharedTransport::take(SharedOperation& operation, std::span<std::byte> data) {
   operation.waits = true;
   const Location location = memory_->locate(data.data(), data.size());
   if (location.generation != 0) return location;
@@ -303,7 +304,7 @@ void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const s
 }
 
 /// Finds out whose offers the operation needs, and takes those that have come already.
-void SharedTransport::await_offers(Operation& operation) {
+void SharedTransport::await_offers(SharedOperation& operation) {
   const auto& partners = operation.exchange.partners;
   operation.offers.resize(partners.size());
   operation.missing = 0;
@@ -355,7 +356,7 @@ void SharedTransport::drain(std::size_t from) {
 
 /// Gives the offer to the oldest operation that awaits it.
 bool SharedTransport::accept(const Arrived& arrived) {
-  for (Operation* operation : in_flight_) {
+  for (SharedOperation* operation : in_flight_) {
     if (operation->missing == 0 || operation->kind != arrived.offer.kind ||
         operation->exchange.tag != arrived.offer.tag) {
       continue;
@@ -373,7 +374,7 @@ bool SharedTransport::accept(const Arrived& arrived) {
 }
 
 /// Goes on with one part of an operation; false when there is nothing to do before others have gone on.
-bool SharedTransport::advance(Operation& operation) {
+bool SharedTransport::advance(SharedOperation& operation) {
   bool any = false;
   for (PieceOwner& owner : operation.owned) any = owner.advance() || any;
   if (operation.made || operation.missing > 0 || !carrier_->carry_out(operation)) return any;
@@ -389,7 +390,7 @@ bool SharedTransport::advance(Operation& operation) {
 }
 
 /// Whether all is done, by the others as well. Then at most copies are left of the operation.
-bool SharedTransport::complete(Operation& operation) {
+bool SharedTransport::complete(SharedOperation& operation) {
   const bool unread = !finished(operation);
   if (operation.waits && unread) return false;
   for (const PieceOwner& owner : operation.owned) {
@@ -408,13 +409,13 @@ bool SharedTransport::complete(Operation& operation) {
 }
 
 /// Whether a partner has come nearer to its end since the last look.
-bool SharedTransport::notices_progress(Operation& operation) const {
+bool SharedTransport::notices_progress(SharedOperation& operation) const {
   std::uint32_t progress = 0;
   for (const std::uint32_t slot : operation.slots) progress += slots_->progress(slot);
   return std::exchange(operation.progress, progress) != progress;
 }
 
-void SharedTransport::reuse(Operation& operation) {
+void SharedTransport::reuse(SharedOperation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
   operation.copies.clear();
@@ -423,7 +424,7 @@ void SharedTransport::reuse(Operation& operation) {
 }
 
 void SharedTransport::reuse_retired() {
-  std::erase_if(retiring_, [&](Operation* operation) {
+  std::erase_if(retiring_, [&](SharedOperation* operation) {
     if (!finished(*operation)) return false;
     reuse(*operation);
     return true;
@@ -433,7 +434,7 @@ void SharedTransport::reuse_retired() {
 bool SharedTransport::poll(std::vector<Ticket>& done) {
   bool progress = take_local(done);
   listen();
-  for (Operation*& operation : in_flight_) {
+  for (SharedOperation*& operation : in_flight_) {
     progress = advance(*operation) || progress;
     if (!operation->made) continue;
     const Ticket ticket = operation->ticket;
@@ -451,7 +452,7 @@ bool SharedTransport::poll(std::vector<Ticket>& done) {
 
 std::vector<Rank> SharedTransport::awaited() const {
   std::vector<Rank> ranks;
-  for (const Operation* operation : in_flight_) {
+  for (const SharedOperation* operation : in_flight_) {
     for (std::size_t i = 0; i < operation->exchange.partners.size(); ++i) {
       const Exchange::Partner& partner = operation->exchange.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;

@@ -24,7 +24,7 @@ std::string level_name(int level) {
   return level == 0 ? "no level" : level == 1 ? "level 1, leaves" : fmt::format("level {}", level);
 }
 
-std::string text_of(const LinkClass& of) {
+std::string text_of(const FabricLinkClass& of) {
   if (of.kind == AdapterKind::aggregation) return "switch to its aggregation node";
   if (of.lower > 0) return fmt::format("level {} to level {}", of.lower, of.upper);
   if (of.is_between_switches) {

@@ -54,6 +54,7 @@ MpiWorld& all_ranks() { return *world; }
 int main(int argc, char** argv) {
   GTEST_FLAG_SET(catch_exceptions, false);
   ::testing::InitGoogleTest(&argc, argv);
+  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);  // as MpiAlgorithms::allow()
   polyring::MpiWorld world;
   world.set_timeout(polyring::testing::kLimit);
   polyring::testing::world = &world;

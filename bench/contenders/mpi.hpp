@@ -35,6 +35,10 @@ class MpiTools;
 /// The algorithms among which the MPI library lets its user choose, each beside the others in one process.
 class MpiAlgorithms {
  public:
+  /// To be called before MPI is initialised: without it Open MPI's communicators take no algorithm. It
+  /// changes nothing else; where none is asked for, the library chooses as ever.
+  static void allow();
+
   explicit MpiAlgorithms(const MpiWorld& world);
   ~MpiAlgorithms();
   MpiAlgorithms(const MpiAlgorithms&) = delete;

@@ -21,7 +21,7 @@ class MpiAlgorithms::Library {
 };
 
 /// Its component coll/tuned looks at these settings when a communicator is made, provided that it was told
-/// at the start to do so (see MpiWorld). A communicator of its own for each algorithm keeps them in force.
+/// at the start to do so (allow()). A communicator of its own for each algorithm keeps them in force.
 class MpiAlgorithms::OpenMpi final : public Library {
  public:
   static std::unique_ptr<OpenMpi> find(const MpiWorld& world) {
@@ -152,6 +152,8 @@ class MpiAlgorithms::Mpich final : public Library {
   MpiControl algorithm_;
   MpiControl device_;
 };
+
+void MpiAlgorithms::allow() { setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0); }
 
 MpiAlgorithms::MpiAlgorithms(const MpiWorld& world)
     : world_(world), tools_(std::make_unique<MpiTools>()), library_(OpenMpi::find(world)) {

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "bench/measure/payload.hpp"
 #include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/collective_case.hpp"
@@ -125,6 +126,24 @@ TEST(Communicators, WorkOverMpiSideBySide) {
     for (const testing::Case& one : cases) EXPECT_TRUE(one.is_right()) << one.name();
     for (const testing::Case& one : cases_of_part) EXPECT_TRUE(one.is_right()) << one.name() << " of half";
   }
+}
+
+/// A program's own communicator, in an order of its own.
+TEST(Communicators, AreMadeOfAnyOfMpis) {
+  MpiWorld& world = testing::all_ranks();
+  MPI_Comm reversed = MPI_COMM_NULL;
+  ASSERT_EQ(MPI_Comm_split(MPI_COMM_WORLD, 0, -world.rank(), &reversed), MPI_SUCCESS);
+  {
+    const MpiWorld own(MpiWorld::Handle::of(reversed));
+    EXPECT_EQ(own.rank(), world.size() - 1 - world.rank());
+    EXPECT_EQ(own.host(), world.host());
+    Communicator communicator(own, over_mpi(own));
+    for (testing::Case& one : testing::cases_of(own)) {
+      one.start(communicator).wait();
+      EXPECT_TRUE(one.is_right()) << one.name();
+    }
+  }
+  EXPECT_EQ(MPI_Comm_free(&reversed), MPI_SUCCESS);
 }
 
 /// The others wait for the last rank, which never comes: each must say so in time.

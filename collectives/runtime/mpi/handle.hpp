@@ -3,14 +3,22 @@
 
 #include <mpi.h>
 
+#include <memory>
 #include <string_view>
 
 #include "collectives/runtime/mpi/world.hpp"
 
 namespace polyring {
 
-/// A communicator of our own: messages cannot meet those of another library.
+/// Communicators of our own: messages cannot meet those of another library.
 struct MpiWorld::Handle {
+  Handle() = default;
+  ~Handle();
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  /// For an MpiWorld of the communicator's ranks. Collective.
+  static std::unique_ptr<Handle> of(MPI_Comm group);
   /// MPI_Comm_dup of the world's communicator, within the world's time limit. Collective.
   static MPI_Comm duplicate(const MpiWorld& world);
 

@@ -84,19 +84,33 @@ void check_mpi(int result, std::string_view call) {
   throw Error(ExitCode::mpi, fmt::format("{} failed: {}", call, describe(result)));
 }
 
-MpiWorld::MpiWorld() : handle_(std::make_unique<Handle>()), finalizes_(true) {
-  // Without it, Open MPI's communicators take no algorithm (see MpiAlgorithms). It changes nothing else:
-  // where none is asked for, the library chooses as ever.
-  setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+MpiWorld::Handle::~Handle() {
+  for (MPI_Comm* own : {&comm, &roll_call}) {
+    if (*own != MPI_COMM_NULL) MPI_Comm_free(own);
+  }
+}
+
+std::unique_ptr<MpiWorld::Handle> MpiWorld::Handle::of(MPI_Comm group) {
+  auto handle = std::make_unique<Handle>();
+  for (MPI_Comm* own : {&handle->comm, &handle->roll_call}) {
+    check_mpi(MPI_Comm_dup(group, own), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+  }
+  return handle;
+}
+
+std::unique_ptr<MpiWorld::Handle> MpiWorld::begin_mpi() {
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
     throw Error(ExitCode::mpi,
                 "MPI could not be initialised; check that mpirun and the library are of one MPI");
   }
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->comm), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &handle_->roll_call), "MPI_Comm_dup");
-  MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(handle_->roll_call, MPI_ERRORS_RETURN);
+  return Handle::of(MPI_COMM_WORLD);
+}
+
+MpiWorld::MpiWorld() : MpiWorld(begin_mpi()) { finalizes_ = true; }
+
+MpiWorld::MpiWorld(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
   check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_->comm, &size_), "MPI_Comm_size");
   GroupHosts found = find_hosts(*this);
@@ -142,9 +156,7 @@ void MpiWorld::leave(int code) {
 }
 
 MpiWorld::~MpiWorld() {
-  for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
-    if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
-  }
+  handle_.reset();
   if (finalizes_) MPI_Finalize();
 }
 

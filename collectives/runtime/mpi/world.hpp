@@ -31,11 +31,16 @@ int launched_local_rank();
 /// "srun", "Open MPI's mpirun", …; for people, when a launcher has started this process.
 std::string launched_by();
 
-/// Initialises MPI and finalises it, unless it is a part of another world. Only one whole world may exist at
-/// a time. Every failing call throws Error(ExitCode::mpi) that names the call.
+/// A group of MPI's ranks. Every failing call throws Error(ExitCode::mpi) that names the call.
 class MpiWorld final : public Bootstrap {
  public:
+  struct Handle;  // its communicators, see handle.hpp
+
+  /// All ranks. Initialises MPI, and finalises it in the end: one at a time.
   MpiWorld();
+  /// The ranks of a communicator of a program that has initialised MPI: Handle::of(comm). Collective over
+  /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
+  explicit MpiWorld(std::unique_ptr<Handle> handle);
   /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
   /// Collective over these ranks, and on no other.
   MpiWorld(const MpiWorld& whole, int ranks);
@@ -119,11 +124,11 @@ class MpiWorld final : public Bootstrap {
   /// MPI_Get_library_version()'s text, of several lines for MPICH, which tell what it was built with.
   static std::string library_version();
 
-  struct Handle;  // the communicator
   const Handle& handle() const { return *handle_; }
 
  private:
   class Call;
+  static std::unique_ptr<Handle> begin_mpi();
   std::vector<std::vector<std::byte>> collect(std::span<const std::byte> own, Bytes at_once,
                                               bool everywhere) const;
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;

@@ -8,6 +8,7 @@
 #include "bench/cli/inherited.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/contenders/mpi.hpp"
 #include "bench/record/record.hpp"
 #include "bench/record/version.hpp"
 #include "collectives/runtime/mpi/world.hpp"
@@ -62,6 +63,7 @@ ExitCode run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   polyring::settle_inherited_state();
+  polyring::MpiAlgorithms::allow();
   try {
     return static_cast<int>(polyring::finish_output(polyring::run(argc, argv)));
   } catch (const polyring::Error& error) {

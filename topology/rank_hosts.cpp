@@ -1,5 +1,7 @@
 #include "topology/rank_hosts.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -32,6 +34,18 @@ std::vector<int> RankHosts::neighbors(int rank) const {
     if (of_rank[index(other)] == of_rank[index(rank)]) found.push_back(other);
   }
   return found;
+}
+
+std::string ranks_text(std::span<const int> ranks, const RankHosts& hosts) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> texts;
+  for (const int rank : ranks.first(std::min(kMost, ranks.size()))) {
+    const bool known = rank < hosts.ranks();
+    texts.push_back(known ? fmt::format("rank {} ({})", rank, hosts.names[index(hosts.of_rank[index(rank)])])
+                          : fmt::format("rank {}", rank));
+  }
+  if (ranks.size() > kMost) texts.push_back(fmt::format("{} more", ranks.size() - kMost));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 RankHosts rank_hosts(std::span<const HostKey> ranks) {

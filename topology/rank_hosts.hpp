@@ -29,6 +29,9 @@ struct RankHosts {
   RankHosts first(int ranks) const;
 };
 
+/// "rank 0 (node1), rank 3 (node2), 12 more": the first eight by name. Without hosts ranks alone.
+std::string ranks_text(std::span<const int> ranks, const RankHosts& hosts);
+
 /// Two ranks share a host where both the boot and the name are the same. The name alone does not tell: cloned
 /// images share it. The boot alone does not tell either: containers and emulated hosts run on one kernel,
 /// each with a name and a network of its own. Hosts that share a name are named as in tell_apart().

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "bench/cli/output.hpp"
-#include "bench/contenders/mpi.hpp"
 
 namespace polyring {
 namespace {
@@ -182,7 +181,6 @@ ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld
   const Start start;
   ProcessWatchdog process(start, timeout);
   process.mpi_starts();
-  MpiAlgorithms::allow();
   MpiWorld world;
   process.mpi_runs(world);
   if (world.size() == 1 && start.ranks > 1) {

@@ -17,7 +17,7 @@ class Bootstrap {
   virtual int size() const = 0;
 
   /// Collective: each rank's bytes, by rank, on every rank. Ranks may have unequally many. Throws
-  /// Error(ExitCode::timeout) that names the ranks that do not answer.
+  /// Error(ExitCode::timeout) that names the ranks that do not answer. Once that has failed, it always does.
   virtual std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const = 0;
 
   /// Collective: returns when all ranks have called it.

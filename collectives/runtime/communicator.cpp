@@ -1,13 +1,10 @@
 #include "collectives/runtime/communicator.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
-#include "base/index.hpp"
-#include "collectives/runtime/net/address.hpp"
 #include "collectives/runtime/transports/tcp.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
@@ -35,8 +32,8 @@ Operation& Operation::operator=(Operation&& other) noexcept {
 
 bool Operation::test() {
   if (communicator_ == nullptr) return true;
-  Runner& runner = communicator_->runner_;
-  if (!runner.is_over(run_)) runner.poll();
+  const Runner& runner = communicator_->runner_;
+  if (!runner.is_over(run_)) communicator_->poll();
   if (!runner.is_over(run_)) return false;
   communicator_ = nullptr;
   return true;
@@ -44,7 +41,8 @@ bool Operation::test() {
 
 void Operation::wait() {
   if (communicator_ == nullptr) return;
-  std::exchange(communicator_, nullptr)->runner_.wait(run_);
+  communicator_->runner_.wait(run_);
+  communicator_ = nullptr;
 }
 
 Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions options)
@@ -57,23 +55,35 @@ Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions optio
           options_.network ? options_.network : [this] { return make_network(); }, rules_)),
       runner_(*joined_.transport) {}
 
+Communicator::~Communicator() {
+  if (runner_.is_busy()) joined_.transport->abandon();
+}
+
+/// As long in vain as wait() would wait.
+void Communicator::poll() {
+  const Clock::time_point now = Clock::now();
+  if (runner_.poll()) {
+    quiet_since_.reset();
+  } else if (!quiet_since_) {
+    quiet_since_ = now;
+  } else if (std::chrono::duration<double>(now - *quiet_since_).count() > rules_.timeout.value) {
+    runner_.fail([this] { rules_.give_up("messages", joined_.transport->awaited()); });
+  }
+}
+
 WaitRules Communicator::default_rules() const {
   const auto give_up = [this](const std::string& what, const std::vector<Rank>& whom) {
-    std::vector<std::string> names;
-    for (const Rank rank : whom)
-      names.push_back(
-          fmt::format("rank {} ({})", rank, hosts_.hosts.names[index(hosts_.hosts.of_rank[index(rank)])]));
     throw Error(ExitCode::timeout,
-                fmt::format("waited {} for {} of {}; see whether it still runs, or raise the time limit",
-                            to_text(options_.timeout), what, fmt::join(names, ", ")));
+                fmt::format("waited {} for {}; see whether it still runs, or raise the time limit",
+                            to_text(options_.timeout), whom.empty() ? what : ranks_text(whom, hosts_.hosts)));
   };
   return {options_.timeout, hosts_.shares_cores, give_up};
 }
 
 Network Communicator::make_network() const {
   TcpOptions tcp;
-  tcp.address =
-      choose_address(network_interfaces(), options_.interface, default_interface(), hosts_.hosts.count() > 1);
+  tcp.interface = options_.interface;
+  tcp.several_hosts = hosts_.hosts.count() > 1;
   Network network;
   network.transport = make_tcp_transport(bootstrap_, tcp, rules_);
   network.name = "TCP";
@@ -102,17 +112,21 @@ PlanChoice Communicator::plan(const CollectiveOf& what) const {
 
 /// Moves it to the front.
 Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
-  const auto is_free = [&](const Prepared& prepared) {
-    return !prepared.run || runner_.is_over(*prepared.run);
+  const auto is_free = [&](Prepared& prepared) {
+    if (prepared.run && runner_.is_over(*prepared.run)) prepared.run.reset();
+    return !prepared.run;
   };
   auto found = std::ranges::find_if(
-      prepared_, [&](const Prepared& prepared) { return prepared.what == what && is_free(prepared); });
+      prepared_, [&](Prepared& prepared) { return prepared.what == what && is_free(prepared); });
   if (found == prepared_.end()) {
     const Plan chosen = plan(what).plan;
     auto executor = std::make_unique<Executor>(
         make_schedule(chosen, size(), what.count, size_of(what.kind), what.collective), what.kind, what.op,
         *joined_.transport, ExecutorOptions{.partials = what.partials});
-    while (prepared_.size() >= kMostPrepared && is_free(prepared_.back())) prepared_.pop_back();
+    if (prepared_.size() >= kMostPrepared) {
+      const auto oldest = std::find_if(prepared_.rbegin(), prepared_.rend(), is_free);
+      if (oldest != prepared_.rend()) prepared_.erase(std::next(oldest).base());
+    }
     prepared_.push_back({what, std::move(executor), std::nullopt});
     found = std::prev(prepared_.end());
   }
@@ -122,9 +136,16 @@ Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
 
 Operation Communicator::start(const CollectiveOf& what, const std::byte* input, std::byte* output) {
   if (failure()) throw *failure();
-  Prepared& prepared = prepare(what);
-  prepared.run = runner_.start(*prepared.executor, input, output);
-  return {*this, *prepared.run};
+  Prepared* prepared = nullptr;
+  try {
+    prepared = &prepare(what);
+  } catch (const Error& error) {
+    // A lack of memory, say: the others have started, and wait for this rank.
+    if (error.code() == ExitCode::usage) throw;
+    runner_.fail([&] { throw error; });
+  }
+  prepared->run = runner_.start(*prepared->executor, input, output);
+  return {*this, *prepared->run};
 }
 
 }  // namespace polyring

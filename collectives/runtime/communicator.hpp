@@ -12,10 +12,12 @@
 // uses several must await them in the same order on all ranks, or test() them by turns.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "collectives/runtime/bootstrap.hpp"
@@ -38,15 +40,17 @@ struct CommunicatorOptions {
   std::optional<WaitRules> rules{};
   std::string algorithm{kTunedAlgorithm};
   PlanConstraints constraints{};
-  /// Lives as long as the communicator, and chooses the same on all ranks. Null: a RulePlanner.
+  /// Lives as long as the communicator, and chooses the same on all ranks by itself: ranks do not ask at the
+  /// same time, nor equally often. Null: a RulePlanner.
   const Planner* planner = nullptr;
 };
 
 /// What is to be computed.
 struct CollectiveOf {
   Collective collective = Collective::allreduce;
-  Count count =
-      0;  // elements of the longer of a rank's two buffers, a multiple of the ranks where it has blocks
+  /// Elements of the longer of a rank's two buffers; a multiple of the number of ranks where they have
+  /// blocks.
+  Count count = 0;
   ElementKind kind = ElementKind::float32;
   ReduceOp op = ReduceOp::sum;
   Partials partials = Partials::apart;
@@ -57,7 +61,7 @@ struct CollectiveOf {
 
 class Communicator;
 
-/// A collective that was started.
+/// A collective that was started. It does not outlive its communicator.
 class Operation {
  public:
   /// One that is over.
@@ -87,6 +91,8 @@ class Communicator {
   /// Collective. Keeps the reference to the bootstrap. Throws Error(ExitCode::not_available) where no
   /// transport can be had, and Error(ExitCode::timeout) where a rank does not answer.
   explicit Communicator(const Bootstrap& bootstrap, CommunicatorOptions options = {});
+  /// Its operations are over, or are given up.
+  ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -108,7 +114,8 @@ class Communicator {
 
   /// Starts a collective on this rank's buffers, in place where the shorter is the rank's block of the longer
   /// (not for an alltoall). They belong to the operation until it is over. Throws a usage Error for a count
-  /// or buffers that cannot be, which leaves the communicator as it was, and failure() where there is one.
+  /// or buffers that cannot be: where all ranks' are refused, the communicator is as before. Any other error,
+  /// such as a lack of memory, breaks it.
   Operation start(const CollectiveOf& what, const std::byte* input, std::byte* output);
   /// The same, and waits.
   void run(const CollectiveOf& what, const std::byte* input, std::byte* output) {
@@ -130,7 +137,10 @@ class Communicator {
     std::optional<Runner::Run> run;
   };
 
+  using Clock = std::chrono::steady_clock;
+
   Prepared& prepare(const CollectiveOf& what);
+  void poll();
   WaitRules default_rules() const;
   Network make_network() const;
 
@@ -142,6 +152,7 @@ class Communicator {
   RulePlanner rule_planner_;
   std::list<Prepared> prepared_;  // the one that was used last comes first
   Runner runner_;
+  std::optional<Clock::time_point> quiet_since_;  // when poll() first found nothing new
 };
 
 }  // namespace polyring

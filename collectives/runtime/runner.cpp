@@ -37,12 +37,13 @@ std::size_t Runner::free_place() {
 
 Runner::Run Runner::start(Executor& executor, const std::byte* input, std::byte* output) {
   if (failure_) throw *failure_;
+  // The same on all ranks, as it follows from what they have started before, or tried to start.
+  if (next_tag_ > transport_.tags() - executor.tags()) next_tag_ = 0;
+  const int first_tag = next_tag_;
+  next_tag_ += executor.tags();
   executor.check(input, output);
   const std::size_t place = free_place();
-  // The same on all ranks, as it follows from what they have started before.
-  if (next_tag_ > transport_.tags() - executor.tags()) next_tag_ = 0;
-  running_[place] = {next_, &executor, input, output, next_tag_, false};
-  next_tag_ += executor.tags();
+  running_[place] = {next_, &executor, input, output, first_tag, false};
   waiting_.push_back(place);
   const Run run = next_++;
   attempt([this] { begin_waiting(); });
@@ -87,12 +88,20 @@ void Runner::take_done() {
   if (any_over) begin_waiting();
 }
 
-void Runner::poll() {
-  attempt([this] {
-    transport_.poll(done_);
+bool Runner::is_busy() const {
+  return std::ranges::any_of(running_, [](const Running& running) { return running.executor != nullptr; });
+}
+
+bool Runner::poll() {
+  bool progress = false;
+  attempt([&] {
+    progress = transport_.poll(done_);
     take_done();
   });
+  return progress;
 }
+
+void Runner::fail(const std::function<void()>& failing) { attempt(failing); }
 
 void Runner::wait(Run run) {
   while (!is_over(run)) {

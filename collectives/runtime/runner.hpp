@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace polyring {
 
 /// All ranks start the same collectives in the same order; they need not end in this order. Not for several
-/// threads at once. While it lives, nobody else starts operations of the transport.
+/// threads at once. While it has runs, nobody else starts operations of the transport.
 class Runner {
  public:
   /// Keeps the reference.
@@ -30,10 +31,14 @@ class Runner {
 
   /// Whether the run is over. Throws failure() where it never will be.
   bool is_over(Run run) const;
-  /// Goes on with all runs, without blocking.
-  void poll();
+  bool is_busy() const;
+  /// Goes on with all runs, without blocking. False when nothing has come nearer to its end.
+  bool poll();
   /// Returns when the run is over, or throws what has made it fail. Goes on with all runs.
   void wait(Run run);
+
+  /// What this throws ends all runs as if it were an error of theirs.
+  void fail(const std::function<void()>& failing);
 
   /// After an error of any run: no run goes on, and no buffer is in use any more. It stays so.
   const std::optional<Error>& failure() const { return failure_; }

@@ -11,7 +11,7 @@ OPTIONS = {
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --timeout --output_file",
-    **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --transport --dims --ddl-options --patterns --lanes --chunk --orders "
+    **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --orders "
     "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --check --payload --buffers --timeout --output_file"),
     "train": "--model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
@@ -19,7 +19,7 @@ OPTIONS = {
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output",
-    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --transport --buffers --iters --file --timeout",
+    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --file --timeout",
     "report": "--out",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",

@@ -95,7 +95,7 @@ class SharedMemory(ProgramTest):
         ran = self.polyring("--transport", "shared", inside=FORBID)
         self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stdout + ran.stderr)
         self.assertRegex(
-            self.said(ran)[0], r"rank \d \(\S+\): shared memory cannot be used: .*memfd_create: .*; try --transport mpi$"
+            self.said(ran)[0], r"rank \d \(\S+\): shared memory cannot be used: .*memfd_create: .*; choose another transport$"
         )
 
     def test_there_is_not_enough(self):

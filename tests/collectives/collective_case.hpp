@@ -28,7 +28,6 @@ class Case {
     for (std::size_t i = 0; i < input_.size(); ++i) input_[i] = value(rank, static_cast<Count>(i));
   }
 
-  const CollectiveOf& what() const { return what_; }
   const std::byte* input() const { return reinterpret_cast<const std::byte*>(input_.data()); }
   std::byte* output() { return reinterpret_cast<std::byte*>(output_.data()); }
   Operation start(Communicator& communicator) { return communicator.start(what_, input(), output()); }

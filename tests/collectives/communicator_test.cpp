@@ -51,7 +51,12 @@ void run_group(int ranks, const std::function<void(const Bootstrap&)>& body) {
   ThreadTeam team(ranks);
   run_ranks(ranks, [&](ThreadTransport& thread) {
     const ThreadBootstrap bootstrap(team, thread.rank());
-    body(bootstrap);
+    try {
+      body(bootstrap);
+    } catch (const std::exception& error) {
+      team.abort(error.what());
+      throw;
+    }
     bootstrap.barrier();
   });
 }

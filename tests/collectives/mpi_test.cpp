@@ -128,6 +128,26 @@ TEST(Communicators, WorkOverMpiSideBySide) {
   }
 }
 
+/// Each rank starts operations of two communicators over the same ranks in an order of its own.
+TEST(Communicators, DoNotMixOverMpi) {
+  MpiWorld& world = testing::all_ranks();
+  Communicator one(world, over_mpi(world, TransportChoice::network));
+  Communicator other(world, over_mpi(world, TransportChoice::network));
+  std::vector<testing::Case> cases;
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    cases.emplace_back(Collective::allreduce, 3000, seed, world.rank(), world.size());
+  std::vector<Operation> operations(cases.size());
+  for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
+    const std::size_t first = (turn + static_cast<std::size_t>(world.rank())) % 2;
+    for (std::size_t at = first; at < cases.size(); at += 2)
+      operations[at] = cases[at].start(at % 2 == 0 ? one : other);
+  }
+  for (std::size_t at = 0; at < cases.size(); ++at) {
+    operations[at].wait();
+    EXPECT_TRUE(cases[at].is_right()) << cases[at].name();
+  }
+}
+
 /// A program's own communicator, in an order of its own.
 TEST(Communicators, AreMadeOfAnyOfMpis) {
   MpiWorld& world = testing::all_ranks();

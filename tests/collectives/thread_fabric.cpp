@@ -24,7 +24,7 @@ WaitRules rules_of(Rank rank, Seconds timeout) {
 
 TcpOptions tcp_options(const Fabric& fabric) {
   TcpOptions options;
-  options.address = "127.0.0.1";
+  options.interface = "lo";
   if (fabric.pieces) {
     options.connections = 1;
     options.unasked = Bytes{testing::kShortPiece};

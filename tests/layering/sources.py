@@ -32,7 +32,7 @@ BENCH = {
     "bench/launch": {"bench/cli", "bench/record"},
     "bench/micro": {"bench/measure"},
 }
-COMMANDS = {"bench/commands": set(BENCH), "bench": {"bench/cli", "bench/commands", "bench/record"}}
+COMMANDS = {"bench/commands": set(BENCH), "bench": {"bench/cli", "bench/commands", "bench/contenders", "bench/record"}}
 ALLOWED = CORE | {box: below | set(CORE) for box, below in (BENCH | COMMANDS).items()}
 
 # Which files may include the headers of a library; patterns as a shell has them.

@@ -1,7 +1,9 @@
 #include "collectives/runtime/bootstraps/tcp.hpp"
 
 #include <fmt/ranges.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "topology/rank_hosts.hpp"
 
 namespace polyring {
 namespace {
@@ -21,13 +24,15 @@ constexpr std::chrono::milliseconds kBetweenTries{20};
 /// When something was last heard, and whether that is too long ago.
 class Silence {
  public:
-  explicit Silence(Seconds limit)
-      : limit_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value))) {}
-  bool is_too_long() const { return Clock::now() - begin_ > limit_; }
+  explicit Silence(Seconds limit) : limit_(limit) {}
+  bool is_too_long() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count() > limit_.value;
+  }
   void end() { begin_ = Clock::now(); }
+  Seconds limit() const { return limit_; }
 
  private:
-  Clock::duration limit_;
+  Seconds limit_;
   Clock::time_point begin_ = Clock::now();
 };
 
@@ -50,8 +55,7 @@ constexpr Seconds kLastWord{1};
 /// Moves bytes to or from one other rank.
 class Line {
  public:
-  Line(const Socket& socket, Rank peer, Seconds timeout)
-      : socket_(socket), peer_(peer), timeout_(timeout), silence_(timeout) {}
+  Line(const Socket& socket, Rank peer, Silence silence) : socket_(socket), peer_(peer), silence_(silence) {}
 
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -89,25 +93,31 @@ class Line {
     }
     if (moved.bytes > 0) return silence_.end();
     if (silence_.is_too_long())
-      throw Error(ExitCode::timeout,
-                  fmt::format("waited {} for rank {}; see whether it still runs", to_text(timeout_), peer_));
+      throw Error(ExitCode::timeout, fmt::format("waited {} for rank {}; see whether it still runs",
+                                                 to_text(silence_.limit()), peer_));
     await(socket_, events);
   }
 
   const Socket& socket_;
   Rank peer_;
-  Seconds timeout_;
   Silence silence_;
 };
 
 /// What rank 0 says first, whenever the others wait for it.
 enum class Word : std::uint8_t { failed, done };
 
-/// Throws what has failed at rank 0.
+/// Longer than any sentence that rank 0 says.
+constexpr std::uint64_t kLongestSentence = 1 << 16;
+
+/// Throws what has failed at rank 0. What else may answer on its port is not believed.
 void hear_root(Line& root) {
-  if (root.read_value<Word>() == Word::done) return;
-  const auto code = root.read_value<ExitCode>();
-  std::string sentence(root.read_value<std::uint64_t>(), ' ');
+  const auto word = root.read_value<Word>();
+  if (word == Word::done) return;
+  const auto code = word == Word::failed ? root.read_value<ExitCode>() : ExitCode::usage;
+  const auto length = word == Word::failed ? root.read_value<std::uint64_t>() : 0;
+  if (length == 0 || length > kLongestSentence)
+    usage_error("what answers is not rank 0 of this group; check its address and port");
+  std::string sentence(length, ' ');
   root.read(std::as_writable_bytes(std::span(sentence)));
   throw Error(code, sentence);
 }
@@ -127,7 +137,43 @@ std::vector<std::vector<std::byte>> read_all(Line& line, int ranks) {
 }
 
 /// Rank 0 may be waiting for another rank, and knows which.
-Line line_to_root(const Socket& root, Seconds timeout) { return {root, 0, 1.5 * timeout}; }
+Line line_to_root(const Socket& root, Seconds timeout) { return {root, 0, Silence(1.5 * timeout)}; }
+
+/// Where nobody listens yet, a socket may find its own port, and itself there.
+bool is_connected_to_itself(const Socket& socket) {
+  sockaddr_in own{};
+  sockaddr_in other{};
+  socklen_t size = sizeof(own);
+  socklen_t other_size = sizeof(other);
+  return getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+         getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&other), &other_size) == 0 &&
+         own.sin_port == other.sin_port && own.sin_addr.s_addr == other.sin_addr.s_addr;
+}
+
+/// One try; the socket is closed where it comes to nothing, with the reason.
+Socket try_to_connect(const TcpGroup& group, const Silence& silence, std::string& why) {
+  const std::vector<std::byte> greeting = Listener::greeting(
+      hash(group.secret), static_cast<std::uint32_t>(group.rank), static_cast<std::uint32_t>(group.size));
+  Socket socket;
+  try {
+    socket = begin_connecting(group.root);
+  } catch (const Error& error) {
+    why = error.what();  // a name that is not known yet, say
+    return {};
+  }
+  std::span<const std::byte> left = greeting;
+  while (!left.empty() && !silence.is_too_long()) {
+    const Moved moved = write_some(socket, left);
+    if (moved.error != 0) {
+      why = std::strerror(moved.error);
+      return {};
+    }
+    left = left.subspan(moved.bytes);
+    if (!left.empty()) await(socket, POLLOUT);
+  }
+  if (!left.empty() || is_connected_to_itself(socket)) return {};
+  return socket;
+}
 
 }  // namespace
 
@@ -136,7 +182,7 @@ TcpBootstrap::TcpBootstrap(TcpGroup group) : group_(std::move(group)) {
     usage_error("there is no rank {} of {}; ranks count from 0", group_.rank, group_.size);
   if (group_.size == 1) return;
   if (group_.rank == 0) {
-    as_root([this] { gather_guests(); });
+    as_root([this] { gather_peers(); });
   } else {
     connect_to_root();
   }
@@ -148,10 +194,10 @@ void TcpBootstrap::as_root(const std::function<void()>& action) const {
     action();
   } catch (const Error& error) {
     const std::string_view sentence = error.what();
-    for (Rank rank = 1; rank < static_cast<Rank>(others_.size()); ++rank) {
-      if (!others_[index(rank)].is_open()) continue;
+    for (const Socket& other : others_) {
+      if (!other.is_open()) continue;
       try {
-        Line line(others_[index(rank)], rank, kLastWord);
+        Line line(other, 0, Silence(kLastWord));
         line.write_value(Word::failed);
         line.write_value(error.code());
         line.write_value(std::uint64_t{sentence.size()});
@@ -164,70 +210,84 @@ void TcpBootstrap::as_root(const std::function<void()>& action) const {
   }
 }
 
-/// A rank of the group is let in once.
-void TcpBootstrap::gather_guests() {
-  Listener listener("", group_.root.port, hash(group_.secret));
-  others_.resize(index(group_.size));
-  Silence silence(group_.timeout);
-  for (int missing = group_.size - 1; missing > 0;) {
-    std::vector<Listener::Guest> guests = listener.admit();
-    for (Listener::Guest& guest : guests) {
-      if (guest.number != static_cast<std::uint32_t>(group_.size))
-        usage_error("rank {} expects {} ranks, and rank 0 expects {}; tell all ranks the same number",
-                    guest.rank, guest.number, group_.size);
-      if (guest.rank == 0 || guest.rank >= guest.number || others_[guest.rank].is_open())
-        usage_error("rank {} came twice; give each process a rank of its own", guest.rank);
-      others_[guest.rank] = std::move(guest.socket);
-      --missing;
-      silence.end();
+/// All that have come by now; true when nobody is missing any more.
+bool TcpBootstrap::take_peers(Listener& listener) {
+  const auto size = static_cast<std::uint32_t>(group_.size);
+  for (Listener::Peer& peer : listener.accept()) {
+    const bool is_new = peer.rank > 0 && peer.rank < size && !others_[peer.rank].is_open();
+    if (is_new && peer.number == size) {
+      others_[peer.rank] = std::move(peer.socket);
+      continue;
     }
-    if (missing == 0) break;
-    if (silence.is_too_long()) {
-      std::vector<Rank> absent;
-      for (Rank rank = 1; rank < group_.size; ++rank) {
-        if (!others_[index(rank)].is_open()) absent.push_back(rank);
-      }
-      throw Error(
-          ExitCode::timeout,
-          fmt::format("waited {} at port {} for rank{} {}; see whether they were started, and reach {}",
-                      to_text(group_.timeout), listener.port(), absent.size() == 1 ? "" : "s",
-                      fmt::join(absent, ", "), to_text(group_.root)));
-    }
-    if (guests.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    others_.push_back(std::move(peer.socket));  // so that it is told
+    if (peer.number != size)
+      usage_error("rank {} expects {} ranks, and rank 0 expects {}; tell all ranks the same number",
+                  peer.rank, peer.number, size);
+    usage_error("rank {} came twice; give each process a rank of its own", peer.rank);
   }
-  // Now all are here, and each may know.
+  return std::ranges::all_of(others_.begin() + 1, others_.end(), &Socket::is_open);
+}
+
+void TcpBootstrap::gather_peers() {
+  others_.resize(index(group_.size));
+  {
+    Listener listener("", group_.root.port, hash(group_.secret));
+    const Silence silence(group_.timeout);
+    while (!take_peers(listener)) {
+      if (silence.is_too_long()) {
+        std::vector<Rank> absent;
+        for (Rank rank = 1; rank < group_.size; ++rank) {
+          if (!others_[index(rank)].is_open()) absent.push_back(rank);
+        }
+        throw Error(ExitCode::timeout,
+                    fmt::format("waited {} at port {} for {}; see whether they were started, and reach {}",
+                                to_text(group_.timeout), listener.port(), ranks_text(absent, {}),
+                                to_text(group_.root)));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   for (Rank rank = 1; rank < group_.size; ++rank)
-    Line(others_[index(rank)], rank, group_.timeout).write_value(Word::done);
+    Line(others_[index(rank)], rank, Silence(group_.timeout)).write_value(Word::done);
 }
 
 /// Rank 0 may not listen yet, or not be there.
 void TcpBootstrap::connect_to_root() {
-  const std::vector<std::byte> greeting = Listener::greeting(
-      hash(group_.secret), static_cast<std::uint32_t>(group_.rank), static_cast<std::uint32_t>(group_.size));
   const Silence silence(group_.timeout);
-  int error = 0;
+  std::string why;
   while (!silence.is_too_long()) {
-    Socket socket = begin_connecting(group_.root);
-    std::span<const std::byte> left = greeting;
-    for (error = 0; error == 0 && !left.empty() && !silence.is_too_long();) {
-      const Moved moved = write_some(socket, left);
-      error = moved.error;
-      left = left.subspan(moved.bytes);
-      if (!left.empty() && error == 0) await(socket, POLLOUT);
+    Socket socket = try_to_connect(group_, silence, why);
+    if (!socket.is_open()) {
+      std::this_thread::sleep_for(kBetweenTries);
+      continue;
     }
-    if (left.empty()) {
-      others_.push_back(std::move(socket));
-      Line root = line_to_root(others_.front(), group_.timeout);
+    others_.push_back(std::move(socket));
+    Line root = line_to_root(others_.front(), group_.timeout);
+    try {
       return hear_root(root);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::mpi) throw;
+      throw Error(ExitCode::mpi,
+                  fmt::format("rank 0 at {} closed the connection: it has ended, or was given another secret",
+                              to_text(group_.root)));
     }
-    std::this_thread::sleep_for(kBetweenTries);
   }
-  throw Error(ExitCode::timeout, fmt::format("waited {} to reach rank 0 at {}{}; see whether it runs there",
-                                             to_text(group_.timeout), to_text(group_.root),
-                                             error == 0 ? "" : fmt::format(": {}", std::strerror(error))));
+  throw Error(ExitCode::timeout,
+              fmt::format("waited {} to reach rank 0 at {}{}; see whether it runs there",
+                          to_text(group_.timeout), to_text(group_.root), why.empty() ? "" : ": " + why));
 }
 
 std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std::byte> own) const {
+  if (failure_) throw *failure_;
+  try {
+    return gather(own);
+  } catch (const Error& error) {
+    failure_ = error;  // a part of this round may still be under way
+    throw;
+  }
+}
+
+std::vector<std::vector<std::byte>> TcpBootstrap::gather(std::span<const std::byte> own) const {
   std::vector<std::vector<std::byte>> everyones;
   if (group_.rank > 0) {
     Line root = line_to_root(others_.front(), group_.timeout);
@@ -235,15 +295,16 @@ std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std:
     root.write(own);
     return read_all(root, group_.size);
   }
+  const Silence silence(group_.timeout);
   as_root([&] {
     everyones.emplace_back(own.begin(), own.end());
     for (Rank rank = 1; rank < group_.size; ++rank) {
-      Line line(others_[index(rank)], rank, group_.timeout);
+      Line line(others_[index(rank)], rank, silence);
       everyones.emplace_back(line.read_value<std::uint64_t>());
       line.read(everyones.back());
     }
     for (Rank rank = 1; rank < group_.size; ++rank) {
-      Line line(others_[index(rank)], rank, group_.timeout);
+      Line line(others_[index(rank)], rank, Silence(group_.timeout));
       write_all(line, everyones);
     }
   });

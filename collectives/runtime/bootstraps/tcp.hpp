@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "collectives/runtime/bootstrap.hpp"
 #include "collectives/runtime/net/socket.hpp"
@@ -32,12 +34,15 @@ class TcpBootstrap final : public Bootstrap {
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override;
 
  private:
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const;
   void as_root(const std::function<void()>& action) const;
-  void gather_guests();
+  void gather_peers();
+  bool take_peers(Listener& listener);
   void connect_to_root();
 
   TcpGroup group_;
   std::vector<Socket> others_;  // by rank on rank 0; rank 0 alone on the others
+  mutable std::optional<Error> failure_;
 };
 
 }  // namespace polyring

@@ -4,7 +4,6 @@
 
 #include <chrono>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 
 namespace polyring {
@@ -14,12 +13,17 @@ ThreadTeam::ThreadTeam(int size, Seconds timeout)
 
 void ThreadTeam::abort(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = reason;
+  fail(Error(ExitCode::internal, reason));
+}
+
+void ThreadTeam::fail(const Error& error) {
+  if (!failure_) failure_ = error;
   changed_.notify_all();
 }
 
 ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte> bytes) {
   std::unique_lock lock(mutex_);
+  if (failure_) throw *failure_;
   own_[index(rank)].assign(bytes.begin(), bytes.end());
   arrived_[index(rank)] = true;
   const std::size_t round = round_;
@@ -30,17 +34,19 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
     ++round_;
     changed_.notify_all();
   }
-  const auto limit = std::chrono::duration<double>(timeout_.value);
-  const bool all_came = changed_.wait_for(lock, limit, [&] { return round_ != round || !failure_.empty(); });
+  changed_.wait_for(lock, std::chrono::duration<double>(timeout_.value),
+                    [&] { return round_ != round || failure_.has_value(); });
   // A round that is over counts, whatever has failed since; the next one cannot be, without this rank.
   if (round_ != round) return all_;
-  if (all_came) throw Error(ExitCode::internal, failure_);
-  std::vector<Rank> absent;
-  for (Rank other = 0; other < size(); ++other) {
-    if (!arrived_[index(other)]) absent.push_back(other);
+  if (!failure_) {
+    std::vector<Rank> absent;
+    for (Rank other = 0; other < size(); ++other) {
+      if (!arrived_[index(other)]) absent.push_back(other);
+    }
+    fail(Error(ExitCode::timeout, fmt::format("waited {} for rank {}; see what its thread does",
+                                              to_text(timeout_), fmt::join(absent, ", "))));
   }
-  throw Error(ExitCode::timeout,
-              fmt::format("rank {} waited {} for rank {}", rank, to_text(timeout_), fmt::join(absent, ", ")));
+  throw *failure_;
 }
 
 }  // namespace polyring

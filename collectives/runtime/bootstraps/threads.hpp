@@ -3,9 +3,11 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "collectives/runtime/bootstrap.hpp"
 
@@ -25,6 +27,7 @@ class ThreadTeam {
   friend class ThreadBootstrap;
   using Everyones = std::vector<std::vector<std::byte>>;
 
+  void fail(const Error& error);
   Everyones allgather(Rank rank, std::span<const std::byte> bytes);
 
   std::mutex mutex_;
@@ -35,7 +38,7 @@ class ThreadTeam {
   std::size_t missing_;
   std::size_t round_ = 0;
   Everyones all_;  // of the round before
-  std::string failure_;
+  std::optional<Error> failure_;
 };
 
 class ThreadBootstrap final : public Bootstrap {

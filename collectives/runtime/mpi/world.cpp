@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include <string_view>
 #include <thread>
 
-#include "base/boot_id.hpp"
 #include "base/error.hpp"
 #include "collectives/runtime/mpi/gather_rounds.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
@@ -323,23 +321,13 @@ std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
   return silent;
 }
 
-std::string MpiWorld::names(const std::vector<Rank>& ranks) const {
-  constexpr std::size_t kMost = 8;
-  std::vector<std::string> names;
-  for (const Rank rank : ranks) {
-    if (names.size() == kMost) break;
-    names.push_back(fmt::format("rank {} ({})", rank, host(rank)));
-  }
-  if (ranks.size() > kMost) names.push_back(fmt::format("{} more", ranks.size() - kMost));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const {
-  std::string waited = fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : names(whom));
+  std::string waited =
+      fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : ranks_text(whom, hosts_));
   const std::vector<Rank> silent = silent_ranks(limit);
   if (!silent.empty()) {
-    waited +=
-        fmt::format("; no answer from {}: see whether it still runs and its network is up", names(silent));
+    waited += fmt::format("; no answer from {}: see whether it still runs and its network is up",
+                          ranks_text(silent, hosts_));
   }
   throw Error(ExitCode::timeout, waited + "; or raise the time limit");
 }

@@ -133,7 +133,6 @@ class MpiWorld final : public Bootstrap {
                                               bool everywhere) const;
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;
   std::vector<Rank> silent_ranks(Seconds limit) const;
-  std::string names(const std::vector<Rank>& ranks) const;
 
   std::unique_ptr<Handle> handle_;
   bool finalizes_ = false;

@@ -26,13 +26,12 @@ struct Greeting {
   std::uint32_t number = 0;
 };
 
-/// More than that at once have not come to say anything.
-constexpr std::size_t kMostStrangers = 4096;
+/// More than that at once are no ranks that are about to speak.
+constexpr std::size_t kMostUnknown = 512;
 
 Socket new_socket() {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.is_open())
-    throw Error(ExitCode::not_available, fmt::format("no socket can be had: {}", std::strerror(errno)));
+  check_descriptor(socket.descriptor());
   return socket;
 }
 
@@ -58,9 +57,16 @@ sockaddr_in resolved(const Endpoint& endpoint) {
   return address;
 }
 
+}  // namespace
+
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-}  // namespace
+void check_descriptor(int result) {
+  if (result >= 0) return;
+  throw Error(ExitCode::not_available,
+              fmt::format("no connection can be had: {}{}", std::strerror(errno),
+                          errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : ""));
+}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this != &other) {
@@ -93,9 +99,11 @@ Socket begin_connecting(const Endpoint& to) {
   const sockaddr_in address = resolved(to);
   Socket socket = new_socket();
   send_at_once(socket);
-  // What fails at once is told by the socket's first use.
-  [[maybe_unused]] const int begun =
-      connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  if (connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno != EINPROGRESS) {
+    throw Error(ExitCode::not_available,
+                fmt::format("{} cannot be reached: {}", to_text(to), std::strerror(errno)));
+  }
   return socket;
 }
 
@@ -125,9 +133,11 @@ Listener::Listener(const std::string& address, int port, std::uint64_t secret)
   if (bind(socket_.descriptor(), reinterpret_cast<const sockaddr*>(&own), size) != 0 ||
       listen(socket_.descriptor(), SOMAXCONN) != 0 ||
       getsockname(socket_.descriptor(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    const std::string why = std::strerror(errno);
+    const char* const remedy = port == 0 ? "choose another interface" : "choose another port";
     throw Error(ExitCode::not_available,
-                fmt::format("nobody can be heard on port {} of {}: {}; choose another port", port,
-                            address.empty() ? "this host" : address, std::strerror(errno)));
+                fmt::format("{} cannot be listened at: {}; {}",
+                            to_text({address.empty() ? "this host" : address, port}), why, remedy));
   }
   port_ = ntohs(own.sin_port);
 }
@@ -138,30 +148,29 @@ std::vector<std::byte> Listener::greeting(std::uint64_t secret, std::uint32_t ra
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<Listener::Guest> Listener::admit() {
+std::vector<Listener::Peer> Listener::accept() {
   for (;;) {
     Socket socket(accept4(socket_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.is_open() && (errno == EMFILE || errno == ENFILE)) check_descriptor(-1);
     if (!socket.is_open()) break;
     send_at_once(socket);
-    if (strangers_.size() == kMostStrangers) strangers_.erase(strangers_.begin());
-    strangers_.push_back({std::move(socket), {}});
+    if (unknown_.size() == kMostUnknown) unknown_.erase(unknown_.begin());
+    unknown_.push_back({std::move(socket), {}});
   }
-  std::vector<Guest> guests;
-  std::erase_if(strangers_, [&](Stranger& stranger) {
+  std::vector<Peer> peers;
+  std::erase_if(unknown_, [&](Unknown& one) {
     std::array<std::byte, sizeof(Greeting)> bytes;
-    const Moved moved =
-        read_some(stranger.socket, std::span(bytes).first(bytes.size() - stranger.said.size()));
-    stranger.said.insert(stranger.said.end(), bytes.begin(),
-                         bytes.begin() + static_cast<std::ptrdiff_t>(moved.bytes));
+    const Moved moved = read_some(one.socket, std::span(bytes).first(bytes.size() - one.said.size()));
+    one.said.insert(one.said.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(moved.bytes));
     if (moved.ended || moved.error != 0) return true;
-    if (stranger.said.size() < sizeof(Greeting)) return false;
+    if (one.said.size() < sizeof(Greeting)) return false;
     Greeting greeting;
-    std::memcpy(&greeting, stranger.said.data(), sizeof(greeting));
+    std::memcpy(&greeting, one.said.data(), sizeof(greeting));
     if (greeting.magic == Greeting{}.magic && greeting.secret == secret_)
-      guests.push_back({std::move(stranger.socket), greeting.rank, greeting.number});
+      peers.push_back({std::move(one.socket), greeting.rank, greeting.number});
     return true;
   });
-  return guests;
+  return peers;
 }
 
 }  // namespace polyring

@@ -40,8 +40,14 @@ std::string to_text(const Endpoint& endpoint);
 /// 65535.
 Endpoint parse_endpoint(const std::string& text);
 
+/// Whether a call has to be tried again later, of errno.
+bool would_block(int error);
+
+/// Throws Error(ExitCode::not_available), with errno, where a call has returned −1.
+void check_descriptor(int result);
+
 /// Begins to connect. Until that has succeeded reads and writes would block, and where it fails they say why.
-/// Throws Error(ExitCode::not_available) where the host's name has no IPv4 address.
+/// Throws Error(ExitCode::not_available) where the host's name has no IPv4 address, or there is no way to it.
 Socket begin_connecting(const Endpoint& to);
 
 /// What a read or a write of a socket came to.
@@ -63,19 +69,20 @@ class Listener {
 
   int port() const { return port_; }
 
-  struct Guest {
+  struct Peer {
     Socket socket;
     std::uint32_t rank = 0;
     std::uint32_t number = 0;
   };
-  /// Those who have come by now and shown the secret. Does not block. Who shows another one is turned away.
-  std::vector<Guest> admit();
+  /// Those who have connected by now and shown the secret. Does not block. Others' connections are closed.
+  /// Throws Error(ExitCode::not_available) where this process has too many files open.
+  std::vector<Peer> accept();
 
-  /// What a guest sends first.
+  /// What a peer sends first.
   static std::vector<std::byte> greeting(std::uint64_t secret, std::uint32_t rank, std::uint32_t number);
 
  private:
-  struct Stranger {
+  struct Unknown {
     Socket socket;
     std::vector<std::byte> said;
   };
@@ -83,7 +90,7 @@ class Listener {
   Socket socket_;
   int port_ = 0;
   std::uint64_t secret_;
-  std::vector<Stranger> strangers_;
+  std::vector<Unknown> unknown_;  // have not said all of it yet
 };
 
 }  // namespace polyring

@@ -32,11 +32,14 @@ int most_tags(MPI_Comm comm) {
 
 class MpiTransport final : public PollingTransport {
  public:
-  MpiTransport(const MpiWorld& world, MpiPieces pieces)
+  /// Takes `own` over, to use it in place of the world's communicator.
+  MpiTransport(const MpiWorld& world, MpiPieces pieces, MPI_Comm own = MPI_COMM_NULL)
       : PollingTransport(world.wait_rules()),
         world_(world),
         pieces_(pieces),
-        tags_(most_tags(world.handle().comm)) {}
+        own_(own),
+        comm_(own == MPI_COMM_NULL ? world.handle().comm : own),
+        tags_(most_tags(comm_)) {}
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -47,15 +50,14 @@ class MpiTransport final : public PollingTransport {
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     start(data.size(), to, false, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
-      check(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, world_.handle().comm, request),
-            "MPI_Isend to", to);
+      check(MPI_Isend(data.data() + offset, bytes, MPI_BYTE, to, tag, comm_, request), "MPI_Isend to", to);
     });
   }
 
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
     start(data.size(), from, true, ticket, [&](std::size_t offset, int bytes, MPI_Request* request) {
-      check(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, world_.handle().comm, request),
-            "MPI_Irecv from", from);
+      check(MPI_Irecv(data.data() + offset, bytes, MPI_BYTE, from, tag, comm_, request), "MPI_Irecv from",
+            from);
     });
   }
 
@@ -107,6 +109,8 @@ class MpiTransport final : public PollingTransport {
 
   const MpiWorld& world_;
   MpiPieces pieces_;
+  MPI_Comm own_;  // to be freed
+  MPI_Comm comm_;
   int tags_;
   std::vector<MPI_Request> requests_;  // in flight; owners_ says whose
   std::vector<std::size_t> owners_;
@@ -118,10 +122,12 @@ class MpiTransport final : public PollingTransport {
 
 MpiTransport::~MpiTransport() {
   // Something is left only where somebody went on without abandon().
-  if (cancel_all()) return;
-  for (MPI_Request& request : requests_) {
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  if (!cancel_all()) {
+    for (MPI_Request& request : requests_) {
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
   }
+  if (own_ != MPI_COMM_NULL) MPI_Comm_free(&own_);
 }
 
 /// A message that has begun to arrive cannot be cancelled, and may never be whole; nor can one that is being
@@ -226,7 +232,8 @@ Network make_mpi_network(const MpiWorld& world) {
   const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
   const Bytes piece = piece_between_hosts(MpiWorld::library_version(), rdma);
   Network network;
-  network.transport = make_mpi_transport(world, {kMpiPiece, piece});
+  network.transport =
+      std::make_unique<MpiTransport>(world, MpiPieces{kMpiPiece, piece}, MpiWorld::Handle::duplicate(world));
   network.name = "MPI";
   network.unasked = unasked_between_hosts(rdma);
   if (world.nodes() > 1 && piece < network.unasked) network.message = piece;

@@ -34,7 +34,8 @@ Bytes piece_between_hosts(std::string_view version, bool rdma);
 /// Keeps a reference to the world, and has its time limit as it is now.
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces = {});
 
-/// The same in pieces that suit the library and the network adapters of all hosts. Collective.
+/// The same in pieces that suit the library and the network adapters of all hosts, with an MPI communicator
+/// of its own: its messages meet nobody else's. Collective.
 Network make_mpi_network(const MpiWorld& world);
 
 /// A communicator of the world's ranks, over MPI where they share no memory. Keeps a reference to the world,

@@ -9,97 +9,29 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <random>
-#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "collectives/runtime/net/address.hpp"
 #include "collectives/runtime/net/socket.hpp"
+#include "collectives/runtime/transports/tcp_connection.hpp"
 
 namespace polyring {
 namespace {
 
-enum class FrameKind : std::uint32_t {
-  message,  // followed by its bytes
-  ask,      // the sender has a message, and waits
-  clear,    // the receiver has a place for it
-  body,     // that message, followed by its bytes
-};
+using namespace tcp;
 
-/// What precedes everything on a connection. Both ends have the same byte order.
-struct Frame {
-  FrameKind kind = FrameKind::message;
-  std::int32_t tag = 0;
-  std::uint64_t bytes = 0;  // of the message
-  std::uint64_t id = 0;     // the sender's, of a message that was asked for
-};
-
-/// Frames that one look at a connection may take in without a system call each.
-constexpr std::size_t kBufferBytes = std::size_t{32} << 10;
 /// What one connection may take before the others have their turn.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
 constexpr std::size_t kMostFramesAtOnce = 32;
 
-struct Outgoing {
-  std::optional<Frame> frame;  // what it begins with; a greeting has none
-  std::span<const std::byte> data;
-  std::optional<Ticket> ticket;  // to be handed back when all of it is on its way
-
-  std::size_t head() const { return frame ? sizeof(Frame) : 0; }
-};
-
-/// A receive that was started.
-struct Want {
-  int tag = 0;
-  std::span<std::byte> to;
-  Ticket ticket = 0;
-};
-
-/// A message that no receive was started for.
-struct Early {
-  int tag = 0;
-  std::vector<std::byte> data;
-  std::optional<Frame> ask;  // it is still at its sender
-};
-
-/// One of the connections to another rank.
-struct Connection {
-  Rank peer = 0;
-  Socket socket;
-  bool ended = false;    // the other end has closed it
-  bool writing = false;  // its socket is watched for room
-  int open = 0;          // sends and receives whose tickets are out
-  std::vector<std::byte> greeting;
-
-  std::deque<Outgoing> outgoing;
-  std::size_t sent = 0;                                // bytes of the first
-  std::unordered_map<std::uint64_t, Outgoing> asking;  // by id
-
-  std::vector<std::byte> buffer = std::vector<std::byte>(kBufferBytes);
-  std::size_t begin = 0;  // of what was read and not looked at yet
-  std::size_t end = 0;
-  /// The message that is being read.
-  struct Body {
-    std::span<std::byte> rest;
-    Want want;    // what it is for
-    Early early;  // or where it is kept
-    bool is_early = false;
-  };
-  std::optional<Body> body;
-  std::deque<Want> wants;
-  std::deque<Early> earlies;
-  std::unordered_map<std::uint64_t, Want> cleared;  // by the sender's id
-};
-
-/// Where a rank listens, or why it does not.
-struct Invitation {
+/// Where a rank listens.
+struct Listening {
   Endpoint endpoint;
   std::uint64_t secret = 0;
 };
-
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 void check_length(Rank peer, std::size_t expected, std::uint64_t bytes) {
   if (bytes == expected) return;
@@ -114,7 +46,7 @@ class TcpTransport final : public PollingTransport {
   TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options, WaitRules rules);
 
   Rank rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(invitations_.size()); }
+  int size() const override { return static_cast<int>(endpoints_.size()); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
   bool poll(std::vector<Ticket>& done) override;
@@ -127,7 +59,7 @@ class TcpTransport final : public PollingTransport {
   Connection& connection(Rank peer, int tag);
   std::unique_ptr<Connection>& place_of(Rank peer, std::uint32_t number);
   void attach(Connection& connection, Socket socket);
-  void admit();
+  void accept();
   void watch(Connection& connection, int change, bool writing);
   void write(Connection& connection);
   void read(Connection& connection);
@@ -144,9 +76,10 @@ class TcpTransport final : public PollingTransport {
   Bytes unasked_;
   std::uint64_t secret_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   std::optional<Listener> listener_;
-  std::vector<Invitation> invitations_;  // of each rank
+  std::vector<Listening> endpoints_;  // of each rank
   std::uint32_t per_peer_;
   std::vector<std::vector<std::unique_ptr<Connection>>> connections_;  // by peer and number; null: none yet
+  int open_ = 0;                                                       // of all connections
   int expected_ = 0;  // connections that the other end has still to begin
   Socket events_;     // epoll's
   std::uint64_t next_id_ = 0;
@@ -156,16 +89,16 @@ class TcpTransport final : public PollingTransport {
 
 constexpr char kFailed = '!';
 
-std::vector<Invitation> exchange_invitations(const Bootstrap& bootstrap, const std::string& own) {
-  std::vector<Invitation> invitations;
+std::vector<Listening> exchange_endpoints(const Bootstrap& bootstrap, const std::string& own) {
+  std::vector<Listening> endpoints;
   for (const std::vector<std::byte>& bytes : bootstrap.allgather(std::as_bytes(std::span(own)))) {
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (text.front() == kFailed)
-      throw Error(ExitCode::not_available, fmt::format("rank {}: {}", invitations.size(), text.substr(1)));
+      throw Error(ExitCode::not_available, fmt::format("rank {}: {}", endpoints.size(), text.substr(1)));
     const std::size_t space = text.find(' ');
-    invitations.push_back({parse_endpoint(text.substr(0, space)), std::stoull(text.substr(space + 1))});
+    endpoints.push_back({parse_endpoint(text.substr(0, space)), std::stoull(text.substr(space + 1))});
   }
-  return invitations;
+  return endpoints;
 }
 
 TcpTransport::TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options, WaitRules rules)
@@ -177,12 +110,15 @@ TcpTransport::TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options
       events_(epoll_create1(EPOLL_CLOEXEC)) {
   std::string own;
   try {
-    listener_.emplace(options.address, 0, secret_);
-    own = fmt::format("{} {}", to_text(Endpoint{options.address, listener_->port()}), secret_);
+    check_descriptor(events_.descriptor());
+    const std::string address =
+        choose_address(network_interfaces(), options.interface, default_interface(), options.several_hosts);
+    listener_.emplace(address, 0, secret_);
+    own = fmt::format("{} {}", to_text(Endpoint{address, listener_->port()}), secret_);
   } catch (const Error& error) {
     own = kFailed + std::string(error.what());
   }
-  invitations_ = exchange_invitations(bootstrap, own);
+  endpoints_ = exchange_endpoints(bootstrap, own);
 }
 
 std::unique_ptr<Connection>& TcpTransport::place_of(Rank peer, std::uint32_t number) {
@@ -201,10 +137,11 @@ Connection& TcpTransport::connection(Rank peer, int tag) {
     if (peer < rank_) {
       ++expected_;
     } else {
-      const Invitation& invitation = invitations_[index(peer)];
-      place->greeting = Listener::greeting(invitation.secret, static_cast<std::uint32_t>(rank_), number);
+      const Listening& endpoint_of_peer = endpoints_[index(peer)];
+      place->greeting =
+          Listener::greeting(endpoint_of_peer.secret, static_cast<std::uint32_t>(rank_), number);
       place->outgoing.push_back({std::nullopt, place->greeting, std::nullopt});
-      attach(*place, begin_connecting(invitation.endpoint));
+      attach(*place, begin_connecting(endpoint_of_peer.endpoint));
     }
   }
   return *place;
@@ -220,23 +157,23 @@ void TcpTransport::watch(Connection& connection, int change, bool writing) {
   epoll_event event{};
   event.events = EPOLLIN | (writing ? EPOLLOUT : 0u);
   event.data.ptr = &connection;
-  epoll_ctl(events_.descriptor(), change, connection.socket.descriptor(), &event);
+  check_descriptor(epoll_ctl(events_.descriptor(), change, connection.socket.descriptor(), &event));
   connection.writing = writing;
 }
 
 /// Those who have come, also before this rank needs them.
-void TcpTransport::admit() {
-  for (Listener::Guest& guest : listener_->admit()) {
-    if (guest.rank >= static_cast<std::uint32_t>(rank_) || guest.number >= per_peer_) continue;
-    std::unique_ptr<Connection>& place = place_of(static_cast<Rank>(guest.rank), guest.number);
+void TcpTransport::accept() {
+  for (Listener::Peer& peer : listener_->accept()) {
+    if (peer.rank >= static_cast<std::uint32_t>(rank_) || peer.number >= per_peer_) continue;
+    std::unique_ptr<Connection>& place = place_of(static_cast<Rank>(peer.rank), peer.number);
     if (place && place->socket.is_open()) continue;
     if (place) {
       --expected_;
     } else {
       place = std::make_unique<Connection>();
-      place->peer = static_cast<Rank>(guest.rank);
+      place->peer = static_cast<Rank>(peer.rank);
     }
-    attach(*place, std::move(guest.socket));
+    attach(*place, std::move(peer.socket));
   }
 }
 
@@ -244,6 +181,7 @@ void TcpTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticke
   Connection& connection = this->connection(to, tag);
   if (connection.ended) lose(connection, 0);
   ++connection.open;
+  ++open_;
   if (data.size() <= unasked_.value) {
     connection.outgoing.push_back({Frame{FrameKind::message, tag, data.size(), 0}, data, ticket});
   } else {
@@ -261,6 +199,7 @@ void TcpTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket
   const bool came = early != connection.earlies.end() && !early->ask;
   if (connection.ended && !came) lose(connection, 0);
   ++connection.open;
+  ++open_;
   if (early == connection.earlies.end()) {
     connection.wants.push_back(want);
     return;
@@ -285,6 +224,7 @@ void TcpTransport::clear(Connection& connection, const Frame& ask, const Want& w
 
 void TcpTransport::finish(Connection& connection, Ticket ticket) {
   --connection.open;
+  --open_;
   done_.push_back(ticket);
 }
 
@@ -443,13 +383,14 @@ void TcpTransport::end(Connection& connection, int error) {
 void TcpTransport::lose(const Connection& connection, int error) const {
   throw Error(ExitCode::mpi,
               fmt::format("the connection to rank {} at {} was lost: {}; see why that rank ended",
-                          connection.peer, to_text(invitations_[index(connection.peer)].endpoint),
+                          connection.peer, to_text(endpoints_[index(connection.peer)].endpoint),
                           error == 0 ? "it was closed" : std::strerror(error)));
 }
 
 bool TcpTransport::poll(std::vector<Ticket>& done) {
   moved_ = take_local(done);
-  if (expected_ > 0) admit();
+  if (open_ == 0 && done_.empty()) return moved_;  // nothing is under way without a ticket
+  if (expected_ > 0) accept();
   std::array<epoll_event, 64> events;
   const int ready = epoll_wait(events_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < ready; ++i) {
@@ -477,7 +418,9 @@ std::vector<Rank> TcpTransport::awaited() const {
 /// No socket uses a buffer that is not in a system call.
 void TcpTransport::stop() {
   for (auto& of_peer : connections_) of_peer.clear();
+  listener_.reset();  // who comes later is told at once
   expected_ = 0;
+  open_ = 0;
   done_.clear();
 }
 

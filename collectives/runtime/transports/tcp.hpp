@@ -14,14 +14,15 @@
 namespace polyring {
 
 struct TcpOptions {
-  std::string address;                     // IPv4, of this rank's host, by which the others reach it
+  std::string interface;                   // by which the others reach this rank; empty: see choose_address()
+  bool several_hosts = true;               // that the ranks are on
   int connections = 2;                     // to each other rank; messages of one tag use the same one
   Bytes unasked{std::uint64_t{64} << 10};  // the longest message that is sent without asking
 };
 
-/// Collective. Throws Error(ExitCode::not_available) where the address is not this host's. The transport's
-/// operations throw Error(ExitCode::mpi) that names the rank whose connection is lost, and a usage Error
-/// where a message is not as long as its receiver expects.
+/// Collective. Throws Error(ExitCode::not_available) on all ranks where one has no such interface. The
+/// transport's operations throw Error(ExitCode::mpi) that names the rank whose connection is lost, and a
+/// usage Error where a message is not as long as its receiver expects.
 std::unique_ptr<Transport> make_tcp_transport(const Bootstrap& bootstrap, const TcpOptions& options,
                                               WaitRules rules);
 

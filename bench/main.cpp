@@ -55,6 +55,7 @@ ExitCode run(int argc, char** argv) {
   }
   if (!line.action()) usage_error("a subcommand is needed; see polyring --help");
   if (!line.collective() && launched_rank() != 0) return ExitCode::ok;
+  if (line.collective()) MpiAlgorithms::allow();
   return line.action()();
 }
 
@@ -63,7 +64,6 @@ ExitCode run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   polyring::settle_inherited_state();
-  polyring::MpiAlgorithms::allow();
   try {
     return static_cast<int>(polyring::finish_output(polyring::run(argc, argv)));
   } catch (const polyring::Error& error) {

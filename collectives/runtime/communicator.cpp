@@ -27,22 +27,36 @@ Operation::~Operation() {
 Operation& Operation::operator=(Operation&& other) noexcept {
   std::swap(communicator_, other.communicator_);
   std::swap(run_, other.run_);
+  std::swap(failure_, other.failure_);
   return *this;
 }
 
 bool Operation::test() {
+  if (failure_) throw *failure_;
   if (communicator_ == nullptr) return true;
-  const Runner& runner = communicator_->runner_;
-  if (!runner.is_over(run_)) communicator_->poll();
-  if (!runner.is_over(run_)) return false;
+  attempt([this] { communicator_->poll(run_); });
+  if (!communicator_->runner_.is_over(run_)) return false;
   communicator_ = nullptr;
   return true;
 }
 
 void Operation::wait() {
+  if (failure_) throw *failure_;
   if (communicator_ == nullptr) return;
-  communicator_->runner_.wait(run_);
+  attempt([this] { communicator_->wait(run_); });
   communicator_ = nullptr;
+}
+
+/// What has failed needs its communicator no more.
+template <typename Action>
+void Operation::attempt(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    failure_ = error;
+    communicator_ = nullptr;
+    throw;
+  }
 }
 
 Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions options)
@@ -56,11 +70,23 @@ Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions optio
       runner_(*joined_.transport) {}
 
 Communicator::~Communicator() {
-  if (runner_.is_busy()) joined_.transport->abandon();
+  if (!runner_.is_busy()) return;
+  try {
+    runner_.fail(
+        [] { throw Error(ExitCode::internal, "the communicator's end has come before its operations'"); });
+  } catch (const Error&) {
+    // Whose these were, they cannot be asked any more.
+  }
+}
+
+void Communicator::wait(Runner::Run run) {
+  runner_.wait(run);
+  quiet_since_.reset();
 }
 
 /// As long in vain as wait() would wait.
-void Communicator::poll() {
+void Communicator::poll(Runner::Run run) {
+  if (runner_.is_over(run)) return;
   const Clock::time_point now = Clock::now();
   if (runner_.poll()) {
     quiet_since_.reset();
@@ -123,9 +149,10 @@ Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
     auto executor = std::make_unique<Executor>(
         make_schedule(chosen, size(), what.count, size_of(what.kind), what.collective), what.kind, what.op,
         *joined_.transport, ExecutorOptions{.partials = what.partials});
-    if (prepared_.size() >= kMostPrepared) {
+    while (prepared_.size() >= kMostPrepared) {
       const auto oldest = std::find_if(prepared_.rbegin(), prepared_.rend(), is_free);
-      if (oldest != prepared_.rend()) prepared_.erase(std::next(oldest).base());
+      if (oldest == prepared_.rend()) break;
+      prepared_.erase(std::next(oldest).base());
     }
     prepared_.push_back({what, std::move(executor), std::nullopt});
     found = std::prev(prepared_.end());
@@ -142,8 +169,11 @@ Operation Communicator::start(const CollectiveOf& what, const std::byte* input, 
   } catch (const Error& error) {
     // A lack of memory, say: the others have started, and wait for this rank.
     if (error.code() == ExitCode::usage) throw;
-    runner_.fail([&] { throw error; });
+    runner_.fail([] { throw; });
+  } catch (const std::exception&) {
+    runner_.fail([] { throw; });
   }
+  quiet_since_.reset();
   prepared->run = runner_.start(*prepared->executor, input, output);
   return {*this, *prepared->run};
 }

@@ -61,7 +61,7 @@ struct CollectiveOf {
 
 class Communicator;
 
-/// A collective that was started. It does not outlive its communicator.
+/// A collective that was started. It is over, or has failed, before its communicator ends.
 class Operation {
  public:
   /// One that is over.
@@ -69,7 +69,9 @@ class Operation {
   /// Waits; what fails then is known to the communicator.
   ~Operation();
   Operation(Operation&& other) noexcept
-      : communicator_(std::exchange(other.communicator_, nullptr)), run_(other.run_) {}
+      : communicator_(std::exchange(other.communicator_, nullptr)),
+        run_(other.run_),
+        failure_(std::move(other.failure_)) {}
   Operation& operator=(Operation&& other) noexcept;
 
   /// Goes on with all of the communicator's operations, without blocking. True when this one is over: its
@@ -82,8 +84,12 @@ class Operation {
   friend class Communicator;
   Operation(Communicator& communicator, Runner::Run run) : communicator_(&communicator), run_(run) {}
 
-  Communicator* communicator_ = nullptr;  // null: it is over
+  template <typename Action>
+  void attempt(Action&& action);
+
+  Communicator* communicator_ = nullptr;  // null: it is over, or has failed
   Runner::Run run_ = 0;
+  std::optional<Error> failure_;
 };
 
 class Communicator {
@@ -140,7 +146,8 @@ class Communicator {
   using Clock = std::chrono::steady_clock;
 
   Prepared& prepare(const CollectiveOf& what);
-  void poll();
+  void wait(Runner::Run run);
+  void poll(Runner::Run run);
   WaitRules default_rules() const;
   Network make_network() const;
 

@@ -179,7 +179,7 @@ TEST_P(Communicators, AreAsBeforeWhenTheyAreAskedForWhatCannotBe) {
 /// One rank is there when the communicator is made, and not afterwards.
 void one_is_missing(const Group& group, bool leaves) {
   run_group(group.ranks, [&](const Bootstrap& bootstrap) {
-    auto communicator = std::make_unique<Communicator>(bootstrap, options_of(group, Seconds{0.5}));
+    auto communicator = std::make_unique<Communicator>(bootstrap, options_of(group, Seconds{2}));
     Case before(Collective::allreduce, 10, 1, bootstrap.rank(), bootstrap.size());
     Operation completed = before.start(*communicator);
     completed.wait();
@@ -223,6 +223,61 @@ TEST_P(Communicators, FailWhenARankIsMissing) {
 TEST_P(Communicators, FailWhenARankHasLeft) {
   // In shared memory a rank that leaves waits until the others have taken what it has for them.
   if (GetParam().transport == TransportChoice::network) one_is_missing(GetParam(), true);
+}
+
+/// A rank fails and does away with all it had while the others are still at it.
+TEST_P(Communicators, OutliveARankThatFails) {
+  const int ranks = GetParam().ranks;
+  if (ranks == 1) return;
+  ThreadTeam team(ranks);
+  EXPECT_THROW(run_ranks(ranks,
+                         [&](ThreadTransport& thread) {
+                           const ThreadBootstrap bootstrap(team, thread.rank());
+                           Communicator communicator(bootstrap, options_of(GetParam(), Seconds{2}));
+                           std::vector<Case> cases = testing::cases_of(bootstrap);
+                           std::vector<Operation> operations;
+                           for (Case& one : cases) operations.push_back(one.start(communicator));
+                           if (thread.rank() == 1) throw Error(ExitCode::internal, "out of luck");
+                           for (Operation& operation : operations) operation.wait();
+                         }),
+               Error);
+}
+
+/// However long a rank has done something else: what counts is how long it waits.
+TEST(Operation, IsGivenTheWholeTimeLimitWheneverItIsTested) {
+  run_group(2, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of({2, TransportChoice::automatic}, Seconds{3}));
+    const auto compute = [](double seconds) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    };
+    for (int round = 0; round < 2; ++round) {
+      Case one(Collective::allreduce, 100, 1, bootstrap.rank(), 2);
+      if (bootstrap.rank() == 1) compute(0.3);
+      Operation operation = one.start(communicator);
+      operation.test();  // finds nothing new on rank 0
+      operation.wait();
+      EXPECT_TRUE(one.is_right());
+      if (round == 0) compute(4);
+    }
+  });
+}
+
+TEST(Operation, KeepsTheTimeLimitWhenItIsTested) {
+  run_group(2, [](const Bootstrap& bootstrap) {
+    auto communicator =
+        std::make_unique<Communicator>(bootstrap, options_of({2, TransportChoice::automatic}, Seconds{1}));
+    Case one(Collective::allreduce, 100, 1, bootstrap.rank(), 2);
+    Operation operation;
+    if (bootstrap.rank() == 0) {
+      operation = one.start(*communicator);
+      EXPECT_THROW(while (!operation.test()) std::this_thread::yield(), Error);
+      EXPECT_THROW(operation.test(), Error) << "it did not fail for good";
+      EXPECT_THROW(operation.wait(), Error);
+      EXPECT_TRUE(communicator->failure());
+    }
+    bootstrap.barrier();
+    communicator.reset();  // before the operation that has failed
+  });
 }
 
 /// Has few tags, so that runs share them.

@@ -106,7 +106,7 @@ TEST(TcpBootstrap, WaitsForARootThatComesLate) {
 }
 
 TEST(TcpBootstrap, NamesThoseWhoDoNotCome) {
-  const std::vector<TcpGroup> groups = group_of(4, Seconds{0.5});
+  const std::vector<TcpGroup> groups = group_of(4, Seconds{2});
   for (const Outcome& outcome : start_all({groups[0], groups[2]}, [](const TcpBootstrap&) {})) {
     EXPECT_EQ(outcome.code, ExitCode::timeout);
     EXPECT_THAT(outcome.sentence, HasSubstr("for rank 1, rank 3;"));
@@ -117,8 +117,8 @@ TEST(TcpBootstrap, NamesThoseWhoDoNotCome) {
 }
 
 TEST(TcpBootstrap, TellsAllWhoIsSilentLater) {
-  const auto outcomes = start_all(group_of(3, Seconds{0.5}), [](const TcpBootstrap& bootstrap) {
-    if (bootstrap.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
+  const auto outcomes = start_all(group_of(3, Seconds{2}), [](const TcpBootstrap& bootstrap) {
+    if (bootstrap.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(6));
     bootstrap.barrier();
   });
   for (const std::size_t rank : {0U, 2U}) {
@@ -174,8 +174,8 @@ TEST(TcpBootstrap, TurnsStrangersAway) {
 }
 
 TEST(TcpBootstrap, FailsForEverOnceItHasFailed) {
-  const auto outcomes = start_all(group_of(2, Seconds{0.3}), [](const TcpBootstrap& bootstrap) {
-    if (bootstrap.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  const auto outcomes = start_all(group_of(2, Seconds{2}), [](const TcpBootstrap& bootstrap) {
+    if (bootstrap.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(5));
     const Outcome first = outcome_of([&] { bootstrap.barrier(); });
     EXPECT_NE(first.code, ExitCode::ok);
     EXPECT_EQ(outcome_of([&] { bootstrap.barrier(); }).sentence, first.sentence);

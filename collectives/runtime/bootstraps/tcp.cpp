@@ -20,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenTries{20};
+constexpr std::chrono::milliseconds kBetweenLookups{500};
 
 /// When something was last heard, and whether that is too long ago.
 class Silence {
@@ -69,9 +70,11 @@ class Line {
     while (!bytes.empty()) {
       const Moved moved = read_some(socket_, bytes);
       bytes = bytes.subspan(moved.bytes);
+      has_read_ = has_read_ || moved.bytes > 0;
       check(moved, POLLIN);
     }
   }
+  bool has_read() const { return has_read_; }
 
   template <typename Value>
   void write_value(const Value& value) {
@@ -101,6 +104,7 @@ class Line {
   const Socket& socket_;
   Rank peer_;
   Silence silence_;
+  bool has_read_ = false;
 };
 
 /// What rank 0 says first, whenever the others wait for it.
@@ -159,6 +163,7 @@ Socket try_to_connect(const TcpGroup& group, const Silence& silence, std::string
     socket = begin_connecting(group.root);
   } catch (const Error& error) {
     why = error.what();  // a name that is not known yet, say
+    std::this_thread::sleep_for(kBetweenLookups);
     return {};
   }
   std::span<const std::byte> left = greeting;
@@ -266,7 +271,7 @@ void TcpBootstrap::connect_to_root() {
     try {
       return hear_root(root);
     } catch (const Error& error) {
-      if (error.code() != ExitCode::mpi) throw;
+      if (error.code() != ExitCode::mpi || root.has_read()) throw;
       throw Error(ExitCode::mpi,
                   fmt::format("rank 0 at {} closed the connection: it has ended, or was given another secret",
                               to_text(group_.root)));
@@ -291,8 +296,13 @@ std::vector<std::vector<std::byte>> TcpBootstrap::gather(std::span<const std::by
   std::vector<std::vector<std::byte>> everyones;
   if (group_.rank > 0) {
     Line root = line_to_root(others_.front(), group_.timeout);
-    root.write_value(std::uint64_t{own.size()});
-    root.write(own);
+    try {
+      root.write_value(std::uint64_t{own.size()});
+      root.write(own);
+    } catch (const Error&) {
+      hear_root(root);  // it may have said why
+      throw;
+    }
     return read_all(root, group_.size);
   }
   const Silence silence(group_.timeout);

@@ -25,8 +25,8 @@ class TcpBootstrap final : public Bootstrap {
  public:
   /// Collective: returns when all ranks are connected. Rank 0 may be the last to come. Throws a usage Error
   /// for a rank that the group does not have, that came twice, or that has another group's size in mind;
-  /// Error(ExitCode::timeout) that names the ranks that have not come; Error(ExitCode::not_available) where
-  /// the address cannot be used.
+  /// Error(ExitCode::timeout) that names the ranks that have not come, or says why rank 0 cannot be reached;
+  /// Error(ExitCode::not_available) where rank 0 cannot listen.
   explicit TcpBootstrap(TcpGroup group);
 
   Rank rank() const override { return group_.rank; }

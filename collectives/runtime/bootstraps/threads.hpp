@@ -20,7 +20,7 @@ class ThreadTeam {
 
   int size() const { return static_cast<int>(own_.size()); }
 
-  /// Makes every allgather() throw, now and later: one rank has failed.
+  /// One rank has failed: every allgather() that is not complete throws, now and later.
   void abort(const std::string& reason);
 
  private:

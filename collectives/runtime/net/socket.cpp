@@ -26,7 +26,7 @@ struct Greeting {
   std::uint32_t number = 0;
 };
 
-/// More than that at once are no ranks that are about to speak.
+/// Connections that have not shown the secret yet.
 constexpr std::size_t kMostUnknown = 512;
 
 Socket new_socket() {
@@ -149,12 +149,12 @@ std::vector<std::byte> Listener::greeting(std::uint64_t secret, std::uint32_t ra
 }
 
 std::vector<Listener::Peer> Listener::accept() {
-  for (;;) {
+  // More wait in the system's backlog.
+  while (unknown_.size() < kMostUnknown) {
     Socket socket(accept4(socket_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.is_open() && (errno == EMFILE || errno == ENFILE)) check_descriptor(-1);
     if (!socket.is_open()) break;
     send_at_once(socket);
-    if (unknown_.size() == kMostUnknown) unknown_.erase(unknown_.begin());
     unknown_.push_back({std::move(socket), {}});
   }
   std::vector<Peer> peers;
@@ -170,6 +170,8 @@ std::vector<Listener::Peer> Listener::accept() {
       peers.push_back({std::move(one.socket), greeting.rank, greeting.number});
     return true;
   });
+  // So many that say nothing are no ranks.
+  if (unknown_.size() == kMostUnknown) unknown_.erase(unknown_.begin());
   return peers;
 }
 

@@ -12,9 +12,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <random>
 #include <string>
-#include <utility>
 
 #include "base/error.hpp"
 
@@ -115,6 +116,32 @@ int open_file(const SegmentName& name) {
   return descriptor;
 }
 
+/// Those that threads of this process have made, and may look for.
+class OwnSegments {
+ public:
+  static void add(const Pages& pages) {
+    const std::lock_guard lock(mutex());
+    std::erase_if(all(), [](const auto& entry) { return entry.second.expired(); });
+    all()[pages.get()] = pages;
+  }
+  /// Null when it is gone.
+  static Pages find(std::byte* address) {
+    const std::lock_guard lock(mutex());
+    const auto found = all().find(address);
+    return found == all().end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex own;
+    return own;
+  }
+  static std::map<std::byte*, std::weak_ptr<std::byte>>& all() {
+    static std::map<std::byte*, std::weak_ptr<std::byte>> own;
+    return own;
+  }
+};
+
 }  // namespace
 
 Segment::Segment(std::size_t bytes, std::size_t filled) {
@@ -135,20 +162,19 @@ Segment::Segment(std::size_t bytes, std::size_t filled) {
     fail(bytes, got ? "mmap" : "posix_fallocate");
   }
   name_.address = static_cast<std::byte*>(address);
+  pages_ = Pages(name_.address, [name = name_](std::byte* memory) {
+    munmap(memory, name.bytes);
+    close(name.descriptor);
+  });
+  OwnSegments::add(pages_);
 }
-
-Segment::~Segment() {
-  if (name_.address == nullptr) return;
-  munmap(name_.address, name_.bytes);
-  close(name_.descriptor);
-}
-
-Segment::Segment(Segment&& other) noexcept : name_(std::exchange(other.name_, {})) {}
 
 Mapping::Mapping(const SegmentName& name) : name_(name) {
   if (name.token == process_token()) {
-    address_ = name.address;
-    return;
+    pages_ = OwnSegments::find(name.address);
+    if (pages_) return;
+    errno = ESRCH;
+    fail(name.bytes, "the thread that made them");
   }
   const int descriptor = open_file(name);
   void* address = MAP_FAILED;
@@ -162,8 +188,8 @@ Mapping::Mapping(const SegmentName& name) : name_(name) {
   close(descriptor);
   errno = error;
   if (address == MAP_FAILED) fail(name.bytes, "mmap");
-  address_ = static_cast<std::byte*>(address);
-  bytes_ = name.bytes;
+  pages_ = Pages(static_cast<std::byte*>(address),
+                 [bytes = name.bytes](std::byte* memory) { munmap(memory, bytes); });
 }
 
 void Mapping::fill(std::size_t begin, std::size_t bytes) const {
@@ -174,14 +200,5 @@ void Mapping::fill(std::size_t begin, std::size_t bytes) const {
   errno = error;
   if (!filled) fail(bytes, "posix_fallocate");
 }
-
-Mapping::~Mapping() {
-  if (bytes_ > 0) munmap(address_, bytes_);
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : name_(other.name_),
-      address_(std::exchange(other.address_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
 
 }  // namespace polyring

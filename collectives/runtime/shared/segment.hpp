@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace polyring {
 
@@ -23,7 +24,11 @@ struct SegmentName {
 
 inline constexpr std::size_t kPage = 4096;
 
-/// Owns the memory, of zeros, on whole pages.
+/// Memory of this process, unmapped when nobody needs it any more.
+using Pages = std::shared_ptr<std::byte>;
+
+/// The memory, of zeros, on whole pages. It stays until the threads of this process that have a Mapping of it
+/// are done, too: ranks may be threads, and one may fail before the others know.
 class Segment {
  public:
   /// Throws Error(ExitCode::not_available) when the system does not give that much.
@@ -31,9 +36,6 @@ class Segment {
   /// Only the first `filled` bytes get their memory now. The rest must not be touched before Mapping::fill()
   /// has given it some.
   Segment(std::size_t bytes, std::size_t filled);
-  ~Segment();
-  Segment(Segment&& other) noexcept;
-  Segment& operator=(Segment&&) = delete;
 
   std::byte* address() const { return name_.address; }
   std::size_t bytes() const { return name_.bytes; }
@@ -41,18 +43,16 @@ class Segment {
 
  private:
   SegmentName name_;
+  Pages pages_;
 };
 
 /// Somebody's segment, in this process's memory.
 class Mapping {
  public:
-  /// Throws Error(ExitCode::not_available) when this process may not reach the owner's.
+  /// Throws Error(ExitCode::not_available) when this process may not reach the owner's, or it is gone.
   explicit Mapping(const SegmentName& name);
-  ~Mapping();
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&&) = delete;
 
-  std::byte* address() const { return address_; }
+  std::byte* address() const { return pages_.get(); }
 
   /// Gives these bytes of the segment their memory; what has some already stays as it is. Throws
   /// Error(ExitCode::not_available) when there is none, or the owner has ended.
@@ -60,8 +60,7 @@ class Mapping {
 
  private:
   SegmentName name_;
-  std::byte* address_ = nullptr;
-  std::size_t bytes_ = 0;  // 0: the owner is this process, nothing was mapped
+  Pages pages_;
 };
 
 }  // namespace polyring

@@ -122,6 +122,7 @@ class MpiTransport final : public PollingTransport {
 
 MpiTransport::~MpiTransport() {
   // Something is left only where somebody went on without abandon().
+  if (!requests_.empty()) own_ = MPI_COMM_NULL;
   if (!cancel_all()) {
     for (MPI_Request& request : requests_) {
       if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
@@ -163,6 +164,8 @@ void MpiTransport::stop() {
     std::fflush(stderr);
     world_.abort(static_cast<int>(ExitCode::mpi));
   }
+  // Messages for it may still come. MPI must not give its number to another communicator.
+  own_ = MPI_COMM_NULL;
   requests_.clear();
   owners_.clear();
   messages_.clear();

@@ -8,7 +8,7 @@ skip() { printf 'skipped: %s\n' "$1" && exit 77; }
 
 check_cpp() {
   local formatter
-  formatter=$(command -v clang-format-14 clang-format | head -n 1) || skip "no clang-format here"
+  formatter=$(command -v clang-format-14 || command -v clang-format) || skip "no clang-format here"
   [[ $("$formatter" --version) == *"version 14."* ]] || skip "clang-format is not version 14"
   local file failed=0
   while IFS= read -r -d '' file; do

@@ -72,10 +72,9 @@ Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions optio
 Communicator::~Communicator() {
   if (!runner_.is_busy()) return;
   try {
-    runner_.fail(
-        [] { throw Error(ExitCode::internal, "the communicator's end has come before its operations'"); });
+    runner_.fail([] { throw Error(ExitCode::internal, "the communicator ended before its operations"); });
   } catch (const Error&) {
-    // Whose these were, they cannot be asked any more.
+    // Nobody is left to be told.
   }
 }
 

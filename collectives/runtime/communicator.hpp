@@ -30,13 +30,14 @@
 namespace polyring {
 
 struct CommunicatorOptions {
-  /// How long a rank stands it that nothing happens.
+  /// A rank gives up when nothing has come nearer to its end for so long.
   Seconds timeout{60};
   TransportChoice transport = TransportChoice::automatic;
-  /// What connects hosts; empty: TCP, by the network of this interface.
+  /// What connects hosts; empty: TCP, over `interface`.
   MakeNetwork network{};
-  std::string interface {};  // empty: that of the default route
-  /// What a rank does that waits in vain; empty: it throws Error(ExitCode::timeout) with `timeout`'s length.
+  std::string interface;  // empty: that of the default route
+  /// How a rank waits, and what it does when it gives up; empty: it throws Error(ExitCode::timeout) after
+  /// `timeout`.
   std::optional<WaitRules> rules{};
   std::string algorithm{kTunedAlgorithm};
   PlanConstraints constraints{};
@@ -77,7 +78,7 @@ class Operation {
   /// Goes on with all of the communicator's operations, without blocking. True when this one is over: its
   /// output is complete, and its buffers are the caller's again. Throws what has made it fail.
   bool test();
-  /// The same, when it is over.
+  /// Returns when it is over. Goes on with all of the communicator's operations.
   void wait();
 
  private:
@@ -97,7 +98,7 @@ class Communicator {
   /// Collective. Keeps the reference to the bootstrap. Throws Error(ExitCode::not_available) where no
   /// transport can be had, and Error(ExitCode::timeout) where a rank does not answer.
   explicit Communicator(const Bootstrap& bootstrap, CommunicatorOptions options = {});
-  /// Its operations are over, or are given up.
+  /// Gives up operations that are not over.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

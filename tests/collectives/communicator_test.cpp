@@ -17,6 +17,7 @@
 #include "collectives/runtime/transports/threads.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/collective_case.hpp"
+#include "tests/collectives/forwarding_transport.hpp"
 
 namespace polyring {
 namespace {
@@ -281,37 +282,17 @@ TEST(Operation, KeepsTheTimeLimitWhenItIsTested) {
 }
 
 /// Has few tags, so that runs share them.
-class FewTags final : public Transport {
+class FewTags final : public testing::ForwardingTransport {
  public:
-  FewTags(Transport& transport, int tags) : transport_(transport), tags_(tags) {}
+  FewTags(Transport& transport, int tags) : ForwardingTransport(transport), tags_(tags) {}
 
-  Rank rank() const override { return transport_.rank(); }
-  int size() const override { return transport_.size(); }
   int tags() const override { return tags_; }
-  Memory allocate(Bytes size) override { return transport_.allocate(size); }
-  void upload(std::byte* to, std::span<const std::byte> from) override { transport_.upload(to, from); }
-  void download(std::span<std::byte> to, const std::byte* from) override { transport_.download(to, from); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     EXPECT_LT(tag, tags_);
-    transport_.send(to, tag, data, ticket);
+    ForwardingTransport::send(to, tag, data, ticket);
   }
-  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
-    transport_.receive(from, tag, data, ticket);
-  }
-  void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
-    transport_.copy(to, from, ticket);
-  }
-  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
-               Count count, Ticket ticket) override {
-    transport_.combine(reduction, result, operands, count, ticket);
-  }
-  bool poll(std::vector<Ticket>& done) override { return transport_.poll(done); }
-  std::vector<Rank> awaited() const override { return transport_.awaited(); }
-  void wait(std::vector<Ticket>& done) override { transport_.wait(done); }
-  void abandon() override { transport_.abandon(); }
 
  private:
-  Transport& transport_;
   int tags_;
 };
 

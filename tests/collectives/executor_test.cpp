@@ -15,6 +15,7 @@
 #include "collectives/runtime/transports/threads.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/intervals.hpp"
+#include "tests/collectives/forwarding_transport.hpp"
 #include "tests/collectives/sweep.hpp"
 #include "tests/sanitized.hpp"
 
@@ -226,42 +227,24 @@ TEST(Executor, RunsManyTimesAndWithAnyWindow) {
 }
 
 /// Hands back tickets one at a time, late and out of order, as a device or a network may, and counts bytes.
-class LateTransport : public Transport {
+class LateTransport : public testing::ForwardingTransport {
  public:
-  LateTransport(Transport& inner, unsigned seed) : inner_(inner), random_(seed) {}
-  Rank rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Memory allocate(Bytes size) override { return inner_.allocate(size); }
-  void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
-  void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
+  LateTransport(Transport& inner, unsigned seed) : ForwardingTransport(inner), random_(seed) {}
+
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     sent_ += static_cast<Count>(data.size());
-    inner_.send(to, tag, data, ticket);
+    ForwardingTransport::send(to, tag, data, ticket);
   }
   Count sent() const { return sent_; }
-  void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override {
-    inner_.receive(from, tag, data, ticket);
-  }
-  void copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) override {
-    inner_.copy(to, from, ticket);
-  }
-  void combine(const Reduction& reduction, std::byte* result, std::span<const std::byte* const> operands,
-               Count count, Ticket ticket) override {
-    inner_.combine(reduction, result, operands, count, ticket);
-  }
-  bool poll(std::vector<Ticket>& done) override { return inner_.poll(done); }
-  std::vector<Rank> awaited() const override { return inner_.awaited(); }
   void wait(std::vector<Ticket>& done) override {
     // To wait while holding a ticket back could be a deadlock of this test's own making.
-    if (held_.empty()) inner_.wait(held_);
+    if (held_.empty()) ForwardingTransport::wait(held_);
     std::swap(held_[random_() % held_.size()], held_.back());
     done.push_back(held_.back());
     held_.pop_back();
   }
-  void abandon() override { inner_.abandon(); }
 
  private:
-  Transport& inner_;
   std::mt19937 random_;
   std::vector<Ticket> held_;
   Count sent_ = 0;

@@ -15,7 +15,7 @@ check_cpp() {
     "$formatter" --dry-run -Werror "$file" 2>/dev/null && continue
     printf '%s: run clang-format -i on it\n' "$file"
     failed=1
-  done < <(find base topology collectives simulation models reports bench tests -name '*.[ch]pp' -print0 | sort -z)
+  done < <(find base topology collectives simulation models reports bench docs tests -name '*.[ch]pp' -print0 | sort -z)
   return $failed
 }
 

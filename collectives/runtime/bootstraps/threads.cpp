@@ -1,10 +1,11 @@
 #include "collectives/runtime/bootstraps/threads.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <chrono>
 
 #include "base/index.hpp"
+#include "topology/rank_hosts.hpp"
 
 namespace polyring {
 
@@ -43,8 +44,8 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
     for (Rank other = 0; other < size(); ++other) {
       if (!arrived_[index(other)]) absent.push_back(other);
     }
-    fail(Error(ExitCode::timeout, fmt::format("waited {} for rank {}; see what its thread does",
-                                              to_text(timeout_), fmt::join(absent, ", "))));
+    fail(Error(ExitCode::timeout, fmt::format("waited {} for {}; see what its thread does", to_text(timeout_),
+                                              ranks_text(absent, {}))));
   }
   throw *failure_;
 }

@@ -68,8 +68,8 @@ class MpiWorld final : public Bootstrap {
   /// that they may use: who waits should let the others run.
   bool shares_cores() const { return shares_cores_; }
 
-  /// How long the calls below stand it that nothing happens. They throw
-  /// Error(ExitCode::timeout) then, which names the ranks that do not answer. At first kSetUpTimeout.
+  /// The calls below give up when nothing has happened for so long: they throw Error(ExitCode::timeout),
+  /// which names the ranks that do not answer. At first kSetUpTimeout.
   void set_timeout(Seconds timeout) { timeout_ = timeout; }
   Seconds timeout() const { return timeout_; }
   static constexpr Seconds kSetUpTimeout{120};

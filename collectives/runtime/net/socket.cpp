@@ -136,7 +136,7 @@ Listener::Listener(const std::string& address, int port, std::uint64_t secret)
     const std::string why = std::strerror(errno);
     const char* const remedy = port == 0 ? "choose another interface" : "choose another port";
     throw Error(ExitCode::not_available,
-                fmt::format("{} cannot be listened at: {}; {}",
+                fmt::format("cannot listen at {}: {}; {}",
                             to_text({address.empty() ? "this host" : address, port}), why, remedy));
   }
   port_ = ntohs(own.sin_port);

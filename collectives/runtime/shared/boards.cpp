@@ -4,9 +4,9 @@
 
 #include <cstring>
 #include <new>
-#include <random>
 
 #include "base/error.hpp"
+#include "base/random_token.hpp"
 #include "collectives/runtime/shared/memory.hpp"
 
 namespace polyring {
@@ -32,8 +32,7 @@ std::unique_ptr<Boards> make_board(std::size_t ranks) {
       std::make_unique<Boards>(Boards{Segment(Board::bytes(ranks), Board::inboxes_at(ranks)), {}, {}});
   Board* board = new (boards->own.address()) Board;
   for (std::size_t word = 0; word < Board::words(ranks); ++word) new (&board->writers(word)) Board::Word{0};
-  std::random_device random;
-  board->token = std::uint64_t{random()} << 32 | random();
+  board->token = random_token();
   return boards;
 }
 

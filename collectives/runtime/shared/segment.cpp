@@ -14,10 +14,10 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/random_token.hpp"
 
 namespace polyring {
 namespace {
@@ -26,10 +26,7 @@ constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
 
 /// Different in every process.
 std::uint64_t process_token() {
-  static const std::uint64_t token = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-  }();
+  static const std::uint64_t token = random_token();
   return token;
 }
 

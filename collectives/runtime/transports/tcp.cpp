@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <random>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/random_token.hpp"
 #include "collectives/runtime/net/address.hpp"
 #include "collectives/runtime/net/socket.hpp"
 #include "collectives/runtime/transports/tcp_connection.hpp"
@@ -74,7 +74,7 @@ class TcpTransport final : public PollingTransport {
 
   Rank rank_;
   Bytes unasked_;
-  std::uint64_t secret_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  std::uint64_t secret_ = random_token();
   std::optional<Listener> listener_;
   std::vector<Listening> endpoints_;  // of each rank
   std::uint32_t per_peer_;
@@ -137,11 +137,10 @@ Connection& TcpTransport::connection(Rank peer, int tag) {
     if (peer < rank_) {
       ++expected_;
     } else {
-      const Listening& endpoint_of_peer = endpoints_[index(peer)];
-      place->greeting =
-          Listener::greeting(endpoint_of_peer.secret, static_cast<std::uint32_t>(rank_), number);
+      const Listening& listening = endpoints_[index(peer)];
+      place->greeting = Listener::greeting(listening.secret, static_cast<std::uint32_t>(rank_), number);
       place->outgoing.push_back({std::nullopt, place->greeting, std::nullopt});
-      attach(*place, begin_connecting(endpoint_of_peer.endpoint));
+      attach(*place, begin_connecting(listening.endpoint));
     }
   }
   return *place;

@@ -29,7 +29,8 @@ enum class ExitCode {
 
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  /// What the sentence quotes may be hostile: what() is its printable_line().
+  Error(ExitCode code, const std::string& sentence);
   ExitCode code() const noexcept { return code_; }
 
  private:

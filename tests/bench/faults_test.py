@@ -69,6 +69,13 @@ class Faults(JobTest):
     def test_a_rank_that_dies(self):
         self.dies(*self.start("--algorithm", "multi-ring", "--transport", "mpi"))
 
+    def test_a_rank_that_dies_over_tcp(self):
+        job, ranks = self.start("--algorithm", "multi-ring", "--transport", "tcp")
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        # Who had a connection to it may say so before mpiexec does, and who had one to that one next.
+        self.assertRegex(self.output(), r"connection to rank 1 at \S+ was lost|process rank 1\b|BAD TERMINATION")
+
     def test_a_rank_that_dies_over_shared_memory(self):
         job, ranks = self.start("--algorithm", "multi-ring", "--transport", "shared", **WITHOUT_ITS_OWN)
         # What it shares has no name that could stay behind, and neither has what this MPI shares.

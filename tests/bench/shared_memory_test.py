@@ -62,7 +62,10 @@ class SharedMemory(ProgramTest):
         self.assertEqual([line for line in self.said(ran) if THROUGH_MPI in line], [])
 
     def test_it_is_not_asked_for(self):
-        self.assertEqual(self.right(self.polyring("--transport", "mpi")), "polyring over MPI")
+        for transport, used in (("mpi", "MPI"), ("tcp", "TCP"), ("shared+tcp", "shared memory")):
+            with self.subTest(transport=transport):
+                (self.folder / "out.json").unlink(missing_ok=True)  # no result is written over
+                self.assertEqual(self.right(self.polyring("--transport", transport)), f"polyring over {used}")
 
     def test_a_full_file_system(self):
         # Polyring's is in no file. What an MPI does without its own is its affair, so it has to do without.

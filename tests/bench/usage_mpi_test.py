@@ -13,7 +13,7 @@ CASES = {
     ("allreduce", "-b", "2K", "-e", "1K"): "--maxbytes",
     ("allreduce", "--algorithm", "nonsense"): "nonsense",
     ("allreduce", "--algorithm", "mpi:nonsense"): "mpi:recursive_doubling, ",
-    ("allreduce", "--transport", "nonsense"): "auto, shared, mpi",
+    ("allreduce", "--transport", "nonsense"): "auto, shared, mpi, tcp, shared+tcp",
     ("allreduce", "--buffers", "nonsense"): "library,malloc",
     ("allreduce", "--payload", "nonsense"): "unknown payload 'nonsense'; choose from whole, special",
     ("train", "--compute-ms", "5", "--transport", "nonsense"): "auto, shared, mpi",

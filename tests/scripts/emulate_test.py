@@ -50,6 +50,14 @@ class Emulate(EmulateTest):
         self.assertTrue(any("2 hosts x 2 ranks at 200mbit" in note for note in result["notes"]), result["notes"])
         self.assertEqual([place["host"] for place in result["placement"]], ["node0", "node0", "node1", "node1"])
 
+    def test_allreduce_over_connections_of_our_own(self):
+        for transport, used in (("shared+tcp", "shared memory and TCP"), ("tcp", "TCP")):
+            with self.subTest(transport=transport):
+                words = ("-b", "1K", "-e", "256K", "-f", "16", "-n", "3", "--algorithm", "multi-ring")
+                result = self.allreduce(shape(2, 2), *words, "--transport", transport)
+                told = {(row["implementation"], row["nodes"], row["wrong"]) for row in result["rows"]}
+                self.assertEqual(told, {(f"polyring over {used}", 2, 0)})
+
     def test_payloads_that_fit_a_burst_have_no_bound(self):
         result = self.allreduce(shape(2, 1), "-b", "4K", "-e", "8K", "-n", "20", "--algorithm", "ring,halving-doubling")
         for row in result["rows"]:

@@ -307,6 +307,7 @@ TEST(HwlocImport, RefusesEncodingsThatAreNotHwlocs) {
   };
   EXPECT_THAT(sentence_about(named("UTF-9")), AllOf(HasSubstr("'UTF-9'"), HasSubstr("lstopo")));
   EXPECT_THAT(sentence_about(named(std::string(10'000, 'x'))), HasSubstr("its encoding is 'xxx"));
+  EXPECT_THAT(sentence_about(named("U\n\x1b[31mTF")), HasSubstr("'U\u240a\u241b[31mTF'")) << "not one line";
   for (const char* name : {"utf-8", "UTF-8"})
     EXPECT_EQ(parse_hwloc_xml(named(name), "x.xml").packages.size(), 2u);
 }

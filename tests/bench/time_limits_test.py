@@ -8,7 +8,6 @@ Environment, set by CTest: POLYRING_MPI_HANGS (see mpi_hangs.cpp), POLYRING_ROOT
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 import unittest
@@ -32,10 +31,12 @@ class TimeLimits(JobTest):
         self.assertRegex(self.output(), rf"(?m)^polyring: rank [02] \({HOST}\): {sentence}")
 
     def test_a_rank_that_never_runs(self):
-        job, ranks = self.launch(command(*SHORT, ranks=RANKS), RANKS)
-        os.kill(ranks[1], signal.SIGSTOP)
-        # Where it has come until then is chance.
-        self.timed_out(job, ranks, r"(starting MPI did not finish within|.*no answer from rank 1 )", ranks[1])
+        """It is stopped before its program begins. Open MPI 4.1's mpirun itself hangs in PMIx_server_finalize, after its last
+        message, if a rank is stopped, and later ended, while it connects to mpirun."""
+        stop = 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then kill -s STOP $$; fi; exec "$@"'
+        job, ranks = self.launch([MPIEXEC, "-n", str(RANKS), "sh", "-c", stop, "sh", *command(*SHORT)], RANKS - 1)
+        self.assertNotIn(1, ranks)
+        self.timed_out(job, ranks, "starting MPI did not finish within")
 
     @unittest.skipIf(SANITIZED, "a sanitizer wants to be the first library that is loaded")
     def hangs(self, sentence, *words, **environment):

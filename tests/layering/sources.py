@@ -1,4 +1,5 @@
-"""Checks of the source tree that no compiler makes: layers, confined headers, headers that stand alone, file lengths, phrases.
+"""Checks of the source tree that no compiler makes: layers, confined headers, headers that stand alone, file lengths,
+phrases, stray files.
 
 Run by CTest with the repository's root; prints one line for each fault and exits 1 when there is one.
 """
@@ -6,6 +7,7 @@ Run by CTest with the repository's root; prints one line for each fault and exit
 import collections
 import pathlib
 import re
+import subprocess
 import sys
 from fnmatch import fnmatchcase as fnmatch
 
@@ -59,6 +61,11 @@ WORDS_OF_THEIR_OWN = ("tests/layering/", "tests/golden/", "tests/fuzz/seeds/")  
 CPP = {".cpp", ".hpp"}
 COUNTED = CPP | {".py", ".cmake", ".sh"}
 FOLDERS = [*dict.fromkeys(box.split("/")[0] for box in ALLOWED), "tests", "scripts"]
+
+# What is at the top, beside the boxes; and what may be other than text.
+TOP = {*FOLDERS, "docs", ".ci", ".clang-format", ".clang-tidy", ".gitignore", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+       "LICENSE", "README.md"}
+BINARY = ("docs/images/*.png", "tests/fuzz/seeds/*")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -157,6 +164,27 @@ def phrase_faults(root, path):
             yield f'{relative}:{number}: "{found[0]}" is hard to read: write it another way'
 
 
+def tracked(root):
+    """The files that git keeps; none where this tree is not git's, or another user's, which git does not read."""
+    if not (root / ".git").exists():
+        return []
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    return listed.stdout.split("\0")[:-1]
+
+
+def stray_faults(root):
+    """Files that somebody has added by mistake."""
+    for relative in tracked(root):
+        path = root / relative
+        if relative.split("/")[0] not in TOP:
+            yield f"{relative}: nothing of that name belongs at the top"
+        elif path.is_file() and not any(fnmatch(relative, pattern) for pattern in BINARY):
+            try:
+                path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                yield f"{relative}: is not text"
+
+
 def faults(root):
     """All faults of the tree under `root`, as lines of text."""
     found = []
@@ -173,6 +201,7 @@ def faults(root):
             if plain and path.is_file() and path.suffix in COUNTED | {".md", ".txt", ""}:
                 found.extend(phrase_faults(root, path))
     found.extend(name_faults(root))
+    found.extend(stray_faults(root))
     return [fault for fault in found if fault]
 
 

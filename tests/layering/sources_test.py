@@ -1,6 +1,7 @@
 """Shows that sources.py catches what it is there for, on small trees made for it."""
 
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -51,6 +52,29 @@ class Layers(unittest.TestCase):
     def test_includes_start_at_the_root(self):
         self.assertEqual(len(faults_of({"topology/a.cpp": '#include "units.hpp"\n'})), 1)
         self.assertEqual(len(faults_of({"topology/deep/a.cpp": '#include "../units.hpp"\n'})), 1)
+
+
+class Strays(unittest.TestCase):
+    def faults_of_tracked(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, content in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content)
+            git = ["git", "-C", folder]
+            subprocess.run([*git, "init", "--quiet"], check=True)
+            subprocess.run([*git, "add", "--all"], check=True)
+            (root / "untracked.whl").write_bytes(b"")
+            return sources.faults(root)
+
+    def test_what_belongs_here(self):
+        self.assertEqual(self.faults_of_tracked({"README.md": b"", "docs/images/a.png": b"\xff", "tests/fuzz/seeds/units/1": b"\xff"}), [])
+
+    def test_a_file_at_the_top(self):
+        self.assertEqual(self.faults_of_tracked({"a.whl": b""}), ["a.whl: nothing of that name belongs at the top"])
+
+    def test_an_object_file(self):
+        self.assertEqual(self.faults_of_tracked({"base/a.o": b"\x7fELF\xff"}), ["base/a.o: is not text"])
 
 
 class Names(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/commands/measuring.hpp"
 #include "bench/contenders/contenders.hpp"
 #include "bench/measure/bounds.hpp"
 #include "bench/measure/measure.hpp"
@@ -64,18 +65,16 @@ struct Point {
 
 class CollectiveRun {
  public:
-  CollectiveRun(const CollectiveOptions& options, const std::string& command, MpiWorld& world,
-                Watchdog& watchdog)
+  CollectiveRun(const CollectiveOptions& options, const MeasuringRun& run)
       : options_(options),
-        command_(command),
-        world_(world),
-        watchdog_(watchdog),
+        run_(run),
+        world_(run.world),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
-        payload_(kind_, op_, world.size(), parse_payload_values(options.values)),
-        counts_(counts_of(options, size_of(kind_), world.size())),
-        timeout_(parse_timeout(options.timeout)),
-        maker_(options.contenders, world, timeout_, options.collective) {}
+        payload_(kind_, op_, world_.size(), parse_payload_values(options.values)),
+        counts_(counts_of(options, size_of(kind_), world_.size())),
+        maker_(options.contenders, world_, run.timeout,
+               {.collective = options.collective, .kind = kind_, .op = op_}) {}
 
   ExitCode run() {
     check();
@@ -88,7 +87,7 @@ class CollectiveRun {
  private:
   /// All that can be wrong with the options, before anything is measured.
   void check() {
-    maker_.check(kind_, counts_.back());
+    maker_.check(counts_.back());
     Seconds head_start;
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
@@ -104,15 +103,15 @@ class CollectiveRun {
   std::uint64_t bytes(Count count) const { return bytes_of(count, kind_).value; }
 
   void measure_all(Session& session) {
-    world_.set_timeout(timeout_);
-    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.contenders.transport);
+    const std::unique_ptr<Communicator> opened = run_.connect(options_.contenders.transport);
     const Communicator& communicator = *opened;
-    Transport& transport = communicator.transport();
+    const Job job = run_.job(communicator);
     fit_memory(communicator);
-    const PayloadMemory memory = payload_memory(transport, counts_.back());
+    const PayloadMemory memory = payload_memory(job.transport, counts_.back());
     open(session, communicator);
+    const MeasureOptions how{{options_.iterations, options_.warmup}, options_.check != 0};
     for (const Count count : counts_) {
-      std::vector<Contender> contenders = maker_.make(communicator, kind_, op_, count);
+      std::vector<Contender> contenders = maker_.make(communicator, count);
       for (Contender& contender : contenders) contender.buffers = memory.buffers();
       const bool in_memory =
           collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1;
@@ -123,10 +122,8 @@ class CollectiveRun {
       for (const bool in_place : placements()) {
         session.step(
             fmt::format("{} {}", to_text(Bytes{bytes(count)}), in_place ? "in place" : "out of place"));
-        MeasureOptions how{options_.iterations, options_.warmup, options_.check != 0};
-        how.collective = collective();
-        const auto samples =
-            measure(contenders, world_, transport, payload_, count, kind_, in_place, how, watchdog_);
+        const MeasuredCall call{payload_, maker_.what(count), in_place};
+        const auto samples = measure(contenders, job, call, how);
         keep(session, {count, in_place}, contenders, samples);
       }
       if (world_.rank() == 0) session.print_rows();
@@ -161,14 +158,14 @@ class CollectiveRun {
       MemoryCount memory(communicator.transport());
       largest -= largest % blocks();
       const PayloadMemory payloads = payload_memory(memory, largest);
-      const MeasureMemory measuring(memory, kind_, largest, collective());
+      const MeasureMemory measuring(memory, maker_.what(largest));
       const Bytes longest{bytes(largest)};
       const Memory of_vendors = memory.scratch(maker_.vendors_memory(longest, longest));
       std::set<Count> counts(counts_.begin(), counts_.end());
       counts.erase(counts.upper_bound(largest), counts.end());
       counts.insert(largest);
       for (const Count count : counts) {
-        for (const auto& call : maker_.make_planned_over(memory, communicator, kind_, op_, count)) {
+        for (const auto& call : maker_.make_planned_over(memory, communicator, count)) {
           call->run(payloads.buffers().input, payloads.buffers().output);
           if (collective() == Collective::allreduce)
             call->run(payloads.buffers().output, payloads.buffers().output);
@@ -195,8 +192,7 @@ class CollectiveRun {
         weights.push_back(static_cast<double>(bytes(count)) + (options_.iterations > 0 ? kAlways : kFewest));
         for (const std::string& name : maker_.names()) {
           if (in_place && !maker_.works_in_place(name)) continue;
-          CollectiveRow row =
-              described(name, maker_.plan(name, communicator, kind_, op_, count), {count, in_place});
+          CollectiveRow row = described(name, maker_.plan(name, communicator, count), {count, in_place});
           set_wide_time(row);
           expected.push_back(std::move(row));
         }
@@ -208,7 +204,7 @@ class CollectiveRun {
   Session::Outline outline(const std::vector<CollectiveRow>& expected, std::vector<double> weights) const {
     Session::Outline outline;
     outline.output = options_.output;
-    outline.header = describe_run(command_, &cluster_, &world_);
+    outline.header = run_.header(&cluster_);
     outline.header.collective = to_text(collective());
     if (world_.size() == 1)
       outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
@@ -320,15 +316,13 @@ class CollectiveRun {
   }
 
   const CollectiveOptions& options_;
-  const std::string& command_;
+  const MeasuringRun& run_;
   MpiWorld& world_;
-  Watchdog& watchdog_;
   ElementKind kind_;
   ReduceOp op_;
   Payload payload_;
   std::vector<Count> counts_;
   std::string lowered_;  // why counts_ have become fewer; empty: they have not
-  Seconds timeout_;
   ContenderMaker maker_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
@@ -363,9 +357,8 @@ void add_collective(CommandLine& line, const Described& described) {
   const bool allreduce = described.collective == Collective::allreduce;
   const auto action = [options, &line] {
     options->contenders.check_build();
-    return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
-      return CollectiveRun(*options, line.text(), world, watchdog).run();
-    });
+    return run_measuring(line.text(), options->timeout,
+                         [&](const MeasuringRun& run) { return CollectiveRun(*options, run).run(); });
   };
   const Subcommand command =
       line.add_subcommand(to_text(described.collective), described.summary, described.example, action, true);
@@ -394,9 +387,8 @@ void add_collective(CommandLine& line, const Described& described) {
       .show_default()
       .type_name("VALUES");
   add_buffers_option(command, options->buffers);
-  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      .show_default();
-  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
+  add_timeout_option(command, options->timeout);
+  add_output_option(command, options->output);
 }
 
 }  // namespace

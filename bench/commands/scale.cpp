@@ -9,6 +9,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/commands/measuring.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"
 #include "bench/predict/mirror.hpp"
@@ -447,7 +448,7 @@ void add_scale(CommandLine& line) {
                    "published: rails, overlap, batch");
   command.add_flag("--explain", options->explain,
                    "Also what limits each row, and every input with its source");
-  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
+  add_output_option(command, options->output);
   command.option("--published").excludes_all_but({"--output_file"});
 }
 

@@ -9,6 +9,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/commands/measuring.hpp"
 #include "bench/contenders/contenders.hpp"
 #include "bench/measure/host_piece.hpp"
 #include "bench/measure/payload.hpp"
@@ -39,28 +40,25 @@ struct TrainOptions {
 
 class TrainRun {
  public:
-  TrainRun(const TrainOptions& options, const std::string& command, MpiWorld& world, Watchdog& watchdog)
+  TrainRun(const TrainOptions& options, const MeasuringRun& run)
       : options_(options),
-        command_(command),
-        world_(world),
-        watchdog_(watchdog),
+        run_(run),
+        world_(run.world),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
         model_(make_model(options.compute.model)),
         compute_(options.compute.resolve(model_, "")),
         policy_(parse_bucket_policy(options.bucket)),
         buckets_(make_buckets(model_, policy_, size_of(kind_))),
-        timeout_(parse_timeout(options.timeout)),
-        maker_(options.contenders, world, timeout_) {}
+        maker_(options.contenders, world_, run.timeout, {.kind = kind_, .op = op_}) {}
 
   ExitCode run() {
-    for (const Bucket& bucket : buckets_) maker_.check(kind_, bucket.elements);
+    for (const Bucket& bucket : buckets_) maker_.check(bucket.elements);
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
     });
     machine_ = host_memory_cluster(world_);
-    world_.set_timeout(timeout_);
-    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.contenders.transport);
+    const std::unique_ptr<Communicator> opened = run_.connect(options_.contenders.transport);
     const Communicator& communicator = *opened;
     Transport& transport = communicator.transport();
     check_memory(communicator);
@@ -71,7 +69,7 @@ class TrainRun {
     std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<PlansBySize> plans(maker_.names().size());
     for (const Bucket& bucket : buckets_) {
-      auto contenders = maker_.make(communicator, kind_, op_, bucket.elements);
+      auto contenders = maker_.make(communicator, bucket.elements);
       for (std::size_t i = 0; i < contenders.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(contenders[i].call));
         if (!contenders[i].plan) continue;
@@ -97,9 +95,9 @@ class TrainRun {
     const StepObserver observer{
         [&] { session.step("steps of " + model_.name); },
         [&](const std::vector<TrainingSteps>& measured) { keep(session, measured, plans); }};
+    const TrainingWork work{compute_.step, buckets_, kind_, !options_.no_overlap, gradients.get()};
     const auto measured =
-        measure_steps(trainers, world_, compute_.step, buckets_, !options_.no_overlap, gradients.get(),
-                      size_of(kind_), options_.iterations, watchdog_, observer);
+        measure_steps(trainers, run_.job(communicator), work, options_.iterations, observer);
     on_root(world_, [&] { finish(session, measured); });
     return ExitCode::ok;
   }
@@ -123,7 +121,7 @@ class TrainRun {
     Count largest = 0;
     for (const Bucket& bucket : buckets_) {
       largest = std::max(largest, bucket.elements);
-      for (auto& allreduce : maker_.make_planned_over(memory, communicator, kind_, op_, bucket.elements))
+      for (auto& allreduce : maker_.make_planned_over(memory, communicator, bucket.elements))
         planned.push_back(std::move(allreduce));
     }
     for (const auto& allreduce : planned) allreduce->run(gradients.get(), gradients.get());
@@ -151,9 +149,9 @@ class TrainRun {
         const Count count = buckets_[bucket].elements;
         piece.write(gradients, count);
         CollectiveCall& allreduce = *trainers[i].allreduces[bucket];
-        if (!allreduce.keeps_time_limit()) watchdog_.watch("the check of " + allreduce.algorithm());
+        if (!allreduce.keeps_time_limit()) run_.watchdog.watch("the check of " + allreduce.algorithm());
         allreduce.run(gradients, gradients);
-        watchdog_.rest();
+        run_.watchdog.rest();
         of_trainer += result.wrong(payload, gradients, count);
       }
       wrong.push_back(world_.sum(of_trainer));
@@ -173,7 +171,7 @@ class TrainRun {
   void open(Session& session) const {
     Session::Outline outline;
     outline.output = options_.output;
-    outline.header = describe_run(command_, &machine_, &world_);
+    outline.header = run_.header(&machine_);
     outline.header.notes.push_back(
         fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
                     compute_.step.total().value * 1e3, compute_.source));
@@ -246,16 +244,14 @@ class TrainRun {
   }
 
   const TrainOptions& options_;
-  const std::string& command_;
+  const MeasuringRun& run_;
   MpiWorld& world_;
-  Watchdog& watchdog_;
   ElementKind kind_;
   ReduceOp op_;
   Model model_;
   Compute compute_;
   BucketPolicy policy_;
   std::vector<Bucket> buckets_;
-  Seconds timeout_;
   ContenderMaker maker_;
   Cluster machine_;  // on rank 0
 };
@@ -266,9 +262,8 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->contenders.check_build();
-    return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
-      return TrainRun(*options, line.text(), world, watchdog).run();
-    });
+    return run_measuring(line.text(), options->timeout,
+                         [&](const MeasuringRun& run) { return TrainRun(*options, run).run(); });
   };
   const Subcommand command =
       line.add_subcommand("train", "Measure synthetic training steps with real allreduces",
@@ -282,9 +277,8 @@ void add_train(CommandLine& line) {
   command.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
       .show_default()
       .range(1, 1000000);
-  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      .show_default();
-  command.add_option("-J,--output_file", options->output, "Write the result here, as JSON").type_name("FILE");
+  add_timeout_option(command, options->timeout);
+  add_output_option(command, options->output);
 }
 
 }  // namespace polyring

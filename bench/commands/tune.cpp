@@ -11,6 +11,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/commands/measuring.hpp"
 #include "bench/contenders/contenders.hpp"
 #include "bench/measure/tuner.hpp"
 #include "bench/plans/tuned_file.hpp"
@@ -49,18 +50,12 @@ struct Outcome {
 
 class TuneRun {
  public:
-  TuneRun(const TuneOptions& options, const std::string& command, MpiWorld& world, Watchdog& watchdog)
-      : options_(options),
-        command_(command),
-        world_(world),
-        watchdog_(watchdog),
-        counts_(options.sizes.counts(size_of(kKind))),
-        timeout_(parse_timeout(options.timeout)) {}
+  TuneRun(const TuneOptions& options, const MeasuringRun& run)
+      : options_(options), run_(run), world_(run.world), counts_(options.sizes.counts(size_of(kKind))) {}
 
   ExitCode run() {
     if (world_.size() == 1)
       usage_error("one rank has nothing to reduce across; start it as mpirun -np 4 polyring tune");
-    options_.transport.check();
     on_root(world_, [&] { prepare_file(); });
     Session session(world_);
     std::vector<std::string> wrong;
@@ -88,25 +83,24 @@ class TuneRun {
   }
 
   void tune_all(Session& session, std::vector<std::string>& wrong) {
-    world_.set_timeout(timeout_);
-    const std::unique_ptr<Communicator> opened = open_communicator(world_, options_.transport);
+    const std::unique_ptr<Communicator> opened = run_.connect(options_.transport);
     const Communicator& communicator = *opened;
-    Transport& transport = communicator.transport();
+    const Job job = run_.job(communicator);
     place_.transport = communicator.joined().name;
     const JobPlanner planner({}, world_);
     fit_memory(planner, communicator);
-    const PayloadMemory memory(transport, kKind, counts_.back(), options_.buffers == "library");
+    const PayloadMemory memory(job.transport, kKind, counts_.back(), options_.buffers == "library");
     open(session, planner, communicator);
     for (const Count count : counts_) {
       const Bytes payload = bytes_of(count, kKind);
       session.step(to_text(payload));
       const auto show = [&](const std::string& what) { session.show(what); };
       const auto make = [&](const Plan& plan) {
-        Contender contender = make_planned(plan, communicator, kKind, ReduceOp::sum, count);
+        Contender contender = make_planned(plan, communicator, {.count = count, .kind = kKind});
         contender.buffers = memory.buffers();
         return contender;
       };
-      Tuner tuner(world_, transport, watchdog_, options_.iterations, show, held_by_executors(transport));
+      Tuner tuner(job, options_.iterations, show, held_by_executors(job.transport));
       const std::vector<Plan>& starts = starting_plans(planner, communicator, count);
       const auto result = tuner.tune(count, starts, make);
       wrong = tuner.wrong();
@@ -133,9 +127,10 @@ class TuneRun {
     const auto need = [&](Count largest) {
       MemoryCount memory(communicator.transport());
       const PayloadMemory payloads(memory, kKind, largest, options_.buffers == "library");
-      const MeasureMemory measuring(memory, kKind, largest);
+      const CollectiveOf what{.count = largest, .kind = kKind};
+      const MeasureMemory measuring(memory, what);
       const Plan by_default = starting_plans(planner, communicator, largest).front();
-      const auto baseline = make_executor(by_default, memory, kKind, ReduceOp::sum, largest, {});
+      const auto baseline = make_executor(by_default, memory, what);
       const Memory of_round = memory.scratch(Tuner::round_memory(largest));
       return memory.most();
     };
@@ -163,7 +158,7 @@ class TuneRun {
     on_root(world_, [&] {
       Session::Outline outline;
       outline.output = file_.string();
-      outline.header = describe_run(command_, nullptr, &world_);
+      outline.header = run_.header(nullptr);
       outline.header.rows = std::vector<TuneRow>{};
       outline.planned = counts_.size();
       outline.table = [](const Rows& rows) { return tune_table(std::get<std::vector<TuneRow>>(rows)); };
@@ -222,11 +217,9 @@ class TuneRun {
   }
 
   const TuneOptions& options_;
-  const std::string& command_;
+  const MeasuringRun& run_;
   MpiWorld& world_;
-  Watchdog& watchdog_;
   std::vector<Count> counts_;
-  Seconds timeout_;
   std::map<Count, std::vector<Plan>> starts_;
   std::vector<Outcome> outcomes_;
   std::filesystem::path file_;  // on rank 0, as the next
@@ -242,9 +235,9 @@ void add_tune(CommandLine& line) {
       "tune", "Find multi-ring's fastest plans by measurement, for later runs",
       "mpirun -np 4 polyring tune -b 64K -e 64M",
       [options, &line] {
-        return run_collectively(parse_timeout(options->timeout), [&](MpiWorld& world, Watchdog& watchdog) {
-          return TuneRun(*options, line.text(), world, watchdog).run();
-        });
+        options->transport.check();
+        return run_measuring(line.text(), options->timeout,
+                             [&](const MeasuringRun& run) { return TuneRun(*options, run).run(); });
       },
       true);
   options->sizes.add_to(command);
@@ -259,8 +252,7 @@ void add_tune(CommandLine& line) {
                   "Where the choices are kept, which others stay in; without, $POLYRING_TUNED or "
                   "polyring/tuned.json in $XDG_CONFIG_HOME or ~/.config")
       .type_name("FILE");
-  command.add_option("-T,--timeout", options->timeout, "Give up when nothing happens for so long")
-      .show_default();
+  add_timeout_option(command, options->timeout);
 }
 
 }  // namespace polyring

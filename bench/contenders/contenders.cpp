@@ -91,51 +91,56 @@ PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count
     *memory = library ? transport.allocate(size) : transport.scratch(size);
 }
 
-std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
-                                              ReduceOp op, Count count, const ExecutorOptions& options,
-                                              Collective collective) {
-  return std::make_unique<Executor>(make_schedule(plan, transport.size(), count, size_of(kind), collective),
-                                    kind, op, transport, options);
+std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport,
+                                              const CollectiveOf& what, const std::string& implementation) {
+  return std::make_unique<Executor>(
+      make_schedule(plan, transport.size(), what.count, size_of(what.kind), what.collective), what.kind,
+      what.op, transport, ExecutorOptions{kDefaultWindow, implementation, what.partials});
 }
 
 bool is_vendors_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
-Contender make_planned(Plan plan, const Communicator& communicator, ElementKind kind, ReduceOp op,
-                       Count count, Partials partials, Collective collective) {
-  const bool rounds = partials == Partials::in_output && exact_partial(kind, op) != kind;
+Contender make_planned(Plan plan, const Communicator& communicator, const CollectiveOf& what) {
+  const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
   const JoinedTransport& joined = communicator.joined();
   const std::string messages =
       joined.message.value > 0 ? fmt::format(" in messages of {}", to_text(joined.message)) : "";
   const std::string implementation =
       fmt::format("polyring over {}{}{}", joined.name, messages, rounds ? ", rounded at each step" : "");
-  auto executor = make_executor(plan, communicator.transport(), kind, op, count,
-                                {kDefaultWindow, implementation, partials}, collective);
+  auto executor = make_executor(plan, communicator.transport(), what, implementation);
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(executor)};
 }
 
 ContenderMaker::ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
-                               Collective collective)
+                               CollectiveOf what)
     : options_(options),
       world_(world),
       timeout_(timeout),
-      collective_(collective),
+      what_(what),
       planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world)
                                         : JobPlanner::for_machine(options.plan_for, world)) {
+  what_.partials = parse_partials(options.partials);
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
   const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
   const bool tunable =
-      collective == Collective::allreduce && options_.calibration.empty() && options_.plan_for.empty();
+      what.collective == Collective::allreduce && options_.calibration.empty() && options_.plan_for.empty();
   if (tunable && (free || !options_.tuned.empty())) tuned_ = TunedPlans(options_.tuned, world);
 }
 
+CollectiveOf ContenderMaker::what(Count count) const {
+  CollectiveOf what = what_;
+  what.count = count;
+  return what;
+}
+
 void ContenderMaker::add_names(const std::string& asked) {
-  if (collective_ != Collective::allreduce && (after(kMpiPrefix, asked) || after(kGlooPrefix, asked))) {
+  if (what_.collective != Collective::allreduce && (after(kMpiPrefix, asked) || after(kGlooPrefix, asked))) {
     usage_error("'{}' is known as an allreduce only; for {} use mpi, or an algorithm of our own", asked,
-                to_text(collective_));
+                to_text(what_.collective));
   }
   std::vector<std::string> names{asked};
   if (const auto of_mpi = after(kMpiPrefix, asked)) {
@@ -150,56 +155,55 @@ void ContenderMaker::add_names(const std::string& asked) {
     const Plan plan = plain_plan(problem, options_.plan.constraints(asked));
     check_plan(plan, world_.size());
     // Otherwise multi-ring's patterns are yet to be chosen.
-    if (!find_algorithm(asked).has_dims || !plan.patterns.empty()) check_collective(plan, collective_);
+    if (!find_algorithm(asked).has_dims || !plan.patterns.empty()) check_collective(plan, what_.collective);
   }
   names_.insert(names_.end(), names.begin(), names.end());
 }
 
-void ContenderMaker::check(ElementKind kind, Count largest) const {
+void ContenderMaker::check(Count largest) const {
   for (const std::string& name : names_) {
-    if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, kind, largest);
-    if (name == kMpiAlgorithm) check_mpi_count(collective_, world_.size(), largest);
+    if (const auto of_gloo = after(kGlooPrefix, name)) check_gloo(*of_gloo, what_.kind, largest);
+    if (name == kMpiAlgorithm) check_mpi_count(what_.collective, world_.size(), largest);
   }
 }
 
-std::vector<Contender> ContenderMaker::make(const Communicator& communicator, ElementKind kind, ReduceOp op,
-                                            Count count) {
+std::vector<Contender> ContenderMaker::make(const Communicator& communicator, Count count) {
   std::vector<Contender> contenders;
   for (const std::string& name : names_) {
-    contenders.push_back(make_one(name, communicator, kind, op, count));
+    contenders.push_back(make_one(name, communicator, count));
     contenders.back().in_place = works_in_place(name);
   }
   return contenders;
 }
 
-Contender ContenderMaker::make_one(const std::string& name, const Communicator& communicator,
-                                   ElementKind kind, ReduceOp op, Count count) {
-  if (name == kMpiAlgorithm) return {name, std::nullopt, make_mpi_call(collective_, world_, kind, op, count)};
+Contender ContenderMaker::make_one(const std::string& name, const Communicator& communicator, Count count) {
+  const ElementKind kind = what_.kind;
+  const ReduceOp op = what_.op;
+  if (name == kMpiAlgorithm)
+    return {name, std::nullopt, make_mpi_call(what_.collective, world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
   if (const auto of_gloo = after(kGlooPrefix, name)) {
     return {name, std::nullopt, gloo().make(*of_gloo, kind, op, count)};
   }
-  const PlanChoice& chosen = choose(name, communicator, kind, op, count);
+  const PlanChoice& chosen = choose(name, communicator, count);
   if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
-  return make_planned(chosen.plan, communicator, kind, op, count, parse_partials(options_.partials),
-                      collective_);
+  return make_planned(chosen.plan, communicator, what(count));
 }
 
 bool ContenderMaker::works_in_place(const std::string& name) const {
-  if (collective_ == Collective::alltoall) return false;
+  if (what_.collective == Collective::alltoall) return false;
   // MPI's leaves its result in the first block.
-  return collective_ != Collective::reduce_scatter || name != kMpiAlgorithm;
+  return what_.collective != Collective::reduce_scatter || name != kMpiAlgorithm;
 }
 
 std::vector<std::unique_ptr<CollectiveCall>> ContenderMaker::make_planned_over(
-    Transport& other, const Communicator& communicator, ElementKind kind, ReduceOp op, Count count) {
+    Transport& other, const Communicator& communicator, Count count) {
   std::vector<std::unique_ptr<CollectiveCall>> made;
   for (const std::string& name : names_) {
     if (is_vendors_call(name)) continue;
-    made.push_back(make_executor(choose(name, communicator, kind, op, count).plan, other, kind, op, count,
-                                 {kDefaultWindow, "", parse_partials(options_.partials)}, collective_));
+    made.push_back(make_executor(choose(name, communicator, count).plan, other, what(count)));
   }
   return made;
 }
@@ -216,17 +220,16 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
 }
 
 std::optional<Plan> ContenderMaker::plan(const std::string& name, const Communicator& communicator,
-                                         ElementKind kind, ReduceOp op, Count count) {
+                                         Count count) {
   if (is_vendors_call(name)) return std::nullopt;
-  return choose(name, communicator, kind, op, count).plan;
+  return choose(name, communicator, count).plan;
 }
 
 const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const Communicator& communicator,
-                                         ElementKind kind, ReduceOp op, Count count) {
+                                         Count count) {
   const auto known = chosen_.find({algorithm, count});
   if (known != chosen_.end()) return known->second;
-  const Problem problem = planner_.problem(algorithm, communicator,
-                                           {collective_, count, kind, op, parse_partials(options_.partials)});
+  const Problem problem = planner_.problem(algorithm, communicator, what(count));
   const TunedPlanner planner(tuned_.choices(), communicator.joined().name, planner_);
   return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }

@@ -70,9 +70,12 @@ class ContenderMaker {
  public:
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
-  /// for and this library does not let them be chosen. Collective: it reads tuned plans.
-  ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
-                 Collective collective = Collective::allreduce);
+  /// for and this library does not let them be chosen. Collective: it reads tuned plans. The contenders do
+  /// `what`, of any count.
+  ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout, CollectiveOf what);
+
+  /// What the contenders for `count` elements do.
+  CollectiveOf what(Count count) const;
 
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
@@ -84,38 +87,35 @@ class ContenderMaker {
   std::optional<std::string> note() const;
 
   /// Throws a usage Error when one of them cannot reduce so many elements.
-  void check(ElementKind kind, Count largest) const;
+  void check(Count largest) const;
 
   /// Collective. The plan by which make() makes this one of names(); nothing for a vendor's call.
-  std::optional<Plan> plan(const std::string& name, const Communicator& communicator, ElementKind kind,
-                           ReduceOp op, Count count);
+  std::optional<Plan> plan(const std::string& name, const Communicator& communicator, Count count);
 
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
   std::vector<std::unique_ptr<CollectiveCall>> make_planned_over(Transport& other,
                                                                  const Communicator& communicator,
-                                                                 ElementKind kind, ReduceOp op, Count count);
+                                                                 Count count);
   /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
   /// payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
 
   /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this
   /// object.
-  std::vector<Contender> make(const Communicator& communicator, ElementKind kind, ReduceOp op, Count count);
+  std::vector<Contender> make(const Communicator& communicator, Count count);
 
  private:
   MpiAlgorithms& mpi();
   Gloo& gloo();
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
-  const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, ElementKind kind,
-                           ReduceOp op, Count count);
-  Contender make_one(const std::string& name, const Communicator& communicator, ElementKind kind, ReduceOp op,
-                     Count count);
+  const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
+  Contender make_one(const std::string& name, const Communicator& communicator, Count count);
 
   ContenderOptions options_;
   const MpiWorld& world_;
   Seconds timeout_;
-  Collective collective_;
+  CollectiveOf what_;
   std::vector<std::string> names_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
@@ -129,13 +129,11 @@ class ContenderMaker {
 bool is_vendors_call(std::string_view name);
 
 /// The plan's schedule over the transport.
-std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport, ElementKind kind,
-                                              ReduceOp op, Count count, const ExecutorOptions& options,
-                                              Collective collective = Collective::allreduce);
+std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport,
+                                              const CollectiveOf& what,
+                                              const std::string& implementation = "");
 
 /// The same to be measured, without buffers yet.
-Contender make_planned(Plan plan, const Communicator& communicator, ElementKind kind, ReduceOp op,
-                       Count count, Partials partials = Partials::apart,
-                       Collective collective = Collective::allreduce);
+Contender make_planned(Plan plan, const Communicator& communicator, const CollectiveOf& what);
 
 }  // namespace polyring

@@ -13,25 +13,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostIterations = 1000;
-
 class Measurement {
  public:
-  Measurement(const MpiWorld& world, Transport& transport, const Payload& payload, Count count,
-              ElementKind kind, bool in_place, const MeasureOptions& options, Watchdog& watchdog)
-      : world_(world),
-        transport_(transport),
-        payload_(payload),
-        memory_(transport, kind, count, options.collective),
-        expected_{options.collective, world.rank(), count},
-        input_count_(input_count(options.collective, world.size(), count)),
-        output_count_(output_count(options.collective, world.size(), count)),
-        own_block_(bytes_of(world.rank() * (count / world.size()), kind).value),
-        fresh_(memory_.fresh.get(), bytes_of(input_count_, kind).value),
-        in_place_(in_place),
-        now_(options.now),
-        watchdog_(watchdog) {
-    payload.fill(expected_, memory_.fresh.get());
+  Measurement(const Job& job, const MeasuredCall& call)
+      : job_(job),
+        payload_(call.payload),
+        memory_(job.transport, call.what),
+        expected_{call.what.collective, job.world.rank(), call.what.count},
+        input_count_(input_count(call.what.collective, job.world.size(), call.what.count)),
+        output_count_(output_count(call.what.collective, job.world.size(), call.what.count)),
+        own_block_(bytes_of(job.world.rank() * (call.what.count / job.world.size()), call.what.kind).value),
+        fresh_(memory_.fresh.get(), bytes_of(input_count_, call.what.kind).value),
+        in_place_(call.in_place) {
+    payload_.fill(expected_, memory_.fresh.get());
     std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
   }
 
@@ -39,10 +33,10 @@ class Measurement {
   Count wrong(Contender& contender) const {
     const Buffers buffers = place(contender);
     memory_.stale.write(buffers.output, output_count_);
-    transport_.upload(buffers.input, fresh_);
+    job_.transport.upload(buffers.input, fresh_);
     run(contender);
-    return world_.sum(memory_.result.wrong(payload_, buffers.output, output_count_,
-                                           contender.plan ? Match::bits : Match::value, expected_));
+    return job_.world.sum(memory_.result.wrong(payload_, buffers.output, output_count_,
+                                               contender.plan ? Match::bits : Match::value, expected_));
   }
 
   void rehearse(Contender& contender) const {
@@ -62,13 +56,13 @@ class Measurement {
     prepare(contender);
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
-    const Clock::time_point arrived = now_();
-    world_.patient_barrier();
-    world_.barrier();
-    const Clock::time_point began = now_();
+    const Clock::time_point arrived = job_.now();
+    job_.world.patient_barrier();
+    job_.world.barrier();
+    const Clock::time_point began = job_.now();
     const double before_us = microseconds(arrived - std::exchange(began_, began));
     const double run_us = run(contender);
-    return {arrived, now_(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
+    return {arrived, job_.now(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
   }
 
   /// The watchdog knows a little later that this rank did not run: to be asked when all iterations are over.
@@ -76,7 +70,7 @@ class Measurement {
     std::vector<Delay> delays;
     for (const Iteration& iteration : iterations) {
       delays.push_back(iteration.delay);
-      delays.back().paused = watchdog_.paused_between(iteration.arrived, iteration.done).value * 1e6;
+      delays.back().paused = job_.watchdog.paused_between(iteration.arrived, iteration.done).value * 1e6;
     }
     return delays;
   }
@@ -86,7 +80,7 @@ class Measurement {
     const Buffers buffers = place(contender);
     // In place, where the input is a part of the output, the rest has still to be written.
     if (!in_place_ || input_count_ < output_count_) memory_.stale.write(buffers.output, output_count_);
-    transport_.upload(buffers.input, fresh_);
+    job_.transport.upload(buffers.input, fresh_);
   }
 
   /// Where the input and the output begin.
@@ -100,12 +94,12 @@ class Measurement {
 
   /// Microseconds.
   double run(Contender& contender) const {
-    if (!contender.call->keeps_time_limit()) watchdog_.watch(contender.algorithm);
+    if (!contender.call->keeps_time_limit()) job_.watchdog.watch(contender.algorithm);
     const Buffers buffers = place(contender);
-    const Clock::time_point begin = now_();
+    const Clock::time_point begin = job_.now();
     contender.call->run(buffers.input, buffers.output);
-    const Clock::time_point end = now_();
-    watchdog_.rest();
+    const Clock::time_point end = job_.now();
+    job_.watchdog.rest();
     return microseconds(end - begin);
   }
 
@@ -113,8 +107,7 @@ class Measurement {
     return std::chrono::duration<double, std::micro>(duration).count();
   }
 
-  const MpiWorld& world_;
-  Transport& transport_;
+  const Job& job_;
   const Payload& payload_;
   MeasureMemory memory_;
   Expected expected_;
@@ -123,26 +116,22 @@ class Measurement {
   std::size_t own_block_;  // where it begins in the longer buffer, in bytes
   std::span<const std::byte> fresh_;
   bool in_place_;
-  MeasureOptions::Now now_;
-  Watchdog& watchdog_;
-  Clock::time_point began_ = now_();  // the last iteration
+  Clock::time_point began_ = job_.now();  // the last iteration
 };
-
-/// From the slowest contender's last warm-up; rank 0 decides for all, since clocks differ.
-int choose_iterations(const MpiWorld& world, const MeasureOptions& options, double slowest_us) {
-  const double fitting = options.time.value * 1e6 / std::max(slowest_us, 1.0);
-  const auto chosen = static_cast<std::int64_t>(std::clamp<double>(fitting, options.fewest, kMostIterations));
-  return static_cast<int>(world.broadcast(chosen));
-}
 
 }  // namespace
 
-std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Count count, ElementKind kind, bool in_place,
-                             const MeasureOptions& options, Watchdog& watchdog) {
-  Measurement measurement(world, transport, payload, count, kind, in_place, options, watchdog);
+int StoppingRule::iterations_of(double slowest_us) const {
+  if (iterations > 0) return iterations;
+  const double fitting = time.value * 1e6 / std::max(slowest_us, 1.0);
+  return static_cast<int>(std::clamp<double>(fitting, fewest, kMost));
+}
+
+std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, const MeasuredCall& call,
+                             const MeasureOptions& options) {
+  Measurement measurement(job, call);
   std::vector<Samples> samples(contenders.size());
-  const auto takes_part = [&](std::size_t i) { return !in_place || contenders[i].in_place; };
+  const auto takes_part = [&](std::size_t i) { return !call.in_place || contenders[i].in_place; };
   if (options.check) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       if (contenders[i].verified && takes_part(i)) samples[i].wrong = measurement.wrong(contenders[i]);
@@ -151,22 +140,20 @@ std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& wo
   const auto right = [&](std::size_t i) { return takes_part(i) && samples[i].wrong.value_or(0) == 0; };
 
   double slowest = 0;
-  const int warmups = options.iterations > 0 ? options.warmup : std::max(1, options.warmup);
-  for (int warmup = 0; warmup < warmups; ++warmup) {
+  for (int warmup = 0; warmup < options.stop.warmups(); ++warmup) {
     slowest = 0;
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       if (right(i)) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
     }
   }
-  const int iterations =
-      options.iterations > 0 ? options.iterations : choose_iterations(world, options, slowest);
+  const std::int64_t iterations = job.world.broadcast(options.stop.iterations_of(slowest));
   // The same on all ranks, and another order each round, so that none always follows the same contender.
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const bool rehearsed = bytes_of(count, kind).value <= options.rehearsed.value;
+  const bool rehearsed = call.size() <= options.rehearsed;
   std::vector<std::vector<Measurement::Iteration>> measured(contenders.size());
-  for (int iteration = 0; iteration < iterations; ++iteration) {
+  for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       if (!right(i)) continue;
@@ -177,9 +164,9 @@ std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& wo
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!right(i)) continue;
     for (const auto& iteration : measured[i]) samples[i].microseconds.push_back(iteration.run_us);
-    samples[i].microseconds = world.max(samples[i].microseconds);
+    samples[i].microseconds = job.world.max(samples[i].microseconds);
     const double usual_us = summarize(samples[i].microseconds).median;
-    samples[i].stragglers = find_stragglers(world, measurement.delays(measured[i]), usual_us);
+    samples[i].stragglers = find_stragglers(job.world, measurement.delays(measured[i]), usual_us);
   }
   return samples;
 }

@@ -1,34 +1,49 @@
 // The measuring loop: contenders take turns, a sample is one iteration's maximum over the ranks.
 #pragma once
 
-#include <chrono>
-#include <functional>
+#include <algorithm>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "bench/contenders/contenders.hpp"
 #include "bench/measure/host_piece.hpp"
+#include "bench/measure/job.hpp"
 #include "bench/measure/payload.hpp"
 #include "bench/measure/stragglers.hpp"
-#include "bench/session/watchdog.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/communicator.hpp"
 
 namespace polyring {
 
-struct MeasureOptions {
-  int iterations = 0;  // 0: chosen by rank 0, so that a contender takes about `time`; `fewest` to 1000
-  int warmup = 5;      // at least one where the iterations are chosen by it
-  bool check = true;
+/// When enough has been measured of each contender.
+struct StoppingRule {
+  int iterations = 0;  // 0: as many as take about `time`, but from `fewest` to kMost
+  int warmup = 5;      // before them; at least one where their number is chosen
   Seconds time{0.5};
   int fewest = 10;
+  static constexpr int kMost = 1000;
+
+  int warmups() const { return iterations > 0 ? warmup : std::max(1, warmup); }
+  /// Where one iteration of the slowest contender takes so many microseconds.
+  int iterations_of(double slowest_us) const;
+};
+
+struct MeasureOptions {
+  StoppingRule stop;
+  bool check = true;
   /// Up to this size run each contender once untimed before each timing. Otherwise its few microseconds
   /// mostly show caches that the contenders before it have filled, unless its library is the barrier's as
   /// well.
   Bytes rehearsed{64 << 10};
-  Collective collective = Collective::allreduce;
-  using Now = std::chrono::steady_clock::time_point (*)();
-  Now now = &std::chrono::steady_clock::now;  // tests have another one
+};
+
+/// What is measured: all contenders do the same.
+struct MeasuredCall {
+  const Payload& payload;  // of its ranks, kind and operation
+  CollectiveOf what;
+  bool in_place = false;  // the shorter buffer is the rank's block of the longer
+
+  Bytes size() const { return bytes_of(what.count, what.kind); }
 };
 
 struct Samples {
@@ -39,26 +54,25 @@ struct Samples {
 
 /// What measure() holds beside the contenders and their buffers.
 struct MeasureMemory {
-  /// For payloads of up to `count` elements, of the longer buffer.
-  MeasureMemory(Transport& transport, ElementKind kind, Count count,
-                Collective collective = Collective::allreduce)
-      : fresh(transport.host(bytes_of(input_count(collective, transport.size(), count), kind))),
-        stale(transport, kind, count),
-        result(transport, kind, count) {}
+  /// For payloads of up to so many elements.
+  MeasureMemory(Transport& transport, const CollectiveOf& what)
+      : fresh(
+            transport.host(bytes_of(input_count(what.collective, transport.size(), what.count), what.kind))),
+        stale(transport, what.kind, what.count),
+        result(transport, what.kind, what.count) {}
 
   Memory fresh;      // this rank's input
   HostPiece stale;   // what no output may be taken for
   HostPiece result;  // to be checked
 };
 
-/// Times the contenders on `count` elements (of the longer of a rank's two buffers), in rounds of all of
-/// them, each in another order. In place, the shorter buffer is the rank's block of the longer. Collective.
-/// With options.check each result is compared with the payload's before anything is timed; a contender that
-/// is wrong is not timed, nor in place one that cannot be done so. Before each iteration every rank writes
-/// its input and its output anew, untimed, the input last, as a backward pass does: no contender finds caches
-/// as another has left them, and values do not grow in place.
-std::vector<Samples> measure(std::span<Contender> contenders, const MpiWorld& world, Transport& transport,
-                             const Payload& payload, Count count, ElementKind kind, bool in_place,
-                             const MeasureOptions& options, Watchdog& watchdog);
+/// Times the contenders in rounds of all of them, each in another order. Collective. Rank 0 chooses the
+/// number of iterations for all, since clocks differ. With options.check each result is compared with the
+/// payload's before anything is timed; a contender that is wrong is not timed, nor in place one that cannot
+/// be done so. Before each iteration every rank writes its input and its output anew, untimed, the input
+/// last, as a backward pass does: no contender finds caches as another has left them, and values do not grow
+/// in place.
+std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, const MeasuredCall& call,
+                             const MeasureOptions& options);
 
 }  // namespace polyring

@@ -29,8 +29,9 @@ class StepClock {
   Clock::time_point begin_ = Clock::now();
 };
 
-Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Bucket>& buckets,
-             const std::vector<Seconds>& ready, std::byte* gradients, int element_size, Watchdog& watchdog) {
+Step run_one(Trainer& trainer, const TrainingWork& work, const std::vector<Seconds>& ready,
+             Watchdog& watchdog) {
+  const StepCompute& compute = work.compute;
   const StepClock clock;
   Step step;
   step.forward = {{}, compute.forward};
@@ -41,10 +42,10 @@ Step run_one(Trainer& trainer, const StepCompute& compute, const std::vector<Buc
     const Seconds begin = clock.now();
     CollectiveCall& allreduce = *trainer.allreduces[i];
     if (!allreduce.keeps_time_limit()) watchdog.watch(fmt::format("the allreduce of bucket {}", i));
-    allreduce.run(gradients + offset, gradients + offset);
+    allreduce.run(work.gradients + offset, work.gradients + offset);
     step.buckets.push_back({i, ready[i], {begin, clock.now()}});
     watchdog.rest();  // computing may take as long as it likes
-    offset += static_cast<std::size_t>(buckets[i].elements * element_size);
+    offset += bytes_of(work.buckets[i].elements, work.kind).value;
   }
   clock.wait_until(step.backward.end);
   step.optimizer.begin = clock.now();
@@ -63,18 +64,17 @@ void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const
 
 }  // namespace
 
-std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
-                                         const StepCompute& compute, const std::vector<Bucket>& buckets,
-                                         bool overlap, std::byte* gradients, int element_size, int iterations,
-                                         Watchdog& watchdog, const StepObserver& observer) {
-  const std::vector<Seconds> ready = release_times(compute, buckets, overlap);
+std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const Job& job,
+                                         const TrainingWork& work, int iterations,
+                                         const StepObserver& observer) {
+  const std::vector<Seconds> ready = release_times(work.compute, work.buckets, work.overlap);
   std::vector<TrainingSteps> measured(trainers.size());
   int shared = 0;
   for (int iteration = -1; iteration < iterations; ++iteration) {
     if (observer.turn) observer.turn();
     for (std::size_t i = 0; i < trainers.size(); ++i) {
-      world.barrier();
-      const Step step = run_one(trainers[i], compute, buckets, ready, gradients, element_size, watchdog);
+      job.world.barrier();
+      const Step step = run_one(trainers[i], work, ready, job.watchdog);
       if (iteration < 0) continue;
       measured[i].steps.push_back(step);
       measured[i].total_ms.push_back(step.total().value * 1e3);
@@ -82,7 +82,7 @@ std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const M
     // By the number of turns, on which all ranks agree; clocks differ.
     const int turns = iteration + 1;
     if (turns == 0 || (turns < iterations && 4 * turns < 5 * shared)) continue;
-    take_maximum(measured, static_cast<std::size_t>(shared), world);
+    take_maximum(measured, static_cast<std::size_t>(shared), job.world);
     shared = turns;
     if (observer.so_far) observer.so_far(measured);
   }

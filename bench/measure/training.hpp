@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "bench/session/watchdog.hpp"
+#include "bench/measure/job.hpp"
 #include "collectives/runtime/collective_call.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/schedule/element.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
 
@@ -31,13 +31,21 @@ struct StepObserver {
   std::function<void(const std::vector<TrainingSteps>&)> so_far;
 };
 
+/// What a step does.
+struct TrainingWork {
+  StepCompute compute;
+  std::vector<Bucket> buckets;
+  ElementKind kind = ElementKind::float32;
+  bool overlap = true;             // a bucket is reduced while the backward pass goes on
+  std::byte* gradients = nullptr;  // the buckets, one behind the other
+};
+
 /// Lets the trainers take turns for `iterations` steps, after one unmeasured step each. The computation is
 /// not done: its time passes while this rank sleeps, as a host sleeps while its GPU works. Each bucket's
-/// allreduce begins when the computation has released its gradients and the bucket before is done, in place
-/// in `gradients`, where the buckets stand one behind the other. Collective.
-std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const MpiWorld& world,
-                                         const StepCompute& compute, const std::vector<Bucket>& buckets,
-                                         bool overlap, std::byte* gradients, int element_size, int iterations,
-                                         Watchdog& watchdog, const StepObserver& observer = {});
+/// allreduce begins, in place, when the computation has released its gradients and the bucket before is done.
+/// Collective.
+std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const Job& job,
+                                         const TrainingWork& work, int iterations,
+                                         const StepObserver& observer = {});
 
 }  // namespace polyring

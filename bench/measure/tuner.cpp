@@ -19,8 +19,8 @@ constexpr std::size_t kLastRound = 4;
 constexpr Bytes kLeastRoundMemory{64 << 20};
 constexpr std::size_t kMostOfRound = 12;
 
-constexpr MeasureOptions kBrief{0, 1, true, Seconds{0.05}, 5};
-constexpr MeasureOptions kLonger{0, 1, true, Seconds{0.2}, 7};
+constexpr StoppingRule kBrief{.warmup = 1, .time = Seconds{0.05}, .fewest = 5};
+constexpr StoppingRule kLonger{.warmup = 1, .time = Seconds{0.2}, .fewest = 7};
 
 }  // namespace
 
@@ -84,7 +84,7 @@ std::size_t Tuner::fitting(std::span<const Plan> plans) const {
   std::vector<double> held;
   for (const Plan& plan : plans.first(std::min(plans.size(), kMostOfRound)))
     held.push_back(static_cast<double>(held_(plan, count_).value));
-  held = world_.max(held);
+  held = job_.world.max(held);
   double together = 0;
   std::size_t fit = 0;
   while (fit < held.size()) {
@@ -98,7 +98,7 @@ std::size_t Tuner::fitting(std::span<const Plan> plans) const {
 Tuner::Held held_by_executors(const Transport& transport) {
   return [&transport](const Plan& plan, Count count) {
     MemoryCount memory(transport);
-    const auto executor = make_executor(plan, memory, kKind, ReduceOp::sum, count, {});
+    const auto executor = make_executor(plan, memory, {.count = count, .kind = kKind});
     return memory.most().memory;
   };
 }
@@ -113,8 +113,8 @@ std::vector<Plan> Tuner::best(std::size_t most) const {
   return plans;
 }
 
-std::vector<double> Tuner::speeds(std::span<const Plan> plans, const MeasureOptions& how) {
-  const std::vector<Samples> samples = measure_all(plans, false, how);
+std::vector<double> Tuner::speeds(std::span<const Plan> plans, const StoppingRule& stop) {
+  const std::vector<Samples> samples = measure_all(plans, false, stop);
   if (!wrong_.empty()) return {};
   std::vector<double> speeds;
   for (std::size_t i = 1; i < samples.size(); ++i) {
@@ -124,14 +124,14 @@ std::vector<double> Tuner::speeds(std::span<const Plan> plans, const MeasureOpti
 }
 
 /// The default plan's samples, then those of the others.
-std::vector<Samples> Tuner::measure_all(std::span<const Plan> plans, bool in_place, MeasureOptions how) {
-  how.now = now_;
+std::vector<Samples> Tuner::measure_all(std::span<const Plan> plans, bool in_place,
+                                        const StoppingRule& stop) {
   std::vector<Contender> contenders;
   contenders.push_back((*make_)(tried_.front().plan));
   for (const Plan& plan : plans) contenders.push_back((*make_)(plan));
-  const Payload payload(kKind, ReduceOp::sum, world_.size());
-  std::vector<Samples> samples =
-      measure(contenders, world_, transport_, payload, count_, kKind, in_place, how, watchdog_);
+  const Payload payload(kKind, ReduceOp::sum, job_.world.size());
+  const MeasuredCall call{payload, {.count = count_, .kind = kKind}, in_place};
+  std::vector<Samples> samples = measure(contenders, job_, call, {stop});
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].wrong.value_or(0) == 0) continue;
     const Plan& plan = i == 0 ? tried_.front().plan : plans[i - 1];
@@ -145,11 +145,11 @@ std::optional<TunerResult> Tuner::final_against(const Plan& challenger) {
   // One plan is to serve both placements, so a sample is an allreduce of each.
   std::vector<double> of_default;
   std::vector<double> of_challenger;
-  MeasureOptions how{iterations_};
+  StoppingRule stop{iterations_};
   for (const bool in_place : {false, true}) {
-    const std::vector<Samples> samples = measure_all(std::span(&challenger, 1), in_place, how);
+    const std::vector<Samples> samples = measure_all(std::span(&challenger, 1), in_place, stop);
     if (!wrong_.empty()) return std::nullopt;
-    how.iterations = static_cast<int>(samples[0].microseconds.size());
+    stop.iterations = static_cast<int>(samples[0].microseconds.size());
     of_default.resize(samples[0].microseconds.size());
     of_challenger.resize(of_default.size());
     for (std::size_t i = 0; i < of_default.size(); ++i) {

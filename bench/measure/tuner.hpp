@@ -13,8 +13,6 @@
 
 #include "base/statistics.hpp"
 #include "bench/measure/measure.hpp"
-#include "bench/session/watchdog.hpp"
-#include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/transport.hpp"
 #include "collectives/schedule/plan.hpp"
 
@@ -40,16 +38,9 @@ class Tuner {
   /// What a rank holds for a plan beside the payload.
   using Held = std::function<Bytes(const Plan&, Count)>;
 
-  /// `iterations` of the final; 0: about half a second of each. Keeps the references. `now` is measured with.
-  Tuner(const MpiWorld& world, Transport& transport, Watchdog& watchdog, int iterations, Show show, Held held,
-        MeasureOptions::Now now = MeasureOptions{}.now)
-      : world_(world),
-        transport_(transport),
-        watchdog_(watchdog),
-        iterations_(iterations),
-        show_(std::move(show)),
-        held_(std::move(held)),
-        now_(now) {}
+  /// `iterations` of the final; 0: about half a second of each.
+  Tuner(const Job& job, int iterations, Show show, Held held)
+      : job_(job), iterations_(iterations), show_(std::move(show)), held_(std::move(held)) {}
 
   /// Collective, for float32 and sum. The first of `starts` is the default plan, the others are of other
   /// dimensions; all name their patterns. Nothing when a result was wrong: see wrong().
@@ -76,17 +67,14 @@ class Tuner {
   /// Those tried so far, the fastest first; at most so many.
   std::vector<Plan> best(std::size_t most) const;
   /// The speeds of the plans beside the default's, as in Tried; empty after a wrong result.
-  std::vector<double> speeds(std::span<const Plan> plans, const MeasureOptions& how);
-  std::vector<Samples> measure_all(std::span<const Plan> plans, bool in_place, MeasureOptions how);
+  std::vector<double> speeds(std::span<const Plan> plans, const StoppingRule& stop);
+  std::vector<Samples> measure_all(std::span<const Plan> plans, bool in_place, const StoppingRule& stop);
   std::optional<TunerResult> final_against(const Plan& challenger);
 
-  const MpiWorld& world_;
-  Transport& transport_;
-  Watchdog& watchdog_;
+  Job job_;
   int iterations_;
   Show show_;
   Held held_;
-  MeasureOptions::Now now_;
   std::vector<std::string> wrong_;
 
   // Of the payload in hand.

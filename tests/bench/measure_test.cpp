@@ -69,7 +69,7 @@ class MeasureTest : public ::testing::Test {
                                 Bytes rehearsed = {}) {
     options.rehearsed = rehearsed;
     for (Contender& contender : contenders) contender.buffers = {input_.get(), output_.get()};
-    return measure(contenders, world_, *transport_, payload_, kCount, kKind, in_place, options, watchdog_);
+    return measure(contenders, job_, {payload_, {.count = kCount}, in_place}, options);
   }
 
   void alone(const TrainingSteps& measured) {
@@ -88,8 +88,8 @@ class MeasureTest : public ::testing::Test {
     double least = *std::ranges::min_element(measured.total_ms);
     for (int i = 0; i < kTries && least >= 1.5 * compute_ms; ++i) {
       std::vector<Trainer> trainers(1);
-      const auto again = measure_steps(trainers, world_, kCompute, kBuckets, true, output_.get(),
-                                       size_of(kKind), kSteps, watchdog_);
+      const TrainingWork work{kCompute, kBuckets, kKind, true, output_.get()};
+      const auto again = measure_steps(trainers, job_, work, kSteps);
       least = *std::ranges::min_element(again.front().total_ms);
     }
     EXPECT_TRUE(least < 1.5 * compute_ms)
@@ -177,8 +177,8 @@ class MeasureTest : public ::testing::Test {
             calls.push_back({bucket, out - gradients, begin, Clock::now()});
           }));
     }
-    const auto steps = measure_steps(trainers, world_, kCompute, kBuckets, overlap, gradients, size_of(kKind),
-                                     kSteps, watchdog_);
+    const TrainingWork work{kCompute, kBuckets, kKind, overlap, gradients};
+    const auto steps = measure_steps(trainers, job_, work, kSteps);
     EXPECT_EQ(steps.size(), 2U) << "not one result for each trainer";
     alone(steps[0]);
     is_not_slow_every_time(steps[0]);
@@ -193,6 +193,7 @@ class MeasureTest : public ::testing::Test {
     world_.abort(1);
   };
   Watchdog watchdog_{Seconds{30}, abort_};
+  Job job_{world_, *transport_, watchdog_};
   Payload payload_{kKind, ReduceOp::sum, world_.size()};
   Memory input_ = transport_->allocate(Bytes{kBytes});
   Memory output_ = transport_->allocate(Bytes{kBytes});
@@ -206,7 +207,7 @@ TEST_F(MeasureTest, WhatCannotBeDoneInPlaceIsNotTried) {
   contenders.push_back(contender("out of place only", [&](const std::byte*, std::byte*) { ++calls; }));
   contenders.back().in_place = false;
   for (const bool check : {false, true}) {
-    const auto samples = measured(contenders, {2, 1, check}, true);
+    const auto samples = measured(contenders, {{2, 1}, check}, true);
     EXPECT_EQ(calls, 0);
     EXPECT_TRUE(samples.front().microseconds.empty());
     EXPECT_FALSE(samples.front().wrong.has_value());
@@ -224,10 +225,8 @@ TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
       two.push_back({"mpi", {}, make_mpi_call(collective, world_, kKind, ReduceOp::sum, kBlocks), {}});
       two.back().in_place = collective == Collective::allgather;
       for (Contender& each : two) each.buffers = {input_.get(), output_.get()};
-      MeasureOptions how{2, 1, true};
-      how.collective = collective;
-      const auto samples =
-          measure(two, world_, *transport_, payload_, kBlocks, kKind, in_place, how, watchdog_);
+      const MeasuredCall call{payload_, {.collective = collective, .count = kBlocks}, in_place};
+      const auto samples = measure(two, job_, call, {{2, 1}});
       const bool alone = world_.size() == 1 && in_place;  // then there is nothing to do
       EXPECT_EQ(samples[0].wrong.value_or(0) > 0, !alone) << to_text(collective) << in_place;
       EXPECT_EQ(samples[1].wrong.value_or(0), 0) << to_text(collective) << in_place;
@@ -237,13 +236,13 @@ TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
 }
 
 TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
+  job_.now = &test_now;
   int calls = 0;
   std::vector<Contender> contenders;
   contenders.push_back(contender("slow", [&](const std::byte*, std::byte*) {
     test_time += milliseconds(calls++ % world_.size() == world_.rank() ? 20 : 1);
   }));
-  const auto samples =
-      measured(contenders, {.iterations = 6, .warmup = 1, .check = false, .now = &test_now}, false);
+  const auto samples = measured(contenders, {{6, 1}, false}, false);
   EXPECT_EQ(samples[0].microseconds.size(), 6U) << "not as many samples as iterations";
   EXPECT_TRUE(!samples[0].wrong) << "a result is said to be checked that was not";
   for (const double sample : samples[0].microseconds) {
@@ -260,7 +259,7 @@ TEST_F(MeasureTest, RivalsTakeTurns) {
           contender({name}, [&order, name](const std::byte*, std::byte*) { order += name; }));
     }
     constexpr int kRounds = 60;
-    measured(contenders, {.iterations = kRounds, .warmup = warmup, .check = false}, false);
+    measured(contenders, {{kRounds, warmup}, false}, false);
     std::map<std::string, int> followed;  // "AB": B comes right after A in a round
     for (std::size_t at = 0; at + 2 < order.size(); at += 3) {
       std::string round = order.substr(at, 3);
@@ -296,7 +295,7 @@ TEST_F(MeasureTest, TheInputIsWrittenAnew) {
     contenders.push_back(contender("B", scribble));
     for (const Bytes rehearsed : {Bytes{kBytes}, Bytes{kBytes - 1}}) {
       calls = 0;
-      measured(contenders, {.iterations = 5, .warmup = 2, .check = false}, in_place, rehearsed);
+      measured(contenders, {{5, 2}, false}, in_place, rehearsed);
       const int each = rehearsed.value == kBytes ? 2 + 2 * 5 : 2 + 5;
       EXPECT_TRUE(calls == 2 * each && stale == 0)
           << fmt::format("{} of {} calls found a stale input", stale, calls);
@@ -305,13 +304,13 @@ TEST_F(MeasureTest, TheInputIsWrittenAnew) {
 }
 
 TEST_F(MeasureTest, ARehearsalIsNotTimed) {
+  job_.now = &test_now;
   int calls = 0;
   std::vector<Contender> contenders;
   contenders.push_back(contender("slow in rehearsals", [&](const std::byte*, std::byte*) {
     test_time += milliseconds(++calls % 2 == 0 ? 40 : 2);
   }));
-  const auto samples = measured(contenders, {.iterations = 5, .warmup = 1, .check = false, .now = &test_now},
-                                false, Bytes{kBytes});
+  const auto samples = measured(contenders, {{5, 1}, false}, false, Bytes{kBytes});
   EXPECT_EQ(samples[0].microseconds, std::vector<double>(5, 2e3)) << "rehearsals are timed";
 }
 
@@ -331,7 +330,7 @@ TEST_F(MeasureTest, WhoIsWrongIsNotTimed) {
     contenders.push_back(contender("wrong", counted(1, world_.rank() + 1)));
     contenders.push_back(contender("right too", counted(2, 0)));
     if (!in_place) contenders.push_back(contender("idle", [&](const std::byte*, std::byte*) { ++calls[3]; }));
-    const auto samples = measured(contenders, {.iterations = 3, .warmup = 2, .check = true}, in_place);
+    const auto samples = measured(contenders, {{3, 2}, true}, in_place);
 
     const Count ranks = world_.size();
     for (const std::size_t right : {0U, 2U}) {
@@ -368,8 +367,7 @@ TEST_F(MeasureTest, APlanOwesBitsAndAVendorValues) {
   contenders.push_back(contender("plan", other_nans));
   contenders[1].plan = Plan{};
   for (Contender& contender : contenders) contender.buffers = {input_.get(), output_.get()};
-  const auto samples = measure(contenders, world_, *transport_, special, kCount, kKind, false,
-                               {.iterations = 1, .warmup = 0}, watchdog_);
+  const auto samples = measure(contenders, job_, {special, {.count = kCount}}, {{1, 0}});
   EXPECT_EQ(samples[0].wrong, 0) << fmt::format("{} values of a vendor are taken for wrong",
                                                 *samples[0].wrong);
   EXPECT_TRUE(nans > 0 && samples[1].wrong == world_.sum(nans)) << "other bits of a plan's NaNs pass";
@@ -377,13 +375,13 @@ TEST_F(MeasureTest, APlanOwesBitsAndAVendorValues) {
 
 /// Rank 0 is slower than the others, so that ranks which chose for themselves would not agree.
 TEST_F(MeasureTest, TheNumberOfIterationsIsChosen) {
+  job_.now = &test_now;
   const auto chosen = [&](std::chrono::microseconds on_first_rank) {
     std::vector<Contender> contenders;
     contenders.push_back(contender("sleepy", [&, on_first_rank](const std::byte*, std::byte*) {
       if (world_.rank() == 0) test_time += on_first_rank;
     }));
-    const auto samples =
-        measured(contenders, {.iterations = 0, .warmup = 1, .check = false, .now = &test_now}, false);
+    const auto samples = measured(contenders, {{0, 1}, false}, false);
     const auto iterations = samples[0].microseconds.size();
     EXPECT_TRUE(same_everywhere(static_cast<double>(iterations))) << "ranks choose different numbers";
     return iterations;
@@ -409,7 +407,7 @@ TEST_F(MeasureTest, WhoComesLateIsNamed) {
     if (++calls == 5 && world_.rank() == last) std::this_thread::sleep_for(kLate);
   }));
   contenders.push_back(contender("in time", [](const std::byte*, std::byte*) {}));
-  const auto samples = measured(contenders, {.iterations = 10, .warmup = 1, .check = false}, false);
+  const auto samples = measured(contenders, {{10, 1}, false}, false);
   Stragglers stragglers;
   for (const Samples& of_contender : samples) stragglers.add(of_contender.stragglers);
   const std::vector<std::string> sentences = stragglers.sentences(world_);
@@ -467,8 +465,8 @@ TEST_F(MeasureTest, ComputingTakesItsTime) {
   std::vector<Trainer> trainers(1);
   trainers[0].allreduces.push_back(std::make_unique<Fake>([](const std::byte*, std::byte*) {}));
   const StepCompute compute{Seconds{1.5}, Seconds{0}, Seconds{1.5}};
-  measure_steps(trainers, world_, compute, {{0, 1, 10, 1}}, true, output_.get(), size_of(kKind), 0,
-                impatient);
+  measure_steps(trainers, {world_, *transport_, impatient},
+                {compute, {{0, 1, 10, 1}}, kKind, true, output_.get()}, 0);
 }
 
 TEST_F(MeasureTest, TrainingSteps) { training_steps(false); }

@@ -57,12 +57,12 @@ void expect_one_plan(std::string_view name, const Cluster& machine) {
   ContenderOptions options;
   options.plan.algorithms = {kAlgorithm};
   options.plan_for = name;
-  ContenderMaker maker(options, world, Seconds{60});
+  ContenderMaker maker(options, world, Seconds{60}, {.kind = kKind});
   for (const Count count : kCounts) {
     const ElementSizes sizes(kKind, ReduceOp::sum);
     const Plan shown =
         choose_plan(modelled_problem(kAlgorithm, machine, count, sizes), machine, Router(machine)).plan;
-    const auto run = maker.plan(kAlgorithm, communicator, kKind, ReduceOp::sum, count);
+    const auto run = maker.plan(kAlgorithm, communicator, count);
     EXPECT_EQ(run, shown) << count << " elements: " << (run ? to_text(*run) : "nothing") << " runs, "
                           << to_text(shown) << " is shown";
     if (world.rank() != 0) continue;

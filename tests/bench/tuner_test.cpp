@@ -54,7 +54,7 @@ class Slowed final : public CollectiveCall {
 class TunerTest : public ::testing::Test {
  protected:
   Tuner make_tuner(Tuner::Held held = [](const Plan&, Count) { return Bytes{}; }) {
-    return {world_, *transport_, watchdog_, 7, [](const std::string&) {}, std::move(held), &test_now};
+    return {{world_, *transport_, watchdog_, &test_now}, 7, [](const std::string&) {}, std::move(held)};
   }
 
   Contender contender(int ms, Count spoiled) const {

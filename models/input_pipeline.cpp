@@ -57,7 +57,7 @@ SampleSize parse_sample_size(std::string_view text) {
   }
   const Bytes bytes = parse_bytes(text, "the size of a sample");
   if (bytes.value == 0) usage_error("a sample of 0 bytes needs no feeding; give its size, such as 110KB");
-  return {bytes, "as stated by --sample-bytes"};
+  return {bytes, "as stated"};
 }
 
 std::string data_set_names() {

@@ -107,16 +107,18 @@ Strategy for_gpus(Strategy strategy, int gpus) {
   if (strategy.replicas == 0) {
     if (gpus % of_replica != 0) {
       usage_error(
-          "a replica of pipeline {} x intra-model {} = {} GPUs does not divide {} GPUs; change --gpus or "
-          "--strategy",
+          "a replica of pipeline {} x intra-model {} = {} GPUs does not divide {} GPUs; change the GPUs or "
+          "the "
+          "strategy",
           strategy.pipeline, strategy.intra, of_replica, gpus);
     }
     strategy.replicas = static_cast<int>(gpus / of_replica);
   }
   if (of_replica * strategy.replicas != gpus) {
     usage_error(
-        "the strategy is for {} {} x pipeline {} x intra-model {} = {} GPUs and not for {}; change "
-        "--gpus or --strategy",
+        "the strategy is for {} {} x pipeline {} x intra-model {} = {} GPUs and not for {}; change the GPUs "
+        "or "
+        "the strategy",
         strategy.independent ? "inter-model" : "data", strategy.replicas, strategy.pipeline, strategy.intra,
         of_replica * strategy.replicas, gpus);
   }
@@ -161,7 +163,7 @@ void check_memory(const std::string& model, Bytes needed, Bytes memory) {
   const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / 1e9; };
   usage_error(
       "{} does not fit: its weights, gradients and optimizer state take {:.1f} GB of a GPU's {:.1f} GB, "
-      "{} bytes a parameter; split it by --strategy with pipeline or intra-model",
+      "{} bytes a parameter; split it by a strategy with pipeline or intra-model",
       model, gigabytes(needed), gigabytes(memory), kBytesPerTrainedParameter);
 }
 

@@ -1,6 +1,6 @@
 """The picture of a machine: everything is in it, nothing is cut off or covered, and nothing that exists is replaced.
 
-usage: picture_test.py PICTURE_SCRIPT FOLDER_OF_PROBES
+usage: picture_test.py PICTURE_SCRIPT PROGRAM_THAT_WRITES_PRESETS
 """
 
 import itertools
@@ -12,7 +12,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-SCRIPT, PROBES = map(Path, sys.argv[1:3])
+SCRIPT, WRITE_PRESETS = map(Path, sys.argv[1:3])
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SCRIPT.parent))
 
@@ -28,9 +28,15 @@ import probes  # noqa: E402
 TOUCHING = 1e-6  # inches
 
 
+def all_presets():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([WRITE_PRESETS, folder], check=True)
+        return {path.stem: read_probe(path) for path in sorted(Path(folder).glob("*.json"))}
+
+
 def all_probes():
     """Every preset, and what no preset has."""
-    presets = {path.stem: read_probe(path) for path in sorted(PROBES.glob("*.json"))}
+    presets = all_presets()
     made_up = probes.documents()
     for document in made_up.values():
         for host in document["hosts"]:
@@ -69,7 +75,7 @@ class LayoutTest(unittest.TestCase):
         return [line.text for line in HostLayout(host, set()).boxes[device].lines]
 
     def test_says_what_is_shared_and_whose_package_is_unknown(self):
-        host = read_probe(PROBES / "ac922.json")["hosts"][0]
+        host = all_presets()["ac922"]["hosts"][0]
         self.assertIn("one link with mlx5_1", self.texts(host, "mlx5_0"))
         self.assertNotIn("package ?", self.texts(host, "gpu0"))
         host["gpus"][0]["package_known"] = False
@@ -146,7 +152,7 @@ class LayoutTest(unittest.TestCase):
         self.assertEqual([line.text for line in package_lines(package, 2)], ["package0", "1 core, NUMA 0,8"])
 
     def test_a_gpu_without_pcie_hangs_on_its_nvlink(self):
-        host = read_probe(PROBES / "minsky.json")["hosts"][0]
+        host = all_presets()["minsky"]["hosts"][0]
         self.assertEqual(parents_of(host)["gpu3"], ["package1"])
 
 

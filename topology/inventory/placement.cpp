@@ -149,9 +149,7 @@ class Placing {
       const HostGroup& of = result_.cluster.groups[group];
       if (result_.members[group].empty()) {
         usage_error(
-            "'{}' stands for {} hosts without names, which cannot be found in '{}'; give --from a file of "
-            "each "
-            "host",
+            "'{}' stands for {} hosts without names, which cannot be found in '{}'; name a file of each host",
             of.machine.name, of.count, map_.source);
       }
       for (const HostIdentity& host : result_.members[group]) hosts_.push_back(host);

@@ -123,12 +123,12 @@ class HeldSignals {
     bool from_terminal = false;
   };
 
-  /// The next of them; its number is 0 when none comes within `patience`, or something else comes from these
+  /// The next of them; its number is 0 when none comes within `limit`, or something else comes from these
   /// descriptors before it.
-  Signal next(Clock::duration patience, std::vector<int> descriptors = {}) const {
+  Signal next(Clock::duration limit, std::vector<int> descriptors = {}) const {
     std::vector<pollfd> awaited{{queue_.get(), POLLIN, 0}};
     for (const int descriptor : descriptors) awaited.push_back({descriptor, POLLIN, 0});
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::max(patience, Clock::duration{}));
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Clock::duration{}));
     ::poll(awaited.data(), awaited.size(), static_cast<int>(wait.count()));
     signalfd_siginfo signal{};
     if (::read(queue_.get(), &signal, sizeof signal) != sizeof signal) return {};

@@ -251,7 +251,7 @@ class Engine {
       marker_stream_ = stream;
       marker_flow_ = number;
       seen_.live.clear();
-      patience_ = 1;
+      next_turns_ = 1;
     }
   }
 
@@ -262,14 +262,14 @@ class Engine {
     if (!seen_.live.empty() && same_as_seen()) {
       skip_periods();
       seen_.live.clear();
-      patience_ = 1;
+      next_turns_ = 1;
     }
     if (seen_.live.empty() || --turns_left_ == 0) take_snapshot();
   }
 
   void take_snapshot() {
-    turns_left_ = patience_;
-    patience_ *= 2;
+    turns_left_ = next_turns_;
+    next_turns_ *= 2;
     seen_.time = now_;
     seen_.first_stream = streams_.first();
     seen_.live.assign(streams_.live().begin(), streams_.live().end());
@@ -360,7 +360,7 @@ class Engine {
   int marker_flow_ = -1;
   Snapshot seen_;
   std::int64_t turns_left_ = 0;
-  std::int64_t patience_ = 1;
+  std::int64_t next_turns_ = 1;
 };
 
 }  // namespace

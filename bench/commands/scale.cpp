@@ -10,9 +10,9 @@
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
+#include "bench/predict/compare_published.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"
-#include "bench/predict/mirror.hpp"
 #include "bench/predict/scaling.hpp"
 #include "bench/predict/strategies.hpp"
 #include "bench/record/calibration_file.hpp"
@@ -208,16 +208,16 @@ void explain(const std::vector<ScaleRow>& rows, const std::vector<Input>& inputs
 }
 
 ExitCode show_published(const ScaleOptions& options, const std::string& command) {
-  const std::vector<Mirror> mirrors = mirror_published();
+  const std::vector<PublishedComparison> comparisons = compare_published();
   ResultFile result = describe_run(command, nullptr, nullptr);
   std::vector<ScaleRow> rows;
-  for (const Mirror& mirror : mirrors) {
-    print_out("{}\n", text(mirror));
-    for (const Modelled& modelled : mirror.modelled)
+  for (const PublishedComparison& comparison : comparisons) {
+    print_out("{}\n", text(comparison));
+    for (const Modelled& modelled : comparison.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }
   result.rows = std::move(rows);
-  result.notes = mirror_notes();
+  result.notes = comparison_notes();
   for (const std::string& note : result.notes) print_out("{}\n", note);
   save(options.output, result);
   return ExitCode::ok;

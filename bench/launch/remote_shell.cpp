@@ -14,7 +14,7 @@ std::vector<std::string> RemoteShell::srun_words(const std::string& host) const 
 }
 
 std::vector<std::string> RemoteShell::command(const std::string& host, const std::string& script,
-                                              Seconds patience) const {
+                                              Seconds limit) const {
   if (kind_ == Kind::srun) {
     std::vector<std::string> words = srun_words(host);
     words.insert(words.end(), {"sh", "-c", script});
@@ -22,8 +22,8 @@ std::vector<std::string> RemoteShell::command(const std::string& host, const std
   }
   std::vector<std::string> words = words_;
   if (kind_ == Kind::ssh) {
-    words.insert(words.end(), {"-o", "BatchMode=yes", "-o",
-                               fmt::format("ConnectTimeout={:.0f}", std::ceil(patience.value))});
+    words.insert(words.end(),
+                 {"-o", "BatchMode=yes", "-o", fmt::format("ConnectTimeout={:.0f}", std::ceil(limit.value))});
   }
   // The user's shell there may be another than sh.
   words.insert(words.end(), {host, "sh -c " + shell_quoted(script)});

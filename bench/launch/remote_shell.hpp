@@ -15,9 +15,8 @@ class RemoteShell {
   /// Any that is called as `WORDS… HOST COMMAND`, and has a shell read COMMAND there.
   static RemoteShell other(std::vector<std::string> words) { return {Kind::other, std::move(words)}; }
 
-  /// What runs a script of sh's there. `patience`: how long ssh tries to connect, in whole seconds.
-  std::vector<std::string> command(const std::string& host, const std::string& script,
-                                   Seconds patience) const;
+  /// What runs a script of sh's there. `limit`: how long ssh tries to connect, in whole seconds.
+  std::vector<std::string> command(const std::string& host, const std::string& script, Seconds limit) const;
   /// What one would type to try it out: "ssh node0 true".
   std::string by_hand(const std::string& host) const;
 

@@ -57,7 +57,7 @@ class Measurement {
     // A rank that is done must not keep the threads of a library such as Gloo, or ranks that share its core,
     // from ending theirs; the second barrier lets all begin together.
     const Clock::time_point arrived = job_.now();
-    job_.world.patient_barrier();
+    job_.world.idle_barrier();
     job_.world.barrier();
     const Clock::time_point began = job_.now();
     const double before_us = microseconds(arrived - std::exchange(began_, began));

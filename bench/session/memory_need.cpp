@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 #include "collectives/runtime/shared/memory.hpp"
 #include "collectives/runtime/shared/options.hpp"
 #include "collectives/runtime/shared/pieces.hpp"

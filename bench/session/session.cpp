@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// What holds a lock for longer is a disk, a terminal or a pipe that takes no more.
-constexpr milliseconds kLockPatience{120};
+constexpr milliseconds kLongestLockWait{120};
 /// Rank 0 must have its say before a launcher hears that another rank has ended.
 constexpr milliseconds kHeadStart{300};
 constexpr milliseconds kSameAgain{100};
@@ -174,8 +174,8 @@ std::string Session::where_it_is() const {
 /// locks are held.
 std::string Session::print_what_there_is() {
   // So that the journal has what is printed, and nothing more.
-  const std::unique_lock keeping(keeping_, kLockPatience);
-  const std::unique_lock lock(mutex_, kLockPatience);
+  const std::unique_lock keeping(keeping_, kLongestLockWait);
+  const std::unique_lock lock(mutex_, kLongestLockWait);
   if (!lock.owns_lock()) return "";
   progress_.clear();
   if (journal_ && !journal_has_rows_) journal_->remove();

@@ -134,7 +134,7 @@ TEST(GlooBaselines, ReduceEveryKindAndOperation) {
       return gloo.make(name, kind, op, count);
     });
   }
-  world().patient_barrier();
+  world().idle_barrier();
 }
 
 /// The others wait for the last rank, which never comes: each must say so in time.
@@ -155,7 +155,7 @@ TEST(GlooBaselines, SayInTimeThatARankIsMissing) {
         EXPECT_TRUE(error.code() == ExitCode::timeout || closed) << error.what();
       }
     }
-    world().patient_barrier();
+    world().idle_barrier();
   }
 }
 

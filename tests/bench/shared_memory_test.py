@@ -113,7 +113,7 @@ class SharedMemory(ProgramTest):
         return self.polyring(*words, inside=("prlimit", f"--fsize={limit}"), **options, **WITHOUT_ITS_OWN)
 
     def test_a_limit_below_what_ranks_need_to_meet(self):
-        for limit in (32 << 10, 512 << 10):  # less than the boards, and than the blocks
+        for limit in (32 << 10, 512 << 10):  # less than the control blocks, and than the blocks
             with self.subTest(limit=limit):
                 ran = self.limited(limit)
                 self.assertEqual(self.right(ran), "polyring over MPI")

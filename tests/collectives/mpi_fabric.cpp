@@ -35,7 +35,7 @@ std::unique_ptr<Transport> make_transport(const Fabric& fabric, MpiWorld& world,
 /// Takes what was sent and never received. MPI gives a communicator's number to a later one, and with it what
 /// is still on its way.
 void drain(const MpiWorld& world) {
-  world.patient_barrier();  // all is sent
+  world.idle_barrier();  // all is sent
   for (const MPI_Comm comm : {world.handle().comm, world.handle().roll_call}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);  // all has arrived
     while (std::chrono::steady_clock::now() < end) {
@@ -51,7 +51,7 @@ void drain(const MpiWorld& world) {
           "MPI_Recv");
     }
   }
-  world.patient_barrier();  // all is taken
+  world.idle_barrier();  // all is taken
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
     world.set_timeout(kWholeSuite);
     drain(world);
   }
-  everybody.patient_barrier();
+  everybody.idle_barrier();
   if (failure) std::rethrow_exception(failure);
 }
 

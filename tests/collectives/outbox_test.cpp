@@ -16,13 +16,13 @@ constexpr std::size_t kWriter = 70;
 class OutboxTest : public ::testing::Test {
  protected:
   OutboxTest() {
-    new (segment_.address()) Board;
-    for (std::size_t word = 0; word < Board::words(kRanks); ++word)
-      new (&board().writers(word)) Board::Word{0};
+    new (segment_.address()) ControlBlock;
+    for (std::size_t word = 0; word < ControlBlock::words(kRanks); ++word)
+      new (&control().writers(word)) ControlBlock::Word{0};
   }
 
-  Board& board() { return *reinterpret_cast<Board*>(segment_.address()); }
-  Inbox& inbox() { return *reinterpret_cast<Inbox*>(board().inbox(kWriter, kRanks)); }
+  ControlBlock& control() { return *reinterpret_cast<ControlBlock*>(segment_.address()); }
+  Inbox& inbox() { return *reinterpret_cast<Inbox*>(control().inbox(kWriter, kRanks)); }
 
   bool write() {
     Offer offer;
@@ -46,10 +46,10 @@ class OutboxTest : public ::testing::Test {
     struct stat file {};
     EXPECT_EQ(fstat(segment_.name().descriptor, &file), 0);
     const auto bytes = static_cast<std::size_t>(file.st_blocks) * 512;
-    return (bytes - Board::inboxes_at(kRanks)) / kPage;
+    return (bytes - ControlBlock::inboxes_at(kRanks)) / kPage;
   }
 
-  Segment segment_{Board::bytes(kRanks), Board::inboxes_at(kRanks)};
+  Segment segment_{ControlBlock::bytes(kRanks), ControlBlock::inboxes_at(kRanks)};
   Mapping mapping_{segment_.name()};
   Outbox outbox_{mapping_, kWriter, kRanks};
   std::uint32_t written_ = 0;
@@ -59,8 +59,8 @@ class OutboxTest : public ::testing::Test {
 
 TEST_F(OutboxTest, ARankThatWritesNothingCostsNothing) {
   EXPECT_EQ(inbox_pages(), 0U);
-  EXPECT_EQ(board().writers(0).load(), 0U);
-  EXPECT_EQ(board().writers(1).load(), 0U);
+  EXPECT_EQ(control().writers(0).load(), 0U);
+  EXPECT_EQ(control().writers(1).load(), 0U);
 }
 
 TEST_F(OutboxTest, OffersThatAreSoonReadNeedOnePage) {
@@ -70,8 +70,8 @@ TEST_F(OutboxTest, OffersThatAreSoonReadNeedOnePage) {
     ASSERT_FALSE(read());
   }
   EXPECT_EQ(inbox_pages(), 1U);
-  EXPECT_EQ(board().writers(0).load(), 0U);
-  EXPECT_EQ(board().writers(1).load(), std::uint64_t{1} << (kWriter - 64));
+  EXPECT_EQ(control().writers(0).load(), 0U);
+  EXPECT_EQ(control().writers(1).load(), std::uint64_t{1} << (kWriter - 64));
 }
 
 TEST_F(OutboxTest, GrowsWithWhatIsUnreadUntilItIsFull) {

@@ -466,7 +466,7 @@ TEST_P(EveryTransportExecutes, InMemoryThatComesAndGoes) {
 }
 
 TEST_P(EveryTransportExecutes, InMoreMemoryThanRanksCanReach) {
-  // More pieces than a board has places for, on one rank; the last ones are anywhere.
+  // More pieces than a control block has places for, on one rank; the last ones are anywhere.
   constexpr Count kCount = 4 * Payload::kPeriod;
   testing::run_over(GetParam(), 3, [&](Transport& transport) {
     std::vector<Memory> taken;

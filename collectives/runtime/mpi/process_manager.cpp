@@ -69,10 +69,10 @@ bool leave_process_manager() {
   const int manager = manager_socket();
   constexpr std::string_view kFinalize = "cmd=finalize\n";
   if (send(manager, kFinalize.data(), kFinalize.size(), MSG_NOSIGNAL) < 0) return false;
-  constexpr int kPatienceMs = 30'000;  // it may have to wait for a core
+  constexpr int kLongestWaitMs = 30'000;  // it may have to wait for a core
   pollfd answer{manager, POLLIN, 0};
   std::array<char, 64> said{};
-  return poll(&answer, 1, kPatienceMs) == 1 && recv(manager, said.data(), said.size(), 0) > 0;
+  return poll(&answer, 1, kLongestWaitMs) == 1 && recv(manager, said.data(), said.size(), 0) > 0;
 }
 
 void await_output_read() {
@@ -94,9 +94,9 @@ void abort_process_manager(int code) {
   const int manager = manager_socket();
   const std::string words = fmt::format("cmd=abort exitcode={}\n", code);
   if (send(manager, words.data(), words.size(), MSG_NOSIGNAL) < 0) return;
-  constexpr int kPatienceMs = 5'000;
+  constexpr int kLongestWaitMs = 5'000;
   pollfd hung_up{manager, 0, 0};  // what it may say is for the library, whose call waits for that
-  poll(&hung_up, 1, kPatienceMs);
+  poll(&hung_up, 1, kLongestWaitMs);
 }
 
 }  // namespace polyring

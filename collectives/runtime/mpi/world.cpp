@@ -13,10 +13,10 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/gather_rounds.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/mpi/process_manager.hpp"
-#include "collectives/runtime/patience.hpp"
 
 namespace polyring {
 namespace {
@@ -140,14 +140,14 @@ void MpiWorld::leave(int code) {
   const std::string version = library_version();
   if (size() == 1 || !may_hang_in_finalize(version) || !speaks_pmi1(version)) return;
   // Nobody may end while another one still has something to do.
-  patient_barrier();
+  idle_barrier();
   const int of_all = static_cast<int>(max(code));
   // The last of one's messages may not have left.
-  Patience patience(Seconds{0.1}, true);
+  Backoff backoff(Seconds{0.1}, true);
   int found = 0;
   do {
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_->comm, &found, MPI_STATUS_IGNORE);
-  } while (patience.again());
+  } while (backoff.again());
   std::fflush(nullptr);
   leave_process_manager();
   _exit(of_all);
@@ -190,12 +190,12 @@ class MpiWorld::Call {
  private:
   void complete(int started, const char* name, bool yields) {
     check_mpi(started, name);
-    Patience patience(limit_, yields);
+    Backoff backoff(limit_, yields);
     int done = 0;
     do {
       check_mpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), name);
       // The request is given up along with the job: there is no cancelling a collective call.
-      if (done == 0 && !patience.again()) world_.give_up(name, {}, limit_);
+      if (done == 0 && !backoff.again()) world_.give_up(name, {}, limit_);
     } while (done == 0);
   }
 
@@ -216,7 +216,7 @@ void MpiWorld::barrier() const {
   call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier");
 }
 
-void MpiWorld::patient_barrier() const {
+void MpiWorld::idle_barrier() const {
   Call call(*this);
   call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier", true);
 }
@@ -301,11 +301,11 @@ std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
     MPI_Irecv(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[at]);
     MPI_Isend(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[ranks + at]);
   }
-  Patience patience(0.25 * limit + Seconds{0.5}, true);
+  Backoff backoff(0.25 * limit + Seconds{0.5}, true);
   int all = 0;
   do {
     MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE);
-  } while (all == 0 && patience.again());
+  } while (all == 0 && backoff.again());
 
   std::vector<Rank> silent;
   for (Rank rank = 0; rank < size() && all == 0; ++rank) {

@@ -84,12 +84,12 @@ class MpiWorld final : public Bootstrap {
   void barrier() const override;
   /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
   /// library's, have not finished yet.
-  void patient_barrier() const;
+  void idle_barrier() const;
   double max(double value) const;
   std::vector<double> max(std::span<const double> values) const;  // element by element
   std::int64_t sum(std::int64_t value) const;
   std::int64_t broadcast(std::int64_t value) const;  // rank 0's
-  /// The same with a time limit of its own, and like patient_barrier().
+  /// The same with a time limit of its own, and like idle_barrier().
   std::int64_t broadcast(std::int64_t value, Seconds limit) const;
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override {
     return allgather(own, kMostAtOnce);

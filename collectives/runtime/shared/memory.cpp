@@ -11,15 +11,15 @@ namespace {
 constexpr std::size_t kSmallestBlock = 4096;
 constexpr std::size_t kSmallestSlab = std::size_t{64} << 10;
 
-/// Places on the board that users' segments leave to blocks: without these, nothing that is not in a segment
-/// can be sent.
+/// Places on the control block that users' segments leave to blocks: without these, nothing that is not in a
+/// segment can be sent.
 constexpr std::size_t kPlacesForBlocks = 128;
 static_assert(kPlacesForBlocks < kMostSegments);
 
 }  // namespace
 
-SharedMemory::SharedMemory(std::span<Board* const> boards, std::size_t own)
-    : boards_(boards), own_place_(own), others_(boards.size()) {
+SharedMemory::SharedMemory(std::span<ControlBlock* const> controls, std::size_t own)
+    : controls_(controls), own_place_(own), others_(controls.size()) {
   for (std::uint32_t i = kMostSegments; i > 0; --i) free_records_.push_back(i - 1);
 }
 
@@ -34,7 +34,7 @@ std::byte* SharedMemory::add(std::size_t bytes) {
 
 std::byte* SharedMemory::enter(Segment segment) {
   const std::uint32_t index = free_records_.back();
-  SegmentRecord& record = boards_[own_place_]->records[index];
+  SegmentRecord& record = controls_[own_place_]->records[index];
   record.name = segment.name();
   const std::uint32_t generation = record.generation.load(std::memory_order_relaxed) + 1;
   record.generation.store(generation, std::memory_order_release);
@@ -72,7 +72,7 @@ std::byte* SharedMemory::at(std::size_t rank, Location location) {
   Other& other = of_rank[location.segment];
   if (other.generation != location.generation) {
     other.mapping.clear();
-    other.mapping.emplace_back(boards_[rank]->records[location.segment].name);
+    other.mapping.emplace_back(controls_[rank]->records[location.segment].name);
     other.generation = location.generation;
   }
   return other.mapping.front().address() + location.offset;

@@ -1,4 +1,4 @@
-// SharedMemory: this rank's segments, entered on its board, and the others' segments as they are met.
+// SharedMemory: this rank's segments, entered on its control block, and the others' segments as they are met.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 #include "collectives/runtime/shared/segment.hpp"
 
 namespace polyring {
@@ -17,13 +17,14 @@ inline constexpr std::size_t kSlab = std::size_t{1} << 20;
 
 class SharedMemory {
  public:
-  /// `boards` are those of all ranks of the host, `own` is this one's place among them; both are kept.
-  SharedMemory(std::span<Board* const> boards, std::size_t own);
+  /// `controls` are the control blocks of all ranks of the host, `own` is this one's place among them; both
+  /// are kept.
+  SharedMemory(std::span<ControlBlock* const> controls, std::size_t own);
 
-  /// A new segment's memory for a user. Null when there is none, or the board has only the places left that
-  /// blocks may need.
+  /// A new segment's memory for a user. Null when there is none, or the control block has only the places
+  /// left that blocks may need.
   std::byte* add(std::size_t bytes);
-  /// Takes one back; what others have mapped stays until they need its place on the board.
+  /// Takes one back; what others have mapped stays until they need its place on the control block.
   void remove(std::byte* address);
   /// From now on nothing is taken back before the end: others may still use it.
   void keep() { keeps_ = true; }
@@ -34,7 +35,7 @@ class SharedMemory {
   std::byte* at(std::size_t rank, Location location);
 
   /// A block for what is not in a segment, at least so large, until it is given back. Throws
-  /// Error(ExitCode::not_available) when there is no memory, or no place on the board.
+  /// Error(ExitCode::not_available) when there is no memory, or no place on the control block.
   std::byte* take_block(std::size_t bytes);
   /// The same, but null then.
   std::byte* try_block(std::size_t bytes);
@@ -54,7 +55,7 @@ class SharedMemory {
     std::vector<Mapping> mapping;  // one, or none yet
   };
 
-  std::span<Board* const> boards_;
+  std::span<ControlBlock* const> controls_;
   std::size_t own_place_;
   std::vector<Own> own_;
   std::vector<std::uint32_t> free_records_;

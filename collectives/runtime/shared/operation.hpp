@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 #include "collectives/runtime/shared/pieces.hpp"
 #include "collectives/runtime/transport.hpp"
 

@@ -7,7 +7,7 @@ namespace polyring {
 
 /// One page of the inbox.
 void Outbox::fill(std::size_t begin) const {
-  mapping_->fill(Board::inboxes_at(ranks_) + writer_ * sizeof(Inbox) + begin, kPage);
+  mapping_->fill(ControlBlock::inboxes_at(ranks_) + writer_ * sizeof(Inbox) + begin, kPage);
 }
 
 void Outbox::open() {
@@ -50,8 +50,8 @@ bool Outbox::write(const Offer& offer, std::span<const std::byte> data) {
   entry.sequence.store(written_, std::memory_order_release);
   at_ = link.next;
   if (first) {
-    const std::uint64_t bit = std::uint64_t{1} << writer_ % Board::kWordBits;
-    board().writers(writer_ / Board::kWordBits).fetch_or(bit, std::memory_order_release);
+    const std::uint64_t bit = std::uint64_t{1} << writer_ % ControlBlock::kWordBits;
+    control().writers(writer_ / ControlBlock::kWordBits).fetch_or(bit, std::memory_order_release);
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Outbox: how a rank writes its offers to another one of its host, into the inbox on that one's board.
+// Outbox: how a rank writes its offers to another one of its host, into the inbox on that one's control
+// block.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 #include "collectives/runtime/shared/segment.hpp"
 
 namespace polyring {
 
 class Outbox {
  public:
-  /// To the rank whose board is mapped by `mapping`, which is kept. `writer` is this rank's place among the
-  /// `ranks` of the host.
+  /// To the rank whose control block is mapped by `mapping`, which is kept. `writer` is this rank's place
+  /// among the `ranks` of the host.
   Outbox(const Mapping& mapping, std::size_t writer, std::size_t ranks)
       : mapping_(&mapping), writer_(writer), ranks_(ranks) {}
 
@@ -29,8 +30,8 @@ class Outbox {
     std::uint32_t written = 0;  // offers, up to the last one in it
   };
 
-  Board& board() const { return *reinterpret_cast<Board*>(mapping_->address()); }
-  Inbox& inbox() const { return *reinterpret_cast<Inbox*>(board().inbox(writer_, ranks_)); }
+  ControlBlock& control() const { return *reinterpret_cast<ControlBlock*>(mapping_->address()); }
+  Inbox& inbox() const { return *reinterpret_cast<Inbox*>(control().inbox(writer_, ranks_)); }
   void fill(std::size_t begin) const;
   void open();
   bool find_next();

@@ -13,7 +13,7 @@
 #include <span>
 
 #include "collectives/runtime/kernels.hpp"
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 
 namespace polyring {
 

@@ -6,8 +6,8 @@
 
 namespace polyring {
 
-Slots::Slots(std::span<Board* const> boards, std::size_t own, SharedMemory& memory)
-    : boards_(boards), own_(own), memory_(memory) {
+Slots::Slots(std::span<ControlBlock* const> controls, std::size_t own, SharedMemory& memory)
+    : controls_(controls), own_(own), memory_(memory) {
   add();
 }
 
@@ -27,7 +27,7 @@ void Slots::add() {
   }
   if (blocks_ > 0) {
     auto* block = new (memory_.take_block(sizeof(FinishedBlock))) FinishedBlock;
-    boards_[own_]->more_finished[blocks_] =
+    controls_[own_]->more_finished[blocks_] =
         memory_.locate(reinterpret_cast<std::byte*>(block), sizeof *block);
   }
   const auto first = static_cast<std::uint32_t>(blocks_++ * kOffersInBlock);
@@ -35,9 +35,9 @@ void Slots::add() {
 }
 
 std::atomic<std::uint32_t>& Slots::mark(std::size_t rank, std::uint32_t slot) const {
-  Board& board = *boards_[rank];
-  if (slot < kOffersInBlock) return board.finished[slot];
-  std::byte* block = memory_.at(rank, board.more_finished[slot / kOffersInBlock]);
+  ControlBlock& control = *controls_[rank];
+  if (slot < kOffersInBlock) return control.finished[slot];
+  std::byte* block = memory_.at(rank, control.more_finished[slot / kOffersInBlock]);
   return (*reinterpret_cast<FinishedBlock*>(block))[slot % kOffersInBlock];
 }
 

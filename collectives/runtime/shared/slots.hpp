@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/runtime/shared/board.hpp"
+#include "collectives/runtime/shared/control_block.hpp"
 #include "collectives/runtime/shared/memory.hpp"
 
 namespace polyring {
@@ -17,8 +17,9 @@ inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
 class Slots {
  public:
-  /// `boards` are those of all ranks of the host, `own` is this one's place among them; all are kept.
-  Slots(std::span<Board* const> boards, std::size_t own, SharedMemory& memory);
+  /// `controls` are the control blocks of all ranks of the host, `own` is this one's place among them; all
+  /// are kept.
+  Slots(std::span<ControlBlock* const> controls, std::size_t own, SharedMemory& memory);
 
   /// For an offer of this rank's, not finished yet. Throws Error(ExitCode::not_available) when all are taken.
   std::uint32_t take();
@@ -47,7 +48,7 @@ class Slots {
   void add();
   std::atomic<std::uint32_t>& mark(std::size_t rank, std::uint32_t slot) const;
 
-  std::span<Board* const> boards_;
+  std::span<ControlBlock* const> controls_;
   std::size_t own_;
   SharedMemory& memory_;
   std::size_t blocks_ = 0;

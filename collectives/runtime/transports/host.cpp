@@ -4,8 +4,8 @@
 #include <new>
 
 #include "base/error.hpp"
+#include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/kernels.hpp"
-#include "collectives/runtime/patience.hpp"
 #include "collectives/runtime/transport.hpp"
 
 namespace polyring {
@@ -60,13 +60,13 @@ void HostTransport::combine(const Reduction& reduction, std::byte* result,
 
 void PollingTransport::wait(std::vector<Ticket>& done) {
   const std::size_t before = done.size();
-  Patience patience(rules_.timeout, rules_.yields);
+  Backoff backoff(rules_.timeout, rules_.yields);
   for (;;) {
     const bool progress = poll(done);
     if (done.size() > before) return;
     if (progress) {
-      patience.renew();
-    } else if (!patience.again()) {
+      backoff.renew();
+    } else if (!backoff.again()) {
       rules_.give_up("messages", awaited());
     }
   }

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/mpi/process_manager.hpp"
 #include "collectives/runtime/net/rdma.hpp"
-#include "collectives/runtime/patience.hpp"
 
 namespace polyring {
 namespace {
@@ -137,11 +137,11 @@ bool MpiTransport::cancel_all() {
   for (MPI_Request& request : requests_) {
     if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
   }
-  Patience patience(kCancelling, true);
+  Backoff backoff(kCancelling, true);
   int all = requests_.empty() ? 1 : 0;
   while (all == 0) {
     MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
-    if (all == 0 && !patience.again()) return false;
+    if (all == 0 && !backoff.again()) return false;
   }
   return true;
 }

@@ -12,9 +12,9 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "collectives/runtime/patience.hpp"
-#include "collectives/runtime/shared/boards.hpp"
-#include "collectives/runtime/shared/carrier.hpp"
+#include "collectives/runtime/backoff.hpp"
+#include "collectives/runtime/shared/control_blocks.hpp"
+#include "collectives/runtime/shared/exchange_runner.hpp"
 #include "collectives/runtime/shared/memory.hpp"
 #include "collectives/runtime/shared/operation.hpp"
 #include "collectives/runtime/shared/outbox.hpp"
@@ -28,8 +28,8 @@ constexpr std::size_t kEager = 4096;
 
 class SharedTransport final : public PollingTransport {
  public:
-  SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members, std::unique_ptr<Boards> boards,
-                  WaitRules rules, SharedOptions options);
+  SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members,
+                  std::unique_ptr<ControlBlocks> controls, WaitRules rules, SharedOptions options);
   ~SharedTransport() override;
   SharedTransport(const SharedTransport&) = delete;
   SharedTransport& operator=(const SharedTransport&) = delete;
@@ -52,7 +52,7 @@ class SharedTransport final : public PollingTransport {
  private:
   static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
 
-  Board& own_board() { return *boards_->all[own_place_]; }
+  ControlBlock& own_control() { return *controls_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
 
   SharedOperation& begin(OfferKind kind, int tag, Ticket ticket);
@@ -90,12 +90,12 @@ class SharedTransport final : public PollingTransport {
   Rank rank_;
   std::vector<Rank> members_;
   SharedOptions options_;
-  std::unique_ptr<Boards> boards_;
+  std::unique_ptr<ControlBlocks> controls_;
   std::size_t own_place_;
   std::vector<std::size_t> place_;  // of each rank among the members
   std::shared_ptr<SharedMemory> memory_;
   std::optional<Slots> slots_;
-  std::optional<Carrier> carrier_;
+  std::optional<ExchangeRunner> runner_;
   std::vector<Outbox> outboxes_;  // to each member
 
   /// How far a member's entries to us have been read.
@@ -105,7 +105,7 @@ class SharedTransport final : public PollingTransport {
   };
   std::vector<Reading> readings_;
   std::vector<std::size_t> heard_;      // those who have ever written something
-  std::vector<std::uint64_t> writers_;  // the same, as on the board
+  std::vector<std::uint64_t> writers_;  // the same, as on the control block
 
   std::deque<SharedOperation> operations_;
   std::vector<SharedOperation*> in_flight_;
@@ -116,32 +116,33 @@ class SharedTransport final : public PollingTransport {
 };
 
 SharedTransport::SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members,
-                                 std::unique_ptr<Boards> boards, WaitRules rules, SharedOptions options)
+                                 std::unique_ptr<ControlBlocks> controls, WaitRules rules,
+                                 SharedOptions options)
     : PollingTransport(std::move(rules)),
       rank_(bootstrap.rank()),
       members_(std::move(members)),
       options_(options),
-      boards_(std::move(boards)),
+      controls_(std::move(controls)),
       place_(index(bootstrap.size()), kNobody),
       readings_(members_.size()),
-      writers_(Board::words(members_.size())),
+      writers_(ControlBlock::words(members_.size())),
       early_(members_.size()) {
   for (std::size_t place = 0; place < members_.size(); ++place) {
     place_[index(members_[place])] = place;
   }
   own_place_ = place_[index(rank_)];
-  for (const Mapping& mapping : boards_->mappings) {
+  for (const Mapping& mapping : controls_->mappings) {
     outboxes_.emplace_back(mapping, own_place_, members_.size());
   }
-  memory_ = std::make_shared<SharedMemory>(boards_->all, own_place_);
-  slots_.emplace(boards_->all, own_place_, *memory_);
-  carrier_.emplace(rank_, *memory_, options);
+  memory_ = std::make_shared<SharedMemory>(controls_->all, own_place_);
+  slots_.emplace(controls_->all, own_place_, *memory_);
+  runner_.emplace(rank_, *memory_, options);
 }
 
 SharedTransport::~SharedTransport() {
   // Others may still have to read the copies that nobody waits for, unless the job is breaking off.
-  Patience patience(rules().timeout, rules().yields);
-  while (!retiring_.empty() && std::uncaught_exceptions() == 0 && patience.again()) reuse_retired();
+  Backoff backoff(rules().timeout, rules().yields);
+  while (!retiring_.empty() && std::uncaught_exceptions() == 0 && backoff.again()) reuse_retired();
 }
 
 /// What others still read and write stays as long as this rank's memory: they have mapped it themselves.
@@ -295,11 +296,11 @@ Location SharedTransport::take(SharedOperation& operation, std::span<std::byte> 
 }
 
 void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> data) {
-  Patience patience(rules().timeout, rules().yields);
+  Backoff backoff(rules().timeout, rules().yields);
   while (!outboxes_[to].write(offer, data)) {
     // The other may itself be waiting for room in our inbox.
     listen();
-    if (!patience.again()) rules().give_up("room for messages", {members_[to]});
+    if (!backoff.again()) rules().give_up("room for messages", {members_[to]});
   }
 }
 
@@ -327,9 +328,9 @@ void SharedTransport::await_offers(SharedOperation& operation) {
 /// Takes what others have offered.
 void SharedTransport::listen() {
   for (std::size_t word = 0; word < writers_.size(); ++word) {
-    const std::uint64_t all = own_board().writers(word).load(std::memory_order_acquire);
+    const std::uint64_t all = own_control().writers(word).load(std::memory_order_acquire);
     for (std::uint64_t fresh = all & ~writers_[word]; fresh != 0; fresh &= fresh - 1) {
-      heard_.push_back(word * Board::kWordBits + static_cast<std::size_t>(std::countr_zero(fresh)));
+      heard_.push_back(word * ControlBlock::kWordBits + static_cast<std::size_t>(std::countr_zero(fresh)));
     }
     writers_[word] = all;
   }
@@ -337,7 +338,7 @@ void SharedTransport::listen() {
 }
 
 void SharedTransport::drain(std::size_t from) {
-  auto& inbox = *reinterpret_cast<Inbox*>(own_board().inbox(from, members_.size()));
+  auto& inbox = *reinterpret_cast<Inbox*>(own_control().inbox(from, members_.size()));
   Reading& reading = readings_[from];
   for (;;) {
     Entry& entry = inbox.entries[reading.entry];
@@ -377,7 +378,7 @@ bool SharedTransport::accept(const Arrived& arrived) {
 bool SharedTransport::advance(SharedOperation& operation) {
   bool any = false;
   for (PieceOwner& owner : operation.owned) any = owner.advance() || any;
-  if (operation.made || operation.missing > 0 || !carrier_->carry_out(operation)) return any;
+  if (operation.made || operation.missing > 0 || !runner_->run_next(operation)) return any;
   for (const Arrived& arrived : operation.offers) {
     if (arrived.from == kNobody) continue;
     if (operation.made) {
@@ -457,7 +458,7 @@ std::vector<Rank> SharedTransport::awaited() const {
       const Exchange::Partner& partner = operation->exchange.partners[i];
       const bool silent = (partner.read || partner.write) && operation->offers[i].from == kNobody;
       const bool unfinished = operation->made && operation->waits && !slots_->finished(operation->slots[i]);
-      if (silent || unfinished || carrier_->waits_for(*operation, i)) ranks.push_back(partner.rank);
+      if (silent || unfinished || runner_->waits_for(*operation, i)) ranks.push_back(partner.rank);
     }
   }
   std::sort(ranks.begin(), ranks.end());
@@ -477,10 +478,10 @@ std::uint32_t SharedTransport::take_slot() {
 
 std::unique_ptr<Transport> make_shared_transport(const Bootstrap& bootstrap, std::vector<Rank> members,
                                                  WaitRules rules, std::string& why, SharedOptions options) {
-  std::unique_ptr<Boards> boards = exchange_boards(bootstrap, members, why);
-  if (!boards) return nullptr;
-  return std::make_unique<SharedTransport>(bootstrap, std::move(members), std::move(boards), std::move(rules),
-                                           options);
+  std::unique_ptr<ControlBlocks> controls = exchange_control_blocks(bootstrap, members, why);
+  if (!controls) return nullptr;
+  return std::make_unique<SharedTransport>(bootstrap, std::move(members), std::move(controls),
+                                           std::move(rules), options);
 }
 
 }  // namespace polyring

@@ -191,9 +191,9 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
   const pid_t child = fork();
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
-  const auto patience = std::min(deadline, after(kLongWait));
-  std::optional<int> status = wait_until(child, patience);
-  if (!status && patience < deadline) {
+  const auto first_wait = std::min(deadline, after(kLongWait));
+  std::optional<int> status = wait_until(child, first_wait);
+  if (!status && first_wait < deadline) {
     if (wait) wait();
     status = wait_until(child, deadline);
   }

@@ -1,5 +1,5 @@
-// Mirror: a published result beside the model, once for each combination of what was not published with it,
-// with the residuals.
+// PublishedComparison: a published result beside the model, once for each combination of what was not
+// published with it, with the residuals.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct PublishedFigure {
   std::optional<double> images_per_second;
 };
 
-struct Mirror {
+struct PublishedComparison {
   std::string system;
   std::string source;
   std::vector<PublishedFigure> figures;
@@ -46,9 +46,9 @@ struct Residual {
   double efficiency = 0;  // modelled − published, of largest magnitude
   int gpus = 0;
 };
-std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& modelled);
+std::optional<Residual> worst_residual(const PublishedComparison& comparison, const Modelled& modelled);
 
 /// A table, and which combinations agree with what was published.
-std::string text(const Mirror& mirror);
+std::string text(const PublishedComparison& comparison);
 
 }  // namespace polyring

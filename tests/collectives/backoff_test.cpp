@@ -1,4 +1,4 @@
-#include "collectives/runtime/patience.hpp"
+#include "collectives/runtime/backoff.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,19 +38,19 @@ struct TestTime {
   static inline Duration of_yield;  // how long another program keeps the core
 };
 
-using TestPatience = PatienceIn<TestTime>;
+using TestBackoff = BackoffIn<TestTime>;
 
 /// A wait in vain; how often it looked.
 std::uint64_t wait_in_vain(Seconds timeout, bool yields) {
   TestTime::restart();
   std::uint64_t polls = 0;
-  for (TestPatience patience(timeout, yields); patience.again(); ++polls) TestTime::time += TestTime::kPoll;
+  for (TestBackoff backoff(timeout, yields); backoff.again(); ++polls) TestTime::time += TestTime::kPoll;
   return polls;
 }
 
-TEST(Patience, EndsWhenItsTimeIsOver) {
+TEST(Backoff, EndsWhenItsTimeIsOver) {
   // Between two looks at the clock there are kSpins polls, and as many of the longest sleeps.
-  const auto late = TestPatience::kSpins * (TestTime::kPoll + TestPatience::kLongestSleep);
+  const auto late = TestBackoff::kSpins * (TestTime::kPoll + TestBackoff::kLongestSleep);
   for (const bool yields : {false, true}) {
     wait_in_vain(Seconds{0.3}, yields);
     EXPECT_GT(TestTime::time, 300ms) << yields;
@@ -58,71 +58,71 @@ TEST(Patience, EndsWhenItsTimeIsOver) {
   }
 }
 
-TEST(Patience, BeginsAnewWithEveryProgress) {
+TEST(Backoff, BeginsAnewWithEveryProgress) {
   for (const bool yields : {false, true}) {
     TestTime::restart();
-    TestPatience patience(Seconds{1}, yields);
+    TestBackoff backoff(Seconds{1}, yields);
     for (int poll = 0; poll < 5000; ++poll) {
       TestTime::time += 1ms;
-      ASSERT_TRUE(patience.again()) << yields;
-      patience.renew();
+      ASSERT_TRUE(backoff.again()) << yields;
+      backoff.renew();
     }
     const auto begin = TestTime::time;
-    while (patience.again()) TestTime::time += 1ms;
+    while (backoff.again()) TestTime::time += 1ms;
     EXPECT_GE(TestTime::time - begin, 1s) << yields;
     EXPECT_LT(TestTime::time - begin, 2s) << yields;
   }
 }
 
-TEST(Patience, SpinsWhereRanksHaveTheirCores) {
+TEST(Backoff, SpinsWhereRanksHaveTheirCores) {
   const std::uint64_t polls = wait_in_vain(Seconds{0.5}, false);
   EXPECT_EQ(TestTime::slept, 0ns);
   EXPECT_EQ(TestTime::yields, 0U);
   EXPECT_GE(polls, 500ms / TestTime::kPoll);
 }
 
-TEST(Patience, LeavesTheCoreToOthersWhereRanksShareIt) {
+TEST(Backoff, LeavesTheCoreToOthersWhereRanksShareIt) {
   const std::uint64_t polls = wait_in_vain(Seconds{0.5}, true);
-  EXPECT_EQ(TestTime::yields, TestPatience::kYields);
+  EXPECT_EQ(TestTime::yields, TestBackoff::kYields);
   EXPECT_GT(TestTime::slept, TestTime::time * 9 / 10);
-  EXPECT_EQ(TestTime::shortest, TestPatience::kShortestSleep);
-  EXPECT_EQ(TestTime::longest, TestPatience::kLongestSleep);
+  EXPECT_EQ(TestTime::shortest, TestBackoff::kShortestSleep);
+  EXPECT_EQ(TestTime::longest, TestBackoff::kLongestSleep);
   EXPECT_LT(polls, 3000U);
 }
 
-TEST(Patience, ReactsAtOnceInAShortWait) {
+TEST(Backoff, ReactsAtOnceInAShortWait) {
   TestTime::restart();
-  TestPatience patience(Seconds{1}, true);
-  for (std::uint64_t poll = 1; poll < TestPatience::kSpins; ++poll) EXPECT_TRUE(patience.again());
+  TestBackoff backoff(Seconds{1}, true);
+  for (std::uint64_t poll = 1; poll < TestBackoff::kSpins; ++poll) EXPECT_TRUE(backoff.again());
   EXPECT_EQ(TestTime::yields, 0U);
   EXPECT_EQ(TestTime::slept, 0ns);
 }
 
-TEST(Patience, TellsTheTimeByTheSteadyClock) {
+TEST(Backoff, TellsTheTimeByTheSteadyClock) {
   const auto begin = std::chrono::steady_clock::now();
-  for (Patience patience(Seconds{0.05}, true); patience.again();) {
+  for (Backoff backoff(Seconds{0.05}, true); backoff.again();) {
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
 }
 
-TEST(Patience, SleepsSoonWhereYieldingTakesLong) {
+TEST(Backoff, SleepsSoonWhereYieldingTakesLong) {
   TestTime::restart();
   TestTime::of_yield = 4ms;  // a tick of 250 Hz
-  TestPatience patience(Seconds{1}, true);
+  TestBackoff backoff(Seconds{1}, true);
   while (TestTime::slept == 0ns) {
-    ASSERT_TRUE(patience.again());
+    ASSERT_TRUE(backoff.again());
     TestTime::time += TestTime::kPoll;
   }
   EXPECT_EQ(TestTime::yields, 1U);
-  patience.renew();
-  ASSERT_TRUE(patience.again());
+  backoff.renew();
+  ASSERT_TRUE(backoff.again());
   EXPECT_EQ(TestTime::yields, 1U) << "yields again in the same wait";
 }
 
-TEST(Patience, EndsAtTheNextPollWhereYieldingTakesLong) {
+TEST(Backoff, EndsAtTheNextPollWhereYieldingTakesLong) {
   TestTime::restart();
   TestTime::of_yield = 4ms;
-  for (TestPatience patience(Seconds{0.002}, true); patience.again();) TestTime::time += TestTime::kPoll;
+  for (TestBackoff backoff(Seconds{0.002}, true); backoff.again();) TestTime::time += TestTime::kPoll;
   EXPECT_LT(TestTime::time, 5ms);
 }
 

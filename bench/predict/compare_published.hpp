@@ -6,14 +6,14 @@
 
 #include <vector>
 
-#include "reports/mirror.hpp"
+#include "reports/published_comparison.hpp"
 
 namespace polyring {
 
 /// All that is known to have been published.
-std::vector<Mirror> mirror_published();
+std::vector<PublishedComparison> compare_published();
 
 /// What holds for all of them, to be said below.
-std::vector<std::string> mirror_notes();
+std::vector<std::string> comparison_notes();
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-#include "collectives/runtime/shared/boards.hpp"
+#include "collectives/runtime/shared/control_blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 /// What each rank tells the others when they come together.
 struct Introduction {
-  SegmentName board;
+  SegmentName control;
   std::uint64_t token = 0;
 };
 
@@ -26,49 +26,50 @@ std::vector<std::byte> bytes_of(const Introduction& introduction) {
 
 /// Throws Error(ExitCode::not_available) also where there is no memory for the blocks that messages will
 /// need: that is better known before any message goes this way.
-std::unique_ptr<Boards> make_board(std::size_t ranks) {
+std::unique_ptr<ControlBlocks> make_own(std::size_t ranks) {
   const Segment tried(kSlab);
-  auto boards =
-      std::make_unique<Boards>(Boards{Segment(Board::bytes(ranks), Board::inboxes_at(ranks)), {}, {}});
-  Board* board = new (boards->own.address()) Board;
-  for (std::size_t word = 0; word < Board::words(ranks); ++word) new (&board->writers(word)) Board::Word{0};
-  board->token = random_token();
-  return boards;
+  auto controls = std::make_unique<ControlBlocks>(
+      ControlBlocks{Segment(ControlBlock::bytes(ranks), ControlBlock::inboxes_at(ranks)), {}, {}});
+  ControlBlock* control = new (controls->own.address()) ControlBlock;
+  for (std::size_t word = 0; word < ControlBlock::words(ranks); ++word)
+    new (&control->writers(word)) ControlBlock::Word{0};
+  control->token = random_token();
+  return controls;
 }
 
 }  // namespace
 
-std::unique_ptr<Boards> exchange_boards(const Bootstrap& bootstrap, const std::vector<Rank>& members,
-                                        std::string& why) {
+std::unique_ptr<ControlBlocks> exchange_control_blocks(const Bootstrap& bootstrap,
+                                                       const std::vector<Rank>& members, std::string& why) {
   const Rank rank = bootstrap.rank();
   why.clear();
   Introduction introduction;
-  std::unique_ptr<Boards> boards;
+  std::unique_ptr<ControlBlocks> controls;
   try {
-    boards = make_board(members.size());
-    const auto* board = reinterpret_cast<const Board*>(boards->own.address());
-    introduction = {boards->own.name(), board->token};
+    controls = make_own(members.size());
+    const auto* control = reinterpret_cast<const ControlBlock*>(controls->own.address());
+    introduction = {controls->own.name(), control->token};
   } catch (const Error& error) {
     why = fmt::format("rank {} cannot share memory: {}", rank, error.what());
   }
   const auto introductions = bootstrap.allgather(bytes_of(introduction));
   for (const Rank member : members) {
-    if (!boards) break;
+    if (!controls) break;
     Introduction other;
     std::memcpy(&other, introductions[static_cast<std::size_t>(member)].data(), sizeof other);
-    if (other.board.address == nullptr) {  // why, it says itself
-      boards.reset();
+    if (other.control.address == nullptr) {  // why, it says itself
+      controls.reset();
       break;
     }
     try {
-      boards->mappings.emplace_back(other.board);
-      boards->all.push_back(reinterpret_cast<Board*>(boards->mappings.back().address()));
-      if (boards->all.back()->token != other.token) {
+      controls->mappings.emplace_back(other.control);
+      controls->all.push_back(reinterpret_cast<ControlBlock*>(controls->mappings.back().address()));
+      if (controls->all.back()->token != other.token) {
         throw Error(ExitCode::not_available, "it is in another process namespace");
       }
     } catch (const Error& error) {
       why = fmt::format("rank {} cannot reach rank {}'s memory: {}", rank, member, error.what());
-      boards.reset();
+      controls.reset();
     }
   }
   for (const std::vector<std::byte>& reason : bootstrap.allgather(std::as_bytes(std::span(why)))) {
@@ -76,7 +77,7 @@ std::unique_ptr<Boards> exchange_boards(const Bootstrap& bootstrap, const std::v
     why.assign(reinterpret_cast<const char*>(reason.data()), reason.size());
     return nullptr;
   }
-  return boards;
+  return controls;
 }
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-// Carrier: a rank's own part of an operation, done where its partners' memory lies.
+// ExchangeRunner: a rank's own part of an operation, done where its partners' memory lies.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace polyring {
 
-class Carrier {
+class ExchangeRunner {
  public:
   /// Keeps the memory.
-  Carrier(Rank rank, SharedMemory& memory, SharedOptions options)
+  ExchangeRunner(Rank rank, SharedMemory& memory, SharedOptions options)
       : rank_(rank), memory_(memory), options_(options) {}
 
   /// The next part of what is this rank's to do. To be called once all offers have come that it needs, until
   /// the operation is made. False, and nothing done, while a partner has not filled that piece.
-  bool carry_out(SharedOperation& operation);
+  bool run_next(SharedOperation& operation);
   /// Whether it is this partner that keeps the next piece back.
   bool waits_for(const SharedOperation& operation, std::size_t partner) const;
 
@@ -34,7 +34,7 @@ class Carrier {
   std::byte* taken(const Exchange& exchange, const Arrived& arrived, Part part) const;
   PieceBlocks* pieces(const SharedOperation& operation, std::size_t partner) const;
   std::optional<Part> next_part(const SharedOperation& operation) const;
-  void carry_out(const SharedOperation& operation, Part part);
+  void run_next(const SharedOperation& operation, Part part);
   void combine(const SharedOperation& operation, Part part);
   void hand_on(const SharedOperation& operation, Part part);
 

@@ -1,4 +1,4 @@
-// Patience: how a rank polls for what other ranks do, and when it gives up.
+// Backoff: how a rank polls for what other ranks do, and when it gives up.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace polyring {
 
-/// What Patience asks of the world. Tests have another one.
+/// What Backoff asks of the world. Tests have another one.
 struct SteadyTime {
   using Duration = std::chrono::steady_clock::duration;
   static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
@@ -24,7 +24,7 @@ struct SteadyTime {
 /// with work. A wait is long after kYields, or sooner where yielding takes long: another program keeps the
 /// core then for a scheduler's tick each time, and a rank that wakes up interrupts it.
 template <typename Time>
-class PatienceIn {
+class BackoffIn {
  public:
   static constexpr std::uint64_t kSpins = 200;  // also from one look at the clock to the next
   static constexpr std::uint64_t kYields = 100;
@@ -32,7 +32,7 @@ class PatienceIn {
   static constexpr std::chrono::microseconds kShortestSleep{20};
   static constexpr std::chrono::microseconds kLongestSleep{500};
 
-  PatienceIn(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
+  BackoffIn(Seconds timeout, bool yields) : timeout_(timeout), yields_(yields) {}
 
   /// To be called after each poll that found nothing. False when `timeout` has passed since the first call or
   /// the last renew(), give or take a few polls: the clock is not read in a short wait.
@@ -71,6 +71,6 @@ class PatienceIn {
   decltype(Time::now()) begin_{};
 };
 
-using Patience = PatienceIn<SteadyTime>;
+using Backoff = BackoffIn<SteadyTime>;
 
 }  // namespace polyring

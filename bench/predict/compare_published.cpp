@@ -1,4 +1,4 @@
-#include "bench/predict/mirror.hpp"
+#include "bench/predict/compare_published.hpp"
 
 #include <fmt/format.h>
 
@@ -71,20 +71,20 @@ Modelled model(std::string_view machine, std::string_view model, std::string_vie
   return result;
 }
 
-void model_all(Mirror& mirror, std::string_view machine, std::string_view model_name,
+void model_all(PublishedComparison& comparison, std::string_view machine, std::string_view model_name,
                std::string_view algorithm, std::optional<int> batch) {
   std::vector<int> gpus;
-  for (const PublishedFigure& figure : mirror.figures) {
+  for (const PublishedFigure& figure : comparison.figures) {
     if (gpus.empty() || gpus.back() != figure.gpus) gpus.push_back(figure.gpus);
   }
   for (const Combination& combination : combinations(machine, batch)) {
-    mirror.modelled.push_back(model(machine, model_name, algorithm, gpus, combination));
+    comparison.modelled.push_back(model(machine, model_name, algorithm, gpus, combination));
   }
 }
 
 }  // namespace
 
-std::vector<std::string> mirror_notes() {
+std::vector<std::string> comparison_notes() {
   return {
       fmt::format("A sample of a batch without a published throughput takes as long as one of a batch of {}.",
                   kBatches[0]),
@@ -93,26 +93,26 @@ std::vector<std::string> mirror_notes() {
       std::string(kNotValidated)};
 }
 
-std::vector<Mirror> mirror_published() {
-  std::vector<Mirror> mirrors;
+std::vector<PublishedComparison> compare_published() {
+  std::vector<PublishedComparison> comparisons;
   for (const PublishedScaling& series : published_scaling()) {
-    Mirror& mirror = mirrors.emplace_back();
-    mirror.system = series.system;
-    mirror.source = series.source;
+    PublishedComparison& comparison = comparisons.emplace_back();
+    comparison.system = series.system;
+    comparison.source = series.source;
     for (const PublishedPoint& point : series.points)
-      mirror.figures.push_back({point.gpus, "", point.efficiency, {}});
-    model_all(mirror, series.machine, series.model, series.algorithm, series.batch);
+      comparison.figures.push_back({point.gpus, "", point.efficiency, {}});
+    model_all(comparison, series.machine, series.model, series.algorithm, series.batch);
   }
   for (const PublishedClaim& claim : published_claims()) {
-    const bool more = !mirrors.empty() && mirrors.back().system == claim.system;
-    Mirror& mirror = more ? mirrors.back() : mirrors.emplace_back();
-    mirror.system = claim.system;
-    mirror.source = claim.source;
-    mirror.figures.push_back(
+    const bool more = !comparisons.empty() && comparisons.back().system == claim.system;
+    PublishedComparison& comparison = more ? comparisons.back() : comparisons.emplace_back();
+    comparison.system = claim.system;
+    comparison.source = claim.source;
+    comparison.figures.push_back(
         {claim.gpus, std::string(claim.statement), claim.efficiency, claim.images_per_second});
-    if (!more) model_all(mirror, claim.machine, claim.model, claim.algorithm, claim.batch);
+    if (!more) model_all(comparison, claim.machine, claim.model, claim.algorithm, claim.batch);
   }
-  return mirrors;
+  return comparisons;
 }
 
 }  // namespace polyring

@@ -1,4 +1,4 @@
-#include "bench/predict/mirror.hpp"
+#include "bench/predict/compare_published.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,27 +12,28 @@
 namespace polyring {
 namespace {
 
-class MirrorTest : public ::testing::Test {
+class PublishedComparisonTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { mirrors_ = mirror_published(); }
+  static void SetUpTestSuite() { comparisons_ = compare_published(); }
 
-  static const Mirror& of(const std::string& system) {
-    return *std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror& mirror) {
-      return mirror.system.find(system) != std::string::npos;
-    });
+  static const PublishedComparison& of(const std::string& system) {
+    return *std::find_if(comparisons_.begin(), comparisons_.end(),
+                         [&](const PublishedComparison& comparison) {
+                           return comparison.system.find(system) != std::string::npos;
+                         });
   }
 
-  static inline std::vector<Mirror> mirrors_;
+  static inline std::vector<PublishedComparison> comparisons_;
 };
 
-TEST_F(MirrorTest, HasAllThatWasPublished) {
+TEST_F(PublishedComparisonTest, HasAllThatWasPublished) {
   std::size_t figures = published_claims().size();
   for (const PublishedScaling& series : published_scaling()) figures += series.points.size();
   std::size_t mirrored = 0;
-  for (const Mirror& mirror : mirrors_) {
-    mirrored += mirror.figures.size();
-    EXPECT_FALSE(mirror.modelled.empty()) << mirror.system;
-    for (const Modelled& modelled : mirror.modelled) {
+  for (const PublishedComparison& comparison : comparisons_) {
+    mirrored += comparison.figures.size();
+    EXPECT_FALSE(comparison.modelled.empty()) << comparison.system;
+    for (const Modelled& modelled : comparison.modelled) {
       for (const ScaleRow& row : modelled.rows) {
         EXPECT_EQ(row.source, Source::modelled);
         EXPECT_EQ(row.rails, modelled.combination.rails);
@@ -44,8 +45,8 @@ TEST_F(MirrorTest, HasAllThatWasPublished) {
   EXPECT_EQ(mirrored, figures);
 }
 
-TEST_F(MirrorTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {
-  const Mirror& ddl = of("Caffe, ResNet-50");
+TEST_F(PublishedComparisonTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {
+  const PublishedComparison& ddl = of("Caffe, ResNet-50");
   ASSERT_EQ(ddl.modelled.size(), 8u);
   for (const PublishedFigure& figure : ddl.figures) {
     double least = 1;
@@ -62,18 +63,18 @@ TEST_F(MirrorTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {
   }
 }
 
-TEST_F(MirrorTest, OneCombinationIsWithinTwoPointsOfDdlWithCaffeEverywhere) {
-  const Mirror& ddl = of("Caffe, ResNet-50");
+TEST_F(PublishedComparisonTest, OneCombinationIsWithinTwoPointsOfDdlWithCaffeEverywhere) {
+  const PublishedComparison& ddl = of("Caffe, ResNet-50");
   double nearest = 1;
   for (const Modelled& modelled : ddl.modelled)
     nearest = std::min(nearest, std::abs(worst_residual(ddl, modelled)->efficiency));
   EXPECT_LE(nearest, 0.02);
 }
 
-TEST_F(MirrorTest, WhatWasPublishedIsNotLeftOpen) {
-  const auto batches = [](const Mirror& mirror) {
+TEST_F(PublishedComparisonTest, WhatWasPublishedIsNotLeftOpen) {
+  const auto batches = [](const PublishedComparison& comparison) {
     std::set<int> all;
-    for (const Modelled& modelled : mirror.modelled) all.insert(modelled.combination.batch);
+    for (const Modelled& modelled : comparison.modelled) all.insert(modelled.combination.batch);
     return all;
   };
   EXPECT_EQ(batches(of("Caffe, ResNet-50")), (std::set{32, 64}));
@@ -82,7 +83,7 @@ TEST_F(MirrorTest, WhatWasPublishedIsNotLeftOpen) {
 }
 
 /// No throughput was published of 20 images: a GPU computes them at the rate of 32.
-TEST_F(MirrorTest, SmallerBatchesTakeTheRateOfTheNearest) {
+TEST_F(PublishedComparisonTest, SmallerBatchesTakeTheRateOfTheNearest) {
   for (const Modelled& modelled : of("ResNet-101").modelled) {
     for (const ScaleRow& row : modelled.rows)
       EXPECT_NEAR(row.iteration_ms - row.exposed_comm_ms,

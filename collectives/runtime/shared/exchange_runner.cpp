@@ -1,4 +1,4 @@
-#include "collectives/runtime/shared/carrier.hpp"
+#include "collectives/runtime/shared/exchange_runner.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ Location given_at(const Arrived& arrived) {
 }  // namespace
 
 /// What the partner fills or lands piece by piece, if it does.
-PieceBlocks* Carrier::pieces(const SharedOperation& operation, std::size_t partner) const {
+PieceBlocks* ExchangeRunner::pieces(const SharedOperation& operation, std::size_t partner) const {
   const Exchange::Partner& role = operation.exchange.partners[partner];
   const Arrived& arrived = operation.offers[partner];
   if (arrived.from == kNobody) return nullptr;
@@ -27,21 +27,21 @@ PieceBlocks* Carrier::pieces(const SharedOperation& operation, std::size_t partn
       memory_.at(arrived.from, reads ? given_at(arrived) : arrived.offer.take));
 }
 
-const std::byte* Carrier::given(const Arrived& arrived, Part part) const {
+const std::byte* ExchangeRunner::given(const Arrived& arrived, Part part) const {
   if (arrived.offer.gives <= kInline) return arrived.data.data();
   std::byte* address = memory_.at(arrived.from, given_at(arrived));
   if (!arrived.offer.gives_pieces) return address + part.offset;
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
-std::byte* Carrier::taken(const Exchange& exchange, const Arrived& arrived, Part part) const {
+std::byte* ExchangeRunner::taken(const Exchange& exchange, const Arrived& arrived, Part part) const {
   std::byte* address = memory_.at(arrived.from, arrived.offer.take);
   if (!arrived.offer.takes_pieces) return address + exchange.result_bytes(part.offset);
   return reinterpret_cast<PieceBlocks*>(address)->block(part.number, options_.piece.value);
 }
 
 /// Nothing while a partner has not filled it.
-std::optional<Carrier::Part> Carrier::next_part(const SharedOperation& operation) const {
+std::optional<ExchangeRunner::Part> ExchangeRunner::next_part(const SharedOperation& operation) const {
   const std::size_t all = operation.exchange.own.size();
   bool whole = true;
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
@@ -55,15 +55,15 @@ std::optional<Carrier::Part> Carrier::next_part(const SharedOperation& operation
   return Part{offset, std::min(length, all - offset), operation.part};
 }
 
-bool Carrier::waits_for(const SharedOperation& operation, std::size_t partner) const {
+bool ExchangeRunner::waits_for(const SharedOperation& operation, std::size_t partner) const {
   const PieceBlocks* blocks = operation.made ? nullptr : pieces(operation, partner);
   return blocks != nullptr && blocks->filled.load(std::memory_order_acquire) <= operation.part;
 }
 
-bool Carrier::carry_out(SharedOperation& operation) {
+bool ExchangeRunner::run_next(SharedOperation& operation) {
   const std::optional<Part> part = next_part(operation);
   if (!part) return false;
-  carry_out(operation, *part);
+  run_next(operation, *part);
   ++operation.part;
   operation.made = part->offset + part->bytes == operation.exchange.own.size();
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
@@ -73,7 +73,7 @@ bool Carrier::carry_out(SharedOperation& operation) {
   return true;
 }
 
-void Carrier::carry_out(const SharedOperation& operation, Part part) {
+void ExchangeRunner::run_next(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   const auto& partners = exchange.partners;
   const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });
@@ -88,7 +88,7 @@ void Carrier::carry_out(const SharedOperation& operation, Part part) {
   }
 }
 
-void Carrier::combine(const SharedOperation& operation, Part part) {
+void ExchangeRunner::combine(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   inputs_.clear();
   outputs_.clear();
@@ -120,7 +120,7 @@ void Carrier::combine(const SharedOperation& operation, Part part) {
   for (std::byte* output : far_) copy_on_host(output, outputs_.front(), bytes, Stores::streaming);
 }
 
-void Carrier::hand_on(const SharedOperation& operation, Part part) {
+void ExchangeRunner::hand_on(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
     if (!exchange.partners[i].write) continue;

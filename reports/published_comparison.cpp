@@ -1,4 +1,4 @@
-#include "reports/mirror.hpp"
+#include "reports/published_comparison.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,10 +30,10 @@ std::string cell(const ScaleRow& row, const PublishedFigure& figure) {
                      100 * (row.images_per_second / *figure.images_per_second - 1));
 }
 
-Table table_of(const Mirror& mirror) {
+Table table_of(const PublishedComparison& comparison) {
   std::vector<Column> columns{{"", "", "", Align::left}};
   std::vector<std::string> published{"published"};
-  for (const PublishedFigure& figure : mirror.figures) {
+  for (const PublishedFigure& figure : comparison.figures) {
     const bool percent = figure.efficiency.has_value();
     columns.push_back(
         {fmt::format("{} GPUs", figure.gpus), figure.statement, percent ? "%" : "images/s", Align::right});
@@ -42,9 +42,9 @@ Table table_of(const Mirror& mirror) {
   }
   Table table(std::move(columns));
   table.add_row(std::move(published));
-  for (const Modelled& modelled : mirror.modelled) {
+  for (const Modelled& modelled : comparison.modelled) {
     std::vector<std::string> cells{"modelled: " + combination_text(modelled.combination)};
-    for (const PublishedFigure& figure : mirror.figures)
+    for (const PublishedFigure& figure : comparison.figures)
       cells.push_back(cell(row_of(modelled, figure.gpus), figure));
     table.add_row(std::move(cells));
   }
@@ -52,15 +52,15 @@ Table table_of(const Mirror& mirror) {
 }
 
 /// Of the published efficiencies, those between the least and the greatest of all combinations.
-std::string range_text(const Mirror& mirror) {
+std::string range_text(const PublishedComparison& comparison) {
   std::vector<std::string> outside;
   int efficiencies = 0;
-  for (const PublishedFigure& figure : mirror.figures) {
+  for (const PublishedFigure& figure : comparison.figures) {
     if (!figure.efficiency) continue;
     ++efficiencies;
     double least = 1;
     double most = 0;
-    for (const Modelled& modelled : mirror.modelled) {
+    for (const Modelled& modelled : comparison.modelled) {
       least = std::min(least, row_of(modelled, figure.gpus).efficiency);
       most = std::max(most, row_of(modelled, figure.gpus).efficiency);
     }
@@ -79,12 +79,12 @@ std::string range_text(const Mirror& mirror) {
 }
 
 /// The same of published rates.
-std::string rates_text(const Mirror& mirror) {
+std::string rates_text(const PublishedComparison& comparison) {
   std::string result;
-  for (const PublishedFigure& figure : mirror.figures) {
+  for (const PublishedFigure& figure : comparison.figures) {
     if (!figure.images_per_second) continue;
     std::vector<double> rates;
-    for (const Modelled& modelled : mirror.modelled)
+    for (const Modelled& modelled : comparison.modelled)
       rates.push_back(row_of(modelled, figure.gpus).images_per_second);
     const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
     const bool inside = *figure.images_per_second >= *least && *figure.images_per_second <= *most;
@@ -95,12 +95,12 @@ std::string rates_text(const Mirror& mirror) {
   return result;
 }
 
-std::string agreement_text(const Mirror& mirror) {
+std::string agreement_text(const PublishedComparison& comparison) {
   std::vector<std::string> inside;
   const Modelled* nearest = nullptr;
   Residual least;
-  for (const Modelled& modelled : mirror.modelled) {
-    const auto residual = worst_residual(mirror, modelled);
+  for (const Modelled& modelled : comparison.modelled) {
+    const auto residual = worst_residual(comparison, modelled);
     if (!residual) return "";
     if (std::abs(residual->efficiency) <= kPublishedRounding)
       inside.push_back(combination_text(modelled.combination));
@@ -116,9 +116,9 @@ std::string agreement_text(const Mirror& mirror) {
 
 }  // namespace
 
-std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& modelled) {
+std::optional<Residual> worst_residual(const PublishedComparison& comparison, const Modelled& modelled) {
   std::optional<Residual> worst;
-  for (const PublishedFigure& figure : mirror.figures) {
+  for (const PublishedFigure& figure : comparison.figures) {
     if (!figure.efficiency) continue;
     const double difference = row_of(modelled, figure.gpus).efficiency - *figure.efficiency;
     if (!worst || std::abs(difference) > std::abs(worst->efficiency)) worst = {difference, figure.gpus};
@@ -126,9 +126,10 @@ std::optional<Residual> worst_residual(const Mirror& mirror, const Modelled& mod
   return worst;
 }
 
-std::string text(const Mirror& mirror) {
-  std::string result = fmt::format("{}\n{}\n\n{}\n", mirror.system, mirror.source, table_of(mirror).text());
-  return result + range_text(mirror) + rates_text(mirror) + agreement_text(mirror);
+std::string text(const PublishedComparison& comparison) {
+  std::string result =
+      fmt::format("{}\n{}\n\n{}\n", comparison.system, comparison.source, table_of(comparison).text());
+  return result + range_text(comparison) + rates_text(comparison) + agreement_text(comparison);
 }
 
 }  // namespace polyring

@@ -1,8 +1,8 @@
-// Board: what one rank shows the others of its host, in a segment of its own.
+// ControlBlock: what one rank shows the others of its host, in a segment of its own.
 //
 //   records    its segments, so that others can map what an offer points into
 //   finished   for each of its offers, whether the rank it was made to has finished with it; for more offers
-//              than usual, in blocks beside the board
+//              than usual, in blocks beside the control block
 //   writers    who has ever offered something to this rank
 //   inboxes    one ring of offers for each other rank, written by that rank alone
 //
@@ -80,7 +80,7 @@ struct SegmentRecord {
 /// A word each: ranks that finish at once rarely meet in a cache line.
 using FinishedBlock = std::array<std::atomic<std::uint32_t>, kOffersInBlock>;
 
-struct Board {
+struct ControlBlock {
   std::uint64_t token = 0;  // told to the others by other means: they have mapped the right memory
   std::array<SegmentRecord, kMostSegments> records;
   std::array<Location, kMostOfferBlocks> more_finished;  // from the second block on
@@ -95,7 +95,7 @@ struct Board {
 
   /// Without the inboxes, and with them.
   static std::size_t inboxes_at(std::size_t ranks) {
-    return (sizeof(Board) + words(ranks) * sizeof(Word) + kPage - 1) / kPage * kPage;
+    return (sizeof(ControlBlock) + words(ranks) * sizeof(Word) + kPage - 1) / kPage * kPage;
   }
   static std::size_t bytes(std::size_t ranks) { return inboxes_at(ranks) + ranks * sizeof(Inbox); }
   std::byte* inbox(std::size_t writer, std::size_t ranks) {

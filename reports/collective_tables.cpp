@@ -108,50 +108,73 @@ std::string ranks_caption(std::span<const CollectiveRow> rows) {
                      row.nodes == 1 ? "node" : "nodes");
 }
 
-/// time algbw busbw #wrong
-void append_nccl_cells(std::vector<std::string>& cells, const CollectiveRow* row) {
-  if (row == nullptr) return append(cells, {"", "", "", ""});
-  append(cells, {number(row->time_us.median), number(row->algbw_GBps), number(row->busbw_GBps),
-                 wrong_text(row->wrong)});
-}
-
-void append_interval(std::vector<std::string>& cells, const CollectiveRow* row) {
-  if (row == nullptr) return append(cells, {"", ""});
-  append(cells, {number(row->time_us.ci_low), number(row->time_us.ci_high)});
-}
-
-std::string bound_text(const CollectiveRow* row) {
+std::string bound_text(const CollectiveRow& row) {
   // Files of earlier versions have fractions of bounds that do not hold.
-  if (row == nullptr || (row->bound_us && is_faster(row->time_us, exact_timing(*row->bound_us)))) return "";
-  return if_known(row->bound_fraction, percent);
+  if (row.bound_us && is_faster(row.time_us, exact_timing(*row.bound_us))) return "";
+  return if_known(row.bound_fraction, percent);
 }
 
-std::vector<Column> collective_columns(bool ranks_vary, bool any_in_place) {
-  std::vector<Column> columns;
-  if (ranks_vary) columns = {{"", "ranks", "", Align::right}, {"", "nodes", "", Align::right}};
-  columns.insert(columns.end(), {{"", "size", "B", Align::right},
-                                 {"", "count", "elements", Align::right},
-                                 {"", "type", "", Align::right},
-                                 {"", "redop", "", Align::right},
-                                 {"", "root", "", Align::right}});
-  for (const char* placement : {"out-of-place", "in-place"}) {
-    columns.insert(columns.end(), {{placement, "time", "us", Align::right},
-                                   {placement, "algbw", "GB/s", Align::right},
-                                   {placement, "busbw", "GB/s", Align::right},
-                                   {placement, "#wrong", "", Align::right}});
+using LineColumns = RowColumns<Line>;
+/// Of a line, the row out of place or that in place; null where it has none.
+using Placement = const CollectiveRow* Line::*;
+
+/// A column of what the line's row of this placement says.
+RowColumn<Line> of_row(Column column, Placement placement, std::string (*text)(const CollectiveRow&)) {
+  const auto of_line = [placement, text](const Line& line) {
+    return line.*placement == nullptr ? "" : text(*(line.*placement));
+  };
+  return {std::move(column), of_line};
+}
+
+void add_nccl_columns(LineColumns& columns, const char* group, Placement placement) {
+  using Row = const CollectiveRow&;
+  const auto add = [&](const char* header, const char* unit, std::string (*text)(Row)) {
+    columns.push_back(of_row({group, header, unit, Align::right}, placement, text));
+  };
+  add("time", "us", [](Row row) { return number(row.time_us.median); });
+  add("algbw", "GB/s", [](Row row) { return number(row.algbw_GBps); });
+  add("busbw", "GB/s", [](Row row) { return number(row.busbw_GBps); });
+  add("#wrong", "", [](Row row) { return wrong_text(row.wrong); });
+}
+
+void add_interval(LineColumns& columns, const char* group, Placement placement) {
+  using Row = const CollectiveRow&;
+  const auto add = [&](const char* header, std::string (*text)(Row)) {
+    columns.push_back(of_row({group, header, "us", Align::right}, placement, text));
+  };
+  add("from", [](Row row) { return number(row.time_us.ci_low); });
+  add("to", [](Row row) { return number(row.time_us.ci_high); });
+}
+
+LineColumns collective_columns(bool ranks_vary, bool any_in_place) {
+  LineColumns columns;
+  const auto add = [&](const char* header, const char* unit, std::string (*text)(const Line&),
+                       Align align = Align::right) {
+    columns.push_back({{"", header, unit, align}, text});
+  };
+  if (ranks_vary) {
+    add("ranks", "", [](const Line& line) { return std::to_string(line.any().ranks); });
+    add("nodes", "", [](const Line& line) { return std::to_string(line.any().nodes); });
   }
-  columns.push_back({"", "algorithm", "", Align::left});
-  columns.insert(columns.end(), {{"95 % interval", "from", "us", Align::right},
-                                 {"95 % interval", "to", "us", Align::right}});
+  add("size", "B", [](const Line& line) { return std::to_string(line.any().size_bytes); });
+  add("count", "elements", [](const Line& line) { return std::to_string(line.any().count); });
+  add("type", "", [](const Line& line) { return line.any().dtype; });
+  add("redop", "", [](const Line& line) { return line.any().op; });
+  add("root", "", [](const Line&) { return std::string("-1"); });
+  add_nccl_columns(columns, "out-of-place", &Line::out_of_place);
+  add_nccl_columns(columns, "in-place", &Line::in_place);
+  add(
+      "algorithm", "", [](const Line& line) { return line.label; }, Align::left);
+  add_interval(columns, "95 % interval", &Line::out_of_place);
   if (any_in_place) {
-    columns.insert(columns.end(), {{"in-place 95 %", "from", "us", Align::right},
-                                   {"in-place 95 %", "to", "us", Align::right},
-                                   {"of bound", "out", "%", Align::right},
-                                   {"of bound", "in", "%", Align::right}});
+    add_interval(columns, "in-place 95 %", &Line::in_place);
+    columns.push_back(of_row({"of bound", "out", "%", Align::right}, &Line::out_of_place, bound_text));
+    columns.push_back(of_row({"of bound", "in", "%", Align::right}, &Line::in_place, bound_text));
   } else {
-    columns.push_back({"", "of bound", "%", Align::right});
+    columns.push_back(of_row({"", "of bound", "%", Align::right}, &Line::out_of_place, bound_text));
   }
-  columns.push_back({"", "source", "", Align::left});
+  add(
+      "source", "", [](const Line& line) { return std::string(to_text(line.any().source)); }, Align::left);
   return columns;
 }
 
@@ -186,7 +209,8 @@ Table collective_table(std::span<const CollectiveRow> rows, bool both_placements
   const bool ranks_vary = caption.empty() && !rows.empty();
   const bool any_in_place =
       both_placements || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
-  Table table(collective_columns(ranks_vary, any_in_place));
+  const LineColumns columns = collective_columns(ranks_vary, any_in_place);
+  Table table = table_of(columns);
   table.caption =
       joined(caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
   const CollectiveRow* previous = nullptr;
@@ -194,18 +218,7 @@ Table collective_table(std::span<const CollectiveRow> rows, bool both_placements
     const CollectiveRow& row = line.any();
     if (previous != nullptr && point_of(*previous) != point_of(row)) table.add_gap();
     previous = &row;
-    std::vector<std::string> cells;
-    if (ranks_vary) append(cells, {std::to_string(row.ranks), std::to_string(row.nodes)});
-    append(cells, {std::to_string(row.size_bytes), std::to_string(row.count), row.dtype, row.op, "-1"});
-    append_nccl_cells(cells, line.out_of_place);
-    append_nccl_cells(cells, line.in_place);
-    cells.push_back(line.label);
-    append_interval(cells, line.out_of_place);
-    if (any_in_place) append_interval(cells, line.in_place);
-    cells.push_back(bound_text(line.out_of_place));
-    if (any_in_place) cells.push_back(bound_text(line.in_place));
-    cells.emplace_back(to_text(row.source));
-    table.add_row(std::move(cells));
+    table.add_row(cells_of(columns, line));
   }
   return table;
 }

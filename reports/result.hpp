@@ -2,7 +2,8 @@
 // written. `tune` leaves a file of its own kind; its rows are in its journal (journal.hpp) and in reports.
 //
 // One file holds rows of one kind, and everything needed to know how they came about. The JSON keys are the
-// names of the members here; reports/result.schema.json describes them for other programs.
+// names of the members here; reports/result.schema.json, which follows from result_fields.hpp, describes them
+// for other programs.
 #pragma once
 
 #include <array>
@@ -21,6 +22,7 @@ namespace polyring {
 
 /// Where a number comes from. `emulated`: real code over shaped links on one box.
 enum class Source { measured, emulated, modelled, published };
+inline constexpr std::array kSources{Source::measured, Source::emulated, Source::modelled, Source::published};
 
 std::string_view to_text(Source source);
 
@@ -85,6 +87,7 @@ struct CollectiveRow {
 void set_time(CollectiveRow& row, Timing time_us, std::string_view collective);
 
 enum class TimelineLane { compute, communication };
+inline constexpr std::array kTimelineLanes{TimelineLane::compute, TimelineLane::communication};
 
 std::string_view to_text(TimelineLane lane);
 

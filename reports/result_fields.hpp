@@ -1,4 +1,4 @@
-// The keys of a result file, each named once: writing and reading visit the same lists.
+// The keys of a result file, each named once: writing, reading and the schema visit the same lists.
 #pragma once
 
 #include <concepts>
@@ -11,15 +11,15 @@ namespace polyring {
 template <typename T, typename Plain>
 concept MaybeConst = std::same_as<std::remove_const_t<T>, Plain>;
 
-/// The least value that a whole number may have.
-struct AtLeast {
-  int value = 0;
+/// What is to be known of a key beside its type.
+struct About {
+  const char* what = "";  // for people; empty where the key says it
+  int least = 0;          // the least value of a whole number
+  bool may_be_absent =
+      false;  // an optional value that is left out where there is none, as it is from older files
 };
 
-/// Marks an optional value that is left out of the file where there is none, as it is from older files.
-struct MayBeAbsent {};
-
-/// `visit(key, member)`, for whole numbers that 0 makes no sense of `visit(key, member, AtLeast{1})`.
+/// `visit(key, member)` or `visit(key, member, About)`.
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<Timing> auto& timing) {
   visit("median", timing.median);
@@ -27,32 +27,37 @@ void fields(Visitor& visit, MaybeConst<Timing> auto& timing) {
   visit("ci_high", timing.ci_high);
   visit("min", timing.min);
   visit("p99", timing.p99);
-  visit("samples", timing.samples);
+  visit("samples", timing.samples, {.what = "In the order taken"});
 }
 
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("algorithm", row.algorithm);
-  visit("implementation", row.implementation);
-  visit("dims", row.dims);
-  visit("patterns", row.patterns);
+  visit("implementation", row.implementation, {.what = "What ran it: a transport, or a vendor's call"});
+  visit("dims", row.dims, {.what = "As 4x8x8; empty for a vendor's call"});
+  visit("patterns", row.patterns, {.what = "As direct+ring, of each dimension of multi-ring; else empty"});
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
-  visit("orders", row.orders, MayBeAbsent{});
-  visit("ranks", row.ranks, AtLeast{1});
-  visit("nodes", row.nodes, AtLeast{1});
-  visit("ranks_per_node", row.ranks_per_node);
+  visit("orders", row.orders,
+        {.what = "As 0-1-3-2/2-3-1-0, of each lane's ring over a group of the first dimension; absent where "
+                 "by rank",
+         .may_be_absent = true});
+  visit("ranks", row.ranks, {.least = 1});
+  visit("nodes", row.nodes, {.least = 1});
+  visit("ranks_per_node", row.ranks_per_node, {.what = "0: hosts differ"});
   visit("size_bytes", row.size_bytes);
-  visit("count", row.count);
+  visit("count", row.count, {.what = "Elements; of a rank's block where the collective has blocks"});
   visit("dtype", row.dtype);
   visit("op", row.op);
   visit("in_place", row.in_place);
   visit("time_us", row.time_us);
-  visit("algbw_GBps", row.algbw_GBps);
-  visit("busbw_GBps", row.busbw_GBps);
-  visit("bound_us", row.bound_us);
-  visit("bound_fraction", row.bound_fraction);
-  visit("wrong", row.wrong);
+  visit("algbw_GBps", row.algbw_GBps, {.what = "size / median, 1 GB/s = 1e9 B/s"});
+  visit("busbw_GBps", row.busbw_GBps,
+        {.what = "algbw * f (n - 1) / n, where f is 2 for an allreduce and 1 for the others"});
+  visit("bound_us", row.bound_us, {.what = "The least time the topology allows"});
+  visit("bound_fraction", row.bound_fraction,
+        {.what = "bound_us / median; null where a time is less than its bound by more than noise"});
+  visit("wrong", row.wrong, {.what = "Wrong elements; null: not checked"});
   visit("source", row.source);
 }
 
@@ -67,8 +72,8 @@ void fields(Visitor& visit, MaybeConst<TimelineSpan> auto& span) {
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<BucketPlan> auto& plan) {
   visit("size_bytes", plan.size_bytes);
-  visit("buckets", plan.buckets, AtLeast{1});
-  visit("plan", plan.plan);
+  visit("buckets", plan.buckets, {.what = "Of this size, in a training step", .least = 1});
+  visit("plan", plan.plan, {.what = "In words, with the algorithm"});
 }
 
 /// What the rows of training and scaling have in common.
@@ -78,12 +83,14 @@ void run_fields(Visitor& visit, auto& row) {
   visit("model", row.model);
   visit("algorithm", row.algorithm);
   visit("dims", row.dims);
-  visit("patterns", row.patterns, MayBeAbsent{});
+  visit("patterns", row.patterns,
+        {.what = "As direct+ring, of each of multi-ring's dimensions, for the largest bucket",
+         .may_be_absent = true});
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
-  visit("gpus", row.gpus, AtLeast{1});
-  visit("nodes", row.nodes, AtLeast{1});
-  visit("batch", row.batch, AtLeast{1});
+  visit("gpus", row.gpus, {.least = 1});
+  visit("nodes", row.nodes, {.least = 1});
+  visit("batch", row.batch, {.what = "Per GPU", .least = 1});
   visit("bucket", row.bucket);
   visit("overlap", row.overlap);
 }
@@ -92,13 +99,15 @@ template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<TrainRow> auto& row) {
   run_fields(visit, row);
   visit("iteration_ms", row.iteration_ms);
-  visit("images_per_second", row.images_per_second);
-  visit("efficiency", row.efficiency);
+  visit("images_per_second", row.images_per_second, {.what = "Of all ranks together"});
+  visit("efficiency", row.efficiency, {.what = "Against one rank alone; 1 is ideal"});
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("compute_ms", row.compute_ms);
   visit("wrong", row.wrong);
   visit("timeline", row.timeline);
-  visit("plans", row.plans, MayBeAbsent{});
+  visit("plans", row.plans,
+        {.what = "Where buckets are of several sizes, or a plan has orders of its rings",
+         .may_be_absent = true});
   visit("source", row.source);
 }
 
@@ -107,38 +116,48 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   run_fields(visit, row);
   visit("iteration_ms", row.iteration_ms);
   visit("images_per_second", row.images_per_second);
-  visit("speedup", row.speedup);
+  visit("speedup", row.speedup, {.what = "Over the table's baseline"});
   visit("efficiency", row.efficiency);
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("published_speedup", row.published_speedup);
   visit("published_efficiency", row.published_efficiency);
-  visit("global_batch", row.global_batch, MayBeAbsent{});
-  visit("strategy", row.strategy, MayBeAbsent{});
-  visit("bubble", row.bubble, MayBeAbsent{});
-  visit("iteration_low_ms", row.iteration_low_ms, MayBeAbsent{});
-  visit("iteration_high_ms", row.iteration_high_ms, MayBeAbsent{});
-  visit("efficiency_low", row.efficiency_low, MayBeAbsent{});
-  visit("efficiency_high", row.efficiency_high, MayBeAbsent{});
-  visit("feed_GBps", row.feed_GBps, MayBeAbsent{});
-  visit("limit", row.limit, MayBeAbsent{});
-  visit("rails", row.rails, MayBeAbsent{});
-  visit("bottleneck", row.bottleneck, MayBeAbsent{});
+  visit("global_batch", row.global_batch,
+        {.what = "Of all GPUs together, the same at all counts: strong scaling; absent: weak",
+         .may_be_absent = true});
+  visit("strategy", row.strategy,
+        {.what = "As data=64,pipeline=4; absent: data parallel", .may_be_absent = true});
+  visit("bubble", row.bubble,
+        {.what = "Part of the iteration for which a pipeline's stage, on average, waits",
+         .may_be_absent = true});
+  visit("iteration_low_ms", row.iteration_low_ms,
+        {.what = "With jitter: 95 % of the steps take from low to high", .may_be_absent = true});
+  visit("iteration_high_ms", row.iteration_high_ms, {.may_be_absent = true});
+  visit("efficiency_low", row.efficiency_low,
+        {.what = "With a calibration: 95 % of its predictions are so near", .may_be_absent = true});
+  visit("efficiency_high", row.efficiency_high, {.may_be_absent = true});
+  visit("feed_GBps", row.feed_GBps,
+        {.what = "Samples for all hosts, for steps not to wait for them", .may_be_absent = true});
+  visit("limit", row.limit,
+        {.what = "compute, network, data (file system) or data (NVMe)", .may_be_absent = true});
+  visit("rails", row.rails, {.what = "NICs of a host that are used", .may_be_absent = true});
+  visit("bottleneck", row.bottleneck,
+        {.what = "What is busy longest in the allreduce of the largest bucket", .may_be_absent = true});
   visit("source", row.source);
 }
 
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<TuneRow> auto& row) {
   visit("size_bytes", row.size_bytes);
-  visit("ranks", row.ranks, AtLeast{1});
-  visit("nodes", row.nodes, AtLeast{1});
+  visit("ranks", row.ranks, {.least = 1});
+  visit("nodes", row.nodes, {.least = 1});
   visit("transport", row.transport);
-  visit("tried", row.tried);
+  visit("tried", row.tried, {.what = "Plans"});
   visit("default_plan", row.default_plan);
   visit("default_us", row.default_us);
-  visit("other_plan", row.other_plan);
+  visit("other_plan", row.other_plan, {.what = "The fastest plan other than the default"});
   visit("other_us", row.other_us);
-  visit("ratio", row.ratio);
-  visit("ratio_low", row.ratio_low);
+  visit("ratio", row.ratio, {.what = "default time / other time, the median over pairs"});
+  visit("ratio_low", row.ratio_low, {.what = "95 % interval of the median"});
   visit("ratio_high", row.ratio_high);
   visit("other_chosen", row.other_chosen);
   visit("source", row.source);
@@ -160,16 +179,18 @@ void fields(Visitor& visit, MaybeConst<Input> auto& input) {
 /// All but the format, its version, the kind, the machine and the rows.
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
-  visit("created", file.created);
+  visit("created", file.created, {.what = "ISO 8601, UTC"});
   visit("command", file.command);
   visit("polyring_version", file.polyring_version);
   visit("commit", file.commit);
   visit("placement", file.placement);
-  visit("environment", file.environment);
-  visit("versions", file.versions);
+  visit("environment", file.environment, {.what = "Only allowed variables, see environment.cpp"});
+  visit("versions", file.versions, {.what = "Of the MPI, the compiler and the libraries"});
   visit("notes", file.notes);
   visit("inputs", file.inputs);
-  visit("partial", file.partial, MayBeAbsent{});
+  visit("partial", file.partial,
+        {.what = "As 12 of 34 measurements, where the run was interrupted; absent: it came to its end",
+         .may_be_absent = true});
 }
 
 }  // namespace polyring

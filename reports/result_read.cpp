@@ -67,21 +67,21 @@ void read(const Value& value, double& out) {
 }
 
 template <Whole T>
-void read(const Value& value, T& out, AtLeast least = {}) {
+void read(const Value& value, T& out, int least = 0) {
   if (!value.json_value.is_number_integer()) value.wrong("is not a whole number");
   // Integers from 0 up are kept as unsigned ones.
   const bool negative = !value.json_value.is_number_unsigned();
   const std::uint64_t number = negative ? 0 : value.json_value.get<std::uint64_t>();
-  if (negative || number < static_cast<std::uint64_t>(least.value)) {
-    value.wrong(fmt::format("is below {}", least.value));
+  if (negative || number < static_cast<std::uint64_t>(least)) {
+    value.wrong(fmt::format("is below {}", least));
   }
   if (number > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) value.wrong("is too large");
   out = static_cast<T>(number);
 }
 
 /// For the enumerations: the one of `all` whose text it is.
-template <typename Enum>
-void read_enum(const Value& value, Enum& out, std::initializer_list<Enum> all) {
+template <typename Enum, std::size_t n>
+void read_enum(const Value& value, Enum& out, const std::array<Enum, n>& all) {
   std::string text;
   read(value, text);
   std::string known;
@@ -95,13 +95,9 @@ void read_enum(const Value& value, Enum& out, std::initializer_list<Enum> all) {
   value.wrong(fmt::format("is '{}' and none of {}", text, known));
 }
 
-void read(const Value& value, Source& out) {
-  read_enum(value, out, {Source::measured, Source::emulated, Source::modelled, Source::published});
-}
+void read(const Value& value, Source& out) { read_enum(value, out, kSources); }
 
-void read(const Value& value, TimelineLane& out) {
-  read_enum(value, out, {TimelineLane::compute, TimelineLane::communication});
-}
+void read(const Value& value, TimelineLane& out) { read_enum(value, out, kTimelineLanes); }
 
 template <typename T>
 void read(const Value& value, std::optional<T>& out) {
@@ -152,13 +148,18 @@ void check(const Value&, const auto&) {}
 
 struct Reader {
   const Value& object;
-  void operator()(const char* key, auto& member, auto... limits) const {
-    read(object.key(key), member, limits...);
+  void operator()(const char* key, auto& member, const About& = {}) const { read(object.key(key), member); }
+  void operator()(const char* key, Whole auto& member, const About& about = {}) const {
+    read(object.key(key), member, about.least);
   }
   template <typename T>
-  void operator()(const char* key, std::optional<T>& member, MayBeAbsent) const {
+  void operator()(const char* key, std::optional<T>& member, const About& about = {}) const {
     member.reset();
-    if (object.has(key)) read(object.key(key), member.emplace());
+    if (!about.may_be_absent) {
+      read(object.key(key), member);
+    } else if (object.has(key)) {
+      read(object.key(key), member.emplace());
+    }
   }
 };
 
@@ -176,7 +177,7 @@ void check_format(const Value& root, std::string_view format) {
     usage_error("'{}' is not a polyring result; name a file that polyring wrote with -J", root.file);
   }
   int version = 0;
-  read(root.key("version"), version, AtLeast{1});
+  read(root.key("version"), version, 1);
   if (version > kResultVersion) {
     usage_error(
         "'{}' has version {} of the result format and this polyring knows up to {}; use a newer polyring",

@@ -10,6 +10,9 @@ namespace polyring {
 /// As read_result(), of text. `file` names it in errors.
 ResultFile parse_result(const std::string& text, const std::string& file);
 
+/// The JSON schema of result files: reports/result.schema.json.
+std::string result_schema();
+
 /// What write_result() writes.
 std::string result_text(const ResultFile& file);
 

@@ -26,11 +26,6 @@ ordered_json to_json(Source source) { return to_text(source); }
 ordered_json to_json(TimelineLane lane) { return to_text(lane); }
 
 template <typename T>
-ordered_json to_json(const std::optional<T>& value) {
-  return value ? to_json(*value) : ordered_json(nullptr);
-}
-
-template <typename T>
 requires std::is_class_v<T> ordered_json to_json(const T& value);
 
 template <typename T>
@@ -40,12 +35,19 @@ ordered_json to_json(const std::vector<T>& values) {
   return list;
 }
 
+template <typename T>
+ordered_json to_json(const std::optional<T>& value) {
+  return value ? to_json(*value) : ordered_json(nullptr);
+}
+
 struct Writer {
   ordered_json& object;
-  void operator()(const char* key, const auto& member, auto...) const { object[key] = to_json(member); }
+  void operator()(const char* key, const auto& member, const About& = {}) const {
+    object[key] = to_json(member);
+  }
   template <typename T>
-  void operator()(const char* key, const std::optional<T>& member, MayBeAbsent) const {
-    if (member) object[key] = to_json(*member);
+  void operator()(const char* key, const std::optional<T>& member, const About& about = {}) const {
+    if (member || !about.may_be_absent) object[key] = to_json(member);
   }
 };
 

@@ -58,11 +58,11 @@ const std::vector<Property<Row>>& properties() {
 
 /// Splits the properties into those that become columns and the caption.
 template <typename Row>
-std::vector<Property<Row>> varying(std::span<const Row> rows, std::string& caption) {
-  std::vector<Property<Row>> columns;
+RowColumns<Row> varying(std::span<const Row> rows, std::string& caption) {
+  RowColumns<Row> columns;
   for (const Property<Row>& property : properties<Row>()) {
     if (property.always_a_column || !all_alike(rows, property.text)) {
-      columns.push_back(property);
+      columns.push_back({{"", property.name, "", property.align}, property.text});
     } else if (!rows.empty() && !property.text(rows.front()).empty()) {
       caption +=
           fmt::format("{}{} {}", caption.empty() ? "" : "; ", property.name, property.text(rows.front()));
@@ -71,28 +71,14 @@ std::vector<Property<Row>> varying(std::span<const Row> rows, std::string& capti
   return columns;
 }
 
+/// Leaves columns out that may be absent and have nothing to say.
 template <typename Row>
-std::vector<std::string> property_cells(const std::vector<Property<Row>>& shown, const Row& row) {
-  std::vector<std::string> cells;
-  for (const Property<Row>& property : shown) cells.push_back(property.text(row));
-  return cells;
+void add_wanted(RowColumns<Row>& columns, const RowColumns<Row>& more, std::span<const Row> rows) {
+  for (const RowColumn<Row>& column : more) {
+    const auto silent = [&](const Row& row) { return column.text(row).empty(); };
+    if (!column.may_be_absent || !std::all_of(rows.begin(), rows.end(), silent)) columns.push_back(column);
+  }
 }
-
-template <typename Row>
-Table table_with(const std::vector<Property<Row>>& shown, std::span<const Column> more) {
-  std::vector<Column> columns;
-  for (const Property<Row>& property : shown) columns.push_back({"", property.name, "", property.align});
-  columns.insert(columns.end(), more.begin(), more.end());
-  return Table(std::move(columns));
-}
-
-/// A column of the scaling table, with what a row has in it. One that `may_be_absent` is there only where
-/// some row has something to say in it.
-struct ScaleColumn {
-  Column column;
-  bool may_be_absent;
-  std::string (*text)(const ScaleRow&);
-};
 
 /// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
 std::string difference(const ScaleRow& row) {
@@ -104,38 +90,71 @@ std::string difference(const ScaleRow& row) {
   return "";
 }
 
-const std::vector<ScaleColumn>& scale_columns() {
+const RowColumns<ScaleRow>& scale_columns() {
   using Row = const ScaleRow&;
   constexpr Align right = Align::right;
-  static const std::vector<ScaleColumn> all{
-      {{"", "iteration", "ms", right}, false, [](Row row) { return number(row.iteration_ms); }},
+  static const RowColumns<ScaleRow> all{
+      {{"", "iteration", "ms", right}, [](Row row) { return number(row.iteration_ms); }},
       {{"95 % of steps", "from", "ms", right},
-       true,
-       [](Row row) { return if_known(row.iteration_low_ms, number); }},
+       [](Row row) { return if_known(row.iteration_low_ms, number); },
+       true},
       {{"95 % of steps", "to", "ms", right},
-       true,
-       [](Row row) { return if_known(row.iteration_high_ms, number); }},
-      {{"", "throughput", "images/s", right}, false, [](Row row) { return number(row.images_per_second); }},
-      {{"", "speedup", "", right}, false, [](Row row) { return number(row.speedup); }},
-      {{"", "efficiency", "%", right}, false, [](Row row) { return percent(row.efficiency); }},
+       [](Row row) { return if_known(row.iteration_high_ms, number); },
+       true},
+      {{"", "throughput", "images/s", right}, [](Row row) { return number(row.images_per_second); }},
+      {{"", "speedup", "", right}, [](Row row) { return number(row.speedup); }},
+      {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
       {{"by the model's error", "from", "%", right},
-       true,
-       [](Row row) { return if_known(row.efficiency_low, percent); }},
+       [](Row row) { return if_known(row.efficiency_low, percent); },
+       true},
       {{"by the model's error", "to", "%", right},
-       true,
-       [](Row row) { return if_known(row.efficiency_high, percent); }},
-      {{"", "exposed", "ms", right}, false, [](Row row) { return number(row.exposed_comm_ms); }},
-      {{"", "bubble", "%", right}, true, [](Row row) { return if_known(row.bubble, percent); }},
-      {{"", "feed", "GB/s", right}, true, [](Row row) { return if_known(row.feed_GBps, number); }},
-      {{"", "limit", "", Align::left}, true, [](Row row) { return row.limit.value_or(""); }},
-      {{"published", "speedup", "", right},
-       false,
-       [](Row row) { return if_known(row.published_speedup, number); }},
+       [](Row row) { return if_known(row.efficiency_high, percent); },
+       true},
+      {{"", "exposed", "ms", right}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "bubble", "%", right}, [](Row row) { return if_known(row.bubble, percent); }, true},
+      {{"", "feed", "GB/s", right}, [](Row row) { return if_known(row.feed_GBps, number); }, true},
+      {{"", "limit", "", Align::left}, [](Row row) { return row.limit.value_or(""); }, true},
+      {{"published", "speedup", "", right}, [](Row row) { return if_known(row.published_speedup, number); }},
       {{"published", "efficiency", "%", right},
-       false,
        [](Row row) { return if_known(row.published_efficiency, percent); }},
-      {{"", "difference", "%", right}, false, difference},
-      {{"", "source", "", Align::left}, false, [](Row row) { return std::string(to_text(row.source)); }},
+      {{"", "difference", "%", right}, difference},
+      {{"", "source", "", Align::left}, [](Row row) { return std::string(to_text(row.source)); }},
+  };
+  return all;
+}
+
+const RowColumns<TrainRow>& train_columns() {
+  using Row = const TrainRow&;
+  constexpr Align right = Align::right;
+  static const RowColumns<TrainRow> all{
+      {{"", "iteration", "ms", right}, [](Row row) { return number(row.iteration_ms.median); }},
+      {{"95 % interval", "from", "ms", right}, [](Row row) { return number(row.iteration_ms.ci_low); }},
+      {{"95 % interval", "to", "ms", right}, [](Row row) { return number(row.iteration_ms.ci_high); }},
+      {{"", "throughput", "images/s", right}, [](Row row) { return number(row.images_per_second); }},
+      {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
+      {{"", "compute", "ms", right}, [](Row row) { return number(row.compute_ms); }},
+      {{"", "exposed", "ms", right}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "#wrong", "", right}, [](Row row) { return wrong_text(row.wrong); }},
+      {{"", "source", "", Align::left}, [](Row row) { return std::string(to_text(row.source)); }},
+  };
+  return all;
+}
+
+const RowColumns<TuneRow>& tune_columns() {
+  using Row = const TuneRow&;
+  constexpr Align right = Align::right;
+  static const RowColumns<TuneRow> all{
+      {{"", "size", "B", right}, [](Row row) { return std::to_string(row.size_bytes); }},
+      {{"", "tried", "", right}, [](Row row) { return std::to_string(row.tried); }},
+      {{"default", "plan", "", Align::left}, [](Row row) { return row.default_plan; }},
+      {{"default", "time", "us", right}, [](Row row) { return number(row.default_us); }},
+      {{"best other", "plan", "", Align::left}, [](Row row) { return row.other_plan; }},
+      {{"best other", "time", "us", right}, [](Row row) { return number(row.other_us); }},
+      {{"default time / time", "median", "", right}, [](Row row) { return number(row.ratio); }},
+      {{"default time / time", "from", "", right}, [](Row row) { return number(row.ratio_low); }},
+      {{"default time / time", "to", "", right}, [](Row row) { return number(row.ratio_high); }},
+      {{"", "chosen", "", Align::left},
+       [](Row row) { return std::string(row.other_chosen ? "other" : "default"); }},
   };
   return all;
 }
@@ -159,27 +178,12 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
 
 Table train_table(std::span<const TrainRow> rows) {
   std::string caption;
-  const auto shown = varying(rows, caption);
-  const std::vector<Column> columns{{"", "iteration", "ms", Align::right},
-                                    {"95 % interval", "from", "ms", Align::right},
-                                    {"95 % interval", "to", "ms", Align::right},
-                                    {"", "throughput", "images/s", Align::right},
-                                    {"", "efficiency", "%", Align::right},
-                                    {"", "compute", "ms", Align::right},
-                                    {"", "exposed", "ms", Align::right},
-                                    {"", "#wrong", "", Align::right},
-                                    {"", "source", "", Align::left}};
-  Table table = table_with(shown, columns);
+  RowColumns<TrainRow> columns = varying(rows, caption);
+  add_wanted(columns, train_columns(), rows);
+  Table table = table_of(columns);
   table.caption = joined(
       caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
-  for (const TrainRow& row : rows) {
-    std::vector<std::string> cells = property_cells(shown, row);
-    append(cells, {number(row.iteration_ms.median), number(row.iteration_ms.ci_low),
-                   number(row.iteration_ms.ci_high), number(row.images_per_second), percent(row.efficiency),
-                   number(row.compute_ms), number(row.exposed_comm_ms), wrong_text(row.wrong),
-                   std::string(to_text(row.source))});
-    table.add_row(std::move(cells));
-  }
+  for (const TrainRow& row : rows) table.add_row(cells_of(columns, row));
   return table;
 }
 
@@ -203,52 +207,29 @@ Table plans_table(std::span<const TrainRow> rows) {
 
 Table scale_table(std::span<const ScaleRow> rows) {
   std::string caption;
-  const auto shown = varying(rows, caption);
-  std::vector<ScaleColumn> wanted;
-  std::vector<Column> columns;
-  for (const ScaleColumn& column : scale_columns()) {
-    const auto silent = [&](const ScaleRow& row) { return column.text(row).empty(); };
-    if (column.may_be_absent && std::all_of(rows.begin(), rows.end(), silent)) continue;
-    wanted.push_back(column);
-    columns.push_back(column.column);
-  }
-  Table table = table_with(shown, columns);
+  RowColumns<ScaleRow> columns = varying(rows, caption);
+  add_wanted(columns, scale_columns(), rows);
+  Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;
   for (const ScaleRow* row : by_algorithm(rows)) {
     if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
     previous = row;
-    std::vector<std::string> cells = property_cells(shown, *row);
-    for (const ScaleColumn& column : wanted) cells.push_back(column.text(*row));
-    table.add_row(std::move(cells));
+    table.add_row(cells_of(columns, *row));
   }
   return table;
 }
 
 Table tune_table(std::span<const TuneRow> rows) {
-  Table table({{"", "size", "B", Align::right},
-               {"", "tried", "", Align::right},
-               {"default", "plan", "", Align::left},
-               {"default", "time", "us", Align::right},
-               {"best other", "plan", "", Align::left},
-               {"best other", "time", "us", Align::right},
-               {"default time / time", "median", "", Align::right},
-               {"default time / time", "from", "", Align::right},
-               {"default time / time", "to", "", Align::right},
-               {"", "chosen", "", Align::left}});
+  Table table = table_of(tune_columns());
   if (!rows.empty()) {
     const TuneRow& row = rows.front();
     table.caption = fmt::format(
         "multi-ring on {} ranks of {} host{} over {}; times are medians over out of place and in place; "
-        "another "
-        "plan is chosen if it is faster with 95 % confidence",
+        "another plan is chosen if it is faster with 95 % confidence",
         row.ranks, row.nodes, row.nodes == 1 ? "" : "s", row.transport);
   }
-  for (const TuneRow& row : rows) {
-    table.add_row({std::to_string(row.size_bytes), std::to_string(row.tried), row.default_plan,
-                   number(row.default_us), row.other_plan, number(row.other_us), number(row.ratio),
-                   number(row.ratio_low), number(row.ratio_high), row.other_chosen ? "other" : "default"});
-  }
+  for (const TuneRow& row : rows) table.add_row(cells_of(tune_columns(), row));
   return table;
 }
 

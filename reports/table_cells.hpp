@@ -1,4 +1,4 @@
-// What the tables of all kinds of rows share: how a cell is written.
+// What the tables of all kinds of rows share: columns that know their cells, and how a cell is written.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,12 +7,40 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "reports/tables.hpp"
+
 namespace polyring {
+
+/// A column of a table, with what a row has in it. A new column is one of these, and a key in
+/// result_fields.hpp where it comes from a file.
+template <typename Row>
+struct RowColumn {
+  Column column;
+  std::function<std::string(const Row&)> text;
+  bool may_be_absent = false;  // it is there only where some row says something in it
+};
+
+template <typename Row>
+using RowColumns = std::vector<RowColumn<Row>>;
+
+template <typename Row>
+Table table_of(const RowColumns<Row>& columns) {
+  std::vector<Column> heads;
+  for (const RowColumn<Row>& column : columns) heads.push_back(column.column);
+  return Table(std::move(heads));
+}
+
+template <typename Row>
+std::vector<std::string> cells_of(const RowColumns<Row>& columns, const Row& row) {
+  std::vector<std::string> cells;
+  for (const RowColumn<Row>& column : columns) cells.push_back(column.text(row));
+  return cells;
+}
 
 /// Four significant digits, at most three decimals.
 inline std::string number(double value) {
@@ -55,10 +83,6 @@ inline std::string joined(const std::string& first, const std::string& second) {
 bool all_alike(const auto& range, const auto& text_of) {
   return std::all_of(range.begin(), range.end(),
                      [&](const auto& item) { return text_of(item) == text_of(range.front()); });
-}
-
-inline void append(std::vector<std::string>& cells, std::initializer_list<std::string> more) {
-  cells.insert(cells.end(), more);
 }
 
 }  // namespace polyring

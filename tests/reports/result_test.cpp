@@ -10,6 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "reports/result_text.hpp"
+#include "tests/folder.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace polyring {
@@ -301,6 +303,12 @@ TEST(BadResult, ValuesThatMakeNoSenseAreNamed) {
   json train = document_of(examples::train());
   train["rows"][0]["timeline"][1]["end_ms"] = 0;
   EXPECT_THAT(complaint(train.dump()), HasSubstr("'rows[0].timeline[1]' ends before it begins"));
+}
+
+TEST(ResultSchema, IsTheFileThatIsKept) {
+  const std::filesystem::path file = tests_folder().parent_path() / "reports/result.schema.json";
+  if (std::getenv("POLYRING_UPDATE_GOLDEN") != nullptr) std::ofstream(file) << result_schema();
+  EXPECT_EQ(read_file(file), result_schema()) << "POLYRING_UPDATE_GOLDEN=1 rewrites it";
 }
 
 }  // namespace

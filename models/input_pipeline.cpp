@@ -49,7 +49,7 @@ std::optional<SampleSize> sample_size_of_model(std::string_view model) {
   return sample_size(*find_data_set("imagenet-1k"));
 }
 
-SampleSize parse_sample_size(std::string_view text) {
+SampleSize parse_sample_size(std::string_view text, const std::string& source) {
   if (const DataSet* known = find_data_set(text)) return sample_size(*known);
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) {
     usage_error("'{}' is neither the size of a sample nor a data set; write it as 110KB, or choose one of {}",
@@ -57,7 +57,7 @@ SampleSize parse_sample_size(std::string_view text) {
   }
   const Bytes bytes = parse_bytes(text, "the size of a sample");
   if (bytes.value == 0) usage_error("a sample of 0 bytes needs no feeding; give its size, such as 110KB");
-  return {bytes, "as stated"};
+  return {bytes, source};
 }
 
 std::string data_set_names() {

@@ -28,8 +28,9 @@ struct SampleSize {
 /// Of the data set that the model of the catalogue is trained on; nothing where none is cited.
 std::optional<SampleSize> sample_size_of_model(std::string_view model);
 
-/// Reads a size (`110KB`) or the name of a data set. Throws a usage Error for anything else, and for 0.
-SampleSize parse_sample_size(std::string_view text);
+/// Reads a size (`110KB`), which has this source, or the name of a data set. Throws a usage Error for
+/// anything else, and for 0.
+SampleSize parse_sample_size(std::string_view text, const std::string& source = "as stated");
 
 /// "climate, imagenet-1k": for help texts and messages.
 std::string data_set_names();

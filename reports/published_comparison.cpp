@@ -30,7 +30,7 @@ std::string cell(const ScaleRow& row, const PublishedFigure& figure) {
                      100 * (row.images_per_second / *figure.images_per_second - 1));
 }
 
-Table table_of(const PublishedComparison& comparison) {
+Table figures_table(const PublishedComparison& comparison) {
   std::vector<Column> columns{{"", "", "", Align::left}};
   std::vector<std::string> published{"published"};
   for (const PublishedFigure& figure : comparison.figures) {
@@ -128,7 +128,7 @@ std::optional<Residual> worst_residual(const PublishedComparison& comparison, co
 
 std::string text(const PublishedComparison& comparison) {
   std::string result =
-      fmt::format("{}\n{}\n\n{}\n", comparison.system, comparison.source, table_of(comparison).text());
+      fmt::format("{}\n{}\n\n{}\n", comparison.system, comparison.source, figures_table(comparison).text());
   return result + range_text(comparison) + rates_text(comparison) + agreement_text(comparison);
 }
 

@@ -13,10 +13,9 @@ concept MaybeConst = std::same_as<std::remove_const_t<T>, Plain>;
 
 /// What is to be known of a key beside its type.
 struct About {
-  const char* what = "";  // for people; empty where the key says it
-  int least = 0;          // the least value of a whole number
-  bool may_be_absent =
-      false;  // an optional value that is left out where there is none, as it is from older files
+  const char* what = "";       // for people; empty where the key says it
+  bool positive = false;       // a whole number that 0 makes no sense of
+  bool may_be_absent = false;  // an optional value: where there is none, the file has no such key
 };
 
 /// `visit(key, member)` or `visit(key, member, About)`.
@@ -42,8 +41,8 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
         {.what = "As 0-1-3-2/2-3-1-0, of each lane's ring over a group of the first dimension; absent where "
                  "by rank",
          .may_be_absent = true});
-  visit("ranks", row.ranks, {.least = 1});
-  visit("nodes", row.nodes, {.least = 1});
+  visit("ranks", row.ranks, {.positive = true});
+  visit("nodes", row.nodes, {.positive = true});
   visit("ranks_per_node", row.ranks_per_node, {.what = "0: hosts differ"});
   visit("size_bytes", row.size_bytes);
   visit("count", row.count, {.what = "Elements; of a rank's block where the collective has blocks"});
@@ -72,7 +71,7 @@ void fields(Visitor& visit, MaybeConst<TimelineSpan> auto& span) {
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<BucketPlan> auto& plan) {
   visit("size_bytes", plan.size_bytes);
-  visit("buckets", plan.buckets, {.what = "Of this size, in a training step", .least = 1});
+  visit("buckets", plan.buckets, {.what = "Of this size, in a training step", .positive = true});
   visit("plan", plan.plan, {.what = "In words, with the algorithm"});
 }
 
@@ -88,9 +87,9 @@ void run_fields(Visitor& visit, auto& row) {
          .may_be_absent = true});
   visit("lanes", row.lanes);
   visit("chunk_bytes", row.chunk_bytes);
-  visit("gpus", row.gpus, {.least = 1});
-  visit("nodes", row.nodes, {.least = 1});
-  visit("batch", row.batch, {.what = "Per GPU", .least = 1});
+  visit("gpus", row.gpus, {.positive = true});
+  visit("nodes", row.nodes, {.positive = true});
+  visit("batch", row.batch, {.what = "Per GPU, which is a rank", .positive = true});
   visit("bucket", row.bucket);
   visit("overlap", row.overlap);
 }
@@ -148,8 +147,8 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<TuneRow> auto& row) {
   visit("size_bytes", row.size_bytes);
-  visit("ranks", row.ranks, {.least = 1});
-  visit("nodes", row.nodes, {.least = 1});
+  visit("ranks", row.ranks, {.positive = true});
+  visit("nodes", row.nodes, {.positive = true});
   visit("transport", row.transport);
   visit("tried", row.tried, {.what = "Plans"});
   visit("default_plan", row.default_plan);

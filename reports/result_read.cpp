@@ -100,12 +100,6 @@ void read(const Value& value, Source& out) { read_enum(value, out, kSources); }
 void read(const Value& value, TimelineLane& out) { read_enum(value, out, kTimelineLanes); }
 
 template <typename T>
-void read(const Value& value, std::optional<T>& out) {
-  out.reset();
-  if (!value.json_value.is_null()) read(value, out.emplace());
-}
-
-template <typename T>
 requires std::is_class_v<T>
 void read(const Value& value, T& out);
 
@@ -148,18 +142,21 @@ void check(const Value&, const auto&) {}
 
 struct Reader {
   const Value& object;
-  void operator()(const char* key, auto& member, const About& = {}) const { read(object.key(key), member); }
-  void operator()(const char* key, Whole auto& member, const About& about = {}) const {
-    read(object.key(key), member, about.least);
+  void operator()(const char* key, auto& member, const About& about = {}) const {
+    read_as(about, object.key(key), member);
   }
   template <typename T>
   void operator()(const char* key, std::optional<T>& member, const About& about = {}) const {
     member.reset();
-    if (!about.may_be_absent) {
-      read(object.key(key), member);
-    } else if (object.has(key)) {
-      read(object.key(key), member.emplace());
-    }
+    if (about.may_be_absent && !object.has(key)) return;
+    const Value value = object.key(key);
+    if (about.may_be_absent || !value.json_value.is_null()) read_as(about, value, member.emplace());
+  }
+
+ private:
+  static void read_as(const About&, const Value& value, auto& out) { read(value, out); }
+  static void read_as(const About& about, const Value& value, Whole auto& out) {
+    read(value, out, about.positive ? 1 : 0);
   }
 };
 

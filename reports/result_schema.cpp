@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 /// A type of ours: its name among the definitions, and what it is where that does not say it.
 struct Definition {
-  const char* name;
+  const char* name = nullptr;
   const char* what = "";
 };
 
@@ -86,7 +86,7 @@ class Schema {
     } else if constexpr (std::floating_point<T>) {
       return reference("number");
     } else if constexpr (std::integral<T>) {
-      return reference(about.least > 0 ? "positive" : "whole");
+      return reference(about.positive ? "positive" : "whole");
     } else if constexpr (kIsVector<T>) {
       return {{"type", "array"}, {"items", of<typename T::value_type>({})}};
     } else {
@@ -96,7 +96,8 @@ class Schema {
 
   template <typename T>
   ordered_json defined() {
-    const Definition definition = kDefinition<T>;
+    constexpr Definition definition = kDefinition<T>;
+    static_assert(definition.name != nullptr, "a class of ours needs a Definition");
     if (!definitions.contains(definition.name)) {
       ordered_json whole = {{"type", "object"}};
       if (*definition.what != '\0') whole["description"] = definition.what;
@@ -155,14 +156,16 @@ ordered_json Schema::object() {
   return {{"required", visitor.required}, {"properties", visitor.properties}};
 }
 
-/// On one line where it is no longer than a line may be.
-std::string pretty(const ordered_json& value, std::size_t indent) {
+/// Below the outermost, what fits stands on one line, behind `before` characters.
+std::string pretty(const ordered_json& value, std::size_t indent, std::size_t before = 0) {
   constexpr std::size_t kWidth = 120;
   const bool is_object = value.is_object();
   if (!is_object && !value.is_array()) return value.dump();
   std::vector<std::string> parts;
-  for (const auto& [key, part] : value.items())
-    parts.push_back((is_object ? ordered_json(key).dump() + ": " : "") + pretty(part, indent + 2));
+  for (const auto& [key, part] : value.items()) {
+    const std::string name = is_object ? ordered_json(key).dump() + ": " : "";
+    parts.push_back(name + pretty(part, indent + 2, name.size()));
+  }
   std::string line(1, is_object ? '{' : '[');
   std::string lines = line;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -170,7 +173,8 @@ std::string pretty(const ordered_json& value, std::size_t indent) {
     lines += (i == 0 ? "\n" : ",\n") + std::string(indent + 2, ' ') + parts[i];
   }
   const char end = is_object ? '}' : ']';
-  if (indent > 2 && line.find('\n') == std::string::npos && indent + line.size() < kWidth) return line + end;
+  const bool fits = line.find('\n') == std::string::npos && indent + before + line.size() < kWidth;
+  if (indent > 0 && fits) return line + end;
   return lines + "\n" + std::string(indent, ' ') + end;
 }
 
@@ -198,19 +202,20 @@ std::string result_schema() {
   properties["rows"] = {{"type", "array"}};
   ordered_json required = {"format", "version", "kind", "machine", "rows"};
   for (const auto& key : parts["required"]) required.push_back(key);
-  const ordered_json document = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-                                 {"$id", "polyring-result-1"},
-                                 {"title", "Polyring result, version 1"},
-                                 {"description",
-                                  "What the commands that measure a collective, `train`, `tune` and `scale` "
-                                  "write with -J, and `report` makes of "
-                                  "a journal. Times and rates have their unit in the key."},
-                                 {"type", "object"},
-                                 {"required", required},
-                                 {"additionalProperties", false},
-                                 {"properties", properties},
-                                 {"oneOf", one_of},
-                                 {"definitions", schema.definitions}};
+  const ordered_json document = {
+      {"$schema", "http://json-schema.org/draft-07/schema#"},
+      {"$id", "polyring-result-1"},
+      {"title", "Polyring result, version 1"},
+      {"description",
+       "What `allreduce`, `reduce-scatter`, `allgather`, `alltoall`, `train` and `scale` write with -J, and "
+       "what "
+       "`report` makes of a journal, `tune`'s too. Times and rates have their unit in the key."},
+      {"type", "object"},
+      {"required", required},
+      {"additionalProperties", false},
+      {"properties", properties},
+      {"oneOf", one_of},
+      {"definitions", schema.definitions}};
   return pretty(document, 0) + "\n";
 }
 

@@ -170,6 +170,14 @@ Seconds parse_timeout(const std::string& text) {
   return timeout;
 }
 
+void add_timeout_option(Subcommand command, std::string& timeout) {
+  command.add_option("-T,--timeout", timeout, "Give up when nothing happens for so long").show_default();
+}
+
+void add_output_option(Subcommand command, std::string& output) {
+  command.add_option("-J,--output_file", output, "Write the result here, as JSON").type_name("FILE");
+}
+
 std::vector<int> parse_counts(const std::string& text, const std::string& what) {
   const auto number = [&](std::string_view part) {
     int value = 0;

@@ -65,6 +65,11 @@ struct PlanOptions {
 /// Throws a usage Error unless it is a time above 0, and one that clocks can count.
 Seconds parse_timeout(const std::string& text);
 
+/// -T, --timeout; `timeout` has its default.
+void add_timeout_option(Subcommand command, std::string& timeout);
+/// -J, --output_file.
+void add_output_option(Subcommand command, std::string& output);
+
 /// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
 std::vector<int> parse_counts(const std::string& text, const std::string& what);
 

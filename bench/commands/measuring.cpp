@@ -6,14 +6,6 @@
 
 namespace polyring {
 
-void add_timeout_option(Subcommand command, std::string& timeout) {
-  command.add_option("-T,--timeout", timeout, "Give up when nothing happens for so long").show_default();
-}
-
-void add_output_option(Subcommand command, std::string& output) {
-  command.add_option("-J,--output_file", output, "Write the result here, as JSON").type_name("FILE");
-}
-
 ResultFile MeasuringRun::header(const Cluster* cluster) const {
   return describe_run(command, cluster, &world);
 }

@@ -1,4 +1,4 @@
-// What the commands that measure have in common: options, and how they start on all ranks.
+// How the commands that measure start on all ranks, and describe what they did.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "bench/cli/command_line.hpp"
 #include "bench/contenders/transport_option.hpp"
 #include "bench/measure/job.hpp"
 #include "bench/session/watchdog.hpp"
@@ -16,11 +15,6 @@
 #include "reports/result.hpp"
 
 namespace polyring {
-
-/// Adds -T, --timeout; `timeout` has its default.
-void add_timeout_option(Subcommand command, std::string& timeout);
-/// Adds -J, --output_file.
-void add_output_option(Subcommand command, std::string& output);
 
 /// What a run has on each rank from its beginning.
 struct MeasuringRun {

@@ -9,7 +9,6 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
-#include "bench/commands/measuring.hpp"
 #include "bench/predict/compare_published.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"

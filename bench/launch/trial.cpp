@@ -19,9 +19,9 @@ ExitCode code_of(int exit_code) {
 
 std::vector<std::string> trial_program(const std::string& polyring, Seconds limit) {
   // Ranks that wait in vain give up first, since they can say for whom.
-  const std::string patience = fmt::format("{:.3f}", limit.value / 2);
+  const std::string timeout = fmt::format("{:.3f}", limit.value / 2);
   return {polyring, "allreduce", "-b", "8",       "-e",   "8",  "-n",
-          "1",      "-w",        "0",  "--tuned", "none", "-T", patience};
+          "1",      "-w",        "0",  "--tuned", "none", "-T", timeout};
 }
 
 std::optional<Fault> try_out(const LaunchCommand& command, const RemoteShell& shell, Seconds limit) {

@@ -15,7 +15,7 @@ struct Job {
   Transport& transport;
   Watchdog& watchdog;
   using Now = std::chrono::steady_clock::time_point (*)();
-  Now now = &std::chrono::steady_clock::now;  // tests have another one
+  Now now = &std::chrono::steady_clock::now;  // of measure() and the tuner; tests have another one
 };
 
 }  // namespace polyring

@@ -122,7 +122,7 @@ class Measurement {
 }  // namespace
 
 int StoppingRule::iterations_of(double slowest_us) const {
-  if (iterations > 0) return iterations;
+  if (!chooses()) return iterations;
   const double fitting = time.value * 1e6 / std::max(slowest_us, 1.0);
   return static_cast<int>(std::clamp<double>(fitting, fewest, kMost));
 }
@@ -146,7 +146,8 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
       if (right(i)) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
     }
   }
-  const std::int64_t iterations = job.world.broadcast(options.stop.iterations_of(slowest));
+  std::int64_t iterations = options.stop.iterations_of(slowest);
+  if (options.stop.chooses()) iterations = job.world.broadcast(iterations);
   // The same on all ranks, and another order each round, so that none always follows the same contender.
   std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
   std::vector<std::size_t> order(contenders.size());

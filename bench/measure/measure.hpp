@@ -23,8 +23,10 @@ struct StoppingRule {
   int fewest = 10;
   static constexpr int kMost = 1000;
 
-  int warmups() const { return iterations > 0 ? warmup : std::max(1, warmup); }
-  /// Where one iteration of the slowest contender takes so many microseconds.
+  /// The number of iterations depends on how long they take.
+  bool chooses() const { return iterations == 0; }
+  int warmups() const { return chooses() ? std::max(1, warmup) : warmup; }
+  /// The number of iterations, where one of the slowest contender takes so many microseconds.
   int iterations_of(double slowest_us) const;
 };
 
@@ -54,7 +56,7 @@ struct Samples {
 
 /// What measure() holds beside the contenders and their buffers.
 struct MeasureMemory {
-  /// For payloads of up to so many elements.
+  /// For payloads of up to what.count elements.
   MeasureMemory(Transport& transport, const CollectiveOf& what)
       : fresh(
             transport.host(bytes_of(input_count(what.collective, transport.size(), what.count), what.kind))),

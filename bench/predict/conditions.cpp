@@ -65,7 +65,7 @@ Conditions ConditionOptions::resolve(const std::string& model) const {
   if (sample.empty() && filesystem.empty() && nvme.empty()) return conditions;
   InputPipeline& input = conditions.input.emplace();
   if (!sample.empty()) {
-    input.sample = parse_sample_size(sample);
+    input.sample = parse_sample_size(sample, "as stated by --sample-bytes");
   } else if (const auto known = sample_size_of_model(model)) {
     input.sample = *known;
   } else {

@@ -29,9 +29,9 @@ class PublishedComparisonTest : public ::testing::Test {
 TEST_F(PublishedComparisonTest, HasAllThatWasPublished) {
   std::size_t figures = published_claims().size();
   for (const PublishedScaling& series : published_scaling()) figures += series.points.size();
-  std::size_t mirrored = 0;
+  std::size_t compared = 0;
   for (const PublishedComparison& comparison : comparisons_) {
-    mirrored += comparison.figures.size();
+    compared += comparison.figures.size();
     EXPECT_FALSE(comparison.modelled.empty()) << comparison.system;
     for (const Modelled& modelled : comparison.modelled) {
       for (const ScaleRow& row : modelled.rows) {
@@ -42,7 +42,7 @@ TEST_F(PublishedComparisonTest, HasAllThatWasPublished) {
       }
     }
   }
-  EXPECT_EQ(mirrored, figures);
+  EXPECT_EQ(compared, figures);
 }
 
 TEST_F(PublishedComparisonTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Seconds kPatience{20};
+constexpr Seconds kLimit{20};
 
 Machine found() {
   Machine machine;
@@ -26,13 +26,13 @@ Machine found() {
 }
 
 TEST(ProbeOwnHost, GivesWhatWasFound) {
-  const std::string message = probe_own_host(found, kPatience);
+  const std::string message = probe_own_host(found, kLimit);
   EXPECT_EQ(message, "h" + probe_json(inventory_of(found())));
 }
 
 TEST(ProbeOwnHost, GivesTheReasonWhereNothingWas) {
   const auto fails = []() -> Machine { throw Error(ExitCode::not_available, "hwloc finds nothing"); };
-  EXPECT_EQ(probe_own_host(fails, kPatience), "rhwloc finds nothing");
+  EXPECT_EQ(probe_own_host(fails, kLimit), "rhwloc finds nothing");
 }
 
 TEST(ProbeOwnHost, OutlivesAProbeThatCrashes) {
@@ -40,7 +40,7 @@ TEST(ProbeOwnHost, OutlivesAProbeThatCrashes) {
     std::raise(SIGSEGV);
     return {};
   };
-  EXPECT_THAT(probe_own_host(crashes, kPatience), AllOf(StartsWith("r"), HasSubstr("its probe crashed")));
+  EXPECT_THAT(probe_own_host(crashes, kLimit), AllOf(StartsWith("r"), HasSubstr("its probe crashed")));
 }
 
 TEST(ProbeOwnHost, WaitsNoLongerThanTheLimit) {
@@ -56,7 +56,7 @@ TEST(ProbeOwnHost, ChangesNothingInThisProcess) {
     setenv("POLYRING_TEST_OF_PROBES", "1", 1);
     return found();
   };
-  EXPECT_THAT(probe_own_host(changes, kPatience), StartsWith("h"));
+  EXPECT_THAT(probe_own_host(changes, kLimit), StartsWith("h"));
   EXPECT_EQ(getenv("POLYRING_TEST_OF_PROBES"), nullptr);
 }
 

@@ -200,7 +200,6 @@ class MeasureTest : public ::testing::Test {
   std::unique_ptr<CollectiveCall> honest_ = make_mpi_allreduce(world_, kKind, ReduceOp::sum, kCount);
 };
 
-/// In each iteration another rank is the slow one, and every rank must see its time.
 TEST_F(MeasureTest, WhatCannotBeDoneInPlaceIsNotTried) {
   std::vector<Contender> contenders;
   int calls = 0;
@@ -235,6 +234,7 @@ TEST_F(MeasureTest, OfBlocksAResultThatIsNotThereIsNoticed) {
   }
 }
 
+/// In each iteration another rank is the slow one, and every rank must see its time.
 TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
   job_.now = &test_now;
   int calls = 0;
@@ -459,7 +459,7 @@ TEST_F(MeasureTest, WhoDidNotRunIsLate) {
   EXPECT_TRUE(late({kPaused, kPaused}).empty()) << "none ran";
 }
 
-/// A watchdog waits for allreduces, and not for a model that computes for longer than its patience.
+/// A watchdog waits for allreduces, and not for a model that computes for longer than its time limit.
 TEST_F(MeasureTest, ComputingTakesItsTime) {
   Watchdog impatient(Seconds{0.01}, abort_);
   std::vector<Trainer> trainers(1);

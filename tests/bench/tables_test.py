@@ -26,7 +26,7 @@ TABLES = {
     "verify-alltoall-2x2": "verify --collective alltoall --dims 2x2 --count 1001",
 }
 if SANITIZED:
-    del TABLES["scale-published"]  # a minute or two of simulation; bench_mirror_test has it under sanitizers, too
+    del TABLES["scale-published"]  # a minute or two of simulation; bench_compare_published_test has it under sanitizers, too
 
 
 class Tables(ProgramTest):

@@ -7,6 +7,7 @@ Run by CTest with the repository's root; prints one line for each fault and exit
 import collections
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 from fnmatch import fnmatchcase as fnmatch
@@ -166,7 +167,7 @@ def phrase_faults(root, path):
 
 def tracked(root):
     """The files that git keeps; none where this tree is not git's, or another user's, which git does not read."""
-    if not (root / ".git").exists():
+    if not (root / ".git").exists() or not shutil.which("git"):
         return []
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=False)
     return listed.stdout.split("\0")[:-1]

@@ -5,7 +5,8 @@
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/presets.hpp"
 
-int main(int, char** words) {
+int main(int count, char** words) {
+  if (count != 2) return 2;
   using namespace polyring;
   for (const std::string_view name : preset_names()) {
     std::ofstream file(std::filesystem::path(words[1]) / (std::string(name) + ".json"));

@@ -63,7 +63,7 @@ bool ExchangeRunner::waits_for(const SharedOperation& operation, std::size_t par
 bool ExchangeRunner::run_next(SharedOperation& operation) {
   const std::optional<Part> part = next_part(operation);
   if (!part) return false;
-  run_next(operation, *part);
+  run(operation, *part);
   ++operation.part;
   operation.made = part->offset + part->bytes == operation.exchange.own.size();
   for (std::size_t i = 0; i < operation.offers.size(); ++i) {
@@ -73,7 +73,7 @@ bool ExchangeRunner::run_next(SharedOperation& operation) {
   return true;
 }
 
-void ExchangeRunner::run_next(const SharedOperation& operation, Part part) {
+void ExchangeRunner::run(const SharedOperation& operation, Part part) {
   const Exchange& exchange = operation.exchange;
   const auto& partners = exchange.partners;
   const bool reads = std::any_of(partners.begin(), partners.end(), [](const auto& p) { return p.read; });

@@ -34,7 +34,7 @@ class ExchangeRunner {
   std::byte* taken(const Exchange& exchange, const Arrived& arrived, Part part) const;
   PieceBlocks* pieces(const SharedOperation& operation, std::size_t partner) const;
   std::optional<Part> next_part(const SharedOperation& operation) const;
-  void run_next(const SharedOperation& operation, Part part);
+  void run(const SharedOperation& operation, Part part);
   void combine(const SharedOperation& operation, Part part);
   void hand_on(const SharedOperation& operation, Part part);
 

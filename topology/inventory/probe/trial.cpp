@@ -191,9 +191,9 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
   const pid_t child = fork();
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
-  const auto first_wait = std::min(deadline, after(kLongWait));
-  std::optional<int> status = wait_until(child, first_wait);
-  if (!status && first_wait < deadline) {
+  const auto until = std::min(deadline, after(kLongWait));
+  std::optional<int> status = wait_until(child, until);
+  if (!status && until < deadline) {
     if (wait) wait();
     status = wait_until(child, deadline);
   }

@@ -176,13 +176,14 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
 
 }  // namespace
 
-Table train_table(std::span<const TrainRow> rows) {
+Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all) {
+  if (all.empty()) all = rows;
   std::string caption;
-  RowColumns<TrainRow> columns = varying(rows, caption);
-  add_wanted(columns, train_columns(), rows);
+  RowColumns<TrainRow> columns = varying(all, caption);
+  add_wanted(columns, train_columns(), all);
   Table table = table_of(columns);
   table.caption = joined(
-      caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
+      caption, interval_caveat(all, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
   for (const TrainRow& row : rows) table.add_row(cells_of(columns, row));
   return table;
 }

@@ -74,7 +74,8 @@ Table collective_table(std::span<const CollectiveRow> rows, bool both_placements
 /// has the algorithm `baseline`.
 Table comparison_table(std::span<const CollectiveRow> rows, const std::string& baseline);
 
-Table train_table(std::span<const TrainRow> rows);
+/// `all`: the rows that the columns are for, where more than `rows` are to come.
+Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all = {});
 
 /// The plan of each size of bucket, of rows in which they differ.
 Table plans_table(std::span<const TrainRow> rows);

@@ -17,7 +17,6 @@
 #include "bench/measure/measure.hpp"
 #include "bench/measure/memory_pass.hpp"
 #include "bench/record/emulation.hpp"
-#include "bench/record/record.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
@@ -262,7 +261,7 @@ class CollectiveRun {
       // A contender that was wrong has no time, and its row would be no result.
       (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
     }
-    session.keep(timed, kept_, measured_);
+    session.keep(world_, timed, kept_, measured_);
     kept_ += timed.size();
   }
 

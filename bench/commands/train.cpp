@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
+#include <ranges>
+#include <set>
 
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
@@ -17,7 +20,6 @@
 #include "bench/measure/training.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/record/emulation.hpp"
-#include "bench/record/record.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
@@ -33,43 +35,84 @@ struct TrainOptions {
   ComputeOptions compute;
   std::string bucket = "fused:64MiB";
   bool no_overlap = false;
+  std::string ranks;  // empty: all
   int iterations = 10;
   std::string timeout = "120";
   std::string output;
 };
 
-class TrainRun {
- public:
-  TrainRun(const TrainOptions& options, const MeasuringRun& run)
-      : options_(options),
-        run_(run),
-        world_(run.world),
-        kind_(options.payload.kind()),
-        op_(options.payload.op()),
-        model_(make_model(options.compute.model)),
-        compute_(options.compute.resolve(model_, "")),
-        policy_(parse_bucket_policy(options.bucket)),
-        buckets_(make_buckets(model_, policy_, size_of(kind_))),
-        maker_(options.contenders, world_, run.timeout, {.kind = kind_, .op = op_}) {}
+/// What is trained, on however many ranks.
+struct Training {
+  explicit Training(const TrainOptions& options)
+      : kind(options.payload.kind()),
+        op(options.payload.op()),
+        model(make_model(options.compute.model)),
+        compute(options.compute.resolve(model, "")),
+        policy(parse_bucket_policy(options.bucket)),
+        buckets(make_buckets(model, policy, size_of(kind))) {}
 
-  ExitCode run() {
-    for (const Bucket& bucket : buckets_) maker_.check(bucket.elements);
-    on_root(world_, [&] {
-      if (!options_.output.empty()) check_writable(options_.output);
-    });
-    machine_ = host_memory_cluster(world_);
-    const std::unique_ptr<Communicator> opened = run_.connect(options_.contenders.transport);
-    const Communicator& communicator = *opened;
-    Transport& transport = communicator.transport();
-    check_memory(communicator);
-    const Memory gradients =
-        transport.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
+  Bytes gradients() const { return bytes_of(model.total_elements(), kind); }
+
+  ElementKind kind;
+  ReduceOp op;
+  Model model;
+  Compute compute;
+  BucketPolicy policy;
+  std::vector<Bucket> buckets;
+};
+
+/// The steps of one number of ranks.
+class StepsRun {
+ public:
+  /// Collective over run.world. Throws as ContenderMaker and Communicator do, and a usage Error where there
+  /// are too many elements or there is too little memory.
+  StepsRun(const TrainOptions& options, const Training& training, const MeasuringRun& run)
+      : options_(options),
+        training_(training),
+        run_(run),
+        maker_(options.contenders, run.world, run.timeout, {.kind = training.kind, .op = training.op}) {
+    for (const Bucket& bucket : training.buckets) maker_.check(bucket.elements);
+    communicator_ = run_.connect(options.contenders.transport);
+    check_memory();
+  }
+
+  int ranks() const { return run_.world.size(); }
+  const MpiWorld& world() const { return run_.world; }
+  std::size_t algorithms() const { return maker_.names().size(); }
+  std::optional<std::string> note() const { return maker_.note(); }
+
+  /// Rows as wide as those to come. Collective over these ranks.
+  std::vector<TrainRow> expected() {
+    constexpr double kWide_ms = 99'999;
+    const auto largest = std::ranges::max_element(training_.buckets, {}, &Bucket::elements);
+    std::vector<TrainRow> rows;
+    for (const std::string& name : maker_.names()) {
+      PlansBySize plans;
+      if (const auto plan = maker_.plan(name, *communicator_, largest->elements))
+        plans[largest->elements] = {*plan, 1};
+      TrainRow& row = rows.emplace_back(described(name, plans));
+      row.iteration_ms = exact_timing(kWide_ms);
+      row.iteration_ms.samples.resize(static_cast<std::size_t>(options_.iterations), kWide_ms);
+      row.images_per_second = row.compute_ms = row.exposed_comm_ms = kWide_ms;
+      row.efficiency = 1;
+    }
+    return rows;
+  }
+
+  /// Rows on rank 0, nothing on the others, and how often each algorithm was timed. Collective.
+  using SoFar = std::function<void(std::vector<TrainRow> rows, std::uint64_t turns)>;
+
+  /// Collective over these ranks. A sentence for each algorithm whose result was wrong; then nothing is
+  /// timed.
+  std::vector<std::string> measure(const std::function<void()>& turn, const SoFar& so_far) {
+    const Job job = run_.job(*communicator_);
+    const Memory gradients = job.transport.allocate(training_.gradients());
 
     // The first trainer is a rank alone.
     std::vector<Trainer> trainers(1 + maker_.names().size());
     std::vector<PlansBySize> plans(maker_.names().size());
-    for (const Bucket& bucket : buckets_) {
-      auto contenders = maker_.make(communicator, bucket.elements);
+    for (const Bucket& bucket : training_.buckets) {
+      auto contenders = maker_.make(*communicator_, bucket.elements);
       for (std::size_t i = 0; i < contenders.size(); ++i) {
         trainers[i + 1].allreduces.push_back(std::move(contenders[i].call));
         if (!contenders[i].plan) continue;
@@ -78,28 +121,21 @@ class TrainRun {
         ++of_size.buckets;
       }
     }
-    const std::vector<Count> wrong = verify(trainers, transport, gradients.get());
-    const bool right = std::all_of(wrong.begin(), wrong.end(), [](Count count) { return count == 0; });
-    if (!right) {
-      report_wrong(wrong);
-      return ExitCode::wrong_result;
-    }
+    std::vector<std::string> wrong = verify(trainers, job.transport, gradients.get());
+    if (!wrong.empty()) return wrong;
     // Zeros stay zeros under every operation: nothing overflows, however long it runs.
     {
-      const HostPiece zeros(transport, kind_, model_.total_elements());
+      const HostPiece zeros(job.transport, training_.kind, training_.model.total_elements());
       std::fill_n(zeros.data(), zeros.bytes(), std::byte{});
-      zeros.write(gradients.get(), model_.total_elements());
+      zeros.write(gradients.get(), training_.model.total_elements());
     }
-    Session session(world_);
-    on_root(world_, [&] { open(session); });
-    const StepObserver observer{
-        [&] { session.step("steps of " + model_.name); },
-        [&](const std::vector<TrainingSteps>& measured) { keep(session, measured, plans); }};
-    const TrainingWork work{compute_.step, buckets_, kind_, !options_.no_overlap, gradients.get()};
-    const auto measured =
-        measure_steps(trainers, run_.job(communicator), work, options_.iterations, observer);
-    on_root(world_, [&] { finish(session, measured); });
-    return ExitCode::ok;
+    const TrainingWork work{training_.compute.step, training_.buckets, training_.kind, !options_.no_overlap,
+                            gradients.get()};
+    const auto keep = [&](const std::vector<TrainingSteps>& measured) {
+      so_far(rows(measured, plans), measured.front().total_ms.size());
+    };
+    measure_steps(trainers, job, work, options_.iterations, {turn, keep});
+    return {};
   }
 
  private:
@@ -111,42 +147,42 @@ class TrainRun {
   using PlansBySize = std::map<Count, OfSize>;
 
   /// All buckets' allreduces are there at once. Collective.
-  void check_memory(const Communicator& communicator) {
-    MemoryCount memory(communicator.transport());
-    const Memory gradients =
-        memory.allocate({static_cast<std::uint64_t>(model_.total_elements() * size_of(kind_))});
-    const HostPiece piece(memory, kind_, model_.total_elements());
-    const HostPiece result(memory, kind_, model_.total_elements());
+  void check_memory() {
+    MemoryCount memory(communicator_->transport());
+    const Count elements = training_.model.total_elements();
+    const Memory gradients = memory.allocate(training_.gradients());
+    const HostPiece piece(memory, training_.kind, elements);
+    const HostPiece result(memory, training_.kind, elements);
     std::vector<std::unique_ptr<CollectiveCall>> planned;
     Count largest = 0;
-    for (const Bucket& bucket : buckets_) {
+    for (const Bucket& bucket : training_.buckets) {
       largest = std::max(largest, bucket.elements);
-      for (auto& allreduce : maker_.make_planned_over(memory, communicator, bucket.elements))
+      for (auto& allreduce : maker_.make_planned_over(memory, *communicator_, bucket.elements))
         planned.push_back(std::move(allreduce));
     }
     for (const auto& allreduce : planned) allreduce->run(gradients.get(), gradients.get());
-    const Memory of_vendors = memory.scratch(
-        maker_.vendors_memory(bytes_of(largest, kind_), bytes_of(model_.total_elements(), kind_)));
-    const auto shortage = find_shortage(world_, memory.most(), memory_room());
+    const Memory of_vendors =
+        memory.scratch(maker_.vendors_memory(bytes_of(largest, training_.kind), training_.gradients()));
+    const auto shortage = find_shortage(run_.world, memory.most(), memory_room());
     if (!shortage) return;
     usage_error(
         "too little memory: {}; choose a smaller model than {}, smaller buckets, or fewer ranks a host",
-        to_text(*shortage), model_.name);
+        to_text(*shortage), training_.model.name);
   }
 
-  /// Wrong elements of each trainer but the first, over all buckets and ranks.
-  std::vector<Count> verify(std::vector<Trainer>& trainers, Transport& transport,
-                            std::byte* gradients) const {
-    const Payload payload(kind_, op_, world_.size());
-    const Count largest = model_.total_elements();
-    const HostPiece piece(transport, kind_, largest);
-    const HostPiece result(transport, kind_, largest);
-    payload.fill(world_.rank(), piece.data(), piece.elements());
-    std::vector<Count> wrong;
+  /// A sentence for each algorithm that is wrong, over all buckets and ranks.
+  std::vector<std::string> verify(std::vector<Trainer>& trainers, Transport& transport,
+                                  std::byte* gradients) const {
+    const Payload payload(training_.kind, training_.op, ranks());
+    const Count largest = training_.model.total_elements();
+    const HostPiece piece(transport, training_.kind, largest);
+    const HostPiece result(transport, training_.kind, largest);
+    payload.fill(run_.world.rank(), piece.data(), piece.elements());
+    std::vector<std::string> wrong;
     for (std::size_t i = 1; i < trainers.size(); ++i) {
       Count of_trainer = 0;
-      for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-        const Count count = buckets_[bucket].elements;
+      for (std::size_t bucket = 0; bucket < training_.buckets.size(); ++bucket) {
+        const Count count = training_.buckets[bucket].elements;
         piece.write(gradients, count);
         CollectiveCall& allreduce = *trainers[i].allreduces[bucket];
         if (!allreduce.keeps_time_limit()) run_.watchdog.watch("the check of " + allreduce.algorithm());
@@ -154,57 +190,27 @@ class TrainRun {
         run_.watchdog.rest();
         of_trainer += result.wrong(payload, gradients, count);
       }
-      wrong.push_back(world_.sum(of_trainer));
+      const Count of_all = run_.world.sum(of_trainer);
+      if (of_all == 0) continue;
+      wrong.push_back(fmt::format("{} gave {} wrong elements on {} ranks; no steps on so many were timed",
+                                  maker_.names()[i - 1], of_all, ranks()));
     }
     return wrong;
   }
 
-  void report_wrong(const std::vector<Count>& wrong) {
-    if (world_.rank() != 0) return;
-    for (std::size_t i = 0; i < wrong.size(); ++i) {
-      if (wrong[i] == 0) continue;
-      warn("{} gave {} wrong elements; nothing was timed", maker_.names()[i], wrong[i]);
-    }
-  }
-
-  /// On rank 0.
-  void open(Session& session) const {
-    Session::Outline outline;
-    outline.output = options_.output;
-    outline.header = run_.header(&machine_);
-    outline.header.notes.push_back(
-        fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
-                    compute_.step.total().value * 1e3, compute_.source));
-    if (const auto note = maker_.note()) outline.header.notes.push_back(*note);
-    if (world_.size() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
-    outline.header.inputs = {{"computation per step", to_text(compute_.step.total()), compute_.source}};
-    outline.header.rows = std::vector<TrainRow>{};
-    outline.planned = maker_.names().size() * static_cast<std::uint64_t>(options_.iterations);
-    outline.table = [](const Rows& rows) { return train_table(std::get<std::vector<TrainRow>>(rows)); };
-    outline.weights.assign(static_cast<std::size_t>(options_.iterations) + 1, 1);
-    session.open(std::move(outline));
-  }
-
-  /// All algorithms take turns, so that all rows get better as the run goes on.
-  void keep(Session& session, const std::vector<TrainingSteps>& measured,
-            const std::vector<PlansBySize>& plans) const {
-    std::vector<TrainRow> rows;  // on rank 0, which alone knows the machine
+  std::vector<TrainRow> rows(const std::vector<TrainingSteps>& measured,
+                             const std::vector<PlansBySize>& plans) const {
+    std::vector<TrainRow> rows;
     const Timing alone = timing(measured.front().total_ms);
-    for (std::size_t i = 0; i < plans.size() && world_.rank() == 0; ++i)
-      rows.push_back(row(i, measured[i + 1], plans[i], alone));
-    session.keep(rows, 0, plans.size() * alone.samples.size());
-  }
-
-  void finish(Session& session, const std::vector<TrainingSteps>& measured) const {
-    session.print_rows();
-    session.add_note(
-        fmt::format("A rank's step alone took {:.2f} ms (median, measured); efficiency is against it.",
-                    timing(measured.front().total_ms).median));
-    session.print("\n");
-    const Table plans = plans_table(std::get<std::vector<TrainRow>>(session.result().rows));
-    if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
-    for (const std::string& note : session.result().notes) session.print(note + "\n");
-    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
+    for (std::size_t i = 0; i < plans.size() && run_.world.rank() == 0; ++i) {
+      TrainRow& row = rows.emplace_back(described(maker_.names()[i], plans[i]));
+      row.iteration_ms = timing(measured[i + 1].total_ms);
+      row.images_per_second = ranks() * options_.compute.batch / (row.iteration_ms.median * 1e-3);
+      row.efficiency = alone.median / row.iteration_ms.median;
+      row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
+      row.timeline = timeline_of(median_step(measured[i + 1]));
+    }
+    return rows;
   }
 
   void set_plans(TrainRow& row, const PlansBySize& plans) const {
@@ -216,44 +222,172 @@ class TrainRun {
     if (plans.size() == 1 && largest.orders.empty()) return;
     std::vector<BucketPlan>& all = row.plans.emplace();
     for (const auto& [elements, of_size] : plans)
-      all.push_back({bytes_of(elements, kind_).value, of_size.buckets, to_text(of_size.plan)});
+      all.push_back({bytes_of(elements, training_.kind).value, of_size.buckets, to_text(of_size.plan)});
   }
 
-  TrainRow row(std::size_t algorithm, const TrainingSteps& measured, const PlansBySize& plans,
-               const Timing& alone) const {
+  /// A row without what is measured.
+  TrainRow described(const std::string& name, const PlansBySize& plans) const {
     TrainRow row;
-    row.machine = machine_.host(0).name;
-    row.model = model_.name;
-    row.algorithm = maker_.names()[algorithm];
+    row.model = training_.model.name;
+    row.algorithm = name;
     if (!plans.empty()) set_plans(row, plans);
-    row.gpus = world_.size();
-    row.nodes = world_.nodes();
+    row.gpus = ranks();
+    row.nodes = run_.world.nodes();
     row.batch = options_.compute.batch;
-    row.bucket = to_text(policy_);
+    row.bucket = to_text(training_.policy);
     row.overlap = !options_.no_overlap;
-    row.iteration_ms = timing(measured.total_ms);
-    row.images_per_second =
-        static_cast<double>(world_.size()) * options_.compute.batch / (row.iteration_ms.median * 1e-3);
-    row.efficiency = alone.median / row.iteration_ms.median;
-    row.compute_ms = compute_.step.total().value * 1e3;
-    row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
+    row.compute_ms = training_.compute.step.total().value * 1e3;
     row.wrong = 0;
-    row.timeline = timeline_of(median_step(measured));
     row.source = source_here();
     return row;
   }
 
   const TrainOptions& options_;
+  const Training& training_;
+  MeasuringRun run_;
+  ContenderMaker maker_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+/// The numbers of ranks to measure, ascending.
+std::vector<int> counts_of(const TrainOptions& options, int ranks) {
+  if (options.ranks.empty()) return {ranks};
+  std::vector<int> counts = parse_counts(options.ranks, "--ranks");
+  std::ranges::sort(counts);
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  if (counts.back() > ranks) {
+    usage_error("--ranks asks for steps on {} ranks, and this job has {}; start more, or ask for fewer",
+                counts.back(), ranks);
+  }
+  return counts;
+}
+
+/// All numbers of ranks, one after the other: the first ranks of the job, while the others wait.
+class TrainRun {
+ public:
+  TrainRun(const TrainOptions& options, const MeasuringRun& run)
+      : options_(options),
+        run_(run),
+        world_(run.world),
+        training_(options),
+        counts_(counts_of(options, run.world.size())) {}
+
+  ExitCode run() {
+    on_root(world_, [&] {
+      if (!options_.output.empty()) check_writable(options_.output);
+    });
+    machine_ = host_memory_cluster(world_);
+    for (const int ranks : counts_) begin(ranks);
+    Session session(world_);
+    on_root(world_, [&] { open(session); });
+    for (Part& part : parts_)
+      on_members(world_, part.steps != nullptr, [&] { measure(session, *part.steps); });
+    if (world_.rank() == 0) {
+      for (const std::string& sentence : wrong_) warn(sentence);
+    }
+    const bool nothing = world_.broadcast(static_cast<std::int64_t>(kept_)) == 0;
+    if (!nothing) on_root(world_, [&] { finish(session); });
+    return wrong_.empty() ? ExitCode::ok : ExitCode::wrong_result;
+  }
+
+ private:
+  struct Part {
+    std::unique_ptr<MpiWorld> own;    // of the first ranks; null where it is the whole job
+    std::unique_ptr<StepsRun> steps;  // null on the ranks that wait
+  };
+
+  /// All that can be wrong with the options, before anything is measured.
+  void begin(int ranks) {
+    Part& part = parts_.emplace_back();
+    on_members(world_, world_.rank() < ranks, [&] {
+      if (ranks < world_.size()) part.own = std::make_unique<MpiWorld>(world_, ranks);
+      MpiWorld& world = part.own ? *part.own : world_;
+      part.steps = std::make_unique<StepsRun>(options_, training_,
+                                              MeasuringRun{run_.command, run_.timeout, world, run_.watchdog});
+      const std::vector<TrainRow> rows = part.steps->expected();
+      expected_.insert(expected_.end(), rows.begin(), rows.end());
+    });
+  }
+
+  void measure(Session& session, StepsRun& steps) {
+    const std::string what = fmt::format("steps of {} on {} ranks", training_.model.name, steps.ranks());
+    const auto keep = [&](std::vector<TrainRow> rows, std::uint64_t turns) {
+      for (TrainRow& row : rows) row.machine = machine_.host(0).name;
+      session.keep(steps.world(), rows, kept_, measured_ + steps.algorithms() * turns);
+    };
+    const std::vector<std::string> wrong = steps.measure([&] { session.step(what); }, keep);
+    wrong_.insert(wrong_.end(), wrong.begin(), wrong.end());
+    if (!wrong.empty()) return;
+    kept_ += steps.algorithms();
+    measured_ += steps.algorithms() * static_cast<std::uint64_t>(options_.iterations);
+    if (world_.rank() == 0) session.print_rows();
+  }
+
+  /// On rank 0.
+  void open(Session& session) const {
+    Session::Outline outline;
+    outline.output = options_.output;
+    outline.header = run_.header(&machine_);
+    outline.header.notes.push_back(
+        fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
+                    training_.compute.step.total().value * 1e3, training_.compute.source));
+    if (world_.size() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
+    outline.header.inputs = {
+        {"computation per step", to_text(training_.compute.step.total()), training_.compute.source}};
+    outline.header.rows = std::vector<TrainRow>{};
+    outline.planned = expected_.size() * static_cast<std::uint64_t>(options_.iterations);
+    outline.table = [this](const Rows& rows) {
+      return train_table(std::get<std::vector<TrainRow>>(rows), expected_);
+    };
+    outline.expected = train_table(expected_, expected_);
+    outline.weights.assign(counts_.size() * (static_cast<std::size_t>(options_.iterations) + 1), 1);
+    session.open(std::move(outline));
+  }
+
+  void finish(Session& session) const {
+    const auto& rows = std::get<std::vector<TrainRow>>(session.result().rows);
+    for (const std::string& sentence : wrong_) session.add_note(sentence + ".");
+    for (const std::string& note : plan_notes()) session.add_note(note);
+    session.add_note(fmt::format(
+        "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
+    session.print("\n");
+    const Table plans = plans_table(rows);
+    if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
+    for (const std::string& note : session.result().notes) session.print(note + "\n");
+    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
+    if (counts_.size() > 1 && !options_.output.empty())
+      session.print(fmt::format("Speedups, and more hosts like these: polyring scale --from-run {}\n",
+                                options_.output));
+  }
+
+  /// What the numbers of ranks have to say of their plans, each once.
+  std::set<std::string> plan_notes() const {
+    std::set<std::string> notes;
+    for (const Part& part : parts_)
+      if (const auto note = part.steps->note()) notes.insert(*note);
+    return notes;
+  }
+
+  /// Of all numbers of ranks.
+  static std::string alone_text(const std::vector<TrainRow>& rows) {
+    const auto alone_ms = [](const TrainRow& row) { return row.efficiency * row.iteration_ms.median; };
+    const auto [least, most] = std::ranges::minmax(rows | std::views::transform(alone_ms));
+    const std::string from = fmt::format("{:.2f}", least);
+    const std::string to = fmt::format("{:.2f}", most);
+    return from == to ? from : fmt::format("{} to {}", from, to);
+  }
+
+  const TrainOptions& options_;
   const MeasuringRun& run_;
   MpiWorld& world_;
-  ElementKind kind_;
-  ReduceOp op_;
-  Model model_;
-  Compute compute_;
-  BucketPolicy policy_;
-  std::vector<Bucket> buckets_;
-  ContenderMaker maker_;
-  Cluster machine_;  // on rank 0
+  Training training_;
+  std::vector<int> counts_;
+  std::vector<Part> parts_;
+  Cluster machine_;  // on rank 0, as the next
+  std::vector<TrainRow> expected_;
+  std::vector<std::string> wrong_;
+  std::size_t kept_ = 0;  // rows
+  std::uint64_t measured_ = 0;
 };
 
 }  // namespace
@@ -267,13 +401,21 @@ void add_train(CommandLine& line) {
   };
   const Subcommand command =
       line.add_subcommand("train", "Measure synthetic training steps with real allreduces",
-                          "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100", action, true);
+                          "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100\n"
+                          "  mpirun -np 256 polyring train --ranks 4..256 -J train.json",
+                          action, true);
   options->compute.add_to(command);
   options->contenders.add_to(command);
   options->payload.add_to(command, "avg");
   command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
   command.add_flag("--no-overlap", options->no_overlap,
                    "Begin to communicate only when the backward pass is over");
+  command
+      .add_option(
+          "--ranks", options->ranks,
+          "Measure steps on these numbers of ranks, one after the other: 4,8,16, or 4..256, doubling; the "
+          "first ranks of the job, while the others wait")
+      .type_name("COUNTS");
   command.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
       .show_default()
       .range(1, 1000000);

@@ -17,7 +17,6 @@
 #include "bench/plans/tuned_file.hpp"
 #include "bench/plans/tuned_plans.hpp"
 #include "bench/record/emulation.hpp"
-#include "bench/record/record.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
 #include "bench/session/session.hpp"
@@ -191,7 +190,7 @@ class TuneRun {
     row.ratio_low = result.ratio.ci_low;
     row.ratio_high = result.ratio.ci_high;
     row.other_chosen = result.better();
-    session.keep(std::vector<TuneRow>{row}, outcomes_.size(), outcomes_.size() + 1);
+    session.keep(world_, std::vector<TuneRow>{row}, outcomes_.size(), outcomes_.size() + 1);
     outcomes_.push_back(outcome);
     if (world_.rank() == 0) session.print_rows();
   }

@@ -201,6 +201,23 @@ ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld
   return code;
 }
 
+void on_members(const MpiWorld& whole, bool member, const std::function<void()>& action) {
+  // A member that fails or does not answer ends the job, by its own time limit.
+  constexpr Seconds kAsLongAsItTakes{1e9};
+  std::exception_ptr failure;
+  ExitCode code = ExitCode::ok;
+  try {
+    if (member) action();
+  } catch (const Error& error) {
+    if (!all_know_of(error.code())) throw;
+    failure = std::current_exception();
+    code = error.code();
+  }
+  const std::int64_t of_members = whole.broadcast(static_cast<std::int64_t>(code), kAsLongAsItTakes);
+  if (failure) std::rethrow_exception(failure);
+  if (of_members != 0) throw Error(static_cast<ExitCode>(of_members), "rank 0 has the reason");
+}
+
 void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds least_limit) {
   const Seconds others_limit = std::max(world.timeout(), kLeastLimit);
   if (world.rank() != 0) {

@@ -41,4 +41,8 @@ inline constexpr Seconds kLeastLimit{6};
 void on_root(const MpiWorld& world, const std::function<void()>& action,
              Seconds least_limit = MpiWorld::kSetUpTimeout);
 
+/// Collective over `whole`. Runs `action` on the ranks that are members, rank 0 among them; the others wait
+/// for as long as it takes. What it throws that all members know of, see run_collectively(), all ranks throw.
+void on_members(const MpiWorld& whole, bool member, const std::function<void()>& action);
+
 }  // namespace polyring

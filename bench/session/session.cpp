@@ -90,8 +90,8 @@ void Session::show(const std::string& what) {
   progress_.show(fmt::format("{}: {}", step_, what));
 }
 
-void Session::keep(const Rows& rows, std::size_t first, std::uint64_t measured) {
-  on_root(world_, [&] {
+void Session::keep(const MpiWorld& group, const Rows& rows, std::size_t first, std::uint64_t measured) {
+  on_root(group, [&] {
     const std::lock_guard keeping(keeping_);
     journal_has_rows_ = true;
     append([&](Journal& journal) { journal.add(rows, first, measured); });

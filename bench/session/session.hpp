@@ -53,9 +53,10 @@ class Session {
   /// More about the step, without another one.
   void show(const std::string& what);
 
-  /// Collective, since a file system may take its time: `rows` are measured, and stand in the result from
-  /// place `first` on; `measured` counts the measurements so far. Only rank 0's arguments count.
-  void keep(const Rows& rows, std::size_t first, std::uint64_t measured);
+  /// Collective over ranks that rank 0 is of, since a file system may take its time: `rows` are measured, and
+  /// stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
+  /// arguments count.
+  void keep(const MpiWorld& group, const Rows& rows, std::size_t first, std::uint64_t measured);
   /// On rank 0: prints the rows that are not printed yet.
   void print_rows();
 

@@ -122,6 +122,19 @@ class Faults(JobTest):
         # In the midst of a schedule, or in the barrier before one: wherever it was stopped, the others find out who.
         self.timed_out("multi-ring", r".*no answer from rank 1 \(\S+\):")
 
+    def test_a_rank_that_hangs_while_others_wait(self):
+        """Of the first two ranks: the third has no part in their steps."""
+        words = ("--ranks", "2,3", "--compute-ms", "1", "-n", "1000000", "--algorithm", "ring", "--timeout", TIMEOUT_S)
+        job, ranks = self.launch(command("train", *words, ranks=RANKS), RANKS)
+        deadline = time.monotonic() + START_S
+        while min(processor_seconds(ranks[0]), processor_seconds(ranks[1])) < 1:
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the ranks do not measure")
+            time.sleep(0.1)
+        os.kill(ranks[1], signal.SIGSTOP)
+        self.assertEqual(self.ended(job, ranks, stopped=ranks[1]), TIMEOUT, self.output())
+        self.assertRegex(self.output(), r"(?m)^polyring: rank 0 .*no answer from rank 1 ")
+
     def test_a_rank_that_hangs_in_mpi(self):
         # MPI_Allreduce does not say whom it waits for, nor can a rank inside of it answer; a barrier before it does.
         self.timed_out("mpi", r"(mpi did not finish within 3\.00 s|.*no answer from .*rank 1 \(\S+\))")

@@ -77,6 +77,39 @@ class Train(ProgramTest):
         self.assertIn("P100", out)
         self.assertIn("nothing to reduce", out)
 
+    def test_several_numbers_of_ranks(self):
+        """Of the job's first ranks, in one table, from which a scaling table goes on."""
+        path = self.folder / "train.json"
+        out = self.succeed("train", "--compute-ms", COMPUTE_MS, "-n", "3", "--algorithm", "multi-ring,mpi", "--ranks", "4,1,2,2",
+                           "-J", path, ranks=4)
+        table = [line.split() for line in out.splitlines() if line.endswith("measured")]
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        expected = [(algorithm, ranks) for ranks in (1, 2, 4) for algorithm in ("multi-ring", "mpi")]
+        self.assertEqual([(row["algorithm"], row["gpus"]) for row in rows], expected)
+        self.assertEqual([words[0] for words in table], [algorithm for algorithm, _ in expected])
+        for row, words in zip(rows, table):
+            self.assertEqual((row["nodes"], row["wrong"], len(row["iteration_ms"]["samples"])), (1, 0, 3))
+            self.assertAlmostEqual(row["images_per_second"], row["gpus"] * row["batch"] / row["iteration_ms"]["median"] * 1e3, delta=1)
+            self.assertIn(str(row["gpus"]), words)
+        self.assertEqual([row["dims"] for row in rows if row["dims"]], ["1", "2", "4"])
+        self.assertIn(f"polyring scale --from-run {path}", out)
+        links = self.folder / "links.json"
+        self.succeed("allreduce", "--algorithm", "ring", "-b", "64K", "-e", "1M", "-f", "4", "-n", "5", "-J", self.folder / "a.json", ranks=4)
+        self.succeed("calibrate", self.folder / "a.json", "-o", links)
+        scaled = self.succeed("scale", "--from-run", path, "--calibration", links, "--gpus", "1..4")
+        sources = [line.split()[-1] for line in scaled.splitlines() if line.startswith("multi-ring")]
+        self.assertEqual(sources, ["measured"] * 3, scaled)
+
+    def test_who_waits_for_the_first_ranks_has_no_time_limit(self):
+        out = self.succeed("train", "--compute-ms", "2000", "-n", "2", "--algorithm", "ring", "--ranks", "1", "-T", "1", ranks=2)
+        self.assertRegex(out, r"(?m)^ring +1 +1 ")
+
+    def test_numbers_of_ranks_that_cannot_be(self):
+        self.refused("train", "--compute-ms", "1", "--ranks", "2,8", ranks=4, naming="this job has 4")
+        self.refused("train", "--compute-ms", "1", "--ranks", "2,4", "--dims", "2x2", ranks=4, naming="there are 2")
+        self.refused("train", "--compute-ms", "1", "--ranks", "2,4", "--dims", "2", ranks=4, naming="there are 4")
+        self.refused("train", "--compute-ms", "1", "--ranks", "0", ranks=1, naming="--ranks")
+
 
 if __name__ == "__main__":
     main()

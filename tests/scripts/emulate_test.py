@@ -136,18 +136,18 @@ class Emulate(EmulateTest):
 
     def test_tables_and_plans_go_on_from_what_was_measured(self):
         for command, words in {
-            "train": ("--model", "resnet50", "--compute-ms", "20", "-n", "1", "--bucket", "fused:16MiB", "--algorithm", "multi-ring"),
+            "train": ("--model", "resnet50", "--compute-ms", "20", "-n", "1", "--bucket", "fused:16MiB", "--algorithm", "multi-ring", "--ranks", "2..4"),
             "allreduce": ("-b", "64K", "-e", "256K", "-f", "2", "-n", "2", "--algorithm", "multi-ring,ring"),
         }.items():
             self.measure(command, shape(2, 2, "1gbit"), *words)
         for words in (("calibrate", "allreduce.json", "-o", "calibration.json"),
-                      ("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "16,4,8", "-J", "scale.json")):
+                      ("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "16,4,8,2", "-J", "scale.json")):
             ran = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         self.assertIn("Beyond 4 ranks nothing was measured", ran.stdout)
         rows = json.loads((self.folder / "scale.json").read_text())["rows"]
         self.assertEqual([(row["gpus"], row["nodes"], row["source"]) for row in rows],
-                         [(16, 8, "modelled"), (4, 2, "emulated"), (8, 4, "modelled")])
+                         [(16, 8, "modelled"), (4, 2, "emulated"), (8, 4, "modelled"), (2, 1, "emulated")])
         self.assertGreater(rows[0]["iteration_ms"], rows[2]["iteration_ms"])
         result = self.allreduce(shape(2, 2, "1gbit"), "-b", "1M", "-e", "1M", "-n", "1", "--algorithm", "multi-ring",
                                 "--calibration", "calibration.json")

@@ -122,7 +122,8 @@ MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
       size_(ranks),
       hosts_(whole.hosts_.first(ranks)),
       shares_cores_(whole.shares_cores_),
-      timeout_(whole.timeout_) {
+      timeout_(whole.timeout_),
+      failed_(whole.failed_) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group part = MPI_GROUP_NULL;
   int range[1][3] = {{0, ranks - 1, 1}};

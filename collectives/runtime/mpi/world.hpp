@@ -42,7 +42,7 @@ class MpiWorld final : public Bootstrap {
   /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
   explicit MpiWorld(std::unique_ptr<Handle> handle);
   /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
-  /// Collective over these ranks, and on no other.
+  /// Collective over these ranks, and on no other. What is to be done on a failure is the same.
   MpiWorld(const MpiWorld& whole, int ranks);
   ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;

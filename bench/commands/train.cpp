@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <set>
 
 #include "base/text.hpp"
@@ -370,8 +369,9 @@ class TrainRun {
 
   /// Of all numbers of ranks.
   static std::string alone_text(const std::vector<TrainRow>& rows) {
-    const auto alone_ms = [](const TrainRow& row) { return row.efficiency * row.iteration_ms.median; };
-    const auto [least, most] = std::ranges::minmax(rows | std::views::transform(alone_ms));
+    std::vector<double> alone_ms;
+    for (const TrainRow& row : rows) alone_ms.push_back(row.efficiency * row.iteration_ms.median);
+    const auto [least, most] = std::ranges::minmax(alone_ms);
     const std::string from = fmt::format("{:.2f}", least);
     const std::string to = fmt::format("{:.2f}", most);
     return from == to ? from : fmt::format("{} to {}", from, to);

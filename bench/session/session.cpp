@@ -37,9 +37,8 @@ void put(Rows& to, const Rows& from, std::size_t first) {
 
 }  // namespace
 
-Session::Session(MpiWorld& world)
-    : world_(world),
-      is_root_(world.rank() == 0),
+Session::Session(const MpiWorld& world)
+    : is_root_(world.rank() == 0),
       progress_(is_root_),
       interrupts_([this](int signal) { interrupted(signal); }),
       last_words_([this] { failed(); }) {}

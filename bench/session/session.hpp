@@ -38,8 +38,8 @@ class Session {
     std::vector<double> weights;  // of the steps that step() tells, see Remaining
   };
 
-  /// Of all ranks. Keeps the reference. From now on ^C and SIGTERM have the effect of InterruptHandler.
-  explicit Session(MpiWorld& world);
+  /// On all ranks. From now on ^C and SIGTERM have the effect of InterruptHandler.
+  explicit Session(const MpiWorld& world);
   /// Where the run has come to no end, says where its rows are.
   ~Session();
   Session(const Session&) = delete;
@@ -79,7 +79,6 @@ class Session {
   void print_rows_locked();
   std::string where_it_is() const;
 
-  MpiWorld& world_;
   bool is_root_;
   std::timed_mutex keeping_;  // from the journal to the result; locked before the other
   std::timed_mutex mutex_;    // of what an interrupt needs too, and of printing

@@ -37,6 +37,12 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+/// One that all ranks of a group throw at the same place, with the same sentence: one of them says it.
+class AgreedError final : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws Error(ExitCode::usage). The sentence says what was wrong and what to do instead.
 template <typename... Args>
 [[noreturn]] void usage_error(fmt::format_string<Args...> sentence, Args&&... args) {

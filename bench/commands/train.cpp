@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
@@ -76,7 +76,14 @@ class StepsRun {
   }
 
   int ranks() const { return run_.world.size(); }
-  const MpiWorld& world() const { return run_.world; }
+  std::string ranks_text() const { return fmt::format("{} rank{}", ranks(), ranks() == 1 ? "" : "s"); }
+  const MeasuringRun& run() const { return run_; }
+  /// What nobody exceeds between two turns, while messages arrive in time.
+  Seconds longest_turn() const {
+    const Seconds step = training_.compute.step.total() +
+                         static_cast<double>(training_.buckets.size()) * std::max(run_.timeout, kLeastLimit);
+    return static_cast<double>(1 + algorithms()) * step;
+  }
   std::size_t algorithms() const { return maker_.names().size(); }
   std::optional<std::string> note() const { return maker_.note(); }
 
@@ -91,7 +98,8 @@ class StepsRun {
         plans[largest->elements] = {*plan, 1};
       TrainRow& row = rows.emplace_back(described(name, plans));
       row.iteration_ms = exact_timing(kWide_ms);
-      row.iteration_ms.samples.resize(static_cast<std::size_t>(options_.iterations), kWide_ms);
+      // As many as decide whether there is an interval.
+      row.iteration_ms.samples.resize(static_cast<std::size_t>(std::min(options_.iterations, 10)), kWide_ms);
       row.images_per_second = row.compute_ms = row.exposed_comm_ms = kWide_ms;
       row.efficiency = 1;
     }
@@ -191,8 +199,8 @@ class StepsRun {
       }
       const Count of_all = run_.world.sum(of_trainer);
       if (of_all == 0) continue;
-      wrong.push_back(fmt::format("{} gave {} wrong elements on {} ranks; no steps on so many were timed",
-                                  maker_.names()[i - 1], of_all, ranks()));
+      wrong.push_back(fmt::format("{} gave {} wrong elements on {}, where nothing was timed",
+                                  maker_.names()[i - 1], of_all, ranks_text()));
     }
     return wrong;
   }
@@ -204,7 +212,8 @@ class StepsRun {
     for (std::size_t i = 0; i < plans.size() && run_.world.rank() == 0; ++i) {
       TrainRow& row = rows.emplace_back(described(maker_.names()[i], plans[i]));
       row.iteration_ms = timing(measured[i + 1].total_ms);
-      row.images_per_second = ranks() * options_.compute.batch / (row.iteration_ms.median * 1e-3);
+      row.images_per_second =
+          static_cast<double>(ranks()) * options_.compute.batch / (row.iteration_ms.median * 1e-3);
       row.efficiency = alone.median / row.iteration_ms.median;
       row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
       row.timeline = timeline_of(median_step(measured[i + 1]));
@@ -275,48 +284,75 @@ class TrainRun {
     on_root(world_, [&] {
       if (!options_.output.empty()) check_writable(options_.output);
     });
-    machine_ = host_memory_cluster(world_);
     for (const int ranks : counts_) begin(ranks);
     Session session(world_);
     on_root(world_, [&] { open(session); });
-    for (Part& part : parts_)
-      on_members(world_, part.steps != nullptr, [&] { measure(session, *part.steps); });
-    if (world_.rank() == 0) {
-      for (const std::string& sentence : wrong_) warn(sentence);
+    for (Part& part : parts_) {
+      on_members(world_, part.steps != nullptr, part.longest_turn, [&](const std::function<void()>& goes_on) {
+        measure(session, *part.steps, goes_on);
+        part.note = part.steps->note();
+        // The next number of ranks needs the memory.
+        part.steps.reset();
+        part.own.reset();
+      });
     }
     const bool nothing = world_.broadcast(static_cast<std::int64_t>(kept_)) == 0;
     if (!nothing) on_root(world_, [&] { finish(session); });
-    return wrong_.empty() ? ExitCode::ok : ExitCode::wrong_result;
+    return right_ ? ExitCode::ok : ExitCode::wrong_result;
   }
 
  private:
   struct Part {
     std::unique_ptr<MpiWorld> own;    // of the first ranks; null where it is the whole job
-    std::unique_ptr<StepsRun> steps;  // null on the ranks that wait
+    std::unique_ptr<StepsRun> steps;  // null on the ranks that wait, and when all is measured
+    Seconds longest_turn;
+    std::optional<std::string> note;  // on rank 0, of its plans
   };
 
   /// All that can be wrong with the options, before anything is measured.
   void begin(int ranks) {
+    // Rank 0 may choose plans, and read files, several times.
+    const Seconds limit = 5 * std::max(run_.timeout, MpiWorld::kSetUpTimeout);
     Part& part = parts_.emplace_back();
-    on_members(world_, world_.rank() < ranks, [&] {
-      if (ranks < world_.size()) part.own = std::make_unique<MpiWorld>(world_, ranks);
+    on_members(world_, world_.rank() < ranks, limit, [&](const auto&) {
+      if (ranks < world_.size()) {
+        run_.watchdog.watch(fmt::format("a communicator of the first {} ranks", ranks));
+        part.own = std::make_unique<MpiWorld>(world_, ranks);
+        run_.watchdog.rest();
+      }
       MpiWorld& world = part.own ? *part.own : world_;
       part.steps = std::make_unique<StepsRun>(options_, training_,
                                               MeasuringRun{run_.command, run_.timeout, world, run_.watchdog});
-      const std::vector<TrainRow> rows = part.steps->expected();
+      std::vector<TrainRow> rows = part.steps->expected();
+      if (ranks == counts_.back()) machine_ = host_memory_cluster(world);
       expected_.insert(expected_.end(), rows.begin(), rows.end());
+      part.note = part.steps->note();
     });
+    part.longest_turn.value = world_.max(part.steps ? part.steps->longest_turn().value : 0);
+    if (ranks != counts_.back() || world_.rank() != 0) return;
+    for (TrainRow& row : expected_) row.machine = machine_.host(0).name;
   }
 
-  void measure(Session& session, StepsRun& steps) {
-    const std::string what = fmt::format("steps of {} on {} ranks", training_.model.name, steps.ranks());
+  void measure(Session& session, StepsRun& steps, const std::function<void()>& goes_on) {
+    const std::string what = fmt::format("steps of {} on {}", training_.model.name, steps.ranks_text());
+    const auto turn = [&] {
+      goes_on();
+      session.step(what);
+    };
     const auto keep = [&](std::vector<TrainRow> rows, std::uint64_t turns) {
       for (TrainRow& row : rows) row.machine = machine_.host(0).name;
-      session.keep(steps.world(), rows, kept_, measured_ + steps.algorithms() * turns);
+      session.keep(steps.run().world, rows, kept_, measured_ + steps.algorithms() * turns);
     };
-    const std::vector<std::string> wrong = steps.measure([&] { session.step(what); }, keep);
-    wrong_.insert(wrong_.end(), wrong.begin(), wrong.end());
-    if (!wrong.empty()) return;
+    const std::vector<std::string> wrong = steps.measure(turn, keep);
+    if (!wrong.empty()) {
+      right_ = false;
+      for (const std::string& sentence : wrong) {
+        if (world_.rank() != 0) continue;
+        warn(sentence);
+        session.add_note(sentence + ".");
+      }
+      return;
+    }
     kept_ += steps.algorithms();
     measured_ += steps.algorithms() * static_cast<std::uint64_t>(options_.iterations);
     if (world_.rank() == 0) session.print_rows();
@@ -326,11 +362,16 @@ class TrainRun {
   void open(Session& session) const {
     Session::Outline outline;
     outline.output = options_.output;
-    outline.header = run_.header(&machine_);
+    outline.header = parts_.back().steps->run().header(&machine_);
     outline.header.notes.push_back(
         fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
                     training_.compute.step.total().value * 1e3, training_.compute.source));
-    if (world_.size() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
+    if (counts_.back() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
+    if (counts_.front() < world_.size()) {
+      outline.header.notes.push_back(fmt::format(
+          "The job had {} ranks. While its first ones were measured, the others waited.", world_.size()));
+    }
+    for (const std::string& note : plan_notes()) outline.header.notes.push_back(note);
     outline.header.inputs = {
         {"computation per step", to_text(training_.compute.step.total()), training_.compute.source}};
     outline.header.rows = std::vector<TrainRow>{};
@@ -345,8 +386,9 @@ class TrainRun {
 
   void finish(Session& session) const {
     const auto& rows = std::get<std::vector<TrainRow>>(session.result().rows);
-    for (const std::string& sentence : wrong_) session.add_note(sentence + ".");
-    for (const std::string& note : plan_notes()) session.add_note(note);
+    for (const std::string& note : plan_notes()) {
+      if (std::ranges::count(session.result().notes, note) == 0) session.add_note(note);
+    }
     session.add_note(fmt::format(
         "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
     session.print("\n");
@@ -354,16 +396,24 @@ class TrainRun {
     if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
     for (const std::string& note : session.result().notes) session.print(note + "\n");
     session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
-    if (counts_.size() > 1 && !options_.output.empty())
-      session.print(fmt::format("Speedups, and more hosts like these: polyring scale --from-run {}\n",
-                                options_.output));
+    const bool planned = std::ranges::any_of(rows, [](const TrainRow& row) { return !row.dims.empty(); });
+    if (counts_.size() > 1 && !options_.output.empty() && planned) {
+      session.print(
+          "A table of speedups, and of more hosts like these: polyring scale --from-run, with a file of "
+          "polyring "
+          "calibrate\n");
+    }
   }
 
-  /// What the numbers of ranks have to say of their plans, each once.
-  std::set<std::string> plan_notes() const {
-    std::set<std::string> notes;
-    for (const Part& part : parts_)
-      if (const auto note = part.steps->note()) notes.insert(*note);
+  /// What the numbers of ranks have to say of their plans; once where all say the same.
+  std::vector<std::string> plan_notes() const {
+    std::vector<std::string> notes;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].note) notes.push_back(fmt::format("Of {} ranks: {}", counts_[i], *parts_[i].note));
+    }
+    const bool same =
+        std::ranges::all_of(parts_, [&](const Part& part) { return part.note == parts_[0].note; });
+    if (same && parts_[0].note) return {*parts_[0].note};
     return notes;
   }
 
@@ -385,7 +435,7 @@ class TrainRun {
   std::vector<Part> parts_;
   Cluster machine_;  // on rank 0, as the next
   std::vector<TrainRow> expected_;
-  std::vector<std::string> wrong_;
+  bool right_ = true;
   std::size_t kept_ = 0;  // rows
   std::uint64_t measured_ = 0;
 };

@@ -145,7 +145,8 @@ void ContenderMaker::add_names(const std::string& asked) {
   std::vector<std::string> names{asked};
   if (const auto of_mpi = after(kMpiPrefix, asked)) {
     if (!mpi().why_none().empty()) {
-      throw Error(ExitCode::not_available, fmt::format("{} is not available: {}", asked, mpi().why_none()));
+      throw AgreedError(ExitCode::not_available,
+                        fmt::format("{} is not available: {}", asked, mpi().why_none()));
     }
     names = baseline_names(kMpiPrefix, *of_mpi, mpi().names());
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {

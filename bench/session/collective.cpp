@@ -77,15 +77,23 @@ void complain(Rank rank, const std::string& host, std::string_view why) {
   }
 }
 
-/// Whether all ranks know of such an Error, and rank 0 alone says it.
-bool all_know_of(ExitCode code) { return code == ExitCode::usage || code == ExitCode::output; }
+/// Whether all ranks know of this Error, and rank 0 alone says it.
+bool all_know_of(const Error& error) {
+  return error.code() == ExitCode::usage || error.code() == ExitCode::output ||
+         dynamic_cast<const AgreedError*>(&error) != nullptr;
+}
+
+/// On a rank that does not know why.
+[[noreturn]] void throw_for_root(std::int64_t code) {
+  throw AgreedError(static_cast<ExitCode>(code), "rank 0 has the reason");
+}
 
 /// An Error that all ranks know of is an exit code.
 ExitCode run_body(const std::function<ExitCode()>& body, const MpiWorld& world) {
   try {
     return finish_output(body());
   } catch (const Error& error) {
-    if (!all_know_of(error.code())) throw;
+    if (!all_know_of(error)) throw;
     if (world.rank() != 0) return ExitCode::ok;
     // Before MPI ends, which may take its time: were another rank to fail then, mpirun would end the job
     // while rank 0 is still silent.
@@ -201,21 +209,25 @@ ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld
   return code;
 }
 
-void on_members(const MpiWorld& whole, bool member, const std::function<void()>& action) {
-  // A member that fails or does not answer ends the job, by its own time limit.
-  constexpr Seconds kAsLongAsItTakes{1e9};
+void on_members(const MpiWorld& whole, bool member, Seconds limit,
+                const std::function<void(const std::function<void()>& goes_on)>& action) {
+  if (!member) {
+    std::int64_t said = kWorks;
+    while (said == kWorks) said = whole.broadcast(0, limit);
+    if (said != 0) throw_for_root(said);
+    return;
+  }
   std::exception_ptr failure;
   ExitCode code = ExitCode::ok;
   try {
-    if (member) action();
+    action([&] { whole.broadcast(kWorks, limit); });
   } catch (const Error& error) {
-    if (!all_know_of(error.code())) throw;
+    if (!all_know_of(error)) throw;
     failure = std::current_exception();
     code = error.code();
   }
-  const std::int64_t of_members = whole.broadcast(static_cast<std::int64_t>(code), kAsLongAsItTakes);
+  whole.broadcast(static_cast<std::int64_t>(code), limit);
   if (failure) std::rethrow_exception(failure);
-  if (of_members != 0) throw Error(static_cast<ExitCode>(of_members), "rank 0 has the reason");
 }
 
 void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds least_limit) {
@@ -223,7 +235,7 @@ void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds
   if (world.rank() != 0) {
     std::int64_t said = kWorks;
     while (said == kWorks) said = world.broadcast(0, others_limit);
-    if (said != 0) throw Error(static_cast<ExitCode>(said), "rank 0 has the reason");
+    if (said != 0) throw_for_root(said);
     return;
   }
   std::exception_ptr failure;
@@ -233,7 +245,7 @@ void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds
   try {
     work.get();
   } catch (const Error& error) {
-    if (!all_know_of(error.code())) throw;
+    if (!all_know_of(error)) throw;
     failure = std::current_exception();
     code = error.code();
   }

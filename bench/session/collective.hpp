@@ -14,10 +14,10 @@ namespace polyring {
 /// The watchdog lives as long and has the same time limit; where that is short, starting and ending MPI and
 /// the world's calls have kLeastLimit.
 /// Throws an Error (mpi), on rank 0 alone, when a launcher started several processes that do not find each
-/// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks, or
-/// through on_root(): rank 0 prints it and returns its exit code, the others return ok. Any other exception
-/// is printed with the rank and the host, and the job is aborted with its exit code; where messages may be
-/// under way, before anything is freed.
+/// other: it is of another MPI. A usage Error, or an Error (output), must be thrown on all ranks, as an
+/// AgreedError is, or through on_root(): rank 0 prints it and returns its exit code, the others return ok.
+/// Any other exception is printed with the rank and the host, and the job is aborted with its exit code;
+/// where messages may be under way, before anything is freed.
 ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body);
 
 /// While one lives, what this process says behind the sentence of a failure that ends the job. Nothing is
@@ -34,15 +34,18 @@ class LastWords {
 /// What happens once may take some seconds where a machine is busy, however short the limit for messages is.
 inline constexpr Seconds kLeastLimit{6};
 
-/// Runs `action`, which calls no MPI, on rank 0 alone, in another thread. When it throws a usage Error or an
-/// Error (output) there, all ranks throw one; only rank 0's says why. While it works, rank 0 tells the others
-/// so: they give up when nothing comes from it for as long as for any other message, but kLeastLimit at
-/// least. Rank 0 ends the job when the action has taken as long, but `least_limit` at least.
+/// Runs `action`, which calls no MPI, on rank 0 alone, in another thread. When it throws a usage Error, an
+/// Error (output) or an AgreedError there, all ranks throw one; only rank 0's says why. While it works, rank
+/// 0 tells the others so: they give up when nothing comes from it for as long as for any other message, but
+/// kLeastLimit at least. Rank 0 ends the job when the action has taken as long, but `least_limit` at least.
 void on_root(const MpiWorld& world, const std::function<void()>& action,
              Seconds least_limit = MpiWorld::kSetUpTimeout);
 
-/// Collective over `whole`. Runs `action` on the ranks that are members, rank 0 among them; the others wait
-/// for as long as it takes. What it throws that all members know of, see run_collectively(), all ranks throw.
-void on_members(const MpiWorld& whole, bool member, const std::function<void()>& action);
+/// Collective over `whole`. Runs `action` on the members, which include rank 0, while the others wait, for at
+/// most `limit` from one sign of life to the next. The action gives one where it calls what it is given: all
+/// members must call it equally often. An Error that all members throw, as run_collectively() has it, is then
+/// thrown on all ranks of `whole`.
+void on_members(const MpiWorld& whole, bool member, Seconds limit,
+                const std::function<void(const std::function<void()>& goes_on)>& action);
 
 }  // namespace polyring

@@ -111,7 +111,7 @@ Network Communicator::make_network() const {
   tcp.several_hosts = hosts_.hosts.count() > 1;
   Network network;
   network.transport = make_tcp_transport(bootstrap_, tcp, rules_);
-  network.name = "TCP";
+  network.name = options_.interface.empty() ? "TCP" : "TCP by " + options_.interface;
   network.unasked = tcp.unasked;
   return network;
 }

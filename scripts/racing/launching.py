@@ -93,6 +93,26 @@ def end(job):
                 job.wait(PARTING_S)
 
 
+@contextlib.contextmanager
+def started(command, **options):
+    """A job, which ends with the block. ^C and SIGTERM come in the block alone: any sooner, they would leave it behind."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+
+    def as_before():
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+                               preexec_fn=as_before, **options)
+        try:
+            as_before()
+            yield job
+        finally:
+            end(job)
+    finally:
+        as_before()
+
+
 def wait_for(job, path):
     """Until the job ends, or has written its result but does not end: so may an MPI, in MPI_Finalize."""
     deadline = time.monotonic() + LONGEST_S
@@ -124,13 +144,8 @@ def run(launch, hosts, program, words, path):
     busy = busy_cores()
     began = time.monotonic()
     log = path.with_suffix(".log")
-    with log.open("w") as errors:
-        job = subprocess.Popen(command, cwd=path.parent, env=environment(), stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True)
-        try:
-            wait_for(job, path)
-        finally:
-            end(job)
+    with log.open("w") as errors, started(command, cwd=path.parent, env=environment(), stderr=errors) as job:
+        wait_for(job, path)
     if not path.exists():
         code = WRONG_RESULT if "nothing was timed" in log.read_text() else job.returncode
         raise Failed(last_line(log.read_text()), code if code in FAILURES else 1)

@@ -1,17 +1,21 @@
-"""The arithmetic of scripts/race, on recorded results of polyring allreduce."""
+"""The arithmetic of scripts/race, on recorded results of polyring allreduce, and that no job of it outlives it."""
 
 import collections
 import dataclasses
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 RECORDED = pathlib.Path(__file__).resolve().parent / "recorded"
 
-from racing import results, tables, works  # noqa: E402  # found by the line above
+from racing import launching, results, tables, works  # noqa: E402  # found by the line above
 
 
 def recorded(name):
@@ -224,6 +228,25 @@ class Tables(unittest.TestCase):
         self.assertEqual(len(lines), 4)
         self.assertEqual({len(line) for line in lines}, {len(lines[0])})
         self.assertRegex(lines[2], r"here +\| out-of-place +\| .* mpi \(openmpi\) .*\| > 1, sure \| NO +\| .*\| <= 1.25 \| NO")
+
+
+class Jobs(unittest.TestCase):
+    def test_an_interrupt_while_a_job_starts_leaves_none(self):
+        jobs = []
+
+        class Interrupted(subprocess.Popen):
+            def __init__(self, *words, **options):
+                super().__init__(*words, **options)
+                jobs.append(self)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with unittest.mock.patch.object(subprocess, "Popen", Interrupted), self.assertRaises(KeyboardInterrupt):
+            with launching.started(["sleep", "300"]):
+                self.fail("the interrupt is lost")
+        job, = jobs
+        self.addCleanup(job.kill)
+        self.assertEqual(job.poll(), -signal.SIGTERM)
+        self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, ()), set())
 
 
 if __name__ == "__main__":

@@ -284,7 +284,9 @@ class Race(unittest.TestCase):
         self.assertIn("- Interrupted: not all works were raced.\n", output)
         self.assertFalse(self.result()["complete"])
         self.assert_incomplete({"mpich": "no result", "gloo": "no result"})
-        process = (self.root / "waiting").read_text().strip()
+        self.ends((self.root / "waiting").read_text().strip())
+
+    def ends(self, process):
         deadline = time.monotonic() + 10  # a signal that was sent takes its time
         while self.runs(process) and time.monotonic() < deadline:
             time.sleep(0.05)

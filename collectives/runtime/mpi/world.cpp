@@ -111,17 +111,13 @@ MpiWorld::MpiWorld() : MpiWorld(begin_mpi()) { finalizes_ = true; }
 MpiWorld::MpiWorld(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
   check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_->comm, &size_), "MPI_Comm_size");
-  GroupHosts found = find_hosts(*this);
-  hosts_ = std::move(found.hosts);
-  shares_cores_ = found.shares_cores;
+  know_hosts();
 }
 
 MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
     : handle_(std::make_unique<Handle>()),
       rank_(whole.rank_),
       size_(ranks),
-      hosts_(whole.hosts_.first(ranks)),
-      shares_cores_(whole.shares_cores_),
       timeout_(whole.timeout_),
       failed_(whole.failed_) {
   MPI_Group all = MPI_GROUP_NULL;
@@ -135,6 +131,13 @@ MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
   }
   MPI_Group_free(&part);
   MPI_Group_free(&all);
+  know_hosts();
+}
+
+void MpiWorld::know_hosts() {
+  GroupHosts found = find_hosts(*this);
+  hosts_ = std::move(found.hosts);
+  shares_cores_ = found.shares_cores;
 }
 
 void MpiWorld::leave(int code) {

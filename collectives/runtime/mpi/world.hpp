@@ -42,7 +42,7 @@ class MpiWorld final : public Bootstrap {
   /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
   explicit MpiWorld(std::unique_ptr<Handle> handle);
   /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
-  /// Collective over these ranks, and on no other. What is to be done on a failure is the same.
+  /// Collective over these ranks, and over no others. What is to be done on a failure is the same.
   MpiWorld(const MpiWorld& whole, int ranks);
   ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;
@@ -129,6 +129,7 @@ class MpiWorld final : public Bootstrap {
  private:
   class Call;
   static std::unique_ptr<Handle> begin_mpi();
+  void know_hosts();
   std::vector<std::vector<std::byte>> collect(std::span<const std::byte> own, Bytes at_once,
                                               bool everywhere) const;
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;

@@ -18,8 +18,9 @@ JoinedTransport join(const Bootstrap& bootstrap, const RankHosts& hosts, Transpo
     joined.fallback = "no two ranks are on one host";
   }
   if (choice == TransportChoice::shared && !joined.fallback.empty()) {
-    throw Error(ExitCode::not_available,
-                fmt::format("shared memory cannot be used: {}; choose another transport", joined.fallback));
+    throw AgreedError(
+        ExitCode::not_available,
+        fmt::format("shared memory cannot be used: {}; choose another transport", joined.fallback));
   }
   if (shared && hosts.count() == 1) {
     joined.transport = std::move(shared);

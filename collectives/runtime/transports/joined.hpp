@@ -20,7 +20,7 @@ enum class TransportChoice {
 /// What carries messages between ranks that share no memory.
 struct Network {
   std::unique_ptr<Transport> transport;
-  std::string name;  // "MPI", "TCP"
+  std::string name;  // "MPI", "TCP", "TCP by eth0"; plans are tuned for each by itself
   Bytes message{};   // the longest between hosts where it is short; 0 otherwise
   /// About the longest message to another host that is sent without asking the receiver first, where that
   /// takes long; 0: any. Chunks should be cut so that none is longer.

@@ -94,7 +94,8 @@ std::vector<Listening> exchange_endpoints(const Bootstrap& bootstrap, const std:
   for (const std::vector<std::byte>& bytes : bootstrap.allgather(std::as_bytes(std::span(own)))) {
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (text.front() == kFailed)
-      throw Error(ExitCode::not_available, fmt::format("rank {}: {}", endpoints.size(), text.substr(1)));
+      throw AgreedError(ExitCode::not_available,
+                        fmt::format("rank {}: {}", endpoints.size(), text.substr(1)));
     const std::size_t space = text.find(' ');
     endpoints.push_back({parse_endpoint(text.substr(0, space)), std::stoull(text.substr(space + 1))});
   }

@@ -53,8 +53,8 @@ class Session {
   /// More about the step, without another one.
   void show(const std::string& what);
 
-  /// Collective over ranks that include rank 0, since a file system may take its time: `rows` are measured, and
-  /// stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
+  /// Collective over ranks that include rank 0, since a file system may take its time: `rows` are measured,
+  /// and stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
   /// arguments count.
   void keep(const MpiWorld& group, const Rows& rows, std::size_t first, std::uint64_t measured);
   /// On rank 0: prints the rows that are not printed yet.

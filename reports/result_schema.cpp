@@ -135,12 +135,17 @@ struct SchemaVisitor {
   }
   template <typename T>
   void operator()(const char* key, const std::optional<T>&, const About& about = {}) {
-    ordered_json type = schema.of<T>(about);
-    if (!about.may_be_absent) type = {{"anyOf", {type, {{"type", "null"}}}}};
-    add(key, std::move(type), about);
+    const ordered_json type = schema.of<T>(about);
+    add(key, about.may_be_absent ? type : or_null(type), about);
   }
 
  private:
+  static ordered_json or_null(const ordered_json& type) {
+    ordered_json nullable;
+    nullable["anyOf"] = ordered_json::array({type, {{"type", "null"}}});
+    return nullable;
+  }
+
   void add(const char* key, ordered_json type, const About& about) {
     if (*about.what != '\0') type["description"] = about.what;
     properties[key] = std::move(type);

@@ -83,11 +83,6 @@ bool all_know_of(const Error& error) {
          dynamic_cast<const AgreedError*>(&error) != nullptr;
 }
 
-/// On a rank that does not know why.
-[[noreturn]] void throw_for_root(std::int64_t code) {
-  throw AgreedError(static_cast<ExitCode>(code), "rank 0 has the reason");
-}
-
 /// An Error that all ranks know of is an exit code.
 ExitCode run_body(const std::function<ExitCode()>& body, const MpiWorld& world) {
   try {
@@ -153,6 +148,28 @@ void leave(MpiWorld& world, ExitCode code) {
 /// What rank 0 tells the others while it works. Then it tells them its exit code.
 constexpr std::int64_t kWorks = -1;
 
+/// On a rank that waits, for at most `limit` from one word of rank 0 to the next.
+void await_root(const MpiWorld& world, Seconds limit) {
+  std::int64_t said = kWorks;
+  while (said == kWorks) said = world.broadcast(0, limit);
+  if (said != 0) throw AgreedError(static_cast<ExitCode>(said), "rank 0 has the reason");
+}
+
+/// Runs `action`, and tells those who wait its exit code. They throw what all who run it throw.
+void run_and_tell(const MpiWorld& world, Seconds limit, const std::function<void()>& action) {
+  std::exception_ptr failure;
+  ExitCode code = ExitCode::ok;
+  try {
+    action();
+  } catch (const Error& error) {
+    if (!all_know_of(error)) throw;
+    failure = std::current_exception();
+    code = error.code();
+  }
+  world.broadcast(static_cast<std::int64_t>(code), limit);
+  if (failure) std::rethrow_exception(failure);
+}
+
 /// Waits for what rank 0 does on another thread, and tells the others that it works. Ends the job rather than
 /// throw: the work may still use what the caller has.
 void wait_for(const std::future<void>& work, const MpiWorld& world, Seconds others_limit, Seconds limit) {
@@ -211,46 +228,16 @@ ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld
 
 void on_members(const MpiWorld& whole, bool member, Seconds limit,
                 const std::function<void(const std::function<void()>& goes_on)>& action) {
-  if (!member) {
-    std::int64_t said = kWorks;
-    while (said == kWorks) said = whole.broadcast(0, limit);
-    if (said != 0) throw_for_root(said);
-    return;
-  }
-  std::exception_ptr failure;
-  ExitCode code = ExitCode::ok;
-  try {
-    action([&] { whole.broadcast(kWorks, limit); });
-  } catch (const Error& error) {
-    if (!all_know_of(error)) throw;
-    failure = std::current_exception();
-    code = error.code();
-  }
-  whole.broadcast(static_cast<std::int64_t>(code), limit);
-  if (failure) std::rethrow_exception(failure);
+  if (!member) return await_root(whole, limit);
+  run_and_tell(whole, limit, [&] { action([&] { whole.broadcast(kWorks, limit); }); });
 }
 
 void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds least_limit) {
   const Seconds others_limit = std::max(world.timeout(), kLeastLimit);
-  if (world.rank() != 0) {
-    std::int64_t said = kWorks;
-    while (said == kWorks) said = world.broadcast(0, others_limit);
-    if (said != 0) throw_for_root(said);
-    return;
-  }
-  std::exception_ptr failure;
-  ExitCode code = ExitCode::ok;
+  if (world.rank() != 0) return await_root(world, others_limit);
   std::future<void> work = std::async(std::launch::async, action);
   wait_for(work, world, others_limit, std::max(world.timeout(), least_limit));
-  try {
-    work.get();
-  } catch (const Error& error) {
-    if (!all_know_of(error)) throw;
-    failure = std::current_exception();
-    code = error.code();
-  }
-  world.broadcast(static_cast<std::int64_t>(code), others_limit);
-  if (failure) std::rethrow_exception(failure);
+  run_and_tell(world, others_limit, [&] { work.get(); });
 }
 
 }  // namespace polyring

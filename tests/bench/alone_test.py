@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from program import MPIEXEC, PATIENCE_S, PROGRAM, ProgramTest, main
+from program import MPIEXEC, TIME_LIMIT_S, PROGRAM, ProgramTest, main
 
 MPI = 10
 WORDS = ("allreduce", "-b", "8", "-e", "8", "-n", "1", "-w", "0", "--algorithm", "ring")
@@ -15,7 +15,7 @@ OTHERS = ("mpiexec.mpich", "mpiexec.hydra") if OPEN_MPI else ("mpiexec.openmpi",
 class Alone(ProgramTest):
     def start(self, variables, *before):
         return subprocess.run(
-            [*before, PROGRAM, *WORDS], cwd=self.folder, env={**os.environ, **variables}, timeout=PATIENCE_S,
+            [*before, PROGRAM, *WORDS], cwd=self.folder, env={**os.environ, **variables}, timeout=TIME_LIMIT_S,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )
 

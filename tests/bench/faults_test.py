@@ -101,7 +101,7 @@ class Faults(JobTest):
         os.kill(ranks[1], signal.SIGSTOP)
         time.sleep(LATE_S)
         os.kill(ranks[1], signal.SIGCONT)
-        self.assertEqual(self.ended(job, ranks, patience=200), 0, self.output())
+        self.assertEqual(self.ended(job, ranks, within=200), 0, self.output())
         result = json.loads(path.read_text(encoding="utf-8"))
         self.assertEqual([row["wrong"] for row in result["rows"]], [0, 0, 0, 0])
         sentence = rf"rank 1 \({re.escape(os.uname().nodename)}\) came (?:late \d+ times, by up to )?(\d\.\d+) s"

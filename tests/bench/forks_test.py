@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from program import MPIEXEC, PATIENCE_S, PROGRAM, SANITIZED, ProgramTest, main
+from program import MPIEXEC, TIME_LIMIT_S, PROGRAM, SANITIZED, ProgramTest, main
 
 WATCH = os.environ["POLYRING_FORK_WATCH"]
 BEFORE = "before MPI_Init"
@@ -21,7 +21,7 @@ class Forks(ProgramTest):
         log.unlink(missing_ok=True)
         ran = subprocess.run(
             [*([MPIEXEC, "-n", str(ranks)] if ranks else []), "env", f"LD_PRELOAD={WATCH}", f"POLYRING_FORKS={log}", PROGRAM, *words],
-            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         return log.read_text(encoding="utf-8").splitlines() if log.exists() else []

@@ -5,7 +5,7 @@ import resource
 import signal
 import subprocess
 
-from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, ProgramTest, environment, main
+from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, PROGRAM, ProgramTest, environment, main
 
 LAUNCH = ("launch", "--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe")
 
@@ -28,7 +28,7 @@ class InheritedTest(ProgramTest):
 
     def ran(self, *words, inherit):
         job = self.start(*words, inherit=inherit)
-        output, errors = job.communicate(timeout=PATIENCE_S)
+        output, errors = job.communicate(timeout=TIME_LIMIT_S)
         return subprocess.CompletedProcess(words, job.returncode, output, errors)
 
     def well(self, *words, inherit):
@@ -70,7 +70,7 @@ class Signals(InheritedTest):
         job = self.start(*LAUNCH, "--no-trial", "--", "sh", "-c", "echo began; exec sleep 60", inherit=all_blocked)
         self.assertEqual(job.stdout.readline(), "began\n")
         job.send_signal(signal.SIGTERM)
-        job.communicate(timeout=PATIENCE_S)
+        job.communicate(timeout=TIME_LIMIT_S)
         self.assertEqual(job.returncode, -signal.SIGTERM)
 
     def test_ignored_signals_to_end_stay_ignored(self):
@@ -84,7 +84,7 @@ class Signals(InheritedTest):
         job = self.start(*LAUNCH, "--no-trial", "--", "sh", "-c", "echo began; sleep 2", inherit=nohup)
         self.assertEqual(job.stdout.readline(), "began\n")
         job.send_signal(signal.SIGHUP)
-        job.communicate(timeout=PATIENCE_S)
+        job.communicate(timeout=TIME_LIMIT_S)
         self.assertEqual(job.returncode, 0)
 
 

@@ -86,10 +86,10 @@ class JobTest(ProgramTest):
     def output(self):
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 
-    def ended(self, job, ranks, stopped=None, patience=20):
+    def ended(self, job, ranks, stopped=None, within=20):
         """The exit code of the job, which ends in time and leaves nothing but what we have stopped ourselves."""
         try:
-            code = job.wait(timeout=patience)
+            code = job.wait(timeout=within)
         except subprocess.TimeoutExpired:
             self.fail(f"the job hangs\n{self.output()}")
         deadline = time.monotonic() + 10

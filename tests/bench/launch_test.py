@@ -10,7 +10,7 @@ import sys
 import time
 
 from hosts import fabric
-from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
+from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
 
 MPI = 10
 HANGS = "exec sleep 1000"
@@ -122,7 +122,7 @@ class LaunchTest(ProgramTest):
     def launch(self, *words, **more):
         job = self.started(*words, **more)
         self.addCleanup(lambda: job.poll() is None and job.kill())
-        output, errors = job.communicate(timeout=PATIENCE_S)
+        output, errors = job.communicate(timeout=TIME_LIMIT_S)
         return subprocess.CompletedProcess(words, job.returncode, output, errors)
 
     def dry(self, *words, program=("./train", "-x"), **more):

@@ -13,7 +13,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from program import MPIEXEC, PATIENCE_S, PROGRAM, SANITIZED, USAGE, ProgramTest, command, environment, main
+from program import MPIEXEC, TIME_LIMIT_S, PROGRAM, SANITIZED, USAGE, ProgramTest, command, environment, main
 
 COUNT = os.environ["POLYRING_ALLOCATION_COUNT"]
 MIB = 1 << 20
@@ -31,7 +31,7 @@ class Memory(ProgramTest):
         start = [MPIEXEC, "-n", str(ranks)] if ranks else []
         ran = subprocess.run(
             [*start, "env", f"LD_PRELOAD={COUNT}", f"POLYRING_PEAK={name}", PROGRAM, *map(str, words)], cwd=self.folder,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         peaks = []
@@ -64,7 +64,7 @@ class Memory(ProgramTest):
         start = [MPIEXEC, "-n", str(ranks)] if ranks else []
         return subprocess.run(
             [*start, "prlimit", f"--as={limit}", PROGRAM, *map(str, words)], env=environment(*words, ranks=ranks),
-            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
 
     def test_too_much_is_one_sentence(self):
@@ -133,7 +133,7 @@ class Memory(ProgramTest):
             words = command("allreduce", "-b", "1G", "-e", "1G", ranks=2)
             ran = subprocess.run(
                 ["sh", "-c", f'echo $$ > {entrance}; exec "$@"', "sh", *words], env=environment("allreduce", ranks=2),
-                cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+                cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
             )
             self.assertEqual(ran.returncode, USAGE, ran.stdout + ran.stderr)
             self.assertRegex(ran.stderr, r"2 ranks on \S+ need .* are left of its control group's limit; the largest size")

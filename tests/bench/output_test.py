@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from program import MPIEXEC, NOT_WRITTEN, PATIENCE_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main
+from program import MPIEXEC, NOT_WRITTEN, TIME_LIMIT_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main
 
 SCALE = ("scale", "--machine", "minsky", "--gpus", "4")
 ALLREDUCE = ("allreduce", "-b", "1K", "-e", "1K", "-n", "2", "-w", "0", "--algorithm", "ring")
@@ -35,7 +35,7 @@ class OutputTest(ProgramTest):
         return subprocess.run(
             command(*words, ranks=ranks), env=environment(*words, ranks=ranks), cwd=self.folder,
             stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
-            timeout=PATIENCE_S, preexec_fn=inherit,
+            timeout=TIME_LIMIT_S, preexec_fn=inherit,
         )
 
     def to_full(self, words):
@@ -97,7 +97,7 @@ class StandardOutput(OutputTest):
 
     def test_a_reader_that_wants_one_line(self):
         shell = f"{PROGRAM} verify --ranks 2..64 | head -n 1"
-        ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
         self.assertRegex(ran.stdout, "^multi-ring.*proved")
         self.assertEqual(ran.stderr, "")
 
@@ -115,7 +115,7 @@ class StandardOutput(OutputTest):
             with self.subTest(words=words):
                 job = [MPIEXEC, "-n", "2", "sh", "-c", 'exec "$@" > /dev/full', "sh", PROGRAM, *words]
                 ran = subprocess.run(job, env=environment(*words, ranks=2), cwd=self.folder, stdin=subprocess.DEVNULL,
-                                     capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+                                     capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
                 self.assertEqual(ran.returncode, NOT_WRITTEN, ran.stdout + ran.stderr)
                 self.assertEqual(ran.stderr.count("polyring: cannot write to standard output"), 1, ran.stderr)
 
@@ -137,7 +137,7 @@ class StandardError(OutputTest):
         with open("/dev/full", "w", encoding="utf-8") as full:
             for words, code in ((("plan", "--machine", "nonsense"), USAGE), (("--nonsense",), USAGE), (SCALE, 0)):
                 ran = subprocess.run(command(*words), cwd=self.folder, stdout=subprocess.PIPE, stderr=full, check=False,
-                                     timeout=PATIENCE_S)
+                                     timeout=TIME_LIMIT_S)
                 self.assertEqual(ran.returncode, code, words)
 
 
@@ -196,7 +196,7 @@ class ResultFiles(OutputTest):
                 ran = subprocess.run(
                     ["unshare", "-m", "sh", "-c", mount, "sh", *command(*words, ranks=ranks)], cwd=self.folder,
                     env=environment(*words, ranks=ranks), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                    check=False, timeout=PATIENCE_S)
+                    check=False, timeout=TIME_LIMIT_S)
                 self.not_written(ran, "full/out.json")
                 self.assertIn("No space left on device", ran.stderr)
 

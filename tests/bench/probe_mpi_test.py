@@ -4,14 +4,14 @@ import json
 import subprocess
 
 from hosts import host_xml
-from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, ProgramTest, main
+from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, PROGRAM, ProgramTest, main
 
 
 class ProbeUnderMpi(ProgramTest):
     def run_ranks(self, *words):
         return subprocess.run(
             [MPIEXEC, *words],
-            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
 
     def test_ranks_of_one_host_are_one_host(self):

@@ -21,7 +21,7 @@ NOT_AVAILABLE = 5
 USAGE = 6
 NOT_WRITTEN = 11
 TIMEOUT = 4
-PATIENCE_S = 120
+TIME_LIMIT_S = 120
 
 COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
 MEASURING = {*COLLECTIVES, "train", "tune", "calibrate"}  # which initialise MPI also without mpiexec
@@ -61,7 +61,7 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, *arguments, ranks=0):
         return subprocess.run(
             command(*arguments, ranks=ranks), env=environment(*arguments, ranks=ranks),
-            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
 
     def succeed(self, *arguments, ranks=0):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import unittest
 
-from program import MPIEXEC, PATIENCE_S, PROGRAM, ProgramTest, main
+from program import MPIEXEC, TIME_LIMIT_S, PROGRAM, ProgramTest, main
 
 BOOT = "/proc/sys/kernel/random/boot_id"
 OTHER_BOOT = ["unshare", "--mount", "sh", "-c", f'mount --bind "$1" {BOOT} || exit 77; shift; exec "$@"', "sh"]
@@ -38,7 +38,7 @@ class SameNames(ProgramTest):
             line += [":" if line else MPIEXEC, "-n", "1", *around, "env", *FIRST, *variables, PROGRAM, *words]
         ran = subprocess.run(
             [str(word) for word in line], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=PATIENCE_S,
+            timeout=TIME_LIMIT_S,
         )
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         return ran.stdout

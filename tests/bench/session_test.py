@@ -10,7 +10,7 @@ import time
 import unittest
 
 from job import ranks_below
-from program import PATIENCE_S, TIMEOUT, USAGE, ProgramTest, command, environment, main
+from program import TIME_LIMIT_S, TIMEOUT, USAGE, ProgramTest, command, environment, main
 
 QUICK_THEN_ENDLESS = ("allreduce", "--algorithm", "multi-ring,mpi", "-b", "4", "-e", "64M", "-f", "4", "-w", "1")
 TRAIN = ("train", "--compute-ms", "1", "-n", "1000000", "--bucket", "none", "--model", "resnet50")
@@ -56,7 +56,7 @@ class Session(ProgramTest):
         run.communicate()
 
     def wait_for(self, condition, what, run):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIME_LIMIT_S
         while not condition():
             self.assertIsNone(run.poll(), f"ended before {what}")
             self.assertLess(time.monotonic(), deadline, what)
@@ -93,7 +93,7 @@ class Session(ProgramTest):
         """Reads the output up to a line for which `wanted` holds, while the run goes on."""
         lines = []
         while not lines or not wanted(lines[-1]):
-            ready, _, _ = select.select([run.stdout], [], [], PATIENCE_S)
+            ready, _, _ = select.select([run.stdout], [], [], TIME_LIMIT_S)
             self.assertTrue(ready, lines)
             line = run.stdout.readline()
             self.assertNotEqual(line, "", f"ended: {lines}")
@@ -113,7 +113,7 @@ class Session(ProgramTest):
         self.wait_for((self.folder / "out.json.part").exists, "the journal", run)
         with (self.folder / "out.json.part").open(encoding="utf-8") as journal:  # which the end deletes
             out = read.read()
-            _, err = run.communicate(timeout=PATIENCE_S)
+            _, err = run.communicate(timeout=TIME_LIMIT_S)
             self.assertEqual(run.returncode, 0, err)
             head, *entries = map(json.loads, journal)
         result = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))
@@ -132,7 +132,7 @@ class Session(ProgramTest):
         self.wait_for(lambda: len(self.journal()) > 3, "rows", run)
         begin = time.monotonic()
         run.send_signal(number)
-        out, err = run.communicate(timeout=PATIENCE_S)
+        out, err = run.communicate(timeout=TIME_LIMIT_S)
         self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(run.returncode, code, err)
         said = [line for line in err.splitlines() if line.startswith("polyring: ")]
@@ -175,7 +175,7 @@ class Session(ProgramTest):
         self.wait_for((self.folder / "out.json.part").exists, "the journal", run)
         time.sleep(0.2)
         run.send_signal(signal.SIGINT)
-        _, err = run.communicate(timeout=PATIENCE_S)
+        _, err = run.communicate(timeout=TIME_LIMIT_S)
         self.assertEqual(run.returncode, 130, err)
         self.assertIn("interrupted before anything was measured", err)
         self.assertEqual(list(self.files()), [])
@@ -185,7 +185,7 @@ class Session(ProgramTest):
         run, _ = self.start_with_a_full_pipe(*QUICK_THEN_ENDLESS)
         self.wait_for(lambda: any("pipe_write" in wchan for wchan in self.wchans(run)), "a full pipe", run)
         run.send_signal(signal.SIGINT)
-        _, err = run.communicate(timeout=PATIENCE_S)
+        _, err = run.communicate(timeout=TIME_LIMIT_S)
         self.assertEqual(run.returncode, 130, err)
         self.assertIn("polyring: interrupted", err)
 
@@ -193,7 +193,7 @@ class Session(ProgramTest):
         run = self.start(*QUICK_THEN_ENDLESS, "-J", "out.json")
         self.wait_for(lambda: len(self.journal()) > 3, "rows", run)
         run.kill()
-        run.communicate(timeout=PATIENCE_S)
+        run.communicate(timeout=TIME_LIMIT_S)
         entries = self.journal()
         said, result = self.report("out.json.part", "r")
         self.assertIn(f"after {entries[-1]['measured']} of ", said)
@@ -209,7 +209,7 @@ class Session(ProgramTest):
                 run = self.start(*QUICK_THEN_ENDLESS, "-J", "out.json", ranks=2)
                 self.wait_for(lambda: len(self.journal()) > 3, "rows", run)
                 run.send_signal(number)
-                out, err = run.communicate(timeout=PATIENCE_S)
+                out, err = run.communicate(timeout=TIME_LIMIT_S)
                 self.assertNotEqual(run.returncode, 0)
                 self.assertRegex(out + err, r"polyring: (interrupted|ended by SIGTERM) after \d+ of \d+ measurements; out\.json\.part")
                 self.assertGreater(len(self.table_rows(out)), 0)
@@ -221,7 +221,7 @@ class Session(ProgramTest):
         run = self.start(*QUICK_THEN_ENDLESS, "-T", "3", "-J", "out.json", ranks=2)
         self.wait_for(lambda: len(self.journal()) > 3, "rows", run)
         os.kill(ranks_below(run.pid)[1], signal.SIGSTOP)
-        out, err = run.communicate(timeout=PATIENCE_S)
+        out, err = run.communicate(timeout=TIME_LIMIT_S)
         self.assertEqual(run.returncode, TIMEOUT, err)
         self.assertRegex(out + err, r"polyring: the run ended after \d+ of \d+ measurements; out\.json\.part has them")
         self.report("out.json.part", "r")
@@ -240,7 +240,7 @@ class Session(ProgramTest):
         self.assertIsNone(run.poll())
         self.assertEqual(self.journal("tuned.json.part")[0]["row"]["size_bytes"], 1024)
         run.terminate()
-        run.communicate(timeout=PATIENCE_S)
+        run.communicate(timeout=TIME_LIMIT_S)
         _, result = self.report("tuned.json.part", "r")
         self.assertEqual(result["kind"], "tune")
         self.assertFalse((self.folder / "tuned.json").exists())

@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import MPIEXEC, NOT_AVAILABLE, PATIENCE_S, PROGRAM, WITHOUT_ITS_OWN, ProgramTest, main
+from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, PROGRAM, WITHOUT_ITS_OWN, ProgramTest, main
 
 FORBID = [sys.executable, "-B", str(Path(__file__).resolve().parent / "forbid_memory.py"), "create"]
 EMPTY = [*FORBID[:-1], "fill"]
@@ -34,7 +34,7 @@ class SharedMemory(ProgramTest):
     def run_words(self, *words, **environment):
         return subprocess.run(
             [*map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=PATIENCE_S, env={**os.environ, **environment},
+            timeout=TIME_LIMIT_S, env={**os.environ, **environment},
         )
 
     def skip_unless(self, *wrapper):

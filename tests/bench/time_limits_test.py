@@ -13,7 +13,7 @@ import time
 import unittest
 
 from job import JobTest
-from program import MPIEXEC, PATIENCE_S, SANITIZED, TIMEOUT, command, main
+from program import MPIEXEC, TIME_LIMIT_S, SANITIZED, TIMEOUT, command, main
 
 HANGS = os.environ["POLYRING_MPI_HANGS"]
 ROOT_WORK = os.environ["POLYRING_ROOT_WORK"]
@@ -27,7 +27,7 @@ MPICH = "HYDRA" in subprocess.run([MPIEXEC, "--version"], capture_output=True, t
 
 class TimeLimits(JobTest):
     def timed_out(self, job, ranks, sentence, stopped=None):
-        self.assertEqual(self.ended(job, ranks, stopped, patience=ENDS_WITHIN_S), TIMEOUT, self.output())
+        self.assertEqual(self.ended(job, ranks, stopped, within=ENDS_WITHIN_S), TIMEOUT, self.output())
         self.assertRegex(self.output(), rf"(?m)^polyring: rank [02] \({HOST}\): {sentence}")
 
     def test_a_rank_that_never_runs(self):
@@ -70,7 +70,7 @@ class TimeLimits(JobTest):
     def root_works(self, *words):
         return subprocess.run(
             [MPIEXEC, "-n", str(RANKS), ROOT_WORK, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, check=False, timeout=PATIENCE_S,
+            text=True, check=False, timeout=TIME_LIMIT_S,
         )
 
     def test_rank_0_works_for_longer_than_the_others_wait(self):

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from program import PATIENCE_S, USAGE, ProgramTest, command, environment, main
+from program import TIME_LIMIT_S, USAGE, ProgramTest, command, environment, main
 
 SIZES = ("-b", "4K", "-e", "16K", "-f", "4")
 ALLREDUCE = ("allreduce", *SIZES, "-n", "3", "-w", "1", "--algorithm", "multi-ring,ring")
@@ -91,7 +91,7 @@ class Tune(ProgramTest):
                                  cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 for size in ("1K", "4K")]
         for job in jobs:
-            said, _ = job.communicate(timeout=PATIENCE_S)
+            said, _ = job.communicate(timeout=TIME_LIMIT_S)
             self.assertEqual(job.returncode, 0, said)
         self.assertEqual(sorted(choice["size_bytes"] for choice in self.choices()), [1024, 4096])
         self.assertEqual(list(self.files()), [Path("tuned.json")])

@@ -4,7 +4,7 @@ POLYRING_FAILING_JOB, a program whose ranks fail on purpose."""
 import os
 import subprocess
 
-from program import MPIEXEC, PATIENCE_S, TIMEOUT, ProgramTest, main
+from program import MPIEXEC, TIME_LIMIT_S, TIMEOUT, ProgramTest, main
 
 MPI = 10
 
@@ -14,7 +14,7 @@ class Unwinding(ProgramTest):
         """The exit code, and what all ranks said."""
         ran = subprocess.run(
             [MPIEXEC, "-n", "2", os.environ["POLYRING_FAILING_JOB"], how], cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=PATIENCE_S,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIME_LIMIT_S,
         )
         self.assertNotIn("AddressSanitizer", ran.stdout)
         return ran.returncode, ran.stdout

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from program import GLOO, MPIEXEC, NOT_AVAILABLE, NOT_WRITTEN, PATIENCE_S, ProgramTest, command, main
+from program import GLOO, MPIEXEC, NOT_AVAILABLE, NOT_WRITTEN, TIME_LIMIT_S, ProgramTest, command, main
 
 CASES = {
     ("allreduce", "--nonsense"): "--nonsense",
@@ -46,7 +46,7 @@ class UsageUnderMpi(ProgramTest):
         taken_away = ["sh", "-c", '{ sleep 2; rm -rf gone; } & exec "$@"', "sh"]
         ran = subprocess.run(
             [MPIEXEC, "-n", "2", *taken_away, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, check=False, timeout=PATIENCE_S,
+            text=True, check=False, timeout=TIME_LIMIT_S,
         )
         self.assertEqual(ran.returncode, NOT_WRITTEN, ran.stdout + ran.stderr)
         said = [line for line in ran.stderr.splitlines() if line.startswith("polyring: ")]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from emulated import NOT_AVAILABLE, PATIENCE_S, PROGRAM, RDMA, ROOT, STREAM, TIMEOUT, FRAMED, EmulateTest, main, shape
+from emulated import NOT_AVAILABLE, TIME_LIMIT_S, PROGRAM, RDMA, ROOT, STREAM, TIMEOUT, FRAMED, EmulateTest, main, shape
 
 BURST_US = 200  # of the rate of a link of 200 Mbit/s, which its shaper lets pass at once
 
@@ -142,7 +142,7 @@ class Emulate(EmulateTest):
             self.measure(command, shape(2, 2, "1gbit"), *words)
         for words in (("calibrate", "allreduce.json", "-o", "calibration.json"),
                       ("scale", "--from-run", "train.json", "--calibration", "calibration.json", "--gpus", "16,4,8,2", "-J", "scale.json")):
-            ran = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            ran = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         self.assertIn("Beyond 4 ranks nothing was measured", ran.stdout)
         rows = json.loads((self.folder / "scale.json").read_text())["rows"]
@@ -204,7 +204,7 @@ class Emulate(EmulateTest):
     def test_two_at_once_do_not_meet(self):
         jobs = [self.start(shape(2, 1), "sh", "-c", f"echo {name}; sleep 1; cat /sys/class/net/eth0/operstate") for name in "ab"]
         for job, name in zip(jobs, "ab"):
-            output, errors = job.communicate(timeout=PATIENCE_S)
+            output, errors = job.communicate(timeout=TIME_LIMIT_S)
             self.assertEqual(job.returncode, 0, errors)
             self.assertEqual(sorted(output.split()), sorted(2 * [name, "up"]))
         self.nothing_left()

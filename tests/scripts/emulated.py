@@ -22,7 +22,7 @@ STREAM = pathlib.Path(__file__).resolve().parent / "stream.py"
 PROGRAM = os.environ["POLYRING_PROGRAM"]
 NOT_AVAILABLE = 5
 TIMEOUT = 4
-PATIENCE_S = 100
+TIME_LIMIT_S = 100
 RDMA = any(pathlib.Path("/sys/class/infiniband").glob("*"))
 FRAMED = 1448 / 1514  # of the rate, what the headers of a full Ethernet frame leave to a TCP stream
 
@@ -87,7 +87,7 @@ class EmulateTest(unittest.TestCase):
 
     def run_job(self, options, *command):
         job = self.start(options, *command)
-        output, errors = job.communicate(timeout=PATIENCE_S)
+        output, errors = job.communicate(timeout=TIME_LIMIT_S)
         self.nothing_left()
         return job.returncode, output, errors
 
@@ -125,7 +125,7 @@ class EmulateTest(unittest.TestCase):
         """The job, once all of its 4 ranks run."""
         job = self.start(options, *command)
         words = " ".join(map(str, command)) + " "
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIME_LIMIT_S
         while marked(self.mark).count(words) < 4:
             self.assertIsNone(job.poll())
             self.assertLess(time.monotonic(), deadline, "the ranks did not start")

@@ -17,7 +17,7 @@ ENTER = ROOT / "scripts/emulated/enter"
 PROGRAM = os.environ["POLYRING_PROGRAM"]
 NOT_AVAILABLE = 5
 TIMEOUT = 4
-PATIENCE_S = 120
+TIME_LIMIT_S = 120
 
 # As scripts/emulated/cluster cuts links: node1's station does not exist.
 CUT = "ip neighbour replace 10.77.0.2 lladdr 02:00:00:00:00:01 nud permanent dev eth0"
@@ -48,7 +48,7 @@ class EmulatedLaunch(unittest.TestCase):
             [EMULATE, *self.SHAPE, "--", "sh", "-c", f'{before} && exec "$@"', "sh", PROGRAM,
              "launch", "-H", "node0,node1", "--ranks-per-host", "1", "--rsh", ENTER,
              "--launcher", os.environ["POLYRING_MPIEXEC"], *words],
-            cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
+            cwd=self.folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S, stdin=subprocess.DEVNULL,
         )
 
     def test_the_job_runs_on_both_hosts(self):

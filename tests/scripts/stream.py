@@ -10,7 +10,7 @@ import sys
 import time
 
 PORT = 5001
-PATIENCE_S = 10
+TIME_LIMIT_S = 10
 
 
 NAME_BYTES = 16  # of a congestion control, as in the kernel
@@ -21,7 +21,7 @@ def congestion_control(stream):
 
 
 def connect(host):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIME_LIMIT_S
     while True:
         with contextlib.suppress(ConnectionRefusedError):  # the receiver starts at the same time
             return socket.create_connection((host, PORT))

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import unittest
 
-from emulated import PATIENCE_S, EmulateTest, main, shape
+from emulated import TIME_LIMIT_S, EmulateTest, main, shape
 
 EXAMPLE = os.environ["POLYRING_EXAMPLE"]
 USAGE = 6
@@ -32,7 +32,7 @@ class OneHost(unittest.TestCase):
         return job
 
     def end(self, job):
-        output, errors = job.communicate(timeout=PATIENCE_S)
+        output, errors = job.communicate(timeout=TIME_LIMIT_S)
         return job.returncode, output, errors
 
     def test_it_knows_neither_mpi_nor_the_prober(self):

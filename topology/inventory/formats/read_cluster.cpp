@@ -61,8 +61,7 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
   }
   if (is_topo_matrix(content)) return cluster_of(parse_topo_matrix(content, origin), 1);
   if (is_ibnetdiscover(content))
-    usage_error("'{}' is a fabric, not a host; give it as the fabric, beside a file of one of its hosts",
-                origin);
+    usage_error("'{}' is a fabric, not a host; give it with: --fabric {}", origin, origin);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     usage_error(
         "'{}' is text in UTF-16, as some shells of Windows write it; convert it with: iconv -f UTF-16 -t "

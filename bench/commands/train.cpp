@@ -316,7 +316,8 @@ class TrainRun {
     Part& part = parts_.emplace_back();
     on_members(world_, world_.rank() < ranks, limit, [&](const auto&) {
       if (ranks < world_.size()) {
-        run_.watchdog.watch(fmt::format("a communicator of the first {} ranks", ranks));
+        run_.watchdog.watch({fmt::format("a communicator of the first {} ranks", ranks),
+                             std::max(run_.timeout, kLeastLimit)});
         part.own = std::make_unique<MpiWorld>(world_, ranks);
         run_.watchdog.rest();
       }
@@ -397,12 +398,9 @@ class TrainRun {
     for (const std::string& note : session.result().notes) session.print(note + "\n");
     session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
     const bool planned = std::ranges::any_of(rows, [](const TrainRow& row) { return !row.dims.empty(); });
-    if (counts_.size() > 1 && !options_.output.empty() && planned) {
+    if (counts_.size() > 1 && !options_.output.empty() && planned)
       session.print(
-          "A table of speedups, and of more hosts like these: polyring scale --from-run, with a file of "
-          "polyring "
-          "calibrate\n");
-    }
+          "For speedups, give this file to polyring scale --from-run, and links to --calibration.\n");
   }
 
   /// What the numbers of ranks have to say of their plans; once where all say the same.

@@ -135,6 +135,20 @@ class Faults(JobTest):
         self.assertEqual(self.ended(job, ranks, stopped=ranks[1]), TIMEOUT, self.output())
         self.assertRegex(self.output(), r"(?m)^polyring: rank 0 .*no answer from rank 1 ")
 
+    def test_rank_0_hangs_while_others_wait(self):
+        """It is the only one to compute: nobody else would notice."""
+        words = ("--ranks", "1", "--compute-ms", "1", "-n", "1000000", "--bucket", "none", "--algorithm", "ring", "--timeout", 1)
+        job, ranks = self.launch(command("train", *words, "-J", "out.json", ranks=2), 2)
+        journal = self.folder / "out.json.part"
+        deadline = time.monotonic() + START_S
+        while not journal.exists() or journal.read_text(encoding="utf-8").count("\n") < 3:
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "rank 0 does not measure")
+            time.sleep(0.02)
+        os.kill(ranks[0], signal.SIGSTOP)
+        self.assertEqual(self.ended(job, ranks, stopped=ranks[0], within=60), TIMEOUT, self.output())
+        self.assertRegex(self.output(), r"(?m)^polyring: rank 1 .*no answer from rank 0 ")
+
     def test_a_rank_that_hangs_in_mpi(self):
         # MPI_Allreduce does not say whom it waits for, nor can a rank inside of it answer; a barrier before it does.
         self.timed_out("mpi", r"(mpi did not finish within 3\.00 s|.*no answer from .*rank 1 \(\S+\))")

@@ -1,8 +1,11 @@
 """polyring train under mpiexec: plausible steps for every way to put gradients in buckets."""
 
 import json
+import os
+import subprocess
+import unittest
 
-from program import NOT_AVAILABLE, ProgramTest, main
+from program import NOT_AVAILABLE, SANITIZED, ProgramTest, command, main
 
 COMPUTE_MS = 5
 RESNET50 = 25_557_032  # parameters
@@ -104,6 +107,18 @@ class Train(ProgramTest):
     def test_who_waits_for_the_first_ranks_does_not_mind_how_long_they_compute(self):
         out = self.succeed("train", "--compute-ms", "2000", "-n", "2", "--algorithm", "ring", "--ranks", "1", "-T", "1", ranks=2)
         self.assertRegex(out, r"(?m)^ring +1 +1 ")
+
+    @unittest.skipIf(SANITIZED, "a sanitizer takes memory of its own")
+    def test_a_number_of_ranks_leaves_no_memory_to_the_next(self):
+        def peak(ranks):
+            words = command("train", "--compute-ms", "1", "-n", "1", "--algorithm", "multi-ring", "--ranks", ranks, ranks=4)
+            job = subprocess.Popen(words, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(job.pid, 0)  # of all ranks, that with most
+            job.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(job.returncode, 0)
+            return used.ru_maxrss
+
+        self.assertLess(peak("2,3,4"), 1.2 * peak("4"))
 
     def test_numbers_of_ranks_that_cannot_be(self):
         self.refused("train", "--compute-ms", "1", "--ranks", "2,8", ranks=4, naming="this job has 4")

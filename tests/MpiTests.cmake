@@ -18,7 +18,12 @@ list(APPEND POLYRING_MPI_ENVIRONMENT
 # With LEAKS, memory that leaks is a failure under ASan.
 function(polyring_mpi_environment test)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "LEAKS" "" "")
-  set_property(TEST ${test} PROPERTY ENVIRONMENT ${POLYRING_MPI_ENVIRONMENT} ${ARG_UNPARSED_ARGUMENTS})
+  # Jobs of Open MPI 4 would share one folder in /tmp: the end of one may remove it when another has just found it
+  # (open-mpi/ompi#8510).
+  set(sessions ${PROJECT_BINARY_DIR}/Testing/sessions/${test})
+  file(MAKE_DIRECTORY ${sessions})
+  set_property(TEST ${test} PROPERTY ENVIRONMENT ${POLYRING_MPI_ENVIRONMENT} OMPI_MCA_orte_tmpdir_base=${sessions}
+                                                 ${ARG_UNPARSED_ARGUMENTS})
   if(POLYRING_SANITIZE MATCHES "address")
     # Only the slow unwinder passes through Open MPI's frames, by which tests/sanitizers/lsan.supp knows its leaks. It makes a
     # command three times slower.

@@ -17,6 +17,7 @@ GLOO = os.environ.get("POLYRING_GLOO") == "1"  # whether the program was built w
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
 # An MPI without shared memory; MPICH has it in UCX, too.
 WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
+SESSIONS = tempfile.TemporaryDirectory(dir=os.environ.get("OMPI_MCA_orte_tmpdir_base"), ignore_cleanup_errors=True)
 NOT_AVAILABLE = 5
 USAGE = 6
 NOT_WRITTEN = 11
@@ -35,9 +36,12 @@ def command(*arguments, ranks=0):
 
 
 def environment(*arguments, ranks=0):
-    """Leaks are always looked for where MPI is not initialised: that is quick (see MpiTests.cmake)."""
+    """Leaks are always looked for where MPI is not initialised: that is quick (see MpiTests.cmake). The run has a session folder
+    of its own: of the run before, which had no mpiexec, Open MPI's daemon may still be removing its folder."""
     own = dict(os.environ)
-    if "ASAN_OPTIONS" in own and not ranks and ("--help" in arguments or not MEASURING.intersection(arguments[:1])):
+    own["OMPI_MCA_orte_tmpdir_base"] = tempfile.mkdtemp(dir=SESSIONS.name)
+    without_mpi = "--help" in arguments or not MEASURING.intersection(arguments[:1]) or {"-g", "-t"}.intersection(arguments)
+    if "ASAN_OPTIONS" in own and not ranks and without_mpi:
         own["ASAN_OPTIONS"] += ":detect_leaks=1:fast_unwind_on_malloc=1"
     return own
 

@@ -38,7 +38,7 @@ struct CollectiveOptions {
   int check = 1;
   std::string values{to_text(PayloadValues::whole)};
   std::string buffers = "library";
-  std::string timeout = "120";
+  MeasuringOptions measuring;
   std::string output;
 };
 
@@ -103,7 +103,7 @@ class CollectiveRun {
 
   void measure_all(Session& session) {
     const std::unique_ptr<Communicator> opened = run_.connect(options_.contenders.transport);
-    const Communicator& communicator = *opened;
+    Communicator& communicator = *opened;
     const Job job = run_.job(communicator);
     fit_memory(communicator);
     const PayloadMemory memory = payload_memory(job.transport, counts_.back());
@@ -215,12 +215,13 @@ class CollectiveRun {
       outline.header.notes.push_back(
           "The payload is of special values, with which processors may take longer.");
     if (!lowered_.empty()) outline.header.notes.push_back(fmt::format("Memory: {}.", lowered_));
+    if (const auto left_out = maker_.left_out()) outline.header.notes.push_back(*left_out + ".");
     outline.header.rows = std::vector<CollectiveRow>{};
     outline.planned = expected.size();
     outline.title = fmt::format("{}{} rank{} on {} host{}, {}\n\n",
                                 collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
                                 world_.size(), world_.size() == 1 ? "" : "s", world_.nodes(),
-                                world_.nodes() == 1 ? "" : "s", MpiWorld::library());
+                                world_.nodes() == 1 ? "" : "s", world_.kind());
     outline.table = [both = placements().size() > 1](const Rows& rows) {
       return collective_table(std::get<std::vector<CollectiveRow>>(rows), both);
     };
@@ -316,7 +317,7 @@ class CollectiveRun {
 
   const CollectiveOptions& options_;
   const MeasuringRun& run_;
-  MpiWorld& world_;
+  World& world_;
   ElementKind kind_;
   ReduceOp op_;
   Payload payload_;
@@ -356,7 +357,7 @@ void add_collective(CommandLine& line, const Described& described) {
   const bool allreduce = described.collective == Collective::allreduce;
   const auto action = [options, &line] {
     options->contenders.check_build();
-    return run_measuring(line.text(), options->timeout,
+    return run_measuring(line.text(), options->measuring,
                          [&](const MeasuringRun& run) { return CollectiveRun(*options, run).run(); });
   };
   const Subcommand command =
@@ -386,7 +387,7 @@ void add_collective(CommandLine& line, const Described& described) {
       .show_default()
       .type_name("VALUES");
   add_buffers_option(command, options->buffers);
-  add_timeout_option(command, options->timeout);
+  options->measuring.add_to(command);
   add_output_option(command, options->output);
 }
 

@@ -3,8 +3,14 @@
 #include "bench/cli/options.hpp"
 #include "bench/record/record.hpp"
 #include "bench/session/collective.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 
 namespace polyring {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+}  // namespace
 
 ResultFile MeasuringRun::header(const Cluster* cluster) const {
   return describe_run(command, cluster, &world);
@@ -15,12 +21,39 @@ std::unique_ptr<Communicator> MeasuringRun::connect(const TransportOptions& opti
   return open_communicator(world, options);
 }
 
-ExitCode run_measuring(const std::string& command, const std::string& timeout,
+void MeasuringOptions::add_to(Subcommand command) {
+  command
+      .add_option("-t,--nthreads", threads,
+                  "Ranks are so many threads of this process: started without mpirun, and without MPI")
+      .show_default()
+      .range(1, kMostThreads);
+  command
+      .add_option("-g,--ngpus", ranks_per_thread,
+                  "As in nccl-tests: ranks of each thread; in host memory, each is a thread of its own")
+      .show_default()
+      .range(1, kMostThreads);
+  add_timeout_option(command, timeout);
+}
+
+ExitCode run_measuring(const std::string& command, const MeasuringOptions& options,
                        const std::function<ExitCode(const MeasuringRun&)>& body) {
-  const Seconds limit = parse_timeout(timeout);
-  return run_collectively(limit, [&](MpiWorld& world, Watchdog& watchdog) {
+  const Seconds limit = parse_timeout(options.timeout);
+  const auto on_rank = [&](World& world, Watchdog& watchdog) {
     return body({command, limit, world, watchdog});
-  });
+  };
+  const int ranks = options.threads * options.ranks_per_thread;
+  if (ranks == 1) return run_collectively(limit, on_rank);
+  if (ranks > kMostThreads)
+    usage_error("{} ranks are too many threads; give {} at most", ranks, kMostThreads);
+  if (launched_by_mpi()) {
+    if (launched_rank() != 0) return ExitCode::ok;
+    usage_error(
+        "-t and -g make ranks of one process's threads, and {} has started this as one rank of its own; "
+        "start "
+        "more processes instead, or leave it out",
+        launched_by());
+  }
+  return run_on_threads(ranks, limit, on_rank);
 }
 
 }  // namespace polyring

@@ -7,11 +7,12 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "bench/cli/command_line.hpp"
 #include "bench/contenders/transport_option.hpp"
 #include "bench/measure/job.hpp"
 #include "bench/session/watchdog.hpp"
 #include "collectives/runtime/communicator.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {
@@ -20,7 +21,7 @@ namespace polyring {
 struct MeasuringRun {
   const std::string& command;  // as it was typed
   Seconds timeout;
-  MpiWorld& world;
+  World& world;
   Watchdog& watchdog;
 
   /// A result without rows; the cluster is null where the result does not tell it.
@@ -30,8 +31,19 @@ struct MeasuringRun {
   Job job(const Communicator& communicator) const { return {world, communicator.transport(), watchdog}; }
 };
 
-/// Starts MPI, and runs `body` on all ranks as run_collectively() does.
-ExitCode run_measuring(const std::string& command, const std::string& timeout,
+/// Who measures, and how long a rank waits for others.
+struct MeasuringOptions {
+  int threads = 1;
+  int ranks_per_thread = 1;
+  std::string timeout = "120";
+
+  /// -t, -g and -T.
+  void add_to(Subcommand command);
+};
+
+/// Runs `body` on all ranks: MPI's, which it starts, or threads where more than one is asked for. Throws as
+/// run_collectively() does, and a usage Error for threads under a launcher of MPI's.
+ExitCode run_measuring(const std::string& command, const MeasuringOptions& options,
                        const std::function<ExitCode(const MeasuringRun&)>& body);
 
 }  // namespace polyring

@@ -15,6 +15,7 @@
 #include "bench/record/gather_probes.hpp"
 #include "bench/record/picture.hpp"
 #include "bench/session/collective.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 #include "reports/picture.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
@@ -110,7 +111,7 @@ ExitCode show_fabric(const ProbeOptions& options) {
 ExitCode probe_job(const ProbeOptions& options) {
   const Seconds timeout = parse_timeout(options.timeout);
   const std::string own = probe_own_host([] { return probe_this_machine(); }, timeout);
-  return run_collectively(timeout, [&](MpiWorld& world, Watchdog&) {
+  return run_collectively(timeout, [&](World& world, Watchdog&) {
     on_root(world, [&] {
       if (!options.picture.empty()) check_picture(options.picture);
     });

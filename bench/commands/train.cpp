@@ -36,7 +36,7 @@ struct TrainOptions {
   bool no_overlap = false;
   std::string ranks;  // empty: all
   int iterations = 10;
-  std::string timeout = "120";
+  MeasuringOptions measuring;
   std::string output;
 };
 
@@ -86,6 +86,7 @@ class StepsRun {
   }
   std::size_t algorithms() const { return maker_.names().size(); }
   std::optional<std::string> note() const { return maker_.note(); }
+  std::optional<std::string> left_out() const { return maker_.left_out(); }
 
   /// Rows as wide as those to come. Collective over these ranks.
   std::vector<TrainRow> expected() {
@@ -160,7 +161,7 @@ class StepsRun {
     const Memory gradients = memory.allocate(training_.gradients());
     const HostPiece piece(memory, training_.kind, elements);
     const HostPiece result(memory, training_.kind, elements);
-    std::vector<std::unique_ptr<CollectiveCall>> planned;
+    std::vector<std::unique_ptr<Executor>> planned;
     Count largest = 0;
     for (const Bucket& bucket : training_.buckets) {
       largest = std::max(largest, bucket.elements);
@@ -303,7 +304,7 @@ class TrainRun {
 
  private:
   struct Part {
-    std::unique_ptr<MpiWorld> own;    // of the first ranks; null where it is the whole job
+    std::unique_ptr<World> own;       // of the first ranks; null where it is the whole job
     std::unique_ptr<StepsRun> steps;  // null on the ranks that wait, and when all is measured
     Seconds longest_turn;
     std::optional<std::string> note;  // on rank 0, of its plans
@@ -312,16 +313,16 @@ class TrainRun {
   /// All that can be wrong with the options, before anything is measured.
   void begin(int ranks) {
     // Rank 0 may choose plans, and read files, several times.
-    const Seconds limit = 5 * std::max(run_.timeout, MpiWorld::kSetUpTimeout);
+    const Seconds limit = 5 * std::max(run_.timeout, World::kSetUpTimeout);
     Part& part = parts_.emplace_back();
     on_members(world_, world_.rank() < ranks, limit, [&](const auto&) {
       if (ranks < world_.size()) {
         run_.watchdog.watch({fmt::format("a communicator of the first {} ranks", ranks),
                              std::max(run_.timeout, kLeastLimit)});
-        part.own = std::make_unique<MpiWorld>(world_, ranks);
+        part.own = world_.first(ranks);
         run_.watchdog.rest();
       }
-      MpiWorld& world = part.own ? *part.own : world_;
+      World& world = part.own ? *part.own : world_;
       part.steps = std::make_unique<StepsRun>(options_, training_,
                                               MeasuringRun{run_.command, run_.timeout, world, run_.watchdog});
       std::vector<TrainRow> rows = part.steps->expected();
@@ -373,6 +374,8 @@ class TrainRun {
           "The job had {} ranks. While its first ones were measured, the others waited.", world_.size()));
     }
     for (const std::string& note : plan_notes()) outline.header.notes.push_back(note);
+    if (const auto left_out = parts_.back().steps->left_out())
+      outline.header.notes.push_back(*left_out + ".");
     outline.header.inputs = {
         {"computation per step", to_text(training_.compute.step.total()), training_.compute.source}};
     outline.header.rows = std::vector<TrainRow>{};
@@ -427,7 +430,7 @@ class TrainRun {
 
   const TrainOptions& options_;
   const MeasuringRun& run_;
-  MpiWorld& world_;
+  World& world_;
   Training training_;
   std::vector<int> counts_;
   std::vector<Part> parts_;
@@ -444,7 +447,7 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->contenders.check_build();
-    return run_measuring(line.text(), options->timeout,
+    return run_measuring(line.text(), options->measuring,
                          [&](const MeasuringRun& run) { return TrainRun(*options, run).run(); });
   };
   const Subcommand command =
@@ -467,7 +470,7 @@ void add_train(CommandLine& line) {
   command.add_option("-n,--iters", options->iterations, "Steps of each algorithm")
       .show_default()
       .range(1, 1000000);
-  add_timeout_option(command, options->timeout);
+  options->measuring.add_to(command);
   add_output_option(command, options->output);
 }
 

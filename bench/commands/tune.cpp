@@ -33,7 +33,7 @@ struct TuneOptions {
   SizeOptions sizes{"1K", "64M", 4};
   TransportOptions transport;
   std::string buffers = "library";
-  std::string timeout = "120";
+  MeasuringOptions measuring;
   std::string file;  // empty: the default one
   int iterations = 0;
 };
@@ -54,7 +54,9 @@ class TuneRun {
 
   ExitCode run() {
     if (world_.size() == 1)
-      usage_error("one rank has nothing to reduce across; start it as mpirun -np 4 polyring tune");
+      usage_error(
+          "one rank has nothing to reduce across; start it as mpirun -np 4 polyring tune, or as polyring "
+          "tune -g 4");
     on_root(world_, [&] { prepare_file(); });
     Session session(world_);
     std::vector<std::string> wrong;
@@ -83,7 +85,7 @@ class TuneRun {
 
   void tune_all(Session& session, std::vector<std::string>& wrong) {
     const std::unique_ptr<Communicator> opened = run_.connect(options_.transport);
-    const Communicator& communicator = *opened;
+    Communicator& communicator = *opened;
     const Job job = run_.job(communicator);
     place_.transport = communicator.joined().name;
     const JobPlanner planner({}, world_);
@@ -129,7 +131,7 @@ class TuneRun {
       const CollectiveOf what{.count = largest, .kind = kKind};
       const MeasureMemory measuring(memory, what);
       const Plan by_default = starting_plans(planner, communicator, largest).front();
-      const auto baseline = make_executor(by_default, memory, what);
+      const auto baseline = make_executor(by_default, what, memory);
       const Memory of_round = memory.scratch(Tuner::round_memory(largest));
       return memory.most();
     };
@@ -217,7 +219,7 @@ class TuneRun {
 
   const TuneOptions& options_;
   const MeasuringRun& run_;
-  MpiWorld& world_;
+  World& world_;
   std::vector<Count> counts_;
   std::map<Count, std::vector<Plan>> starts_;
   std::vector<Outcome> outcomes_;
@@ -235,7 +237,7 @@ void add_tune(CommandLine& line) {
       "mpirun -np 4 polyring tune -b 64K -e 64M",
       [options, &line] {
         options->transport.check();
-        return run_measuring(line.text(), options->timeout,
+        return run_measuring(line.text(), options->measuring,
                              [&](const MeasuringRun& run) { return TuneRun(*options, run).run(); });
       },
       true);
@@ -251,7 +253,7 @@ void add_tune(CommandLine& line) {
                   "Where the choices are kept, which others stay in; without, $POLYRING_TUNED or "
                   "polyring/tuned.json in $XDG_CONFIG_HOME or ~/.config")
       .type_name("FILE");
-  add_timeout_option(command, options->timeout);
+  options->measuring.add_to(command);
 }
 
 }  // namespace polyring

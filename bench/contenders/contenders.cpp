@@ -36,6 +36,21 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
   return names;
 }
 
+class PlannedCall final : public CollectiveCall {
+ public:
+  PlannedCall(PersistentCollective collective, std::string implementation)
+      : collective_(std::move(collective)), implementation_(std::move(implementation)) {}
+
+  std::string algorithm() const override { return collective_.algorithm(); }
+  std::string implementation() const override { return implementation_; }
+  bool keeps_time_limit() const override { return true; }  // communicators do
+  void run(const std::byte* input, std::byte* output) override { collective_.run(input, output); }
+
+ private:
+  PersistentCollective collective_;
+  std::string implementation_;
+};
+
 }  // namespace
 
 void ContenderOptions::add_to(Subcommand command, Collective collective) {
@@ -91,39 +106,35 @@ PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count
     *memory = library ? transport.allocate(size) : transport.scratch(size);
 }
 
-std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport,
-                                              const CollectiveOf& what, const std::string& implementation) {
-  return std::make_unique<Executor>(
-      make_schedule(plan, transport.size(), what.count, size_of(what.kind), what.collective), what.kind,
-      what.op, transport, ExecutorOptions{kDefaultWindow, implementation, what.partials});
-}
-
 bool is_vendors_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
-Contender make_planned(Plan plan, const Communicator& communicator, const CollectiveOf& what) {
+Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
   const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
   const JoinedTransport& joined = communicator.joined();
   const std::string messages =
       joined.message.value > 0 ? fmt::format(" in messages of {}", to_text(joined.message)) : "";
   const std::string implementation =
       fmt::format("polyring over {}{}{}", joined.name, messages, rounds ? ", rounded at each step" : "");
-  auto executor = make_executor(plan, communicator.transport(), what, implementation);
+  auto call = std::make_unique<PlannedCall>(communicator.prepare(what, plan), implementation);
   std::string name = plan.algorithm;
-  return {std::move(name), std::move(plan), std::move(executor)};
+  return {std::move(name), std::move(plan), std::move(call)};
 }
 
-ContenderMaker::ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout,
+ContenderMaker::ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout,
                                CollectiveOf what)
     : options_(options),
       world_(world),
+      mpi_world_(as_mpi_world(world)),
       timeout_(timeout),
       what_(what),
       planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world)
                                         : JobPlanner::for_machine(options.plan_for, world)) {
   what_.partials = parse_partials(options.partials);
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
+  if (names_.empty())
+    throw AgreedError(ExitCode::not_available, *left_out() + "; start the ranks with mpirun");
   const bool multi_ring = std::find(names_.begin(), names_.end(), kTunedAlgorithm) != names_.end();
   const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
   const bool tunable =
@@ -143,6 +154,10 @@ void ContenderMaker::add_names(const std::string& asked) {
                 to_text(what_.collective));
   }
   std::vector<std::string> names{asked};
+  if (mpi_world_ == nullptr && (asked == kMpiAlgorithm || after(kMpiPrefix, asked))) {
+    left_out_.push_back(asked);
+    return;
+  }
   if (const auto of_mpi = after(kMpiPrefix, asked)) {
     if (!mpi().why_none().empty()) {
       throw AgreedError(ExitCode::not_available,
@@ -168,7 +183,7 @@ void ContenderMaker::check(Count largest) const {
   }
 }
 
-std::vector<Contender> ContenderMaker::make(const Communicator& communicator, Count count) {
+std::vector<Contender> ContenderMaker::make(Communicator& communicator, Count count) {
   std::vector<Contender> contenders;
   for (const std::string& name : names_) {
     contenders.push_back(make_one(name, communicator, count));
@@ -177,11 +192,11 @@ std::vector<Contender> ContenderMaker::make(const Communicator& communicator, Co
   return contenders;
 }
 
-Contender ContenderMaker::make_one(const std::string& name, const Communicator& communicator, Count count) {
+Contender ContenderMaker::make_one(const std::string& name, Communicator& communicator, Count count) {
   const ElementKind kind = what_.kind;
   const ReduceOp op = what_.op;
   if (name == kMpiAlgorithm)
-    return {name, std::nullopt, make_mpi_call(what_.collective, world_, kind, op, count)};
+    return {name, std::nullopt, make_mpi_call(what_.collective, *mpi_world_, kind, op, count)};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
@@ -199,12 +214,13 @@ bool ContenderMaker::works_in_place(const std::string& name) const {
   return what_.collective != Collective::reduce_scatter || name != kMpiAlgorithm;
 }
 
-std::vector<std::unique_ptr<CollectiveCall>> ContenderMaker::make_planned_over(
-    Transport& other, const Communicator& communicator, Count count) {
-  std::vector<std::unique_ptr<CollectiveCall>> made;
+std::vector<std::unique_ptr<Executor>> ContenderMaker::make_planned_over(Transport& other,
+                                                                         const Communicator& communicator,
+                                                                         Count count) {
+  std::vector<std::unique_ptr<Executor>> made;
   for (const std::string& name : names_) {
     if (is_vendors_call(name)) continue;
-    made.push_back(make_executor(choose(name, communicator, count).plan, other, what(count)));
+    made.push_back(make_executor(choose(name, communicator, count).plan, what(count), other));
   }
   return made;
 }
@@ -235,6 +251,11 @@ const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const Com
   return chosen_[{algorithm, count}] = planner.choose(problem, options_.plan.constraints(algorithm));
 }
 
+std::optional<std::string> ContenderMaker::left_out() const {
+  if (left_out_.empty()) return std::nullopt;
+  return fmt::format("{} skipped: there is no MPI between {}", fmt::join(left_out_, ", "), world_.kind());
+}
+
 std::optional<std::string> ContenderMaker::note() const {
   if (std::ranges::all_of(names_, is_vendors_call)) return std::nullopt;
   if (!options_.plan_for.empty()) {
@@ -252,7 +273,7 @@ std::optional<std::string> ContenderMaker::note() const {
 }
 
 MpiAlgorithms& ContenderMaker::mpi() {
-  if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(world_);
+  if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(*mpi_world_);
   return *mpi_;
 }
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "bench/cli/options.hpp"
+#include "bench/contenders/collective_call.hpp"
 #include "bench/contenders/gloo.hpp"
 #include "bench/contenders/mpi.hpp"
 #include "bench/contenders/transport_option.hpp"
 #include "bench/plans/job_planner.hpp"
 #include "bench/plans/tuned_plans.hpp"
-#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/executor.hpp"
 #include "collectives/runtime/mpi/world.hpp"
@@ -70,15 +70,18 @@ class ContenderMaker {
  public:
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
-  /// for and this library does not let them be chosen. Collective: it reads tuned plans. The contenders do
-  /// `what`, of any count.
-  ContenderMaker(const ContenderOptions& options, const MpiWorld& world, Seconds timeout, CollectiveOf what);
+  /// for and this library does not let them be chosen, or where nothing but MPI's is asked for and the ranks
+  /// are not MPI's. Collective: it reads tuned plans. The contenders do `what`, of any count.
+  ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout, CollectiveOf what);
 
   /// What the contenders for `count` elements do.
   CollectiveOf what(Count count) const;
 
   /// The names asked for; `all` of a library's algorithms stand for themselves.
   const std::vector<std::string>& names() const { return names_; }
+
+  /// What was asked for and is left out here, and why: a sentence, or nothing.
+  std::optional<std::string> left_out() const;
 
   /// Whether this one of names() can be done in place: the shorter buffer is the rank's block of the longer.
   bool works_in_place(const std::string& name) const;
@@ -93,16 +96,15 @@ class ContenderMaker {
   std::optional<Plan> plan(const std::string& name, const Communicator& communicator, Count count);
 
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
-  std::vector<std::unique_ptr<CollectiveCall>> make_planned_over(Transport& other,
-                                                                 const Communicator& communicator,
-                                                                 Count count);
+  std::vector<std::unique_ptr<Executor>> make_planned_over(Transport& other, const Communicator& communicator,
+                                                           Count count);
   /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
   /// payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
 
   /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this
   /// object.
-  std::vector<Contender> make(const Communicator& communicator, Count count);
+  std::vector<Contender> make(Communicator& communicator, Count count);
 
  private:
   MpiAlgorithms& mpi();
@@ -110,13 +112,15 @@ class ContenderMaker {
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
-  Contender make_one(const std::string& name, const Communicator& communicator, Count count);
+  Contender make_one(const std::string& name, Communicator& communicator, Count count);
 
   ContenderOptions options_;
-  const MpiWorld& world_;
+  const World& world_;
+  const MpiWorld* mpi_world_;  // null where the ranks are not MPI's
   Seconds timeout_;
   CollectiveOf what_;
   std::vector<std::string> names_;
+  std::vector<std::string> left_out_;
   TunedPlans tuned_;
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
   JobPlanner planner_;
@@ -128,12 +132,8 @@ class ContenderMaker {
 /// Whether it names a vendor's call, which has no plan.
 bool is_vendors_call(std::string_view name);
 
-/// The plan's schedule over the transport.
-std::unique_ptr<CollectiveCall> make_executor(const Plan& plan, Transport& transport,
-                                              const CollectiveOf& what,
-                                              const std::string& implementation = "");
-
-/// The same to be measured, without buffers yet.
-Contender make_planned(Plan plan, const Communicator& communicator, const CollectiveOf& what);
+/// Measures the plan by the calls that a program would use: operations of the communicator, which lives
+/// longer. Without buffers yet.
+Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what);
 
 }  // namespace polyring

@@ -26,9 +26,9 @@ namespace {
 
 /// Where ranks leave the addresses at which they listen. Every rank sets one value before it reads others':
 /// all are exchanged at that moment.
-class MpiStore final : public gloo::rendezvous::Store {
+class RankStore final : public gloo::rendezvous::Store {
  public:
-  explicit MpiStore(const MpiWorld& world) : world_(world) {}
+  explicit RankStore(const World& world) : world_(world) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
     const auto keys = world_.allgather(std::as_bytes(std::span(key)));
@@ -47,7 +47,7 @@ class MpiStore final : public gloo::rendezvous::Store {
   }
   static std::string text(const std::vector<std::byte>& bytes) { return {chars(bytes), bytes.size()}; }
 
-  const MpiWorld& world_;
+  const World& world_;
   std::map<std::string, std::vector<char>> values_;
 };
 
@@ -215,7 +215,7 @@ struct Gloo::Connections {
 
 bool has_gloo() { return true; }
 
-Gloo::Gloo(const MpiWorld& world, const std::string& interface, Seconds timeout)
+Gloo::Gloo(const World& world, const std::string& interface, Seconds timeout)
     : connections_(std::make_unique<Connections>()) {
   const bool several_hosts = world.nodes() > 1;
   gloo::transport::tcp::attr where;
@@ -225,7 +225,7 @@ Gloo::Gloo(const MpiWorld& world, const std::string& interface, Seconds timeout)
     auto context = std::make_shared<gloo::rendezvous::Context>(world.rank(), world.size());
     context->setTimeout(
         std::chrono::milliseconds(std::max<std::int64_t>(1, std::llround(timeout.value * 1e3))));
-    MpiStore store(world);
+    RankStore store(world);
     context->connectFullMesh(store, connections_->device);
     connections_->context = std::move(context);
   });

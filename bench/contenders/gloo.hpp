@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "collectives/runtime/collective_call.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "bench/contenders/collective_call.hpp"
+#include "collectives/runtime/world.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/slice.hpp"
 
@@ -32,7 +32,7 @@ class Gloo {
   /// Collective. Over the interface of this name, or as choose_address() has it. Throws
   /// Error(ExitCode::not_available) where this build has no Gloo or no such interface is here, and
   /// Error(ExitCode::timeout) when the ranks do not find each other in time.
-  Gloo(const MpiWorld& world, const std::string& interface, Seconds timeout);
+  Gloo(const World& world, const std::string& interface, Seconds timeout);
   ~Gloo();
   Gloo(const Gloo&) = delete;
   Gloo& operator=(const Gloo&) = delete;

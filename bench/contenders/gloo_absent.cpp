@@ -8,7 +8,7 @@ struct Gloo::Connections {};
 
 bool has_gloo() { return false; }
 
-Gloo::Gloo(const MpiWorld&, const std::string&, Seconds) {
+Gloo::Gloo(const World&, const std::string&, Seconds) {
   throw Error(ExitCode::not_available, "this build has no Gloo");
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/collective_call.hpp"
+#include "bench/contenders/collective_call.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/schedule.hpp"

@@ -50,14 +50,26 @@ void TransportOptions::add_to(Subcommand command) {
 
 void TransportOptions::check() const { find_known(transport); }
 
-std::unique_ptr<Communicator> open_communicator(const MpiWorld& world, const TransportOptions& options) {
+std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options) {
   const Known& known = find_known(options.transport);
-  CommunicatorOptions how = over_mpi(world, known.choice);
+  const MpiWorld* const mpi = as_mpi_world(world);
+  if (mpi == nullptr && known.choice == TransportChoice::network && !known.tcp) {
+    throw AgreedError(
+        ExitCode::not_available,
+        fmt::format("ranks that are {} have no MPI between them; choose transport shared or tcp, or start "
+                    "them with mpirun",
+                    world.kind()));
+  }
+  CommunicatorOptions how;
+  if (mpi != nullptr && !known.tcp) how.network = [mpi] { return make_mpi_network(*mpi); };
+  how.timeout = world.timeout();
+  how.rules = world.wait_rules();
+  how.transport = known.choice;
   how.interface = options.interface;
-  if (known.tcp) how.network = {};
   auto communicator = std::make_unique<Communicator>(world, std::move(how));
-  const std::string& fallback = communicator->joined().fallback;
-  if (world.rank() == 0 && !fallback.empty()) warn("messages go through MPI inside hosts, too: {}", fallback);
+  const JoinedTransport& joined = communicator->joined();
+  if (world.rank() == 0 && !joined.fallback.empty())
+    warn("messages go through {} inside hosts, too: {}", joined.name, joined.fallback);
   return communicator;
 }
 

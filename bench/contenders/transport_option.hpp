@@ -6,7 +6,7 @@
 
 #include "bench/cli/command_line.hpp"
 #include "collectives/runtime/communicator.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 
 namespace polyring {
 
@@ -22,6 +22,6 @@ struct TransportOptions {
 
 /// Collective. The communicator of the job's ranks; says on standard error when it is not what was hoped for.
 /// Keeps a reference to the world, and has its time limit as it is now. Throws as Communicator does.
-std::unique_ptr<Communicator> open_communicator(const MpiWorld& world, const TransportOptions& options);
+std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options);
 
 }  // namespace polyring

@@ -4,14 +4,14 @@
 #include <chrono>
 
 #include "bench/session/watchdog.hpp"
-#include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/transport.hpp"
+#include "collectives/runtime/world.hpp"
 
 namespace polyring {
 
 /// Refers to what others own.
 struct Job {
-  const MpiWorld& world;
+  const World& world;
   Transport& transport;
   Watchdog& watchdog;
   using Now = std::chrono::steady_clock::time_point (*)();

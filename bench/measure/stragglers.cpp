@@ -38,8 +38,7 @@ std::vector<Seconds> lateness(std::span<const Delay> of_ranks, double usual_us) 
   return late;
 }
 
-std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const Delay> delays,
-                                       double usual_us) {
+std::vector<Straggler> find_stragglers(const World& world, std::span<const Delay> delays, double usual_us) {
   // Mostly there is nothing to be told, and nothing more to be sent.
   std::vector<double> longest;
   for (const Delay& delay : delays) longest.push_back(std::max(delay.waited, delay.paused));
@@ -78,7 +77,7 @@ void Stragglers::add(const std::vector<Straggler>& stragglers) {
   }
 }
 
-std::vector<std::string> Stragglers::sentences(const MpiWorld& world) const {
+std::vector<std::string> Stragglers::sentences(const World& world) const {
   std::vector<std::string> sentences;
   for (const auto& [rank, straggler] : by_rank_) {
     const std::string how_late = to_text(straggler.longest);

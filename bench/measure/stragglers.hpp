@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 
 namespace polyring {
 
@@ -35,14 +35,14 @@ struct Delay {
 std::vector<Seconds> lateness(std::span<const Delay> of_ranks, double usual_us);
 
 /// Collective. Who was late for which of the iterations; `delays` has this rank's part of each.
-std::vector<Straggler> find_stragglers(const MpiWorld& world, std::span<const Delay> delays, double usual_us);
+std::vector<Straggler> find_stragglers(const World& world, std::span<const Delay> delays, double usual_us);
 
 /// Of several measurements.
 class Stragglers {
  public:
   void add(const std::vector<Straggler>& stragglers);
   /// "rank 1 (node07) came 2.00 s late once; the others waited".
-  std::vector<std::string> sentences(const MpiWorld& world) const;
+  std::vector<std::string> sentences(const World& world) const;
 
  private:
   std::map<Rank, Straggler> by_rank_;

@@ -55,7 +55,7 @@ Step run_one(Trainer& trainer, const TrainingWork& work, const std::vector<Secon
 }
 
 /// Of the turns from `first` on, over the ranks.
-void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const MpiWorld& world) {
+void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const World& world) {
   for (TrainingSteps& steps : measured) {
     const std::vector<double> slowest = world.max(std::span(steps.total_ms).subspan(first));
     std::copy(slowest.begin(), slowest.end(), steps.total_ms.begin() + static_cast<std::ptrdiff_t>(first));

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "bench/contenders/collective_call.hpp"
 #include "bench/measure/job.hpp"
-#include "collectives/runtime/collective_call.hpp"
 #include "collectives/schedule/element.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"

@@ -98,7 +98,7 @@ std::size_t Tuner::fitting(std::span<const Plan> plans) const {
 Tuner::Held held_by_executors(const Transport& transport) {
   return [&transport](const Plan& plan, Count count) {
     MemoryCount memory(transport);
-    const auto executor = make_executor(plan, memory, {.count = count, .kind = kKind});
+    const auto executor = make_executor(plan, {.count = count, .kind = kKind}, memory);
     return memory.most().memory;
   };
 }

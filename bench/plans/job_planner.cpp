@@ -48,7 +48,7 @@ Calibration typical_links(const Machine& host) {
 }
 
 /// Nothing where links cannot be told apart, or it is not known how fast one of them is.
-std::optional<Cluster> typical_cluster(Cluster hosts, const MpiWorld& world) {
+std::optional<Cluster> typical_cluster(Cluster hosts, const World& world) {
   try {
     Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
     cluster = calibrated(cluster, typical_links(cluster.host(0)));
@@ -66,7 +66,7 @@ bool knows_nics(const Cluster& cluster) {
   });
 }
 
-Cluster calibrated_cluster(const std::string& file, Cluster hosts, const MpiWorld& world) {
+Cluster calibrated_cluster(const std::string& file, Cluster hosts, const World& world) {
   const Calibration calibration = read_calibration(file).calibration;
   Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
   cluster = calibrated(std::move(cluster), calibration);
@@ -127,7 +127,7 @@ PlanChoice decoded(std::string_view text) {
 
 }  // namespace
 
-JobPlanner::JobPlanner(const std::string& calibration, const MpiWorld& world) : world_(&world) {
+JobPlanner::JobPlanner(const std::string& calibration, const World& world) : world_(&world) {
   if (calibration.empty() && (world.nodes() == 1 || world.size() > kMostPricedRanks)) return;
   Cluster hosts = host_memory_cluster(world);
   std::optional<Cluster> cluster;
@@ -145,7 +145,7 @@ JobPlanner::JobPlanner(const std::string& calibration, const MpiWorld& world) : 
   if (cluster) planner_ = std::make_unique<PricePlanner>(*std::move(cluster), PricePlanner::Trust::machine);
 }
 
-JobPlanner JobPlanner::for_machine(const std::string& machine, const MpiWorld& world) {
+JobPlanner JobPlanner::for_machine(const std::string& machine, const World& world) {
   JobPlanner job(world);
   job.for_other_ = true;
   on_root(world, [&] {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collectives/runtime/communicator.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "collectives/schedule/planner.hpp"
 #include "topology/cluster.hpp"
 
@@ -19,11 +19,11 @@ class JobPlanner final : public Planner {
   /// are priced, by the topology's speeds, and by typical ones where it has none. Throws a usage Error for a
   /// file that cannot be read, and where what it says does not tell how fast messages between these ranks
   /// are.
-  JobPlanner(const std::string& calibration, const MpiWorld& world);
+  JobPlanner(const std::string& calibration, const World& world);
 
   /// Collective. Plans for this machine, a preset or a file that `polyring probe --from` reads, with as many
   /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many.
-  static JobPlanner for_machine(const std::string& machine, const MpiWorld& world);
+  static JobPlanner for_machine(const std::string& machine, const World& world);
 
   /// What these ranks ask; the communicator is theirs.
   Problem problem(const std::string& algorithm, const Communicator& communicator,
@@ -36,12 +36,12 @@ class JobPlanner final : public Planner {
   const std::string& calibration() const { return calibration_; }
 
  private:
-  explicit JobPlanner(const MpiWorld& world) : world_(&world) {}
+  explicit JobPlanner(const World& world) : world_(&world) {}
 
   /// Whether rank 0 plans this algorithm by price on this job's own links.
   bool is_priced(const std::string& algorithm, Collective collective) const;
 
-  const MpiWorld* world_;
+  const World* world_;
   std::string calibration_;
   bool knows_links_ = false;        // whether rank 0 knows the speeds of this job's
   bool for_other_ = false;          // whether another machine is planned for

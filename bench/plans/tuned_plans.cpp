@@ -34,8 +34,7 @@ TuningPlace with_transport(TuningPlace place, const std::string& transport) {
 }
 
 /// What the file has for this place. An absent default file has nothing.
-std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_default,
-                                    const MpiWorld& world) {
+std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_default, const World& world) {
   std::error_code unknown;  // then read_file() says why
   if (by_default && !std::filesystem::exists(file, unknown) && !unknown) return {};
   std::vector<TunedPlan> choices;
@@ -76,7 +75,7 @@ std::string network_text(const Machine& machine, const std::map<std::string, std
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-TuningPlace place_of(const MpiWorld& world) {
+TuningPlace place_of(const World& world) {
   const Machine machine = probe_without_gpus();
   TuningPlace place{
       machine.packages.front().model, 0, emulation_note().value_or(""), world.size(), world.nodes(),
@@ -87,7 +86,7 @@ TuningPlace place_of(const MpiWorld& world) {
   return place;
 }
 
-std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const MpiWorld& world) {
+std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const World& world) {
   const std::string own = choices.empty() ? std::string() : tuned_text(choices);
   const auto everyones = world.allgather(std::as_bytes(std::span(own)));
   const auto& roots = everyones.front();
@@ -95,7 +94,7 @@ std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const M
   return parse_tuned({reinterpret_cast<const char*>(roots.data()), roots.size()}, "rank 0's choices");
 }
 
-TunedPlans::TunedPlans(const std::string& option, const MpiWorld& world) {
+TunedPlans::TunedPlans(const std::string& option, const World& world) {
   if (option == kNoTunedFile) return;
   std::vector<TunedPlan> choices;
   on_root(world, [&] {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "collectives/schedule/tuning.hpp"
 #include "topology/machine.hpp"
 
@@ -17,10 +17,10 @@ namespace polyring {
 std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings);
 
 /// Where this job runs, without its transport. On rank 0, whose machine stands for all.
-TuningPlace place_of(const MpiWorld& world);
+TuningPlace place_of(const World& world);
 
 /// Collective: rank 0's, on all ranks.
-std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const MpiWorld& world);
+std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const World& world);
 
 class TunedPlans {
  public:
@@ -29,7 +29,7 @@ class TunedPlans {
 
   /// Collective: rank 0's file, on all ranks. `option` names it. When empty it is the default file: that need
   /// not exist, and a fault in it is a warning. Throws a usage Error when the option's file cannot be read.
-  TunedPlans(const std::string& option, const MpiWorld& world);
+  TunedPlans(const std::string& option, const World& world);
 
   /// Of one place, over any transports.
   const std::vector<TunedPlan>& choices() const { return choices_; }

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 #include "topology/host_names.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/probe/trial.hpp"
@@ -74,7 +75,7 @@ std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit)
                      to_text(limit));
 }
 
-Inventory gather_probes(const MpiWorld& world, const std::string& own) {
+Inventory gather_probes(const World& world, const std::string& own) {
   const auto all = world.gather(std::as_bytes(std::span(own)));
   if (world.rank() != 0) return {};
   struct Answer {

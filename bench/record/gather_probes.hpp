@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "topology/inventory/inventory.hpp"
 
 namespace polyring {
@@ -20,7 +20,7 @@ std::string probe_own_host(const std::function<Machine()>& probe, Seconds limit)
 
 /// Gathers the ranks' messages on rank 0: the hosts in the order of their first ranks, merged as merged()
 /// does. A host without one, or whose probe failed, is among the unprobed. Other ranks get an inventory
-/// without hosts. Collective; throws as MpiWorld's calls do when a rank is gone.
-Inventory gather_probes(const MpiWorld& world, const std::string& own);
+/// without hosts. Collective; throws as World's calls do when a rank is gone.
+Inventory gather_probes(const World& world, const std::string& own);
 
 }  // namespace polyring

@@ -8,18 +8,19 @@
 #include "bench/cli/output.hpp"
 #include "bench/record/emulation.hpp"
 #include "bench/record/version.hpp"
+#include "collectives/runtime/mpi/world.hpp"
 #include "reports/environment.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
 
-std::vector<RankHost> placement_of(const MpiWorld& world) {
+std::vector<RankHost> placement_of(const World& world) {
   std::vector<RankHost> placement;
   for (Rank rank = 0; rank < world.size(); ++rank) placement.push_back({rank, world.host(rank)});
   return placement;
 }
 
-ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world) {
+ResultFile describe_run(const std::string& command, const Cluster* cluster, const World* world) {
   ResultFile result;
   result.created = iso_time_now();
   result.command = command;
@@ -30,7 +31,11 @@ ResultFile describe_run(const std::string& command, const Cluster* cluster, cons
   if (cluster != nullptr) result.machine = probe_json(*cluster);
   if (world == nullptr) return result;
   if (const auto note = emulation_note()) result.notes.push_back(*note);
-  result.versions["mpi"] = MpiWorld::library();
+  if (as_mpi_world(*world) != nullptr) {
+    result.versions["mpi"] = MpiWorld::library();
+  } else {
+    result.notes.push_back(fmt::format("The ranks were {}, without MPI.", world->kind()));
+  }
   result.placement = placement_of(*world);
   return result;
 }

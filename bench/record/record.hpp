@@ -4,18 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "reports/result.hpp"
 #include "topology/cluster.hpp"
 
 namespace polyring {
 
 /// Which rank is on which host.
-std::vector<RankHost> placement_of(const MpiWorld& world);
+std::vector<RankHost> placement_of(const World& world);
 
 /// A result without rows: time, command line, versions, the allowed environment, the machine. `cluster` is
 /// null for a result of several machines, `world` for a subcommand that is one process.
-ResultFile describe_run(const std::string& command, const Cluster* cluster, const MpiWorld* world);
+ResultFile describe_run(const std::string& command, const Cluster* cluster, const World* world);
 
 /// Writes the result and says where on standard output; nothing when `path` is empty.
 void save(const std::string& path, const ResultFile& result);

@@ -39,7 +39,7 @@ std::vector<int> processes_by_host(std::span<const RankHost> placement, const st
 
 }  // namespace
 
-Cluster host_memory_cluster(const MpiWorld& world) {
+Cluster host_memory_cluster(const World& world) {
   const auto probe = [] {
     Machine machine = probe_without_gpus();
     give_emulated_link(machine);

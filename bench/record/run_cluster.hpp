@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "reports/result.hpp"
 #include "topology/cluster.hpp"
 
@@ -13,7 +13,7 @@ namespace polyring {
 /// This job's hosts, each as it is, as an allreduce in host memory sees them: their GPUs and the links to
 /// them are not in its way. Collective; other ranks than 0 get a cluster without hosts. Throws on rank 0 for
 /// a host that cannot be probed.
-Cluster host_memory_cluster(const MpiWorld& world);
+Cluster host_memory_cluster(const World& world);
 
 /// The cluster with the processes that `placement` puts on its hosts, whose data are in host memory: GPUs are
 /// left out. Throws a usage Error that begins with `what` when ranks of a host are not numbered one after

@@ -11,9 +11,14 @@
 #include <future>
 #include <mutex>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "bench/cli/output.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/thread_world.hpp"
 
 namespace polyring {
 namespace {
@@ -59,13 +64,16 @@ void complain(Rank rank, const std::string& host, std::string_view why) {
   if (last_words) std::exchange(last_words, nullptr)();
 }
 
-[[noreturn]] void fail(const MpiWorld& world, ExitCode code, std::string_view why) {
+/// One thread of a process: others may fail as well while it ends the job.
+[[noreturn]] void fail(const World& world, ExitCode code, std::string_view why) {
+  static std::mutex first;
+  first.lock();
   complain(world.rank(), world.host(), why);
   world.abort(static_cast<int>(code));
 }
 
 /// Says what the exception that is being handled says, and ends the job.
-[[noreturn]] void fail(const MpiWorld& world) {
+[[noreturn]] void fail(const World& world) {
   try {
     throw;
   } catch (const Error& error) {
@@ -84,9 +92,9 @@ bool all_know_of(const Error& error) {
 }
 
 /// An Error that all ranks know of is an exit code.
-ExitCode run_body(const std::function<ExitCode()>& body, const MpiWorld& world) {
+ExitCode run_body(const std::function<ExitCode()>& body, const World& world) {
   try {
-    return finish_output(body());
+    return world.is_first_of_process() ? finish_output(body()) : body();
   } catch (const Error& error) {
     if (!all_know_of(error)) throw;
     if (world.rank() != 0) return ExitCode::ok;
@@ -94,6 +102,17 @@ ExitCode run_body(const std::function<ExitCode()>& body, const MpiWorld& world) 
     // while rank 0 is still silent.
     warn(error.what());
     return error.code();
+  }
+}
+
+/// On one rank. Does not return where others cannot know of a failure.
+ExitCode run_rank(const CollectiveBody& body, World& world, Watchdog& watchdog) {
+  // Unwound in the meantime, what is still written to would be freed.
+  world.on_failure([&world] { fail(world); });
+  try {
+    return run_body([&] { return body(world, watchdog); }, world);
+  } catch (...) {
+    fail(world);
   }
 }
 
@@ -149,14 +168,14 @@ void leave(MpiWorld& world, ExitCode code) {
 constexpr std::int64_t kWorks = -1;
 
 /// On a rank that waits, for at most `limit` from one word of rank 0 to the next.
-void await_root(const MpiWorld& world, Seconds limit) {
+void await_root(const World& world, Seconds limit) {
   std::int64_t said = kWorks;
   while (said == kWorks) said = world.broadcast(0, limit);
   if (said != 0) throw AgreedError(static_cast<ExitCode>(said), "rank 0 has the reason");
 }
 
 /// Runs `action`, and tells those who wait its exit code. They throw what all who run it throw.
-void run_and_tell(const MpiWorld& world, Seconds limit, const std::function<void()>& action) {
+void run_and_tell(const World& world, Seconds limit, const std::function<void()>& action) {
   std::exception_ptr failure;
   ExitCode code = ExitCode::ok;
   try {
@@ -172,7 +191,7 @@ void run_and_tell(const MpiWorld& world, Seconds limit, const std::function<void
 
 /// Waits for what rank 0 does on another thread, and tells the others that it works. Ends the job rather than
 /// throw: the work may still use what the caller has.
-void wait_for(const std::future<void>& work, const MpiWorld& world, Seconds others_limit, Seconds limit) {
+void wait_for(const std::future<void>& work, const World& world, Seconds others_limit, Seconds limit) {
   constexpr std::chrono::seconds kPeriod{1};
   const auto begin = std::chrono::steady_clock::now();
   while (work.wait_for(kPeriod) != std::future_status::ready) {
@@ -202,7 +221,7 @@ LastWords::~LastWords() {
   last_words = nullptr;
 }
 
-ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld&, Watchdog&)>& body) {
+ExitCode run_collectively(Seconds timeout, const CollectiveBody& body) {
   const Start start;
   ProcessWatchdog process(start, timeout);
   process.mpi_starts();
@@ -212,27 +231,44 @@ ExitCode run_collectively(Seconds timeout, const std::function<ExitCode(MpiWorld
     if (start.rank == 0) fail_alone(start);
     return ExitCode::ok;
   }
-  // Unwound in the meantime, what MPI still writes to would be freed.
-  world.on_failure([&world] { fail(world); });
-  ExitCode code = ExitCode::internal;
-  try {
-    code = run_body([&] { return body(world, process.watchdog()); }, world);
-  } catch (...) {
-    fail(world);
-  }
+  const ExitCode code = run_rank(body, world, process.watchdog());
   std::fflush(nullptr);  // whatever becomes of this process
   process.mpi_ends(world);
   leave(world, code);
   return code;
 }
 
-void on_members(const MpiWorld& whole, bool member, Seconds limit,
+ExitCode run_on_threads(int ranks, Seconds timeout, const CollectiveBody& body) {
+  const Seconds limit = std::max(timeout, kLeastLimit);
+  ThreadTeam team(ranks, limit);
+  std::vector<ExitCode> codes(static_cast<std::size_t>(ranks), ExitCode::internal);
+  const auto run = [&](Rank rank) {
+    ThreadWorld world(team, rank);
+    world.set_timeout(limit);
+    Watchdog watchdog(timeout, [&](const std::string& why) { fail(world, ExitCode::timeout, why); });
+    codes[static_cast<std::size_t>(rank)] = run_rank(body, world, watchdog);
+  };
+  std::vector<std::thread> threads;
+  try {
+    for (Rank rank = 1; rank < ranks; ++rank) threads.emplace_back(run, rank);
+  } catch (const std::system_error& error) {
+    // Those that run wait for the others, and can end with the process only.
+    warn("thread {} of {} could not be started: {}; ask for fewer", threads.size() + 1, ranks, error.what());
+    ::_exit(static_cast<int>(ExitCode::not_available));
+  }
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  std::fflush(nullptr);
+  return std::ranges::max(codes);
+}
+
+void on_members(const World& whole, bool member, Seconds limit,
                 const std::function<void(const std::function<void()>& goes_on)>& action) {
   if (!member) return await_root(whole, limit);
   run_and_tell(whole, limit, [&] { action([&] { whole.broadcast(kWorks, limit); }); });
 }
 
-void on_root(const MpiWorld& world, const std::function<void()>& action, Seconds least_limit) {
+void on_root(const World& world, const std::function<void()>& action, Seconds least_limit) {
   const Seconds others_limit = std::max(world.timeout(), kLeastLimit);
   if (world.rank() != 0) return await_root(world, others_limit);
   std::future<void> work = std::async(std::launch::async, action);

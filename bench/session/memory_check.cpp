@@ -29,13 +29,13 @@ std::string cgroup_of(const RankMemory& rank) {
   return fmt::format("{} {}", rank.machine, rank.room.cgroup_id);
 }
 std::string machine_of(const RankMemory& rank) { return rank.machine; }
-std::string nobody_else(const RankMemory&) { return ""; }
+std::string process_of(const RankMemory& rank) { return std::to_string(rank.process); }
 
 constexpr std::array kLimits{
     Limit{machine_of, &MemoryRoom::host, &MemoryNeed::memory, "of its memory are available"},
     Limit{cgroup_of, &MemoryRoom::cgroup, &MemoryNeed::memory, "are left of its control group's limit"},
     Limit{host_of, &MemoryRoom::shared_files, &MemoryNeed::shared_files, "are free in its /dev/shm"},
-    Limit{nobody_else, &MemoryRoom::address_space, &MemoryNeed::address_space,
+    Limit{process_of, &MemoryRoom::address_space, &MemoryNeed::address_space,
           "of address space are left by ulimit -v"}};
 
 double scarcity(const Shortage& shortage) {
@@ -45,15 +45,14 @@ double scarcity(const Shortage& shortage) {
 /// Each group of ranks that share the limit.
 void add_shortages(std::span<const RankMemory> ranks, const Limit& limit, std::vector<Shortage>& found) {
   std::map<std::string, Shortage> groups;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const std::optional<Bytes>& room = ranks[i].room.*limit.room;
+  for (const RankMemory& rank : ranks) {
+    const std::optional<Bytes>& room = rank.room.*limit.room;
     if (!room) continue;
-    const bool alone = limit.sharers == nobody_else;
-    const auto [at, fresh] = groups.try_emplace(alone ? std::to_string(i) : limit.sharers(ranks[i]));
+    const auto [at, fresh] = groups.try_emplace(limit.sharers(rank));
     Shortage& group = at->second;
     group.left = fresh ? *room : std::min(group.left, *room);
-    group.host = fresh ? ranks[i].host : group.host;
-    group.needed = group.needed + ranks[i].need.*limit.need;
+    group.host = fresh ? rank.host : group.host;
+    group.needed = group.needed + rank.need.*limit.need;
     group.what = limit.what;
     ++group.ranks;
   }
@@ -121,19 +120,20 @@ std::string to_text(const Shortage& shortage) {
                      amount(shortage.left), shortage.what);
 }
 
-std::optional<Shortage> find_shortage(const MpiWorld& world, const MemoryNeed& own, const MemoryRoom& room) {
+std::optional<Shortage> find_shortage(const World& world, const MemoryNeed& own, const MemoryRoom& room) {
   const Told mine = told(own, room, world.host());
   const auto all = world.allgather(std::as_bytes(std::span(&mine, 1)));
   std::vector<RankMemory> ranks;
   for (Rank rank = 0; rank < world.size(); ++rank) {
     Told of_rank;
     std::memcpy(&of_rank, all[static_cast<std::size_t>(rank)].data(), sizeof of_rank);
-    ranks.push_back({world.host(rank), of_rank.machine.data(), of_rank.need, of_rank.room});
+    ranks.push_back(
+        {world.host(rank), of_rank.machine.data(), of_rank.need, of_rank.room, world.first_of_process(rank)});
   }
   return find_shortage(ranks);
 }
 
-Fitting fit_counts(const MpiWorld& world, std::span<const Count> counts, int element_size, bool lowerable,
+Fitting fit_counts(const World& world, std::span<const Count> counts, int element_size, bool lowerable,
                    const NeedOf& need) {
   const MemoryRoom room = memory_room();
   const auto shortage_at = [&](Count count) { return find_shortage(world, need(count), room); };

@@ -9,7 +9,7 @@
 
 #include "bench/session/memory_need.hpp"
 #include "bench/session/memory_room.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 
 namespace polyring {
 
@@ -18,6 +18,7 @@ struct RankMemory {
   std::string machine;  // the same for hosts that are emulated on one: they share its memory
   MemoryNeed need;
   MemoryRoom room;
+  Rank process = 0;  // the first rank of its process
 };
 
 /// What there is too little of, where it is scarcest.
@@ -40,7 +41,7 @@ std::string to_text(const Shortage& shortage);
 Count largest_fitting(Count below, int element_size, const std::function<bool(Count)>& fits);
 
 /// Collective: the same on all ranks.
-std::optional<Shortage> find_shortage(const MpiWorld& world, const MemoryNeed& own, const MemoryRoom& room);
+std::optional<Shortage> find_shortage(const World& world, const MemoryNeed& own, const MemoryRoom& room);
 
 /// How much of this rank's memory a run with payloads up to `size` takes. May be collective.
 using NeedOf = std::function<MemoryNeed(Count)>;
@@ -52,7 +53,7 @@ struct Fitting {
   std::size_t counts = 0;
   std::string sentence;  // empty: all of them
 };
-Fitting fit_counts(const MpiWorld& world, std::span<const Count> counts, int element_size, bool lowerable,
+Fitting fit_counts(const World& world, std::span<const Count> counts, int element_size, bool lowerable,
                    const NeedOf& need);
 
 }  // namespace polyring

@@ -37,11 +37,11 @@ void put(Rows& to, const Rows& from, std::size_t first) {
 
 }  // namespace
 
-Session::Session(const MpiWorld& world)
-    : is_root_(world.rank() == 0),
-      progress_(is_root_),
-      interrupts_([this](int signal) { interrupted(signal); }),
-      last_words_([this] { failed(); }) {}
+Session::Session(const World& world) : world_(world), is_root_(world.rank() == 0), progress_(is_root_) {
+  if (!world.is_first_of_process()) return;
+  interrupts_.emplace([this](int signal) { interrupted(signal); });
+  last_words_.emplace([this] { failed(); });
+}
 
 Session::~Session() {
   if (over_ || !journal_) return;
@@ -89,7 +89,7 @@ void Session::show(const std::string& what) {
   progress_.show(fmt::format("{}: {}", step_, what));
 }
 
-void Session::keep(const MpiWorld& group, const Rows& rows, std::size_t first, std::uint64_t measured) {
+void Session::keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured) {
   on_root(group, [&] {
     const std::lock_guard keeping(keeping_);
     journal_has_rows_ = true;
@@ -194,7 +194,7 @@ void Session::interrupted(int signal) {
       "polyring: {}{}\n", signal == SIGINT ? "interrupted" : "ended by SIGTERM", print_what_there_is());
   // Past the stream, whose lock another thread may hold.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
-  MpiWorld::end_without_mpi(InterruptHandler::exit_code(signal));
+  world_.end(InterruptHandler::exit_code(signal));
 }
 
 void Session::failed() {

@@ -18,7 +18,7 @@
 #include "bench/session/collective.hpp"
 #include "bench/session/interrupt.hpp"
 #include "bench/session/remaining.hpp"
-#include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/world.hpp"
 #include "reports/journal.hpp"
 #include "reports/tables.hpp"
 
@@ -38,8 +38,8 @@ class Session {
     std::vector<double> weights;  // of the steps that step() tells, see Remaining
   };
 
-  /// On all ranks. From now on ^C and SIGTERM have the effect of InterruptHandler.
-  explicit Session(const MpiWorld& world);
+  /// On all ranks; keeps the reference. From now on ^C and SIGTERM have the effect of InterruptHandler.
+  explicit Session(const World& world);
   /// Where the run has come to no end, says where its rows are.
   ~Session();
   Session(const Session&) = delete;
@@ -56,7 +56,7 @@ class Session {
   /// Collective over ranks that include rank 0, since a file system may take its time: `rows` are measured,
   /// and stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
   /// arguments count.
-  void keep(const MpiWorld& group, const Rows& rows, std::size_t first, std::uint64_t measured);
+  void keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured);
   /// On rank 0: prints the rows that are not printed yet.
   void print_rows();
 
@@ -79,6 +79,7 @@ class Session {
   void print_rows_locked();
   std::string where_it_is() const;
 
+  const World& world_;
   bool is_root_;
   std::timed_mutex keeping_;  // from the journal to the result; locked before the other
   std::timed_mutex mutex_;    // of what an interrupt needs too, and of printing
@@ -98,9 +99,9 @@ class Session {
   std::string step_;
   Clock::time_point began_;
   Clock::time_point shown_;
-  std::atomic<bool> over_ = false;  // the run has come to its end, or finish() has said why not
-  InterruptHandler interrupts_;
-  LastWords last_words_;
+  std::atomic<bool> over_ = false;              // the run has come to its end, or finish() has said why not
+  std::optional<InterruptHandler> interrupts_;  // one in each process, as the next
+  std::optional<LastWords> last_words_;
 };
 
 }  // namespace polyring

@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "collectives/runtime/transports/tcp.hpp"
-#include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
 namespace {
@@ -136,7 +135,7 @@ PlanChoice Communicator::plan(const CollectiveOf& what) const {
 }
 
 /// Moves it to the front.
-Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
+Communicator::Prepared& Communicator::prepared(const CollectiveOf& what) {
   const auto is_free = [&](Prepared& prepared) {
     if (prepared.run && runner_.is_over(*prepared.run)) prepared.run.reset();
     return !prepared.run;
@@ -144,10 +143,7 @@ Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
   auto found = std::ranges::find_if(
       prepared_, [&](Prepared& prepared) { return prepared.what == what && is_free(prepared); });
   if (found == prepared_.end()) {
-    const Plan chosen = plan(what).plan;
-    auto executor = std::make_unique<Executor>(
-        make_schedule(chosen, size(), what.count, size_of(what.kind), what.collective), what.kind, what.op,
-        *joined_.transport, ExecutorOptions{.partials = what.partials});
+    auto executor = make_executor(plan(what).plan, what, *joined_.transport);
     while (prepared_.size() >= kMostPrepared) {
       const auto oldest = std::find_if(prepared_.rbegin(), prepared_.rend(), is_free);
       if (oldest == prepared_.rend()) break;
@@ -160,21 +156,39 @@ Communicator::Prepared& Communicator::prepare(const CollectiveOf& what) {
   return prepared_.front();
 }
 
-Operation Communicator::start(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+/// What only this rank lacks, such as memory, breaks the communicator: the others have started, and wait.
+template <typename Preparing>
+auto Communicator::attempt(Preparing&& preparing) {
   if (failure()) throw *failure();
-  Prepared* prepared = nullptr;
   try {
-    prepared = &prepare(what);
+    return preparing();
   } catch (const Error& error) {
-    // A lack of memory, say: the others have started, and wait for this rank.
     if (error.code() == ExitCode::usage) throw;
     runner_.fail([] { throw; });
   } catch (const std::exception&) {
     runner_.fail([] { throw; });
   }
+  throw *failure();
+}
+
+Operation Communicator::start(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+  Prepared* const chosen = attempt([&] { return &prepared(what); });
+  Operation operation = start(*chosen->executor, input, output);
+  chosen->run = operation.run_;
+  return operation;
+}
+
+Operation Communicator::start(Executor& executor, const std::byte* input, std::byte* output) {
   quiet_since_.reset();
-  prepared->run = runner_.start(*prepared->executor, input, output);
-  return {*this, *prepared->run};
+  return {*this, runner_.start(executor, input, output)};
+}
+
+PersistentCollective Communicator::prepare(const CollectiveOf& what, const Plan& plan) {
+  return {*this, attempt([&] { return make_executor(plan, what, *joined_.transport); })};
+}
+
+Operation PersistentCollective::start(const std::byte* input, std::byte* output) {
+  return communicator_->start(*executor_, input, output);
 }
 
 }  // namespace polyring

@@ -46,20 +46,6 @@ struct CommunicatorOptions {
   const Planner* planner = nullptr;
 };
 
-/// What is to be computed.
-struct CollectiveOf {
-  Collective collective = Collective::allreduce;
-  /// Elements of the longer of a rank's two buffers; a multiple of the number of ranks where they have
-  /// blocks.
-  Count count = 0;
-  ElementKind kind = ElementKind::float32;
-  ReduceOp op = ReduceOp::sum;
-  Partials partials = Partials::apart;
-
-  ElementSizes sizes() const { return {kind, op, partials}; }
-  auto operator<=>(const CollectiveOf&) const = default;
-};
-
 class Communicator;
 
 /// A collective that was started. It is over, or has failed, before its communicator ends.
@@ -72,7 +58,7 @@ class Operation {
   Operation(Operation&& other) noexcept
       : communicator_(std::exchange(other.communicator_, nullptr)),
         run_(other.run_),
-        failure_(std::move(other.failure_)) {}
+        failure_(std::exchange(other.failure_, std::nullopt)) {}
   Operation& operator=(Operation&& other) noexcept;
 
   /// Goes on with all of the communicator's operations, without blocking. True when this one is over: its
@@ -91,6 +77,25 @@ class Operation {
   Communicator* communicator_ = nullptr;  // null: it is over, or has failed
   Runner::Run run_ = 0;
   std::optional<Error> failure_;
+};
+
+/// A collective by one plan, to be run any number of times, one after the other; MPI calls such persistent.
+/// It ends before its communicator, when no run is in flight.
+class PersistentCollective {
+ public:
+  /// As Communicator::start() does.
+  Operation start(const std::byte* input, std::byte* output);
+  void run(const std::byte* input, std::byte* output) { start(input, output).wait(); }
+
+  const std::string& algorithm() const { return executor_->schedule().algorithm; }
+
+ private:
+  friend class Communicator;
+  PersistentCollective(Communicator& communicator, std::unique_ptr<Executor> executor)
+      : communicator_(&communicator), executor_(std::move(executor)) {}
+
+  Communicator* communicator_;
+  std::unique_ptr<Executor> executor_;
 };
 
 class Communicator {
@@ -129,6 +134,10 @@ class Communicator {
     start(what, input, output).wait();
   }
 
+  /// By this plan, which the constraints and the planner have no part in. All ranks prepare the same, in any
+  /// order. Throws as start() does, and a usage Error for a plan that is not for these ranks.
+  PersistentCollective prepare(const CollectiveOf& what, const Plan& plan);
+
   /// Why the communicator is broken: an operation has failed. Then no operation is in flight, no buffer is in
   /// use any more, and none can be started. The others' operations fail, too, at the latest after the time
   /// limit.
@@ -136,6 +145,7 @@ class Communicator {
 
  private:
   friend class Operation;
+  friend class PersistentCollective;
 
   /// An executor, and the run that uses it.
   struct Prepared {
@@ -146,7 +156,10 @@ class Communicator {
 
   using Clock = std::chrono::steady_clock;
 
-  Prepared& prepare(const CollectiveOf& what);
+  template <typename Preparing>
+  auto attempt(Preparing&& preparing);
+  Prepared& prepared(const CollectiveOf& what);
+  Operation start(Executor& executor, const std::byte* input, std::byte* output);
   void wait(Runner::Run run);
   void poll(Runner::Run run);
   WaitRules default_rules() const;

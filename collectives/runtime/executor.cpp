@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
 namespace {
@@ -72,6 +73,12 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
   for (const Lane& lane : schedule_.lanes) owners_.push_back(block_owners(lane, schedule_.ranks));
 }
 
+std::unique_ptr<Executor> make_executor(const Plan& plan, const CollectiveOf& what, Transport& transport) {
+  return std::make_unique<Executor>(
+      make_schedule(plan, transport.size(), what.count, size_of(what.kind), what.collective), what.kind,
+      what.op, transport, ExecutorOptions{.partials = what.partials});
+}
+
 void Executor::run(const std::byte* input, std::byte* output) {
   check(input, output);
   transport_.attempt([&] {
@@ -107,21 +114,25 @@ void Executor::give_up() {
   for (Slot& slot : slots_) slot.receiving = slot.others = 0;
 }
 
-/// In place, the shorter buffer is the rank's block of the longer.
 void Executor::check(const std::byte* input, const std::byte* output) const {
-  if (owners_.empty()) return;
-  const Count block = schedule_.count / schedule_.ranks * size_;
-  const Count own = transport_.rank() * block;
-  const auto lies_in = [&](const std::byte* a, const std::byte* b) {
-    return std::less_equal<>()(b, a) && std::less<>()(a, b + schedule_.count * size_);
-  };
-  if (schedule_.collective == Collective::alltoall && (lies_in(input, output) || lies_in(output, input)))
+  const Collective collective = schedule_.collective;
+  const int ranks = schedule_.ranks;
+  const Count in = input_count(collective, ranks, schedule_.count) * size_;
+  const Count out = output_count(collective, ranks, schedule_.count) * size_;
+  const bool meet = std::less<>()(input, output + out) && std::less<>()(output, input + in);
+  if (!meet) return;
+  if (owners_.empty()) {
+    if (input == output) return;
+    usage_error("the buffers overlap, and are not the same; give it one for both, or two apart");
+  }
+  if (collective == Collective::alltoall)
     usage_error("an alltoall cannot be done in place; give it two buffers");
-  const bool scatters = schedule_.collective == Collective::reduce_scatter;
-  const std::byte* const longer = scatters ? input : output;
-  const std::byte* const shorter = scatters ? output : input;
-  if (lies_in(shorter, longer) && shorter != longer + own && block > 0)
-    usage_error("the shorter buffer lies in the longer, and not at the rank's own block; give it that place");
+  const std::byte* const longer = in > out ? input : output;
+  const std::byte* const shorter = in > out ? output : input;
+  if (shorter != longer + transport_.rank() * std::min(in, out))
+    usage_error(
+        "the buffers overlap, and the shorter is not the rank's own block of the longer; give it that "
+        "place, or one apart");
 }
 
 /// Goes on with the slot until it has to wait for something in flight, or no work is left for it.

@@ -13,40 +13,54 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "collectives/runtime/collective_call.hpp"
 #include "collectives/runtime/transport.hpp"
 #include "collectives/schedule/element.hpp"
+#include "collectives/schedule/plan.hpp"
 #include "collectives/schedule/program.hpp"
 #include "collectives/schedule/schedule.hpp"
 
 namespace polyring {
 
+/// What is to be computed.
+struct CollectiveOf {
+  Collective collective = Collective::allreduce;
+  /// Elements of the longer of a rank's two buffers; a multiple of the number of ranks where they have
+  /// blocks.
+  Count count = 0;
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+  Partials partials = Partials::apart;
+
+  ElementSizes sizes() const { return {kind, op, partials}; }
+  auto operator<=>(const CollectiveOf&) const = default;
+};
+
 struct ExecutorOptions {
   int window = kDefaultWindow;
-  std::string implementation = "polyring";
   Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
 };
 
-class Executor final : public CollectiveCall {
+class Executor {
  public:
   /// Keeps a reference to the transport. All ranks must make the same schedule; ranks may differ in nothing
   /// else. Throws a usage Error unless the transport's size is the schedule's number of ranks.
   Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& transport,
            ExecutorOptions options = {});
 
-  std::string algorithm() const override { return schedule_.algorithm; }
-  std::string implementation() const override { return options_.implementation; }
-  bool keeps_time_limit() const override { return true; }  // transports do
-  /// Whether it returns or throws, nothing is in flight any more.
-  void run(const std::byte* input, std::byte* output) override;
+  /// All ranks must call it. Computes this rank's `output` of the collective from all ranks' `input`. Returns
+  /// when `output` is complete and `input` is no longer read. The two are disjoint or, in place, where the
+  /// shorter is the rank's block of the longer: the same address for an allreduce. An alltoall is not done in
+  /// place. Whether it returns or throws, nothing is in flight any more.
+  void run(const std::byte* input, std::byte* output);
 
   // For a Runner, the parts of run():
 
-  /// Throws a usage Error unless these buffers are apart, or in place as CollectiveCall::run() says.
+  /// Throws a usage Error unless these buffers are apart, or in place as run() says.
   void check(const std::byte* input, const std::byte* output) const;
   /// Starts what can be started. Tags are from `first_tag` to `first_tag` + tags() − 1, and tickets are
   /// `tickets` plus a number below kTickets. Only within Transport::attempt().
@@ -128,5 +142,8 @@ class Executor final : public CollectiveCall {
   int first_tag_ = 0;
   Ticket tickets_ = 0;
 };
+
+/// The plan's schedule over the transport. Throws as make_schedule() does.
+std::unique_ptr<Executor> make_executor(const Plan& plan, const CollectiveOf& what, Transport& transport);
 
 }  // namespace polyring

@@ -55,7 +55,7 @@ void receive(Transport& transport, const std::vector<Memory>& buffers) {
 
 [[noreturn]] void fail() { throw Error(ExitCode::timeout, "out of luck"); }
 
-ExitCode in_a_program(MpiWorld& world) {
+ExitCode in_a_program(const MpiWorld& world) {
   const auto transport = make_mpi_transport(world);
   if (world.rank() == 1) {
     send_late(*transport);
@@ -123,8 +123,8 @@ int main(int, char** arguments) {
   using namespace polyring;
   const std::string how = arguments[1];
   if (how == "program") {
-    return static_cast<int>(
-        run_collectively(Seconds{30}, [](MpiWorld& world, Watchdog&) { return in_a_program(world); }));
+    return static_cast<int>(run_collectively(
+        Seconds{30}, [](World& world, Watchdog&) { return in_a_program(*as_mpi_world(world)); }));
   }
   const MpiWorld world;
   try {

@@ -2,7 +2,7 @@
 
 import re
 
-from program import SUBCOMMANDS, ProgramTest, main
+from program import COLLECTIVES, SUBCOMMANDS, ProgramTest, main
 
 OPTIONS = {
     "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
@@ -10,23 +10,25 @@ OPTIONS = {
     "--calibration --explain",
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
-    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --timeout --output_file",
+    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --output_file",
     **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --orders "
-    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --check --payload --buffers --timeout --output_file"),
+    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --check --payload --buffers --output_file"),
     "train": "--ranks --model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
-    "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --timeout --output_file",
+    "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output",
-    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --file --timeout",
+    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --file",
     "report": "--out",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
+for measuring in (*COLLECTIVES, "train", "tune"):
+    OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {"allreduce": "befinwcodTJ", "reduce-scatter": "befinwcodTJ", "allgather": "befinwcdTJ", "alltoall": "befinwcdTJ", "train": "dnoTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befinT", "calibrate": "o", "report": "", "launch": "HnT"}
+LETTERS = {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "o", "report": "", "launch": "HnT"}
 
 
 class Help(ProgramTest):

@@ -67,25 +67,44 @@ class TimeLimits(JobTest):
         self.hangs(r"mpi did not finish within 3\.00 s; see whether all ranks still run", "--algorithm", "mpi",
                    POLYRING_STOP="1:MPI_Allreduce", POLYRING_HANG="*:MPI_Abort")
 
-    def root_works(self, *words):
-        return subprocess.run(
-            [MPIEXEC, "-n", str(RANKS), ROOT_WORK, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, check=False, timeout=TIME_LIMIT_S,
-        )
+    def one_rank_works(self, what):
+        """Once on processes, and once on threads."""
+        return [
+            subprocess.run(
+                words, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                timeout=TIME_LIMIT_S,
+            )
+            for words in ([MPIEXEC, "-n", str(RANKS), ROOT_WORK, what], [ROOT_WORK, what, str(RANKS)])
+        ]
+
+    def sentences(self, ran):
+        return [line for line in ran.stderr.splitlines() if line.startswith("polyring: ")]
 
     def test_rank_0_works_for_longer_than_the_others_wait(self):
-        ran = self.root_works("long")
-        self.assertEqual((ran.returncode, ran.stdout), (0, "done\n"), ran.stderr)
+        for ran in self.one_rank_works("long"):
+            self.assertEqual((ran.returncode, ran.stdout), (0, "done\n"), ran.stderr)
 
     def test_rank_0_works_without_end(self):
-        ran = self.root_works("endless")
-        self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
-        self.assertRegex(ran.stderr, rf"(?m)^polyring: rank 0 \({HOST}\): its work on files or plans, .* did not finish within")
+        for ran in self.one_rank_works("endless"):
+            self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
+            self.assertRegex(ran.stderr, rf"(?m)^polyring: rank 0 \({HOST}\): its work on files or plans, .* did not finish within")
 
     def test_what_fails_on_rank_0(self):
-        ran = self.root_works("usage")
-        self.assertEqual(ran.returncode, 6, ran.stderr)
-        self.assertEqual([line for line in ran.stderr.splitlines() if line.startswith("polyring: ")], ["polyring: a mistake"])
+        for ran in self.one_rank_works("usage"):
+            self.assertEqual(ran.returncode, 6, ran.stderr)
+            self.assertEqual(self.sentences(ran), ["polyring: a mistake"])
+
+    def test_what_the_other_ranks_do_not_know_of(self):
+        for ran in self.one_rank_works("stray"):
+            self.assertEqual(ran.returncode, 1, ran.stderr)
+            said = self.sentences(ran)
+            self.assertEqual(len(said), 1, ran.stderr)
+            self.assertRegex(said[0], rf"^polyring: rank 1 \({HOST}\): astray$")
+
+    def test_a_rank_that_does_something_else(self):
+        for ran in self.one_rank_works("absent"):
+            self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
+            self.assertRegex(ran.stderr, r"(?m)^polyring: rank \d .*rank 1\b")
 
 
 if __name__ == "__main__":

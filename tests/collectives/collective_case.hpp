@@ -32,6 +32,8 @@ class Case {
   std::byte* output() { return reinterpret_cast<std::byte*>(output_.data()); }
   Operation start(Communicator& communicator) { return communicator.start(what_, input(), output()); }
 
+  const CollectiveOf& what() const { return what_; }
+
   bool is_right() const {
     for (std::size_t i = 0; i < output_.size(); ++i) {
       if (output_[i] != expected(static_cast<Count>(i))) return false;

@@ -139,6 +139,42 @@ TEST_P(Communicators, DoNotMixWithOthersOfTheSameRanks) {
   });
 }
 
+/// Other plans than the communicator would choose, and beside operations that it has planned itself.
+TEST_P(Communicators, DoAgainWhatWasPreparedByAPlan) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    for (const Collective collective :
+         {Collective::allreduce, Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+      for (const std::string_view algorithm : algorithm_names(collective)) {
+        const std::string name(algorithm);
+        const Case first(collective, 1000, 1, bootstrap.rank(), bootstrap.size());
+        const Plan plan = RulePlanner().choose(communicator.problem(name, first.what()), {}).plan;
+        PersistentCollective prepared = communicator.prepare(first.what(), plan);
+        EXPECT_EQ(prepared.algorithm(), name);
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+          Case persistent(collective, 1000, seed, bootstrap.rank(), bootstrap.size());
+          Case other(collective, 1000, 10 + seed, bootstrap.rank(), bootstrap.size());
+          Operation beside = other.start(communicator);
+          Operation again = prepared.start(persistent.input(), persistent.output());
+          again.wait();
+          beside.wait();
+          EXPECT_TRUE(persistent.is_right()) << persistent.name() << " by " << name;
+          EXPECT_TRUE(other.is_right()) << other.name() << " beside " << name;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Communicators, AreAsBeforeWhenAPlanIsNotForTheirRanks) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    const Plan other{"multi-ring", {bootstrap.size() + 1}, {"ring"}, 1};
+    EXPECT_THROW(communicator.prepare({.count = 100}, other), Error);
+    EXPECT_FALSE(communicator.failure());
+  });
+}
+
 TEST_P(Communicators, WorkInMemoryOfTheirOwnAndInPlace) {
   run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
     Communicator communicator(bootstrap, options_of(GetParam()));
@@ -155,7 +191,7 @@ TEST_P(Communicators, WorkInMemoryOfTheirOwnAndInPlace) {
 TEST_P(Communicators, AreAsBeforeWhenTheyAreAskedForWhatCannotBe) {
   run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
     Communicator communicator(bootstrap, options_of(GetParam()));
-    std::vector<std::byte> data(1000);
+    std::vector<std::byte> data(2000);
     const auto refused = [&](const CollectiveOf& what, std::byte* output) {
       try {
         communicator.start(what, data.data(), output);
@@ -165,9 +201,16 @@ TEST_P(Communicators, AreAsBeforeWhenTheyAreAskedForWhatCannotBe) {
       return false;
     };
     EXPECT_TRUE(refused({.count = -1}, data.data()));
+    EXPECT_TRUE(refused({.count = 100}, data.data() + 4));
+    EXPECT_TRUE(refused({.count = 100}, data.data() + 396));
     if (bootstrap.size() > 1) {
       const Count uneven = bootstrap.size() + 1;
       EXPECT_TRUE(refused({.collective = Collective::allgather, .count = uneven}, data.data() + 500));
+      const Count even = 20 * bootstrap.size();
+      // It begins before the longer and reaches into it, or the other way round.
+      EXPECT_TRUE(refused({.collective = Collective::allgather, .count = even}, data.data() + 40));
+      EXPECT_TRUE(refused({.collective = Collective::reduce_scatter, .count = even},
+                          data.data() + 80 * bootstrap.size() - 40));
       EXPECT_TRUE(refused({.collective = Collective::alltoall, .count = bootstrap.size()}, data.data()));
     }
     EXPECT_FALSE(communicator.failure());

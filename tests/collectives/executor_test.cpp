@@ -159,7 +159,7 @@ void expect_right_of_special_values(std::span<const Plan> plans) {
         for (const Plan& plan : plans) {
           for (const Partials partials : {Partials::apart, Partials::in_output}) {
             Executor executor(make_schedule(plan, ranks, kCount, size_of(kind)), kind, op, transport,
-                              {kDefaultWindow, "test", partials});
+                              {.partials = partials});
             executor.run(input.data(), output.data());
             EXPECT_EQ(payload.wrong(output.data(), kCount), 0)
                 << to_text(plan) << ", " << to_text(op) << " of " << to_text(kind) << ", on rank "
@@ -213,7 +213,7 @@ TEST(Executor, RunsManyTimesAndWithAnyWindow) {
     const Payload payload(ElementKind::int32, ReduceOp::sum, 4);
     run_ranks(4, [&](ThreadTransport& transport) {
       const Schedule schedule = make_schedule({"multi-ring", {2, 2}, {}, 2, {64}}, 4, 1234, 4);
-      Executor executor(schedule, ElementKind::int32, ReduceOp::sum, transport, {window, "test"});
+      Executor executor(schedule, ElementKind::int32, ReduceOp::sum, transport, {window});
       std::vector<std::byte> input(1234 * 4);
       std::vector<std::byte> output(1234 * 4);
       payload.fill(transport.rank(), input.data(), 1234);
@@ -277,7 +277,7 @@ std::vector<Count> sent_by_ranks(const Plan& plan, Count count, ElementKind kind
     LateTransport transport(threads, 1);
     const Payload payload(kind, op, ranks);
     Executor executor(make_schedule(plan, ranks, count, size_of(kind)), kind, op, transport,
-                      {kDefaultWindow, "test", partials});
+                      {.partials = partials});
     std::vector<std::byte> data(bytes_of(count, kind).value);
     payload.fill(transport.rank(), data.data(), count);
     executor.run(data.data(), data.data());
@@ -376,7 +376,7 @@ TEST(Executor, HasAWindowOfEveryLaneInFlight) {
         const Schedule schedule = make_schedule({"ring", {2}, {}, lanes, {800}}, 2, kCount, 4);
         std::size_t streams = 0;
         for (const Lane& lane : schedule.lanes) streams += static_cast<std::size_t>(lane.chunks);
-        Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport, {window, "test"});
+        Executor executor(schedule, ElementKind::float32, ReduceOp::sum, transport, {window});
         std::vector<std::byte> data(kCount * 4);
         executor.run(data.data(), data.data());
         EXPECT_EQ(transport.at_first(), std::min(streams, static_cast<std::size_t>(lanes * window)))

@@ -204,7 +204,7 @@ TEST(Huge, PayloadsAreReducedRight) {
   const ElementKind kind = ElementKind::bfloat16;
   const Payload payload(kind, ReduceOp::max, world.size());
   const Memory data = transport->allocate(bytes_of(count, kind));
-  const auto check = [&](CollectiveCall& allreduce) {
+  const auto check = [&](auto&& allreduce) {
     payload.fill(world.rank(), data.get(), count);
     allreduce.run(data.get(), data.get());
     EXPECT_EQ(payload.wrong(data.get(), count), 0) << "more than 2^31 elements are reduced wrongly";

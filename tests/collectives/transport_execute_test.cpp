@@ -428,7 +428,7 @@ TEST_P(EveryTransportExecutes, SeveralExecutorsByTurns) {
       const std::size_t at = turn * 3 % executors.size();
       payload.fill(transport.rank(), buffers.input(true), counts[at]);
       executors[at].run(buffers.input(true), buffers.output(true));
-      ASSERT_EQ(payload.wrong(buffers.output(true), counts[at]), 0) << executors[at].algorithm();
+      ASSERT_EQ(payload.wrong(buffers.output(true), counts[at]), 0) << executors[at].schedule().algorithm;
     }
   });
 }

@@ -180,6 +180,17 @@ Socket try_to_connect(const TcpGroup& group, const Silence& silence, std::string
   return socket;
 }
 
+/// Whatever it throws is an Error.
+void as_errors(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // no memory, say
+    throw Error(ExitCode::internal, fmt::format("rank 0 cannot go on: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 TcpBootstrap::TcpBootstrap(TcpGroup group) : group_(std::move(group)) {
@@ -196,7 +207,7 @@ TcpBootstrap::TcpBootstrap(TcpGroup group) : group_(std::move(group)) {
 /// What fails in here on rank 0 is thrown there, and on the others, too.
 void TcpBootstrap::as_root(const std::function<void()>& action) const {
   try {
-    action();
+    as_errors(action);
   } catch (const Error& error) {
     const std::string_view sentence = error.what();
     for (const Socket& other : others_) {
@@ -228,7 +239,8 @@ bool TcpBootstrap::take_peers(Listener& listener) {
     if (peer.number != size)
       usage_error("rank {} expects {} ranks, and rank 0 expects {}; tell all ranks the same number",
                   peer.rank, peer.number, size);
-    usage_error("rank {} came twice; give each process a rank of its own", peer.rank);
+    usage_error("rank {} {}; give each process a rank of its own, from 0 on", peer.rank,
+                peer.rank == 0 || peer.rank >= size ? "came as one of the others" : "came twice");
   }
   return std::ranges::all_of(others_.begin() + 1, others_.end(), &Socket::is_open);
 }

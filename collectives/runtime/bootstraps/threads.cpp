@@ -5,12 +5,17 @@
 #include <chrono>
 
 #include "base/index.hpp"
+#include "collectives/runtime/backoff.hpp"
 #include "topology/rank_hosts.hpp"
 
 namespace polyring {
 
 ThreadTeam::ThreadTeam(int size, Seconds timeout)
-    : timeout_(timeout), own_(index(size)), arrived_(index(size), false), missing_(index(size)) {}
+    : timeout_(timeout),
+      own_(index(size)),
+      arrived_(index(size), false),
+      missing_(index(size)),
+      reached_(index(size)) {}
 
 void ThreadTeam::abort(const std::string& reason) {
   const std::lock_guard lock(mutex_);
@@ -19,10 +24,20 @@ void ThreadTeam::abort(const std::string& reason) {
 
 void ThreadTeam::fail(const Error& error) {
   if (!failure_) failure_ = error;
+  failed_ = true;
   changed_.notify_all();
+  for (const auto& [ranks, part] : parts_) {
+    const std::lock_guard lock(part->mutex_);
+    part->fail(error);
+  }
 }
 
-ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte> bytes) {
+Error ThreadTeam::absence(const std::vector<Rank>& absent, Seconds limit) const {
+  return {ExitCode::timeout,
+          fmt::format("waited {} for {}; see what its thread does", to_text(limit), ranks_text(absent, {}))};
+}
+
+ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte> bytes, Seconds limit) {
   std::unique_lock lock(mutex_);
   if (failure_) throw *failure_;
   own_[index(rank)].assign(bytes.begin(), bytes.end());
@@ -35,7 +50,7 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
     ++round_;
     changed_.notify_all();
   }
-  changed_.wait_for(lock, std::chrono::duration<double>(timeout_.value),
+  changed_.wait_for(lock, std::chrono::duration<double>(limit.value),
                     [&] { return round_ != round || failure_.has_value(); });
   // A round that is over counts, whatever has failed since; the next one cannot be, without this rank.
   if (round_ != round) return all_;
@@ -44,10 +59,40 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
     for (Rank other = 0; other < size(); ++other) {
       if (!arrived_[index(other)]) absent.push_back(other);
     }
-    fail(Error(ExitCode::timeout, fmt::format("waited {} for {}; see what its thread does", to_text(timeout_),
-                                              ranks_text(absent, {}))));
+    fail(absence(absent, limit));
   }
   throw *failure_;
+}
+
+void ThreadTeam::barrier(Rank rank, Seconds limit, bool yields) {
+  const std::uint64_t own = reached_[index(rank)].barriers.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const auto has_come = [&](Rank other) {
+    return reached_[index(other)].barriers.load(std::memory_order_acquire) >= own;
+  };
+  Backoff backoff(limit, yields);
+  for (Rank other = 0; other < size(); ++other) {
+    while (!has_come(other)) {
+      const bool patient = backoff.again();
+      if (patient && !failed_) continue;
+      const std::lock_guard lock(mutex_);
+      std::vector<Rank> absent;
+      for (Rank late = 0; late < size(); ++late) {
+        if (!has_come(late)) absent.push_back(late);
+      }
+      if (absent.empty()) return;
+      if (!failure_) fail(absence(absent, limit));
+      throw *failure_;
+    }
+  }
+}
+
+ThreadTeam& ThreadTeam::first(int ranks) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<ThreadTeam>& part = parts_[ranks];
+  if (part) return *part;
+  part = std::make_unique<ThreadTeam>(ranks, timeout_);
+  if (failure_) part->fail(*failure_);
+  return *part;
 }
 
 }  // namespace polyring

@@ -1,7 +1,11 @@
 // Ranks that are threads of one process.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,22 +17,38 @@
 
 namespace polyring {
 
-/// What the threads of a group share. It lives longer than their bootstraps.
+/// What the threads of a group share. It lives longer than what uses it.
 class ThreadTeam {
  public:
+  using Everyones = std::vector<std::vector<std::byte>>;
+
   explicit ThreadTeam(int size, Seconds timeout = {60});
 
   int size() const { return static_cast<int>(own_.size()); }
 
-  /// One rank has failed: every allgather() that is not complete throws, now and later.
+  /// Collective, as is barrier(): each rank's bytes, by rank. When they have not all come within `limit`,
+  /// this and every later call throws Error(ExitCode::timeout) that names those who are absent.
+  Everyones allgather(Rank rank, std::span<const std::byte> bytes, Seconds limit);
+  Everyones allgather(Rank rank, std::span<const std::byte> bytes) {
+    return allgather(rank, bytes, timeout_);
+  }
+  /// All return within about a microsecond where each has a core; `yields` means what it means to Backoff.
+  void barrier(Rank rank, Seconds limit, bool yields);
+
+  /// One rank has failed: every call that is not complete throws, now and later.
   void abort(const std::string& reason);
 
+  /// The same team for all who ask for so many, fewer than size(): the first ranks of this one.
+  ThreadTeam& first(int ranks);
+
  private:
-  friend class ThreadBootstrap;
-  using Everyones = std::vector<std::vector<std::byte>>;
+  /// How many barriers a rank has reached.
+  struct alignas(64) Reached {
+    std::atomic<std::uint64_t> barriers{0};
+  };
 
   void fail(const Error& error);
-  Everyones allgather(Rank rank, std::span<const std::byte> bytes);
+  Error absence(const std::vector<Rank>& absent, Seconds limit) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -39,6 +59,9 @@ class ThreadTeam {
   std::size_t round_ = 0;
   Everyones all_;  // of the round before
   std::optional<Error> failure_;
+  std::atomic<bool> failed_ = false;  // there is a failure_
+  std::vector<Reached> reached_;      // by rank
+  std::map<int, std::unique_ptr<ThreadTeam>> parts_;
 };
 
 class ThreadBootstrap final : public Bootstrap {

@@ -22,6 +22,9 @@ struct MpiWorld::Handle {
   /// MPI_Comm_dup of the world's communicator, within the world's time limit. Collective.
   static MPI_Comm duplicate(const MpiWorld& world);
 
+  Rank rank() const;
+  int size() const;
+
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm roll_call = MPI_COMM_NULL;  // for when a collective call on the other may be half done
 };

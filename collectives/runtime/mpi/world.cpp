@@ -108,18 +108,25 @@ std::unique_ptr<MpiWorld::Handle> MpiWorld::begin_mpi() {
 
 MpiWorld::MpiWorld() : MpiWorld(begin_mpi()) { finalizes_ = true; }
 
-MpiWorld::MpiWorld(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
-  check_mpi(MPI_Comm_rank(handle_->comm, &rank_), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(handle_->comm, &size_), "MPI_Comm_size");
-  know_hosts();
+Rank MpiWorld::Handle::rank() const {
+  Rank rank = 0;
+  check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  return rank;
+}
+
+int MpiWorld::Handle::size() const {
+  int size = 0;
+  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  return size;
+}
+
+MpiWorld::MpiWorld(std::unique_ptr<Handle> handle)
+    : World(handle->rank(), handle->size()), handle_(std::move(handle)) {
+  find_own_hosts();
 }
 
 MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
-    : handle_(std::make_unique<Handle>()),
-      rank_(whole.rank_),
-      size_(ranks),
-      timeout_(whole.timeout_),
-      failed_(whole.failed_) {
+    : World(whole, ranks), handle_(std::make_unique<Handle>()) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group part = MPI_GROUP_NULL;
   int range[1][3] = {{0, ranks - 1, 1}};
@@ -131,13 +138,7 @@ MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
   }
   MPI_Group_free(&part);
   MPI_Group_free(&all);
-  know_hosts();
-}
-
-void MpiWorld::know_hosts() {
-  GroupHosts found = find_hosts(*this);
-  hosts_ = std::move(found.hosts);
-  shares_cores_ = found.shares_cores;
+  find_own_hosts();
 }
 
 void MpiWorld::leave(int code) {
@@ -162,31 +163,21 @@ MpiWorld::~MpiWorld() {
   if (finalizes_) MPI_Finalize();
 }
 
-bool MpiWorld::is_first_of_host() const {
-  const auto first = std::ranges::find(hosts_.of_rank, host_number(rank_));
-  return first - hosts_.of_rank.begin() == rank_;
-}
-
-WaitRules MpiWorld::wait_rules() const {
-  return {timeout_, shares_cores_,
-          [this](const std::string& what, const std::vector<Rank>& whom) { give_up(what, whom); }, failed_};
-}
-
 /// Waits for one of the calls below.
 class MpiWorld::Call {
  public:
-  explicit Call(const MpiWorld& world) : Call(world, world.timeout_) {}
+  explicit Call(const MpiWorld& world) : Call(world, world.timeout()) {}
   Call(const MpiWorld& world, Seconds limit) : world_(world), limit_(limit) {}
   MPI_Comm comm() const { return world_.handle_->comm; }
   MPI_Request* request() { return &request_; }
 
-  void finish(int started, const char* name) { finish(started, name, world_.shares_cores_); }
+  void finish(int started, const char* name) { finish(started, name, world_.shares_cores()); }
 
   void finish(int started, const char* name, bool yields) {
     try {
       complete(started, name, yields);
     } catch (...) {
-      if (world_.failed_) world_.failed_();
+      world_.tell_failure();
       throw;
     }
   }
@@ -225,8 +216,6 @@ void MpiWorld::idle_barrier() const {
   call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier", true);
 }
 
-double MpiWorld::max(double value) const { return max(std::span(&value, 1)).front(); }
-
 std::vector<double> MpiWorld::max(std::span<const double> values) const {
   std::vector<double> result(values.size());
   Call call(*this);
@@ -253,13 +242,13 @@ std::vector<std::vector<std::byte>> MpiWorld::collect(std::span<const std::byte>
   of_sizes.finish(MPI_Iallgather(&own_size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, of_sizes.comm(),
                                  of_sizes.request()),
                   "an exchange of sizes");
-  const bool receives = everywhere || rank_ == 0;
+  const bool receives = everywhere || rank() == 0;
   std::vector<std::vector<std::byte>> parts(receives ? ranks : 0);
   std::vector<std::byte> all;
   for (const GatherRound& round : gather_rounds(sizes, at_once)) {
     if (receives) all.resize(round.total());
     const std::byte* const data = own.data() + std::min(round.offset, own.size());
-    const int count = round.counts[static_cast<std::size_t>(rank_)];
+    const int count = round.counts[static_cast<std::size_t>(rank())];
     Call call(*this);
     const int started = everywhere
                             ? MPI_Iallgatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
@@ -301,7 +290,7 @@ std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
   // The messages are empty, and may still be on their way when this process ends.
   for (Rank rank = 0; rank < size(); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    if (rank == rank_) continue;
+    if (rank == this->rank()) continue;
     MPI_Irecv(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[at]);
     MPI_Isend(nullptr, 0, MPI_BYTE, rank, 0, handle_->roll_call, &requests[ranks + at]);
   }
@@ -316,7 +305,7 @@ std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
     int answered = 0;
     MPI_Request& answer = requests[static_cast<std::size_t>(rank)];
     if (answer != MPI_REQUEST_NULL) MPI_Test(&answer, &answered, MPI_STATUS_IGNORE);
-    if (rank == rank_ || answer == MPI_REQUEST_NULL || answered != 0) continue;
+    if (rank == this->rank() || answer == MPI_REQUEST_NULL || answered != 0) continue;
     silent.push_back(rank);
     // Or it would be matched by a message of a later communicator that gets this one's number.
     MPI_Cancel(&answer);
@@ -327,16 +316,16 @@ std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {
 
 void MpiWorld::give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const {
   std::string waited =
-      fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : ranks_text(whom, hosts_));
+      fmt::format("waited {} for {}", to_text(limit), whom.empty() ? what : ranks_text(whom, hosts()));
   const std::vector<Rank> silent = silent_ranks(limit);
   if (!silent.empty()) {
     waited += fmt::format("; no answer from {}: see whether it still runs and its network is up",
-                          ranks_text(silent, hosts_));
+                          ranks_text(silent, hosts()));
   }
   throw Error(ExitCode::timeout, waited + "; or raise the time limit");
 }
 
-void MpiWorld::abort(int code) const {
+void MpiWorld::abort_others(int code) const {
   await_output_read();
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(5));

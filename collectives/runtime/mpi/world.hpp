@@ -1,10 +1,8 @@
-// MpiWorld: the ranks that mpirun started, and the few collective calls that a benchmark needs beside what it
-// times.
+// MpiWorld: ranks that mpirun started.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,9 +11,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "collectives/runtime/bootstrap.hpp"
-#include "collectives/runtime/hosts.hpp"
-#include "collectives/runtime/transport.hpp"
+#include "collectives/runtime/world.hpp"
 #include "collectives/schedule/slice.hpp"
 
 namespace polyring {
@@ -32,7 +28,7 @@ int launched_local_rank();
 std::string launched_by();
 
 /// A group of MPI's ranks. Every failing call throws Error(ExitCode::mpi) that names the call.
-class MpiWorld final : public Bootstrap {
+class MpiWorld final : public World {
  public:
   struct Handle;  // its communicators, see handle.hpp
 
@@ -41,71 +37,39 @@ class MpiWorld final : public Bootstrap {
   /// The ranks of a communicator of a program that has initialised MPI: Handle::of(comm). Collective over
   /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
   explicit MpiWorld(std::unique_ptr<Handle> handle);
-  /// The first `ranks` of another world, which lives longer, as a world with communicators of its own.
-  /// Collective over these ranks, and over no others. What is to be done on a failure is the same.
+  /// See first().
   MpiWorld(const MpiWorld& whole, int ranks);
   ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
-  Rank rank() const override { return rank_; }
-  int size() const override { return size_; }
-  /// The name of the rank's host; no two hosts have the same (rank_hosts.hpp).
-  const std::string& host(Rank rank) const {
-    return hosts_.names[static_cast<std::size_t>(host_number(rank))];
-  }
-  const std::string& host() const { return host(rank_); }
-  /// Hosts are numbered in the order of their first ranks.
-  int host_number(Rank rank) const { return hosts_.of_rank[static_cast<std::size_t>(rank)]; }
-  bool shares_host_with(Rank rank) const { return host_number(rank) == host_number(rank_); }
-  /// Whether no lower rank is on this host.
-  bool is_first_of_host() const;
-  int nodes() const { return hosts_.count(); }
-  /// See RankHosts::per_host().
-  int ranks_per_node() const { return hosts_.per_host(); }
-
-  /// The ranks of this machine, though they may be on several hosts that it emulates, outnumber the cores
-  /// that they may use: who waits should let the others run.
-  bool shares_cores() const { return shares_cores_; }
-
-  /// The calls below give up when nothing has happened for so long: they throw Error(ExitCode::timeout),
-  /// which names the ranks that do not answer. At first kSetUpTimeout.
-  void set_timeout(Seconds timeout) { timeout_ = timeout; }
-  Seconds timeout() const { return timeout_; }
-  static constexpr Seconds kSetUpTimeout{120};
-
-  /// What is to be done when a call below or a transport fails, while the exception is being handled and
-  /// before anything is freed that MPI may still write to. It may end the job; else the exception goes on.
-  void on_failure(std::function<void()> action) { failed_ = std::move(action); }
-
-  /// The same for transports, as it stands now.
-  WaitRules wait_rules() const;
+  std::string kind() const override { return library(); }
 
   void barrier() const override;
-  /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
-  /// library's, have not finished yet.
-  void idle_barrier() const;
-  double max(double value) const;
-  std::vector<double> max(std::span<const double> values) const;  // element by element
-  std::int64_t sum(std::int64_t value) const;
-  std::int64_t broadcast(std::int64_t value) const;  // rank 0's
-  /// The same with a time limit of its own, and like idle_barrier().
-  std::int64_t broadcast(std::int64_t value, Seconds limit) const;
+  void idle_barrier() const override;
+  using World::max;
+  std::vector<double> max(std::span<const double> values) const override;
+  std::int64_t sum(std::int64_t value) const override;
+  std::int64_t broadcast(std::int64_t value) const override;
+  std::int64_t broadcast(std::int64_t value, Seconds limit) const override;
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override {
     return allgather(own, kMostAtOnce);
   }
   /// Each call of MPI takes at most `at_once` of all ranks together.
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own, Bytes at_once) const;
-  /// Each rank's bytes on rank 0 alone; nothing on the others.
-  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own,
-                                             Bytes at_once = kMostAtOnce) const;
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const override {
+    return gather(own, kMostAtOnce);
+  }
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own, Bytes at_once) const;
   static constexpr Bytes kMostAtOnce{256 << 20};
 
-  /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). All that
-  /// still run find out about the same time, so they call the roll among themselves, for a quarter of the
-  /// time limit, and name those who are silent. Never returns.
-  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom = {}) const {
-    give_up(what, whom, timeout_);
+  /// With communicators of its own.
+  std::unique_ptr<World> first(int ranks) const override { return std::make_unique<MpiWorld>(*this, ranks); }
+
+  /// All that still run find out about the same time, so they call the roll among themselves, for a quarter
+  /// of the time limit, and name those who are silent.
+  void give_up(const std::string& what, const std::vector<Rank>& whom) const override {
+    give_up(what, whom, timeout());
   }
 
   /// Collective, the last call before the destructor, when all is done and said. Where MPI_Finalize may hang
@@ -113,10 +77,8 @@ class MpiWorld final : public Bootstrap {
   /// ends, with the largest of the ranks' exit codes.
   void leave(int code);
 
-  /// Ends the whole job with this exit code, for a failure that the other ranks do not know of. Should
-  /// MPI_Abort hang, this process ends all the same, and its launcher ends the others.
-  [[noreturn]] void abort(int code) const;
-  /// The same without MPI_Abort, for when MPI is not running, or hangs. The launcher ends the other ranks.
+  /// As abort() does, without MPI_Abort, for when MPI is not running, or hangs. The launcher ends the
+  /// other ranks.
   [[noreturn]] static void end_without_mpi(int code);
 
   /// "Open MPI 4.1.4", "MPICH 4.0.2".
@@ -128,8 +90,10 @@ class MpiWorld final : public Bootstrap {
 
  private:
   class Call;
+  /// Should MPI_Abort hang, this process ends all the same, and its launcher ends the others.
+  void abort_others(int code) const override;
+  void end_others(int code) const override { end_without_mpi(code); }
   static std::unique_ptr<Handle> begin_mpi();
-  void know_hosts();
   std::vector<std::vector<std::byte>> collect(std::span<const std::byte> own, Bytes at_once,
                                               bool everywhere) const;
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom, Seconds limit) const;
@@ -137,12 +101,9 @@ class MpiWorld final : public Bootstrap {
 
   std::unique_ptr<Handle> handle_;
   bool finalizes_ = false;
-  Rank rank_ = 0;
-  int size_ = 1;
-  RankHosts hosts_;
-  bool shares_cores_ = false;
-  Seconds timeout_ = kSetUpTimeout;
-  std::function<void()> failed_;
 };
+
+/// Null where the ranks are not MPI's.
+inline const MpiWorld* as_mpi_world(const World& world) { return dynamic_cast<const MpiWorld*>(&world); }
 
 }  // namespace polyring

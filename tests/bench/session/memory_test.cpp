@@ -105,8 +105,9 @@ MemoryRoom only(std::optional<Bytes> MemoryRoom::*limit, Bytes left) {
 
 RankMemory rank(const std::string& host, std::uint64_t needs_mib, const MemoryRoom& room,
                 const std::string& machine = "") {
+  static Rank processes = 0;
   const Bytes need = times(needs_mib, kMiB);
-  return {host, machine.empty() ? host : machine, {need, {}, need}, room};
+  return {host, machine.empty() ? host : machine, {need, {}, need}, room, processes++};
 }
 
 TEST(Shortage, IsThereWhenTheRanksOfAHostTogetherNeedMore) {
@@ -128,11 +129,15 @@ TEST(Shortage, NamesTheScarcestHostAndLimit) {
   EXPECT_THAT(to_text(find_shortage(std::vector{ranks[2]}).value()), HasSubstr("ulimit -v"));
 }
 
-TEST(Shortage, OfAddressSpaceIsEachRanksOwn) {
+TEST(Shortage, OfAddressSpaceIsEachProcesssOwn) {
   const MemoryRoom room = only(&MemoryRoom::address_space, times(150, kMiB));
   EXPECT_FALSE(find_shortage(std::vector{rank("a", 100, room), rank("a", 100, room)}));
   EXPECT_TRUE(find_shortage(std::vector{rank("a", 100, room), rank("a", 145, room)}))
       << "a part is kept free";
+  std::vector<RankMemory> threads{rank("a", 100, room), rank("a", 100, room)};
+  threads[1].process = threads[0].process;
+  EXPECT_EQ(to_text(find_shortage(threads).value()),
+            "2 ranks on a need 200 MiB, and 150 MiB of address space are left by ulimit -v");
 }
 
 TEST(Shortage, OfFilesInSharedMemory) {

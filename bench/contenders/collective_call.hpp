@@ -1,4 +1,4 @@
-// CollectiveCall: what a benchmark times. Either a schedule over a transport (Executor), or a vendor's call.
+// CollectiveCall: what a benchmark times. Either a collective of our own by one plan, or a vendor's call.
 #pragma once
 
 #include <cstddef>

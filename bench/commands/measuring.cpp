@@ -24,13 +24,15 @@ std::unique_ptr<Communicator> MeasuringRun::connect(const TransportOptions& opti
 void MeasuringOptions::add_to(Subcommand command) {
   command
       .add_option("-t,--nthreads", threads,
-                  "Ranks are so many threads of this process: started without mpirun, and without MPI")
+                  "Threads of this process that are ranks, in place of mpirun's processes; T times G in all")
       .show_default()
+      .type_name("T")
       .range(1, kMostThreads);
   command
       .add_option("-g,--ngpus", ranks_per_thread,
-                  "As in nccl-tests: ranks of each thread; in host memory, each is a thread of its own")
+                  "Ranks for each of these, as in nccl-tests; each is a thread of its own")
       .show_default()
+      .type_name("G")
       .range(1, kMostThreads);
   add_timeout_option(command, timeout);
 }
@@ -45,12 +47,10 @@ ExitCode run_measuring(const std::string& command, const MeasuringOptions& optio
   if (ranks == 1) return run_collectively(limit, on_rank);
   if (ranks > kMostThreads)
     usage_error("{} ranks are too many threads; give {} at most", ranks, kMostThreads);
-  if (launched_by_mpi()) {
-    if (launched_rank() != 0) return ExitCode::ok;
+  if (launched_ranks() > 1 || launched_rank() > 0) {
     usage_error(
-        "-t and -g make ranks of one process's threads, and {} has started this as one rank of its own; "
-        "start "
-        "more processes instead, or leave it out",
+        "{} has started several processes, and -t and -g are for one; leave them out, or start polyring "
+        "alone",
         launched_by());
   }
   return run_on_threads(ranks, limit, on_rank);

@@ -42,7 +42,7 @@ struct MeasuringOptions {
 };
 
 /// Runs `body` on all ranks: MPI's, which it starts, or threads where more than one is asked for. Throws as
-/// run_collectively() does, and a usage Error for threads under a launcher of MPI's.
+/// run_collectively() does, and a usage Error for threads of several processes.
 ExitCode run_measuring(const std::string& command, const MeasuringOptions& options,
                        const std::function<ExitCode(const MeasuringRun&)>& body);
 

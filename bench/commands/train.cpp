@@ -319,7 +319,7 @@ class TrainRun {
       if (ranks < world_.size()) {
         run_.watchdog.watch({fmt::format("a communicator of the first {} ranks", ranks),
                              std::max(run_.timeout, kLeastLimit)});
-        part.own = world_.first(ranks);
+        part.own = world_.first_ranks(ranks);
         run_.watchdog.rest();
       }
       World& world = part.own ? *part.own : world_;

@@ -36,10 +36,11 @@ const Known& find_known(const std::string& name) {
 
 void TransportOptions::add_to(Subcommand command) {
   command
-      .add_option("--transport", transport,
-                  "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; tcp: TCP "
-                  "connections of our own everywhere; shared+tcp: memory inside hosts and these between "
-                  "them; auto: shared where it can be had")
+      .add_option(
+          "--transport", transport,
+          "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; tcp: TCP "
+          "connections of our own everywhere; shared+tcp: memory inside hosts and these between "
+          "them; auto: shared where it can be had. Ranks that are threads have TCP in the place of MPI")
       .show_default();
   command
       .add_option(
@@ -61,10 +62,14 @@ std::unique_ptr<Communicator> open_communicator(const World& world, const Transp
                     world.kind()));
   }
   CommunicatorOptions how;
-  if (mpi != nullptr && !known.tcp) how.network = [mpi] { return make_mpi_network(*mpi); };
-  how.timeout = world.timeout();
-  how.rules = world.wait_rules();
-  how.transport = known.choice;
+  if (mpi != nullptr) {
+    how = over_mpi(*mpi, known.choice);
+  } else {
+    how.timeout = world.timeout();
+    how.rules = world.wait_rules();
+    how.transport = known.choice;
+  }
+  if (known.tcp) how.network = {};
   how.interface = options.interface;
   auto communicator = std::make_unique<Communicator>(world, std::move(how));
   const JoinedTransport& joined = communicator->joined();

@@ -1,5 +1,6 @@
 #include "bench/session/collective.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <future>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,11 +64,20 @@ void complain(Rank rank, const std::string& host, std::string_view why) {
   if (last_words) std::exchange(last_words, nullptr)();
 }
 
-/// One thread of a process: others may fail as well while it ends the job.
+/// Several threads of a process may fail at once: the first says why, and the others stop in here.
+void complain_once(Rank rank, const std::string& host, std::string_view why) {
+  static std::timed_mutex first;
+  constexpr std::chrono::seconds kMostToSay{10};
+  if (!first.try_lock_for(kMostToSay)) return;
+  try {
+    complain(rank, host, why);
+  } catch (...) {
+    // No memory for a sentence: the exit code has to do.
+  }
+}
+
 [[noreturn]] void fail(const World& world, ExitCode code, std::string_view why) {
-  static std::mutex first;
-  first.lock();
-  complain(world.rank(), world.host(), why);
+  complain_once(world.rank(), world.host(), why);
   world.abort(static_cast<int>(code));
 }
 
@@ -116,6 +125,21 @@ ExitCode run_rank(const CollectiveBody& body, World& world, Watchdog& watchdog) 
   }
 }
 
+/// Those that run wait for the others, and can only end with the process.
+[[noreturn]] void fail_to_start(Rank rank, int ranks, const char* why) {
+  complain_once(rank, host_name(),
+                fmt::format("{} threads could not be started: {}; ask for fewer", ranks, why));
+  ::_exit(static_cast<int>(ExitCode::not_available));
+}
+
+/// What many processes have open between them, one has here. Best effort: what cannot be opened says so.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /// The watchdog of this process, from before MPI is started until it has ended.
 class ProcessWatchdog {
  public:
@@ -143,7 +167,7 @@ class ProcessWatchdog {
 
  private:
   void end_job(const std::string& why) const {
-    complain(start_.rank, start_.host, why);
+    complain_once(start_.rank, start_.host, why);
     constexpr int kCode = static_cast<int>(ExitCode::timeout);
     // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die.
     if (const MpiWorld* world = running_) world->abort(kCode);
@@ -243,18 +267,23 @@ ExitCode run_on_threads(int ranks, Seconds timeout, const CollectiveBody& body) 
   ThreadTeam team(ranks, limit);
   std::vector<ExitCode> codes(static_cast<std::size_t>(ranks), ExitCode::internal);
   const auto run = [&](Rank rank) {
-    ThreadWorld world(team, rank);
-    world.set_timeout(limit);
-    Watchdog watchdog(timeout, [&](const std::string& why) { fail(world, ExitCode::timeout, why); });
-    codes[static_cast<std::size_t>(rank)] = run_rank(body, world, watchdog);
+    try {
+      ThreadWorld world(team, rank);
+      world.set_timeout(limit);
+      Watchdog watchdog(timeout, [&](const std::string& why) { fail(world, ExitCode::timeout, why); });
+      codes[static_cast<std::size_t>(rank)] = run_rank(body, world, watchdog);
+    } catch (const std::exception& error) {
+      fail_to_start(rank, ranks, error.what());
+    }
   };
+  allow_many_files();
   std::vector<std::thread> threads;
-  try {
-    for (Rank rank = 1; rank < ranks; ++rank) threads.emplace_back(run, rank);
-  } catch (const std::system_error& error) {
-    // Those that run wait for the others, and can end with the process only.
-    warn("thread {} of {} could not be started: {}; ask for fewer", threads.size() + 1, ranks, error.what());
-    ::_exit(static_cast<int>(ExitCode::not_available));
+  for (Rank rank = 1; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back(run, rank);
+    } catch (const std::exception& error) {
+      fail_to_start(rank, ranks, error.what());
+    }
   }
   run(0);
   for (std::thread& thread : threads) thread.join();

@@ -22,7 +22,8 @@ using CollectiveBody = std::function<ExitCode(World&, Watchdog&)>;
 /// where messages may be under way, before anything is freed.
 ExitCode run_collectively(Seconds timeout, const CollectiveBody& body);
 
-/// The same on ranks that are threads of this process, without MPI; each has a watchdog of its own.
+/// The same on ranks that are threads of this process, without MPI; each has a watchdog of its own. Returns
+/// the largest of the ranks' exit codes.
 ExitCode run_on_threads(int ranks, Seconds timeout, const CollectiveBody& body);
 
 /// While one lives, what this process says behind the sentence of a failure that ends the job. Nothing is

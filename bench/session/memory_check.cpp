@@ -121,7 +121,10 @@ std::string to_text(const Shortage& shortage) {
 }
 
 std::optional<Shortage> find_shortage(const World& world, const MemoryNeed& own, const MemoryRoom& room) {
-  const Told mine = told(own, room, world.host());
+  Told mine = told(own, room, world.host());
+  // Threads find each other's memory where it is: they map nothing.
+  if (world.first_of_process(world.size() - 1) != world.size() - 1)
+    mine.need.address_space = mine.need.memory;
   const auto all = world.allgather(std::as_bytes(std::span(&mine, 1)));
   std::vector<RankMemory> ranks;
   for (Rank rank = 0; rank < world.size(); ++rank) {

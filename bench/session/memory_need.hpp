@@ -15,7 +15,7 @@ namespace polyring {
 struct MemoryNeed {
   Bytes memory;         // of the host's
   Bytes shared_files;   // in /dev/shm; memory that we share has no file there
-  Bytes address_space;  // of this process: the others' shared memory too, which it maps
+  Bytes address_space;  // the others' shared memory too, which a process of its own maps
 
   bool operator==(const MemoryNeed&) const = default;
 };

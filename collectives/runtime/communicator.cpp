@@ -187,8 +187,22 @@ PersistentCollective Communicator::prepare(const CollectiveOf& what, const Plan&
   return {*this, attempt([&] { return make_executor(plan, what, *joined_.transport); })};
 }
 
+PersistentCollective::~PersistentCollective() {
+  if (!executor_ || !run_) return;
+  try {
+    communicator_->wait(*run_);
+  } catch (...) {
+    // The communicator keeps it.
+  }
+}
+
 Operation PersistentCollective::start(const std::byte* input, std::byte* output) {
-  return communicator_->start(*executor_, input, output);
+  if (communicator_->failure()) throw *communicator_->failure();
+  if (run_ && !communicator_->runner_.is_over(*run_))
+    usage_error("a persistent collective has one run at a time; wait for it before the next");
+  Operation operation = communicator_->start(*executor_, input, output);
+  run_ = operation.run_;
+  return operation;
 }
 
 }  // namespace polyring

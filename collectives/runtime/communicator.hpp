@@ -47,6 +47,7 @@ struct CommunicatorOptions {
 };
 
 class Communicator;
+class PersistentCollective;
 
 /// A collective that was started. It is over, or has failed, before its communicator ends.
 class Operation {
@@ -69,6 +70,7 @@ class Operation {
 
  private:
   friend class Communicator;
+  friend class PersistentCollective;
   Operation(Communicator& communicator, Runner::Run run) : communicator_(&communicator), run_(run) {}
 
   template <typename Action>
@@ -80,10 +82,15 @@ class Operation {
 };
 
 /// A collective by one plan, to be run any number of times, one after the other; MPI calls such persistent.
-/// It ends before its communicator, when no run is in flight.
+/// It ends before its communicator.
 class PersistentCollective {
  public:
-  /// As Communicator::start() does.
+  /// Waits for its run; what fails then is known to the communicator.
+  ~PersistentCollective();
+  PersistentCollective(PersistentCollective&&) noexcept = default;
+  PersistentCollective& operator=(PersistentCollective&&) = delete;
+
+  /// As Communicator::start() does. Throws a usage Error while its last run is in flight.
   Operation start(const std::byte* input, std::byte* output);
   void run(const std::byte* input, std::byte* output) { start(input, output).wait(); }
 
@@ -95,7 +102,8 @@ class PersistentCollective {
       : communicator_(&communicator), executor_(std::move(executor)) {}
 
   Communicator* communicator_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Executor> executor_;  // null: moved from
+  std::optional<Runner::Run> run_;      // the last
 };
 
 class Communicator {
@@ -134,8 +142,8 @@ class Communicator {
     start(what, input, output).wait();
   }
 
-  /// By this plan, which the constraints and the planner have no part in. All ranks prepare the same, in any
-  /// order. Throws as start() does, and a usage Error for a plan that is not for these ranks.
+  /// By exactly this plan. All ranks prepare the same, in any order. Throws as start() does, and a usage
+  /// Error for a plan that is not for these ranks.
   PersistentCollective prepare(const CollectiveOf& what, const Plan& plan);
 
   /// Why the communicator is broken: an operation has failed. Then no operation is in flight, no buffer is in

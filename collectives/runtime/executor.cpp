@@ -34,7 +34,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
       op_(op),
       partial_kind_(options.partials == Partials::apart ? exact_partial(kind, op) : kind),
       transport_(transport),
-      options_(std::move(options)) {
+      options_(options) {
   if (transport.size() != schedule_.ranks) {
     usage_error("a schedule for {} ranks cannot run on a transport of {}; make them equal", schedule_.ranks,
                 transport.size());
@@ -123,7 +123,7 @@ void Executor::check(const std::byte* input, const std::byte* output) const {
   if (!meet) return;
   if (owners_.empty()) {
     if (input == output) return;
-    usage_error("the buffers overlap, and are not the same; give it one for both, or two apart");
+    usage_error("the buffers overlap, and are not the same; use one for both, or two that do not overlap");
   }
   if (collective == Collective::alltoall)
     usage_error("an alltoall cannot be done in place; give it two buffers");
@@ -131,8 +131,8 @@ void Executor::check(const std::byte* input, const std::byte* output) const {
   const std::byte* const shorter = in > out ? output : input;
   if (shorter != longer + transport_.rank() * std::min(in, out))
     usage_error(
-        "the buffers overlap, and the shorter is not the rank's own block of the longer; give it that "
-        "place, or one apart");
+        "the buffers overlap, and the shorter is not the rank's own block of the longer; use that "
+        "place, or two buffers that do not overlap");
 }
 
 /// Goes on with the slot until it has to wait for something in flight, or no work is left for it.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.hpp"
 
@@ -28,15 +29,18 @@ auto ThreadWorld::attempt(Call&& call) const {
   }
 }
 
-/// All ranks give equally many.
-template <typename Value>
-std::vector<std::vector<Value>> ThreadWorld::everyones(std::span<const Value> own, Seconds limit) const {
-  const auto all = attempt([&] { return team_.allgather(rank(), std::as_bytes(own), limit); });
-  std::vector<std::vector<Value>> values(all.size(), std::vector<Value>(own.size()));
-  for (std::size_t of_rank = 0; of_rank < all.size(); ++of_rank) {
-    if (!own.empty()) std::memcpy(values[of_rank].data(), all[of_rank].data(), all[of_rank].size());
+/// Collective. Calls `take` with each rank's values, by rank; they are equally many.
+template <typename Value, typename Take>
+void ThreadWorld::take_everyones(std::span<const Value> own, Seconds limit, Take&& take) const {
+  const ThreadTeam::Everyones all =
+      attempt([&] { return team_.allgather(rank(), std::as_bytes(own), limit); });
+  std::vector<Value> values(own.size());
+  for (const std::vector<std::byte>& bytes : *all) {
+    if (bytes.size() != own.size_bytes())
+      throw Error(ExitCode::internal, "the ranks call different things of their world");
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    take(values);
   }
-  return values;
 }
 
 void ThreadWorld::barrier() const {
@@ -49,25 +53,28 @@ void ThreadWorld::idle_barrier() const {
 
 std::vector<double> ThreadWorld::max(std::span<const double> values) const {
   std::vector<double> most(values.begin(), values.end());
-  for (const std::vector<double>& of_rank : everyones(values, timeout())) {
+  take_everyones(values, timeout(), [&](const std::vector<double>& of_rank) {
     for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], of_rank[i]);
-  }
+  });
   return most;
 }
 
 std::int64_t ThreadWorld::sum(std::int64_t value) const {
   std::int64_t total = 0;
-  for (const auto& of_rank : everyones(std::span<const std::int64_t>(&value, 1), timeout()))
-    total += of_rank.front();
+  take_everyones(std::span<const std::int64_t>(&value, 1), timeout(),
+                 [&](const std::vector<std::int64_t>& of_rank) { total += of_rank.front(); });
   return total;
 }
 
 std::int64_t ThreadWorld::broadcast(std::int64_t value, Seconds limit) const {
-  return everyones(std::span<const std::int64_t>(&value, 1), limit).front().front();
+  std::optional<std::int64_t> roots;
+  take_everyones(std::span<const std::int64_t>(&value, 1), limit,
+                 [&](const std::vector<std::int64_t>& of_rank) { roots = roots.value_or(of_rank.front()); });
+  return *roots;
 }
 
 std::vector<std::vector<std::byte>> ThreadWorld::allgather(std::span<const std::byte> own) const {
-  return attempt([&] { return team_.allgather(rank(), own, timeout()); });
+  return *attempt([&] { return team_.allgather(rank(), own, timeout()); });
 }
 
 std::vector<std::vector<std::byte>> ThreadWorld::gather(std::span<const std::byte> own) const {
@@ -76,13 +83,13 @@ std::vector<std::vector<std::byte>> ThreadWorld::gather(std::span<const std::byt
   return all;
 }
 
-std::unique_ptr<World> ThreadWorld::first(int ranks) const {
-  return std::unique_ptr<World>(new ThreadWorld(*this, team_.first(ranks)));
+std::unique_ptr<World> ThreadWorld::first_ranks(int ranks) const {
+  return std::unique_ptr<World>(new ThreadWorld(*this, team_.first_ranks(ranks)));
 }
 
 void ThreadWorld::give_up(const std::string& what, const std::vector<Rank>& whom) const {
   throw Error(ExitCode::timeout,
-              fmt::format("waited {} for {}; see what its thread does, or raise the time limit",
+              fmt::format("waited {} for {}: stuck, or its core is busy; or raise the time limit",
                           to_text(timeout()), whom.empty() ? what : ranks_text(whom, hosts())));
 }
 

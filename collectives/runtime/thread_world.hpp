@@ -29,17 +29,17 @@ class ThreadWorld final : public World {
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const override;
 
-  std::unique_ptr<World> first(int ranks) const override;
+  std::unique_ptr<World> first_ranks(int ranks) const override;
 
-  void give_up(const std::string& what, const std::vector<Rank>& whom) const override;
+  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom) const override;
 
  private:
   ThreadWorld(const ThreadWorld& whole, ThreadTeam& team);
 
   template <typename Call>
   auto attempt(Call&& call) const;
-  template <typename Value>
-  std::vector<std::vector<Value>> everyones(std::span<const Value> own, Seconds limit) const;
+  template <typename Value, typename Take>
+  void take_everyones(std::span<const Value> own, Seconds limit, Take&& take) const;
 
   ThreadTeam& team_;
 };

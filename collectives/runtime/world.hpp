@@ -77,11 +77,10 @@ class World : public Bootstrap {
 
   /// The first `ranks`, as a world of their own, with the same to be done on a failure. This one lives
   /// longer. Collective over these ranks, and over no others.
-  virtual std::unique_ptr<World> first(int ranks) const = 0;
+  virtual std::unique_ptr<World> first_ranks(int ranks) const = 0;
 
-  /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout). Never
-  /// returns.
-  virtual void give_up(const std::string& what, const std::vector<Rank>& whom) const = 0;
+  /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout).
+  [[noreturn]] virtual void give_up(const std::string& what, const std::vector<Rank>& whom) const = 0;
 
   /// Ends the whole job with this exit code, for a failure that the other ranks do not know of. No
   /// destructors run.

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from program import COLLECTIVES, GLOO, NOT_AVAILABLE, SANITIZED, TIME_LIMIT_S, ProgramTest, command, environment, main
+from program import COLLECTIVES, GLOO, NOT_AVAILABLE, NOT_WRITTEN, SANITIZED, TIME_LIMIT_S, ProgramTest, command, environment, main
 
 SKIPPED = "mpi skipped: there is no MPI between threads of one process."
 
@@ -64,7 +64,8 @@ class Threads(ProgramTest):
         self.refused("allreduce", "-g", 2, "-J", "none/out.json", naming="none/out.json")
 
     def test_not_under_a_launcher(self):
-        self.refused("allreduce", "-g", 2, ranks=2, naming="start more processes instead")
+        self.refused("allreduce", "-g", 2, ranks=2, naming="has started several processes")
+        self.succeed("allreduce", "-g", 2, "-b", 8, "-e", 8, "-n", 1, ranks=1)
         self.succeed("allreduce", "-g", 1, "-t", 1, "-b", 8, "-e", 8, "-n", 1, ranks=2)
 
     @unittest.skipIf(SANITIZED, "AddressSanitizer takes terabytes of address space")
@@ -77,10 +78,28 @@ class Threads(ProgramTest):
         self.assertEqual(ran.returncode, 6, ran.stderr)
         self.assertRegex(ran.stderr, r"^polyring: too little memory: 2 ranks on .* address space are left by ulimit -v")
 
+    @unittest.skipIf(SANITIZED, "AddressSanitizer takes terabytes of address space")
+    def test_threads_that_cannot_be_started(self):
+        words = ("allreduce", "-g", 1000, "-b", "8", "-e", "8", "--transport", "tcp", "-T", "1000")
+        # Enough for the process, and too little for so many stacks.
+        limited = ["bash", "-c", 'ulimit -v 2000000; exec "$@"', "bash", *command(*words)]
+        ran = subprocess.run(limited, env=environment(*words), cwd=self.folder, capture_output=True, text=True, check=False,
+                             timeout=TIME_LIMIT_S)
+        self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stderr)
+        self.assertRegex(ran.stderr, r"^polyring: rank \d+ \(.*\): 1000 threads could not be started: .*; ask for fewer\n$")
+
+    def test_output_that_goes_nowhere(self):
+        words = ("allreduce", "-g", 2, "-b", "8", "-e", "1K", "-n", 2)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            ran = subprocess.run(command(*words), env=environment(*words), stdout=full, stderr=subprocess.PIPE, text=True,
+                                 check=False, timeout=TIME_LIMIT_S)
+        self.assertEqual((ran.returncode, len(ran.stderr.splitlines())), (NOT_WRITTEN, 1), ran.stderr)
+        self.assertIn("cannot write to standard output", ran.stderr)
+
     def test_an_interrupt(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(signal=number):
-                words = ("allreduce", "-g", 2, "-b", "4", "-e", "64M", "-f", "4", "-n", 1000000)
+                words = ("allreduce", "-g", 2, "-b", "4", "-e", "64M", "-f", "4", "-n", 1000000, "-J", "out.json")
                 run = subprocess.Popen(command(*words), env=environment(*words), cwd=self.folder, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
                 self.addCleanup(run.kill)
@@ -89,6 +108,10 @@ class Threads(ProgramTest):
                 _, err = run.communicate(timeout=TIME_LIMIT_S)
                 self.assertEqual(run.returncode, code, err)
                 self.assertEqual(len(err.splitlines()), 1, err)
+                self.assertRegex(err, "before anything was measured|after \\d+ of \\d+ measurements")
+                for path in self.folder.iterdir():
+                    self.assertEqual(path.name, "out.json.part")
+                    path.unlink()
 
 
 if __name__ == "__main__":

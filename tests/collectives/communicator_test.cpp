@@ -166,6 +166,31 @@ TEST_P(Communicators, DoAgainWhatWasPreparedByAPlan) {
   });
 }
 
+/// It may end while its run is in flight, and refuses a second one.
+TEST_P(Communicators, KeepWhatARunOfAPreparedCollectiveNeeds) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    Case one(Collective::allreduce, 100'000, 1, bootstrap.rank(), bootstrap.size());
+    Case two(Collective::allreduce, 100'000, 2, bootstrap.rank(), bootstrap.size());
+    Operation operation;
+    {
+      PersistentCollective prepared = communicator.prepare(one.what(), communicator.plan(one.what()).plan);
+      PersistentCollective moved = std::move(prepared);
+      operation = moved.start(one.input(), one.output());
+      // A rank that all others have waited for may be done at once.
+      if (!operation.test()) {
+        EXPECT_THROW(moved.start(two.input(), two.output()), Error);
+      }
+      operation.wait();
+      operation = moved.start(two.input(), two.output());
+    }
+    EXPECT_TRUE(one.is_right());
+    EXPECT_TRUE(two.is_right()) << "it ended before its run";
+    operation.wait();
+    EXPECT_FALSE(communicator.failure());
+  });
+}
+
 TEST_P(Communicators, AreAsBeforeWhenAPlanIsNotForTheirRanks) {
   run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
     Communicator communicator(bootstrap, options_of(GetParam()));

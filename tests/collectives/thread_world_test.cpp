@@ -27,6 +27,7 @@ using ::testing::Not;
 
 constexpr Seconds kLong{30};
 constexpr Seconds kShort{0.5};
+constexpr Seconds kEnough{3};  // for those who come to come before it is over, on a busy machine
 
 /// Nothing that a rank does throws.
 void run_worlds(int ranks, const std::function<void(ThreadWorld&)>& body, Seconds timeout = kLong) {
@@ -119,7 +120,7 @@ TEST_P(ThreadWorlds, HaveFirstRanksWithAWorldOfTheirOwn) {
   run_worlds(ranks, [&](ThreadWorld& world) {
     for (const int part : {1, ranks / 2, ranks - 1, ranks / 2}) {
       if (part < 1 || part == ranks || world.rank() >= part) continue;
-      const std::unique_ptr<World> own = world.first(part);
+      const std::unique_ptr<World> own = world.first_ranks(part);
       EXPECT_EQ(own->size(), part);
       EXPECT_EQ(own->rank(), world.rank());
       EXPECT_EQ(own->sum(1), part);
@@ -134,9 +135,7 @@ TEST_P(ThreadWorlds, HaveFirstRanksWithAWorldOfTheirOwn) {
 TEST(ThreadWorld, NamesWhoIsAbsent) {
   using Call = std::function<void(const ThreadWorld&)>;
   const std::vector<Call> calls{[](const ThreadWorld& world) { world.barrier(); },
-                                [](const ThreadWorld& world) { world.idle_barrier(); },
-                                [](const ThreadWorld& world) { world.sum(1); },
-                                [](const ThreadWorld& world) { world.broadcast(1, kShort); }};
+                                [](const ThreadWorld& world) { world.broadcast(1, kEnough); }};
   for (const Call& call : calls) {
     std::vector<std::string> failures(4);
     std::atomic<int> told = 0;
@@ -152,10 +151,10 @@ TEST(ThreadWorld, NamesWhoIsAbsent) {
           others.arrive_and_wait();
           failures[index(world.rank())] = failure_of([&] { call(world); });
         },
-        kShort);
+        kEnough);
     EXPECT_EQ(told, 3);
     for (const Rank rank : {0, 2, 3})
-      EXPECT_THAT(failures[index(rank)], AllOf(HasSubstr("rank 1;"), Not(HasSubstr("rank 2"))));
+      EXPECT_THAT(failures[index(rank)], AllOf(HasSubstr("rank 1:"), Not(HasSubstr("rank 2"))));
   }
 }
 
@@ -172,21 +171,25 @@ TEST(ThreadWorld, StaysBroken) {
           return;
         }
         while (!given_up) std::this_thread::yield();
+        failures.push_back(failure_of([&] { world.barrier(); }));
         failures.push_back(failure_of([&] { world.sum(1); }));
         failures.push_back(failure_of([&] { world.allgather({}); }));
       },
       kShort);
-  EXPECT_THAT(failures, Each(HasSubstr("waited 500 ms for rank 1;")));
+  EXPECT_THAT(failures, Each(HasSubstr("waited 500 ms for rank 1:")));
 }
 
 TEST(ThreadTeam, TellsItsPartsOfAFailure) {
   for (const bool before : {true, false}) {
     ThreadTeam team(3, kLong);
     if (before) team.abort("out of luck");
-    ThreadTeam& part = team.first(2);
+    ThreadTeam& part = team.first_ranks(2);
     std::thread waiting([&] { EXPECT_THROW(part.allgather(0, {}), Error); });
     std::thread at_barrier([&] { EXPECT_THROW(part.barrier(1, kLong, true), Error); });
-    if (!before) team.abort("out of luck");
+    if (!before) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that they mostly wait
+      team.abort("out of luck");
+    }
     waiting.join();
     at_barrier.join();
   }
@@ -199,7 +202,7 @@ TEST(ThreadWorld, GivesUpForTransports) {
     EXPECT_EQ(rules.timeout.value, 3);
     EXPECT_THAT(failure_of([&] { rules.give_up("messages", {0}); }), HasSubstr("waited 3.00 s for rank 0 ("));
     EXPECT_THAT(failure_of([&] { rules.give_up("messages", {}); }),
-                HasSubstr("waited 3.00 s for messages; "));
+                HasSubstr("waited 3.00 s for messages: "));
   });
 }
 

@@ -180,7 +180,7 @@ Socket try_to_connect(const TcpGroup& group, const Silence& silence, std::string
   return socket;
 }
 
-/// Whatever it throws is an Error.
+/// Makes an Error of any other exception.
 void as_errors(const std::function<void()>& action) {
   try {
     action();
@@ -239,8 +239,8 @@ bool TcpBootstrap::take_peers(Listener& listener) {
     if (peer.number != size)
       usage_error("rank {} expects {} ranks, and rank 0 expects {}; tell all ranks the same number",
                   peer.rank, peer.number, size);
-    usage_error("rank {} {}; give each process a rank of its own, from 0 on", peer.rank,
-                peer.rank == 0 || peer.rank >= size ? "came as one of the others" : "came twice");
+    usage_error("rank {} came {}; give each process a rank of its own, from 0 to {}", peer.rank,
+                peer.rank < size ? "twice" : "too", size - 1);
   }
   return std::ranges::all_of(others_.begin() + 1, others_.end(), &Socket::is_open);
 }

@@ -34,7 +34,8 @@ void ThreadTeam::fail(const Error& error) {
 
 Error ThreadTeam::absence(const std::vector<Rank>& absent, Seconds limit) const {
   return {ExitCode::timeout,
-          fmt::format("waited {} for {}; see what its thread does", to_text(limit), ranks_text(absent, {}))};
+          fmt::format("waited {} for {}: stuck, or its core is busy; or raise the time limit", to_text(limit),
+                      ranks_text(absent, {}))};
 }
 
 ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte> bytes, Seconds limit) {
@@ -44,7 +45,7 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
   arrived_[index(rank)] = true;
   const std::size_t round = round_;
   if (--missing_ == 0) {
-    all_ = own_;
+    all_ = std::make_shared<const std::vector<std::vector<std::byte>>>(own_);
     arrived_.assign(own_.size(), false);
     missing_ = own_.size();
     ++round_;
@@ -65,6 +66,10 @@ ThreadTeam::Everyones ThreadTeam::allgather(Rank rank, std::span<const std::byte
 }
 
 void ThreadTeam::barrier(Rank rank, Seconds limit, bool yields) {
+  if (failed_) {
+    const std::lock_guard lock(mutex_);
+    throw *failure_;
+  }
   const std::uint64_t own = reached_[index(rank)].barriers.fetch_add(1, std::memory_order_acq_rel) + 1;
   const auto has_come = [&](Rank other) {
     return reached_[index(other)].barriers.load(std::memory_order_acquire) >= own;
@@ -86,7 +91,7 @@ void ThreadTeam::barrier(Rank rank, Seconds limit, bool yields) {
   }
 }
 
-ThreadTeam& ThreadTeam::first(int ranks) {
+ThreadTeam& ThreadTeam::first_ranks(int ranks) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<ThreadTeam>& part = parts_[ranks];
   if (part) return *part;

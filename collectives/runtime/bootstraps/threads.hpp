@@ -20,26 +20,27 @@ namespace polyring {
 /// What the threads of a group share. It lives longer than what uses it.
 class ThreadTeam {
  public:
-  using Everyones = std::vector<std::vector<std::byte>>;
+  /// Each rank's bytes, by rank.
+  using Everyones = std::shared_ptr<const std::vector<std::vector<std::byte>>>;
 
   explicit ThreadTeam(int size, Seconds timeout = {60});
 
   int size() const { return static_cast<int>(own_.size()); }
 
-  /// Collective, as is barrier(): each rank's bytes, by rank. When they have not all come within `limit`,
+  /// Collective, as is barrier(). When they have not all come within `limit`,
   /// this and every later call throws Error(ExitCode::timeout) that names those who are absent.
   Everyones allgather(Rank rank, std::span<const std::byte> bytes, Seconds limit);
   Everyones allgather(Rank rank, std::span<const std::byte> bytes) {
     return allgather(rank, bytes, timeout_);
   }
-  /// All return within about a microsecond where each has a core; `yields` means what it means to Backoff.
+  /// Polls, so that all return at about the same time; `yields` means what it means to Backoff.
   void barrier(Rank rank, Seconds limit, bool yields);
 
   /// One rank has failed: every call that is not complete throws, now and later.
   void abort(const std::string& reason);
 
   /// The same team for all who ask for so many, fewer than size(): the first ranks of this one.
-  ThreadTeam& first(int ranks);
+  ThreadTeam& first_ranks(int ranks);
 
  private:
   /// How many barriers a rank has reached.
@@ -53,11 +54,11 @@ class ThreadTeam {
   std::mutex mutex_;
   std::condition_variable changed_;
   Seconds timeout_;
-  Everyones own_;              // of this round, so far
-  std::vector<bool> arrived_;  // in this round
+  std::vector<std::vector<std::byte>> own_;  // of this round, so far
+  std::vector<bool> arrived_;                // in this round
   std::size_t missing_;
   std::size_t round_ = 0;
-  Everyones all_;  // of the round before
+  Everyones all_;  // the round before
   std::optional<Error> failure_;
   std::atomic<bool> failed_ = false;  // there is a failure_
   std::vector<Reached> reached_;      // by rank
@@ -72,7 +73,7 @@ class ThreadBootstrap final : public Bootstrap {
   Rank rank() const override { return rank_; }
   int size() const override { return team_.size(); }
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override {
-    return team_.allgather(rank_, own);
+    return *team_.allgather(rank_, own);
   }
 
  private:

@@ -37,7 +37,7 @@ class MpiWorld final : public World {
   /// The ranks of a communicator of a program that has initialised MPI: Handle::of(comm). Collective over
   /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
   explicit MpiWorld(std::unique_ptr<Handle> handle);
-  /// See first().
+  /// See first_ranks().
   MpiWorld(const MpiWorld& whole, int ranks);
   ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;
@@ -64,11 +64,13 @@ class MpiWorld final : public World {
   static constexpr Bytes kMostAtOnce{256 << 20};
 
   /// With communicators of its own.
-  std::unique_ptr<World> first(int ranks) const override { return std::make_unique<MpiWorld>(*this, ranks); }
+  std::unique_ptr<World> first_ranks(int ranks) const override {
+    return std::make_unique<MpiWorld>(*this, ranks);
+  }
 
   /// All that still run find out about the same time, so they call the roll among themselves, for a quarter
   /// of the time limit, and name those who are silent.
-  void give_up(const std::string& what, const std::vector<Rank>& whom) const override {
+  [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom) const override {
     give_up(what, whom, timeout());
   }
 

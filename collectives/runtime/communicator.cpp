@@ -15,7 +15,7 @@ constexpr std::size_t kMostPrepared = 64;
 
 }  // namespace
 
-Operation::~Operation() {
+void Operation::end() noexcept {
   try {
     wait();
   } catch (...) {
@@ -39,9 +39,8 @@ bool Operation::test() {
   return true;
 }
 
-void Operation::wait() {
+void Operation::wait_in_earnest() {
   if (failure_) throw *failure_;
-  if (communicator_ == nullptr) return;
   attempt([this] { communicator_->wait(run_); });
   communicator_ = nullptr;
 }
@@ -173,14 +172,13 @@ auto Communicator::attempt(Preparing&& preparing) {
 
 Operation Communicator::start(const CollectiveOf& what, const std::byte* input, std::byte* output) {
   Prepared* const chosen = attempt([&] { return &prepared(what); });
-  Operation operation = start(*chosen->executor, input, output);
-  chosen->run = operation.run_;
-  return operation;
+  chosen->run = start(*chosen->executor, input, output);
+  return {*this, *chosen->run};
 }
 
-Operation Communicator::start(Executor& executor, const std::byte* input, std::byte* output) {
+Runner::Run Communicator::start(Executor& executor, const std::byte* input, std::byte* output) {
   quiet_since_.reset();
-  return {*this, runner_.start(executor, input, output)};
+  return runner_.start(executor, input, output);
 }
 
 PersistentCollective Communicator::prepare(const CollectiveOf& what, const Plan& plan) {
@@ -197,12 +195,19 @@ PersistentCollective::~PersistentCollective() {
 }
 
 Operation PersistentCollective::start(const std::byte* input, std::byte* output) {
+  return {*communicator_, begin(input, output)};
+}
+
+void PersistentCollective::run(const std::byte* input, std::byte* output) {
+  communicator_->wait(begin(input, output));
+}
+
+Runner::Run PersistentCollective::begin(const std::byte* input, std::byte* output) {
   if (communicator_->failure()) throw *communicator_->failure();
   if (run_ && !communicator_->runner_.is_over(*run_))
     usage_error("a persistent collective has one run at a time; wait for it before the next");
-  Operation operation = communicator_->start(*executor_, input, output);
-  run_ = operation.run_;
-  return operation;
+  run_ = communicator_->start(*executor_, input, output);
+  return *run_;
 }
 
 }  // namespace polyring

@@ -55,7 +55,9 @@ class Operation {
   /// One that is over.
   Operation() = default;
   /// Waits; what fails then is known to the communicator.
-  ~Operation();
+  ~Operation() {
+    if (communicator_ != nullptr) end();
+  }
   Operation(Operation&& other) noexcept
       : communicator_(std::exchange(other.communicator_, nullptr)),
         run_(other.run_),
@@ -66,13 +68,17 @@ class Operation {
   /// output is complete, and its buffers are the caller's again. Throws what has made it fail.
   bool test();
   /// Returns when it is over. Goes on with all of the communicator's operations.
-  void wait();
+  void wait() {
+    if (communicator_ != nullptr || failure_) wait_in_earnest();
+  }
 
  private:
   friend class Communicator;
   friend class PersistentCollective;
   Operation(Communicator& communicator, Runner::Run run) : communicator_(&communicator), run_(run) {}
 
+  void end() noexcept;
+  void wait_in_earnest();
   template <typename Action>
   void attempt(Action&& action);
 
@@ -92,7 +98,8 @@ class PersistentCollective {
 
   /// As Communicator::start() does. Throws a usage Error while its last run is in flight.
   Operation start(const std::byte* input, std::byte* output);
-  void run(const std::byte* input, std::byte* output) { start(input, output).wait(); }
+  /// The same, and waits.
+  void run(const std::byte* input, std::byte* output);
 
   const std::string& algorithm() const { return executor_->schedule().algorithm; }
 
@@ -100,6 +107,8 @@ class PersistentCollective {
   friend class Communicator;
   PersistentCollective(Communicator& communicator, std::unique_ptr<Executor> executor)
       : communicator_(&communicator), executor_(std::move(executor)) {}
+
+  Runner::Run begin(const std::byte* input, std::byte* output);
 
   Communicator* communicator_;
   std::unique_ptr<Executor> executor_;  // null: moved from
@@ -167,7 +176,7 @@ class Communicator {
   template <typename Preparing>
   auto attempt(Preparing&& preparing);
   Prepared& prepared(const CollectiveOf& what);
-  Operation start(Executor& executor, const std::byte* input, std::byte* output);
+  Runner::Run start(Executor& executor, const std::byte* input, std::byte* output);
   void wait(Runner::Run run);
   void poll(Runner::Run run);
   WaitRules default_rules() const;

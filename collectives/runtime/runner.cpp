@@ -21,7 +21,7 @@ void Runner::attempt(Action&& action) {
       if (running.executor == nullptr) continue;
       running.executor->give_up();
       failed_.push_back(running.run);
-      running = {};
+      end(running);
     }
     waiting_.clear();
     throw;
@@ -44,10 +44,23 @@ Runner::Run Runner::start(Executor& executor, const std::byte* input, std::byte*
   executor.check(input, output);
   const std::size_t place = free_place();
   running_[place] = {next_, &executor, input, output, first_tag, false};
-  waiting_.push_back(place);
+  const bool alone = busy_++ == 0;
+  if (!alone) waiting_.push_back(place);
   const Run run = next_++;
-  attempt([this] { begin_waiting(); });
+  attempt([&] { alone ? begin(place) : begin_waiting(); });
   return run;
+}
+
+void Runner::begin(std::size_t place) {
+  Running& next = running_[place];
+  next.begun = true;
+  next.executor->begin(next.input, next.output, next.first_tag, place * Executor::kTickets);
+  if (next.executor->is_done()) end(next);
+}
+
+void Runner::end(Running& running) {
+  running.executor = nullptr;
+  --busy_;
 }
 
 /// Runs with a tag in common follow one another: then messages with this tag arrive in the order in which the
@@ -63,13 +76,11 @@ void Runner::begin_waiting() {
     };
     if (std::ranges::any_of(running_, is_in_the_way)) return;
     waiting_.pop_front();
-    running_[place].begun = true;
-    next.executor->begin(next.input, next.output, next.first_tag, place * Executor::kTickets);
-    if (next.executor->is_done()) running_[place] = {};
+    begin(place);
   }
 }
 
-bool Runner::is_over(Run run) const {
+bool Runner::is_none_of_those(Run run) const {
   if (std::ranges::find(failed_, run) != failed_.end()) throw *failure_;
   return std::ranges::none_of(
       running_, [&](const Running& running) { return running.executor != nullptr && running.run == run; });
@@ -81,15 +92,11 @@ void Runner::take_done() {
     Running& running = running_[ticket / Executor::kTickets];
     running.executor->take(ticket);
     if (!running.executor->is_done()) continue;
-    running = {};
+    end(running);
     any_over = true;
   }
   done_.clear();
-  if (any_over) begin_waiting();
-}
-
-bool Runner::is_busy() const {
-  return std::ranges::any_of(running_, [](const Running& running) { return running.executor != nullptr; });
+  if (any_over && !waiting_.empty()) begin_waiting();
 }
 
 bool Runner::poll() {

@@ -30,8 +30,8 @@ class Runner {
   Run start(Executor& executor, const std::byte* input, std::byte* output);
 
   /// Whether the run is over. Throws failure() where it never will be.
-  bool is_over(Run run) const;
-  bool is_busy() const;
+  bool is_over(Run run) const { return (busy_ == 0 && failed_.empty()) || is_none_of_those(run); }
+  bool is_busy() const { return busy_ > 0; }
   /// Goes on with all runs, without blocking. False when nothing has come nearer to its end.
   bool poll();
   /// Returns when the run is over, or throws what has made it fail. Goes on with all runs.
@@ -55,6 +55,9 @@ class Runner {
 
   template <typename Action>
   void attempt(Action&& action);
+  bool is_none_of_those(Run run) const;
+  void begin(std::size_t place);
+  void end(Running& running);
   void begin_waiting();
   void take_done();
   std::size_t free_place();
@@ -62,6 +65,7 @@ class Runner {
   Transport& transport_;
   Run next_ = 0;
   int next_tag_ = 0;
+  std::size_t busy_ = 0;             // runs that are neither over nor failed
   std::vector<Running> running_;     // a run's tickets name its place in here
   std::deque<std::size_t> waiting_;  // places of runs that have not begun, in their order
   std::vector<Ticket> done_;

@@ -23,8 +23,10 @@
 namespace polyring {
 namespace {
 
-/// Up to here what is given is copied: its owner need not wait until others have read it.
-constexpr std::size_t kEager = 4096;
+/// Up to here what is given is copied: its owner need not wait until others have read it. In an exchange all
+/// wait for each other anyhow, so that copies pay for less. Measured; see docs/performance.md.
+constexpr std::size_t kEagerMessage = 4096;
+constexpr std::size_t kEagerExchange = 1024;
 
 class SharedTransport final : public PollingTransport {
  public:
@@ -155,7 +157,7 @@ void SharedTransport::stop() {
 
 Memory SharedTransport::allocate(Bytes size) {
   // What is small is copied anyhow.
-  std::byte* address = size.value > kEager ? memory_->add(size.value) : nullptr;
+  std::byte* address = size.value > kEagerExchange ? memory_->add(size.value) : nullptr;
   if (address == nullptr) return HostTransport::allocate(size);
   return {address, [memory = memory_](std::byte* memory_of_user) { memory->remove(memory_of_user); }};
 }
@@ -269,7 +271,8 @@ Location SharedTransport::own_pieces(SharedOperation& operation, std::span<const
 /// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
 SharedTransport::Given SharedTransport::give(SharedOperation& operation, std::span<const std::byte> data) {
   const Exchange& exchange = operation.exchange;
-  if (data.size() > kEager && !exchange.overwrites(data)) {
+  const std::size_t eager = operation.kind == OfferKind::message ? kEagerMessage : kEagerExchange;
+  if (data.size() > eager && !exchange.overwrites(data)) {
     const Location location = memory_->locate(data.data(), data.size());
     operation.waits = operation.waits || location.generation != 0;
     if (location.generation != 0) return {data, location};

@@ -247,6 +247,80 @@ TEST(TcpTransport, NamesTheRankThatHasLeft) {
   }
 }
 
+/// Rank 3 does nothing. Rank 2 waits for it, rank 1 for rank 2, and rank 0 for rank 1: all name rank 3.
+TEST(TcpTransport, NamesTheFirstCauseOnAllRanks) {
+  constexpr int kRanks = 4;
+  ThreadTeam team(kRanks);
+  run_ranks(kRanks, [&](ThreadTransport& threads) {
+    const ThreadBootstrap bootstrap(team, threads.rank());
+    TcpOptions options;
+    options.interface = "lo";
+    WaitRules rules{threads.rank() == kRanks - 2 ? Seconds{0.2} : Seconds{60}, true,
+                    [](const std::string&, const std::vector<Rank>& whom) {
+                      throw Error(ExitCode::timeout, fmt::format("waited in vain for rank {}", whom.front()));
+                    }};
+    const std::unique_ptr<Transport> transport = make_tcp_transport(bootstrap, options, rules);
+    // Connections exist before anybody fails.
+    const Rank next = (threads.rank() + 1) % kRanks;
+    const Rank before = (threads.rank() + kRanks - 1) % kRanks;
+    std::byte out{};
+    std::byte in{};
+    transport->send(next, 0, {&out, 1}, 1);
+    transport->receive(before, 0, {&in, 1}, 2);
+    wait_for_all(*transport, 2);
+    if (threads.rank() < kRanks - 1) {
+      std::vector<std::byte> data(100);
+      const Outcome outcome = outcome_of([&] {
+        transport->attempt([&] {
+          transport->receive(next, 1, data, 3);
+          wait_for_all(*transport, 1);
+        });
+      });
+      EXPECT_EQ(outcome.code, ExitCode::timeout);
+      EXPECT_THAT(outcome.sentence, HasSubstr("waited in vain for rank 3"));
+      const bool told = threads.rank() < kRanks - 2;
+      EXPECT_EQ(outcome.sentence.starts_with("rank 2 has failed: "), told) << outcome.sentence;
+    }
+    bootstrap.barrier();
+  });
+}
+
+/// Nobody who needs nothing more of it is disturbed.
+TEST(TcpTransport, LetsOthersGoOnWhoDoNotNeedTheRankThatFails) {
+  constexpr int kRanks = 3;
+  std::atomic<bool> failed{false};
+  testing::run_over_own(kTcp, kRanks, [&](std::unique_ptr<Transport> transport) {
+    std::byte out{};
+    std::byte in{};
+    const Rank rank = transport->rank();
+    for (Rank peer = 0; peer < kRanks; ++peer) {
+      if (peer == rank) continue;
+      transport->send(peer, 0, {&out, 1}, 1);
+      transport->receive(peer, 0, {&in, 1}, 2);
+    }
+    wait_for_all(*transport, 4);
+    if (rank == 2) {
+      outcome_of([&] { transport->attempt([] { throw Error(ExitCode::internal, "out of luck"); }); });
+      failed = true;
+      return;
+    }
+    while (!failed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::vector<std::byte> data(std::size_t{1} << 20);
+    transport->send(1 - rank, 1, data, 3);
+    std::vector<std::byte> got(data.size());
+    transport->receive(1 - rank, 1, got, 4);
+    wait_for_all(*transport, 2);
+    const Outcome outcome = outcome_of([&] {
+      transport->attempt([&] {
+        transport->receive(2, 1, got, 5);
+        wait_for_all(*transport, 1);
+      });
+    });
+    EXPECT_EQ(outcome.code, ExitCode::internal);
+    EXPECT_THAT(outcome.sentence, HasSubstr("rank 2 has failed: out of luck"));
+  });
+}
+
 /// All that rank 0 has sent arrives, though it has left long ago.
 TEST(TcpTransport, LetsARankLeaveFirst) {
   std::atomic<bool> gone{false};

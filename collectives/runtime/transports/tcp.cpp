@@ -9,7 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -70,7 +74,11 @@ class TcpTransport final : public PollingTransport {
   void clear(Connection& connection, const Frame& ask, const Want& want);
   void finish(Connection& connection, Ticket ticket);
   void end(Connection& connection, int error);
-  [[noreturn]] void lose(const Connection& connection, int error) const;
+  [[noreturn]] void lose(const Connection& connection, int error);
+  void listen_to_others_of(const Connection& connection);
+  std::optional<Error> own_farewell() const;
+  void take_those_who_wait();
+  void say(Connection& connection, const Error& farewell) const;
 
   Rank rank_;
   Bytes unasked_;
@@ -84,7 +92,10 @@ class TcpTransport final : public PollingTransport {
   Socket events_;     // epoll's
   std::uint64_t next_id_ = 0;
   std::vector<Ticket> done_;
-  bool moved_ = false;  // something has come nearer to its end
+  bool moved_ = false;               // something has come nearer to its end
+  std::map<Rank, Error> farewells_;  // what ranks have said when they failed
+  bool listens_ = false;             // in listen_to_others_of()
+  std::optional<Error> cause_;       // what another rank has failed with, and so this one
 };
 
 constexpr char kFailed = '!';
@@ -323,6 +334,12 @@ void TcpTransport::take(Connection& connection, const Frame& frame) {
     connection.cleared.erase(frame.id);
     return begin_body(connection, {want.to, want, {}, false});
   }
+  if (frame.kind == FrameKind::farewell) {
+    Connection::Body body;
+    body.early = {frame.tag, std::vector<std::byte>(frame.bytes), std::nullopt};
+    body.is_early = body.is_farewell = true;
+    return begin_body(connection, std::move(body));
+  }
   const auto found = std::ranges::find(connection.wants, frame.tag, &Want::tag);
   const bool wanted = found != connection.wants.end();
   Want want;
@@ -361,6 +378,12 @@ void TcpTransport::end_body(Connection& connection) {
   Connection::Body body = *std::move(connection.body);
   connection.body.reset();
   if (!body.is_early) return finish(connection, body.want.ticket);
+  if (body.is_farewell) {
+    const std::vector<std::byte>& sentence = body.early.data;
+    farewells_.try_emplace(connection.peer, static_cast<ExitCode>(body.early.tag),
+                           std::string(reinterpret_cast<const char*>(sentence.data()), sentence.size()));
+    return end(connection, 0);
+  }
   const auto want = std::ranges::find(connection.wants, body.early.tag, &Want::tag);
   if (want == connection.wants.end()) {
     connection.earlies.push_back(std::move(body.early));
@@ -380,7 +403,26 @@ void TcpTransport::end(Connection& connection, int error) {
   connection.socket.close();
 }
 
-void TcpTransport::lose(const Connection& connection, int error) const {
+/// A farewell may have come on another connection to the same rank.
+void TcpTransport::listen_to_others_of(const Connection& connection) {
+  if (std::exchange(listens_, true)) return;
+  for (const auto& other : connections_[index(connection.peer)]) {
+    if (!other || other.get() == &connection || !other->socket.is_open()) continue;
+    try {
+      read(*other);
+    } catch (const Error&) {
+      // It is lost as well.
+    }
+  }
+  listens_ = false;
+}
+
+void TcpTransport::lose(const Connection& connection, int error) {
+  listen_to_others_of(connection);
+  if (const auto told = farewells_.find(connection.peer); told != farewells_.end()) {
+    cause_ = told->second;
+    throw *cause_;
+  }
   throw Error(ExitCode::mpi,
               fmt::format("the connection to rank {} at {} was lost: {}; see why that rank ended",
                           connection.peer, to_text(endpoints_[index(connection.peer)].endpoint),
@@ -415,9 +457,61 @@ std::vector<Rank> TcpTransport::awaited() const {
   return ranks;
 }
 
+/// Why this rank fails, where that is known: the exception that is being handled, or what it came from.
+std::optional<Error> TcpTransport::own_farewell() const {
+  if (cause_) return cause_;
+  const std::exception_ptr failure = std::current_exception();
+  if (!failure) return std::nullopt;
+  const auto told = [&](ExitCode code, const char* what) {
+    return Error(code, fmt::format("rank {} has failed: {}", rank_, what));
+  };
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return told(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return told(ExitCode::internal, error.what());
+  } catch (...) {
+    return told(ExitCode::internal, "an exception of an unknown kind");
+  }
+}
+
+/// They have connected, and this rank had nothing for them yet.
+void TcpTransport::take_those_who_wait() {
+  try {
+    accept();
+  } catch (const Error&) {
+    // Then they are not told.
+  }
+}
+
+/// As far as it can be said without waiting, and between two messages.
+void TcpTransport::say(Connection& connection, const Error& farewell) const {
+  const bool greets = !connection.outgoing.empty() && !connection.outgoing.front().frame;
+  if (!connection.socket.is_open() || connection.sent > 0 || greets) return;
+  const std::string_view sentence = farewell.what();
+  const Frame frame{FrameKind::farewell, static_cast<std::int32_t>(farewell.code()), sentence.size(), 0};
+  std::vector<std::byte> all(sizeof(frame) + sentence.size());
+  std::memcpy(all.data(), &frame, sizeof(frame));
+  std::ranges::copy(std::as_bytes(std::span(sentence)), all.begin() + sizeof(frame));
+  write_some(connection.socket, all);
+  // Where a socket is closed with something unread, the other end may lose what it has not read yet.
+  constexpr int kMostReads = 64;
+  Moved moved{1, false, 0};
+  for (int reads = 0; reads < kMostReads && moved.bytes > 0; ++reads)
+    moved = read_some(connection.socket, connection.buffer);
+}
+
 /// No socket uses a buffer that is not in a system call.
 void TcpTransport::stop() {
-  for (auto& of_peer : connections_) of_peer.clear();
+  const std::optional<Error> farewell = own_farewell();
+  if (farewell) take_those_who_wait();
+  for (auto& of_peer : connections_) {
+    for (const auto& connection : of_peer) {
+      if (connection && farewell) say(*connection, *farewell);
+    }
+    of_peer.clear();
+  }
   listener_.reset();  // who comes later is told at once
   expected_ = 0;
   open_ = 0;

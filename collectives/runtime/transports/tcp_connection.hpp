@@ -16,10 +16,11 @@
 namespace polyring::tcp {
 
 enum class FrameKind : std::uint32_t {
-  message,  // followed by its bytes
-  ask,      // the sender has a message, and waits
-  clear,    // the receiver has a place for it
-  body,     // that message, followed by its bytes
+  message,   // followed by its bytes
+  ask,       // the sender has a message, and waits
+  clear,     // the receiver has a place for it
+  body,      // that message, followed by its bytes
+  farewell,  // the sender has failed; followed by a sentence. The tag is its exit code
 };
 
 /// What precedes everything on a connection. Both ends have the same byte order.
@@ -78,6 +79,7 @@ struct Connection {
     Want want;    // what it is for
     Early early;  // or where it is kept
     bool is_early = false;
+    bool is_farewell = false;  // kept as an early message is
   };
   std::optional<Body> body;
   std::deque<Want> wants;

@@ -46,6 +46,7 @@ VALUES = {
     "--dims": DIMS, "--ddl-options": [f"-mode p:{dims}" for dims in DIMS] + ["-dbg_level 99999999999999999999"],
     "--size": SIZES, "--minbytes": SIZES, "--maxbytes": SIZES, "--stepfactor": (*WHOLE, "1048576"), "--stepbytes": SIZES,
     "--iters": WHOLE, "--warmup_iters": WHOLE, "--check": WHOLE, "--timeout": TIMES,
+    "--nthreads": WHOLE, "--ngpus": WHOLE,
     "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
@@ -88,6 +89,8 @@ MORE = [
     ("alltoall", "-b", "1", "-e", "8388607T", "-f", "1048576", "-n", "1", "-w", "0"),
     ("allgather", "-b", "4194304T", "-e", "4194304T", "-d", "half", "-n", "1", "-w", "0"),
     ("allreduce", "-b", "4194304T", "-e", "4194304T", "-d", "half", "-n", "1", "-w", "0"),
+    ("allreduce", "-t", "1024", "-g", "1024"),
+    ("allreduce", "-g", "48", "-b", "4", "-e", "4", "-n", "1", "-w", "0"),
     ("tune", "-b", "4194304T", "-e", "4194304T", "-n", "1", "--file", "tuned.json"),
 ]
 

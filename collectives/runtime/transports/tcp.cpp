@@ -9,10 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -21,6 +19,7 @@
 #include "collectives/runtime/net/address.hpp"
 #include "collectives/runtime/net/socket.hpp"
 #include "collectives/runtime/transports/tcp_connection.hpp"
+#include "collectives/runtime/transports/tcp_farewell.hpp"
 
 namespace polyring {
 namespace {
@@ -76,9 +75,7 @@ class TcpTransport final : public PollingTransport {
   void end(Connection& connection, int error);
   [[noreturn]] void lose(const Connection& connection, int error);
   void listen_to_others_of(const Connection& connection);
-  std::optional<Error> own_farewell() const;
   void take_those_who_wait();
-  void say(Connection& connection, const Error& farewell) const;
 
   Rank rank_;
   Bytes unasked_;
@@ -457,25 +454,6 @@ std::vector<Rank> TcpTransport::awaited() const {
   return ranks;
 }
 
-/// Why this rank fails, where that is known: the exception that is being handled, or what it came from.
-std::optional<Error> TcpTransport::own_farewell() const {
-  if (cause_) return cause_;
-  const std::exception_ptr failure = std::current_exception();
-  if (!failure) return std::nullopt;
-  const auto told = [&](ExitCode code, const char* what) {
-    return Error(code, fmt::format("rank {} has failed: {}", rank_, what));
-  };
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return told(error.code(), error.what());
-  } catch (const std::exception& error) {
-    return told(ExitCode::internal, error.what());
-  } catch (...) {
-    return told(ExitCode::internal, "an exception of an unknown kind");
-  }
-}
-
 /// They have connected, and this rank had nothing for them yet.
 void TcpTransport::take_those_who_wait() {
   try {
@@ -485,30 +463,13 @@ void TcpTransport::take_those_who_wait() {
   }
 }
 
-/// As far as it can be said without waiting, and between two messages.
-void TcpTransport::say(Connection& connection, const Error& farewell) const {
-  const bool greets = !connection.outgoing.empty() && !connection.outgoing.front().frame;
-  if (!connection.socket.is_open() || connection.sent > 0 || greets) return;
-  const std::string_view sentence = farewell.what();
-  const Frame frame{FrameKind::farewell, static_cast<std::int32_t>(farewell.code()), sentence.size(), 0};
-  std::vector<std::byte> all(sizeof(frame) + sentence.size());
-  std::memcpy(all.data(), &frame, sizeof(frame));
-  std::ranges::copy(std::as_bytes(std::span(sentence)), all.begin() + sizeof(frame));
-  write_some(connection.socket, all);
-  // Where a socket is closed with something unread, the other end may lose what it has not read yet.
-  constexpr int kMostReads = 64;
-  Moved moved{1, false, 0};
-  for (int reads = 0; reads < kMostReads && moved.bytes > 0; ++reads)
-    moved = read_some(connection.socket, connection.buffer);
-}
-
 /// No socket uses a buffer that is not in a system call.
 void TcpTransport::stop() {
-  const std::optional<Error> farewell = own_farewell();
+  const std::optional<Error> farewell = cause_ ? cause_ : failure_of(rank_);
   if (farewell) take_those_who_wait();
   for (auto& of_peer : connections_) {
     for (const auto& connection : of_peer) {
-      if (connection && farewell) say(*connection, *farewell);
+      if (connection && farewell) say_farewell(*connection, *farewell);
     }
     of_peer.clear();
   }

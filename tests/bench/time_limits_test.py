@@ -69,13 +69,16 @@ class TimeLimits(JobTest):
 
     def one_rank_works(self, what):
         """Once on processes, and once on threads."""
-        return [
-            subprocess.run(
-                words, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                timeout=TIME_LIMIT_S,
-            )
-            for words in ([MPIEXEC, "-n", str(RANKS), ROOT_WORK, what], [ROOT_WORK, what, str(RANKS)])
-        ]
+        return [self.run_words(MPIEXEC, "-n", str(RANKS), ROOT_WORK, what), self.one_thread_works(what)]
+
+    def one_thread_works(self, what):
+        return self.run_words(ROOT_WORK, what, str(RANKS))
+
+    def run_words(self, *words):
+        return subprocess.run(
+            words, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=TIME_LIMIT_S,
+        )
 
     def sentences(self, ran):
         return [line for line in ran.stderr.splitlines() if line.startswith("polyring: ")]
@@ -94,17 +97,19 @@ class TimeLimits(JobTest):
             self.assertEqual(ran.returncode, 6, ran.stderr)
             self.assertEqual(self.sentences(ran), ["polyring: a mistake"])
 
-    def test_what_the_other_ranks_do_not_know_of(self):
-        for ran in self.one_rank_works("stray"):
-            self.assertEqual(ran.returncode, 1, ran.stderr)
-            said = self.sentences(ran)
-            self.assertEqual(len(said), 1, ran.stderr)
-            self.assertRegex(said[0], rf"^polyring: rank 1 \({HOST}\): astray$")
+    # Of processes, faults_test.py and unwinding_test.py have the like.
 
-    def test_a_rank_that_does_something_else(self):
-        for ran in self.one_rank_works("absent"):
-            self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
-            self.assertRegex(ran.stderr, r"(?m)^polyring: rank \d .*rank 1\b")
+    def test_what_other_threads_do_not_know_of(self):
+        ran = self.one_thread_works("stray")
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        said = self.sentences(ran)
+        self.assertEqual(len(said), 1, ran.stderr)
+        self.assertRegex(said[0], rf"^polyring: rank 1 \({HOST}\): astray$")
+
+    def test_a_thread_that_does_something_else(self):
+        ran = self.one_thread_works("absent")
+        self.assertEqual(ran.returncode, TIMEOUT, ran.stderr)
+        self.assertRegex(ran.stderr, r"(?m)^polyring: rank \d .*rank 1\b")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,11 @@ namespace polyring {
 /// The parts between separators, empty ones too; none of an empty text.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// Each of `names`, texts of any type.
+std::vector<std::string> strings(const auto& names) {
+  return {names.begin(), names.end()};
+}
+
 /// Nothing in the place of an empty text.
 inline std::optional<std::string> if_any(std::string text) {
   return text.empty() ? std::nullopt : std::optional(std::move(text));

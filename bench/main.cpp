@@ -53,7 +53,10 @@ ExitCode run(int argc, char** argv) {
     if (launched_rank() == 0) print_out(*help);
     return ExitCode::ok;
   }
-  if (!line.action()) usage_error("a subcommand is needed; see polyring --help");
+  if (!line.action()) {
+    if (launched_rank() == 0) print_err(line.help());
+    return ExitCode::usage;
+  }
   if (!line.collective() && launched_rank() != 0) return ExitCode::ok;
   if (line.collective()) MpiAlgorithms::allow();
   return line.action()();

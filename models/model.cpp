@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "models/families.hpp"
 
 namespace polyring {
@@ -65,17 +66,17 @@ const std::vector<ModelInfo>& model_catalogue() {
   return catalogue;
 }
 
-std::string model_names() {
-  std::vector<std::string_view> names;
-  for (const ModelInfo& info : model_catalogue()) names.push_back(info.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const ModelInfo& info : model_catalogue()) names.emplace_back(info.name);
+  return names;
 }
 
 Model make_model(std::string_view name) {
   const auto& catalogue = model_catalogue();
   const auto found = std::find_if(catalogue.begin(), catalogue.end(),
                                   [&](const ModelInfo& info) { return info.name == name; });
-  if (found == catalogue.end()) usage_error("unknown model '{}': choose one of {}", name, model_names());
+  if (found == catalogue.end()) throw Error(ExitCode::usage, unknown_name("model", name, model_names()));
   return found->make(*found);
 }
 

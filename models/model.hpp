@@ -59,8 +59,7 @@ struct ModelInfo {
 
 const std::vector<ModelInfo>& model_catalogue();
 
-/// "resnet50, resnet101, …": for help texts and messages.
-std::string model_names();
+std::vector<std::string> model_names();
 
 /// Throws a usage Error that lists the known names when `name` is not in the catalogue.
 Model make_model(std::string_view name);

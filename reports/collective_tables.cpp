@@ -15,16 +15,18 @@
 namespace polyring {
 namespace {
 
+TimingMethod timing_of(const CollectiveRow& row) { return row.timing.value_or(TimingMethod::isolated); }
+
 /// Rows at one point differ only in how the collective was done.
 auto point_of(const CollectiveRow& row) {
-  return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes);
+  return std::tuple(row.nodes, row.ranks, row.dtype, row.op, row.size_bytes, timing_of(row));
 }
 
 /// What to call a row: the algorithm and its dimensions with their patterns, and as much more as
 /// is needed to tell it from another at the same point.
 class Labels {
  public:
-  explicit Labels(std::span<const CollectiveRow> rows) {
+  explicit Labels(std::span<const CollectiveRow> rows) : timings_differ_(!all_alike(rows, timing_of)) {
     std::map<std::tuple<std::string, decltype(point_of(rows[0])), bool>, const CollectiveRow*> seen;
     for (const CollectiveRow& row : rows) {
       const auto [first, fresh] = seen.emplace(std::tuple(brief(row), point_of(row), row.in_place), &row);
@@ -38,6 +40,13 @@ class Labels {
   }
 
   std::string of(const CollectiveRow& row) const {
+    std::string label = detailed(row);
+    if (timings_differ_) label += fmt::format(", timing {}", to_text(timing_of(row)));
+    return label;
+  }
+
+ private:
+  std::string detailed(const CollectiveRow& row) const {
     std::string label = brief(row);
     const auto found = details_.find(label);
     if (found == details_.end()) return label;
@@ -48,7 +57,6 @@ class Labels {
     return label;
   }
 
- private:
   struct Detail {
     bool implementation = false;
     bool patterns = false;
@@ -63,6 +71,7 @@ class Labels {
     return row.algorithm + " " + row.dims + patterns;
   }
 
+  bool timings_differ_;
   std::map<std::string, Detail> details_;
 };
 
@@ -106,6 +115,21 @@ std::string ranks_caption(std::span<const CollectiveRow> rows) {
   const CollectiveRow& row = rows.front();
   return fmt::format("{} {} on {} {}", row.ranks, row.ranks == 1 ? "rank" : "ranks", row.nodes,
                      row.nodes == 1 ? "node" : "nodes");
+}
+
+/// How they were timed, where that is not the usual way. Rows that differ in this say it in their labels.
+std::string timing_caption(std::span<const CollectiveRow> rows) {
+  if (rows.empty() || !all_alike(rows, timing_of)) return "";
+  switch (timing_of(rows.front())) {
+    case TimingMethod::isolated:
+      return "";
+    case TimingMethod::osu:
+      return "timed as OSU does: calls on the same buffers, each after a barrier, the mean over calls and "
+             "ranks";
+    case TimingMethod::back_to_back:
+      return "timed back to back: calls on the same buffers without a barrier, the mean over calls and ranks";
+  }
+  return "";
 }
 
 std::string bound_text(const CollectiveRow& row) {
@@ -211,8 +235,8 @@ Table collective_table(std::span<const CollectiveRow> rows, bool both_placements
       both_placements || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
   const LineColumns columns = collective_columns(ranks_vary, any_in_place);
   Table table = table_of(columns);
-  table.caption =
-      joined(caption, interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
+  table.caption = joined(joined(caption, timing_caption(rows)),
+                         interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
   const CollectiveRow* previous = nullptr;
   for (const Line& line : lines) {
     const CollectiveRow& row = line.any();

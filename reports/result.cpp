@@ -29,6 +29,18 @@ std::string_view to_text(Source source) {
   return "";
 }
 
+std::string_view to_text(TimingMethod method) {
+  switch (method) {
+    case TimingMethod::isolated:
+      return "isolated";
+    case TimingMethod::osu:
+      return "osu";
+    case TimingMethod::back_to_back:
+      return "back-to-back";
+  }
+  return "";
+}
+
 std::string_view to_text(TimelineLane lane) {
   return lane == TimelineLane::compute ? "compute" : "communication";
 }

@@ -26,6 +26,19 @@ inline constexpr std::array kSources{Source::measured, Source::emulated, Source:
 
 std::string_view to_text(Source source);
 
+/// How calls are timed.
+enum class TimingMethod {
+  isolated,      // a sample: one call on fresh input, the maximum over the ranks
+  osu,           // as OSU's benchmarks: each call after a barrier, on the same buffers again and again
+  back_to_back,  // as nccl-tests, and IMB with -sync off: calls follow each other without a barrier
+};
+// A sample of the last two is the mean over the calls of a block, and over the ranks.
+inline constexpr std::array kTimingMethods{TimingMethod::isolated, TimingMethod::osu,
+                                           TimingMethod::back_to_back};
+
+/// "isolated", "osu" and "back-to-back".
+std::string_view to_text(TimingMethod method);
+
 /// A series of timings and its summary (see statistics.hpp); the unit is in the name of the member that holds
 /// it.
 struct Timing {
@@ -68,6 +81,7 @@ struct CollectiveRow {
   std::string op;
   bool in_place = false;
   Timing time_us;
+  std::optional<TimingMethod> timing;  // nothing where it is not known: files of earlier versions
   double algbw_GBps = 0;
   double busbw_GBps = 0;
   std::optional<double> bound_us;  // the least time that the topology allows

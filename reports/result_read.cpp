@@ -97,6 +97,8 @@ void read_enum(const Value& value, Enum& out, const std::array<Enum, n>& all) {
 
 void read(const Value& value, Source& out) { read_enum(value, out, kSources); }
 
+void read(const Value& value, TimingMethod& out) { read_enum(value, out, kTimingMethods); }
+
 void read(const Value& value, TimelineLane& out) { read_enum(value, out, kTimelineLanes); }
 
 template <typename T>

@@ -79,6 +79,8 @@ class Schema {
       return {{"type", "boolean"}};
     } else if constexpr (std::same_as<T, Source>) {
       return reference("source");
+    } else if constexpr (std::same_as<T, TimingMethod>) {
+      return {{"enum", names_of(kTimingMethods)}};
     } else if constexpr (std::same_as<T, TimelineLane>) {
       return {{"enum", names_of(kTimelineLanes)}};
     } else if constexpr (std::same_as<T, std::map<std::string, std::string>>) {

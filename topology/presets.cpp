@@ -6,6 +6,8 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
+#include "base/text.hpp"
 #include "topology/presets/catalogue.hpp"
 
 namespace polyring {
@@ -35,7 +37,7 @@ std::vector<std::string_view> preset_names() {
 Cluster preset(std::string_view name, int hosts) {
   const auto row = std::ranges::find(kCatalogue, name, &Row::name);
   if (row == kCatalogue.end()) {
-    usage_error("machine '{}' is not known; choose one of {}", name, fmt::join(preset_names(), ", "));
+    throw Error(ExitCode::usage, unknown_name("machine", name, strings(preset_names())));
   }
   if (hosts < 1) usage_error("{} hosts of machine '{}'; give 1 or more", hosts, name);
   auto [machine, fabric] = row->make();

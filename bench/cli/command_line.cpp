@@ -3,10 +3,37 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
+#include "base/names.hpp"
+#include "bench/cli/nccl_tests.hpp"
+
 namespace polyring {
+namespace {
+
+/// All names of the options, with their dashes, that --help shows.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) names.push_back(subcommand->get_name());
+  return names;
+}
+
+/// "--name" of "--name=value".
+std::string_view without_value(std::string_view word) { return word.substr(0, word.find('=')); }
+
+}  // namespace
 
 Option Option::type_name(const std::string& name) const {
   option_->type_name(name);
@@ -43,8 +70,20 @@ Option Option::not_negative() const {
   return *this;
 }
 
-Option Option::one_of(std::vector<std::string> values) const {
-  option_->check(CLI::IsMember(std::move(values)));
+Option Option::names(Names names) const {
+  const auto canonical = [names = std::move(names)](std::string& typed) {
+    for (const std::string& family : names.unlisted) {
+      if (!family.ends_with(':') || !lower_case(typed).starts_with(family)) continue;
+      typed = lower_case(typed);
+      return std::string();
+    }
+    auto name = known_name(typed, names.known);
+    if (!name) name = known_name(typed, names.unlisted);
+    if (!name) throw Error(ExitCode::usage, unknown_name(names.what, typed, names.known));
+    typed = *name;
+    return std::string();
+  };
+  option_->transform(CLI::Validator(canonical, ""));
   return *this;
 }
 
@@ -127,9 +166,46 @@ Subcommand CommandLine::add_subcommand(const std::string& name, const std::strin
   return Subcommand(*app);
 }
 
+std::string CommandLine::help() const { return app_->help(); }
+
+void CommandLine::refuse_subcommand(const std::string& word) const {
+  usage_error("unknown subcommand '{}'{} see polyring --help", word,
+              did_you_mean(word, subcommand_names(*app_)));
+}
+
+void CommandLine::refuse_unexpected() const {
+  const std::vector<std::string> words = app_->remaining(true);
+  const std::vector<CLI::App*> chosen = app_->get_subcommands();
+  if (chosen.empty() && !words.front().starts_with('-')) refuse_subcommand(words.front());
+  const CLI::App& app = chosen.empty() ? *app_ : *chosen.front();
+  const std::string command = chosen.empty() ? "polyring" : "polyring " + app.get_name();
+  const auto option = std::ranges::find_if(words, [](const auto& word) { return word.starts_with('-'); });
+  if (option == words.end()) {
+    usage_error("unexpected argument{} {}; see {} --help", words.size() == 1 ? "" : "s",
+                fmt::join(words, " "), command);
+  }
+  const std::string_view name = without_value(*option);
+  if (const auto of_nccl_tests = nccl_tests_option(name)) {
+    usage_error("{} has no {}, which in nccl-tests means '{}'; leave it out, or see {} --help", command, name,
+                *of_nccl_tests, command);
+  }
+  usage_error("{} has no option {}{} see {} --help", command, name, did_you_mean(name, option_names(app)),
+              command);
+}
+
 std::optional<std::string> CommandLine::parse(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    const std::vector<std::string> known = subcommand_names(*app_);
+    if (words.size() > 1 && std::ranges::find(known, words[1]) == known.end()) refuse_subcommand(words[1]);
+    std::rotate(words.begin(), words.begin() + 1, words.end());
+    words.back() = "--help";
+  }
+  std::ranges::reverse(words);  // for CLI11 takes the last first
   try {
-    app_->parse(argc, argv);
+    app_->parse(std::move(words));
+  } catch (const CLI::ExtrasError&) {
+    refuse_unexpected();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       std::ostringstream text;

@@ -19,6 +19,15 @@ class Option;
 
 namespace polyring {
 
+/// What an option may be given, in whatever case.
+struct Names {
+  std::string what;                // "algorithm"
+  std::vector<std::string> known;  // as errors list them
+  /// Known too, but not listed. One that ends with a colon, as "mpi:", stands for all that begin so; whoever
+  /// has the option's value knows these.
+  std::vector<std::string> unlisted{};
+};
+
 /// An option of a subcommand; copies stand for the same option. Each function returns it for the next one.
 /// Options are named with their dashes, as in "--dims".
 class Option {
@@ -36,7 +45,8 @@ class Option {
   Option required() const;
   Option range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;
-  Option one_of(std::vector<std::string> values) const;
+  /// Each value is one of `names`, which it becomes; else a usage Error lists them.
+  Option names(Names names) const;
   Option needs(const std::string& other) const;
   Option excludes(std::initializer_list<const char*> others) const;
   /// Only these and --help may be given too. Options that are added later may be given.
@@ -81,10 +91,12 @@ class CommandLine {
   /// `collective`: every rank runs the action, not rank 0 alone.
   Subcommand add_subcommand(const std::string& name, const std::string& summary, const std::string& example,
                             std::function<ExitCode()> action, bool collective = false);
-  /// Fills the options' variables. Returns the text that --help or --version asked for, if they were given.
-  /// Throws a usage Error for words that fit no option.
+  /// Fills the options' variables. Returns the text that --help, --version or `help SUBCOMMAND` asked for, if
+  /// they were given. Throws a usage Error for words that fit no option, with the nearest that there is.
   std::optional<std::string> parse(int argc, char** argv);
 
+  /// What --help says.
+  std::string help() const;
   const std::string& text() const { return text_; }
   // Of the subcommand that was chosen.
   const std::function<ExitCode()>& action() const { return action_; }  // empty: none was
@@ -92,6 +104,9 @@ class CommandLine {
   bool given(const std::string& option) const;
 
  private:
+  [[noreturn]] void refuse_subcommand(const std::string& word) const;
+  [[noreturn]] void refuse_unexpected() const;
+
   std::unique_ptr<CLI::App> app_;
   std::string text_;
   const CLI::App* chosen_ = nullptr;

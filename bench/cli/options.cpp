@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/progress.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "models/model.hpp"
 #include "simulation/in_network.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
@@ -23,10 +25,10 @@
 namespace polyring {
 
 void MachineOptions::add_to(Subcommand command) {
-  std::string names;
-  for (const std::string_view name : preset_names())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  command.add_option("--machine", preset, "A machine known by name: " + names).type_name("PRESET");
+  const std::vector<std::string> known = strings(preset_names());
+  command.add_option("--machine", preset, fmt::format("A machine known by name: {}", fmt::join(known, ", ")))
+      .type_name("PRESET")
+      .names({"machine", known});
   command
       .add_option(
           "--from", files,
@@ -77,13 +79,19 @@ std::string MachineOptions::name(const Cluster& cluster) const {
   return preset.empty() ? cluster.name : preset;
 }
 
+std::vector<std::string> modelled_algorithms() { return {"nccl", "mpi", std::string(kInNetwork)}; }
+
 bool has_schedule(std::string_view algorithm) { return !is_vendor(algorithm) && algorithm != kInNetwork; }
 
 void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several,
-                         Collective collective) {
+                         Collective collective, const std::vector<std::string>& listed,
+                         std::vector<std::string> unlisted) {
   algorithms = std::move(default_algorithms);
-  const std::string known = fmt::format("{}", fmt::join(algorithm_names(collective), ", "));
-  const Option option = command.add_option("--algorithm", algorithms, known).show_default();
+  std::vector<std::string> known = strings(algorithm_names(collective));
+  const Option option =
+      command.add_option("--algorithm", algorithms, fmt::format("{}", fmt::join(known, ", "))).show_default();
+  known.insert(known.end(), listed.begin(), listed.end());
+  option.names({"algorithm", std::move(known), std::move(unlisted)});
   if (several) {
     option.separated_by(',').type_name("NAME,…");
   } else {
@@ -101,7 +109,8 @@ void PlanOptions::add_to(Subcommand command, std::vector<std::string> default_al
           "--patterns", patterns,
           fmt::format("For each dimension of multi-ring: {}", fmt::join(pattern_names(collective), ", ")))
       .separated_by(',')
-      .type_name("NAME,…");
+      .type_name("NAME,…")
+      .names({"pattern", strings(pattern_names(collective)), strings(pattern_names())});
   command.add_option("--lanes", lanes, "Rings side by side, each with its share of the payload")
       .type_name("N")
       .range(1, 1024);
@@ -130,6 +139,17 @@ void PlanOptions::refuse_without_schedule(std::string_view command) const {
     usage_error(
         "polyring {1} knows no schedule of '{0}'; use polyring scale --algorithm {0}, which models it",
         algorithm, command);
+  }
+}
+
+void PlanOptions::refuse_modelled() const {
+  for (const std::string& algorithm : algorithms) {
+    if (has_schedule(algorithm) || algorithm == "mpi") continue;
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("{0} is not available: it reduces on GPUs or in switches, and ranks have host memory "
+                    "so far; polyring scale --algorithm {0} models it",
+                    algorithm));
   }
 }
 
@@ -170,6 +190,13 @@ Seconds parse_timeout(const std::string& text) {
   return timeout;
 }
 
+Option add_model_option(Subcommand command, std::string& model, const std::string& what) {
+  const std::vector<std::string> known = model_names();
+  return command.add_option("--model", model, fmt::format("{}: {}", what, fmt::join(known, ", ")))
+      .type_name("NAME")
+      .names({"model", known});
+}
+
 void add_timeout_option(Subcommand command, std::string& timeout) {
   command.add_option("-T,--timeout", timeout, "Give up when nothing happens for so long").show_default();
 }
@@ -178,30 +205,34 @@ void add_output_option(Subcommand command, std::string& output) {
   command.add_option("-J,--output_file", output, "Write the result here, as JSON").type_name("FILE");
 }
 
-std::vector<int> parse_counts(const std::string& text, const std::string& what) {
+std::vector<int> parse_counts(const std::string& text, const std::string& what, Range range) {
   const auto number = [&](std::string_view part) {
     int value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size() || value < 1) {
-      usage_error("{} '{}' is not a list such as 4,8,16 or a range such as 4..256", what, text);
+      usage_error("{} '{}' is not a list such as 4,8,16 or 4..256,1024", what, text);
     }
     return value;
   };
   std::vector<int> counts;
-  const std::size_t dots = text.find("..");
-  if (dots != std::string::npos) {
-    const int first = number(std::string_view(text).substr(0, dots));
-    const int last = number(std::string_view(text).substr(dots + 2));
+  const auto add = [&](std::int64_t count) {
+    if (counts.size() == kMostCounts)
+      usage_error("{} '{}' is of more than {} numbers; give fewer", what, text, kMostCounts);
+    counts.push_back(static_cast<int>(count));
+  };
+  for (const std::string& part : split(text.empty() ? "," : text, ',')) {
+    const std::size_t dots = part.find("..");
+    const int first = number(std::string_view(part).substr(0, dots));
+    if (dots == std::string::npos) {
+      add(first);
+      continue;
+    }
+    const int last = number(std::string_view(part).substr(dots + 2));
     if (first > last)
-      usage_error("{} '{}' ends before it begins; write the smaller number first", what, text);
-    for (std::int64_t count = first; count < last; count *= 2) counts.push_back(static_cast<int>(count));
-    counts.push_back(last);
-    return counts;
-  }
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    counts.push_back(number(std::string_view(text).substr(begin, end - begin)));
-    begin = end + 1;
+      usage_error("{} '{}' ends before it begins; write the smaller number first", what, part);
+    for (std::int64_t count = first; count < last; count = range == Range::doubles ? 2 * count : count + 1)
+      add(count);
+    add(last);
   }
   return counts;
 }
@@ -212,25 +243,28 @@ void add_partials_option(Subcommand command, std::string& partials) {
           "--partials", partials,
           "How partial sums of half and bfloat16 travel between the steps of a plan. float32: the whole is "
           "rounded once; same: as what is summed, rounded at each step, in fewer bytes")
-      .show_default();
+      .show_default()
+      .names({"way of partials", {"float32", "same"}});
 }
 
 Partials parse_partials(const std::string& text) {
-  if (text == "float32") return Partials::apart;
-  if (text == "same") return Partials::in_output;
-  usage_error("unknown --partials '{}'; choose from float32, same", text);
+  return text == "same" ? Partials::in_output : Partials::apart;
 }
 
 void PayloadOptions::add_to(Subcommand command, const std::string& default_op) {
   op_text = default_op;
   command.add_option("-d,--datatype", kind_text, "float, double, half, bfloat16, int32 or int64")
       .show_default()
-      .type_name("TYPE");
+      .type_name("TYPE")
+      .names({"type", element_kind_names()});
   if (default_op.empty()) {
     op_text = "sum";  // unused: nothing is reduced
     return;
   }
-  command.add_option("-o,--op", op_text, "sum, prod, min, max or avg").show_default().type_name("OP");
+  command.add_option("-o,--op", op_text, "sum, prod, min, max or avg")
+      .show_default()
+      .type_name("OP")
+      .names({"operation", reduce_op_names()});
 }
 
 }  // namespace polyring

@@ -33,7 +33,9 @@ struct MachineOptions {
   std::string name(const Cluster& cluster) const;
 };
 
-/// False for nccl, mpi and in-network, which only `scale` models; true for all other names.
+/// nccl, mpi and in-network, which only `scale` models, without a schedule.
+std::vector<std::string> modelled_algorithms();
+/// False for these, true for all other names.
 bool has_schedule(std::string_view algorithm);
 
 /// How an allreduce is to be done.
@@ -46,8 +48,10 @@ struct PlanOptions {
   std::string chunk;   // empty: chosen
   std::string orders;  // empty: chosen
 
+  /// `listed` and `unlisted`: names of algorithms beside our own, as in Names.
   void add_to(Subcommand command, std::vector<std::string> default_algorithms, bool several,
-              Collective collective = Collective::allreduce);
+              Collective collective = Collective::allreduce, const std::vector<std::string>& listed = {},
+              std::vector<std::string> unlisted = {});
 
   /// The dimensions asked for, if any, by --dims or --ddl-options. Throws a usage Error when both are given.
   std::optional<std::vector<int>> asked_dims() const;
@@ -58,6 +62,8 @@ struct PlanOptions {
   bool asks_nothing() const { return asks_no_dims() && lanes == 0 && chunk.empty() && orders.empty(); }
   /// Throws a usage Error for algorithms that `command` cannot plan, since they have no schedule.
   void refuse_without_schedule(std::string_view command) const;
+  /// Throws Error(ExitCode::not_available) for those that can be modelled and not be measured.
+  void refuse_modelled() const;
   /// What was asked for of this algorithm's plan: nothing of those of nccl and mpi.
   PlanConstraints constraints(std::string_view algorithm) const;
 };
@@ -65,13 +71,20 @@ struct PlanOptions {
 /// Throws a usage Error unless it is a time above 0, and one that clocks can count.
 Seconds parse_timeout(const std::string& text);
 
+/// --model; `model` has its default. `what` says what it is for.
+Option add_model_option(Subcommand command, std::string& model, const std::string& what);
 /// -T, --timeout; `timeout` has its default.
 void add_timeout_option(Subcommand command, std::string& timeout);
 /// -J, --output_file.
 void add_output_option(Subcommand command, std::string& output);
 
-/// `4,8,16` or `4..256` (doubling from 4 up to 256). Throws a usage Error for anything else.
-std::vector<int> parse_counts(const std::string& text, const std::string& what);
+/// What a range of counts stands for: "2..7" is 2, 4, 7 where it doubles up to its end.
+enum class Range { doubles, has_each };
+
+/// A list such as `4,8,16`. Each part may be a range such as `4..256`. Throws a usage Error for
+/// anything else, and for more than kMostCounts numbers.
+std::vector<int> parse_counts(const std::string& text, const std::string& what, Range range = Range::doubles);
+inline constexpr std::size_t kMostCounts = 10000;
 
 /// --partials: float32 or same.
 void add_partials_option(Subcommand command, std::string& partials);

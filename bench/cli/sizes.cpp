@@ -55,7 +55,7 @@ void add_buffers_option(Subcommand command, std::string& buffers) {
           "library: from our own allocator, within reach of the other ranks of the host; malloc: from "
           "anywhere")
       .show_default()
-      .one_of({"library", "malloc"});
+      .names({"memory for buffers", {"library", "malloc"}});
 }
 
 }  // namespace polyring

@@ -36,6 +36,7 @@ struct CollectiveOptions {
   int iterations = 0;
   int warmup = 5;
   int check = 1;
+  std::string timing{to_text(TimingMethod::isolated)};
   std::string values{to_text(PayloadValues::whole)};
   std::string buffers = "library";
   MeasuringOptions measuring;
@@ -56,6 +57,10 @@ std::vector<Count> counts_of(const CollectiveOptions& options, int element_size,
   return {counts.begin(), counts.end()};
 }
 
+TimingMethod parse_timing_method(std::string_view text) {
+  return *std::ranges::find_if(kTimingMethods, [&](TimingMethod method) { return text == to_text(method); });
+}
+
 /// One measurement: all contenders with one payload.
 struct Point {
   Count count = 0;
@@ -70,6 +75,7 @@ class CollectiveRun {
         world_(run.world),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
+        timing_(parse_timing_method(options.timing)),
         payload_(kind_, op_, world_.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_), world_.size())),
         maker_(options.contenders, world_, run.timeout,
@@ -108,7 +114,7 @@ class CollectiveRun {
     fit_memory(communicator);
     const PayloadMemory memory = payload_memory(job.transport, counts_.back());
     open(session, communicator);
-    const MeasureOptions how{{options_.iterations, options_.warmup}, options_.check != 0};
+    const MeasureOptions how{{options_.iterations, options_.warmup}, options_.check != 0, timing_};
     for (const Count count : counts_) {
       std::vector<Contender> contenders = maker_.make(communicator, count);
       for (Contender& contender : contenders) contender.buffers = memory.buffers();
@@ -235,7 +241,8 @@ class CollectiveRun {
     constexpr double kWide_us = 999'999;
     constexpr double kWideBandwidth = 99.99;
     constexpr int kEnough = 10;
-    const int samples = options_.iterations > 0 ? options_.iterations : kEnough;
+    const bool counted = options_.iterations > 0 && timing_ == TimingMethod::isolated;
+    const int samples = counted ? options_.iterations : kEnough;
     row.time_us = exact_timing(kWide_us);
     row.time_us.samples.resize(static_cast<std::size_t>(std::min(samples, kEnough)), kWide_us);
     row.algbw_GBps = row.busbw_GBps = kWideBandwidth;
@@ -285,6 +292,7 @@ class CollectiveRun {
     row.dtype = to_text(kind_);
     row.op = reduces(collective()) ? to_text(op_) : "none";
     row.in_place = point.in_place;
+    row.timing = timing_;
     row.source = source_;
     return row;
   }
@@ -320,6 +328,7 @@ class CollectiveRun {
   World& world_;
   ElementKind kind_;
   ReduceOp op_;
+  TimingMethod timing_;
   Payload payload_;
   std::vector<Count> counts_;
   std::string lowered_;  // why counts_ have become fewer; empty: they have not
@@ -338,6 +347,12 @@ struct Described {
   const char* summary;
   const char* example;
 };
+
+std::vector<std::string> timing_method_names() {
+  std::vector<std::string> names;
+  for (const TimingMethod method : kTimingMethods) names.emplace_back(to_text(method));
+  return names;
+}
 
 constexpr std::array kCommands{
     Described{
@@ -366,9 +381,7 @@ void add_collective(CommandLine& line, const Described& described) {
   options->payload.add_to(command, reduces(described.collective) ? "sum" : "");
   options->sizes.add_to(command);
   if (allreduce) {
-    command
-        .add_option("--model", options->model, "The sizes of a model's gradients instead: " + model_names())
-        .type_name("NAME")
+    add_model_option(command, options->model, "The sizes of a model's gradients instead")
         .excludes({"--minbytes", "--maxbytes", "--stepfactor", "--stepbytes"});
   }
   command.add_option("-n,--iters", options->iterations, "Iterations; without, about half a second of each")
@@ -376,6 +389,15 @@ void add_collective(CommandLine& line, const Described& described) {
   command.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
       .show_default()
       .range(0, 1000000);
+  command
+      .add_option(
+          "--timing", options->timing,
+          "isolated: one call on fresh input, the slowest rank's time; osu: as OSU's benchmarks, on the "
+          "same buffers, each call after a barrier; back-to-back: as nccl-tests, without barriers; the "
+          "last two in blocks of -n calls, with the mean over calls and ranks")
+      .show_default()
+      .type_name("METHOD")
+      .names({"timing", timing_method_names()});
   command.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       .show_default()
       .range(0, 1);
@@ -385,7 +407,8 @@ void add_collective(CommandLine& line, const Described& described) {
                   "the largest "
                   "numbers, at any two ranks")
       .show_default()
-      .type_name("VALUES");
+      .type_name("VALUES")
+      .names({"payload", payload_values_names()});
   add_buffers_option(command, options->buffers);
   options->measuring.add_to(command);
   add_output_option(command, options->output);

@@ -145,7 +145,7 @@ void add_plan(CommandLine& line) {
       "dgx1-v100 --size 256MB --explain",
       [options] { return plan(*options); });
   options->machine.add_to(command);
-  options->plan.add_to(command, {"multi-ring"}, false);
+  options->plan.add_to(command, {"multi-ring"}, false, Collective::allreduce, {}, modelled_algorithms());
   command.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
       .show_default()
       .type_name("TYPE");

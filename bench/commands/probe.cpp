@@ -153,7 +153,7 @@ void add_probe(CommandLine& line) {
       .add_option("--format", options->format,
                   "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
                   "why), json or nccl-xml (for NCCL_TOPO_FILE)")
-      .one_of({"text", "matrix", "paths", "json", "nccl-xml"})
+      .names({"format", {"text", "matrix", "paths", "json", "nccl-xml"}})
       .show_default();
   command.add_flag("--expect", options->expect,
                    "Also the allreduce bandwidth that each algorithm should reach");

@@ -374,7 +374,7 @@ void add_division(Subcommand command, ScaleOptions& options) {
       .add_option("--scaling", options.scaling,
                   "What is the same at all counts: weak, the batch of a GPU; strong, that of all together")
       .show_default("weak")
-      .one_of({"weak", "strong"});
+      .names({"scaling", {"weak", "strong"}});
   command
       .add_option("--global-batch", options.global_batch,
                   "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
@@ -412,13 +412,15 @@ void add_scale(CommandLine& line) {
       });
   options->machine.add_to(command);
   options->compute.add_to(command);
-  options->plan.add_to(command, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true);
+  options->plan.add_to(command, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true,
+                       Collective::allreduce, modelled_algorithms());
   command.option("--algorithm")
       .append_description("; nccl and mpi for what these would choose; in-network for switches that reduce");
   command
       .add_option(
           "--gpus", options->gpus,
-          "GPU counts: a list, or a range that doubles; by default those of --strategy, if it has all")
+          "GPU counts: a list whose parts may be ranges that double: 4..256,1000; by default those of "
+          "--strategy, if it has all")
       .show_default(kDefaultGpus)
       .type_name("LIST");
   command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
@@ -427,7 +429,8 @@ void add_scale(CommandLine& line) {
   options->conditions.add_to(command);
   command.add_option("-d,--datatype", options->kind, "What gradients are sent as")
       .show_default()
-      .type_name("TYPE");
+      .type_name("TYPE")
+      .names({"type", element_kind_names()});
   add_partials_option(command, options->partials);
   command
       .add_option("--from-run", options->runs,

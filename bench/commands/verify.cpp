@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
@@ -26,7 +27,7 @@ struct VerifyOptions {
 
 /// Those that --ranks lists, or as many as --dims makes.
 std::vector<int> rank_counts(const VerifyOptions& options) {
-  if (!options.ranks.empty()) return parse_counts(options.ranks, "--ranks");
+  if (!options.ranks.empty()) return parse_counts(options.ranks, "--ranks", Range::has_each);
   if (const auto dims = options.plan.asked_dims()) return {Plan{"", *dims}.ranks()};
   return parse_counts("1..64", "--ranks");
 }
@@ -36,10 +37,7 @@ struct Case {
   int ranks = 1;
 };
 
-std::vector<std::string> all_algorithms() {
-  const auto names = algorithm_names();
-  return {names.begin(), names.end()};
-}
+std::vector<std::string> all_algorithms() { return strings(algorithm_names()); }
 
 /// Those that the rules have for it, all ranks being on one host; empty for all but multi-ring.
 std::vector<std::string> patterns_for(Collective collective, const Plan& plan) {
@@ -132,16 +130,18 @@ void add_verify(CommandLine& line) {
                           "polyring verify --algorithm multi-ring --dims 4x8x8\n  polyring verify "
                           "--collective alltoall --ranks 2..16",
                           [options] { return verify_all(*options); });
-  options->plan.add_to(command, all_algorithms(), true);
+  options->plan.add_to(command, all_algorithms(), true, Collective::allreduce, {}, modelled_algorithms());
   command
       .add_option(
           "--collective", options->collective,
           "allreduce, reduce-scatter, allgather or alltoall; without --algorithm, by all that can make it")
       .show_default()
-      .type_name("NAME");
+      .type_name("NAME")
+      .names({"collective", collective_names()});
   command
       .add_option("--ranks", options->ranks,
-                  "Rank counts: 16, 2,3,5 or 2..64; without, those of --dims, or 1..64")
+                  "Rank counts: 16, 2,3,5 or 2..8, which is each of these; without, those of --dims, or the "
+                  "powers of two up to 64")
       .type_name("LIST");
   command
       .add_option("--count", options->count,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "bench/cli/output.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
@@ -26,8 +27,10 @@ std::optional<std::string> after(std::string_view prefix, std::string_view name)
 std::vector<std::string> baseline_names(std::string_view prefix, const std::string& asked,
                                         const std::vector<std::string>& known) {
   if (asked != kAll && std::find(known.begin(), known.end(), asked) == known.end()) {
-    usage_error("unknown algorithm '{0}{1}'; choose from {0}{2}, or {0}all", prefix, asked,
-                fmt::join(known, fmt::format(", {}", prefix)));
+    std::vector<std::string> listed = known;
+    listed.emplace_back(kAll);
+    for (std::string& name : listed) name.insert(0, prefix);
+    throw Error(ExitCode::usage, unknown_name("algorithm", fmt::format("{}{}", prefix, asked), listed));
   }
   std::vector<std::string> names;
   for (const std::string& name : known) {
@@ -55,7 +58,18 @@ class PlannedCall final : public CollectiveCall {
 
 void ContenderOptions::add_to(Subcommand command, Collective collective) {
   const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
-  plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true, collective);
+  std::vector<std::string> vendors{std::string(kMpiAlgorithm)};
+  if (collective == Collective::allreduce) {
+    for (const std::string_view family : {"mpi:NAME", "mpi:all"}) vendors.emplace_back(family);
+    for (const std::string& name : gloo_algorithms())
+      vendors.push_back(fmt::format("{}{}", kGlooPrefix, name));
+    vendors.push_back(fmt::format("{}{}", kGlooPrefix, kAll));
+  }
+  // Those of another collective, of another library or of a model are known, and refused with the reason.
+  std::vector<std::string> refused = modelled_algorithms();
+  for (const std::string_view name : algorithm_names()) refused.emplace_back(name);
+  for (const std::string_view family : {kMpiPrefix, kGlooPrefix}) refused.emplace_back(family);
+  plan.add_to(command, {first, std::string(kMpiAlgorithm)}, true, collective, vendors, std::move(refused));
   transport.add_to(command);
   if (reduces(collective)) add_partials_option(command, partials);
   if (collective != Collective::allreduce) {
@@ -89,8 +103,7 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
 }
 
 void ContenderOptions::check_build() const {
-  transport.check();
-  parse_partials(partials);
+  plan.refuse_modelled();
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
     throw Error(

@@ -24,32 +24,27 @@ constexpr std::array kKnown{
     Known{"shared+tcp", TransportChoice::shared, true},
 };
 
-const Known& find_known(const std::string& name) {
-  const auto* const found = std::ranges::find(kKnown, name, &Known::name);
-  if (found != kKnown.end()) return *found;
-  std::array<const char*, kKnown.size()> names{};
-  std::ranges::transform(kKnown, names.begin(), &Known::name);
-  usage_error("unknown transport '{}'; choose from {}", name, fmt::join(names, ", "));
-}
+const Known& find_known(const std::string& name) { return *std::ranges::find(kKnown, name, &Known::name); }
 
 }  // namespace
 
 void TransportOptions::add_to(Subcommand command) {
+  std::vector<std::string> names;
+  for (const Known& known : kKnown) names.emplace_back(known.name);
   command
       .add_option(
           "--transport", transport,
           "shared: memory inside hosts and MPI between them; mpi: MPI everywhere; tcp: TCP "
           "connections of our own everywhere; shared+tcp: memory inside hosts and these between "
           "them; auto: shared where it can be had. Ranks that are threads have TCP in the place of MPI")
-      .show_default();
+      .show_default()
+      .names({"transport", std::move(names)});
   command
       .add_option(
           "--tcp-interface", interface,
           "The network interface for TCP connections; without, that of the default route, or the first")
       .type_name("NAME");
 }
-
-void TransportOptions::check() const { find_known(transport); }
 
 std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options) {
   const Known& known = find_known(options.transport);

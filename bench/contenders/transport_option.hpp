@@ -16,8 +16,6 @@ struct TransportOptions {
 
   /// Adds --transport and --tcp-interface.
   void add_to(Subcommand command);
-  /// Throws a usage Error where the transport is none.
-  void check() const;
 };
 
 /// Collective. The communicator of the job's ranks; says on standard error when it is not what was hoped for.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -12,6 +14,14 @@ namespace polyring {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// One contender's turn, where that is more than one call.
+struct Block {
+  int calls = 1;
+  int warmups = 0;
+  bool barriers = false;    // after each call
+  int calls_per_watch = 1;  // as few as take next to no time more than one
+};
 
 class Measurement {
  public:
@@ -65,6 +75,15 @@ class Measurement {
     return {arrived, job_.now(), run_us, {.before = before_us, .waited = microseconds(began - arrived)}};
   }
 
+  /// So many calls on the same buffers. The mean time of one of them on this rank, in microseconds.
+  double block(Contender& contender, const Block& block) {
+    prepare(contender);
+    for (int i = 0; i < block.warmups; ++i) run(contender);
+    job_.world.idle_barrier();
+    job_.world.barrier();
+    return (block.barriers ? apart(contender, block) : back_to_back(contender, block)) / block.calls;
+  }
+
   /// The watchdog knows a little later that this rank did not run: to be asked when all iterations are over.
   std::vector<Delay> delays(std::span<const Iteration> iterations) const {
     std::vector<Delay> delays;
@@ -76,6 +95,32 @@ class Measurement {
   }
 
  private:
+  double apart(Contender& contender, const Block& block) const {
+    double together_us = 0;
+    const Buffers buffers = place(contender);
+    for (int i = 0; i < block.calls; ++i) {
+      if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
+      const Clock::time_point begin = job_.now();
+      contender.call->run(buffers.input, buffers.output);
+      together_us += microseconds(job_.now() - begin);
+      job_.world.barrier_without_limit();
+    }
+    job_.watchdog.rest();
+    return together_us;
+  }
+
+  double back_to_back(Contender& contender, const Block& block) const {
+    const Buffers buffers = place(contender);
+    const Clock::time_point begin = job_.now();
+    for (int i = 0; i < block.calls; ++i) {
+      if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
+      contender.call->run(buffers.input, buffers.output);
+    }
+    const Clock::time_point end = job_.now();
+    job_.watchdog.rest();
+    return microseconds(end - begin);
+  }
+
   void prepare(const Contender& contender) const {
     const Buffers buffers = place(contender);
     // In place, where the input is a part of the output, the rest has still to be written.
@@ -121,53 +166,102 @@ class Measurement {
 
 }  // namespace
 
-int StoppingRule::iterations_of(double slowest_us) const {
+int StoppingRule::iterations_in(Seconds available, int least, double slowest_us) const {
   if (!chooses()) return iterations;
-  const double fitting = time.value * 1e6 / std::max(slowest_us, 1.0);
-  return static_cast<int>(std::clamp<double>(fitting, fewest, kMost));
+  const double fitting = available.value * 1e6 / std::max(slowest_us, 1.0);
+  return static_cast<int>(std::clamp<double>(fitting, least, kMost));
 }
+
+namespace {
+
+/// Those that are timed: they take part, and are not wrong.
+using Timed = std::vector<std::size_t>;
+
+/// Returns how many microseconds the slowest of the last calls took.
+double warm_up(Measurement& measurement, std::span<Contender> contenders, const Timed& timed, int rounds) {
+  double slowest = 0;
+  for (int round = 0; round < rounds; ++round) {
+    slowest = 0;
+    for (const std::size_t i : timed) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
+  }
+  return slowest;
+}
+
+/// `turn` for each of those that are timed, in so many rounds. The order is the same on all ranks, and
+/// another one in each round, so that none always follows the same contender.
+void in_rounds(Timed timed, std::int64_t rounds, const std::function<void(std::size_t)>& turn) {
+  std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    std::shuffle(timed.begin(), timed.end(), random);
+    for (const std::size_t i : timed) turn(i);
+  }
+}
+
+std::vector<double> mean_over_ranks(const World& world, std::span<const double> values) {
+  std::vector<double> means(values.size());
+  for (const std::vector<std::byte>& of_rank : world.allgather(std::as_bytes(values))) {
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, of_rank.data() + i * sizeof value, sizeof value);
+      means[i] += value / world.size();
+    }
+  }
+  return means;
+}
+
+void time_isolated(Measurement& measurement, std::span<Contender> contenders, const Timed& timed,
+                   const World& world, bool rehearsed, std::int64_t iterations,
+                   std::vector<Samples>& samples) {
+  std::vector<std::vector<Measurement::Iteration>> measured(contenders.size());
+  in_rounds(timed, iterations, [&](std::size_t i) {
+    if (rehearsed) measurement.rehearse(contenders[i]);
+    measured[i].push_back(measurement.once(contenders[i]));
+  });
+  for (const std::size_t i : timed) {
+    for (const auto& iteration : measured[i]) samples[i].microseconds.push_back(iteration.run_us);
+    samples[i].microseconds = world.max(samples[i].microseconds);
+    const double usual_us = summarize(samples[i].microseconds).median;
+    samples[i].stragglers = find_stragglers(world, measurement.delays(measured[i]), usual_us);
+  }
+}
+
+void time_blocks(Measurement& measurement, std::span<Contender> contenders, const Timed& timed,
+                 const World& world, const Block& block, std::vector<Samples>& samples) {
+  in_rounds(timed, StoppingRule::kBlocks, [&](std::size_t i) {
+    samples[i].microseconds.push_back(measurement.block(contenders[i], block));
+  });
+  for (const std::size_t i : timed) samples[i].microseconds = mean_over_ranks(world, samples[i].microseconds);
+}
+
+}  // namespace
 
 std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, const MeasuredCall& call,
                              const MeasureOptions& options) {
   Measurement measurement(job, call);
   std::vector<Samples> samples(contenders.size());
-  const auto takes_part = [&](std::size_t i) { return !call.in_place || contenders[i].in_place; };
-  if (options.check) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (contenders[i].verified && takes_part(i)) samples[i].wrong = measurement.wrong(contenders[i]);
-    }
+  Timed timed;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (call.in_place && !contenders[i].in_place) continue;
+    if (options.check && contenders[i].verified) samples[i].wrong = measurement.wrong(contenders[i]);
+    if (samples[i].wrong.value_or(0) == 0) timed.push_back(i);
   }
-  const auto right = [&](std::size_t i) { return takes_part(i) && samples[i].wrong.value_or(0) == 0; };
-
-  double slowest = 0;
-  for (int warmup = 0; warmup < options.stop.warmups(); ++warmup) {
-    slowest = 0;
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (right(i)) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
-    }
-  }
-  std::int64_t iterations = options.stop.iterations_of(slowest);
-  if (options.stop.chooses()) iterations = job.world.broadcast(iterations);
-  // The same on all ranks, and another order each round, so that none always follows the same contender.
-  std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same seed on purpose
-  std::vector<std::size_t> order(contenders.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const bool rehearsed = call.size() <= options.rehearsed;
-  std::vector<std::vector<Measurement::Iteration>> measured(contenders.size());
-  for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
-    std::shuffle(order.begin(), order.end(), random);
-    for (const std::size_t i : order) {
-      if (!right(i)) continue;
-      if (rehearsed) measurement.rehearse(contenders[i]);
-      measured[i].push_back(measurement.once(contenders[i]));
-    }
-  }
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (!right(i)) continue;
-    for (const auto& iteration : measured[i]) samples[i].microseconds.push_back(iteration.run_us);
-    samples[i].microseconds = job.world.max(samples[i].microseconds);
-    const double usual_us = summarize(samples[i].microseconds).median;
-    samples[i].stragglers = find_stragglers(job.world, measurement.delays(measured[i]), usual_us);
+  const StoppingRule& stop = options.stop;
+  const double slowest_us = warm_up(measurement, contenders, timed, stop.warmups());
+  const bool isolated = options.timing == TimingMethod::isolated;
+  std::int64_t iterations = isolated ? stop.iterations_of(slowest_us) : stop.calls_of_block(slowest_us);
+  if (stop.chooses()) iterations = job.world.broadcast(iterations);
+  if (isolated) {
+    const bool rehearsed = call.size() <= options.rehearsed;
+    time_isolated(measurement, contenders, timed, job.world, rehearsed, iterations, samples);
+  } else {
+    constexpr double kNextToNoTime_us = 1000;
+    constexpr double kMostPerWatch = 64;
+    const Block block{.calls = static_cast<int>(iterations),
+                      .warmups = stop.warmups(),
+                      .barriers = options.timing == TimingMethod::osu,
+                      .calls_per_watch = static_cast<int>(
+                          std::clamp(kNextToNoTime_us / std::max(slowest_us, 1.0), 1.0, kMostPerWatch))};
+    time_blocks(measurement, contenders, timed, job.world, block, samples);
   }
   return samples;
 }

@@ -1,4 +1,4 @@
-// The measuring loop: contenders take turns, a sample is one iteration's maximum over the ranks.
+// The measuring loop: contenders take turns, each with one call, or with a block of them.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "bench/measure/payload.hpp"
 #include "bench/measure/stragglers.hpp"
 #include "collectives/runtime/communicator.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
 
@@ -27,12 +28,22 @@ struct StoppingRule {
   bool chooses() const { return iterations == 0; }
   int warmups() const { return chooses() ? std::max(1, warmup) : warmup; }
   /// The number of iterations, where one of the slowest contender takes so many microseconds.
-  int iterations_of(double slowest_us) const;
+  int iterations_of(double slowest_us) const { return iterations_in(time, fewest, slowest_us); }
+  /// The same for each of kBlocks blocks.
+  int calls_of_block(double slowest_us) const {
+    return iterations_in({time.value / kBlocks}, kFewestInBlock, slowest_us);
+  }
+  static constexpr int kBlocks = 10;
+  static constexpr int kFewestInBlock = 5;
+
+ private:
+  int iterations_in(Seconds available, int least, double slowest_us) const;
 };
 
 struct MeasureOptions {
   StoppingRule stop;
   bool check = true;
+  TimingMethod timing = TimingMethod::isolated;
   /// Up to this size run each contender once untimed before each timing. Otherwise its few microseconds
   /// mostly show caches that the contenders before it have filled, unless its library is the barrier's as
   /// well.
@@ -49,9 +60,9 @@ struct MeasuredCall {
 };
 
 struct Samples {
-  std::vector<double> microseconds;  // the maximum over the ranks, on every rank
-  std::optional<Count> wrong;        // of all ranks, of the result before the timing began; see Match
-  std::vector<Straggler> stragglers;
+  std::vector<double> microseconds;   // see TimingMethod; the same on every rank
+  std::optional<Count> wrong;         // of all ranks, of the result before the timing began; see Match
+  std::vector<Straggler> stragglers;  // of isolated calls
 };
 
 /// What measure() holds beside the contenders and their buffers.
@@ -71,9 +82,13 @@ struct MeasureMemory {
 /// Times the contenders in rounds of all of them, each in another order. Collective. Rank 0 chooses the
 /// number of iterations for all, since clocks differ. With options.check each result is compared with the
 /// payload's before anything is timed; a contender that is wrong is not timed, nor in place one that cannot
-/// be done so. Before each iteration every rank writes its input and its output anew, untimed, the input
-/// last, as a backward pass does: no contender finds caches as another has left them, and values do not grow
-/// in place.
+/// be done so.
+///
+/// Isolated: before each iteration every rank writes its input and its output anew, untimed, the input last,
+/// as a backward pass does: no contender finds caches as another has left them, and values do not grow in
+/// place. Else a contender's turn is a block of calls, after as many calls as stop.warmups(); there are
+/// StoppingRule::kBlocks blocks of each, of stop.iterations calls where these are given. Input and output are
+/// written anew before each block.
 std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, const MeasuredCall& call,
                              const MeasureOptions& options);
 

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
+#include "base/text.hpp"
 
 namespace polyring {
 namespace {
@@ -77,8 +79,10 @@ PayloadValues parse_payload_values(std::string_view text) {
   for (const PayloadValues values : {PayloadValues::whole, PayloadValues::special}) {
     if (text == to_text(values)) return values;
   }
-  usage_error("unknown payload '{}'; choose from whole, special", text);
+  throw Error(ExitCode::usage, unknown_name("payload", text, payload_values_names()));
 }
+
+std::vector<std::string> payload_values_names() { return strings(kValues); }
 
 Payload::Payload(ElementKind kind, ReduceOp op, int ranks, PayloadValues values)
     : kind_(kind), op_(op), ranks_(ranks) {

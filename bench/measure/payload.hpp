@@ -27,6 +27,7 @@ enum class PayloadValues { whole, special };
 /// "whole" and "special". Throws a usage Error that lists the names.
 std::string_view to_text(PayloadValues values);
 PayloadValues parse_payload_values(std::string_view text);
+std::vector<std::string> payload_values_names();
 
 /// When a result is right. `bits`: as kernels.hpp says, to the bit. `value`: what any library's reduction
 /// owes, since MPI says nothing of NaNs and of the sign of zeros. A NaN is as good as another NaN, −0 as +0,

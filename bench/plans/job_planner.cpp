@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "base/text.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/record/calibration_file.hpp"
@@ -85,17 +86,16 @@ Cluster calibrated_cluster(const std::string& file, Cluster hosts, const World& 
 }
 
 Cluster read_machine(const std::string& machine, int ranks) {
-  const auto names = preset_names();
-  const bool known = std::find(names.begin(), names.end(), machine) != names.end();
+  const std::vector<std::string> names = strings(preset_names());
+  if (const auto known = known_name(machine, names)) return with_ranks(preset(*known, 1), ranks);
   std::error_code unreadable;
-  if (!known && !std::filesystem::exists(machine, unreadable) && !unreadable) {
+  if (!std::filesystem::exists(machine, unreadable) && !unreadable) {
     usage_error(
-        "'{}' is neither a machine known by name nor a file; choose from {}, or name a file that "
-        "polyring probe reads",
-        machine, fmt::join(names, ", "));
+        "'{}' is neither a machine known by name nor a file{} choose from {}, or name a file that polyring "
+        "probe reads",
+        machine, did_you_mean(machine, names), fmt::join(names, ", "));
   }
   const std::array<std::filesystem::path, 1> files{machine};
-  if (known) return with_ranks(preset(machine, 1), ranks);
   Inventory hosts = read_inventory(files);
   for (const std::string& note : hosts.notes) warn(note);
   return with_ranks(hosts.cluster, ranks);

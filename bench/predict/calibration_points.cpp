@@ -38,6 +38,10 @@ MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& re
   for (const CollectiveRow& row : *rows) {
     if (row.source != Source::measured && row.source != Source::emulated)
       usage_error("'{}' has {} times; give measured ones", run.file, to_text(row.source));
+    if (row.timing.value_or(TimingMethod::isolated) != TimingMethod::isolated) {
+      usage_error("'{}' was timed with --timing {}, and the model is of isolated calls; measure without it",
+                  run.file, to_text(*row.timing));
+    }
     run.source = row.source;
     if (row.dims.empty() || row.time_us.median <= 0 || row.count == 0) continue;
     run.points.push_back(point_of(row, cluster));

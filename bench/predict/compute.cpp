@@ -1,6 +1,7 @@
 #include "bench/predict/compute.hpp"
 
 #include "base/error.hpp"
+#include "bench/cli/options.hpp"
 #include "models/throughput.hpp"
 
 namespace polyring {
@@ -11,7 +12,7 @@ constexpr double kMostComputeMs = 24 * 3600 * 1e3;
 }  // namespace
 
 void ComputeOptions::add_to(Subcommand command) {
-  command.add_option("--model", model, "What is trained: " + model_names()).show_default().type_name("NAME");
+  add_model_option(command, model, "What is trained").show_default();
   command.add_option("--batch", batch, "Samples per GPU and step").show_default().range(1, 1 << 20);
   command.add_option("--compute-ms", compute_ms, "Forward and backward of one step, in milliseconds");
   command.add_option("--gpu", gpu, "Take that time from this GPU's published throughput, such as P100")

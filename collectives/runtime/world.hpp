@@ -66,6 +66,9 @@ class World : public Bootstrap {
   /// A barrier that leaves the processor to other threads while it waits, for when those of other ranks, or a
   /// library's, have not finished yet.
   virtual void idle_barrier() const = 0;
+  /// barrier(), where the ranks' library has one of its own that is faster, but knows no time limit: whoever
+  /// calls it has a watchdog.
+  virtual void barrier_without_limit() const { barrier(); }
   double max(double value) const { return max(std::span(&value, 1)).front(); }
   virtual std::vector<double> max(std::span<const double> values) const = 0;  // element by element
   virtual std::int64_t sum(std::int64_t value) const = 0;

@@ -9,6 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/names.hpp"
+#include "base/text.hpp"
 #include "collectives/schedule/algorithms/algorithms.hpp"
 
 namespace polyring {
@@ -96,7 +98,7 @@ const Algorithm& find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == name) return algorithm;
   }
-  usage_error("unknown algorithm '{}'; choose from {}", name, fmt::join(algorithm_names(), ", "));
+  throw Error(ExitCode::usage, unknown_name("algorithm", name, strings(algorithm_names())));
 }
 
 bool same_moves(const Pattern& a, const Pattern& b, int n) {

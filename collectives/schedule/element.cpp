@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 
 namespace polyring {
 namespace {
@@ -50,20 +51,33 @@ ElementKind exact_partial(ElementKind kind, ReduceOp op) {
 
 std::string_view to_text(ElementKind kind) { return row(kind).name; }
 
+std::vector<std::string> element_kind_names() {
+  std::vector<std::string> names;
+  for (const KindRow& known : kKinds) names.emplace_back(known.name);
+  for (const KindRow& known : kKinds) names.emplace_back(known.other_name);
+  return names;
+}
+
 ElementKind parse_element_kind(std::string_view text) {
   for (const KindRow& known : kKinds) {
     if (text == known.name || text == known.other_name) return known.kind;
   }
-  usage_error("unknown type '{}'; choose from float, double, half, bfloat16, int32, int64", text);
+  throw Error(ExitCode::usage, unknown_name("type", text, element_kind_names()));
 }
 
 std::string_view to_text(ReduceOp op) { return kOps[static_cast<std::size_t>(op)].name; }
+
+std::vector<std::string> reduce_op_names() {
+  std::vector<std::string> names;
+  for (const OpRow& known : kOps) names.emplace_back(known.name);
+  return names;
+}
 
 ReduceOp parse_reduce_op(std::string_view text) {
   for (const OpRow& known : kOps) {
     if (text == known.name) return known.op;
   }
-  usage_error("unknown operation '{}'; choose from sum, prod, min, max, avg", text);
+  throw Error(ExitCode::usage, unknown_name("operation", text, reduce_op_names()));
 }
 
 }  // namespace polyring

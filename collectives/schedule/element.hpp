@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.hpp"
 #include "collectives/schedule/slice.hpp"
@@ -45,8 +46,11 @@ struct Reduction {
 /// float16. Throws a usage Error that lists the names.
 std::string_view to_text(ElementKind kind);
 ElementKind parse_element_kind(std::string_view text);
+/// nccl-tests' first, then the others.
+std::vector<std::string> element_kind_names();
 
 std::string_view to_text(ReduceOp op);
 ReduceOp parse_reduce_op(std::string_view text);
+std::vector<std::string> reduce_op_names();
 
 }  // namespace polyring

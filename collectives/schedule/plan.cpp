@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
+#include "base/text.hpp"
 #include "collectives/schedule/algorithms/algorithms.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/pattern.hpp"
@@ -141,7 +143,7 @@ void check_plan(const Plan& plan, int ranks) {
   }
   for (const std::string& pattern : plan.patterns) {
     if (find_pattern(pattern) == nullptr) {
-      usage_error("unknown pattern '{}'; choose from {}", pattern, fmt::join(pattern_names(), ", "));
+      throw Error(ExitCode::usage, unknown_name("pattern", pattern, strings(pattern_names())));
     }
   }
 }

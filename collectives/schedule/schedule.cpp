@@ -7,9 +7,13 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/names.hpp"
 
 namespace polyring {
 namespace {
+
+constexpr std::array kAllCollectives{Collective::allreduce, Collective::reduce_scatter, Collective::allgather,
+                                     Collective::alltoall};
 
 /// The run of blocks as slices: two where it wraps around.
 struct Run {
@@ -196,12 +200,17 @@ std::string to_text(Collective collective) {
   return "";
 }
 
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const Collective collective : kAllCollectives) names.emplace_back(to_text(collective));
+  return names;
+}
+
 Collective parse_collective(std::string_view text) {
-  for (const Collective collective :
-       {Collective::allreduce, Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+  for (const Collective collective : kAllCollectives) {
     if (text == to_text(collective)) return collective;
   }
-  usage_error("unknown collective '{}'; choose from allreduce, reduce-scatter, allgather, alltoall", text);
+  throw Error(ExitCode::usage, unknown_name("collective", text, collective_names()));
 }
 
 Slice stream_slice(const Schedule& schedule, Stream stream) {

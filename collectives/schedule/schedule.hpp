@@ -71,6 +71,7 @@ inline int blocks_of(Collective collective, int ranks) {
 std::string to_text(Collective collective);
 /// Throws a usage Error for anything else.
 Collective parse_collective(std::string_view text);
+std::vector<std::string> collective_names();
 
 /// Elements of a rank's input and output, where the longer of the two has `count`.
 inline Count input_count(Collective collective, int ranks, Count count) {

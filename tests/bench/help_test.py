@@ -2,7 +2,7 @@
 
 import re
 
-from program import COLLECTIVES, SUBCOMMANDS, ProgramTest, main
+from program import COLLECTIVES, SUBCOMMANDS, USAGE, ProgramTest, main
 
 OPTIONS = {
     "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
@@ -10,9 +10,9 @@ OPTIONS = {
     "--calibration --explain",
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
-    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --check --payload --buffers --output_file",
+    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --timing --check --payload --buffers --output_file",
     **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --orders "
-    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --check --payload --buffers --output_file"),
+    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --check --payload --buffers --output_file"),
     "train": "--ranks --model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
@@ -47,6 +47,17 @@ class Help(ProgramTest):
                 self.assertEqual(shown, set(OPTIONS[name].split()))
                 letters = set(re.findall(r"(?m)^  -(\w),", options)) - {"h"}
                 self.assertEqual(letters, set(LETTERS[name]))
+
+    def test_help_is_a_word_too(self):
+        self.assertEqual(self.succeed("help"), self.succeed("--help"))
+        for name in SUBCOMMANDS:
+            self.assertEqual(self.succeed("help", name), self.succeed(name, "--help"))
+        self.refused("help", "alreduce", naming="unknown subcommand 'alreduce'; did you mean allreduce?")
+
+    def test_alone_it_says_what_there_is(self):
+        ran = self.run_program()
+        self.assertEqual((ran.returncode, ran.stdout), (USAGE, ""))
+        self.assertEqual(ran.stderr, self.succeed("--help"))
 
     def test_examples_are_accepted(self):
         for name in ("probe", "plan", "verify", "scale"):

@@ -77,7 +77,7 @@ class ProgramTest(unittest.TestCase):
         return {path.relative_to(self.folder): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
     def refused(self, *arguments, ranks=0, naming="", code=USAGE):
-        """One sentence that contains `naming`, this exit code, nothing on standard output and nothing written."""
+        """One sentence that contains `naming`, this exit code, nothing on standard output and nothing written. Returns the sentence."""
         with self.subTest(arguments=arguments, ranks=ranks):
             before = self.files()
             ran = self.run_program(*arguments, ranks=ranks)
@@ -90,3 +90,5 @@ class ProgramTest(unittest.TestCase):
             self.assertIn(naming, sentences[0])
             self.assertLess(len(sentences[0]), 700)
             self.assertEqual(self.files(), before)
+            return sentences[0]
+        return ""

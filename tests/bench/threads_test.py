@@ -46,6 +46,20 @@ class Threads(ProgramTest):
         result = self.result("train", "-g", 4, "--ranks", "1..4", "--compute-ms", 1, "-n", 2, "--algorithm", "multi-ring")
         self.assertEqual([(row["gpus"], row["wrong"]) for row in result["rows"]], [(1, 0), (2, 0), (4, 0)])
 
+    def test_calls_timed_in_blocks(self):
+        for timing, caption in (("osu", "timed as OSU does"), ("back-to-back", "timed back to back"), ("Isolated", None)):
+            with self.subTest(timing=timing):
+                name = f"{timing}.json"
+                table = self.succeed("allreduce", "-g", 2, "--timing", timing, "-b", "1K", "-e", "1K", "-n", 20, "--algorithm", "multi-ring,ring",
+                                     "-J", name)
+                rows = json.loads((self.folder / name).read_text(encoding="utf-8"))["rows"]
+                self.assertEqual([row["timing"] for row in rows], 4 * [timing.lower()])
+                self.assertEqual({len(row["time_us"]["samples"]) for row in rows}, {20 if caption is None else 10})
+                self.assertEqual("timed" in table, caption is not None)
+                self.assertIn(caption or "", table)
+                if caption:
+                    self.refused("calibrate", name, naming=f"was timed with --timing {timing}")
+
     def test_tune_on_threads(self):
         self.succeed("tune", "-g", 2, "-b", "1K", "-e", "1K", "-n", 2, "--file", "tuned.json")
         self.assertIn("shared memory", (self.folder / "tuned.json").read_text(encoding="utf-8"))

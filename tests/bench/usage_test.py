@@ -3,7 +3,7 @@
 import copy
 import json
 
-from program import GLOO, SUBCOMMANDS, ProgramTest, main
+from program import GLOO, NOT_AVAILABLE, SUBCOMMANDS, ProgramTest, main
 
 MINSKY = ("--machine", "minsky")
 TRAIN = ("train", "--compute-ms", "5")
@@ -14,7 +14,6 @@ HWLOC = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwlo
 
 class Usage(ProgramTest):
     def test_subcommands_and_options(self):
-        self.refused(naming="subcommand")
         self.refused("nonsense", naming="nonsense")
         self.refused("--nonsense", naming="--nonsense")
         self.refused("", naming="empty")
@@ -27,6 +26,42 @@ class Usage(ProgramTest):
             self.refused(name, naming=name)
         self.refused("probe", "--machine", naming="--machine")
         self.refused("plan", *MINSKY, "--dims", "", naming="empty")
+
+    def test_what_is_mistyped(self):
+        """The words in the order given, and the nearest that there is."""
+        for words, sentence in {
+            ("alreduce", "-b", "8"): "unknown subcommand 'alreduce'; did you mean allreduce? see polyring --help",
+            ("--verison",): "polyring has no option --verison; did you mean --version? see polyring --help",
+            ("allreduce", "--algoritm", "ring"): "polyring allreduce has no option --algoritm; did you mean --algorithm? see polyring allreduce --help",
+            ("allreduce", "--algoritm=ring", "-b", "8"): "has no option --algoritm; did you mean --algorithm?",
+            ("scale", "zz", "yy", "xx"): "unexpected arguments zz yy xx; see polyring scale --help",
+            ("allreduce", "-G", "1"): "has no -G, which in nccl-tests means 'calls are launched as a CUDA graph'",
+            ("train", "--cudagraph", "1"): "has no --cudagraph, which in nccl-tests means",
+            ("allreduce", "--algorithm", "multiring"): "unknown algorithm 'multiring'; did you mean multi-ring? choose from multi-ring, ring, ",
+            ("allreduce", "-d", "flaot"): "unknown type 'flaot'; did you mean float?",
+            ("allreduce", "-o", "summ"): "unknown operation 'summ'; did you mean sum?",
+            ("allreduce", "--timing", "osuu"): "unknown timing 'osuu'; did you mean osu? choose from isolated, osu, back-to-back",
+            ("allreduce", "--transport", "shard"): "unknown transport 'shard'; did you mean shared?",
+            ("scale", "--machine", "dgx-h10"): "unknown machine 'dgx-h10'; did you mean dgx-h100?",
+            ("scale", *MINSKY, "--model", "bert"): "unknown model 'bert'; did you mean bert-large?",
+            ("scale", *MINSKY, "--scaling", "string"): "unknown scaling 'string'; did you mean strong? choose from weak, strong",
+            ("plan", *MINSKY, "--patterns", "rign"): "unknown pattern 'rign'; did you mean ring?",
+            ("verify", "--collective", "all-reduce"): "unknown collective 'all-reduce'; did you mean allreduce?",
+            ("probe", "--format", "jsn"): "unknown format 'jsn'; did you mean json?",
+        }.items():
+            self.refused(*words, naming=sentence)
+
+    def test_lists_in_errors_are_complete(self):
+        names = self.refused("allreduce", "--algorithm", "none")
+        for name in ("multi-ring", "chain-tree", "mpi", "mpi:NAME", "mpi:all", "gloo:ring", "gloo:all"):
+            self.assertIn(f", {name}", ", " + names.split("choose from ")[1])
+        for name in ("nccl", "mpi", "in-network"):
+            self.assertIn(name, self.refused("scale", *MINSKY, "--algorithm", "none").split("choose from ")[1])
+
+    def test_what_can_only_be_modelled(self):
+        for words in (("allreduce",), TRAIN):
+            for name in ("nccl", "In-Network"):
+                self.refused(*words, "--algorithm", name, naming=f"polyring scale --algorithm {name.lower()} models it", code=NOT_AVAILABLE)
 
     def test_dimensions(self):
         counted = (("verify", "--ranks", "6"), ("plan", *MINSKY, "--ranks", "16"))
@@ -64,7 +99,7 @@ class Usage(ProgramTest):
 
     def test_baselines(self):
         for words in (("allreduce",), TRAIN):
-            for name in ("mpi:", "mpi:nonsense", "mpi:Ring"):
+            for name in ("mpi:", "mpi:nonsense"):
                 self.refused(*words, "--algorithm", name, naming="mpi:recursive_doubling, ")
             if GLOO:
                 for name in ("gloo:", "gloo:nonsense", "gloo:all,gloo:none"):

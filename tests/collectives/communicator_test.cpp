@@ -245,6 +245,30 @@ TEST_P(Communicators, AreAsBeforeWhenTheyAreAskedForWhatCannotBe) {
   });
 }
 
+/// Two parts of one array, either of them first.
+TEST_P(Communicators, TakeBuffersThatTouch) {
+  run_group(GetParam().ranks, [](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of(GetParam()));
+    const int ranks = bootstrap.size();
+    for (const Collective collective :
+         {Collective::allreduce, Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+      const CollectiveOf what{.collective = collective, .count = 20 * ranks};
+      const Count in = input_count(collective, ranks, what.count);
+      const Count out = output_count(collective, ranks, what.count);
+      for (const bool input_first : {true, false}) {
+        std::vector<float> data(static_cast<std::size_t>(in + out), 1.0F);
+        float* const input = data.data() + (input_first ? 0 : out);
+        float* const output = data.data() + (input_first ? in : 0);
+        communicator.run(what, reinterpret_cast<const std::byte*>(input),
+                         reinterpret_cast<std::byte*>(output));
+        const float expected = reduces(collective) ? static_cast<float>(ranks) : 1.0F;
+        EXPECT_THAT(std::vector<float>(output, output + out), Each(expected)) << to_text(collective);
+        EXPECT_THAT(std::vector<float>(input, input + in), Each(1.0F)) << to_text(collective);
+      }
+    }
+  });
+}
+
 /// One rank is there when the communicator is made, and not afterwards.
 void one_is_missing(const Group& group, bool leaves) {
   run_group(group.ranks, [&](const Bootstrap& bootstrap) {
@@ -331,6 +355,29 @@ TEST(Operation, IsGivenTheWholeTimeLimitWheneverItIsTested) {
   });
 }
 
+/// It may be tested for longer than the limit, as long as something goes on.
+TEST(Operation, DoesNotFailWhileThereIsProgress) {
+  run_group(2, [](const Bootstrap& bootstrap) {
+    constexpr double kLimit = 3;
+    constexpr std::uint64_t kOperations = 6;
+    Communicator communicator(bootstrap, options_of({2, TransportChoice::automatic}, Seconds{kLimit}));
+    std::vector<Case> cases;
+    std::vector<Operation> operations;
+    for (std::uint64_t seed = 0; seed < kOperations; ++seed)
+      cases.emplace_back(Collective::allreduce, 100, seed, bootstrap.rank(), 2);
+    for (Case& one : cases) {
+      if (bootstrap.rank() == 1) std::this_thread::sleep_for(std::chrono::duration<double>(kLimit / 4));
+      operations.push_back(one.start(communicator));
+      if (bootstrap.rank() == 1) operations.back().wait();
+    }
+    while (!operations.back().test()) std::this_thread::yield();
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      operations[at].wait();
+      EXPECT_TRUE(cases[at].is_right());
+    }
+  });
+}
+
 TEST(Operation, KeepsTheTimeLimitWhenItIsTested) {
   run_group(2, [](const Bootstrap& bootstrap) {
     auto communicator =
@@ -347,50 +394,6 @@ TEST(Operation, KeepsTheTimeLimitWhenItIsTested) {
     bootstrap.barrier();
     communicator.reset();  // before the operation that has failed
   });
-}
-
-/// Has few tags, so that runs share them.
-class FewTags final : public testing::ForwardingTransport {
- public:
-  FewTags(Transport& transport, int tags) : ForwardingTransport(transport), tags_(tags) {}
-
-  int tags() const override { return tags_; }
-  void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
-    EXPECT_LT(tag, tags_);
-    ForwardingTransport::send(to, tag, data, ticket);
-  }
-
- private:
-  int tags_;
-};
-
-TEST(Runner, HasRunsThatShareTagsFollowOneAnother) {
-  constexpr int kRanks = 3;
-  constexpr int kLanes = 3;
-  constexpr std::size_t kRuns = 50;
-  // In turn no two, two, or all but one run may be in flight.
-  for (const int tags : {kLanes, 2 * kLanes, 2 * kLanes + 1, 40 * kLanes}) {
-    run_ranks(kRanks, [&](ThreadTransport& threads) {
-      FewTags transport(threads, tags);
-      Runner runner(transport);
-      std::vector<Case> cases;
-      std::vector<std::unique_ptr<Executor>> executors;
-      std::vector<Runner::Run> runs;
-      for (std::uint64_t seed = 0; seed < kRuns; ++seed) {
-        cases.emplace_back(Collective::allreduce, 100, seed, threads.rank(), kRanks);
-        const Plan plan{"ring", {kRanks}, {}, kLanes};
-        executors.push_back(std::make_unique<Executor>(make_schedule(plan, kRanks, 100, 8),
-                                                       ElementKind::int64, ReduceOp::sum, transport));
-      }
-      for (std::size_t at = 0; at < kRuns; ++at)
-        runs.push_back(runner.start(*executors[at], cases[at].input(), cases[at].output()));
-      for (const std::size_t at : order_of(kRuns, threads.rank())) {
-        runner.wait(runs[at]);
-        EXPECT_TRUE(runner.is_over(runs[at]));
-        EXPECT_TRUE(cases[at].is_right()) << cases[at].name() << ", " << tags << " tags";
-      }
-    });
-  }
 }
 
 }  // namespace

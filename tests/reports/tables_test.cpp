@@ -15,6 +15,7 @@
 namespace polyring {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -138,6 +139,31 @@ TEST(AllreduceTable, TellsVariantsOfOneAlgorithmApart) {
   EXPECT_THAT(collective_table(rows).csv(), HasSubstr("\"multi-ring, ring\""));
   rows[1].ranks = 8;
   EXPECT_THAT(collective_table(rows).csv(), AllOf(HasSubstr("ranks,nodes,"), Not(HasSubstr("lanes"))));
+}
+
+TEST(AllreduceTable, SaysHowCallsWereTimed) {
+  std::vector<CollectiveRow> rows = rows_of<CollectiveRow>(examples::allreduce());
+  const std::string isolated = collective_table(rows).text();
+  for (CollectiveRow& row : rows) row.timing = TimingMethod::isolated;
+  EXPECT_EQ(collective_table(rows).text(), isolated) << "files of earlier versions say nothing";
+  for (CollectiveRow& row : rows) row.timing = TimingMethod::osu;
+  EXPECT_THAT(collective_table(rows).caption, HasSubstr("timed as OSU does"));
+  for (CollectiveRow& row : rows) row.timing = TimingMethod::back_to_back;
+  EXPECT_THAT(collective_table(rows).caption, HasSubstr("back to back"));
+}
+
+/// Times of two kinds are not compared, and the labels tell them apart.
+TEST(AllreduceTable, KeepsTimingsApart) {
+  std::vector<CollectiveRow> rows = rows_of<CollectiveRow>(examples::allreduce());
+  std::vector<CollectiveRow> others = rows;
+  for (CollectiveRow& row : others) row.timing = TimingMethod::osu;
+  const std::size_t lines = collective_table(rows).size();
+  const std::size_t compared = comparison_table(rows, "mpi").size();
+  rows.insert(rows.end(), others.begin(), others.end());
+  const Table both = collective_table(rows);
+  EXPECT_EQ(both.size(), 2 * lines);
+  EXPECT_THAT(both.text(), AllOf(HasSubstr("mpi, timing isolated"), HasSubstr("mpi, timing osu"), Not(HasSubstr("timed as"))));
+  EXPECT_EQ(comparison_table(rows, "mpi").size(), 2 * compared);
 }
 
 TEST(AllreduceTable, HasNoFractionOfABoundThatDoesNotHold) {

@@ -216,6 +216,8 @@ void MpiWorld::idle_barrier() const {
   call.finish(MPI_Ibarrier(call.comm(), call.request()), "a barrier", true);
 }
 
+void MpiWorld::barrier_without_limit() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier"); }
+
 std::vector<double> MpiWorld::max(std::span<const double> values) const {
   std::vector<double> result(values.size());
   Call call(*this);

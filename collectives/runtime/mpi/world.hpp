@@ -47,6 +47,7 @@ class MpiWorld final : public World {
 
   void barrier() const override;
   void idle_barrier() const override;
+  void barrier_without_limit() const override;
   using World::max;
   std::vector<double> max(std::span<const double> values) const override;
   std::int64_t sum(std::int64_t value) const override;

@@ -84,6 +84,26 @@ std::string list(const std::map<std::string, std::string>& values) {
   return text;
 }
 
+/// "node0: 2 ranks on 2 CPUs; other programs used 0.1 CPUs, …".
+std::string conditions_text(const HostConditions& host) {
+  const std::string bound = host.least_cpus_of_rank == host.cpus
+                                ? "not bound"
+                                : fmt::format("bound to {}{} each", host.least_cpus_of_rank,
+                                              host.most_cpus_of_rank == host.least_cpus_of_rank
+                                                  ? ""
+                                                  : fmt::format(" to {}", host.most_cpus_of_rank));
+  std::string text =
+      fmt::format("{}: {} rank{} on {} CPUs, {}; they used {:.1f} CPUs, other programs {:.1f}", host.host,
+                  host.ranks, host.ranks == 1 ? "" : "s", host.cpus, bound, host.own_cpus, host.other_cpus);
+  if (host.stolen_cpus >= 0.05)
+    text += fmt::format(", the hypervisor's other guests {:.1f}", host.stolen_cpus);
+  if (host.cpu_limit)
+    text += fmt::format("; limit {:.3g} CPUs, throttled for {:.1f} s", *host.cpu_limit, host.throttled_s);
+  text += fmt::format("; load average before {:.2f}", host.load_average);
+  if (!host.governor.empty()) text += fmt::format("; frequency governor {}", host.governor);
+  return text;
+}
+
 std::string provenance(const ReportSection& section) {
   const ResultFile& result = section.result;
   std::string text = "### How it was made\n\n";
@@ -94,6 +114,8 @@ std::string provenance(const ReportSection& section) {
   if (!result.versions.empty()) text += fmt::format("- versions: {}\n", markdown_text(list(result.versions)));
   if (!result.environment.empty())
     text += fmt::format("- environment: {}\n", markdown_text(list(result.environment)));
+  for (const HostConditions& host : result.conditions.value_or(std::vector<HostConditions>{}))
+    text += fmt::format("- conditions: {}\n", markdown_text(conditions_text(host)));
   for (const std::string& note : result.notes) text += fmt::format("- note: {}\n", markdown_text(note));
   return text + fmt::format("- data: [{0}.json]({0}.json), [{0}.csv]({0}.csv)\n\n", section.name);
 }

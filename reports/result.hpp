@@ -217,6 +217,25 @@ struct RankHost {
   bool operator==(const RankHost&) const = default;
 };
 
+/// What else a machine did while its ranks measured. `_cpus` are means over that time, in CPUs.
+struct HostConditions {
+  std::string host;
+  int ranks = 0;
+  int cpus = 0;                // online
+  int least_cpus_of_rank = 0;  // to which a rank is bound: all of them where it is not
+  int most_cpus_of_rank = 0;
+  double elapsed_s = 0;
+  double load_average = 0;          // of the last minute before
+  double own_cpus = 0;              // used by the ranks
+  double other_cpus = 0;            // used by other programs
+  double stolen_cpus = 0;           // given to others by a hypervisor
+  std::optional<double> cpu_limit;  // of control groups, in CPUs
+  double throttled_s = 0;           // for which this limit held them back
+  std::string governor;             // of the CPUs' frequency; empty where unknown
+
+  bool operator==(const HostConditions&) const = default;
+};
+
 /// An input of a model, and where it was read.
 struct Input {
   std::string name;
@@ -241,6 +260,7 @@ struct ResultFile {
   std::string machine = "null";                    // JSON text, kept as it is
   std::vector<std::string> notes;
   std::vector<Input> inputs;
+  std::optional<std::vector<HostConditions>> conditions;  // of a run that has measured to its end
   std::optional<std::string> partial;    // "12 of 34 measurements"; nothing for a run that came to its end
   std::string collective = "allreduce";  // of such rows
   Rows rows;

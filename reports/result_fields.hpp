@@ -174,6 +174,24 @@ void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
 }
 
 template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<HostConditions> auto& conditions) {
+  visit("host", conditions.host);
+  visit("ranks", conditions.ranks, {.positive = true});
+  visit("cpus", conditions.cpus, {.what = "Online"});
+  visit("least_cpus_of_rank", conditions.least_cpus_of_rank,
+        {.what = "To which a rank is bound; all of them where it is not"});
+  visit("most_cpus_of_rank", conditions.most_cpus_of_rank);
+  visit("elapsed_s", conditions.elapsed_s);
+  visit("load_average", conditions.load_average, {.what = "Of the last minute before"});
+  visit("own_cpus", conditions.own_cpus, {.what = "Used by the ranks, on average, in CPUs"});
+  visit("other_cpus", conditions.other_cpus, {.what = "Used by other programs"});
+  visit("stolen_cpus", conditions.stolen_cpus, {.what = "Given to others by a hypervisor"});
+  visit("cpu_limit", conditions.cpu_limit, {.what = "Of control groups, in CPUs; null: none"});
+  visit("throttled_s", conditions.throttled_s, {.what = "For which this limit held the ranks back"});
+  visit("governor", conditions.governor, {.what = "Of the CPUs' frequency; empty where unknown"});
+}
+
+template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<Input> auto& input) {
   visit("name", input.name);
   visit("value", input.value);
@@ -192,6 +210,9 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("versions", file.versions, {.what = "Of the MPI, the compiler and the libraries"});
   visit("notes", file.notes);
   visit("inputs", file.inputs);
+  visit("conditions", file.conditions,
+        {.what = "What else each machine did meanwhile; absent where nothing was measured to its end",
+         .may_be_absent = true});
   visit("partial", file.partial,
         {.what = "As 12 of 34 measurements, where the run was interrupted; absent: it came to its end",
          .may_be_absent = true});

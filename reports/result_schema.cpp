@@ -33,6 +33,9 @@ constexpr Definition kDefinition<BucketPlan>{"bucket_plan"};
 template <>
 constexpr Definition kDefinition<RankHost>{"rank_host"};
 template <>
+constexpr Definition kDefinition<HostConditions>{
+    "host_conditions", "What else a machine did while its ranks measured; means over that time"};
+template <>
 constexpr Definition kDefinition<Input>{"input", "An input of a model, and where it was read"};
 template <>
 constexpr Definition kDefinition<CollectiveRow>{"collective_row"};

@@ -1,5 +1,7 @@
 #include "bench/commands/measuring.hpp"
 
+#include <utility>
+
 #include "bench/cli/options.hpp"
 #include "bench/record/record.hpp"
 #include "bench/session/collective.hpp"
@@ -14,6 +16,13 @@ constexpr int kMostThreads = 1024;
 
 ResultFile MeasuringRun::header(const Cluster* cluster) const {
   return describe_run(command, cluster, &world);
+}
+
+void MeasuringRun::add_conditions(Session& session) const {
+  std::vector<HostConditions> conditions = load.conditions(world);
+  if (world.rank() != 0) return;
+  for (const std::string& sentence : doubts(conditions)) session.add_note(sentence + ".");
+  session.set_conditions(std::move(conditions));
 }
 
 std::unique_ptr<Communicator> MeasuringRun::connect(const TransportOptions& options) const {
@@ -41,7 +50,8 @@ ExitCode run_measuring(const std::string& command, const MeasuringOptions& optio
                        const std::function<ExitCode(const MeasuringRun&)>& body) {
   const Seconds limit = parse_timeout(options.timeout);
   const auto on_rank = [&](World& world, Watchdog& watchdog) {
-    return body({command, limit, world, watchdog});
+    const LoadWatch load;
+    return body({command, limit, world, watchdog, load});
   };
   const int ranks = options.threads * options.ranks_per_thread;
   if (ranks == 1) return run_collectively(limit, on_rank);

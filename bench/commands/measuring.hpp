@@ -10,6 +10,8 @@
 #include "bench/cli/command_line.hpp"
 #include "bench/contenders/transport_option.hpp"
 #include "bench/measure/job.hpp"
+#include "bench/record/host_load.hpp"
+#include "bench/session/session.hpp"
 #include "bench/session/watchdog.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/world.hpp"
@@ -23,11 +25,15 @@ struct MeasuringRun {
   Seconds timeout;
   World& world;
   Watchdog& watchdog;
+  const LoadWatch& load;
 
   /// A result without rows; the cluster is null where the result does not tell it.
   ResultFile header(const Cluster* cluster) const;
   /// Collective. From now on each wait has the run's time limit. Throws as open_communicator() does.
   std::unique_ptr<Communicator> connect(const TransportOptions& options) const;
+  /// Collective, when all is measured. What else the hosts did since the run began, in the result; with a note
+  /// where that makes times doubtful.
+  void add_conditions(Session& session) const;
   Job job(const Communicator& communicator) const { return {world, communicator.transport(), watchdog}; }
 };
 

@@ -298,7 +298,9 @@ class TrainRun {
       });
     }
     const bool nothing = world_.broadcast(static_cast<std::int64_t>(kept_)) == 0;
-    if (!nothing) on_root(world_, [&] { finish(session); });
+    if (nothing) return right_ ? ExitCode::ok : ExitCode::wrong_result;
+    run_.add_conditions(session);
+    on_root(world_, [&] { finish(session); });
     return right_ ? ExitCode::ok : ExitCode::wrong_result;
   }
 
@@ -324,7 +326,7 @@ class TrainRun {
       }
       World& world = part.own ? *part.own : world_;
       part.steps = std::make_unique<StepsRun>(options_, training_,
-                                              MeasuringRun{run_.command, run_.timeout, world, run_.watchdog});
+                                              MeasuringRun{run_.command, run_.timeout, world, run_.watchdog, run_.load});
       std::vector<TrainRow> rows = part.steps->expected();
       if (ranks == counts_.back()) machine_ = host_memory_cluster(world);
       expected_.insert(expected_.end(), rows.begin(), rows.end());

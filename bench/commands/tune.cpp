@@ -65,6 +65,7 @@ class TuneRun {
       for (const std::string& sentence : wrong) warn("{}; nothing was written", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
+    run_.add_conditions(session);
     on_root(world_, [&] { finish(session); });
     return ExitCode::ok;
   }
@@ -198,6 +199,7 @@ class TuneRun {
   }
 
   void finish(Session& session) const {
+    for (const std::string& note : session.result().notes) session.print(fmt::format("\n{}\n", note));
     std::vector<TunedPlan> choices;
     for (const Outcome& outcome : outcomes_) {
       const TunerResult& result = outcome.result;

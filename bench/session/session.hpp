@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/cli/progress.hpp"
@@ -63,6 +64,7 @@ class Session {
   // On rank 0, when all is measured:
   const ResultFile& result() const { return result_; }
   void add_note(const std::string& note);
+  void set_conditions(std::vector<HostConditions> conditions) { result_.conditions = std::move(conditions); }
   void print(const std::string& text);
   /// Has `write` write the result and say where, and deletes the journal. Where there is no output, `write`
   /// is not called. What it throws is thrown with the journal's name added.

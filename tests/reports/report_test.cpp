@@ -64,6 +64,14 @@ TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   EXPECT_THAT(text, HasSubstr("12.1 GB/s | InfiniBand Trade Association"));
   EXPECT_THAT(text, HasSubstr("hosts: alpha: ranks 0-1, beta: ranks 2-3"));
   EXPECT_THAT(text, HasSubstr("`polyring scale --machine minsky"));
+  EXPECT_THAT(text,
+              HasSubstr("conditions: alpha: 2 ranks on 4 CPUs, bound to 2 each; they used 1.8 CPUs, other "
+                        "programs 0.5; load average before 0.25\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("conditions: beta: 2 ranks on 4 CPUs, not bound; they used 1.8 CPUs, other programs 0.0, "
+                "the hypervisor's other guests 0.2; limit 2.5 CPUs, throttled for 1.5 s; load average "
+                "before 0.12; frequency governor performance\n"));
   EXPECT_EQ(read_file(folder_ / "r/out.json"), read_file(folder_ / "out.json"));
 }
 

@@ -227,6 +227,8 @@ bool may_be_absent(const std::string& key) {
                                    "global_batch",
                                    "strategy",
                                    "bubble",
+                                   "conditions",
+                                   "timing",
                                    "partial"};
   return keys.contains(key);
 }

@@ -21,7 +21,7 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 KINDS = ("allreduce", "train", "scale", "tune")
 
 
-MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble")
+MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing")
 
 
 def damaged_objects(whole):
@@ -47,7 +47,7 @@ def replaced(document, path, value):
 
 
 def damaged_documents(whole):
-    paths = [["rows", 1], ["inputs", 0], ["placement", 0]]
+    paths = [["rows", 1], ["inputs", 0], ["placement", 0], ["conditions", 1]]
     paths += [["rows", 1, key] for key in ("time_us", "iteration_ms")]
     paths += [["rows", 1, "timeline", 2]]
     for path in paths:
@@ -59,7 +59,7 @@ def damaged_documents(whole):
             for fault, damaged in damaged_objects(part):
                 yield f"{path}: {fault}", replaced(whole, path, damaged)
     yield "partial without saying how much", {**whole, "partial": True}
-    for key in whole.keys() - {"partial"}:
+    for key in whole.keys() - {"partial", "conditions"}:
         yield f"{key} missing", {k: v for k, v in whole.items() if k != key}
     yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)
     yield "no node", replaced(whole, ["rows", 1, "nodes"], 0)

@@ -1,0 +1,145 @@
+// What else hosts did, from copies of the kernel's files and from what ranks say.
+#include "bench/record/host_load.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/reports/examples.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(CpuUse, IsReadFromTheKernelsCounters) {
+  const examples::TemporaryFolder folder;
+  EXPECT_EQ(cpu_use(folder.path()).busy, Seconds{});
+  std::filesystem::create_directories(folder / "proc");
+  std::ofstream(folder / "proc/stat") << "cpu  100 20 30 4000 500 6 7 80 90 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+  const CpuUse use = cpu_use(folder.path());
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  EXPECT_DOUBLE_EQ(use.busy.value * ticks, 100 + 20 + 30 + 6 + 7) << "idle, waiting and stolen time is none";
+  EXPECT_DOUBLE_EQ(use.stolen.value * ticks, 80);
+  EXPECT_GT(use.own, Seconds{});
+}
+
+RankLoad rank_on(const char* machine, double busy_s, double own_s) {
+  RankLoad load;
+  load.elapsed_s = 10;
+  load.used.busy = {busy_s};
+  load.used.own = {own_s};
+  load.cpus = 4;
+  load.allowed_cpus = 1;
+  std::string(machine).copy(load.machine, sizeof load.machine - 1);
+  return load;
+}
+
+std::vector<HostConditions> conditions_of(const std::vector<RankLoad>& ranks) {
+  std::vector<std::string> hosts;
+  for (const RankLoad& rank : ranks) hosts.push_back(std::string("host-") + rank.machine);
+  return host_conditions(ranks, hosts);
+}
+
+TEST(HostConditions, AreOneForEachMachine) {
+  const auto conditions = conditions_of(
+      {rank_on("a", 25, 9), rank_on("b", 20, 10), rank_on("a", 25, 10), rank_on("b", 20, 10.5)});
+  ASSERT_THAT(conditions, SizeIs(2));
+  EXPECT_EQ(conditions[0].host, "host-a");
+  EXPECT_EQ(conditions[0].ranks, 2);
+  EXPECT_DOUBLE_EQ(conditions[0].own_cpus, 1.9);
+  EXPECT_DOUBLE_EQ(conditions[0].other_cpus, 0.6);
+  EXPECT_EQ(conditions[1].host, "host-b");
+  EXPECT_DOUBLE_EQ(conditions[1].other_cpus, 0) << "counters are coarse";
+}
+
+/// Emulated hosts, containers: they see the counters of one kernel.
+TEST(HostConditions, OfHostsOfOneMachineAreTogether) {
+  const std::vector<RankLoad> ranks{rank_on("a", 25, 10), rank_on("a", 25, 10)};
+  const std::vector<std::string> hosts{"node0", "node1"};
+  const auto conditions = host_conditions(ranks, hosts);
+  ASSERT_THAT(conditions, SizeIs(1));
+  EXPECT_EQ(conditions[0].host, "node0 and 1 more host of its machine");
+  EXPECT_DOUBLE_EQ(conditions[0].other_cpus, 0.5);
+}
+
+TEST(HostConditions, OfThreadsCountTheirProcessOnce) {
+  std::vector<RankLoad> ranks{rank_on("a", 25, 20), rank_on("a", 25, 20)};
+  ranks[1].first_of_process = false;
+  EXPECT_DOUBLE_EQ(conditions_of(ranks)[0].own_cpus, 2);
+}
+
+TEST(HostConditions, HaveTheStrictestLimits) {
+  std::vector<RankLoad> ranks{rank_on("a", 25, 10), rank_on("a", 25, 10), rank_on("a", 25, 10)};
+  ranks[0].allowed_cpus = 4;
+  EXPECT_EQ(conditions_of(ranks)[0].cpu_limit, std::nullopt);
+  ranks[1].cpu_limit = 3;
+  ranks[2].cpu_limit = 1.5;
+  ranks[1].used.throttled = {2};
+  const HostConditions conditions = conditions_of(ranks)[0];
+  EXPECT_EQ(conditions.cpu_limit, 1.5);
+  EXPECT_EQ(conditions.throttled_s, 2);
+  EXPECT_EQ(conditions.least_cpus_of_rank, 1);
+  EXPECT_EQ(conditions.most_cpus_of_rank, 4);
+}
+
+HostConditions quiet() {
+  HostConditions host;
+  host.host = "node0";
+  host.ranks = 4;
+  host.cpus = 4;
+  host.elapsed_s = 10;
+  host.own_cpus = 4;
+  return host;
+}
+
+std::vector<std::string> doubts_of(const HostConditions& host) { return doubts(std::span(&host, 1)); }
+
+TEST(Doubts, AreNoneOnAQuietHost) {
+  HostConditions host = quiet();
+  host.other_cpus = 0.05;
+  host.stolen_cpus = 0.05;
+  host.cpu_limit = 4;
+  EXPECT_THAT(doubts_of(host), IsEmpty());
+}
+
+TEST(Doubts, AreOfWhatCollidesWithTheRanks) {
+  HostConditions host = quiet();
+  host.other_cpus = 0.2;
+  EXPECT_THAT(doubts_of(host),
+              ElementsAre(HasSubstr("node0: other programs used 0.2 of its 4 CPUs while 4 ranks")));
+  host.ranks = 3;
+  EXPECT_THAT(doubts_of(host), IsEmpty()) << "a CPU was free for them";
+  host.other_cpus = 1.2;
+  EXPECT_THAT(doubts_of(host), SizeIs(1));
+  host.ranks = 9;
+  host.other_cpus = 0.2;
+  EXPECT_THAT(doubts_of(host), SizeIs(1)) << "ranks that share CPUs leave none free";
+}
+
+TEST(Doubts, AreOfTimeThatAHypervisorOrALimitTook) {
+  HostConditions host = quiet();
+  host.stolen_cpus = 0.5;
+  host.throttled_s = 3;
+  EXPECT_THAT(doubts_of(host),
+              ElementsAre(HasSubstr("its hypervisor gave the time of 0.5 of its 4 CPUs"),
+                          HasSubstr("a control group's limit held the ranks back for 3.00 s")));
+  host.cpu_limit = 1.5;
+  EXPECT_THAT(doubts_of(host)[1], HasSubstr("a control group's limit of 1.5 CPUs"));
+}
+
+TEST(Doubts, AreNoneOfAMoment) {
+  HostConditions host = quiet();
+  host.elapsed_s = 0.1;
+  host.other_cpus = 2;
+  host.throttled_s = 1;
+  EXPECT_THAT(doubts_of(host), IsEmpty());
+}
+
+}  // namespace
+}  // namespace polyring

@@ -13,9 +13,7 @@ namespace polyring {
 std::vector<std::string> split(std::string_view text, char separator);
 
 /// Each of `names`, texts of any type.
-std::vector<std::string> strings(const auto& names) {
-  return {names.begin(), names.end()};
-}
+std::vector<std::string> strings(const auto& names) { return {names.begin(), names.end()}; }
 
 /// Nothing in the place of an empty text.
 inline std::optional<std::string> if_any(std::string text) {

@@ -31,8 +31,8 @@ struct MeasuringRun {
   ResultFile header(const Cluster* cluster) const;
   /// Collective. From now on each wait has the run's time limit. Throws as open_communicator() does.
   std::unique_ptr<Communicator> connect(const TransportOptions& options) const;
-  /// Collective, when all is measured. What else the hosts did since the run began, in the result; with a note
-  /// where that makes times doubtful.
+  /// Collective, when all is measured. What else the hosts did since the run began, in the result; with a
+  /// note where that makes times doubtful.
   void add_conditions(Session& session) const;
   Job job(const Communicator& communicator) const { return {world, communicator.transport(), watchdog}; }
 };

@@ -325,8 +325,8 @@ class TrainRun {
         run_.watchdog.rest();
       }
       World& world = part.own ? *part.own : world_;
-      part.steps = std::make_unique<StepsRun>(options_, training_,
-                                              MeasuringRun{run_.command, run_.timeout, world, run_.watchdog, run_.load});
+      part.steps = std::make_unique<StepsRun>(
+          options_, training_, MeasuringRun{run_.command, run_.timeout, world, run_.watchdog, run_.load});
       std::vector<TrainRow> rows = part.steps->expected();
       if (ranks == counts_.back()) machine_ = host_memory_cluster(world);
       expected_.insert(expected_.end(), rows.begin(), rows.end());

@@ -303,6 +303,11 @@ TEST(Bound, OfBlocksIsWhatMustEnterOrLeaveAPart) {
   EXPECT_DOUBLE_EQ(collective_bound(Collective::alltoall, hosts, kPayload).time.value, 4 * 0.5 / 10);
   EXPECT_EQ(collective_bound(Collective::alltoall, hosts, kPayload).cut,
             allreduce_bound(hosts, kPayload).cut);
+  // Of three hosts each lacks, or has to give away, the blocks of the two others.
+  const Cluster three = hosts_like(two_sockets(), 3);
+  for (const Collective collective : {Collective::reduce_scatter, Collective::allgather})
+    EXPECT_DOUBLE_EQ(collective_bound(collective, three, kPayload).time.value, 8.0 / 12 / 10);
+  EXPECT_DOUBLE_EQ(collective_bound(Collective::alltoall, three, kPayload).time.value, 4 * 8.0 / 12 / 10);
   // In one host a socket's two GPUs have 32 GB/s to the others, a GPU 16 + 40.
   const Cluster host = hosts_like(two_sockets(), 1);
   EXPECT_DOUBLE_EQ(collective_bound(Collective::alltoall, host, kPayload).time.value, 2 * 0.5 / 32);

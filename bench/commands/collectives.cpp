@@ -85,7 +85,7 @@ class CollectiveRun {
     check();
     Session session(world_);
     measure_all(session);
-    run_.add_conditions(session);
+    run_.add_conditions(session, maker_.names());
     on_root(world_, [&] { finish(session); });
     return wrong_.empty() ? ExitCode::ok : ExitCode::wrong_result;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bench/cli/options.hpp"
+#include "bench/contenders/contenders.hpp"
 #include "bench/record/record.hpp"
 #include "bench/session/collective.hpp"
 #include "collectives/runtime/mpi/world.hpp"
@@ -18,10 +19,11 @@ ResultFile MeasuringRun::header(const Cluster* cluster) const {
   return describe_run(command, cluster, &world);
 }
 
-void MeasuringRun::add_conditions(Session& session) const {
+void MeasuringRun::add_conditions(Session& session, std::span<const std::string> contenders) const {
   std::vector<HostConditions> conditions = load.conditions(world);
   if (world.rank() != 0) return;
   for (const std::string& sentence : doubts(conditions)) session.add_note(sentence + ".");
+  if (const auto doubt = doubt_of(contenders, conditions)) session.add_note(*doubt + ".");
   session.set_conditions(std::move(conditions));
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/error.hpp"
@@ -32,8 +33,8 @@ struct MeasuringRun {
   /// Collective. From now on each wait has the run's time limit. Throws as open_communicator() does.
   std::unique_ptr<Communicator> connect(const TransportOptions& options) const;
   /// Collective, when all is measured. What else the hosts did since the run began, in the result; with a
-  /// note where that makes times doubtful.
-  void add_conditions(Session& session) const;
+  /// note where that makes times doubtful, or those of some of these contenders.
+  void add_conditions(Session& session, std::span<const std::string> contenders) const;
   Job job(const Communicator& communicator) const { return {world, communicator.transport(), watchdog}; }
 };
 

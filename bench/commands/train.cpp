@@ -299,7 +299,7 @@ class TrainRun {
     }
     const bool nothing = world_.broadcast(static_cast<std::int64_t>(kept_)) == 0;
     if (nothing) return right_ ? ExitCode::ok : ExitCode::wrong_result;
-    run_.add_conditions(session);
+    run_.add_conditions(session, options_.contenders.plan.algorithms);
     on_root(world_, [&] { finish(session); });
     return right_ ? ExitCode::ok : ExitCode::wrong_result;
   }

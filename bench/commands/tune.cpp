@@ -65,7 +65,7 @@ class TuneRun {
       for (const std::string& sentence : wrong) warn("{}; nothing was written", sentence);
     }
     if (!wrong.empty()) return ExitCode::wrong_result;
-    run_.add_conditions(session);
+    run_.add_conditions(session, {});
     on_root(world_, [&] { finish(session); });
     return ExitCode::ok;
   }

@@ -119,6 +119,24 @@ PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count
     *memory = library ? transport.allocate(size) : transport.scratch(size);
 }
 
+/// Gloo's transport/tcp/pair.cc, handleEvents(): its own thread does not wait for a lock that the rank's
+/// thread has, but looks again at once. On one core with the rank it spins so until the scheduler's next
+/// tick, while the rank, which has the lock, cannot run.
+std::optional<std::string> doubt_of(std::span<const std::string> contenders,
+                                    std::span<const HostConditions> hosts) {
+  const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
+  const auto is_crowded = [](const HostConditions& host) {
+    return host.least_cpus_of_rank < 2 || host.cpus < 2 * host.ranks;
+  };
+  if (std::ranges::none_of(contenders, is_gloo) || std::ranges::none_of(hosts, is_crowded))
+    return std::nullopt;
+  return "Gloo has a thread of its own in each process; here it shared a core with the rank's, and may have "
+         "kept "
+         "it off until the scheduler's next tick (4 ms at 250 Hz), so that Gloo's times are doubtful; give "
+         "each "
+         "rank two cores, as with mpirun --map-by slot:PE=2";
+}
+
 bool is_vendors_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }

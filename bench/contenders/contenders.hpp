@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "collectives/runtime/executor.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/schedule/program.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
 
@@ -128,6 +130,11 @@ class ContenderMaker {
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
 };
+
+/// Why the times of these contenders are doubtful where they ran, beside what doubts() says; nothing where
+/// they are not.
+std::optional<std::string> doubt_of(std::span<const std::string> contenders,
+                                    std::span<const HostConditions> hosts);
 
 /// Whether it names a vendor's call, which has no plan.
 bool is_vendors_call(std::string_view name);

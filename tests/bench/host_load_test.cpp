@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "bench/contenders/contenders.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace polyring {
@@ -131,6 +132,20 @@ TEST(Doubts, AreOfTimeThatAHypervisorOrALimitTook) {
                           HasSubstr("a control group's limit held the ranks back for 3.00 s")));
   host.cpu_limit = 1.5;
   EXPECT_THAT(doubts_of(host)[1], HasSubstr("a control group's limit of 1.5 CPUs"));
+}
+
+TEST(Doubts, AreOfGloosThreadWhereItSharesACore) {
+  const std::vector<std::string> with_gloo{"multi-ring", "gloo:ring"};
+  const std::vector<std::string> without{"multi-ring", "mpi"};
+  std::vector<HostConditions> hosts{quiet(), quiet()};
+  for (HostConditions& host : hosts) host.least_cpus_of_rank = host.cpus = 8;
+  EXPECT_EQ(doubt_of(with_gloo, hosts), std::nullopt) << "four ranks have eight CPUs";
+  hosts[1].ranks = 5;
+  EXPECT_THAT(doubt_of(with_gloo, hosts).value_or(""), HasSubstr("Gloo has a thread of its own"));
+  EXPECT_EQ(doubt_of(without, hosts), std::nullopt);
+  hosts[1].ranks = 4;
+  hosts[0].least_cpus_of_rank = 1;
+  EXPECT_NE(doubt_of(with_gloo, hosts), std::nullopt) << "a rank is bound to one CPU";
 }
 
 TEST(Doubts, AreNoneOfAMoment) {

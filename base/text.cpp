@@ -1,5 +1,7 @@
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace polyring {
@@ -13,6 +15,10 @@ std::vector<std::string> split(std::string_view text, char separator) {
     begin = end + 1;
   }
   return parts;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace polyring

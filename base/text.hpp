@@ -1,6 +1,7 @@
 // Text, cut into parts.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@ namespace polyring {
 
 /// The parts between separators, empty ones too; none of an empty text.
 std::vector<std::string> split(std::string_view text, char separator);
+
+/// "1 rank", "2 ranks": nouns whose plural is made with s.
+std::string counted(std::int64_t count, std::string_view noun);
 
 /// Each of `names`, texts of any type.
 std::vector<std::string> strings(const auto& names) { return {names.begin(), names.end()}; }

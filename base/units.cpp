@@ -77,6 +77,7 @@ bool split(std::string_view text, const std::array<Unit, N>& units, double& numb
 /// Three significant digits of `value` in the largest unit that leaves it at 1 or above.
 template <std::size_t N>
 std::string scaled(double value, const std::array<Unit, N>& units) {
+  if (!std::isfinite(value)) return "?";
   for (const Unit& unit : units) {
     if (std::abs(value) >= unit.factor * 0.9995 || &unit == &units.back()) {
       const double shown = value / unit.factor;
@@ -90,6 +91,16 @@ std::string scaled(double value, const std::array<Unit, N>& units) {
 }  // namespace
 
 double rounded(double value) { return std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr); }
+
+std::string significant(double value, int digits) {
+  if (!std::isfinite(value)) return "?";
+  const int magnitude = value == 0 ? 0 : static_cast<int>(std::floor(std::log10(std::abs(value))));
+  std::string text = fmt::format("{:.{}f}", value, std::max(0, digits - 1 - magnitude));
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
 
 Bytes parse_bytes(std::string_view text, std::string_view what) {
   double number = 0;

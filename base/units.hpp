@@ -46,6 +46,10 @@ constexpr Seconds microseconds(double us) { return {us * 1e-6}; }
 /// Rounds to twelve significant digits, so that 40e9 / 1e9 and 0.6e-6 / 1e-6 print as people write them.
 double rounded(double value);
 
+/// With so many significant digits, without zeros behind the last decimal that says something, and never with
+/// an exponent: "1240", "97", "0.0125". "?" of what is not finite.
+std::string significant(double value, int digits = 3);
+
 /// `8`, `1K`, `64M`, `2G`, `64KiB`, `64MiB` (all binary, as nccl-tests reads them), `100MB` and `1kB`
 /// (decimal). Throws a usage Error that names `what` for anything else, such as a sign, a fraction of a byte,
 /// or more than 2^63 − 1.

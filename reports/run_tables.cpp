@@ -226,9 +226,9 @@ Table tune_table(std::span<const TuneRow> rows) {
   if (!rows.empty()) {
     const TuneRow& row = rows.front();
     table.caption = fmt::format(
-        "multi-ring on {} ranks of {} host{} over {}; times are medians over out of place and in place; "
+        "multi-ring on {} of {} over {}; times are medians over out of place and in place; "
         "another plan is chosen if it is faster with 95 % confidence",
-        row.ranks, row.nodes, row.nodes == 1 ? "" : "s", row.transport);
+        counted(row.ranks, "rank"), counted(row.nodes, "host"), row.transport);
   }
   for (const TuneRow& row : rows) table.add_row(cells_of(tune_columns(), row));
   return table;

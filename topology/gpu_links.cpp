@@ -138,16 +138,15 @@ const Product* product_named(std::string_view name) {
 bool is_always_linked(std::string_view model) {
   // As NVIDIA, AMD and the list of PCI IDs write them; the numbers are that list's.
   constexpr std::array kParts{
-      "SXM",       "HBM3",      "GH200",     "GB200",     "GB300", "B200",
-      "MI250",     "MI300",     "MI325",     "MI350",     "MI355",
+      "SXM", "HBM3", "GH200", "GB200", "GB300", "B200", "MI250", "MI300", "MI308", "MI325", "MI350", "MI355",
       "10de:15f9",                                         // P100 SXM2
       "10de:1db1", "10de:1db5", "10de:1db8",               // V100 SXM2, SXM3
       "10de:20b0", "10de:20b2",                            // A100 SXM4
       "10de:2324", "10de:2329", "10de:2330", "10de:2335",  // H800, H20, H100, H200 SXM
       "10de:2901", "10de:2941", "10de:31c2",               // B200, GB200, GB300
       "1002:7408", "1002:740c",                            // MI250X, MI250
-      "1002:74a0", "1002:74a1", "1002:74a5",               // MI300A, MI300X, MI325X
-      "1002:75a0"};                                        // MI350X
+      // MI300A, MI300X, MI308X, MI325X; MI350X, MI355X; and the virtual functions of each
+      "1002:74a", "1002:74b", "1002:75a", "1002:75b"};
   if (std::ranges::any_of(kParts,
                           [&](const char* part) { return model.find(part) != std::string_view::npos; }))
     return true;

@@ -22,24 +22,31 @@ struct Reached {
   int distance = 0;
   double width = 0;
   Hop hop;
+  double last = 0;  // what this hop carries
+
+  bool is_wider_than(const Reached& other) const {
+    return std::pair(width, last) > std::pair(other.width, other.last);
+  }
 };
 
 /// Breadth first, and among the ways with equally many hops the widest: of two layers, the bottleneck of the
-/// longer way never grows, so the best of each layer suffices.
+/// longer way never grows, so the best of each layer suffices. Of two links between the same devices the
+/// wider one is taken, also where a narrower one elsewhere is the bottleneck: so both directions take the
+/// same.
 std::map<DeviceId, Reached> search(const Machine& machine, DeviceId from, bool gpu_fabric_only) {
-  std::map<DeviceId, Reached> reached{{from, {0, 1e300, {}}}};
+  std::map<DeviceId, Reached> reached{{from, {0, 1e300, {}, 0}}};
   std::vector<DeviceId> layer{from};
   for (int distance = 1; !layer.empty(); ++distance) {
     std::vector<DeviceId> next;
     const auto cross = [&](DeviceId a, DeviceId b, int index, bool forward) {
       if (std::ranges::find(layer, a) == layer.end()) return;
-      const double width =
-          std::min(reached[a].width, machine.links[static_cast<std::size_t>(index)].bandwidth.value);
-      const auto [entry, first] = reached.try_emplace(b, Reached{distance, width, {index, forward}});
+      const double carries = machine.links[static_cast<std::size_t>(index)].bandwidth.value;
+      const Reached found{distance, std::min(reached[a].width, carries), {index, forward}, carries};
+      const auto [entry, first] = reached.try_emplace(b, found);
       if (first) {
         if (passes(b.kind, gpu_fabric_only)) next.push_back(b);
-      } else if (entry->second.distance == distance && width > entry->second.width) {
-        entry->second = {distance, width, {index, forward}};
+      } else if (entry->second.distance == distance && found.is_wider_than(entry->second)) {
+        entry->second = found;
       }
     };
     for (int i = 0; i < static_cast<int>(machine.links.size()); ++i) {
@@ -57,12 +64,14 @@ struct Locality {
   int numa = -1;
   int host_bridge = -1;
   bool package_known = true;
+  std::string_view slot{};  // the PCI address without the function
 };
 
 Locality locality(const Machine& machine, DeviceId id) {
   const auto index = static_cast<std::size_t>(id.index);
   const auto of = [](const auto& device) {
-    return Locality{device.numa, device.host_bridge, device.package_known};
+    return Locality{device.numa, device.host_bridge, device.package_known,
+                    std::string_view(device.pci).substr(0, device.pci.find('.'))};
   };
   if (id.kind == DeviceKind::gpu) return of(machine.gpus[index]);
   return id.kind == DeviceKind::nic ? of(machine.nics[index]) : Locality{};
@@ -76,6 +85,8 @@ PathType classify(const Machine& machine, DeviceId from, const Path& path) {
   const DeviceId to = devices.back();
   const Locality a = locality(machine, from);
   const Locality b = locality(machine, to);
+  // Functions of one adapter have one way to the processor, and nothing between them.
+  if (!a.slot.empty() && a.slot == b.slot) return PathType::pix;
   if (!a.package_known || !b.package_known) return PathType::unknown;
   if (packages > 1 || (a.numa >= 0 && b.numa >= 0 && a.numa != b.numa)) return PathType::sys;
   const auto c2c = std::ranges::count_if(path.hops, [&](const Hop& hop) {

@@ -44,13 +44,19 @@ std::vector<int> without_slow(const Machine& machine, std::vector<int> nics) {
 }  // namespace
 
 std::vector<int> usable_nics(const Machine& machine) {
-  const bool known = std::ranges::any_of(machine.nics, [](const Nic& nic) { return !nic.ports.empty(); });
+  const auto has_ports = [](const Nic& nic) { return !nic.ports.empty(); };
+  const auto is_infiniband = [](const Nic& nic) { return nic.kind == NicKind::infiniband; };
+  const bool known = std::ranges::any_of(machine.nics, has_ports);
+  const bool known_of_infiniband =
+      std::ranges::any_of(machine.nics, [&](const Nic& nic) { return is_infiniband(nic) && has_ports(nic); });
   std::vector<int> infiniband;
   std::vector<int> up;
   for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
-    if (known && !machine.nics[index(nic)].up()) continue;
+    const Nic& one = machine.nics[index(nic)];
+    const bool may_be_up = is_infiniband(one) && !known_of_infiniband;
+    if (known && !one.up() && !may_be_up) continue;
     up.push_back(nic);
-    if (machine.nics[index(nic)].kind == NicKind::infiniband) infiniband.push_back(nic);
+    if (is_infiniband(one)) infiniband.push_back(nic);
   }
   return infiniband.empty() ? without_slow(machine, std::move(up)) : infiniband;
 }

@@ -10,7 +10,8 @@ namespace polyring {
 /// The NICs that join hosts: those of InfiniBand that are up. Without any, those of Ethernet that are up and
 /// have half of the bandwidth of the fastest or more: others are for management. One of unknown bandwidth
 /// counts only where that of none is known. Where no port of any NIC is known, as in a matrix of
-/// nvidia-smi's, all may be up.
+/// nvidia-smi's, all may be up; where none of InfiniBand's, as in a copy of /sys without class/infiniband,
+/// all of InfiniBand.
 std::vector<int> usable_nics(const Machine& machine);
 
 /// For each rank of the host the usable NICs that are nearest to it: by the path's type, then the widest

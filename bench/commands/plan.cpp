@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/sizes.hpp"
@@ -113,8 +114,8 @@ ExitCode plan(const PlanCommandOptions& options) {
   const std::string ignored = options.plan.ignored();
   if (!ignored.empty()) warn(ignored);
 
-  print_out("{} ranks on {} host{} ({}), allreduce of {}\n", ranks, cluster.host_count(),
-            cluster.host_count() == 1 ? "" : "s", options.machine.name(machine), to_text(payload));
+  print_out("{} on {} ({}), allreduce of {}\n", counted(ranks, "rank"), counted(cluster.host_count(), "host"),
+            options.machine.name(machine), to_text(payload));
   print_dimensions(chosen, schedule);
   const RankWork work = work_of(schedule, 0, sizes);
   print_out("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",

@@ -59,7 +59,7 @@ void print(const Inventory& all, const ProbeOptions& options) {
   const Inventory hosts = resized(all, options);
   const Cluster& cluster = hosts.cluster;
   if (!options.picture.empty()) {
-    draw_hosts(options.machine, pictured(hosts), options.picture);
+    draw_hosts(options.machine, hosts, options.picture);
     return;
   }
   const auto expectation = [&] { return options.expect ? expected(cluster) : expected_bounds(cluster); };
@@ -74,9 +74,9 @@ void print(const Inventory& all, const ProbeOptions& options) {
     return;
   }
   if (options.format == "matrix") {
-    print_out(probe_matrix(pictured(hosts)));
+    print_out("{}{}", probe_matrix(pictured(hosts)), not_pictured_text(hosts));
   } else if (options.format == "paths") {
-    print_out(probe_paths(pictured(hosts)));
+    print_out("{}{}", probe_paths(pictured(hosts)), not_pictured_text(hosts));
   } else {
     print_out(inventory_text(hosts));
   }

@@ -113,9 +113,7 @@ std::vector<Input> inputs_of(const Request& request) {
   return inputs;
 }
 
-std::string megabytes(Bytes bytes) {
-  return fmt::format("{:.3g} MB", static_cast<double>(bytes.value) / 1e6);
-}
+std::string megabytes(Bytes bytes) { return significant(static_cast<double>(bytes.value) / 1e6) + " MB"; }
 
 /// How far the modelled times can be trusted, up to `gpus` GPUs.
 std::vector<std::string> trust_notes(const Request& request, int gpus) {

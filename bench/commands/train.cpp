@@ -412,7 +412,8 @@ class TrainRun {
   std::vector<std::string> plan_notes() const {
     std::vector<std::string> notes;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (parts_[i].note) notes.push_back(fmt::format("Of {} ranks: {}", counts_[i], *parts_[i].note));
+      if (parts_[i].note)
+        notes.push_back(fmt::format("Of {}: {}", counted(counts_[i], "rank"), *parts_[i].note));
     }
     const bool same =
         std::ranges::all_of(parts_, [&](const Part& part) { return part.note == parts_[0].note; });

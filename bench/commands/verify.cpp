@@ -105,7 +105,7 @@ ExitCode verify_all(const VerifyOptions& options) {
     const Schedule schedule = make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective);
     auto fault = verify(schedule);
     if (!fault && ranks <= kMostRanksOfPrograms) fault = fault_of_programs(schedule, plan.dims.front());
-    print_out("{:<48} {:>6} ranks  {}\n", to_text(plan), ranks,
+    print_out("{:<48} {:>6} {}  {}\n", to_text(plan), ranks, ranks == 1 ? "rank " : "ranks",
               fault ? "WRONG: " + *fault
                     : fmt::format("proved: {}{}", what_is_proved(collective),
                                   ranks <= kMostRanksOfPrograms

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/names.hpp"
 #include "bench/cli/output.hpp"
 #include "collectives/schedule/catalogue.hpp"
@@ -290,8 +291,8 @@ std::optional<std::string> ContenderMaker::left_out() const {
 std::optional<std::string> ContenderMaker::note() const {
   if (std::ranges::all_of(names_, is_vendors_call)) return std::nullopt;
   if (!options_.plan_for.empty()) {
-    return fmt::format("Plans are those for {} ranks of {}, as polyring plan shows them; they ran here.",
-                       world_.size(), options_.plan_for);
+    return fmt::format("Plans are those for {} of {}, as polyring plan shows them; they ran here.",
+                       counted(world_.size(), "rank"), options_.plan_for);
   }
   if (!planner_.calibration().empty()) {
     return fmt::format("Plans are those with the least price on this machine as calibrated: {}.",

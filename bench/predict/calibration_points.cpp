@@ -52,8 +52,7 @@ MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& re
         "--algorithm multi-ring,ring",
         run.file);
   }
-  run.where = fmt::format("{} ranks on {} host{}", cluster.ranks(), cluster.host_count(),
-                          cluster.host_count() == 1 ? "" : "s");
+  run.where = counted(cluster.ranks(), "rank") + " on " + counted(cluster.host_count(), "host");
   return run;
 }
 

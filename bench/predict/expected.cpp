@@ -86,7 +86,7 @@ std::string why_not(const std::map<std::string, std::vector<std::string_view>>& 
 }
 
 std::string gigabytes_text(Bandwidth bandwidth) {
-  return bandwidth.known() ? fmt::format("{:.3g}", bandwidth.gigabytes_per_second()) : "?";
+  return bandwidth.known() ? significant(bandwidth.gigabytes_per_second()) : "?";
 }
 
 std::string count_text(int count) { return count > 0 ? fmt::format("{}", count) : "many"; }
@@ -102,7 +102,15 @@ std::string bounds_text(const Expectation& expectation) {
     table.add_row({row.where, count_text(row.hosts), count_text(row.ranks), gigabytes_text(row.busbw),
                    row.limit, std::string(to_text(Source::modelled))});
   }
-  return table.text();
+  // Otherwise 388 GB/s of ports beside a busbw of 679 looks like a mistake.
+  const bool over_hosts =
+      std::ranges::any_of(expectation.bounds, [](const ExpectedBound& row) { return row.hosts != 1; });
+  return table.text() +
+         (over_hosts
+              ? "\nbusbw is size / time x 2(n - 1)/n for n ranks. The payload must leave and enter each "
+                "host at least once, so that\nbusbw between hosts may be up to 2(n - 1)/n times "
+                "what the ports of a host carry in each direction.\n"
+              : "");
 }
 
 std::string algorithms_text(const Expectation& expectation) {
@@ -115,8 +123,8 @@ std::string algorithms_text(const Expectation& expectation) {
                {"", "source", "", Align::left}});
   for (const ExpectedAlgorithm& row : expectation.algorithms) {
     table.add_row({row.algorithm, gigabytes_text(row.busbw),
-                   row.bound_fraction ? fmt::format("{:.3g}", 100 * *row.bound_fraction) : "-",
-                   to_text(row.time), row.plan, row.busiest, std::string(to_text(Source::modelled))});
+                   row.bound_fraction ? significant(100 * *row.bound_fraction) : "-", to_text(row.time),
+                   row.plan, row.busiest, std::string(to_text(Source::modelled))});
   }
   return table.text();
 }

@@ -91,8 +91,8 @@ std::string candidates_table(const std::vector<Candidate>& candidates, const Rou
   return table.text();
 }
 
-std::string megabytes(double bytes) { return fmt::format("{:.4g} MB", bytes / 1e6); }
-std::string times_text(Seconds a, Seconds b) { return fmt::format("{:.3g}", a.value / b.value); }
+std::string megabytes(double bytes) { return significant(bytes / 1e6, 4) + " MB"; }
+std::string times_text(Seconds a, Seconds b) { return significant(a.value / b.value); }
 
 /// What the winner spares where the other one is busy longest.
 std::string comparison(const Candidate& winner, const Candidate& other, const PlannedFor& planned) {

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace polyring {
 namespace {
@@ -165,8 +166,8 @@ CalibrationRecord read_calibration(const std::filesystem::path& path) {
 
 std::string note_of(const CalibrationRecord& record) {
   const Calibration& calibration = record.calibration;
-  std::string note = fmt::format("Calibrated on {} {} times of up to {} ranks", calibration.fitted.points,
-                                 to_text(record.source), calibration.range.most_ranks);
+  std::string note = fmt::format("Calibrated on {} {} times of up to {}", calibration.fitted.points,
+                                 to_text(record.source), counted(calibration.range.most_ranks, "rank"));
   if (!calibration.checked) {
     return note + fmt::format(
                       ", which it repeats with a mean error of {}, at worst {}; not checked on any "

@@ -4,9 +4,11 @@
 
 #include <ctime>
 
+#include "base/text.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/record/version.hpp"
 #include "reports/picture.hpp"
+#include "topology/inventory/formats/inventory_text.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
@@ -30,9 +32,16 @@ std::string source_of(const MachineOptions& options, const Cluster& cluster) {
 
 }  // namespace
 
-void draw_hosts(const MachineOptions& options, const Cluster& cluster, const std::filesystem::path& path) {
-  const std::string source = fmt::format("{}, polyring {}", source_of(options, cluster), version());
-  print_out("The picture is in {}\n", write_picture(probe_json(cluster), source, path).string());
+void draw_hosts(const MachineOptions& options, const Inventory& hosts, const std::filesystem::path& path) {
+  const Cluster cluster = pictured(hosts);
+  const std::vector<std::string> others = not_pictured(hosts);
+  std::string source = fmt::format("{}, polyring {}", source_of(options, cluster), version());
+  if (others.size() == 1) source += "; not drawn: " + others.front();
+  if (others.size() > 1)
+    source += fmt::format("; not drawn: {} and {} more", others.front(),
+                          counted(std::ssize(others) - 1, "difference"));
+  print_out("The picture is in {}\n{}", write_picture(probe_json(cluster), source, path).string(),
+            not_pictured_text(hosts));
 }
 
 }  // namespace polyring

@@ -4,11 +4,12 @@
 #include <filesystem>
 
 #include "bench/cli/options.hpp"
-#include "topology/cluster.hpp"
+#include "topology/inventory/inventory.hpp"
 
 namespace polyring {
 
-/// Draws the hosts that `options` describe and says where the picture is. Throws as write_picture() does.
-void draw_hosts(const MachineOptions& options, const Cluster& cluster, const std::filesystem::path& path);
+/// Draws the hosts that `options` describe, those of pictured(), and says where the picture is, and on it and
+/// to the user how the others differ. Throws as write_picture() does.
+void draw_hosts(const MachineOptions& options, const Inventory& hosts, const std::filesystem::path& path);
 
 }  // namespace polyring

@@ -21,5 +21,11 @@ TEST(IfAny, IsNothingForAnEmptyText) {
   EXPECT_EQ(if_any("a"), "a");
 }
 
+TEST(Counted, HasThePluralWhereThereAreNotOne) {
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(2, "host"), "2 hosts");
+}
+
 }  // namespace
 }  // namespace polyring

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/topology/support.hpp"
 
 namespace polyring {
@@ -86,6 +88,25 @@ TEST(Units, PrintsThreeSignificantDigits) {
 TEST(Units, BytesOverBandwidthAreSeconds) {
   EXPECT_DOUBLE_EQ((Bytes{1'000'000} / gigabytes_per_second(2)).value, 0.5e-3);
   EXPECT_DOUBLE_EQ(gigabits_per_second(100).gigabytes_per_second(), 12.5);
+}
+
+TEST(Significant, HasNoExponentAndNoNeedlessZeros) {
+  EXPECT_EQ(significant(1239.6), "1240");
+  EXPECT_EQ(significant(97), "97");
+  EXPECT_EQ(significant(97.04), "97");
+  EXPECT_EQ(significant(12.06), "12.1");
+  EXPECT_EQ(significant(0.0125), "0.0125");
+  EXPECT_EQ(significant(0.0000123456), "0.0000123");
+  EXPECT_EQ(significant(1234567), "1234567");
+  EXPECT_EQ(significant(1.23456, 4), "1.235");
+  EXPECT_EQ(significant(0), "0");
+  EXPECT_EQ(significant(-2.5), "-2.5");
+  EXPECT_EQ(significant(std::numeric_limits<double>::infinity()), "?");
+}
+
+TEST(Units, WhatIsNotFiniteIsUnknown) {
+  EXPECT_EQ(to_text(Bandwidth{std::numeric_limits<double>::infinity()}), "?");
+  EXPECT_EQ(to_text(Seconds{std::numeric_limits<double>::quiet_NaN()}), "?");
 }
 
 }  // namespace

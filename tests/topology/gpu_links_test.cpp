@@ -25,10 +25,14 @@ TEST(GpuLinks, AreMissedOnProductsThatAlwaysHaveThem) {
   EXPECT_TRUE(named("AMD Instinct MI300X"));
   for (const char* module : {"NVIDIA H200", "NVIDIA H20", "NVIDIA H20-3e", "NVIDIA H800",
                              "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2", "AMD Instinct MI325 OAM",
-                             "device 10de:2335", "device 10de:2330", "device 1002:74a1"})
+                             "device 10de:2335", "device 10de:2330", "device 1002:74a1",
+                             // MI308X, MI300X HF and VF, MI325X VF, MI355X, MI350X VF
+                             "AMD Instinct MI308X", "device 1002:74a2", "device 1002:74a9",
+                             "device 1002:74b5", "device 1002:74b9", "device 1002:75a3", "device 1002:75b0"})
     EXPECT_TRUE(named(module)) << module;
-  for (const char* card : {"NVIDIA H200 NVL", "NVIDIA H800 PCIe", "GH100 [H800 PCIe]", "NVIDIA H20 PCIe",
-                           "AMD INSTINCT MI210", "device 10de:2331", "device 10de:233b", "device 1002:740f"})
+  for (const char* card :
+       {"NVIDIA H200 NVL", "NVIDIA H800 PCIe", "GH100 [H800 PCIe]", "NVIDIA H20 PCIe", "AMD INSTINCT MI210",
+        "device 10de:2331", "device 10de:233b", "device 1002:740f", "device 1002:7448", "device 1002:7550"})
     EXPECT_FALSE(named(card)) << card;
   EXPECT_FALSE(named("NVIDIA A100-PCIE-40GB"));
   EXPECT_FALSE(named("NVIDIA H100 NVL"));

@@ -126,6 +126,9 @@ TEST(Inventory, AHostOfAnotherKindIsSeenByItself) {
   EXPECT_THAT(inventory_text(little), HasSubstr("hosts\n  2 equal: n1 and n2\n  n3's mlx5_0 is down\n"));
   EXPECT_THAT(inventory_text(little), HasSubstr("n1 and 2 more: 3 hosts, 6 ranks"));
   EXPECT_EQ(pictured(little).groups.size(), 1u);
+  EXPECT_EQ(not_pictured_text(little), "\nnot shown, as it differs little\n  n3's mlx5_0 is down\n");
+  EXPECT_THAT(not_pictured(all), IsEmpty()) << "all are shown";
+  EXPECT_EQ(not_pictured_text(hosts({named("n1"), named("n2")})), "");
 }
 
 TEST(Inventory, IsReadAgainFromItsJson) {

@@ -136,5 +136,36 @@ TEST(Kfd, SaysWhichNodesMayNotBeRead) {
   EXPECT_THAT(add_xgmi(Sysfs(tree.path()), machine).detail, HasSubstr("1 of its nodes may not be read"));
 }
 
+/// Partitions of different GPUs, as of an MI308X in CPX mode: links, and of none what it carries.
+TEST(Kfd, KnowsOfLinksThatItsDriverDoesNotMeasure) {
+  const SysfsTree tree;
+  const std::string nodes = "class/kfd/kfd/topology/nodes/";
+  tree.write(nodes + "0/properties", "cpu_cores_count 4\nsimd_count 0\nlocation_id 0");
+  const auto gpu = [&](int node, int bus, int partition) {
+    tree.write(
+        fmt::format("{}{}/properties", nodes, node),
+        fmt::format("cpu_cores_count 0\nsimd_count 80\nlocation_id {}\ndomain 0", (bus << 8) + partition));
+  };
+  gpu(1, 0xc1, 0);
+  gpu(2, 0xc1, 1);
+  gpu(3, 0xc2, 0);
+  gpu(4, 0xc2, 1);
+  const auto link = [&](int from, int to, int weight, int megabytes) {
+    tree.write(fmt::format("{}{}/io_links/{}/properties", nodes, from, to),
+               fmt::format("type 11\nnode_from {}\nnode_to {}\nweight {}\nmax_bandwidth {}", from, to, weight,
+                           megabytes));
+  };
+  link(1, 2, 13, 819200);  // inside a GPU
+  Machine alone = machine_with_gpus();
+  add_xgmi(Sysfs(tree.path()), alone);
+  EXPECT_TRUE(alone.gpu_links_known) << "no two GPUs are joined";
+  link(1, 3, 41, 0);
+  link(3, 1, 41, 0);
+  Machine machine = machine_with_gpus();
+  add_xgmi(Sysfs(tree.path()), machine);
+  EXPECT_FALSE(machine.gpu_links_known);
+  EXPECT_TRUE(machine.links.empty());
+}
+
 }  // namespace
 }  // namespace polyring::probe

@@ -380,5 +380,42 @@ TEST(NvidiaSmi, RefusesCrowds) {
   EXPECT_THAT(sentence_about("GPU0 GPU1\n" + std::string(2u << 20, 'x')), HasSubstr("more than the 1MiB"));
 }
 
+/// Of GPUs beside their CPU by C2C, nvidia-smi says SYS to every NIC: none has a processor of its own.
+TEST(NvidiaSmi, NicsThatAreFarFromAllHaveNoPackageOfTheirOwn) {
+  const std::string text =
+      "\tGPU0\tGPU1\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+      "GPU0\t X \tNV18\tSYS\tSYS\tSYS\t0-71\t0\t\t2\n"
+      "GPU1\tNV18\t X \tSYS\tSYS\tSYS\t72-143\t1\t\t10\n"
+      "NIC0\tSYS\tSYS\t X \tPIX\tSYS\n"
+      "NIC1\tSYS\tSYS\tPIX\t X \tSYS\n"
+      "NIC2\tSYS\tSYS\tSYS\tSYS\t X \n";
+  const Machine machine = parse(text);
+  ASSERT_THAT(machine.packages, SizeIs(2));
+  EXPECT_EQ(machine.packages[0].model, "CPUs 0-71");
+  EXPECT_EQ(machine.packages[1].model, "CPUs 72-143");
+  for (const Nic& nic : machine.nics) {
+    EXPECT_FALSE(nic.package_known);
+    EXPECT_EQ(nic.numa, -1);
+  }
+  EXPECT_THAT(machine.remarks, Contains(HasSubstr("nothing tells which package NIC0, NIC1, NIC2 are near")));
+  EXPECT_THAT(machine.remarks, Each(Not(HasSubstr("no tree of PCIe switches"))));
+  const DeviceId first{DeviceKind::nic, 0};
+  EXPECT_EQ(find_path(machine, first, {DeviceKind::nic, 1})->type, PathType::pix);
+  EXPECT_EQ(find_path(machine, first, {DeviceKind::nic, 2})->type, PathType::unknown);
+  EXPECT_EQ(find_path(machine, first, {DeviceKind::gpu, 0})->type, PathType::unknown);
+}
+
+/// GPUs at one socket, and a NIC at the other: it is where it was.
+TEST(NvidiaSmi, ANicAloneMayHaveThePackageWithoutGpus) {
+  const Machine machine = parse(
+      "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\n"
+      "GPU0\t X \tNODE\tSYS\t0-15\t0\n"
+      "GPU1\tNODE\t X \tSYS\t0-15\t0\n"
+      "NIC0\tSYS\tSYS\t X \n");
+  ASSERT_THAT(machine.packages, SizeIs(2));
+  EXPECT_TRUE(machine.nics[0].package_known);
+  EXPECT_EQ(find_path(machine, {DeviceKind::gpu, 0}, {DeviceKind::nic, 0})->type, PathType::sys);
+}
+
 }  // namespace
 }  // namespace polyring

@@ -221,6 +221,20 @@ TEST(RankNics, MayAllBeUpWhereNoPortIsKnown) {
   EXPECT_TRUE(usable_nics(machine).empty()) << "of one it is known, and it is down";
 }
 
+/// As in a copy of /sys without class/infiniband: what the ports carry is unknown, and not nothing.
+TEST(RankNics, OfInfinibandMayBeUpWhereNoneOfItsPortsIsKnown) {
+  Machine machine = machine_with_roce();
+  add_nic(machine, "mlx5_0", package(0), {});
+  add_nic(machine, "mlx5_1", package(1), {});
+  for (const std::size_t at : {1U, 2U}) {
+    machine.nics[at].kind = NicKind::infiniband;
+    machine.nics[at].ports.clear();
+  }
+  EXPECT_EQ(usable_nics(machine), (std::vector{1, 2})) << "the Ethernet port is not all there is";
+  machine.nics[1].ports = {{1, true, gigabytes_per_second(12)}};
+  EXPECT_EQ(usable_nics(machine), std::vector{1}) << "of the other one it is known that it has none";
+}
+
 TEST(RankNics, MayBeOfTwoSpeeds) {
   Machine machine = machine_with_roce();
   add_nic(machine, "mlx5_1", package(1), gigabits_per_second(50));

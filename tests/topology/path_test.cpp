@@ -151,5 +151,41 @@ TEST(Path, OnSummitBothRailsAreAtBothSockets) {
   }
 }
 
+/// A GPU beside its CPU has a C2C and a PCIe link to it: the wider one is the way, in both directions, also
+/// where something else is the bottleneck, and wherever it stands among the links.
+TEST(Path, OfTwoLinksBetweenTheSameDevicesTheWiderIsTaken) {
+  for (const bool c2c_first : {false, true}) {
+    for (const double pcie : {63.0, 0.25}) {
+      Machine machine = small_machine();
+      const Link c2c{gpu(0), package(0), LinkKind::c2c, gigabytes_per_second(447), {}};
+      machine.links[0].bandwidth = gigabytes_per_second(pcie);
+      machine.links.insert(c2c_first ? machine.links.begin() : machine.links.end(), c2c);
+      for (const DeviceId other : {nic(0), gpu(1), package(1)}) {
+        const Path there = path(machine, gpu(0), other);
+        const Path back = path(machine, other, gpu(0));
+        EXPECT_EQ(there.type, back.type);
+        EXPECT_EQ(there.bandwidth, back.bandwidth);
+        const auto uses = [&](const Path& way) {
+          return std::ranges::any_of(way.hops, [&](const Hop& hop) {
+            return machine.links[static_cast<std::size_t>(hop.link)].kind == LinkKind::c2c;
+          });
+        };
+        EXPECT_TRUE(uses(there) && uses(back));
+      }
+      EXPECT_EQ(path(machine, gpu(0), nic(0)).type, PathType::p2c);
+      EXPECT_EQ(path(machine, nic(0), gpu(0)).type, PathType::p2c);
+    }
+  }
+}
+
+TEST(Path, BetweenFunctionsOfOneAdapterIsPix) {
+  Machine machine = testing::two_port_machine();
+  EXPECT_EQ(path(machine, nic(0), nic(1)).type, PathType::pix);
+  machine.nics[1].pci = "0000:4e:00.0";
+  EXPECT_EQ(path(machine, nic(0), nic(1)).type, PathType::phb);
+  machine.nics[0].pci = machine.nics[1].pci = "";
+  EXPECT_EQ(path(machine, nic(0), nic(1)).type, PathType::phb) << "of none the address is known";
+}
+
 }  // namespace
 }  // namespace polyring

@@ -68,7 +68,7 @@ class Comparison {
 
   static std::string gibibytes(Bytes bytes) {
     return bytes.value == 0 ? "an unknown size"
-                            : fmt::format("{:.4g} GiB", static_cast<double>(bytes.value) / kGibibyte);
+                            : significant(static_cast<double>(bytes.value) / kGibibyte, 4) + " GiB";
   }
 
   void compare_speed(const std::string& what, Bandwidth should, Bandwidth is) {

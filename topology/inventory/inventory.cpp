@@ -253,7 +253,10 @@ bool is_another_kind(const std::vector<Difference>& differences) {
   return differences.size() > kMostToRead;
 }
 
-std::vector<NamedDifference> differences_of(const Inventory& inventory) {
+namespace {
+
+/// `other_kinds`: of hosts that are another kind, this.
+std::vector<NamedDifference> differences_of(const Inventory& inventory, bool other_kinds) {
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
   SharedSentences sentences;
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
@@ -263,6 +266,7 @@ std::vector<NamedDifference> differences_of(const Inventory& inventory) {
     const std::vector<std::string> hosts = names_of(inventory, kinds[kind].groups);
     const std::vector<Difference> found = differences(machine(kinds.front()), machine(kinds[kind]));
     if (is_another_kind(found)) {
+      if (!other_kinds) continue;
       sentences.add({Difference::Kind::has, fmt::format("{} differences from {}: another kind of host",
                                                         found.size(), machine(kinds.front()).name)},
                     hosts);
@@ -271,6 +275,16 @@ std::vector<NamedDifference> differences_of(const Inventory& inventory) {
     for (const Difference& difference : found) sentences.add(difference, hosts);
   }
   return sentences.take();
+}
+
+}  // namespace
+
+std::vector<NamedDifference> differences_of(const Inventory& inventory) {
+  return differences_of(inventory, true);
+}
+
+std::vector<NamedDifference> small_differences_of(const Inventory& inventory) {
+  return differences_of(inventory, false);
 }
 
 Inventory reordered(const Inventory& inventory, const std::vector<int>& order) {

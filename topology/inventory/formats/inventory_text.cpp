@@ -32,6 +32,20 @@ Cluster pictured(const Inventory& inventory) {
   return cluster;
 }
 
+std::vector<std::string> not_pictured(const Inventory& inventory) {
+  std::vector<std::string> sentences;
+  for (const NamedDifference& difference : small_differences_of(inventory))
+    sentences.push_back(difference.sentence);
+  return sentences;
+}
+
+std::string not_pictured_text(const Inventory& inventory) {
+  std::string out;
+  for (const std::string& sentence : not_pictured(inventory))
+    out += fmt::format("{}  {}\n", out.empty() ? "\nnot shown, as it differs little\n" : "", sentence);
+  return out;
+}
+
 std::string inventory_text(const Inventory& inventory) {
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
   std::string out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "topology/inventory/inventory.hpp"
 
@@ -15,5 +16,10 @@ std::string inventory_text(const Inventory& inventory);
 /// The kinds of hosts that are worth a picture, one group each: the commonest, and each that is another kind.
 /// Those that differ little are told in words.
 Cluster pictured(const Inventory& inventory);
+
+/// How the hosts that are not pictured differ, a sentence each.
+std::vector<std::string> not_pictured(const Inventory& inventory);
+/// The same as lines under a heading, for below the picture; empty where all are pictured.
+std::string not_pictured_text(const Inventory& inventory);
 
 }  // namespace polyring

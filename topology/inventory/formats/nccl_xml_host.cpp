@@ -470,7 +470,7 @@ Machine HostReader::finish(bool is_one_of_several) {
   note_missing_links();
   note_sources();
   for (const auto& remarks :
-       {probe::rack_remarks(machine_, is_one_of_several), probe::adapter_remarks(machine_)})
+       {probe::rack_remarks(machine_, is_one_of_several), probe::file_remarks(machine_)})
     machine_.remarks.insert(machine_.remarks.end(), remarks.begin(), remarks.end());
   return std::move(machine_);
 }

@@ -123,9 +123,28 @@ bool has_c2c(const Device& device) {
   return device.has_own_numa && compute_capability_of(device.model) != kVolta;
 }
 
+/// The groups of NICs alone for which a package of their own is not what the matrix means. Of GPUs behind C2C
+/// it says SYS to all NICs, also to those of the same processor; and no host has more processors with NICs
+/// alone than with GPUs.
+std::set<int> without_package(const Matrix& matrix, const Groups& packages) {
+  std::set<int> with_gpus;
+  std::set<int> others;
+  bool any_c2c = false;
+  for (int device = 0; device < matrix.size(); ++device) {
+    const Device& one = matrix.devices[index(device)];
+    any_c2c = any_c2c || (one.is_gpu && has_c2c(one));
+    (one.is_gpu ? with_gpus : others).insert(packages.of(device));
+  }
+  for (const int group : with_gpus) others.erase(group);
+  return any_c2c || others.size() > with_gpus.size() ? others : std::set<int>{};
+}
+
 class Builder {
  public:
-  explicit Builder(const Matrix& matrix) : matrix_(matrix), packages_(packages_of(matrix)) {}
+  explicit Builder(const Matrix& matrix)
+      : matrix_(matrix),
+        packages_(packages_of(matrix)),
+        without_package_(without_package(matrix, packages_)) {}
 
   Machine build() {
     add_packages();
@@ -142,6 +161,7 @@ class Builder {
   void add_packages() {
     for (int device = 0; device < matrix_.size(); ++device) {
       const int group = packages_.of(device);
+      if (without_package_.contains(group)) continue;
       const auto [entry, is_new] = package_at_.try_emplace(group, static_cast<int>(machine_.packages.size()));
       if (!is_new) continue;
       const std::vector<int> members = packages_.members(group);
@@ -167,8 +187,9 @@ class Builder {
     const Groups bridges = within(matrix_, PathType::phb);
     for (int device = 0; device < matrix_.size(); ++device) {
       const Device& from = matrix_.devices[index(device)];
+      const bool package_known = !without_package_.contains(packages_.of(device));
       const std::vector<int>& numa = machine_.packages[index(package_of(device))].numa_nodes;
-      const int node = numa.empty() ? -1 : numa.front();
+      const int node = numa.empty() || !package_known ? -1 : numa.front();
       if (from.is_gpu) {
         ids_.push_back({DeviceKind::gpu, static_cast<int>(machine_.gpus.size())});
         machine_.gpus.push_back(
@@ -176,6 +197,7 @@ class Builder {
       } else {
         ids_.push_back({DeviceKind::nic, static_cast<int>(machine_.nics.size())});
         machine_.nics.push_back({from.name, "", "", node, bridges.of(device), nic_kind(from.name), {}});
+        machine_.nics.back().package_known = package_known;
       }
     }
   }
@@ -281,7 +303,9 @@ class Builder {
       for (int b = a + 1; b < matrix_.size(); ++b) {
         const auto path = find_path(machine_, ids_[index(a)], ids_[index(b)]);
         const PathType wanted = matrix_.at(a, b).type;
-        if (path && (path->type == wanted || path->type == PathType::p2c)) continue;  // C2C hides PCIe
+        // C2C hides PCIe, and paths over packages of which one is not known have no type.
+        if (path && (path->type == wanted || path->type == PathType::p2c || path->type == PathType::unknown))
+          continue;
         if (++others > 0) continue;
         first =
             fmt::format("{} and {} ({}, here {})", matrix_.devices[index(a)].name,
@@ -294,10 +318,15 @@ class Builder {
         others));
   }
 
-  int package_of(int device) const { return package_at_.at(packages_.of(device)); }
+  /// The first one, where it is not known.
+  int package_of(int device) const {
+    const auto found = package_at_.find(packages_.of(device));
+    return found == package_at_.end() ? 0 : found->second;
+  }
 
   const Matrix& matrix_;
   Groups packages_;
+  std::set<int> without_package_;  // groups
   std::map<int, int> package_at_;  // by group
   std::vector<DeviceId> ids_;      // of the matrix's devices, in its order
   Machine machine_;
@@ -323,6 +352,7 @@ void note_absent_nvlinks(std::string_view text, Machine& machine) {
         "see nvidia-smi nvlink --status, and whether nvidia-fabricmanager runs");
   }
   for (const std::string& remark : probe::rack_remarks(machine)) machine.remarks.push_back(remark);
+  for (const std::string& remark : probe::package_remarks(machine)) machine.remarks.push_back(remark);
 }
 
 }  // namespace polyring::nvidia_smi

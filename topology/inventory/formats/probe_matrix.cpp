@@ -56,7 +56,7 @@ std::string cell(const Machine& machine, DeviceId from, DeviceId to) {
   const auto path = find_path(machine, from, to);
   if (!path) return "-";
   if (path->type != PathType::nvl) return std::string(to_text(path->type));
-  if (path->bandwidth.known()) return fmt::format("NV{:.3g}", path->bandwidth.gigabytes_per_second());
+  if (path->bandwidth.known()) return "NV" + significant(path->bandwidth.gigabytes_per_second());
   const int links = links_on(machine, *path);
   return links == 0 ? "NV?" : fmt::format("NV?x{}", links);
 }

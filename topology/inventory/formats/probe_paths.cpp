@@ -26,12 +26,12 @@ constexpr std::string_view kLegend =
     "*     the NIC by which routes leave the host; where a GPU has several, they share what it sends\n";
 
 std::string gigabytes_text(Bandwidth bandwidth) {
-  return bandwidth.known() ? fmt::format("{:.3g}", bandwidth.gigabytes_per_second()) : "?";
+  return bandwidth.known() ? significant(bandwidth.gigabytes_per_second()) : "?";
 }
 
 /// Hosts read from files have no latencies.
 std::string microseconds_text(Seconds latency) {
-  return latency.value > 0 ? fmt::format("{:.3g}", latency.value * 1e6) : "?";
+  return latency.value > 0 ? significant(latency.value * 1e6) : "?";
 }
 
 Row row_of(const Machine& machine, const Pair& pair) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "topology/link_names.hpp"
 #include "topology/shared_links.hpp"
 
@@ -179,16 +180,18 @@ std::string fabric_text(const Fabric& fabric) {
   if (fabric.hosts_per_leaf == 0) {
     out += "one switch that blocks nothing";
   } else if (fabric.leaf_uplink.known()) {
-    out += fmt::format("leaves of {} hosts with {} to the spine", fabric.hosts_per_leaf,
+    out += fmt::format("leaves of {} with {} to the spine", counted(fabric.hosts_per_leaf, "host"),
                        to_text(fabric.leaf_uplink));
   } else {
-    out += fmt::format("leaves of {} hosts under a spine that blocks nothing", fabric.hosts_per_leaf);
+    out +=
+        fmt::format("leaves of {} under a spine that blocks nothing", counted(fabric.hosts_per_leaf, "host"));
   }
   for (const Pods& pods : fabric.pods) {
     out += fmt::format(", pods of {} hosts {}", pods.hosts,
                        pods.uplink.known() ? "with " + to_text(pods.uplink) + " up" : "that block nothing");
   }
-  out += fmt::format("; {} from NIC to NIC", to_text(fabric.latency));
+  out += fabric.latency.value > 0 ? fmt::format("; {} from NIC to NIC", to_text(fabric.latency))
+                                  : "; latency from NIC to NIC unknown, taken as 0";
   if (fabric.hosts_per_leaf > 0)
     out += fmt::format(", {} more over the spine", to_text(fabric.spine_latency));
   return out + "\n";

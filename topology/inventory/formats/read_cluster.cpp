@@ -1,6 +1,7 @@
 #include "topology/inventory/formats/read_cluster.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -43,6 +44,14 @@ std::string_view outermost_element(std::string_view text) {
   }
 }
 
+/// What rocm-smi --showtopo or amd-smi topology prints.
+bool is_amd_table(std::string_view text) {
+  constexpr std::array kHeads{"Weight between two GPUs", "Hops between two GPUs",
+                              "Link Type between two GPUs", "LINK TYPE TABLE", "ACCESS TABLE"};
+  return std::ranges::any_of(kHeads,
+                             [&](const char* head) { return text.find(head) != std::string_view::npos; });
+}
+
 bool is_mangled_matrix(std::string_view text) {
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   return has("GPU0") && (has("CPU Affinity") || has("topo -m"));
@@ -56,8 +65,25 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
   content.remove_prefix(std::min(content.find_first_not_of(kBlanks), content.size()));
   if (content.starts_with('{')) return parse_probe_json(content, origin);
   if (content.starts_with('<')) {
-    if (outermost_element(content) == "system") return parse_nccl_xml(content, origin);
+    const std::string_view element = outermost_element(content);
+    if (element == "system") return parse_nccl_xml(content, origin);
+    if (element == "graphs") {
+      usage_error(
+          "'{}' is a dump of NCCL's graphs (NCCL_GRAPH_DUMP_FILE), which has its rings and no links; the "
+          "topology "
+          "is what NCCL_TOPO_DUMP_FILE=FILE writes",
+          origin);
+    }
     return cluster_of(parse_hwloc_xml(text, origin), 1);
+  }
+  if (is_amd_table(content)) {
+    usage_error(
+        "'{}' is a table of AMD's tools (rocm-smi --showtopo or amd-smi topology), which has neither speeds "
+        "nor "
+        "NICs; copy that host's /sys with scripts/record_sysfs and give it with --sysfs, or run polyring "
+        "probe "
+        "there",
+        origin);
   }
   if (is_topo_matrix(content)) return cluster_of(parse_topo_matrix(content, origin), 1);
   if (is_ibnetdiscover(content))

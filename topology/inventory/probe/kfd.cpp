@@ -133,6 +133,7 @@ struct Links {
   /// By pair, lower device first: each direction has its own entry, and they should agree; the lesser counts.
   std::map<std::pair<DeviceId, DeviceId>, Bandwidth> bandwidths;
   std::set<std::string_view> sources;  // of what the driver does not know
+  bool without_bandwidth = false;      // two GPUs are joined, directly or not, and nothing tells by how much
 };
 
 void add_links_of(const Sysfs& sysfs, const fs::path& node, const Nodes& nodes, Links& links) {
@@ -145,9 +146,13 @@ void add_links_of(const Sysfs& sysfs, const fs::path& node, const Nodes& nodes, 
     if (value_of(link, "type") != kXgmi || !from || !to || *from == *to) continue;
     if (from->kind == DeviceKind::package && to->kind == DeviceKind::package) continue;
     const unsigned long long megabytes = value_of(link, "max_bandwidth");
-    // Pairs that other GPUs lie between are listed too, with a weight for every hop and without a bandwidth.
-    if (megabytes == 0 && value_of(link, "weight") > kOneHop) continue;
     const bool peers = from->kind == to->kind;
+    // Pairs that other GPUs lie between are listed too, with a weight for every hop and without a bandwidth;
+    // and so are all partitions of different GPUs.
+    if (megabytes == 0 && value_of(link, "weight") > kOneHop) {
+      links.without_bandwidth = links.without_bandwidth || peers;
+      continue;
+    }
     const GpuLinkRate rate =
         xgmi_between(megabytes, peers ? nodes.architecture(value_of(link, "node_from")) : std::string());
     if (!rate.source.empty()) links.sources.insert(rate.source);
@@ -170,6 +175,9 @@ ProbeSource add_xgmi(const Sysfs& sysfs, Machine& machine) {
     const bool peers = lower.kind == higher.kind;
     machine.links.push_back({peers ? lower : higher, peers ? higher : lower, LinkKind::xgmi, bandwidth, {}});
   }
+  const auto joins_gpus = [](const auto& link) { return link.first.first.kind == link.first.second.kind; };
+  if (links.without_bandwidth && std::ranges::none_of(links.bandwidths, joins_gpus))
+    machine.gpu_links_known = false;
   if (!links.bandwidths.empty())
     machine.citations.push_back(
         {"xGMI: max_bandwidth of the direct links", "AMD's kfd in sysfs of this machine"});

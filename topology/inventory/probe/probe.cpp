@@ -102,9 +102,9 @@ void add_remarks(std::vector<std::string> remarks, Machine& machine) {
   std::ranges::move(remarks, std::back_inserter(machine.remarks));
 }
 
-/// Where NVML is not read, or hwloc's file was made without it.
+/// Where NVML is not read, or hwloc's file was made without it, or AMD's driver does not know enough.
 void look_for_gpu_links(Machine& machine) {
-  if (!misses_gpu_links(machine)) return;
+  if (machine.gpu_links_known && !misses_gpu_links(machine)) return;
   machine.gpu_links_known = false;
   machine.remarks.push_back(
       "its GPUs have NVLinks or xGMI links, which are not known, nor what they carry inside the host; run "
@@ -141,6 +141,12 @@ std::string sysfs_detail(const probe::Sysfs& sysfs, std::string what) {
 }
 
 ProbeSource live_sysfs(const probe::Sysfs& sysfs) {
+  if (sysfs.entries("").empty()) {
+    return {
+        "sysfs", false,
+        "/sys is empty; mount it with: mount -t sysfs sysfs /sys (as root), or start the container with the "
+        "host's"};
+  }
   return {"sysfs", true, sysfs_detail(sysfs, "PCIe speeds and widths, ports")};
 }
 
@@ -235,7 +241,7 @@ Machine probe_recorded_sysfs(const std::filesystem::path& folder) {
   add_sysfs_remarks(sysfs, {}, machine);
   constexpr const char* kLiveOnly = "can be asked on the machine itself only; run polyring probe there";
   const std::string copied = fmt::format("'{}': {}", folder.string(), probe::what_was_copied(sysfs));
-  machine.sources = {{"sysfs", true, sysfs_detail(sysfs, copied)},
+  machine.sources = {{"sysfs", probe::was_copied(sysfs), sysfs_detail(sysfs, copied)},
                      {"hwloc", false, kLiveOnly},
                      {"NVML", false, kLiveOnly},
                      rocm};
@@ -260,7 +266,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin) {
   look_for_gpu_links(machine);
   add_remarks(probe::rack_remarks(machine), machine);
   add_remarks(probe::package_remarks(machine), machine);
-  add_remarks(probe::adapter_remarks(machine), machine);
+  add_remarks(probe::file_remarks(machine), machine);
   machine.make_printable();
   machine.validate();
   return machine;

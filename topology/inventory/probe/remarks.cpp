@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include "topology/inventory/probe/files.hpp"
+#include "topology/inventory/probe/odd_ones.hpp"
 #include "topology/inventory/probe/pci_ids.hpp"
 
 namespace polyring::probe {
@@ -84,6 +86,20 @@ class PortRemarks {
     }
   }
 
+  /// InfiniBand adapters that show no ports.
+  void look_for_unrecorded(std::span<const Nic> nics) {
+    std::vector<std::string> names;
+    for (const Nic& nic : nics) {
+      if (nic.kind == NicKind::infiniband && nic.ports.empty()) names.push_back(nic.name);
+    }
+    if (names.empty()) return;
+    add(remarks_, "of {}, {} of InfiniBand, no ports are known, nor what {}: {}", fmt::join(names, ", "),
+        names.size() == 1 ? "an adapter" : "adapters", names.size() == 1 ? "it carries" : "they carry",
+        sysfs_.root() == Sysfs::kLive
+            ? "load the driver, or give the container /sys/class/infiniband"
+            : "the copy has no class/infiniband, which scripts/record_sysfs copies");
+  }
+
  private:
   void look_at_openfabrics(const Nic& nic) {
     for (const PortState& port : sysfs_.openfabrics_states(nic.name)) {
@@ -135,6 +151,17 @@ std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs
     if (!nic.pci.empty()) found.look(nic.name, nic.pci, true, false);
   }
   std::ranges::move(adapter_remarks(machine), std::back_inserter(remarks));
+  // Of what runs on fewer lanes than it could, that is said already.
+  for (OddOne& odd : odd_ones(machine)) {
+    const auto is_of_it = [&](const std::string& remark) { return remark.starts_with(odd.device + " ("); };
+    if (std::ranges::none_of(remarks, is_of_it)) remarks.push_back(std::move(odd.remark));
+  }
+  return remarks;
+}
+
+std::vector<std::string> file_remarks(const Machine& machine) {
+  Remarks remarks = adapter_remarks(machine);
+  for (OddOne& odd : odd_ones(machine)) remarks.push_back(std::move(odd.remark));
   return remarks;
 }
 
@@ -231,6 +258,7 @@ std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs
   PortRemarks found(sysfs, remarks);
   for (const Nic& nic : machine.nics) found.look(nic);
   found.compare_mtus();
+  found.look_for_unrecorded(machine.nics);
   return remarks;
 }
 

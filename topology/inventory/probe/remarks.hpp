@@ -12,12 +12,16 @@ namespace polyring::probe {
 
 /// PCIe links of the machine's GPUs, NICs and switches that run on fewer lanes or at a lower speed than both
 /// ends can do, and GPUs in slots with fewer lanes than theirs; NICs whose ports are faster than their PCIe
-/// link. GPUs that are idle turn their speed down, so theirs counts for those in `busy` (PCI addresses) only.
+/// link; and odd_ones(). GPUs that are idle turn their speed down, so theirs counts for those in `busy` (PCI
+/// addresses) only.
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
                                       const std::set<std::string>& busy);
 
 /// Adapters whose ports are faster than their PCIe link, which their functions share.
 std::vector<std::string> adapter_remarks(const Machine& machine);
+
+/// Of a machine from a file: adapter_remarks(), and odd_ones().
+std::vector<std::string> file_remarks(const Machine& machine);
 
 /// One where its NVSwitches may join it with other hosts: superchips' (GB200 NVL72), or any where the source
 /// has several hosts of one NVLink domain (`are_several`).
@@ -31,7 +35,8 @@ std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sys
                                         const std::set<std::string>& shown);
 
 /// Ports of the machine's NICs that are down, polling or without a subnet manager; interfaces that are set up
-/// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed. An Ethernet
+/// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed; adapters of
+/// InfiniBand of which no port is known. An Ethernet
 /// interface that nobody has set up is no remark.
 std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs);
 

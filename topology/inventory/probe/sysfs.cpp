@@ -102,6 +102,17 @@ int port_number(const fs::path& folder) {
   return number <= 0xff ? static_cast<int>(number) : 0;
 }
 
+/// Where a link led that was copied as a file with its target's name, as archives and file systems without
+/// links make it: no file of sysfs itself begins so. Empty where it is none.
+std::string link_file(const fs::path& path) {
+  std::error_code failed;
+  if (fs::symlink_status(path, failed).type() != fs::file_type::regular) return {};
+  constexpr std::uintmax_t kLongest = 4096;
+  if (fs::file_size(path, failed) > kLongest || failed) return {};
+  const std::string text = read_small_file(path);
+  return text.starts_with("../") ? text.substr(0, text.find('\n')) : std::string();
+}
+
 int lanes_of(const std::string& text) {
   const double lanes = leading_number(text);
   // 255 lanes and the like are what virtual devices report for "unknown".
@@ -126,14 +137,28 @@ Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer) {
   return (64.0 / 66) * line;
 }
 
-Sysfs::Sysfs(const fs::path& root) {
+Sysfs::Sysfs(const fs::path& root) : live_(root == kLive) {
   std::error_code failed;
   root_ = fs::weakly_canonical(root, failed);
 }
 
+fs::path Sysfs::through_link_files(const fs::path& name) const {
+  if (live_) return root_ / name;
+  fs::path here = root_;
+  for (const fs::path& part : (root_ / name).lexically_relative(root_)) {
+    here /= part;
+    for (int links = 0; links < kMostLinks; ++links) {
+      const std::string target = link_file(here);
+      if (target.empty()) break;
+      here = (here.parent_path() / target).lexically_normal();
+    }
+  }
+  return here;
+}
+
 fs::path Sysfs::resolved(const fs::path& name) const {
   std::error_code failed;
-  fs::path path = fs::canonical(root_ / name, failed);
+  fs::path path = fs::canonical(through_link_files(name), failed);
   if (failed) return {};
   if (std::ranges::mismatch(root_, path).in1 == root_.end()) return path;
   outside_.insert((root_ / name).string());
@@ -154,7 +179,10 @@ std::string Sysfs::line(const fs::path& name) const {
 
 std::vector<fs::path> Sysfs::entries(const fs::path& name) const {
   const fs::path folder = root_ / name;
-  return resolved(folder).empty() ? std::vector<fs::path>{} : probe::entries(folder);
+  const fs::path itself = resolved(folder);
+  std::vector<fs::path> found = itself.empty() ? std::vector<fs::path>{} : probe::entries(itself);
+  for (fs::path& entry : found) entry = folder / entry.filename();
+  return found;
 }
 
 fs::path Sysfs::pci_folder(const std::string& pci) const {
@@ -326,10 +354,9 @@ std::optional<Port> Sysfs::ethernet_port(const std::string& interface, int numbe
 std::vector<Interface> Sysfs::interfaces() const {
   std::vector<Interface> found;
   for (const fs::path& folder : entries("class/net")) {
-    std::error_code failed;
     const std::string name = folder.filename().string();
     const auto port = ethernet_port(name, 1);
-    if (!port || !fs::exists(folder / "device", failed) || hangs_on_usb(resolved(folder / "device")) ||
+    if (!port || resolved(folder / "device").empty() || hangs_on_usb(resolved(folder / "device")) ||
         leaves_by_another(name))
       continue;
     found.push_back({name, pci_of(folder), *port, link_layer_of_type(line(folder / "type")),

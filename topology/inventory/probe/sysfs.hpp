@@ -65,7 +65,8 @@ struct PortState {
 /// those of a copy may have this machine's /sys for a target.
 class Sysfs {
  public:
-  explicit Sysfs(const std::filesystem::path& root = "/sys");
+  explicit Sysfs(const std::filesystem::path& root = kLive);
+  static constexpr const char* kLive = "/sys";
   const std::filesystem::path& root() const { return root_; }
 
   // Files and folders are named from the root, or by a path that entries() gave.
@@ -128,11 +129,15 @@ class Sysfs {
  private:
   /// The folders of an OpenFabrics device's own ports, by number.
   std::vector<std::filesystem::path> ports_of(const std::string& device) const;
+  /// Of a copy in which links are files with their targets' names: where they lead.
+  std::filesystem::path through_link_files(const std::filesystem::path& name) const;
+  static constexpr int kMostLinks = 8;
   /// The path without links, empty where nothing is there, or it is outside.
   std::filesystem::path resolved(const std::filesystem::path& name) const;
   /// The PCI address of the device that an entry of class/ belongs to, empty when it is none or unknown.
   std::string pci_of(const std::filesystem::path& entry) const;
 
+  bool live_;                   // it is this machine's
   std::filesystem::path root_;  // without links
   mutable std::set<std::string> refused_;
   mutable std::set<std::string> outside_;

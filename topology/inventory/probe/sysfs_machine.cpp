@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCpus = "devices/system/cpu";
 constexpr const char* kNodes = "devices/system/node";
+
+/// Beside PCI's, what a copy should have.
+constexpr std::array kCopied{kCpus, kNodes, "class/infiniband", "class/net"};
 
 constexpr long kMostNumbered = 1 << 20;  // more than any machine has of anything
 
@@ -290,6 +294,11 @@ Machine machine_from(const Sysfs& sysfs) {
   machine.model = vendor.empty() ? product : fmt::format("{} {}", vendor, product);
   Builder(sysfs, machine).build();
   return machine;
+}
+
+bool was_copied(const Sysfs& sysfs) {
+  return !sysfs.pci_devices().empty() ||
+         std::ranges::any_of(kCopied, [&](const char* folder) { return !sysfs.entries(folder).empty(); });
 }
 
 std::string what_was_copied(const Sysfs& sysfs) {

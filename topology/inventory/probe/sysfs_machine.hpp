@@ -12,6 +12,9 @@ namespace polyring::probe {
 /// those of hwloc_machine.hpp. Throws a usage Error for more devices than a host has.
 Machine machine_from(const Sysfs& sysfs);
 
+/// Whether anything of it was.
+bool was_copied(const Sysfs& sysfs);
+
 /// What of the tree was there, and what was not: the detail of its ProbeSource.
 std::string what_was_copied(const Sysfs& sysfs);
 

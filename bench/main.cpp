@@ -8,10 +8,14 @@
 #include "bench/cli/inherited.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/contenders/gloo.hpp"
 #include "bench/contenders/mpi.hpp"
 #include "bench/record/record.hpp"
+#include "bench/record/result_file.hpp"
 #include "bench/record/version.hpp"
+#include "collectives/runtime/kernels.hpp"
 #include "collectives/runtime/mpi/world.hpp"
+#include "topology/inventory/probe.hpp"
 
 namespace polyring {
 namespace {
@@ -34,10 +38,25 @@ void refuse_empty_words(int argc, char** argv) {
   }
 }
 
+/// The version, and what there is of what it can use.
+std::string version_text() {
+  return fmt::format(
+      "polyring {} ({})\n"
+      "  compiler  {}\n"
+      "  MPI       {}\n"
+      "  Gloo      {}\n"
+      "  hwloc     interface {}\n"
+      "  vectors   {}, the widest that this processor has a kernel for\n"
+      "  CUDA      none: data are in host memory so far\n"
+      "  NCCL      none: polyring scale models it",
+      version(), commit(), compiler(), MpiWorld::library(),
+      has_gloo() ? gloo_version() : "none in this build", hwloc_version(), to_text(best_isa()));
+}
+
 ExitCode run(int argc, char** argv) {
-  CommandLine line(
-      "Polyring measures how well GPU clusters scale.", fmt::format("polyring {} ({})", version(), commit()),
-      "polyring SUBCOMMAND --help has the options and an example of each.", command_line(argc, argv));
+  CommandLine line("Polyring measures how well GPU clusters scale.", version_text(),
+                   "polyring SUBCOMMAND --help has the options and an example of each.",
+                   command_line(argc, argv));
   add_probe(line);
   add_plan(line);
   add_verify(line);
@@ -58,6 +77,7 @@ ExitCode run(int argc, char** argv) {
     return ExitCode::usage;
   }
   if (!line.collective() && launched_rank() != 0) return ExitCode::ok;
+  if (line.given("--output_file", std::string(kStandardOutput))) keep_output_for_results();
   if (line.collective()) MpiAlgorithms::allow();
   return line.action()();
 }

@@ -219,6 +219,11 @@ std::optional<std::string> CommandLine::parse(int argc, char** argv) {
   return std::nullopt;
 }
 
+bool CommandLine::given(const std::string& option, const std::string& value) const {
+  const CLI::Option* found = chosen_ == nullptr ? nullptr : chosen_->get_option_no_throw(option);
+  return found != nullptr && std::ranges::count(found->results(), value) > 0;
+}
+
 bool CommandLine::given(const std::string& option) const {
   return chosen_ != nullptr && chosen_->count(option) > 0;
 }

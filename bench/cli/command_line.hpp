@@ -102,6 +102,8 @@ class CommandLine {
   const std::function<ExitCode()>& action() const { return action_; }  // empty: none was
   bool collective() const { return collective_; }
   bool given(const std::string& option) const;
+  /// The same with this value.
+  bool given(const std::string& option, const std::string& value) const;
 
  private:
   [[noreturn]] void refuse_subcommand(const std::string& word) const;

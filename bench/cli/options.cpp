@@ -201,8 +201,14 @@ void add_timeout_option(Subcommand command, std::string& timeout) {
   command.add_option("-T,--timeout", timeout, "Give up when nothing happens for so long").show_default();
 }
 
-void add_output_option(Subcommand command, std::string& output) {
-  command.add_option("-J,--output_file", output, "Write the result here, as JSON").type_name("FILE");
+void add_output_option(Subcommand command, std::string& output, const std::string& what,
+                       const std::string& other) {
+  command
+      .add_option(
+          "-J,--output_file" + (other.empty() ? "" : "," + other), output,
+          fmt::format("Write {} here, as JSON; - is standard output, and all else goes to standard error",
+                      what))
+      .type_name("FILE");
 }
 
 std::vector<int> parse_counts(const std::string& text, const std::string& what, Range range) {

@@ -16,6 +16,8 @@ namespace {
 /// Of standard output: why it could not be written, an errno; 0 while it can.
 std::atomic<int> failure = 0;
 
+std::atomic<bool> results_alone = false;
+
 /// Returns errno, or 0 when all is written. A terminal or a pipe that somebody else made non-blocking is
 /// waited for.
 int write_all(int descriptor, std::string_view text) {
@@ -36,7 +38,14 @@ int write_all(int descriptor, std::string_view text) {
 }  // namespace
 
 void print_out(std::string_view text) {
-  if (failure == 0) failure = write_all(STDOUT_FILENO, printable(text));
+  if (results_alone) return print_err(text);
+  print_result(printable(text));
+}
+
+void keep_output_for_results() { results_alone = true; }
+
+void print_result(std::string_view text) {
+  if (failure == 0) failure = write_all(STDOUT_FILENO, text);
 }
 
 void print_err(std::string_view text) { write_all(STDERR_FILENO, printable(text)); }

@@ -14,8 +14,15 @@
 
 namespace polyring {
 
-/// To standard output.
+/// To standard output, or to standard error after keep_output_for_results().
 void print_out(std::string_view text);
+/// The name of standard output in the place of a file's.
+inline constexpr std::string_view kStandardOutput = "-";
+
+/// From now on standard output has results alone, for programs that read them.
+void keep_output_for_results();
+/// A result as it is: to standard output.
+void print_result(std::string_view text);
 /// To standard error.
 void print_err(std::string_view text);
 /// To standard error: "polyring: ", the sentence in one line, and a newline.

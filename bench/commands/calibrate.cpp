@@ -6,10 +6,12 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/predict/calibration_points.hpp"
 #include "bench/record/calibration_file.hpp"
+#include "bench/record/result_file.hpp"
 #include "reports/tables.hpp"
 
 namespace polyring {
@@ -118,7 +120,7 @@ std::vector<std::string> names_of(const Runs& runs) {
 
 ExitCode calibrate_from(const CalibrateOptions& options, const std::string& command) {
   if (options.runs.empty()) usage_error("calibrate needs results of polyring allreduce: give their files");
-  if (!options.output.empty()) check_writable(options.output);
+  check_output(options.output);
   const Runs fitted = read_runs(options.runs);
   const Runs checked = read_runs(options.checks);
   refuse_the_same(fitted, checked);
@@ -147,7 +149,7 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
   if (options.points) print_out("{}\n", points_table({&fitted, &checked}, record.calibration).text());
   print_out("{}\n", note_of(record));
   if (!options.output.empty())
-    print_out("\nWritten to {}\n", create_file(options.output, calibration_text(record)).string());
+    print_out("\nWritten to {}\n", write_output(options.output, calibration_text(record)));
   return ExitCode::ok;
 }
 
@@ -157,7 +159,7 @@ void add_calibrate(CommandLine& line) {
   auto options = std::make_shared<CalibrateOptions>();
   const Subcommand command = line.add_subcommand(
       "calibrate", "Fit latency and bandwidth of the links to measured allreduces, for plan and scale",
-      "polyring calibrate 2hosts.json 4hosts.json --check 8hosts.json -o calibration.json\n"
+      "polyring calibrate 2hosts.json 4hosts.json --check 8hosts.json -J calibration.json\n"
       "  polyring scale --machine minsky --calibration calibration.json",
       [options, &line] { return calibrate_from(*options, line.text()); });
   command
@@ -169,7 +171,7 @@ void add_calibrate(CommandLine& line) {
                   "Other results, which it is not fitted to: the error of its predictions is said and kept")
       .type_name("FILE");
   command.add_flag("--points", options->points, "Also each time, measured and predicted");
-  command.add_option("-o,--output", options->output, "Write the calibration here, as JSON").type_name("FILE");
+  add_output_option(command, options->output, "the calibration", "--output");
 }
 
 }  // namespace polyring

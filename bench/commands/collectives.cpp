@@ -17,6 +17,7 @@
 #include "bench/measure/measure.hpp"
 #include "bench/measure/memory_pass.hpp"
 #include "bench/record/emulation.hpp"
+#include "bench/record/result_file.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
@@ -96,7 +97,7 @@ class CollectiveRun {
     maker_.check(counts_.back());
     Seconds head_start;
     on_root(world_, [&] {
-      if (!options_.output.empty()) check_writable(options_.output);
+      check_output(options_.output);
       source_ = source_here();
       head_start = emulated_head_start();
     });
@@ -321,7 +322,7 @@ class CollectiveRun {
       warn(sentence);
       session.add_note(sentence + ".");
     }
-    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
+    session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
   }
 
   const CollectiveOptions& options_;

@@ -16,6 +16,7 @@
 #include "bench/predict/strategies.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "bench/record/record.hpp"
+#include "bench/record/result_file.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
@@ -337,7 +338,7 @@ Request request_of(const ScaleOptions& options) {
 }
 
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
-  if (!options.output.empty()) check_writable(options.output);
+  check_output(options.output);
   if (options.published) return show_published(options, command);
   const Request request = request_of(options);
   std::vector<ScaleRow> rows;

@@ -19,6 +19,7 @@
 #include "bench/measure/training.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/record/emulation.hpp"
+#include "bench/record/result_file.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_check.hpp"
@@ -282,9 +283,7 @@ class TrainRun {
         counts_(counts_of(options, run.world.size())) {}
 
   ExitCode run() {
-    on_root(world_, [&] {
-      if (!options_.output.empty()) check_writable(options_.output);
-    });
+    on_root(world_, [&] { check_output(options_.output); });
     for (const int ranks : counts_) begin(ranks);
     Session session(world_);
     on_root(world_, [&] { open(session); });
@@ -401,7 +400,7 @@ class TrainRun {
     const Table plans = plans_table(rows);
     if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
     for (const std::string& note : session.result().notes) session.print(note + "\n");
-    session.finish([&](const ResultFile& result) { return write_result(options_.output, result).string(); });
+    session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
     const bool planned = std::ranges::any_of(rows, [](const TrainRow& row) { return !row.dims.empty(); });
     if (counts_.size() > 1 && !options_.output.empty() && planned)
       session.print(

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/names.hpp"
+#include "base/text.hpp"
 #include "bench/cli/output.hpp"
 #include "collectives/schedule/catalogue.hpp"
 

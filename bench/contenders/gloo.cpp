@@ -119,9 +119,7 @@ class GlooAllreduce : public CollectiveCall {
 
   std::string algorithm() const override { return algorithm_; }
   bool keeps_time_limit() const override { return true; }
-  std::string implementation() const override {
-    return fmt::format("Gloo {}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
-  }
+  std::string implementation() const override { return "Gloo " + gloo_version(); }
 
   void run(const std::byte* input, std::byte* output) final {
     if (count_ == 0) return;
@@ -214,6 +212,10 @@ struct Gloo::Connections {
 };
 
 bool has_gloo() { return true; }
+
+std::string gloo_version() {
+  return fmt::format("{}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
+}
 
 Gloo::Gloo(const World& world, const std::string& interface, Seconds timeout)
     : connections_(std::make_unique<Connections>()) {

@@ -16,6 +16,8 @@ namespace polyring {
 
 /// Whether this build has Gloo.
 bool has_gloo();
+/// "0.5.0", of the Gloo that this was built with; empty without.
+std::string gloo_version();
 
 /// Its algorithms: "ring" and "bcube" are gloo::allreduce's, "ring-chunked" and "halving-doubling" the older
 /// classes, which reduce in place: out of place they copy first. All combine with the kernels that Polyring's

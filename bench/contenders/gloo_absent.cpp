@@ -8,6 +8,8 @@ struct Gloo::Connections {};
 
 bool has_gloo() { return false; }
 
+std::string gloo_version() { return ""; }
+
 Gloo::Gloo(const World&, const std::string&, Seconds) {
   throw Error(ExitCode::not_available, "this build has no Gloo");
 }

@@ -7,6 +7,7 @@
 
 #include "bench/cli/output.hpp"
 #include "bench/record/emulation.hpp"
+#include "bench/record/result_file.hpp"
 #include "bench/record/version.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "reports/environment.hpp"
@@ -42,7 +43,7 @@ ResultFile describe_run(const std::string& command, const Cluster* cluster, cons
 
 void save(const std::string& path, const ResultFile& result) {
   if (path.empty()) return;
-  print_out("\nWritten to {}\n", write_result(path, result).string());
+  print_out("\nWritten to {}\n", write_output(path, result));
 }
 
 std::string command_line(int argc, const char* const* argv) {

@@ -58,7 +58,7 @@ void Session::open(Outline outline) {
   outline_ = std::move(outline);
   result_ = outline_.header;
   remaining_.emplace(outline_.weights);
-  if (!outline_.output.empty())
+  if (!outline_.output.empty() && outline_.output != kStandardOutput)
     journal_ = std::make_unique<Journal>(outline_.output, result_, outline_.planned);
   began_ = Clock::now();
   print_locked(outline_.title);

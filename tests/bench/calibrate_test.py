@@ -19,7 +19,7 @@ class Calibrate(ProgramTest):
             path.write_bytes(self.runs[name])
 
     def calibrate(self, *words):
-        out = self.succeed("calibrate", *words, "-o", "calibration.json")
+        out = self.succeed("calibrate", *words, "-J", "calibration.json")
         return out, json.loads((self.folder / "calibration.json").read_text(encoding="utf-8"))
 
     def train(self):
@@ -42,7 +42,7 @@ class Calibrate(ProgramTest):
 
     def test_a_run_is_no_check_of_itself(self):
         (self.folder / "copy.json").write_bytes((self.folder / "two.json").read_bytes())
-        self.refused("calibrate", "two.json", "--check", "copy.json", "-o", "c.json", naming="they are the same run")
+        self.refused("calibrate", "two.json", "--check", "copy.json", "-J", "c.json", naming="they are the same run")
         self.refused("calibrate", "two.json", "three.json", "--check", "three.json", naming="they are the same run")
 
     def test_what_cannot_be_calibrated_on(self):

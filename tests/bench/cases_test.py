@@ -1,4 +1,4 @@
-"""probe on small inputs from public reports, of which MANIFEST.md says what is right. Skipped without POLYRING_CASES."""
+"""probe on small inputs from public reports; their MANIFEST.md says what is right. Skipped without POLYRING_CASES."""
 
 import json
 import os

@@ -2,7 +2,7 @@
 
 import re
 
-from program import COLLECTIVES, SUBCOMMANDS, USAGE, ProgramTest, main
+from program import COLLECTIVES, GLOO, SUBCOMMANDS, USAGE, ProgramTest, main
 
 OPTIONS = {
     "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
@@ -18,7 +18,7 @@ OPTIONS = {
     "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
-    "calibrate": "--check --points --output",
+    "calibrate": "--check --points --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --file",
     "report": "--out",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
@@ -28,7 +28,7 @@ OPTIONS["reduce-scatter"] += " --partials --op"
 for measuring in (*COLLECTIVES, "train", "tune"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "o", "report": "", "launch": "HnT"}
+LETTERS = {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "launch": "HnT"}
 
 
 class Help(ProgramTest):
@@ -70,7 +70,13 @@ class Help(ProgramTest):
                     self.assertTrue(self.succeed(*example.split()))
 
     def test_version(self):
-        self.assertRegex(self.succeed("--version"), r"^polyring \d+\.\d+\.\d+ \(\S+\)\n$")
+        lines = self.succeed("--version").splitlines()
+        self.assertRegex(lines[0], r"^polyring \d+\.\d+\.\d+ \(\S+\)$")
+        parts = dict(line.split(maxsplit=1) for line in lines[1:])
+        self.assertEqual(list(parts), ["compiler", "MPI", "Gloo", "hwloc", "vectors", "CUDA", "NCCL"])
+        self.assertRegex(parts["MPI"], r"^(Open MPI|MPICH) \d")
+        self.assertRegex(parts["hwloc"], r"^interface \d+\.\d+\.\d+$")
+        self.assertEqual(parts["Gloo"] == "none in this build", not GLOO)
 
 
 if __name__ == "__main__":

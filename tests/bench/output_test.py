@@ -95,6 +95,17 @@ class StandardOutput(OutputTest):
                     if not talks:
                         self.assertEqual(ran.stderr, "")
 
+    def test_a_result_on_standard_output(self):
+        """Alone, so that a program can read it: what is for people is on standard error."""
+        for words in ((*SCALE, "-J", "-"), ("calibrate", "two.json", "-J", "-"), ("allreduce", "-g", 2, "-b", "1K", "-e", "1K", "-n", 2, "-J", "-")):
+            with self.subTest(words=words):
+                files = self.files()
+                ran = self.run_program(*words)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertTrue(json.loads(ran.stdout)["format"].startswith("polyring-"))
+                self.assertIn("Written to standard output", ran.stderr)
+                self.assertEqual(self.files(), files, "no journal either")
+
     def test_a_reader_that_wants_one_line(self):
         shell = f"{PROGRAM} verify --ranks 2..64 | head -n 1"
         ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
@@ -178,7 +189,7 @@ class ResultFiles(OutputTest):
         def limited():
             resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
-        for words, name in (((*SCALE, "-J", "out.json"), "out.json"), (("calibrate", "two.json", "-o", "c.json"), "c.json"),
+        for words, name in (((*SCALE, "-J", "out.json"), "out.json"), (("calibrate", "two.json", "-J", "c.json"), "c.json"),
                             (("report", "scale.json", "--out", "r"), ""),
                             (("probe", "--machine", "minsky", "--picture", "p.svg"), "")):
             with self.subTest(words=words):
@@ -201,7 +212,7 @@ class ResultFiles(OutputTest):
                 self.assertIn("No space left on device", ran.stderr)
 
     def test_a_wrong_path_is_a_mistake(self):
-        for words in ((*SCALE, "-J", "none/out.json"), ("calibrate", "two.json", "-o", "none/c.json"),
+        for words in ((*SCALE, "-J", "none/out.json"), ("calibrate", "two.json", "-J", "none/c.json"),
                       ("report", "scale.json", "--out", "scale.json/r"),
                       ("probe", "--machine", "minsky", "--picture", "none/p.svg")):
             self.refused(*words, naming="cannot write")

@@ -99,7 +99,7 @@ class Train(ProgramTest):
         self.assertIn("polyring scale --from-run", out)
         links = self.folder / "links.json"
         self.succeed("allreduce", "--algorithm", "ring", "-b", "64K", "-e", "1M", "-f", "4", "-n", "5", "-J", self.folder / "a.json", ranks=4)
-        self.succeed("calibrate", self.folder / "a.json", "-o", links)
+        self.succeed("calibrate", self.folder / "a.json", "-J", links)
         scaled = self.succeed("scale", "--from-run", path, "--calibration", links, "--gpus", "1..4")
         sources = [line.split()[-1] for line in scaled.splitlines() if line.startswith("multi-ring")]
         self.assertEqual(sources, ["measured"] * 3, scaled)

@@ -73,7 +73,7 @@ struct NamedDifference {
 /// host with more differences than anybody wants to read, it is only said that it is of another kind.
 std::vector<NamedDifference> differences_of(const Inventory& inventory);
 
-/// The same of hosts that are of the commonest kind but for a few differences.
+/// The same of hosts of the commonest kind that have a few differences.
 std::vector<NamedDifference> small_differences_of(const Inventory& inventory);
 
 /// Whether so many differences make another kind of host, that one wants to see by itself.

@@ -41,4 +41,7 @@ Machine parse_hwloc_xml(std::string_view xml, std::string_view origin, Seconds l
 /// The same without a trial in a child process: on damaged text hwloc may crash or never return.
 Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin);
 
+/// "2.8.0", the version of its interface, of the hwloc that is loaded.
+std::string hwloc_version();
+
 }  // namespace polyring

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "topology/inventory/probe.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -72,3 +73,12 @@ std::string info(hwloc_obj_t object, const char* name) {
 }
 
 }  // namespace polyring::probe
+
+namespace polyring {
+
+std::string hwloc_version() {
+  const unsigned version = hwloc_get_api_version();  // 0xMMmmrr00
+  return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+}  // namespace polyring

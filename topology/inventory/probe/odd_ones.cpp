@@ -27,7 +27,7 @@ Bandwidth pcie_bandwidth(const Machine& machine, DeviceId device) {
   return {};
 }
 
-using Rates = std::vector<std::pair<std::string, Bandwidth>>;  // of devices that are alike, by name
+using Rates = std::vector<std::pair<std::string, Bandwidth>>;  // of devices of one model, by name
 
 /// Those that are slower than most: the commonest rate is that of the others.
 void add_slow(const Rates& rates,
@@ -67,17 +67,17 @@ bool is_below_one_switch(const Machine& machine, DeviceId gpu, DeviceId nic) {
 }
 
 void add_slow_nics(const Machine& machine, std::vector<OddOne>& found) {
-  std::map<std::pair<std::string, NicKind>, Rates> alike;
+  std::map<std::pair<std::string, NicKind>, Rates> by_model;
   for (const int nic : usable_nics(machine)) {
     const Nic& one = machine.nics[index(nic)];
     if (one.up() && one.bandwidth().known())
-      alike[{one.model, one.kind}].emplace_back(one.name, one.bandwidth());
+      by_model[{one.model, one.kind}].emplace_back(one.name, one.bandwidth());
   }
   const auto remark = [](const std::string& name, Bandwidth rate, Bandwidth usual, std::size_t others) {
     return fmt::format("{} carries {}, {} NICs like it {}: see its cable and the switch's port", name,
                        to_text(rate), others, to_text(usual));
   };
-  for (const auto& [what, rates] : alike) add_slow(rates, remark, found);
+  for (const auto& [what, rates] : by_model) add_slow(rates, remark, found);
 }
 
 void add_gpus_without_nic(const Machine& machine, std::vector<OddOne>& found) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/launch/launcher.hpp"
 #include "bench/launch/shell.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
@@ -62,13 +63,12 @@ std::string why(const Section& section) {
   return words.empty() ? fmt::format("exit code {}", section.exit_code) : words;
 }
 
+/// The version stands in a line by itself; below it is what the build has, and above it may be warnings.
 void read_polyring(const Section& section, HostAnswer& answer) {
-  const std::string line = last_line(section.text);
-  if (section.exit_code == 0 && line.starts_with("polyring ")) {
-    answer.polyring = line;
-  } else {
-    answer.no_polyring = why(section);
+  for (const std::string& line : split(section.text, '\n')) {
+    if (section.exit_code == 0 && line.starts_with("polyring ")) answer.polyring = line;
   }
+  if (answer.polyring.empty()) answer.no_polyring = why(section);
 }
 
 void read_launcher(const Section& section, const Questions& questions, HostAnswer& answer) {

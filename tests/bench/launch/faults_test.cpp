@@ -67,6 +67,19 @@ TEST(Answers, AreRead) {
   EXPECT_THAT(faults({answer}), IsEmpty());
 }
 
+/// Below it stands what the build has, above it perhaps a warning.
+TEST(Answers, HaveTheVersionInALineByItself) {
+  const std::string text =
+      std::string("warning: no locale\n") + kPolyring + "\n  compiler  GNU 12\n  NCCL      none";
+  EXPECT_EQ(
+      read_answer("node1", questions(), printed(section(text), section("mpirun (Open MPI) 4.1.4"), probed()))
+          .polyring,
+      kPolyring);
+  const std::string failed = std::string(kPolyring) + "\nkilled";
+  EXPECT_EQ(read_answer("node1", questions(), printed(section(failed, 137), section(""), probed())).polyring,
+            "");
+}
+
 TEST(Answers, SayWhatIsMissing) {
   const auto answer = read_answer("node1", questions(),
                                   printed(section("sh: 1: /opt/polyring: not found", 127),

@@ -185,12 +185,17 @@ void CommandLine::refuse_unexpected() const {
                 fmt::join(words, " "), command);
   }
   const std::string_view name = without_value(*option);
+  if (app.get_option_no_throw(std::string(name)) != nullptr) {
+    usage_error("{} is an option of {}; write it behind these words, or see {} --help", name, command,
+                command);
+  }
   if (const auto of_nccl_tests = nccl_tests_option(name)) {
     usage_error("{} has no {}, which in nccl-tests means '{}'; leave it out, or see {} --help", command, name,
                 *of_nccl_tests, command);
   }
-  usage_error("{} has no option {}{} see {} --help", command, name, did_you_mean(name, option_names(app)),
-              command);
+  // A letter is as near to every other.
+  const std::string hint = name.starts_with("--") ? did_you_mean(name, option_names(app)) : ";";
+  usage_error("{} has no option {}{} see {} --help", command, name, hint, command);
 }
 
 std::optional<std::string> CommandLine::parse(int argc, char** argv) {

@@ -149,7 +149,8 @@ void add_plan(CommandLine& line) {
   options->plan.add_to(command, {"multi-ring"}, false, Collective::allreduce, {}, modelled_algorithms());
   command.add_option("-d,--datatype", options->kind, "float, double, half, bfloat16, int32 or int64")
       .show_default()
-      .type_name("TYPE");
+      .type_name("TYPE")
+      .names({"type", element_kind_names()});
   add_partials_option(command, options->partials);
   command.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
       .type_name("N")

@@ -256,11 +256,15 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
   } else {
     constexpr double kNextToNoTime_us = 1000;
     constexpr double kMostPerWatch = 64;
-    const Block block{.calls = static_cast<int>(iterations),
-                      .warmups = stop.warmups(),
-                      .barriers = options.timing == TimingMethod::osu,
-                      .calls_per_watch = static_cast<int>(
-                          std::clamp(kNextToNoTime_us / std::max(slowest_us, 1.0), 1.0, kMostPerWatch))};
+    const Block block{
+        .calls = static_cast<int>(iterations),
+        .warmups = stop.warmups(),
+        .barriers = options.timing == TimingMethod::osu,
+        // Without a warm-up nothing is known of a call.
+        .calls_per_watch = stop.warmups() == 0
+                               ? 1
+                               : static_cast<int>(std::clamp(kNextToNoTime_us / std::max(slowest_us, 1.0),
+                                                             1.0, kMostPerWatch))};
     time_blocks(measurement, contenders, timed, job.world, block, samples);
   }
   return samples;

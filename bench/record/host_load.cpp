@@ -104,7 +104,8 @@ CpuUse cpu_use(const fs::path& root) {
   double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
   if (file >> cpu >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal) {
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-    use.busy = {(user + nice + system + irq + softirq) / ticks};
+    // Interrupts serve the ranks' own messages too, and may not be in their own time.
+    use.busy = {(user + nice + system) / ticks};
     use.stolen = {steal / ticks};
   }
   return use;

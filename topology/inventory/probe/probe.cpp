@@ -158,6 +158,10 @@ Machine without_drivers(const probe::Sysfs& sysfs) {
                        {"PCIe: the highest generation on the lanes that are connected; port states and rates",
                         "sysfs of this machine"}};
   add_published_socket_bus(machine);
+  // A live adapter without a driver has no port that could be up; of a file that would not be known.
+  for (Nic& nic : machine.nics) {
+    if (nic.kind == NicKind::infiniband && nic.ports.empty()) nic.ports.push_back({});
+  }
   machine.sources.push_back({"hwloc", true, "packages, memory, PCI devices and where they hang"});
   return machine;
 }

@@ -93,11 +93,11 @@ class PortRemarks {
       if (nic.kind == NicKind::infiniband && nic.ports.empty()) names.push_back(nic.name);
     }
     if (names.empty()) return;
-    add(remarks_, "of {}, {} of InfiniBand, no ports are known, nor what {}: {}", fmt::join(names, ", "),
-        names.size() == 1 ? "an adapter" : "adapters", names.size() == 1 ? "it carries" : "they carry",
-        sysfs_.root() == Sysfs::kLive
-            ? "load the driver, or give the container /sys/class/infiniband"
-            : "the copy has no class/infiniband, which scripts/record_sysfs copies");
+    add(remarks_,
+        "of {}, {} of InfiniBand, no ports are known, nor what {}: the copy has no class/infiniband, "
+        "which scripts/record_sysfs copies",
+        fmt::join(names, ", "), names.size() == 1 ? "an adapter" : "adapters",
+        names.size() == 1 ? "it carries" : "they carry");
   }
 
  private:

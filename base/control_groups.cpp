@@ -144,16 +144,16 @@ std::optional<double> cpu_limit(const fs::path& root) {
   return least;
 }
 
-Seconds throttled_time(const fs::path& root) {
-  Seconds longest;
+std::vector<Seconds> throttled_times(const fs::path& root) {
+  std::vector<Seconds> times;
   for (const ControlGroup& group : control_groups(root, "cpu")) {
     const fs::path file = group.folder / "cpu.stat";
     const auto time =
         group.unified ? number_after(file, "throttled_usec") : number_after(file, "throttled_time");
     const double unit = group.unified ? 1e-6 : 1e-9;
-    longest = std::max(longest, Seconds{static_cast<double>(time.value_or(0)) * unit});
+    times.push_back({static_cast<double>(time.value_or(0)) * unit});
   }
-  return longest;
+  return times;
 }
 
 }  // namespace polyring

@@ -22,8 +22,9 @@ std::vector<ControlGroup> control_groups(const std::filesystem::path& root, std:
 
 /// How many cores' time the groups may use: the least quota over its period. Nothing: there is no limit.
 std::optional<double> cpu_limit(const std::filesystem::path& root);
-/// For how long the groups' threads have been held back by these limits, in all, since the groups were made.
-Seconds throttled_time(const std::filesystem::path& root);
+/// For how long each group's threads have been held back by its limit since the group was made, in the order
+/// of control_groups().
+std::vector<Seconds> throttled_times(const std::filesystem::path& root);
 
 /// The number that a file of one line begins with; nothing for "max".
 std::optional<std::uint64_t> number_in_file(const std::filesystem::path& path);

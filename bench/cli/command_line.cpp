@@ -206,9 +206,16 @@ std::optional<std::string> CommandLine::parse(int argc, char** argv) {
     std::rotate(words.begin(), words.begin() + 1, words.end());
     words.back() = "--help";
   }
+  const auto asks_for_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  const bool help_wanted = std::ranges::any_of(words, asks_for_help);
   std::ranges::reverse(words);  // for CLI11 takes the last first
   try {
     app_->parse(std::move(words));
+  } catch (const Error&) {
+    // Values are looked at before the request for help.
+    if (!help_wanted) throw;
+    const std::vector<CLI::App*> chosen = app_->get_subcommands();
+    return chosen.empty() ? help() : chosen.front()->help("polyring");
   } catch (const CLI::ExtrasError&) {
     refuse_unexpected();
   } catch (const CLI::ParseError& error) {

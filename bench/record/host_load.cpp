@@ -41,14 +41,25 @@ std::string governor() {
   return found.empty() ? "" : found.size() > 1 ? "mixed" : *found.begin();
 }
 
+int online_cpus() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
+/// All where more CPUs are possible than a cpu_set_t counts.
 int allowed_cpus() {
   cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : online_cpus();
 }
 
 template <std::size_t n>
 void copy_to(char (&to)[n], const std::string& text) {
   to[text.copy(to, n - 1)] = '\0';
+}
+
+/// Of the times of the same groups; 0 where the process was moved to others meanwhile.
+double longest_rise(const std::vector<Seconds>& before, const std::vector<Seconds>& after) {
+  double longest = 0;
+  for (std::size_t group = 0; group < after.size() && before.size() == after.size(); ++group)
+    longest = std::max(longest, after[group].value - before[group].value);
+  return longest;
 }
 
 double not_negative(double value) { return std::max(0.0, value); }
@@ -72,7 +83,7 @@ HostConditions conditions_of(const std::vector<RankLoad>& ranks, const std::vect
   conditions.least_cpus_of_rank = conditions.most_cpus_of_rank = one.allowed_cpus;
   for (const RankLoad& rank : ranks) {
     if (rank.first_of_process) own += rank.used.own.value;
-    conditions.throttled_s = std::max(conditions.throttled_s, not_negative(rank.used.throttled.value));
+    conditions.throttled_s = std::max(conditions.throttled_s, rank.throttled_s);
     conditions.least_cpus_of_rank = std::min(conditions.least_cpus_of_rank, rank.allowed_cpus);
     conditions.most_cpus_of_rank = std::max(conditions.most_cpus_of_rank, rank.allowed_cpus);
     if (rank.cpu_limit > 0)
@@ -97,7 +108,6 @@ constexpr double kLittle = 0.1;
 CpuUse cpu_use(const fs::path& root) {
   CpuUse use;
   use.own = own_time();
-  use.throttled = throttled_time(root);
   // "cpu user nice system idle iowait irq softirq steal guest guest_nice", in ticks; see proc(5).
   std::ifstream file(root / "proc/stat");
   std::string cpu;
@@ -159,7 +169,7 @@ std::vector<std::string> doubts(std::span<const HostConditions> conditions) {
   return sentences;
 }
 
-LoadWatch::LoadWatch() : before_(cpu_use("/")) {
+LoadWatch::LoadWatch() : before_(cpu_use("/")), throttled_before_(throttled_times("/")) {
   if (getloadavg(&load_average_, 1) != 1) load_average_ = 0;
 }
 
@@ -167,11 +177,11 @@ std::vector<HostConditions> LoadWatch::conditions(const World& world) const {
   RankLoad own;
   const CpuUse now = cpu_use("/");
   own.elapsed_s = std::chrono::duration<double>(Clock::now() - began_).count();
-  own.used = {now.busy - before_.busy, now.stolen - before_.stolen, now.throttled - before_.throttled,
-              now.own - before_.own};
+  own.used = {now.busy - before_.busy, now.stolen - before_.stolen, now.own - before_.own};
+  own.throttled_s = longest_rise(throttled_before_, throttled_times("/"));
   own.load_average = load_average_;
   own.cpu_limit = cpu_limit("/").value_or(0);
-  own.cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  own.cpus = online_cpus();
   own.allowed_cpus = allowed_cpus();
   own.first_of_process = world.is_first_of_process();
   copy_to(own.machine, boot_id(world.host()));

@@ -16,13 +16,12 @@ namespace polyring {
 
 /// What a rank's machine and process have used up to some moment.
 struct CpuUse {
-  Seconds busy;       // of all CPUs of the machine, by anybody
-  Seconds stolen;     // that the hypervisor gave to others while they had something to do
-  Seconds throttled;  // for which the control groups of the process were held back
-  Seconds own;        // by this process
+  Seconds busy;    // of all CPUs of the machine, by any program
+  Seconds stolen;  // that the hypervisor gave to others while they had something to do
+  Seconds own;     // by this process
 };
 
-/// `root` is where /proc and the control groups' mounts are. What cannot be read is 0. `own` is this
+/// `root` is where /proc is. What cannot be read is 0. `own` is this
 /// process's.
 CpuUse cpu_use(const std::filesystem::path& root);
 
@@ -32,6 +31,7 @@ struct RankLoad {
   CpuUse used{};            // in that time
   double load_average = 0;  // of the last minute before
   double cpu_limit = 0;     // cores' time that control groups allow; 0: no limit
+  double throttled_s = 0;   // for which the hardest hit of these groups was held back
   int cpus = 0;             // online
   int allowed_cpus = 0;     // that the rank is bound to
   bool first_of_process = true;
@@ -58,6 +58,7 @@ class LoadWatch {
 
   Clock::time_point began_ = Clock::now();
   CpuUse before_;
+  std::vector<Seconds> throttled_before_;
   double load_average_ = 0;
 };
 

@@ -54,6 +54,9 @@ class Help(ProgramTest):
             self.assertEqual(self.succeed("help", name), self.succeed(name, "--help"))
         self.refused("help", "alreduce", naming="unknown subcommand 'alreduce'; did you mean allreduce?")
 
+    def test_beside_a_bad_value(self):
+        self.assertEqual(self.succeed("allreduce", "--algorithm", "foo", "--help"), self.succeed("allreduce", "--help"))
+
     def test_alone_it_says_what_there_is(self):
         ran = self.run_program()
         self.assertEqual((ran.returncode, ran.stdout), (USAGE, ""))

@@ -82,7 +82,7 @@ TEST(HostConditions, HaveTheStrictestLimits) {
   EXPECT_EQ(conditions_of(ranks)[0].cpu_limit, std::nullopt);
   ranks[1].cpu_limit = 3;
   ranks[2].cpu_limit = 1.5;
-  ranks[1].used.throttled = {2};
+  ranks[1].throttled_s = 2;
   const HostConditions conditions = conditions_of(ranks)[0];
   EXPECT_EQ(conditions.cpu_limit, 1.5);
   EXPECT_EQ(conditions.throttled_s, 2);

@@ -14,15 +14,6 @@ namespace polyring {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::Clock;
-using testing::contender;
-using testing::Fake;
-using testing::kBytes;
-using testing::kCount;
-using testing::kKind;
-using testing::MeasureTest;
-using testing::test_now;
-using testing::test_time;
 
 /// Rank r takes r + 1 ms for a call. The clock stands still in barriers.
 TEST_F(MeasureTest, ASampleOfABlockIsTheMeanOverCallsAndRanks) {

@@ -17,7 +17,7 @@
 #include "collectives/runtime/transports/mpi.hpp"
 #include "tests/mpi_tests.hpp"
 
-namespace polyring::testing {
+namespace polyring {
 
 using Clock = std::chrono::steady_clock;
 
@@ -63,7 +63,7 @@ class MeasureTest : public ::testing::Test {
     return greatest == value && least == value;
   }
 
-  const MpiWorld& world_ = all_ranks();
+  const MpiWorld& world_ = testing::all_ranks();
   std::unique_ptr<Transport> transport_ = make_mpi_transport(world_);
   std::function<void(const std::string&)> abort_ = [this](const std::string& why) {
     fmt::print("rank {}: {}\n", world_.rank(), why);
@@ -77,4 +77,4 @@ class MeasureTest : public ::testing::Test {
   std::unique_ptr<CollectiveCall> honest_ = make_mpi_allreduce(world_, kKind, ReduceOp::sum, kCount);
 };
 
-}  // namespace polyring::testing
+}  // namespace polyring

@@ -16,15 +16,6 @@ namespace polyring {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::Clock;
-using testing::contender;
-using testing::Fake;
-using testing::kBytes;
-using testing::kCount;
-using testing::kKind;
-using testing::MeasureTest;
-using testing::test_now;
-using testing::test_time;
 
 class TrainingTest : public MeasureTest {
  protected:

@@ -303,7 +303,7 @@ class Builder {
       for (int b = a + 1; b < matrix_.size(); ++b) {
         const auto path = find_path(machine_, ids_[index(a)], ids_[index(b)]);
         const PathType wanted = matrix_.at(a, b).type;
-        // C2C hides PCIe, and paths over packages of which one is not known have no type.
+        // C2C hides PCIe. A path has no type if the package of one end is unknown.
         if (path && (path->type == wanted || path->type == PathType::p2c || path->type == PathType::unknown))
           continue;
         if (++others > 0) continue;

@@ -35,9 +35,8 @@ std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sys
                                         const std::set<std::string>& shown);
 
 /// Ports of the machine's NICs that are down, polling or without a subnet manager; interfaces that are set up
-/// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed; adapters of
-/// InfiniBand of which no port is known. An Ethernet
-/// interface that nobody has set up is no remark.
+/// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed. InfiniBand
+/// adapters that show no port. There is no remark on an Ethernet interface that nobody has set up.
 std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs);
 
 }  // namespace polyring::probe

@@ -20,6 +20,7 @@
 
 #include "base/error.hpp"
 #include "base/naming.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace polyring {
@@ -277,9 +278,7 @@ std::string read_text_file(const fs::path& path) {
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file && !file.eof()) usage_error("'{}' cannot be read: {}", path.string(), std::strerror(errno));
   if (text.empty()) usage_error("'{}' is empty or cannot be read; give another file", path.string());
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  return text;
+  return std::string(without_byte_order_mark(text));
 }
 
 void write_file(const fs::path& path, std::string_view content) {

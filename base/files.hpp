@@ -20,7 +20,7 @@ namespace polyring {
 std::string read_file(const std::filesystem::path& path);
 
 /// Reads a whole text file. Throws a usage Error when it is missing, not a regular file, unreadable, empty,
-/// or larger than 64 MiB; no topology is as large as that.
+/// or larger than 64 MiB; no topology is as large as that. A byte order mark is left out.
 std::string read_text_file(const std::filesystem::path& path);
 
 /// Writes a file that no other process writes at the same time, such as one in a folder from create_folder().

@@ -27,5 +27,11 @@ TEST(Counted, HasThePluralWhereThereAreNotOne) {
   EXPECT_EQ(counted(2, "host"), "2 hosts");
 }
 
+TEST(ByteOrderMark, IsLeftOut) {
+  EXPECT_EQ(without_byte_order_mark("\xef\xbb\xbf{}"), "{}");
+  EXPECT_EQ(without_byte_order_mark("{}"), "{}");
+  EXPECT_EQ(without_byte_order_mark("\xef\xbb"), "\xef\xbb");
+}
+
 }  // namespace
 }  // namespace polyring

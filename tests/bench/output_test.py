@@ -3,12 +3,11 @@
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import unittest
 
-from program import MPIEXEC, NOT_WRITTEN, TIME_LIMIT_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main
+from program import MPIEXEC, NOT_WRITTEN, TIME_LIMIT_S, PROGRAM, SUBCOMMANDS, USAGE, ProgramTest, command, environment, main, may_mount
 
 SCALE = ("scale", "--machine", "minsky", "--gpus", "4")
 ALLREDUCE = ("allreduce", "-b", "1K", "-e", "1K", "-n", "2", "-w", "0", "--algorithm", "ring")
@@ -21,12 +20,6 @@ def reader_gone():
     reading, writing = os.pipe()
     os.close(reading)
     return writing
-
-
-def may_mount():
-    """Whether a file system of our own can be had, to be full."""
-    probe = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
-    return shutil.which("unshare") and subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
 class OutputTest(ProgramTest):

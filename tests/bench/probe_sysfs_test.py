@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from program import ProgramTest, main
+from program import TIME_LIMIT_S, ProgramTest, command, environment, main, may_mount
 
 RECORD = Path(__file__).resolve().parents[2] / "scripts" / "record_sysfs"
 TOPOLOGIES = os.environ.get("POLYRING_TOPOLOGIES")
@@ -25,6 +25,14 @@ class ProbeSysfs(ProgramTest):
         self.assertIn("  probed\n    read   hwloc: ", text)
         if not sources["NVML"]["read"]:
             self.assertIn("    absent NVML: ", text)
+
+    @unittest.skipUnless(may_mount(), "no file system can be mounted here")
+    def test_this_machine_without_sysfs(self):
+        shell = "mount -t tmpfs none /sys && exec \"$@\""
+        ran = subprocess.run(["unshare", "-m", "sh", "-c", shell, "sh", *command("probe")], env=environment("probe"), cwd=self.folder,
+                             capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("    absent sysfs: /sys is empty; mount it with: ", ran.stdout)
 
     def test_a_copy_of_this_machine(self):
         tar = subprocess.run([RECORD], capture_output=True, check=True, timeout=120).stdout

@@ -4,6 +4,7 @@ Environment, set by CTest: POLYRING_PROGRAM, POLYRING_MPIEXEC, POLYRING_SANITIZE
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,12 @@ def environment(*arguments, ranks=0):
     if "ASAN_OPTIONS" in own and not ranks and without_mpi:
         own["ASAN_OPTIONS"] += ":detect_leaks=1:fast_unwind_on_malloc=1"
     return own
+
+
+def may_mount():
+    """Whether a test can have a file system of its own."""
+    probe = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return shutil.which("unshare") and subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
 def main():

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "topology/inventory/probe/sysfs.hpp"
 
 namespace polyring {
@@ -161,7 +162,7 @@ class Reader {
   FabricMap read(std::string_view text) {
     map_.source = std::filesystem::path(origin_).filename().string();
     map_.planes = {map_.source};
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+    text = without_byte_order_mark(text);
     while (!text.empty()) {
       ++line_;
       const auto end = std::min(text.find('\n'), text.size());

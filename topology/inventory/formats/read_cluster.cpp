@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
 #include "topology/inventory/formats/nccl_xml.hpp"
 #include "topology/inventory/formats/nvidia_smi.hpp"
@@ -15,7 +16,6 @@ namespace polyring {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Cuts off what ends with `end`; everything where it does not occur.
 void skip_past(std::string_view& text, std::string_view end) {
@@ -60,8 +60,7 @@ bool is_mangled_matrix(std::string_view text) {
 }  // namespace
 
 Cluster parse_cluster(std::string_view text, std::string_view origin) {
-  std::string_view content = text;
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  std::string_view content = without_byte_order_mark(text);
   content.remove_prefix(std::min(content.find_first_not_of(kBlanks), content.size()));
   if (content.starts_with('{')) return parse_probe_json(content, origin);
   if (content.starts_with('<')) {
@@ -69,20 +68,17 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
     if (element == "system") return parse_nccl_xml(content, origin);
     if (element == "graphs") {
       usage_error(
-          "'{}' is a dump of NCCL's graphs (NCCL_GRAPH_DUMP_FILE), which has its rings and no links; the "
-          "topology "
-          "is what NCCL_TOPO_DUMP_FILE=FILE writes",
+          "'{}' is a dump of NCCL's graphs (NCCL_GRAPH_DUMP_FILE), which has its rings and no links; give "
+          "what NCCL_TOPO_DUMP_FILE=FILE writes, the topology",
           origin);
     }
     return cluster_of(parse_hwloc_xml(text, origin), 1);
   }
   if (is_amd_table(content)) {
     usage_error(
-        "'{}' is a table of AMD's tools (rocm-smi --showtopo or amd-smi topology), which has neither speeds "
-        "nor "
-        "NICs; copy that host's /sys with scripts/record_sysfs and give it with --sysfs, or run polyring "
-        "probe "
-        "there",
+        "'{}' is a table of AMD's tools (rocm-smi --showtopo or amd-smi topology), which has neither "
+        "speeds nor NICs; copy that host's /sys with scripts/record_sysfs and give it with --sysfs, or run "
+        "polyring probe there",
         origin);
   }
   if (is_topo_matrix(content)) return cluster_of(parse_topo_matrix(content, origin), 1);

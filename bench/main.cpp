@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "bench/cli/inherited.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/contenders/gloo.hpp"
 #include "bench/contenders/mpi.hpp"
@@ -77,7 +78,7 @@ ExitCode run(int argc, char** argv) {
     return ExitCode::usage;
   }
   if (!line.collective() && launched_rank() != 0) return ExitCode::ok;
-  if (line.given("--output_file", std::string(kStandardOutput))) keep_output_for_results();
+  begin_output(line.given("--output_file", std::string(kStandardOutput)));
   if (line.collective()) MpiAlgorithms::allow();
   return line.action()();
 }

@@ -85,27 +85,59 @@ struct Line {
   const CollectiveRow& any() const { return *first; }
 };
 
-/// The rows by point, in-place beside out-of-place; within a point in the order in which the algorithms came
-/// first.
-std::vector<Line> lines_of(std::span<const CollectiveRow> rows) {
+/// The rows that stand for others which do the same, and how many of these there are, or which if it is one.
+class Shared {
+ public:
+  explicit Shared(std::span<const CollectiveRow> rows) {
+    for (const CollectiveRow& row : rows) algorithms_[key(row, row.algorithm)];
+    for (const CollectiveRow& row : rows) {
+      const auto first = row.same_as ? algorithms_.find(key(row, *row.same_as)) : algorithms_.end();
+      if (first != algorithms_.end()) first->second.push_back(row.algorithm);
+    }
+  }
+  bool has_another(const CollectiveRow& row) const {
+    return row.same_as && algorithms_.contains(key(row, *row.same_as));
+  }
+  std::string others(const CollectiveRow& row) const {
+    const std::vector<std::string>& others = algorithms_.at(key(row, row.algorithm));
+    if (others.empty() || row.same_as) return "";
+    return others.size() == 1 ? " = " + others.front() : fmt::format(" = {} others", others.size());
+  }
+
+ private:
+  static std::tuple<decltype(point_of(std::declval<CollectiveRow>())), bool, Source, std::string> key(
+      const CollectiveRow& row, const std::string& algorithm) {
+    return {point_of(row), row.in_place, row.source, algorithm};
+  }
+  std::map<decltype(key(std::declval<CollectiveRow>(), "")), std::vector<std::string>> algorithms_;
+};
+
+/// The rows by point, in-place beside out-of-place or below them; within these in the order in which the
+/// algorithms came first. Without those that another stands for.
+std::vector<Line> lines_of(std::span<const CollectiveRow> rows, Placements placements) {
   const Labels labels(rows);
+  const Shared shared(rows);
   std::vector<Line> lines;
   std::map<std::string, std::size_t> first_seen;
   for (const CollectiveRow& row : rows) {
+    if (shared.has_another(row)) continue;
     const std::string label = labels.of(row);
     first_seen.emplace(label, first_seen.size());
     const auto partner = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
       const CollectiveRow* taken = row.in_place ? line.in_place : line.out_of_place;
-      return taken == nullptr && line.label == label && point_of(line.any()) == point_of(row) &&
-             line.any().source == row.source;
+      return placements == Placements::side_by_side && taken == nullptr && line.label == label &&
+             point_of(line.any()) == point_of(row) && line.any().source == row.source;
     });
     Line& line = partner != lines.end() ? *partner : lines.emplace_back(Line{&row, nullptr, nullptr, label});
     (row.in_place ? line.in_place : line.out_of_place) = &row;
   }
-  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
-    return std::tuple(point_of(a.any()), first_seen.at(a.label)) <
-           std::tuple(point_of(b.any()), first_seen.at(b.label));
-  });
+  const auto order = [&](const Line& line) {
+    const bool second = placements == Placements::below && line.any().in_place;
+    return std::tuple(point_of(line.any()), second, first_seen.at(line.label));
+  };
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](const Line& a, const Line& b) { return order(a) < order(b); });
+  for (Line& line : lines) line.label += shared.others(line.any());
   return lines;
 }
 
@@ -139,67 +171,94 @@ std::string bound_text(const CollectiveRow& row) {
 }
 
 using LineColumns = RowColumns<Line>;
-/// Of a line, the row out of place or that in place; null where it has none.
-using Placement = const CollectiveRow* Line::*;
+/// Of a line, the row that a column is about; null where it has none.
+using RowOf = const CollectiveRow* (*)(const Line&);
 
-/// A column of what the line's row of this placement says.
-RowColumn<Line> of_row(Column column, Placement placement, std::string (*text)(const CollectiveRow&)) {
-  const auto of_line = [placement, text](const Line& line) {
-    return line.*placement == nullptr ? "" : text(*(line.*placement));
+const CollectiveRow* out_of_place(const Line& line) { return line.out_of_place; }
+const CollectiveRow* in_place(const Line& line) { return line.in_place; }
+const CollectiveRow* any_row(const Line& line) { return line.first; }
+
+/// A column of what this row of a line says.
+RowColumn<Line> of_row(Column column, RowOf row_of, std::string (*text)(const CollectiveRow&)) {
+  const auto of_line = [row_of, text](const Line& line) {
+    const CollectiveRow* row = row_of(line);
+    return row == nullptr ? "" : text(*row);
   };
   return {std::move(column), of_line};
 }
 
-void add_nccl_columns(LineColumns& columns, const char* group, Placement placement) {
+void add_nccl_columns(LineColumns& columns, const char* group, RowOf row_of) {
   using Row = const CollectiveRow&;
-  const auto add = [&](const char* header, const char* unit, std::string (*text)(Row)) {
-    columns.push_back(of_row({group, header, unit, Align::right}, placement, text));
+  const auto add = [&](const char* header, const char* unit, std::string (*text)(Row), int spare = 0) {
+    columns.push_back(of_row({group, header, unit, Align::right, spare}, row_of, text));
   };
   add("time", "us", [](Row row) { return number(row.time_us.median); });
-  add("algbw", "GB/s", [](Row row) { return number(row.algbw_GBps); });
+  add(
+      "algbw", "GB/s", [](Row row) { return number(row.algbw_GBps); }, 5);
   add("busbw", "GB/s", [](Row row) { return number(row.busbw_GBps); });
   add("#wrong", "", [](Row row) { return wrong_text(row.wrong); });
 }
 
-void add_interval(LineColumns& columns, const char* group, Placement placement) {
+void add_interval(LineColumns& columns, const char* group, RowOf row_of) {
   using Row = const CollectiveRow&;
   const auto add = [&](const char* header, std::string (*text)(Row)) {
-    columns.push_back(of_row({group, header, "us", Align::right}, placement, text));
+    columns.push_back(of_row({group, header, "us", Align::right, 2}, row_of, text));
   };
   add("from", [](Row row) { return number(row.time_us.ci_low); });
   add("to", [](Row row) { return number(row.time_us.ci_high); });
 }
 
-LineColumns collective_columns(bool ranks_vary, bool any_in_place) {
-  LineColumns columns;
-  const auto add = [&](const char* header, const char* unit, std::string (*text)(const Line&),
-                       Align align = Align::right) {
-    columns.push_back({{"", header, unit, align}, text});
+RowColumn<Line> of_any_row(const char* header, const char* unit, Align align,
+                           std::string (*text)(const CollectiveRow&)) {
+  return of_row({"", header, unit, align}, any_row, text);
+}
+
+std::string size_text(const CollectiveRow& row) { return std::to_string(row.size_bytes); }
+std::string count_text(const CollectiveRow& row) { return std::to_string(row.count); }
+std::string type_text(const CollectiveRow& row) { return row.dtype; }
+std::string op_text(const CollectiveRow& row) { return row.op; }
+std::string root_text(const CollectiveRow&) { return "-1"; }
+std::string place_text(const CollectiveRow& row) { return row.in_place ? "in" : "out"; }
+std::string source_text(const CollectiveRow& row) { return std::string(to_text(row.source)); }
+
+RowColumn<Line> algorithm_column() {
+  return {{"", "algorithm", "", Align::left}, [](const Line& line) { return line.label; }};
+}
+
+void add_columns_side_by_side(LineColumns& columns) {
+  columns.push_back(of_any_row("size", "B", Align::right, size_text));
+  columns.push_back(of_any_row("count", "elements", Align::right, count_text));
+  columns.push_back(of_any_row("type", "", Align::right, type_text));
+  columns.push_back(of_any_row("redop", "", Align::right, op_text));
+  columns.push_back(of_any_row("root", "", Align::right, root_text));
+  add_nccl_columns(columns, "out-of-place", out_of_place);
+  add_nccl_columns(columns, "in-place", in_place);
+  columns.push_back(algorithm_column());
+  add_interval(columns, "95 % interval", out_of_place);
+  add_interval(columns, "in-place 95 %", in_place);
+  columns.push_back(of_row({"of bound", "out", "%", Align::right}, out_of_place, bound_text));
+  columns.push_back(of_row({"of bound", "in", "%", Align::right}, in_place, bound_text));
+  columns.push_back(of_any_row("source", "", Align::left, source_text));
+}
+
+/// What all rows have in common goes into the caption.
+void add_columns_below(LineColumns& columns, std::span<const CollectiveRow> rows, std::string& caption) {
+  const auto add_where_it_varies = [&](const char* header, std::string (*text)(const CollectiveRow&)) {
+    if (rows.empty() || !all_alike(rows, text)) {
+      columns.push_back(of_any_row(header, "", Align::left, text));
+    } else if (text(rows.front()) != "none") {  // no operation
+      caption = joined(caption, text(rows.front()));
+    }
   };
-  if (ranks_vary) {
-    add("ranks", "", [](const Line& line) { return std::to_string(line.any().ranks); });
-    add("nodes", "", [](const Line& line) { return std::to_string(line.any().nodes); });
-  }
-  add("size", "B", [](const Line& line) { return std::to_string(line.any().size_bytes); });
-  add("count", "elements", [](const Line& line) { return std::to_string(line.any().count); });
-  add("type", "", [](const Line& line) { return line.any().dtype; });
-  add("redop", "", [](const Line& line) { return line.any().op; });
-  add("root", "", [](const Line&) { return std::string("-1"); });
-  add_nccl_columns(columns, "out-of-place", &Line::out_of_place);
-  add_nccl_columns(columns, "in-place", &Line::in_place);
-  add(
-      "algorithm", "", [](const Line& line) { return line.label; }, Align::left);
-  add_interval(columns, "95 % interval", &Line::out_of_place);
-  if (any_in_place) {
-    add_interval(columns, "in-place 95 %", &Line::in_place);
-    columns.push_back(of_row({"of bound", "out", "%", Align::right}, &Line::out_of_place, bound_text));
-    columns.push_back(of_row({"of bound", "in", "%", Align::right}, &Line::in_place, bound_text));
-  } else {
-    columns.push_back(of_row({"", "of bound", "%", Align::right}, &Line::out_of_place, bound_text));
-  }
-  add(
-      "source", "", [](const Line& line) { return std::string(to_text(line.any().source)); }, Align::left);
-  return columns;
+  columns.push_back(of_any_row("size", "B", Align::right, size_text));
+  add_where_it_varies("type", type_text);
+  add_where_it_varies("redop", op_text);
+  columns.push_back(of_any_row("place", "", Align::left, place_text));
+  columns.push_back(algorithm_column());
+  add_nccl_columns(columns, "", any_row);
+  add_interval(columns, "95 % interval", any_row);
+  columns.push_back(of_row({"", "of bound", "%", Align::right}, any_row, bound_text));
+  add_where_it_varies("source", source_text);
 }
 
 /// Nothing when the samples do not come in pairs.
@@ -227,16 +286,23 @@ void check_baseline(std::span<const CollectiveRow> rows, const std::string& base
 
 }  // namespace
 
-Table collective_table(std::span<const CollectiveRow> rows, bool both_placements) {
-  const std::vector<Line> lines = lines_of(rows);
-  const std::string caption = ranks_caption(rows);
-  const bool ranks_vary = caption.empty() && !rows.empty();
-  const bool any_in_place =
-      both_placements || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.in_place; });
-  const LineColumns columns = collective_columns(ranks_vary, any_in_place);
+Table collective_table(std::span<const CollectiveRow> rows, Placements placements) {
+  std::string caption = ranks_caption(rows);
+  LineColumns columns;
+  if (caption.empty() && !rows.empty()) {
+    const auto ranks = [](const CollectiveRow& row) { return std::to_string(row.ranks); };
+    const auto nodes = [](const CollectiveRow& row) { return std::to_string(row.nodes); };
+    columns = {of_any_row("ranks", "", Align::right, ranks), of_any_row("nodes", "", Align::right, nodes)};
+  }
+  if (placements == Placements::below) {
+    add_columns_below(columns, rows, caption);
+  } else {
+    add_columns_side_by_side(columns);
+  }
   Table table = table_of(columns);
   table.caption = joined(joined(caption, timing_caption(rows)),
                          interval_caveat(rows, [](const auto& row) -> const Timing& { return row.time_us; }));
+  const std::vector<Line> lines = lines_of(rows, placements);
   const CollectiveRow* previous = nullptr;
   for (const Line& line : lines) {
     const CollectiveRow& row = line.any();
@@ -261,7 +327,7 @@ Table comparison_table(std::span<const CollectiveRow> rows, const std::string& b
                {"", "source", "", Align::left}});
   table.caption =
       fmt::format("Above 1: faster than {}; from and to bound the median with 95 % confidence", baseline);
-  const std::vector<Line> lines = lines_of(rows);
+  const std::vector<Line> lines = lines_of(rows, Placements::side_by_side);
   for (const auto placement : {&Line::out_of_place, &Line::in_place}) {
     for (const Line& line : lines) {
       const CollectiveRow* row = line.*placement;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "reports/csv.hpp"
 #include "reports/drawing.hpp"
 #include "reports/journal.hpp"
 #include "reports/report_text.hpp"
@@ -88,7 +89,8 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder) {
   report.folder = create_folder(folder, [&](const fs::path& inside) {
     for (const ReportSection& section : sections) {
       write_file(inside / (section.name + ".json"), section.json);
-      write_file(inside / (section.name + ".csv"), table(section.result.rows).csv());
+      write_file(inside / (section.name + ".csv"),
+                 csv_head(section.result.rows) + csv_body(section.result.rows));
     }
     const std::string warning = draw_charts(inside, sections);
     if (!warning.empty()) report.warnings.push_back(warning);

@@ -70,6 +70,8 @@ struct CollectiveRow {
   std::string dims;            // "2x2"; empty for a vendor's call
   std::string patterns;        // "direct+ring", of each of multi-ring's dimensions; empty for all others
   int lanes = 0;               // 0 for a vendor's call
+  /// Another algorithm that does the same at this point, step by step; nothing where there is none before.
+  std::optional<std::string> same_as{};
   std::uint64_t chunk_bytes = 0;
   std::optional<std::string> orders;  // "0-1-3-2/2-3-1-0", of each lane's ring; nothing where by rank
   int ranks = 0;

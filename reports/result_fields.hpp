@@ -41,6 +41,9 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
         {.what = "As 0-1-3-2/2-3-1-0, of each lane's ring over a group of the first dimension; absent where "
                  "by rank",
          .may_be_absent = true});
+  visit("same_as", row.same_as,
+        {.what = "Another algorithm that does the same at this point, step by step; absent: none before it",
+         .may_be_absent = true});
   visit("ranks", row.ranks, {.positive = true});
   visit("nodes", row.nodes, {.positive = true});
   visit("ranks_per_node", row.ranks_per_node, {.what = "0: hosts differ"});

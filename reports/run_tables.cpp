@@ -20,6 +20,7 @@ struct Property {
   Align align;
   bool always_a_column;
   std::string (*text)(const Row&);
+  int spare = 0;  // see Column
 };
 
 std::string strategy_text(const ScaleRow& row) { return row.strategy.value_or(""); }
@@ -44,10 +45,10 @@ const std::vector<Property<Row>>& properties() {
       {"model", Align::left, false, [](const Row& row) { return row.model; }},
       {"algorithm", Align::left, true, [](const Row& row) { return row.algorithm; }},
       {"strategy", Align::left, false, [](const Row& row) { return strategy_text(row); }},
-      {"dims", Align::left, false, [](const Row& row) { return dims_text(row); }},
-      {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }},
+      {"dims", Align::left, false, [](const Row& row) { return dims_text(row); }, 6},
+      {"lanes", Align::right, false, [](const Row& row) { return std::to_string(row.lanes); }, 8},
       {"gpus", Align::right, true, [](const Row& row) { return std::to_string(row.gpus); }},
-      {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }},
+      {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }, 7},
       {"global batch", Align::right, false, [](const Row& row) { return global_batch_text(row); }},
       {"batch", Align::right, false, [](const Row& row) { return std::to_string(row.batch); }},
       {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }},
@@ -56,28 +57,27 @@ const std::vector<Property<Row>>& properties() {
   return all;
 }
 
-/// Splits the properties into those that become columns and the caption.
+/// The properties, each as a column or in the caption, the columns of `more`, and the source as a property.
 template <typename Row>
-RowColumns<Row> varying(std::span<const Row> rows, std::string& caption) {
+RowColumns<Row> with_properties(const RowColumns<Row>& more, std::span<const Row> rows,
+                                std::string& caption) {
   RowColumns<Row> columns;
   for (const Property<Row>& property : properties<Row>()) {
     if (property.always_a_column || !all_alike(rows, property.text)) {
-      columns.push_back({{"", property.name, "", property.align}, property.text});
+      columns.push_back({{"", property.name, "", property.align, property.spare}, property.text});
     } else if (!rows.empty() && !property.text(rows.front()).empty()) {
       caption +=
           fmt::format("{}{} {}", caption.empty() ? "" : "; ", property.name, property.text(rows.front()));
     }
   }
-  return columns;
-}
-
-/// Leaves columns out that may be absent and have nothing to say.
-template <typename Row>
-void add_wanted(RowColumns<Row>& columns, const RowColumns<Row>& more, std::span<const Row> rows) {
-  for (const RowColumn<Row>& column : more) {
-    const auto silent = [&](const Row& row) { return column.text(row).empty(); };
-    if (!column.may_be_absent || !std::all_of(rows.begin(), rows.end(), silent)) columns.push_back(column);
+  columns.insert(columns.end(), more.begin(), more.end());
+  const auto source = [](const Row& row) { return std::string(to_text(row.source)); };
+  if (rows.empty() || !all_alike(rows, source)) {
+    columns.push_back({{"", "source", "", Align::left}, source});
+  } else {
+    caption = joined(caption, source(rows.front()));
   }
+  return columns;
 }
 
 /// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
@@ -94,31 +94,25 @@ const RowColumns<ScaleRow>& scale_columns() {
   using Row = const ScaleRow&;
   constexpr Align right = Align::right;
   static const RowColumns<ScaleRow> all{
-      {{"", "iteration", "ms", right}, [](Row row) { return number(row.iteration_ms); }},
+      {{"", "iteration", "ms", right, 3}, [](Row row) { return number(row.iteration_ms); }},
       {{"95 % of steps", "from", "ms", right},
-       [](Row row) { return if_known(row.iteration_low_ms, number); },
-       true},
-      {{"95 % of steps", "to", "ms", right},
-       [](Row row) { return if_known(row.iteration_high_ms, number); },
-       true},
-      {{"", "throughput", "images/s", right}, [](Row row) { return number(row.images_per_second); }},
+       [](Row row) { return if_known(row.iteration_low_ms, number); }},
+      {{"95 % of steps", "to", "ms", right}, [](Row row) { return if_known(row.iteration_high_ms, number); }},
+      {{"", "throughput", "images/s", right, 4}, [](Row row) { return number(row.images_per_second); }},
       {{"", "speedup", "", right}, [](Row row) { return number(row.speedup); }},
       {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
       {{"by the model's error", "from", "%", right},
-       [](Row row) { return if_known(row.efficiency_low, percent); },
-       true},
+       [](Row row) { return if_known(row.efficiency_low, percent); }},
       {{"by the model's error", "to", "%", right},
-       [](Row row) { return if_known(row.efficiency_high, percent); },
-       true},
-      {{"", "exposed", "ms", right}, [](Row row) { return number(row.exposed_comm_ms); }},
-      {{"", "bubble", "%", right}, [](Row row) { return if_known(row.bubble, percent); }, true},
-      {{"", "feed", "GB/s", right}, [](Row row) { return if_known(row.feed_GBps, number); }, true},
-      {{"", "limit", "", Align::left}, [](Row row) { return row.limit.value_or(""); }, true},
+       [](Row row) { return if_known(row.efficiency_high, percent); }},
+      {{"", "exposed", "ms", right, 5}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "bubble", "%", right}, [](Row row) { return if_known(row.bubble, percent); }},
+      {{"", "feed", "GB/s", right}, [](Row row) { return if_known(row.feed_GBps, number); }},
+      {{"", "limit", "", Align::left}, [](Row row) { return row.limit.value_or(""); }},
       {{"published", "speedup", "", right}, [](Row row) { return if_known(row.published_speedup, number); }},
       {{"published", "efficiency", "%", right},
        [](Row row) { return if_known(row.published_efficiency, percent); }},
       {{"", "difference", "%", right}, difference},
-      {{"", "source", "", Align::left}, [](Row row) { return std::string(to_text(row.source)); }},
   };
   return all;
 }
@@ -127,15 +121,14 @@ const RowColumns<TrainRow>& train_columns() {
   using Row = const TrainRow&;
   constexpr Align right = Align::right;
   static const RowColumns<TrainRow> all{
-      {{"", "iteration", "ms", right}, [](Row row) { return number(row.iteration_ms.median); }},
-      {{"95 % interval", "from", "ms", right}, [](Row row) { return number(row.iteration_ms.ci_low); }},
-      {{"95 % interval", "to", "ms", right}, [](Row row) { return number(row.iteration_ms.ci_high); }},
-      {{"", "throughput", "images/s", right}, [](Row row) { return number(row.images_per_second); }},
+      {{"", "iteration", "ms", right, 3}, [](Row row) { return number(row.iteration_ms.median); }},
+      {{"95 % interval", "from", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_low); }},
+      {{"95 % interval", "to", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_high); }},
+      {{"", "throughput", "images/s", right, 4}, [](Row row) { return number(row.images_per_second); }},
       {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
-      {{"", "compute", "ms", right}, [](Row row) { return number(row.compute_ms); }},
-      {{"", "exposed", "ms", right}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "compute", "ms", right, 6}, [](Row row) { return number(row.compute_ms); }},
+      {{"", "exposed", "ms", right, 5}, [](Row row) { return number(row.exposed_comm_ms); }},
       {{"", "#wrong", "", right}, [](Row row) { return wrong_text(row.wrong); }},
-      {{"", "source", "", Align::left}, [](Row row) { return std::string(to_text(row.source)); }},
   };
   return all;
 }
@@ -145,14 +138,14 @@ const RowColumns<TuneRow>& tune_columns() {
   constexpr Align right = Align::right;
   static const RowColumns<TuneRow> all{
       {{"", "size", "B", right}, [](Row row) { return std::to_string(row.size_bytes); }},
-      {{"", "tried", "", right}, [](Row row) { return std::to_string(row.tried); }},
+      {{"", "tried", "", right, 3}, [](Row row) { return std::to_string(row.tried); }},
       {{"default", "plan", "", Align::left}, [](Row row) { return row.default_plan; }},
       {{"default", "time", "us", right}, [](Row row) { return number(row.default_us); }},
       {{"best other", "plan", "", Align::left}, [](Row row) { return row.other_plan; }},
       {{"best other", "time", "us", right}, [](Row row) { return number(row.other_us); }},
       {{"default time / time", "median", "", right}, [](Row row) { return number(row.ratio); }},
-      {{"default time / time", "from", "", right}, [](Row row) { return number(row.ratio_low); }},
-      {{"default time / time", "to", "", right}, [](Row row) { return number(row.ratio_high); }},
+      {{"default time / time", "from", "", right, 2}, [](Row row) { return number(row.ratio_low); }},
+      {{"default time / time", "to", "", right, 2}, [](Row row) { return number(row.ratio_high); }},
       {{"", "chosen", "", Align::left},
        [](Row row) { return std::string(row.other_chosen ? "other" : "default"); }},
   };
@@ -179,8 +172,7 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
 Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all) {
   if (all.empty()) all = rows;
   std::string caption;
-  RowColumns<TrainRow> columns = varying(all, caption);
-  add_wanted(columns, train_columns(), all);
+  const RowColumns<TrainRow> columns = with_properties(train_columns(), all, caption);
   Table table = table_of(columns);
   table.caption = joined(
       caption, interval_caveat(all, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
@@ -208,8 +200,7 @@ Table plans_table(std::span<const TrainRow> rows) {
 
 Table scale_table(std::span<const ScaleRow> rows) {
   std::string caption;
-  RowColumns<ScaleRow> columns = varying(rows, caption);
-  add_wanted(columns, scale_columns(), rows);
+  const RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
   Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;

@@ -22,7 +22,6 @@ template <typename Row>
 struct RowColumn {
   Column column;
   std::function<std::string(const Row&)> text;
-  bool may_be_absent = false;  // it is there only where some row says something in it
 };
 
 template <typename Row>

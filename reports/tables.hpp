@@ -18,9 +18,14 @@ struct Column {
   std::string header;
   std::string unit;  // may be empty
   Align align = Align::right;
+  int spare =
+      0;  // columns of one number are left out together where a line is too long, the highest first; 0: never
 };
 
-/// Columns, and rows of text: cells have no units, so that CSV readers see plain numbers.
+enum class TableStyle { text, markdown };
+
+/// Columns, and rows of text: cells have no units, so that CSV readers see plain numbers. Text and Markdown
+/// leave columns out that are empty in all rows.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -36,37 +41,53 @@ class Table {
   bool empty() const { return rows_.empty(); }
   std::size_t size() const { return rows_.size(); }
 
-  std::string text() const;
+  /// `longest` is how many characters a line may have, if the columns that can be spared suffice for that.
+  std::string text(std::size_t longest = kAnyLength) const;
+  static constexpr std::size_t kAnyLength = static_cast<std::size_t>(-1);
 
-  /// How many characters each column needs.
+  /// How many characters each column needs; 0: it is left out.
   using Widths = std::vector<std::size_t>;
-  Widths widths() const;
-  /// The two parts of text(), for a table that is printed while its rows come: the caption and the heading,
-  /// and the rows from `begin` on. A cell that is wider than its column moves what is right of it.
-  std::string head(const Widths& widths) const;
-  std::string body(const Widths& widths, std::size_t begin) const;
+  Widths widths(std::size_t longest = kAnyLength) const;
+  /// How long the lines get.
+  std::size_t length(const Widths& widths) const;
+  /// The columns that are left out although rows have something in them, as "count, algbw".
+  std::string spared(const Widths& widths) const;
+  /// The two parts of a table that is printed while its rows come: the caption and the heading, and the rows
+  /// from `begin` on. A cell of text that is wider than its column moves what is right of it.
+  std::string head(const Widths& widths, TableStyle style = TableStyle::text) const;
+  std::string body(const Widths& widths, std::size_t begin, TableStyle style = TableStyle::text) const;
 
   std::string markdown() const;
-  std::string csv() const;  // RFC 4180, one header line
+  /// RFC 4180, but lines end with LF alone; the first has names such as error_mean_percent.
+  std::string csv() const;
+  /// A list with an object for each row, of the same names; cells that are numbers are numbers.
+  std::string json() const;
 
  private:
   struct Row {
     std::vector<std::string> cells;
     bool gap_before = false;
   };
+  bool silent(std::size_t column) const;
   template <typename CellOf>
   void add_line(std::string& lines, const Widths& widths, const CellOf& cell_of) const;
+  template <typename CellOf>
+  void add_markdown(std::string& lines, const Widths& widths, const CellOf& cell_of) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
   bool gap_ = false;
 };
 
-/// nccl-tests' columns (its doc: size, count, type, redop, root, then time, algbw, busbw and #wrong out of
-/// place and in place), then algorithm, the 95 % interval of the median, the fraction of the bound, and the
-/// source. `time` is the median. Rows of one size stand together, so that algorithms can be compared.
-/// `both_placements`: with the columns for rows in place even where there are none yet.
-Table collective_table(std::span<const CollectiveRow> rows, bool both_placements = false);
+enum class Placements {
+  side_by_side,  // nccl-tests' columns: time, algbw, busbw and #wrong out of place and then in place
+  below,         // a row for each placement, in half the width
+};
+
+/// nccl-tests' columns (its doc: size, count, type, redop, root, then time, algbw, busbw and #wrong), the
+/// algorithm, the 95 % interval of the median, the fraction of the bound, and the source. `time` is the
+/// median. Rows of one size stand together, so that algorithms can be compared.
+Table collective_table(std::span<const CollectiveRow> rows, Placements placements = Placements::side_by_side);
 
 /// How much faster each algorithm is than `baseline`, per size and placement: the median over pairs of
 /// samples of baseline time / time, its 95 % interval, and a verdict. The samples must have been taken in

@@ -201,16 +201,6 @@ void add_timeout_option(Subcommand command, std::string& timeout) {
   command.add_option("-T,--timeout", timeout, "Give up when nothing happens for so long").show_default();
 }
 
-void add_output_option(Subcommand command, std::string& output, const std::string& what,
-                       const std::string& other) {
-  command
-      .add_option(
-          "-J,--output_file" + (other.empty() ? "" : "," + other), output,
-          fmt::format("Write {} here, as JSON; - is standard output, and all else goes to standard error",
-                      what))
-      .type_name("FILE");
-}
-
 std::vector<int> parse_counts(const std::string& text, const std::string& what, Range range) {
   const auto number = [&](std::string_view part) {
     int value = 0;

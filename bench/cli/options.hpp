@@ -75,9 +75,6 @@ Seconds parse_timeout(const std::string& text);
 Option add_model_option(Subcommand command, std::string& model, const std::string& what);
 /// -T, --timeout; `timeout` has its default.
 void add_timeout_option(Subcommand command, std::string& timeout);
-/// -J, --output_file, and `other` name where there is one. `what` is written.
-void add_output_option(Subcommand command, std::string& output, const std::string& what = "the result",
-                       const std::string& other = "");
 
 /// What a range of counts stands for: "2..7" is 2, 4, 7 where it doubles up to its end.
 enum class Range { doubles, has_each };

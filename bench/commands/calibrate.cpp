@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/predict/calibration_points.hpp"
 #include "bench/record/calibration_file.hpp"
@@ -145,11 +146,20 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
                 {"", "at", "", Align::left}});
   add_errors(errors, "fitted", fitted, record.calibration);
   add_errors(errors, "checked", checked, record.calibration);
-  print_out("{}\n{}\n", links_table(record.calibration).text(), errors.text());
-  if (options.points) print_out("{}\n", points_table({&fitted, &checked}, record.calibration).text());
-  print_out("{}\n", note_of(record));
+  const Table links = links_table(record.calibration);
+  const Table points = points_table({&fitted, &checked}, record.calibration);
+  if (format() == Format::csv) {
+    print_table(options.points ? points : links);
+  } else if (format() != Format::json) {
+    print_out("{}\n", shown(links));
+  }
+  print_remark(shown(errors) + "\n");
+  if (options.points && format() != Format::csv) print_remark(shown(points) + "\n");
+  print_remark(note_of(record) + "\n");
+  const std::string text = calibration_text(record);
+  if (format() == Format::json && options.output != kStandardOutput) print_result(text);
   if (!options.output.empty())
-    print_out("\nWritten to {}\n", write_output(options.output, calibration_text(record)));
+    print_remark(fmt::format("\nWritten to {}\n", write_output(options.output, text)));
   return ExitCode::ok;
 }
 
@@ -171,7 +181,7 @@ void add_calibrate(CommandLine& line) {
                   "Other results, which it is not fitted to: the error of its predictions is said and kept")
       .type_name("FILE");
   command.add_flag("--points", options->points, "Also each time, measured and predicted");
-  add_output_option(command, options->output, "the calibration", "--output");
+  add_output_option(command, options->output, "the calibration");
 }
 
 }  // namespace polyring

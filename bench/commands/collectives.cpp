@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <set>
 
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
@@ -120,9 +122,7 @@ class CollectiveRun {
     for (const Count count : counts_) {
       std::vector<Contender> contenders = maker_.make(communicator, count);
       for (Contender& contender : contenders) contender.buffers = memory.buffers();
-      const bool in_memory =
-          collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1;
-      if (in_memory && Bytes{bytes(count)} >= kLeastMemoryBound) {
+      if (has_memory_bound(Bytes{bytes(count)})) {
         for (Contender& pass : make_memory_passes(kind_, count, memory.buffers()))
           contenders.push_back(std::move(pass));
       }
@@ -135,6 +135,12 @@ class CollectiveRun {
       }
       if (world_.rank() == 0) session.print_rows();
     }
+  }
+
+  /// Whether passes over the memory are timed beside the algorithms.
+  bool has_memory_bound(Bytes size) const {
+    return collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1 &&
+           size >= kLeastMemoryBound;
   }
 
   Collective collective() const { return options_.collective; }
@@ -195,6 +201,7 @@ class CollectiveRun {
     constexpr double kAlways = 64 << 10;
     constexpr double kFewest = 64 << 20;
     for (const Count count : counts_) {
+      same_as_[count] = maker_.same_as(communicator, count);
       for (const bool in_place : placements()) {
         weights.push_back(static_cast<double>(bytes(count)) + (options_.iterations > 0 ? kAlways : kFewest));
         for (const std::string& name : maker_.names()) {
@@ -230,8 +237,10 @@ class CollectiveRun {
                                 collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
                                 world_.size(), world_.size() == 1 ? "" : "s", world_.nodes(),
                                 world_.nodes() == 1 ? "" : "s", world_.kind());
-    outline.table = [both = placements().size() > 1](const Rows& rows) {
-      return collective_table(std::get<std::vector<CollectiveRow>>(rows), both);
+    const Table wide = collective_table(expected);
+    const bool fits = wide.length(wide.widths()) <= line_length();
+    outline.table = [how = fits ? Placements::side_by_side : Placements::below](const Rows& rows) {
+      return collective_table(std::get<std::vector<CollectiveRow>>(rows), how);
     };
     outline.expected = outline.table(expected);
     outline.weights = std::move(weights);
@@ -248,7 +257,8 @@ class CollectiveRun {
     row.time_us = exact_timing(kWide_us);
     row.time_us.samples.resize(static_cast<std::size_t>(std::min(samples, kEnough)), kWide_us);
     row.algbw_GBps = row.busbw_GBps = kWideBandwidth;
-    row.bound_fraction = 1;
+    const Bytes size{row.size_bytes};
+    if (has_memory_bound(size) || bounds_.of_topology_known(size)) row.bound_fraction = 1;
     if (options_.check != 0) row.wrong = 0;
   }
 
@@ -296,7 +306,45 @@ class CollectiveRun {
     row.in_place = point.in_place;
     row.timing = timing_;
     row.source = source_;
+    for (std::size_t i = 0; i < maker_.names().size(); ++i) {
+      const std::string& same = same_as_.at(point.count)[i];
+      if (maker_.names()[i] == name && !same.empty()) row.same_as = same;
+    }
     return row;
+  }
+
+  /// Which algorithms did the same as others, and at what sizes.
+  std::vector<std::string> same_notes() const {
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> names;
+    std::map<std::pair<std::string, std::string>, std::set<Count>> same;  // an algorithm, and that before it
+    for (const auto& [count, firsts] : same_as_) {
+      for (std::size_t i = 0; i < firsts.size(); ++i)
+        if (!firsts[i].empty()) same[{maker_.names()[i], firsts[i]}].insert(count);
+    }
+    for (const auto& [pair, counts] : same) {
+      const auto& [name, first] = pair;
+      const Bytes least{bytes(*counts.begin())};
+      const Bytes most{bytes(*counts.rbegin())};
+      std::string sizes = fmt::format("at {} of {} sizes", counts.size(), counts_.size());
+      if (counts.size() == counts_.size())
+        sizes = "at all sizes";
+      else if (counts.size() == 1)
+        sizes = "at " + to_text(least);
+      else if (between(*counts.begin(), *counts.rbegin()) == counts.size())
+        sizes = fmt::format("at {} to {}", to_text(least), to_text(most));
+      names[{first, sizes}].push_back(name);
+    }
+    std::vector<std::string> notes;
+    for (const auto& [what, of] : names) {
+      notes.push_back(fmt::format("{} did the same as {}, step by step, {}.", fmt::join(of, " and "),
+                                  what.first, what.second));
+    }
+    return notes;
+  }
+  /// How many of the sizes are from one to another.
+  std::size_t between(Count first, Count last) const {
+    return static_cast<std::size_t>(std::count_if(
+        counts_.begin(), counts_.end(), [&](Count count) { return count >= first && count <= last; }));
   }
 
   /// What a result must say that is known only in the end.
@@ -304,6 +352,7 @@ class CollectiveRun {
     std::vector<std::string> notes;
     if (const auto note = maker_.note()) notes.push_back(*note);
     for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
+    for (std::string& note : same_notes()) notes.push_back(std::move(note));
     for (const CollectiveRow& row : wrong_) {
       notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.", row.algorithm,
                                   row.size_bytes, row.in_place ? " in place" : "", *row.wrong));
@@ -315,9 +364,9 @@ class CollectiveRun {
     const auto& rows = std::get<std::vector<CollectiveRow>>(session.result().rows);
     const auto has_mpi = [](const CollectiveRow& row) { return row.algorithm == kMpiAlgorithm; };
     if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi))
-      session.print(fmt::format("\n{}", comparison_table(rows, std::string(kMpiAlgorithm)).text()));
+      session.remark(fmt::format("\n{}", shown(comparison_table(rows, std::string(kMpiAlgorithm)))));
     for (const std::string& note : notes()) session.add_note(note);
-    for (const std::string& note : session.result().notes) session.print(fmt::format("\n{}\n", note));
+    for (const std::string& note : session.result().notes) session.remark(fmt::format("\n{}\n", note));
     for (const std::string& sentence : stragglers_.sentences(world_)) {
       warn(sentence);
       session.add_note(sentence + ".");
@@ -341,6 +390,7 @@ class CollectiveRun {
   std::uint64_t measured_ = 0;  // with those that were wrong
   std::size_t kept_ = 0;        // rows
   std::vector<CollectiveRow> wrong_;
+  std::map<Count, std::vector<std::string>> same_as_;  // by count, of each of the maker's names
   Stragglers stragglers_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/predict/plan_explained.hpp"
@@ -89,6 +90,35 @@ void print_times(const Price& price, const Simulation& simulation, const Bound& 
   }
 }
 
+/// The plan in one row, at full precision. Without what is unknown.
+Table summary(const Plan& plan, const RankWork& work, const Cluster& cluster, Bytes payload,
+              const std::optional<Simulation>& simulation, const Router& router) {
+  Table table({{"", "algorithm", "", Align::left},
+               {"", "dims", "", Align::left},
+               {"", "patterns", "", Align::left},
+               {"", "lanes", ""},
+               {"", "chunk", "bytes"},
+               {"", "orders", "", Align::left},
+               {"", "ranks", ""},
+               {"", "hosts", ""},
+               {"", "size", "bytes"},
+               {"rank 0", "sent", "bytes"},
+               {"rank 0", "received", "bytes"},
+               {"", "modelled", "us"},
+               {"", "bound", "us"},
+               {"", "bottleneck", "", Align::left}});
+  const auto microseconds = [](Seconds time) { return fmt::format("{}", time.value * 1e6); };
+  const Bound bound = simulation ? allreduce_bound(cluster, payload) : Bound{};
+  table.add_row({plan.algorithm, dims_text(plan.dims), patterns_text(plan), std::to_string(plan.lanes),
+                 std::to_string(plan.chunk.value), plan.orders.empty() ? "" : orders_text(plan.orders),
+                 std::to_string(plan.ranks()), std::to_string(cluster.host_count()),
+                 std::to_string(payload.value), std::to_string(work.sent), std::to_string(work.received),
+                 simulation ? microseconds(simulation->time) : "",
+                 bound.time.value > 0 ? microseconds(bound.time) : "",
+                 simulation ? bottleneck_text(*simulation, router) : ""});
+  return table;
+}
+
 ExitCode plan(const PlanCommandOptions& options) {
   Cluster machine = options.machine.load();
   if (!options.calibration.empty())
@@ -114,10 +144,16 @@ ExitCode plan(const PlanCommandOptions& options) {
   const std::string ignored = options.plan.ignored();
   if (!ignored.empty()) warn(ignored);
 
+  const RankWork work = work_of(schedule, 0, sizes);
+  if (format() != Format::text) {
+    const std::optional<Simulation> simulation =
+        unknown.empty() ? considered.front().simulation : std::nullopt;
+    print_table(summary(chosen, work, cluster, payload, simulation, router));
+    return ExitCode::ok;
+  }
   print_out("{} on {} ({}), allreduce of {}\n", counted(ranks, "rank"), counted(cluster.host_count(), "host"),
             options.machine.name(machine), to_text(payload));
   print_dimensions(chosen, schedule);
-  const RankWork work = work_of(schedule, 0, sizes);
   print_out("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
             to_text(Bytes{static_cast<std::uint64_t>(work.sent)}),
             to_text(Bytes{static_cast<std::uint64_t>(work.received)}), work.steps, schedule.lanes.size(),
@@ -152,7 +188,7 @@ void add_plan(CommandLine& line) {
       .type_name("TYPE")
       .names({"type", element_kind_names()});
   add_partials_option(command, options->partials);
-  command.add_option("--ranks", options->ranks, "Ranks; without, those of --dims or of the machine")
+  command.add_option("--ranks,--gpus", options->ranks, "Ranks; without, those of --dims or of the machine")
       .type_name("N")
       .range(1, 1 << 24);
   command.add_option("--size", options->size, "Payload of each rank").show_default().type_name("SIZE");
@@ -162,6 +198,7 @@ void add_plan(CommandLine& line) {
       .type_name("FILE");
   command.add_flag("--explain", options->explain,
                    "Add why this plan won and over which others, the rings drawn, and the links left unused");
+  add_presentation_options(command);
 }
 
 }  // namespace polyring

@@ -17,6 +17,7 @@
 #include "bench/session/collective.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "reports/picture.hpp"
+#include "reports/tables.hpp"
 #include "topology/inventory/formats/fabric_json.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
@@ -25,6 +26,7 @@
 #include "topology/inventory/formats/probe_matrix.hpp"
 #include "topology/inventory/formats/probe_paths.hpp"
 #include "topology/inventory/formats/write_nccl_xml.hpp"
+#include "topology/pairs.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -55,6 +57,35 @@ Inventory resized(Inventory hosts, const ProbeOptions& options) {
   return inventory_of(std::move(more));
 }
 
+/// The pairs of devices as rows, for programs and reports.
+Table pairs_table(const Cluster& cluster) {
+  Table table({{"", "host", "", Align::left},
+               {"", "from", "", Align::left},
+               {"", "to", "", Align::left},
+               {"", "type", "", Align::left},
+               {"", "bandwidth", "GB/s"},
+               {"", "latency", "us"},
+               {"", "nearest", "", Align::left},
+               {"", "way", "", Align::left},
+               {"", "reason", "", Align::left}});
+  for (const HostGroup& group : cluster.groups) {
+    const Machine& machine = group.machine;
+    const auto add = [&](const std::vector<Pair>& pairs, bool nics) {
+      for (const Pair& pair : pairs) {
+        table.add_row({machine.name, machine.device_name(pair.from), machine.device_name(pair.to),
+                       std::string(to_text(pair.type)),
+                       pair.bandwidth.known() ? fmt::format("{}", pair.bandwidth.gigabytes_per_second()) : "",
+                       pair.latency.value > 0 ? fmt::format("{}", pair.latency.value * 1e6) : "",
+                       nics ? (pair.nearest ? "true" : "false") : "", way_text(machine, pair.way),
+                       pair.reason});
+      }
+    };
+    add(gpu_pairs(machine), false);
+    add(nic_pairs(machine), true);
+  }
+  return table;
+}
+
 void print(const Inventory& all, const ProbeOptions& options) {
   const Inventory hosts = resized(all, options);
   const Cluster& cluster = hosts.cluster;
@@ -71,6 +102,13 @@ void print(const Inventory& all, const ProbeOptions& options) {
   if (options.format == "nccl-xml") {
     if (options.expect) usage_error("--expect adds a table, for which nccl-xml has no place; leave it out");
     print_out("{}", write_nccl_xml(cluster));
+    return;
+  }
+  if (options.format == "csv" || options.format == "markdown") {
+    if (options.expect)
+      usage_error("--expect is a table of its own; leave it out, or take --format text or json");
+    const Table pairs = pairs_table(cluster);
+    options.format == "csv" ? print_result(pairs.csv()) : print_out(pairs.markdown());
     return;
   }
   if (options.format == "matrix") {
@@ -152,8 +190,8 @@ void add_probe(CommandLine& line) {
   command
       .add_option("--format", options->format,
                   "text (a tree), matrix (as nvidia-smi topo -m), paths (each pair's type and "
-                  "why), json or nccl-xml (for NCCL_TOPO_FILE)")
-      .names({"format", {"text", "matrix", "paths", "json", "nccl-xml"}})
+                  "why), csv or markdown (the same in rows), json, or nccl-xml (for NCCL_TOPO_FILE)")
+      .names({"format", {"text", "matrix", "paths", "csv", "markdown", "json", "nccl-xml"}})
       .show_default();
   command.add_flag("--expect", options->expect,
                    "Also the allreduce bandwidth that each algorithm should reach");
@@ -165,7 +203,7 @@ void add_probe(CommandLine& line) {
   command.add_option("--hosts", options->hosts, "So many hosts like this one")
       .type_name("N")
       .range(1, 1 << 20);
-  command.add_option("--gpus", options->gpus, "So many GPUs: a part of one host, or whole hosts")
+  command.add_option("--gpus,--ranks", options->gpus, "So many GPUs: a part of one host, or whole hosts")
       .type_name("N")
       .range(1, 1 << 24)
       .excludes({"--hosts"});

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/predict/compare_published.hpp"
 #include "bench/predict/compute.hpp"
@@ -18,6 +19,7 @@
 #include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "reports/csv.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
 #include "simulation/in_network.hpp"
@@ -187,36 +189,47 @@ std::vector<std::string> notes_of(const Request& request, int gpus) {
 }
 
 /// What each row's largest allreduce waits for, and where every number that goes in was read.
-void explain(const std::vector<ScaleRow>& rows, const std::vector<Input>& inputs) {
+std::string explanation(const ResultFile& result) {
   Table limits({{"", "algorithm", "", Align::left},
                 {"", "gpus", "", Align::right},
                 {"", "dims", "", Align::left},
                 {"", "lanes", "", Align::right},
                 {"", "chunk", "", Align::right},
                 {"", "busy longest in the largest allreduce", "", Align::left}});
-  for (const ScaleRow& row : rows) {
+  for (const ScaleRow& row : std::get<std::vector<ScaleRow>>(result.rows)) {
     limits.add_row({row.algorithm, fmt::format("{}", row.gpus), row.dims, fmt::format("{}", row.lanes),
                     row.chunk_bytes == 0 ? "whole" : to_text(Bytes{row.chunk_bytes}),
                     row.bottleneck.value_or("")});
   }
   Table sources(
       {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
-  for (const Input& input : inputs) sources.add_row({input.name, input.value, input.source});
-  print_out("{}\n{}\n", limits.text(), sources.text());
+  for (const Input& input : result.inputs) sources.add_row({input.name, input.value, input.source});
+  return fmt::format("{}\n{}\n", shown(limits), shown(sources));
+}
+
+/// The rows as they were asked for, with `text` where that is for people, and the notes.
+void show(const ResultFile& result, const std::string& text) {
+  if (format() == Format::csv) {
+    print_result(csv_head(result.rows) + csv_body(result.rows));
+  } else if (format() != Format::json) {
+    print_out(text);
+  }
+  for (const std::string& note : result.notes) print_remark(note + "\n");
 }
 
 ExitCode show_published(const ScaleOptions& options, const std::string& command) {
   const std::vector<PublishedComparison> comparisons = compare_published();
   ResultFile result = describe_run(command, nullptr, nullptr);
   std::vector<ScaleRow> rows;
+  std::string texts;
   for (const PublishedComparison& comparison : comparisons) {
-    print_out("{}\n", text(comparison));
+    texts += text(comparison) + "\n";
     for (const Modelled& modelled : comparison.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }
   result.rows = std::move(rows);
   result.notes = comparison_notes();
-  for (const std::string& note : result.notes) print_out("{}\n", note);
+  show(result, texts);
   save(options.output, result);
   return ExitCode::ok;
 }
@@ -359,10 +372,9 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
     const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
     result.notes.push_back(note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus)));
   }
-  print_out("{}\n", scale_table(rows).text());
-  if (options.explain) explain(rows, result.inputs);
-  for (const std::string& note : result.notes) print_out("{}\n", note);
   result.rows = std::move(rows);
+  show(result, shown(scale_table(std::get<std::vector<ScaleRow>>(result.rows))) + "\n" +
+                   (options.explain ? explanation(result) : ""));
   save(options.output, result);
   return ExitCode::ok;
 }
@@ -417,7 +429,7 @@ void add_scale(CommandLine& line) {
       .append_description("; nccl and mpi for what these would choose; in-network for switches that reduce");
   command
       .add_option(
-          "--gpus", options->gpus,
+          "--gpus,--ranks", options->gpus,
           "GPU counts: a list whose parts may be ranges that double: 4..256,1000; by default those of "
           "--strategy, if it has all")
       .show_default(kDefaultGpus)

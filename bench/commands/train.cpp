@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
 #include "bench/contenders/contenders.hpp"
@@ -396,14 +397,14 @@ class TrainRun {
     }
     session.add_note(fmt::format(
         "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
-    session.print("\n");
+    session.remark("\n");
     const Table plans = plans_table(rows);
-    if (!plans.empty()) session.print("The plan of each size of bucket:\n\n" + plans.text() + "\n");
-    for (const std::string& note : session.result().notes) session.print(note + "\n");
+    if (!plans.empty()) session.remark("The plan of each size of bucket:\n\n" + shown(plans) + "\n");
+    for (const std::string& note : session.result().notes) session.remark(note + "\n");
     session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
     const bool planned = std::ranges::any_of(rows, [](const TrainRow& row) { return !row.dims.empty(); });
     if (counts_.size() > 1 && !options_.output.empty() && planned)
-      session.print(
+      session.remark(
           "For speedups, give this file to polyring scale --from-run, and links to --calibration.\n");
   }
 
@@ -465,7 +466,7 @@ void add_train(CommandLine& line) {
                    "Begin to communicate only when the backward pass is over");
   command
       .add_option(
-          "--ranks", options->ranks,
+          "--ranks,--gpus", options->ranks,
           "Measure steps on these numbers of ranks, one after the other: 4,8,16, or 4..256, doubling; the "
           "first ranks of the job, while the others wait")
       .type_name("COUNTS");

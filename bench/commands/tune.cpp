@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
@@ -74,7 +75,7 @@ class TuneRun {
   /// All that can be wrong with the file, before anything is measured.
   void prepare_file() {
     const auto file = options_.file.empty() ? default_tuned_file() : std::filesystem::path(options_.file);
-    if (!file) usage_error("there is no default file for the choices here; name one with --file");
+    if (!file) usage_error("there is no default file for the choices here; name one with --tuned");
     file_ = *file;
     std::error_code ignored;  // check_writable() finds out
     if (std::filesystem::exists(file_, ignored)) parse_tuned(read_file(file_), file_.string());
@@ -199,7 +200,7 @@ class TuneRun {
   }
 
   void finish(Session& session) const {
-    for (const std::string& note : session.result().notes) session.print(fmt::format("\n{}\n", note));
+    for (const std::string& note : session.result().notes) session.remark(fmt::format("\n{}\n", note));
     std::vector<TunedPlan> choices;
     for (const Outcome& outcome : outcomes_) {
       const TunerResult& result = outcome.result;
@@ -250,11 +251,12 @@ void add_tune(CommandLine& line) {
                   "Iterations of each final; without, about half a second of each plan")
       .range(1, 1000000);
   command
-      .add_option("--file", options->file,
+      .add_option("--tuned,--file", options->file,
                   "Where the choices are kept, which others stay in; without, $POLYRING_TUNED or "
                   "polyring/tuned.json in $XDG_CONFIG_HOME or ~/.config")
       .type_name("FILE");
   options->measuring.add_to(command);
+  add_presentation_options(command);
 }
 
 }  // namespace polyring

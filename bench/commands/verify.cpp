@@ -10,10 +10,12 @@
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "collectives/schedule/planner.hpp"
 #include "collectives/schedule/verify_programs.hpp"
+#include "reports/tables.hpp"
 
 namespace polyring {
 namespace {
@@ -97,24 +99,36 @@ std::optional<std::string> fault_of_programs(const Schedule& schedule, int first
   return std::nullopt;
 }
 
+std::string verdict_line(const Plan& plan, Collective collective, const std::optional<std::string>& fault) {
+  const int ranks = plan.ranks();
+  std::string verdict = fault ? "WRONG: " + *fault : fmt::format("proved: {}", what_is_proved(collective));
+  if (!fault && ranks > kMostRanksOfPrograms)
+    verdict += fmt::format("; programs skipped: they are of more than {} ranks", kMostRanksOfPrograms);
+  return fmt::format("{:<48} {:>6} {}  {}\n", to_text(plan), ranks, ranks == 1 ? "rank " : "ranks", verdict);
+}
+
 ExitCode verify_all(const VerifyOptions& options) {
   ExitCode worst = ExitCode::ok;
+  Table verdicts({{"", "plan", "", Align::left},
+                  {"", "ranks", ""},
+                  {"", "schedule", "", Align::left},
+                  {"", "programs", "", Align::left},
+                  {"", "fault", "", Align::left}});
   const Collective collective = parse_collective(options.collective);
   for (const auto& [plan, ranks] : cases_of(options, collective)) {
     const Count count = options.count - options.count % blocks_of(collective, ranks);
     const Schedule schedule = make_schedule(plan, ranks, count, size_of(ElementKind::float32), collective);
     auto fault = verify(schedule);
-    if (!fault && ranks <= kMostRanksOfPrograms) fault = fault_of_programs(schedule, plan.dims.front());
-    print_out("{:<48} {:>6} {}  {}\n", to_text(plan), ranks, ranks == 1 ? "rank " : "ranks",
-              fault ? "WRONG: " + *fault
-                    : fmt::format("proved: {}{}", what_is_proved(collective),
-                                  ranks <= kMostRanksOfPrograms
-                                      ? ""
-                                      : fmt::format("; programs skipped: they are of more than {} ranks",
-                                                    kMostRanksOfPrograms)));
+    const char* of_schedule = fault ? "wrong" : "proved";
+    const bool with_programs = !fault && ranks <= kMostRanksOfPrograms;
+    if (with_programs) fault = fault_of_programs(schedule, plan.dims.front());
+    const char* of_programs = !with_programs ? "skipped" : fault ? "wrong" : "proved";
+    verdicts.add_row({to_text(plan), std::to_string(ranks), of_schedule, of_programs, fault.value_or("")});
     if (fault) worst = ExitCode::wrong_result;
+    if (format() == Format::text) print_out(verdict_line(plan, collective, fault));
     if (output_failed()) break;
   }
+  if (format() != Format::text) print_table(verdicts);
   return worst;
 }
 
@@ -139,7 +153,7 @@ void add_verify(CommandLine& line) {
       .type_name("NAME")
       .names({"collective", collective_names()});
   command
-      .add_option("--ranks", options->ranks,
+      .add_option("--ranks,--gpus", options->ranks,
                   "Rank counts: 16, 2,3,5 or 2..8, which is each of these; without, those of --dims, or the "
                   "powers of two up to 64")
       .type_name("LIST");
@@ -149,6 +163,7 @@ void add_verify(CommandLine& line) {
       .show_default()
       .type_name("N")
       .range(std::int64_t{0}, std::int64_t{1} << 50);
+  add_presentation_options(command);
 }
 
 }  // namespace polyring

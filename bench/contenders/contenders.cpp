@@ -8,6 +8,7 @@
 #include "base/names.hpp"
 #include "base/text.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/session/memory_need.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
@@ -255,6 +256,25 @@ std::vector<std::unique_ptr<Executor>> ContenderMaker::make_planned_over(Transpo
     made.push_back(make_executor(choose(name, communicator, count).plan, what(count), other));
   }
   return made;
+}
+
+std::vector<std::string> ContenderMaker::same_as(const Communicator& communicator, Count count) {
+  MemoryCount memory(communicator.transport());
+  const auto planned = make_planned_over(memory, communicator, count);
+  std::vector<double> differ;  // of each two
+  for (const auto& one : planned)
+    for (const auto& other : planned) differ.push_back(one->does_the_same_as(*other) ? 0 : 1);
+  differ = world_.max(differ);
+  std::vector<std::string> same;
+  std::vector<std::string> seen;  // of those that are planned
+  for (const std::string& name : names_) {
+    std::string& first = same.emplace_back();
+    if (is_vendors_call(name)) continue;
+    for (std::size_t i = 0; i < seen.size() && first.empty(); ++i)
+      if (seen[i] != name && differ[seen.size() * planned.size() + i] == 0) first = seen[i];
+    seen.push_back(name);
+  }
+  return same;
 }
 
 Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {

@@ -100,6 +100,9 @@ class ContenderMaker {
   /// Collective. Only those of make() that have a plan, and over another transport, such as a MemoryCount.
   std::vector<std::unique_ptr<Executor>> make_planned_over(Transport& other, const Communicator& communicator,
                                                            Count count);
+  /// Collective. For each of names(), the first of them that does the same on all ranks, though by another
+  /// name; empty where there is none.
+  std::vector<std::string> same_as(const Communicator& communicator, Count count);
   /// What vendors' calls are known to take by themselves, while one of them runs with the longest of the
   /// payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;

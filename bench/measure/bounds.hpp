@@ -24,6 +24,9 @@ class Bounds {
   /// one of `calls` beats by more than noise is none, which is counted.
   std::optional<double> bound_us(Bytes size, std::span<const Samples> passes, std::span<const Samples> calls);
 
+  /// Whether the topology has a bound for this size.
+  bool of_topology_known(Bytes size) const { return of_topology(size).has_value(); }
+
   /// Whole sentences: where bounds are from, and which of them did not hold.
   std::vector<std::string> notes() const;
 

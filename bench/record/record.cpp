@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/record/emulation.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/record/version.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "reports/environment.hpp"
+#include "reports/result_text.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
@@ -42,8 +44,8 @@ ResultFile describe_run(const std::string& command, const Cluster* cluster, cons
 }
 
 void save(const std::string& path, const ResultFile& result) {
-  if (path.empty()) return;
-  print_out("\nWritten to {}\n", write_output(path, result));
+  if (format() == Format::json && path != kStandardOutput) print_result(result_text(result));
+  if (!path.empty()) print_remark(fmt::format("\nWritten to {}\n", write_output(path, result)));
 }
 
 std::string command_line(int argc, const char* const* argv) {

@@ -11,7 +11,10 @@
 
 #include "base/error.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/session/collective.hpp"
+#include "reports/csv.hpp"
+#include "reports/result_text.hpp"
 
 namespace polyring {
 namespace {
@@ -23,6 +26,8 @@ constexpr milliseconds kLongestLockWait{120};
 /// Rank 0 must have its say before a launcher hears that another rank has ended.
 constexpr milliseconds kHeadStart{300};
 constexpr milliseconds kSameAgain{100};
+
+TableStyle style() { return format() == Format::markdown ? TableStyle::markdown : TableStyle::text; }
 
 /// Writes `from` over the rows of `to`, or behind them.
 void put(Rows& to, const Rows& from, std::size_t first) {
@@ -61,10 +66,9 @@ void Session::open(Outline outline) {
   if (!outline_.output.empty() && outline_.output != kStandardOutput)
     journal_ = std::make_unique<Journal>(outline_.output, result_, outline_.planned);
   began_ = Clock::now();
-  print_locked(outline_.title);
-  if (!outline_.expected) return;
-  widths_ = outline_.expected->widths();
-  print_locked(outline_.expected->head(*widths_));
+  print_locked(outline_.title, print_remark);
+  if (format() == Format::csv) print_locked(csv_head(result_.rows), print_result);
+  if (outline_.expected) print_head(*outline_.expected);
 }
 
 void Session::step(const std::string& what) {
@@ -120,9 +124,9 @@ void Session::append(const std::function<void(Journal&)>& action) {
   }
 }
 
-void Session::print(const std::string& text) {
+void Session::remark(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  print_locked(text);
+  print_locked(text, print_remark);
 }
 
 void Session::print_rows() {
@@ -131,29 +135,36 @@ void Session::print_rows() {
 }
 
 /// At once, also in a pipe; on a terminal the progress stays below.
-void Session::print_locked(const std::string& text) {
+void Session::print_locked(const std::string& text, void (*print)(std::string_view)) {
   progress_.clear();
-  print_out(text);
-  std::fflush(stdout);
+  print(text);
 }
 
+void Session::print_head(Table table) {
+  if (format() == Format::csv) return;
+  widths_ = fit(table);
+  print_locked(table.head(*widths_, style()), print_out);
+}
+
+/// Of JSON the rows are told to people, as it comes whole in the end.
 void Session::print_rows_locked() {
-  const Table table = outline_.table(result_.rows);
-  std::string text;
-  if (!widths_) {
-    widths_ = table.widths();
-    text = table.head(*widths_);
+  if (format() == Format::csv) {
+    print_locked(csv_body(result_.rows, printed_), print_result);
+    printed_ = std::visit([](const auto& rows) { return rows.size(); }, result_.rows);
+    return;
   }
-  text += table.body(*widths_, printed_);
+  const Table table = outline_.table(result_.rows);
+  if (!widths_) print_head(table);
+  print_locked(table.body(*widths_, printed_, style()), print_out);
   printed_ = table.size();
-  print_locked(text);
 }
 
 void Session::finish(const std::function<std::string(const ResultFile&)>& write) {
   over_ = true;
+  if (format() == Format::json && outline_.output != kStandardOutput) print_result(result_text(result_));
   if (outline_.output.empty()) return;
   try {
-    print(fmt::format("\nWritten to {}\n", write(result_)));
+    remark(fmt::format("\nWritten to {}\n", write(result_)));
   } catch (const Error& error) {
     std::error_code ignored;
     if (!journal_ || !std::filesystem::exists(journal_->path(), ignored)) throw;

@@ -65,7 +65,8 @@ class Session {
   const ResultFile& result() const { return result_; }
   void add_note(const std::string& note);
   void set_conditions(std::vector<HostConditions> conditions) { result_.conditions = std::move(conditions); }
-  void print(const std::string& text);
+  /// What is beside the rows: nothing with -q.
+  void remark(const std::string& text);
   /// Has `write` write the result and say where, and deletes the journal. Where there is no output, `write`
   /// is not called. What it throws is thrown with the journal's name added.
   void finish(const std::function<std::string(const ResultFile&)>& write);
@@ -77,7 +78,8 @@ class Session {
   void failed();
   std::string print_what_there_is();
   void append(const std::function<void(Journal&)>& action);
-  void print_locked(const std::string& text);
+  void print_locked(const std::string& text, void (*print)(std::string_view));
+  void print_head(Table table);
   void print_rows_locked();
   std::string where_it_is() const;
 

@@ -114,6 +114,14 @@ void Executor::give_up() {
   for (Slot& slot : slots_) slot.receiving = slot.others = 0;
 }
 
+bool Executor::does_the_same_as(const Executor& other) const {
+  return owners_ == other.owners_ && slots_.size() == other.slots_.size() &&
+         std::equal(works_.begin(), works_.end(), other.works_.begin(), other.works_.end(),
+                    [](const Work& a, const Work& b) {
+                      return a.stream == b.stream && a.offset == b.offset && *a.program == *b.program;
+                    });
+}
+
 void Executor::check(const std::byte* input, const std::byte* output) const {
   if (input == output && owners_.empty()) return;
   const Collective collective = schedule_.collective;

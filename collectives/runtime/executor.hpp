@@ -75,6 +75,8 @@ class Executor {
   static constexpr Ticket kTickets = Ticket{1} << 32;
 
   const Schedule& schedule() const { return schedule_; }
+  /// Whether both do the same on this rank: the same steps on the same elements, in the same order.
+  bool does_the_same_as(const Executor& other) const;
 
  private:
   /// A chunk of a lane, ready to run.

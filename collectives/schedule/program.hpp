@@ -33,11 +33,13 @@ struct Program {
     Slice slice;
     Area from;
     Area to;
+    bool operator==(const Copy&) const = default;
   };
   struct Send {
     Rank peer;
     Slice slice;
     Area from;
+    bool operator==(const Send&) const = default;
   };
   struct Receive {
     Rank peer;
@@ -46,6 +48,7 @@ struct Program {
     Area to;        // of a copy
     Count staging;  // for a combination: where in the staging area the message goes, in elements
     bool partial;   // of the partial results' kind
+    bool operator==(const Receive&) const = default;
   };
   /// A slice becomes the combination of what was received for it and this rank's own.
   struct Fold {
@@ -55,6 +58,7 @@ struct Program {
     Area own;
     Area result;
     bool last;  // no more will be added to it: an avg divides here
+    bool operator==(const Fold&) const = default;
   };
   struct Partner {
     Rank peer;
@@ -63,6 +67,7 @@ struct Program {
     Slice takes;
     bool read;
     bool write;
+    bool operator==(const Partner&) const = default;
   };
   struct Exchange {
     std::vector<Partner> partners;  // ascending by rank
@@ -71,6 +76,7 @@ struct Program {
     Area result;
     bool keeps;  // the result is for this rank, too
     bool last;
+    bool operator==(const Exchange&) const = default;
   };
   struct Step {
     std::vector<Copy> copies;  // to be made first; one onto itself is none
@@ -80,12 +86,15 @@ struct Program {
     std::vector<Receive> receives;
     std::vector<Fold> folds;
     bool sends_first;  // what is sent is overwritten by a fold
+    bool operator==(const Step&) const = default;
   };
 
   std::vector<Step> steps;
   Count staging = 0;  // elements
   bool has_partials = false;
   bool has_work = false;
+
+  bool operator==(const Program&) const = default;
 };
 
 /// Slices are relative to the stream's first element: streams of one lane and one size share a program. Where

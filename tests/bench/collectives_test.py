@@ -49,6 +49,15 @@ class Collectives(ProgramTest):
                     self.assertEqual({row["op"] for row in rows}, {"sum" if collective in REDUCTIONS else "none"})
                     self.assertIn(f"{collective} of {ranks} ranks", self.stdout)
 
+    def test_what_does_the_same_is_shown_once(self):
+        algorithms = ("--algorithm", "ring,halving-doubling,direct", "-b", "64K", "-e", "64K")
+        same = {row["algorithm"]: row.get("same_as") for row in self.measure("reduce-scatter", 2, *algorithms)}
+        self.assertEqual(same, {"ring": None, "halving-doubling": "ring", "direct": "ring"})
+        self.assertRegex(self.stdout, r"  ring = 2 others  ")
+        self.assertIn("direct and halving-doubling did the same as ring, step by step, at all sizes.", self.stdout)
+        rows = self.measure("reduce-scatter", 4, *algorithms)
+        self.assertEqual({row.get("same_as") for row in rows}, {None})
+
     def test_dimensions_lanes_and_chunks(self):
         shape = ("--dims", "2x2", "--lanes", "2", "--chunk", "16K", "-b", "64K", "-e", "64K")
         for collective, patterns in (("reduce-scatter", "ring,halving"), ("allgather", "halving,ring"), ("alltoall", "direct,pairwise")):

@@ -19,16 +19,18 @@ OPTIONS = {
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",
-    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --file",
+    "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
     "report": "--out",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
+for showing in (*COLLECTIVES, "train", "tune", "scale", "plan", "verify", "calibrate"):
+    OPTIONS[showing] += " --format --wide --quiet"
 for measuring in (*COLLECTIVES, "train", "tune"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "launch": "HnT"}
+LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "launch": "HnT"}.items()}
 
 
 class Help(ProgramTest):

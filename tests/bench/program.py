@@ -19,6 +19,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "bench"
 # An MPI without shared memory; MPICH has it in UCX, too.
 WITHOUT_ITS_OWN = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}
 SESSIONS = tempfile.TemporaryDirectory(dir=os.environ.get("OMPI_MCA_orte_tmpdir_base"), ignore_cleanup_errors=True)
+os.environ["COLUMNS"] = "1000"  # tables whole, however narrow the terminal is
 NOT_AVAILABLE = 5
 USAGE = 6
 NOT_WRITTEN = 11

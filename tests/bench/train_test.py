@@ -85,12 +85,12 @@ class Train(ProgramTest):
         path = self.folder / "train.json"
         out = self.succeed("train", "--compute-ms", COMPUTE_MS, "-n", "3", "--algorithm", "multi-ring,mpi", "--ranks", "4,1,2,2",
                            "-J", path, ranks=4)
-        table = [line.split() for line in out.splitlines() if line.endswith("measured")]
+        table = [line.split() for line in out.splitlines() if line.startswith(("multi-ring ", "mpi ")) and len(line.split()) > 10]
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         expected = [(algorithm, ranks) for ranks in (1, 2, 4) for algorithm in ("multi-ring", "mpi")]
         self.assertEqual([(row["algorithm"], row["gpus"]) for row in rows], expected)
-        # gpus, nodes, and 9 more columns are the last ones, whatever there is of dims
-        self.assertEqual([(words[0], int(words[-11])) for words in table], expected)
+        # gpus, nodes, and 8 more columns are the last ones, whatever there is of dims
+        self.assertEqual([(words[0], int(words[-10])) for words in table], expected)
         self.assertIn(f"machine {rows[0]['machine']}; model resnet50; ", out)
         for row in rows:
             self.assertEqual((row["nodes"], row["wrong"], len(row["iteration_ms"]["samples"])), (1, 0, 3))
@@ -101,8 +101,8 @@ class Train(ProgramTest):
         self.succeed("allreduce", "--algorithm", "ring", "-b", "64K", "-e", "1M", "-f", "4", "-n", "5", "-J", self.folder / "a.json", ranks=4)
         self.succeed("calibrate", self.folder / "a.json", "-J", links)
         scaled = self.succeed("scale", "--from-run", path, "--calibration", links, "--gpus", "1..4")
-        sources = [line.split()[-1] for line in scaled.splitlines() if line.startswith("multi-ring")]
-        self.assertEqual(sources, ["measured"] * 3, scaled)
+        self.assertEqual(sum(line.startswith("multi-ring") for line in scaled.splitlines()), 3)
+        self.assertIn("; measured\n", scaled)
 
     def test_who_waits_for_the_first_ranks_does_not_mind_how_long_they_compute(self):
         out = self.succeed("train", "--compute-ms", "2000", "-n", "2", "--algorithm", "ring", "--ranks", "1", "-T", "1", ranks=2)

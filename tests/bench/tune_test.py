@@ -132,7 +132,7 @@ class Tune(ProgramTest):
         self.refused("tune", "--file", "missing/x.json", ranks=2, naming="missing/x.json")
         self.refused("tune", "--file", ".", ranks=2, naming="folder")
         os.environ["POLYRING_TUNED"] = "none"
-        self.refused("tune", ranks=2, naming="--file")
+        self.refused("tune", ranks=2, naming="--tuned")
         os.environ["POLYRING_TUNED"] = str(self.folder / "missing/x.json")
         (self.folder / "missing").write_text("in the way", encoding="utf-8")
         self.refused("tune", ranks=2, naming="missing/x.json", code=USAGE)

@@ -34,7 +34,7 @@ class Usage(ProgramTest):
             ("--verison",): "polyring has no option --verison; did you mean --version? see polyring --help",
             ("allreduce", "--algoritm", "ring"): "polyring allreduce has no option --algoritm; did you mean --algorithm? see polyring allreduce --help",
             ("allreduce", "--algoritm=ring", "-b", "8"): "has no option --algoritm; did you mean --algorithm?",
-            ("allreduce", "-q"): "polyring allreduce has no option -q; see polyring allreduce --help",
+            ("allreduce", "-Q"): "polyring allreduce has no option -Q; see polyring allreduce --help",
             ("--timing", "osu", "allreduce"): "--timing is an option of polyring allreduce; write it behind these words",
             ("plan", *MINSKY, "-d", "flaot"): "unknown type 'flaot'; did you mean float?",
             ("scale", "zz", "yy", "xx"): "unexpected arguments zz yy xx; see polyring scale --help",

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "reports/csv.hpp"
 #include "tests/folder.hpp"
 #include "tests/reports/examples.hpp"
 
@@ -71,13 +72,39 @@ TEST(Table, QuotesCsv) {
   Table table({{"", "a", "", Align::left}, {"g", "b", "us", Align::right}});
   table.add_row({"say \"x, y\"", "1"});
   table.add_row({"two\nlines", ""});
-  EXPECT_EQ(table.csv(), "a,g b (us)\r\n\"say \"\"x, y\"\"\",1\r\n\"two\nlines\",\r\n");
+  EXPECT_EQ(table.csv(), "a,g_b_us\n\"say \"\"x, y\"\"\",1\n\"two\nlines\",\n");
+}
+
+TEST(Table, IsAListOfObjectsAsJson) {
+  Table table({{"", "name", "", Align::left}, {"of bound", "in", "%"}, {"", "#wrong", ""}});
+  table.add_row({"a \"b\"", "99.5", "0"});
+  table.add_row({"1e", "", "N/A"});
+  EXPECT_EQ(table.json(),
+            "[\n"
+            "  {\"name\":\"a \\\"b\\\"\",\"of_bound_in_percent\":99.5,\"wrong\":0},\n"
+            "  {\"name\":\"1e\",\"of_bound_in_percent\":\"\",\"wrong\":\"N/A\"}\n"
+            "]\n");
+}
+
+TEST(Table, LeavesColumnsOutThatAreEmptyOrForWhichALineHasNoRoom) {
+  Table table({{"", "a", "", Align::left},
+               {"", "b", "", Align::left, 2},
+               {"", "c", "", Align::left},
+               {"", "d", "", Align::left, 1}});
+  table.add_row({"1", "22222", "", "4444"});
+  EXPECT_EQ(table.text(), "a  b      d\n-  -----  ----\n1  22222  4444\n");
+  EXPECT_EQ(table.markdown(), "| a | b | d |\n| :--- | :--- | :--- |\n| 1 | 22222 | 4444 |\n");
+  EXPECT_EQ(table.text(13), "a  d\n-  ----\n1  4444\n") << "the higher number goes first";
+  EXPECT_EQ(table.spared(table.widths(13)), "b") << "c is empty";
+  EXPECT_EQ(table.text(1), "a\n-\n1\n");
+  EXPECT_EQ(table.text(0), "a\n-\n1\n") << "what is never spared is there however short the lines are";
+  EXPECT_EQ(table.spared(table.widths(1)), "b, d");
 }
 
 TEST(Table, WithoutRowsStillHasAHeader) {
   EXPECT_THAT(collective_table({}).text(), HasSubstr("busbw"));
   EXPECT_THAT(train_table({}).markdown(), HasSubstr("| algorithm |"));
-  EXPECT_THAT(scale_table({}).csv(), HasSubstr("published speedup"));
+  EXPECT_THAT(scale_table({}).csv(), HasSubstr("published_speedup"));
   EXPECT_TRUE(scale_table({}).empty());
 }
 
@@ -86,18 +113,19 @@ TEST(GoldenTable, OfEveryKind) {
     const std::string kind(file.kind());
     expect_golden(kind + ".txt", table(file.rows).text());
     expect_golden(kind + ".md", table(file.rows).markdown());
-    expect_golden(kind + ".csv", table(file.rows).csv());
+    expect_golden(kind + ".csv", csv_head(file.rows) + csv_body(file.rows));
   }
   const auto rows = rows_of<CollectiveRow>(examples::allreduce());
+  expect_golden("allreduce-below.txt", collective_table(rows, Placements::below).text(100));
   expect_golden("comparison.txt", comparison_table(rows, "mpi").text());
 }
 
 TEST(PlansTable, HasARowForEachSizeOfBucket) {
   const auto rows = rows_of<TrainRow>(examples::train());
   EXPECT_EQ(plans_table(rows).csv(),
-            "algorithm,bucket,buckets,plan\r\n"
-            "multi-ring,4KiB,12,\"multi-ring 2x2, 1 lane, star+halving\"\r\n"
-            "multi-ring,25MiB,3,\"multi-ring 2x2, 1 lane, direct+ring, chunks of 1MiB\"\r\n");
+            "algorithm,bucket,buckets,plan\n"
+            "multi-ring,4KiB,12,\"multi-ring 2x2, 1 lane, star+halving\"\n"
+            "multi-ring,25MiB,3,\"multi-ring 2x2, 1 lane, direct+ring, chunks of 1MiB\"\n");
   EXPECT_TRUE(plans_table(std::span(rows).last(1)).empty());
 }
 
@@ -109,6 +137,23 @@ TEST(AllreduceTable, PutsInPlaceBesideOutOfPlaceAndAlgorithmsOfASizeTogether) {
                    [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; });
   EXPECT_EQ(collective_table(rows).csv(), ordered);
   EXPECT_EQ(std::count(ordered.begin(), ordered.end(), '\n'), 1 + 5 * 3);
+}
+
+TEST(AllreduceTable, ShowsOnceWhatDidTheSame) {
+  auto rows =
+      rows_of<CollectiveRow>(examples::allreduce(1));  // multi-ring, ring and mpi, then the same in place
+  for (CollectiveRow& row : rows)
+    if (row.algorithm == "ring") row.same_as = "multi-ring";
+  for (const Placements placements : {Placements::side_by_side, Placements::below}) {
+    const std::string text = collective_table(rows, placements).text();
+    EXPECT_THAT(text, AllOf(HasSubstr("multi-ring 2x2 direct+ring = ring "), Not(HasSubstr("\n ring"))));
+    EXPECT_EQ(collective_table(rows, placements).size(), placements == Placements::below ? 4 : 2);
+  }
+  rows[2].same_as = rows[5].same_as = "multi-ring";
+  EXPECT_THAT(collective_table(rows).text(), HasSubstr("multi-ring 2x2 direct+ring = 2 others "));
+  std::erase_if(rows, [](const CollectiveRow& row) { return row.algorithm == "multi-ring"; });
+  EXPECT_EQ(collective_table(rows).size(), 2)
+      << "where its row is missing, as it was wrong, the others stand";
 }
 
 TEST(AllreduceTable, SaysWhenNothingWasChecked) {
@@ -220,24 +265,24 @@ TEST(ScaleTable, ComparesWithThePublishedFigureThatThereIs) {
   rows[0].speedup = 3.0;
   rows[0].efficiency = 0.75;
   rows[0].published_speedup = 2.0;
-  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",+50.0,modelled"));
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",+50.0\n"));
   rows[0].published_speedup.reset();
   rows[0].published_efficiency = 1.0;
-  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,100.0,-25.0,modelled"));
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,100.0,-25.0\n"));
   rows[0].published_efficiency.reset();
-  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,,,modelled"));
+  EXPECT_THAT(scale_table(rows).csv(), HasSubstr(",,,\n"));
 }
 
 TEST(ScaleTable, HasColumnsOfConditionsOnlyWhereSomeRowHasThem) {
   auto rows = rows_of<ScaleRow>(examples::scale());
   rows.resize(2);
-  EXPECT_THAT(scale_table(rows).csv(), AllOf(HasSubstr("95 % of steps from"), HasSubstr("feed"),
-                                             HasSubstr("limit"), HasSubstr(",compute,")));
+  EXPECT_THAT(scale_table(rows).markdown(), AllOf(HasSubstr("95 % of steps from"), HasSubstr("feed"),
+                                                  HasSubstr("limit"), HasSubstr("| compute |")));
   rows[1].iteration_low_ms.reset();
   rows[1].iteration_high_ms.reset();
-  EXPECT_THAT(scale_table(rows).csv(), AllOf(Not(HasSubstr("of steps")), HasSubstr("limit")));
+  EXPECT_THAT(scale_table(rows).markdown(), AllOf(Not(HasSubstr("of steps")), HasSubstr("limit")));
   rows.resize(1);
-  EXPECT_THAT(scale_table(rows).csv(), AllOf(Not(HasSubstr("feed")), Not(HasSubstr("limit"))));
+  EXPECT_THAT(scale_table(rows).markdown(), AllOf(Not(HasSubstr("feed")), Not(HasSubstr("limit"))));
 }
 
 TEST(ScaleTable, OfStrongScalingSaysBothBatches) {

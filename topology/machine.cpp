@@ -123,6 +123,12 @@ std::string Machine::device_name(DeviceId id) const {
   return {};
 }
 
+int Machine::cores() const {
+  int sum = 0;
+  for (const Package& package : packages) sum += package.cores;
+  return sum;
+}
+
 DeviceId Machine::rank_device(int index_on_host) const {
   assert(index_on_host >= 0 && index_on_host < ranks());
   return gpus.empty() ? DeviceId{DeviceKind::package, 0} : DeviceId{DeviceKind::gpu, index_on_host};

@@ -133,6 +133,9 @@ struct Machine {
   /// The device's name, as in links of the JSON: "gpu0", "package1", "mlx5_0", "switch2", "nvswitch0".
   std::string device_name(DeviceId id) const;
 
+  /// Of all packages, as far as known.
+  int cores() const;
+
   /// Ranks that one such host carries: its GPUs, or 1 process when it has none.
   int ranks() const { return gpus.empty() ? 1 : static_cast<int>(gpus.size()); }
 

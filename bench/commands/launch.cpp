@@ -14,6 +14,7 @@
 #include "bench/commands/command.hpp"
 #include "bench/launch/ask.hpp"
 #include "bench/launch/faults.hpp"
+#include "bench/launch/groups.hpp"
 #include "bench/launch/hosts.hpp"
 #include "bench/launch/launcher.hpp"
 #include "bench/launch/placement.hpp"
@@ -23,6 +24,7 @@
 #include "collectives/runtime/mpi/world.hpp"
 #include "reports/result.hpp"
 #include "reports/tables.hpp"
+#include "topology/host_names.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
 #include "topology/inventory/inventory.hpp"
 #include "topology/inventory/placement.hpp"
@@ -44,6 +46,7 @@ struct LaunchArguments {
   bool allow_different = false;
   bool no_trial = false;
   bool dry_run = false;
+  bool offline = false;
   std::vector<std::string> program;
 };
 
@@ -61,6 +64,18 @@ std::optional<std::string> version_of(const std::string& command, Seconds limit)
   return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
 }
 
+/// Only their names are known.
+Inventory unknown_hosts(const std::vector<ListedHost>& listed) {
+  std::vector<Inventory> hosts;
+  for (const ListedHost& host : listed) {
+    Machine machine;
+    machine.name = host.name;
+    machine.packages.push_back({"package0", "", 0, {}, {}, {}});
+    hosts.push_back(inventory_of(std::move(machine)));
+  }
+  return merged(std::move(hosts));
+}
+
 void print_faults(const std::vector<Fault>& faults) {
   for (const Fault& fault : faults) warn(fault.sentence);
 }
@@ -71,6 +86,12 @@ class Launch {
       : arguments_(arguments), limit_(parse_timeout(arguments.timeout)), program_(arguments.program) {
     if (program_.empty())
       usage_error("name the program to run, as in: polyring launch -H a,b -- polyring allreduce");
+    if (arguments.offline && !arguments.dry_run) {
+      usage_error(
+          "--offline asks no host whether it is fit to run '{}', and so starts nothing; add --dry-run to "
+          "print the command, or leave --offline out",
+          program_.front());
+    }
     polyring_ = !arguments.polyring.empty() ? arguments.polyring
                                             : std::filesystem::read_symlink("/proc/self/exe").string();
     // The one that the hosts are asked for is the one that runs.
@@ -81,13 +102,15 @@ class Launch {
   ExitCode run() {
     find_hosts();
     find_launcher();
-    const std::vector<HostAnswer> answers = ask();
-    std::vector<Fault> faults = find_faults(answers, questions_, expected());
-    Inventory hosts = inventory_of(answers);
-    differences_ = host_differences(hosts, answers);
-    if (!arguments_.allow_different) std::ranges::move(faults_of(differences_), std::back_inserter(faults));
-    print_faults(faults);
-    if (!faults.empty()) return faults.front().code;
+    Inventory hosts;
+    if (arguments_.offline) {
+      hosts = unknown_hosts(hosts_);
+    } else {
+      const std::vector<HostAnswer> answers = ask();
+      const std::vector<Fault> faults = look_at(answers, hosts);
+      print_faults(faults);
+      if (!faults.empty()) return faults.front().code;
+    }
     if (fabric_) hosts = placed(hosts, *fabric_);
     place(hosts);
     const std::string file = write_placement();
@@ -122,6 +145,7 @@ class Launch {
           "Slurm allocation",
           program_.front());
     }
+    if (arguments_.offline) check_counted();
     check_ranks();
     if (!arguments_.fabric.empty()) fabric_ = read_fabric(arguments_.fabric);
     in_slurm_ = !allocated.empty();
@@ -135,6 +159,20 @@ class Launch {
                version_of("srun", limit_)) {
       options_.shell = RemoteShell::srun();
     }
+  }
+
+  /// How many ranks a host gets is up to its GPUs or cores, if nobody says it.
+  void check_counted() const {
+    if (arguments_.constraints.ranks_per_host) return;
+    std::vector<std::string> names;
+    for (const ListedHost& host : hosts_) {
+      if (host.ranks == 0) names.push_back(host.name);
+    }
+    if (names.empty()) return;
+    usage_error(
+        "how many ranks {} can have is not known without asking; list hosts with their ranks, as in {}:4, "
+        "give --ranks-per-host, or leave --offline out",
+        names_text(names), names.front());
   }
 
   /// As far as they are known before the hosts are asked.
@@ -187,6 +225,15 @@ class Launch {
     return ask_hosts(names, questions_);
   }
 
+  /// What is wrong with the hosts; and what they are.
+  std::vector<Fault> look_at(const std::vector<HostAnswer>& answers, Inventory& hosts) {
+    std::vector<Fault> faults = find_faults(answers, questions_, expected());
+    hosts = inventory_of(answers);
+    differences_ = host_differences(hosts, answers);
+    if (!arguments_.allow_different) std::ranges::move(faults_of(differences_), std::back_inserter(faults));
+    return faults;
+  }
+
   ExpectedHosts expected() const { return {fmt::format("polyring {} ({})", version(), commit()), launcher_}; }
 
   void place(const Inventory& hosts) {
@@ -218,19 +265,44 @@ class Launch {
       next += host.ranks;
       const auto row = static_cast<std::size_t>(&host - placement_.hosts.data());
       if (row >= kMostRows) continue;
-      const std::string cores =
-          placement_.bound() ? std::to_string(host.cores.front().last - host.cores.front().first + 1) : "any";
+      const std::string cores = placement_.bound() ? cores_of_a_rank(host) : "any";
       table.add_row({host.name,
                      host.ranks == 1 ? std::to_string(first) : fmt::format("{}-{}", first, next - 1),
-                     std::to_string(host.gpus), cores});
+                     arguments_.offline ? "?" : std::to_string(host.gpus), cores});
     }
     print_err(table.text());
     if (placement_.hosts.size() > kMostRows)
       print_err("and {} hosts more\n", placement_.hosts.size() - kMostRows);
+    print_list("cores", core_remarks());
     print_list("leaf switches", hosts.places);
     print_list("notes", hosts.notes);
     print_list("the hosts differ", differences_);
+    if (arguments_.offline) print_list("not known, since no host was asked", not_known());
     print_err("{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
+  }
+
+  /// "5", or "4-5" where ranks have not equally many.
+  static std::string cores_of_a_rank(const PlacedHost& host) {
+    const auto [least, most] = std::ranges::minmax(host.cores, {}, &std::vector<int>::size);
+    return least.size() == most.size() ? std::to_string(most.size())
+                                       : fmt::format("{}-{}", least.size(), most.size());
+  }
+
+  /// One line for hosts of which the same is to be said.
+  std::vector<std::string> core_remarks() const {
+    Groups hosts;
+    for (const PlacedHost& host : placement_.hosts) {
+      if (!host.remark.empty()) hosts.add(host.remark, host.name);
+    }
+    std::vector<std::string> lines;
+    for (const auto& [remark, names] : hosts.all())
+      lines.push_back(fmt::format("{}: {}", names_text(names), remark));
+    return lines;
+  }
+
+  std::vector<std::string> not_known() const {
+    return {"their cores, sockets and GPUs, so ranks are placed by host and not bound",
+            fmt::format("whether they answer, are equal, and have this polyring and {}", launcher_.name)};
   }
 
   static void print_list(const char* title, const std::vector<std::string>& lines) {
@@ -319,6 +391,8 @@ void add_launcher_options(Subcommand command, LaunchArguments& arguments) {
       .show_default();
   command.add_flag("--no-trial", arguments.no_trial, "Start without a tiny allreduce of all ranks before");
   command.add_flag("--dry-run", arguments.dry_run, "Only print the command");
+  command.add_flag("--offline", arguments.offline,
+                   "With --dry-run, ask no host: the list says how many ranks each gets");
 }
 
 }  // namespace

@@ -171,7 +171,9 @@ ExitCode probe(const ProbeOptions& options) {
   parse_timeout(options.timeout);
   if (options.machine.is_live() && !options.machine.fabric.empty()) return show_fabric(options);
   if (!options.picture.empty()) check_picture(options.picture);
-  print(options.machine.inventory(), options);
+  Inventory hosts = options.machine.inventory();
+  if (options.machine.is_live()) hosts.members.front().front().allowed = allowed_cores();
+  print(hosts, options);
   return ExitCode::ok;
 }
 

@@ -96,7 +96,9 @@ void read_machine(const Section& section, const std::string& errors, HostAnswer&
     return;
   }
   try {
-    answer.machine = parse_probe_json(section.text, answer.host).host(0);
+    const Inventory inventory = parse_inventory_json(section.text, answer.host);
+    answer.machine = inventory.cluster.host(0);
+    if (!inventory.members[0].empty()) answer.allowed = inventory.members[0][0].allowed;
   } catch (const Error& error) {
     answer.no_machine = error.what();
   }
@@ -174,6 +176,7 @@ Inventory inventory_of(std::span<const HostAnswer> answers) {
     Machine machine = *answer.machine;
     machine.name = answer.host;
     hosts.push_back(inventory_of(std::move(machine)));
+    hosts.back().members[0][0].allowed = answer.allowed;
   }
   Inventory all = merged(std::move(hosts));
   all.notes.clear();  // on what is too little to keep a job from starting

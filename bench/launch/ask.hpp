@@ -30,6 +30,7 @@ struct HostAnswer {
   std::string system;       // the running system's boot and name, which tell two machines apart
   std::string nccl;         // "2.21.5", of the library that its loader finds; empty when there is none
   std::optional<Machine> machine;
+  std::optional<AllowedCores> allowed;  // that a job there may use; nothing: all
   /// Why Polyring, MPI or the machine is missing, in the words of the host.
   std::string no_polyring, no_mpi, no_machine;
 };

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "bench/launch/rank_cores.hpp"
 #include "bench/launch/shell.hpp"
 
 namespace polyring {
@@ -35,10 +36,8 @@ std::string rankfile(const Placement& placement) {
   std::string text;
   int rank = 0;
   for (const PlacedHost& host : placement.hosts) {
-    for (const CoreRange& cores : host.cores) {
-      text += fmt::format("rank {}={} slot={}:{}", rank++, host.name, cores.package, cores.first);
-      text += cores.first == cores.last ? "\n" : fmt::format("-{}\n", cores.last);
-    }
+    for (const std::vector<int>& cores : host.cores)
+      text += fmt::format("rank {}={} slot={}\n", rank++, host.name, core_list(cores));
   }
   return text;
 }
@@ -54,10 +53,10 @@ int cores_in_blocks(const Placement& placement) {
   int each = 0;
   for (const PlacedHost& host : placement.hosts) {
     int next = 0;
-    for (const CoreRange& cores : host.cores) {
-      const int width = cores.last - cores.first + 1;
+    for (const std::vector<int>& cores : host.cores) {
+      const int width = static_cast<int>(cores.size());
       if (each == 0) each = width;
-      if (width != each || cores.before + cores.first != next) return 0;
+      if (width != each || cores.front() != next || cores.back() != next + width - 1) return 0;
       next += width;
     }
   }

@@ -46,8 +46,9 @@ struct LaunchOptions {
 };
 
 /// The file that says which rank runs where, in the launcher's own format:
-/// - Open MPI: a rankfile, `rank 0=node0 slot=0:0-9`, where the slot is a package and its logical cores
-///   (mpirun(1) of versions 4 and 5, "Rankfiles"); empty where ranks are not bound;
+/// - Open MPI: a rankfile, `rank 0=node0 slot=0-9`, where the slot is logical cores of the host
+///   (mpirun(1) of versions 4 and 5, "Rankfiles"), of those in its cpuset; empty where ranks are not bound.
+///   Not `0:0-9`, cores of a package: version 5 finds these only where packages have equally many;
 /// - MPICH and Intel MPI: a host and its ranks on each line, `node0:4`;
 /// - Slurm: the host of each rank on a line of its own (srun(1), "--distribution=arbitrary"); empty where the
 ///   hosts are as allocated and have equally many ranks.

@@ -11,21 +11,13 @@
 
 namespace polyring {
 
-/// Neighbouring cores of one package. Cores are counted as hwloc and Open MPI do (logical indices).
-struct CoreRange {
-  int package = 0;
-  int first = 0;   // in the package
-  int last = 0;    // included
-  int before = 0;  // cores of the packages before this one
-  bool operator==(const CoreRange&) const = default;
-};
-
 /// The ranks of one host; those of a placement are numbered host after host.
 struct PlacedHost {
   std::string name;
   int ranks = 0;
-  std::vector<CoreRange> cores;  // of each rank; empty where ranks are not bound
+  std::vector<std::vector<int>> cores;  // of each rank, see RankCores; empty where ranks are not bound
   int gpus = 0;
+  std::string remark{};  // what there is to say of its cores
 };
 
 struct Placement {
@@ -47,10 +39,5 @@ struct PlacementConstraints {
 /// one more. Throws a usage Error for more ranks than there are GPUs, or cores.
 Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
                       const PlacementConstraints& constraints);
-
-/// Cores for the first `ranks` GPUs of a host: each GPU's NUMA node is shared out to the ranks on it, or its
-/// package where the NUMA nodes are unknown or cannot have equally many cores. On a host without GPUs the
-/// ranks fill the packages evenly. Empty when some of the ranks would have no core of their own.
-std::vector<CoreRange> cores_of_ranks(const Machine& machine, int ranks);
 
 }  // namespace polyring

@@ -8,9 +8,10 @@
 
 namespace polyring {
 
-/// Beside the steps that the allocation runs already, on one of its hosts.
+/// Beside the steps that the allocation runs already, on one of its hosts, and free to use all cores there
+/// that the allocation has: a step of one task could be bound to one.
 std::vector<std::string> RemoteShell::srun_words(const std::string& host) const {
-  return {words_.front(), "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
+  return {words_.front(), "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist=" + host};
 }
 
 std::vector<std::string> RemoteShell::command(const std::string& host, const std::string& script,

@@ -22,7 +22,7 @@ OPTIONS = {
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
     "report": "--out",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
-    "--rankfile --timeout --no-trial --dry-run",
+    "--rankfile --timeout --no-trial --dry-run --offline",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
 for showing in (*COLLECTIVES, "train", "tune", "scale", "plan", "verify", "calibrate"):

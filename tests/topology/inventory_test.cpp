@@ -150,6 +150,36 @@ TEST(Inventory, IsReadAgainFromItsJson) {
   EXPECT_EQ(probe_json(parse_probe_json(json, "memory")), probe_json(all.cluster));
 }
 
+TEST(Inventory, KeepsWhichCoresOfEachHostAreAllowed) {
+  Inventory one = hosts({named("n1")});
+  one.members[0][0].allowed = AllowedCores{{2, 3, 4, 7}, {3, 4}, 1.5};
+  EXPECT_EQ(Json::parse(probe_json(one)).at("hosts").at(0).at("allowed_cores"),
+            Json::parse(R"({"cpuset": [2, 3, 4, 7], "affinity": [3, 4], "cpu_limit": 1.5})"));
+  const Inventory all = merged({parse_inventory_json(probe_json(one), "memory"), hosts({named("n2")})});
+  ASSERT_THAT(counts(all), ElementsAre(2)) << "the hosts are equal";
+  const Inventory again = parse_inventory_json(probe_json(all), "memory");
+  EXPECT_EQ(again.members[0][0].allowed, one.members[0][0].allowed);
+  EXPECT_EQ(again.members[0][1].allowed, std::nullopt) << "who says nothing may use all";
+}
+
+TEST(Inventory, RefusesAllowedCoresThatCannotBe) {
+  const auto fault = [](const char* allowed) {
+    Json json = Json::parse(probe_json(hosts({named("n1")})));  // of 8 cores
+    json["hosts"][0]["allowed_cores"] = Json::parse(allowed);
+    return usage_sentence([&] { parse_inventory_json(json.dump(), "x.json"); });
+  };
+  EXPECT_THAT(fault("7"), HasSubstr("'x.json'.hosts[0].allowed_cores is missing or not an object"));
+  EXPECT_THAT(fault(R"({"cpuset": [0], "affinity": []})"),
+              HasSubstr("affinity is missing or not an ascending"));
+  EXPECT_THAT(fault(R"({"affinity": [0]})"), HasSubstr("cpuset is missing"));
+  for (const char* cpuset : {"[1, 0]", "[0, 0]", "[-1, 0]", "[0, 8]", "[0, 1.5]", "[0, 1e300]"})
+    EXPECT_THAT(fault(fmt::format(R"({{"cpuset": {}, "affinity": [0]}})", cpuset).c_str()),
+                HasSubstr("cpuset is missing or not an ascending array of numbers of its 8 cores"));
+  EXPECT_THAT(fault(R"({"cpuset": [1], "affinity": [0]})"), HasSubstr("not a part of cpuset"));
+  EXPECT_THAT(fault(R"({"cpuset": [0], "affinity": [0], "cpu_limit": 0})"),
+              HasSubstr("cpu_limit is missing or not above 0"));
+}
+
 TEST(Inventory, RefusesMembersThatAreNotAsMany) {
   Json json = Json::parse(probe_json(hosts({named("n1"), named("n2")})));
   json["hosts"][0]["members"].erase(1);

@@ -3,10 +3,12 @@
 // somebody should know about them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "topology/cluster.hpp"
+#include "topology/inventory/allowed_cores.hpp"
 #include "topology/inventory/compare.hpp"
 
 namespace polyring {
@@ -15,6 +17,7 @@ namespace polyring {
 struct HostIdentity {
   std::string name;
   std::vector<std::string> port_guids{};  // of its InfiniBand ports, as far as known
+  std::optional<AllowedCores> allowed{};  // of the process that probed it; nothing: all of its cores
 };
 
 /// A host that is there, but of which nothing else is known.

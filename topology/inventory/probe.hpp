@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "topology/inventory/allowed_cores.hpp"
 #include "topology/machine.hpp"
 
 namespace polyring {
@@ -24,6 +26,9 @@ Machine probe_this_machine(const WaitNotice& notice = {});
 /// process, and may be called after MPI_Init: a fork() there may damage memory that is registered with a
 /// network (ibv_fork_init(3)).
 Machine probe_without_gpus();
+
+/// The cores of this machine that this thread may use; nothing when it may use all of them.
+std::optional<AllowedCores> allowed_cores();
 
 /// The machine whose /sys was copied into the folder (or into `sys` in it), as far as it was copied. Throws a
 /// usage Error when that is no such folder.

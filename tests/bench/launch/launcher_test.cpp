@@ -26,7 +26,8 @@ Launcher mpich() {
 Launcher slurm() { return identify_launcher("srun", "slurm-wlm 22.05.8\n"); }
 
 Placement two_hosts() {
-  return {{{"a", 2, {{0, 0, 4, 0}, {0, 5, 9, 0}}}, {"b", 2, {{0, 0, 4, 0}, {0, 5, 9, 0}}}}};
+  const std::vector<std::vector<int>> cores{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}};
+  return {{{"a", 2, cores}, {"b", 2, cores}}};
 }
 
 Placement unbound() { return {{{"a", 3, {}}, {"b", 1, {}}}}; }
@@ -64,8 +65,9 @@ TEST(Launcher, StartsItsOwnMpi) {
 
 TEST(OpenMpi, GetsARankfile) {
   EXPECT_EQ(placement_file(open_mpi(), two_hosts(), {}),
-            "rank 0=a slot=0:0-4\nrank 1=a slot=0:5-9\nrank 2=b slot=0:0-4\nrank 3=b slot=0:5-9\n");
-  EXPECT_EQ(placement_file(open_mpi(), {{{"a", 1, {{1, 3, 3, 4}}}}}, {}), "rank 0=a slot=1:3\n");
+            "rank 0=a slot=0-4\nrank 1=a slot=5-9\nrank 2=b slot=0-4\nrank 3=b slot=5-9\n");
+  EXPECT_EQ(placement_file(open_mpi(), {{{"a", 1, {{7}}}}}, {}), "rank 0=a slot=7\n");
+  EXPECT_EQ(placement_file(open_mpi(), {{{"a", 1, {{1, 4, 5}}}}}, {}), "rank 0=a slot=1,4-5\n");
   EXPECT_EQ(text_of(open_mpi(), two_hosts(), {}),
             "mpirun \\\n  --host a:2,b:2 \\\n  -n 4 \\\n  --rankfile 'the file' \\\n  ./train --name 'a b'");
   EXPECT_THAT(text_of(open_mpi("5.0.3"), two_hosts(), {}), HasSubstr("--map-by 'rankfile:file=the file'"));
@@ -100,11 +102,12 @@ TEST(Mpich, GetsAHostfile) {
 
 TEST(Mpich, BindsBlocksOfCoresOnly) {
   const auto binding = [](const Placement& placement) { return text_of(mpich(), placement, {}); };
-  EXPECT_THAT(binding({{{"a", 2, {{0, 0, 3, 0}, {1, 0, 3, 4}}}}}), HasSubstr("-bind-to core:4"));
+  EXPECT_THAT(binding({{{"a", 2, {{0, 1, 2, 3}, {4, 5, 6, 7}}}}}), HasSubstr("-bind-to core:4"));
   // The GPUs are near the second package, or their ranks have not equally many cores.
-  EXPECT_THAT(binding({{{"a", 1, {{1, 0, 3, 4}}}}}), HasSubstr("-bind-to none"));
-  EXPECT_THAT(binding({{{"a", 2, {{0, 0, 3, 0}, {1, 0, 1, 4}}}}}), HasSubstr("-bind-to none"));
-  EXPECT_THAT(binding({{{"a", 2, {{0, 4, 7, 0}, {0, 0, 3, 0}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 1, {{4, 5, 6, 7}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 2, {{0, 1, 2, 3}, {4, 5}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 2, {{4, 5, 6, 7}, {0, 1, 2, 3}}}}}), HasSubstr("-bind-to none"));
+  EXPECT_THAT(binding({{{"a", 1, {{0, 2}}}}}), HasSubstr("-bind-to none"));
 }
 
 TEST(Mpich, TakesARemoteShellOfOneWord) {
@@ -153,10 +156,11 @@ TEST(RemoteShell, CallsSshSrunAndOthers) {
       ElementsAre("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "a", "sh -c 'echo '\\''x'\\'''"));
   EXPECT_EQ(RemoteShell::ssh().by_hand("a"), "ssh a true");
   EXPECT_THAT(RemoteShell::ssh().chosen(), IsEmpty());
-  EXPECT_THAT(
-      RemoteShell::srun().command("a", "echo x", {1}),
-      ElementsAre("srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=a", "sh", "-c", "echo x"));
-  EXPECT_EQ(RemoteShell::srun().by_hand("a"), "srun --overlap --nodes=1 --ntasks=1 --nodelist=a true");
+  EXPECT_THAT(RemoteShell::srun().command("a", "echo x", {1}),
+              ElementsAre("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist=a",
+                          "sh", "-c", "echo x"));
+  EXPECT_EQ(RemoteShell::srun().by_hand("a"),
+            "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist=a true");
   EXPECT_THAT(RemoteShell::other({"enter", "-x"}).command("a", "true", {1}),
               ElementsAre("enter", "-x", "a", "sh -c true"));
   EXPECT_THAT(RemoteShell::other({"enter", "-x"}).chosen(), ElementsAre("enter", "-x"));

@@ -8,7 +8,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::small_machine;
 using testing::usage_sentence;
 
@@ -111,49 +110,34 @@ TEST(Placement, SharesGpusWhereThatIsAsked) {
   EXPECT_THAT(shares({{"a", 7}}, kTwoMinskys, {.oversubscribe = true}), ElementsAre("a 7"));
 }
 
-TEST(CoresOfRanks, AreNearTheirGpus) {
-  // Four GPUs, two at each package of ten cores.
-  EXPECT_THAT(cores_of_ranks(machine_of("minsky"), 4),
-              ElementsAre(CoreRange{0, 0, 4, 0}, CoreRange{0, 5, 9, 0}, CoreRange{1, 0, 4, 10},
-                          CoreRange{1, 5, 9, 10}));
-  EXPECT_THAT(cores_of_ranks(machine_of("minsky"), 3),
-              ElementsAre(CoreRange{0, 0, 4, 0}, CoreRange{0, 5, 9, 0}, CoreRange{1, 0, 9, 10}));
+TEST(Placement, CountsOnlyAllowedCores) {
+  Inventory hosts = inventory({{"a", 0}, {"b", 0}, {"c", 0}}, {bare(2, 4), bare(2, 4), bare(2, 4)});
+  ASSERT_EQ(hosts.members.size(), 1U) << "what is allowed makes no host another one";
+  hosts.members[0][0].allowed = AllowedCores{{4, 5, 6, 7}, {5, 7}};
+  hosts.members[0][1].allowed = AllowedCores{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, 2.9};
+  const Hosts listed{{"a", 0}, {"b", 0}, {"c", 0}};
+  const Placement placement = place_ranks(listed, hosts, {});
+  EXPECT_THAT(shares(placement), ElementsAre("a 2", "b 2", "c 8"));
+  EXPECT_THAT(placement.hosts[0].cores, ElementsAre(ElementsAre(1), ElementsAre(3)));
+  EXPECT_EQ(placement.hosts[0].remark, "2 of 8 cores are allowed (cpuset and affinity), 2 are used");
+  EXPECT_EQ(placement.hosts[1].remark, "8 of 8 cores are allowed, for the time of 2.9 (quota), 8 are used");
+  EXPECT_EQ(placement.hosts[2].remark, "");
+  const auto refused = [&](const Hosts& asked, const PlacementConstraints& constraints) {
+    return usage_sentence([&] { place_ranks(asked, hosts, constraints); });
+  };
+  EXPECT_THAT(refused({{"a", 3}, {"b", 0}, {"c", 0}}, {}),
+              HasSubstr("3 ranks are asked for on a, which has 2 allowed cores"));
+  EXPECT_THAT(refused(listed, {.ranks = 13}), HasSubstr("more ranks than the 12 allowed cores of 3 hosts"));
+  const Placement shared = place_ranks(Hosts{{"a", 3}, {"b", 0}, {"c", 0}}, hosts, {.oversubscribe = true});
+  EXPECT_FALSE(shared.bound());
+  EXPECT_EQ(shared.hosts[1].remark,
+            "8 of 8 cores are allowed, for the time of 2.9 (quota), ranks are not bound");
 }
 
-TEST(CoresOfRanks, FollowTheNumaNodesOfAPackage) {
-  Machine machine = small_machine();
-  machine.packages[0].numa_nodes = {3, 2};
-  machine.gpus[0].numa = 3;
-  // Node 2 has the first two of the four cores, node 3 the others.
-  EXPECT_THAT(cores_of_ranks(machine, 2), ElementsAre(CoreRange{0, 2, 3, 0}, CoreRange{1, 0, 3, 4}));
-  machine.packages[0].numa_nodes = {2, 3, 4};  // which cannot have equally many
-  EXPECT_EQ(cores_of_ranks(machine, 1).front(), (CoreRange{0, 0, 3, 0}));
-}
-
-TEST(CoresOfRanks, FollowTheLinksWhereNumaNodesAreUnknown) {
-  Machine machine = small_machine();
-  for (Gpu& gpu : machine.gpus) gpu.numa = -1;
-  EXPECT_THAT(cores_of_ranks(machine, 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
-}
-
-TEST(CoresOfRanks, AreOfTheFirstOfPackagesThatAreEquallyNear) {
-  Machine machine = small_machine();
-  for (Gpu& gpu : machine.gpus) gpu.numa = -1;
-  machine.links.push_back({{DeviceKind::gpu, 0}, {DeviceKind::package, 1}, LinkKind::pcie, {}, {}});
-  EXPECT_THAT(cores_of_ranks(machine, 1), ElementsAre(CoreRange{0, 0, 3, 0}));
-}
-
-TEST(CoresOfRanks, FillPackagesEvenlyWithoutGpus) {
-  EXPECT_THAT(cores_of_ranks(bare(2, 4), 2), ElementsAre(CoreRange{0, 0, 3, 0}, CoreRange{1, 0, 3, 4}));
-  EXPECT_THAT(cores_of_ranks(bare(2, 2), 3),
-              ElementsAre(CoreRange{0, 0, 0, 0}, CoreRange{0, 1, 1, 0}, CoreRange{1, 0, 1, 2}));
-}
-
-TEST(CoresOfRanks, AreNoneWhereRanksWouldShareThem) {
-  EXPECT_THAT(cores_of_ranks(bare(1, 2), 3), IsEmpty());
-  Machine machine = small_machine();
-  machine.packages[1].cores = 0;
-  EXPECT_THAT(cores_of_ranks(machine, 2), IsEmpty());
+TEST(Placement, BelievesTheListWhereCoresAreUnknown) {
+  const Placement placement = place_ranks(Hosts{{"a", 5}}, inventory({{"a", 0}}, {bare(1, 0)}), {});
+  EXPECT_THAT(shares(placement), ElementsAre("a 5"));
+  EXPECT_FALSE(placement.bound());
 }
 
 }  // namespace

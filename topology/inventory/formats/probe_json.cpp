@@ -145,9 +145,16 @@ Json to_json(const Cluster& cluster) {
           {"fabric", to_json(cluster.fabric)}};
 }
 
+Json to_json(const AllowedCores& allowed) {
+  Json json{{"cpuset", allowed.cpuset}, {"affinity", allowed.affinity}};
+  if (allowed.cpu_limit) json["cpu_limit"] = rounded(*allowed.cpu_limit);
+  return json;
+}
+
 Json to_json(const HostIdentity& host) {
   Json json{{"name", host.name}};
   if (!host.port_guids.empty()) json["port_guids"] = host.port_guids;
+  if (host.allowed) json["allowed_cores"] = to_json(*host.allowed);
   return json;
 }
 
@@ -178,8 +185,12 @@ std::string probe_json(const Inventory& inventory, std::span<const JsonPart> par
   Json json = to_json(inventory.cluster);
   for (std::size_t group = 0; group < inventory.members.size(); ++group) {
     // A single host says all of it itself.
-    if (inventory.members[group].size() > 1)
-      json["hosts"][group]["members"] = array_of(inventory.members[group], convert);
+    const std::vector<HostIdentity>& members = inventory.members[group];
+    if (members.size() > 1) {
+      json["hosts"][group]["members"] = array_of(members, convert);
+    } else if (!members.empty() && members.front().allowed) {
+      json["hosts"][group]["allowed_cores"] = to_json(*members.front().allowed);
+    }
   }
   const std::vector<NamedDifference> differences = differences_of(inventory);
   if (!differences.empty()) json["differences"] = array_of(differences, convert);

@@ -27,8 +27,9 @@ std::string probe_json(const Cluster& cluster, std::span<const JsonPart> parts);
 
 /// The same, and `hosts[].members[]{name, port_guids[]}` of each group of several hosts that are known one by
 /// one, `differences[]{hosts[], difference}` from the commonest kind of host, `unprobed[]{name, why}`,
-/// `places[]` and `notes[]`; each only where there is any. parse_inventory_json() reads back all but the
-/// differences, which follow from the rest.
+/// `places[]` and `notes[]`; each only where there is any. A member, or a group's only host, has
+/// `allowed_cores{cpuset[], affinity[], cpu_limit}` where the probe may not use all of its cores.
+/// parse_inventory_json() reads back all but the differences, which follow from the rest.
 std::string probe_json(const Inventory& inventory);
 std::string probe_json(const Inventory& inventory, std::span<const JsonPart> parts);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -264,13 +265,47 @@ HostGroup read_host(const Object& object) {
   return {std::move(machine), optional_integer(object, "count", 1)};
 }
 
+/// Numbers of some of a host's cores, in ascending order.
+std::vector<int> read_cores(const Object& object, std::string_view key, int cores) {
+  const Json& array = value_of(object, key);
+  const std::string expected = fmt::format("an ascending array of numbers of its {} cores", cores);
+  if (!array.is_array() || array.empty()) wrong(object, key, expected);
+  std::vector<int> numbers;
+  for (const Json& number : array) {
+    const int least = numbers.empty() ? 0 : numbers.back() + 1;
+    if (!is_whole(number, cores - 1) || number.get<int>() < least) wrong(object, key, expected);
+    numbers.push_back(number.get<int>());
+  }
+  return numbers;
+}
+
+std::optional<AllowedCores> read_allowed_cores(const Object& host, const Machine& machine) {
+  const Json& json = value_of(host, "allowed_cores");
+  if (json.is_null()) return std::nullopt;
+  if (!json.is_object()) wrong(host, "allowed_cores", "an object");
+  const Object object{json, host.where + ".allowed_cores"};
+  const int cores = machine.cores();
+  AllowedCores allowed{read_cores(object, "cpuset", cores), read_cores(object, "affinity", cores)};
+  if (!std::ranges::includes(allowed.cpuset, allowed.affinity)) wrong(object, "affinity", "a part of cpuset");
+  if (!value_of(object, "cpu_limit").is_null()) {
+    allowed.cpu_limit = optional_number(object, "cpu_limit");
+    if (!(*allowed.cpu_limit > 0)) wrong(object, "cpu_limit", "above 0");
+  }
+  return allowed;
+}
+
 /// Who the hosts of the group are; a single host says so itself.
 std::vector<HostIdentity> read_members(const Object& object, const HostGroup& group) {
-  if (group.count == 1) return {identity_of(group.machine)};
+  if (group.count == 1) {
+    HostIdentity host = identity_of(group.machine);
+    host.allowed = read_allowed_cores(object, group.machine);
+    return {host};
+  }
   std::vector<HostIdentity> members;
   if (value_of(object, "members").is_null()) return members;
   each(object, "members", [&](const Object& member) {
-    members.push_back({text(member, "name"), optional_texts(member, "port_guids")});
+    members.push_back({text(member, "name"), optional_texts(member, "port_guids"),
+                       read_allowed_cores(member, group.machine)});
   });
   if (static_cast<int>(members.size()) != group.count)
     wrong(object, "members", fmt::format("an array of the {} hosts", group.count));

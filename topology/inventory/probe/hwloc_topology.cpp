@@ -44,12 +44,23 @@ HwlocTopology::HwlocTopology() : topology_(make_topology()) {
   }
 }
 
-HwlocTopology HwlocTopology::live() {
-  HwlocTopology topology;
-  if (hwloc_topology_load(topology.get()) != 0) {
+void HwlocTopology::load_this_machine() {
+  if (hwloc_topology_load(get()) != 0) {
     throw Error(ExitCode::not_available,
                 fmt::format("hwloc cannot read this machine's topology: {}", std::strerror(errno)));
   }
+}
+
+HwlocTopology HwlocTopology::live() {
+  HwlocTopology topology;
+  topology.load_this_machine();
+  return topology;
+}
+
+HwlocTopology HwlocTopology::live_cores() {
+  HwlocTopology topology;
+  hwloc_topology_set_io_types_filter(topology.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
+  topology.load_this_machine();
   return topology;
 }
 

@@ -15,6 +15,8 @@ class HwlocTopology {
  public:
   /// This machine. Throws an Error (not_available) when hwloc cannot read it.
   static HwlocTopology live();
+  /// Of this machine, without its devices.
+  static HwlocTopology live_cores();
   /// From XML of format 1 or 2; nothing when hwloc cannot read it.
   static std::optional<HwlocTopology> from_xml(const std::string& xml);
 
@@ -26,6 +28,8 @@ class HwlocTopology {
   };
 
   HwlocTopology();
+  /// Throws as live() does.
+  void load_this_machine();
 
   std::unique_ptr<hwloc_topology, Destroy> topology_;
 };

@@ -61,8 +61,9 @@ struct Gpu {
 struct Port {
   int number = 1;
   bool up = false;
-  Bandwidth bandwidth;  // per direction; 0 when unknown
-  std::string guid{};   // InfiniBand's name of it, "0x506b4b0300c0ffee"; empty when unknown
+  Bandwidth bandwidth;   // per direction; 0 when unknown
+  std::string guid{};    // InfiniBand's name of it, "0x506b4b0300c0ffee"; empty when unknown
+  bool assumed = false;  // the bandwidth: no source tells it, see assumed_rates.hpp
 };
 
 enum class NicKind { infiniband, ethernet, unknown };
@@ -97,9 +98,10 @@ struct Link {
   DeviceId from;
   DeviceId to;
   LinkKind kind = LinkKind::pcie;
-  Bandwidth bandwidth;  // in each direction, all parallel lanes and bonded links together; 0 when unknown
-  Seconds latency;      // one way
-  int count = 0;        // of the links that are bonded in it; 0 where the source does not tell
+  Bandwidth bandwidth;   // in each direction, all parallel lanes and bonded links together; 0 when unknown
+  Seconds latency;       // one way
+  int count = 0;         // of the links that are bonded in it; 0 where the source does not tell
+  bool assumed = false;  // as of a Port
 };
 
 /// Where a number of this machine was read.

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bench/cli/assume.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/progress.hpp"
 #include "collectives/schedule/catalogue.hpp"
@@ -48,6 +49,7 @@ void MachineOptions::add_to(Subcommand command) {
       .type_name("FILE")
       .one_value_each_time()
       .excludes({"--machine"});
+  command.add_option("--assume", assume, assume_help()).separated_by(',').type_name("KEY=RATE,…");
   command.add_option("--rails", rails, "Use only the first N NICs of each host").type_name("N");
 }
 
@@ -63,16 +65,17 @@ Inventory MachineOptions::inventory() const {
 
 Inventory MachineOptions::on_fabric(Inventory hosts) const {
   if (!fabric.empty()) hosts = placed(hosts, read_fabric(fabric));
+  assume_rates(hosts, parse_assumed(assume));
   if (rails) {
     for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
   }
   return hosts;
 }
 
-Cluster MachineOptions::load() const {
+Inventory MachineOptions::load() const {
   Inventory hosts = inventory();
   for (const std::string& note : hosts.notes) warn(note);
-  return std::move(hosts.cluster);
+  return hosts;
 }
 
 std::string MachineOptions::name(const Cluster& cluster) const {

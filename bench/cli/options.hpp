@@ -12,12 +12,14 @@
 
 namespace polyring {
 
-/// Which hosts: --machine PRESET, --from FILE…, --sysfs DIR, or this one; and the fabric between them.
+/// Which hosts: --machine PRESET, --from FILE…, --sysfs DIR, or this one; the fabric between them; and what
+/// to assume of their rates.
 struct MachineOptions {
   std::string preset;
   std::vector<std::string> files;
   std::string sysfs;                // a copy of another machine's
   std::vector<std::string> fabric;  // empty: as the preset or the file has it
+  std::vector<std::string> assume;  // KEY=RATE, see assume.hpp
   std::optional<int> rails;         // nothing: all
 
   void add_to(Subcommand command);
@@ -25,10 +27,10 @@ struct MachineOptions {
   /// The hosts that the options describe, at their own size. Throws a usage Error as preset(),
   /// read_inventory() and placed() do.
   Inventory inventory() const;
-  /// These hosts on the fabric that the options name, with the rails that they ask for.
+  /// These hosts on the fabric that the options name, with the rates and the rails that they ask for.
   Inventory on_fabric(Inventory hosts) const;
-  /// The same without who the hosts are; what there is to note is printed on standard error.
-  Cluster load() const;
+  /// As inventory(); what there is to note is printed on standard error.
+  Inventory load() const;
   /// The preset's name, or the cluster's.
   std::string name(const Cluster& cluster) const;
 };

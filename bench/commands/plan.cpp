@@ -120,7 +120,8 @@ Table summary(const Plan& plan, const RankWork& work, const Cluster& cluster, By
 }
 
 ExitCode plan(const PlanCommandOptions& options) {
-  Cluster machine = options.machine.load();
+  const Inventory hosts = options.machine.load();
+  Cluster machine = hosts.cluster;
   if (!options.calibration.empty())
     machine = calibrated(std::move(machine), read_calibration(options.calibration).calibration);
   const auto dims = options.plan.asked_dims();
@@ -153,6 +154,7 @@ ExitCode plan(const PlanCommandOptions& options) {
   }
   print_out("{} on {} ({}), allreduce of {}\n", counted(ranks, "rank"), counted(cluster.host_count(), "host"),
             options.machine.name(machine), to_text(payload));
+  for (const std::string& sentence : hosts.asked) print_out("{}\n", sentence);
   print_dimensions(chosen, schedule);
   print_out("rank 0 sends {} and receives {} in {} steps a chunk, {} lane{} of {} chunk{}\n\n",
             to_text(Bytes{static_cast<std::uint64_t>(work.sent)}),
@@ -166,7 +168,8 @@ ExitCode plan(const PlanCommandOptions& options) {
       print_out("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
   } else {
     print_out(
-        "{}: there is no modelled time{}; fill it in in the JSON of polyring probe, or use --machine.\n",
+        "{}: there is no modelled time{}; give it by --assume, fill it in in the JSON of polyring probe, or "
+        "use --machine.\n",
         unknown, options.explain ? ", and nothing to explain a choice by" : "");
   }
   return ExitCode::ok;

@@ -50,11 +50,16 @@ Inventory resized(Inventory hosts, const ProbeOptions& options) {
     usage_error("the hosts of '{}' differ, so more like them are undefined; leave --hosts and --gpus out",
                 cluster.name);
   }
-  if (options.gpus > 0) return inventory_of(with_ranks(cluster, options.gpus));
   Cluster more = cluster;
-  more.groups = {{cluster.host(0), options.hosts}};
-  more.validate();
-  return inventory_of(std::move(more));
+  if (options.gpus > 0) {
+    more = with_ranks(cluster, options.gpus);
+  } else {
+    more.groups = {{cluster.host(0), options.hosts}};
+    more.validate();
+  }
+  Inventory result = inventory_of(std::move(more));
+  result.asked = std::move(hosts.asked);
+  return result;
 }
 
 /// The pairs of devices as rows, for programs and reports.
@@ -112,9 +117,9 @@ void print(const Inventory& all, const ProbeOptions& options) {
     return;
   }
   if (options.format == "matrix") {
-    print_out("{}{}", probe_matrix(pictured(hosts)), not_pictured_text(hosts));
+    print_out("{}{}", probe_matrix(pictured(hosts)), not_pictured_text(hosts) + asked_text(hosts));
   } else if (options.format == "paths") {
-    print_out("{}{}", probe_paths(pictured(hosts)), not_pictured_text(hosts));
+    print_out("{}{}", probe_paths(pictured(hosts)), not_pictured_text(hosts) + asked_text(hosts));
   } else {
     print_out(inventory_text(hosts));
   }
@@ -127,6 +132,7 @@ std::string of_hosts_alone(const ProbeOptions& options) {
   if (options.expect) return "--expect";
   if (options.hosts > 0) return "--hosts";
   if (options.gpus > 0) return "--gpus";
+  if (!options.machine.assume.empty()) return "--assume";
   if (options.machine.rails) return "--rails";
   const bool of_fabrics = options.format == "text" || options.format == "json";
   return of_fabrics ? "" : "--format " + options.format;

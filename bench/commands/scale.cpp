@@ -59,7 +59,8 @@ struct Request {
   std::vector<std::string> algorithms;
   std::string compute_source;
   std::optional<CalibrationRecord> calibration;
-  std::string measured;  // what was, in a sentence; empty when nothing was
+  std::string measured;              // what was, in a sentence; empty when nothing was
+  std::vector<std::string> asked{};  // as in an Inventory
 };
 
 /// What is the same at all GPU counts: nothing, but a GPU's batch, under weak scaling.
@@ -157,6 +158,7 @@ std::vector<std::string> notes_of(const Request& request, int gpus) {
           to_text(scaling.policy),
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", request.compute_source)};
+  for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
   if (!request.measured.empty()) notes.push_back(request.measured);
   const std::vector<std::string> trust = trust_notes(request, gpus);
   notes.insert(notes.end(), trust.begin(), trust.end());
@@ -309,7 +311,9 @@ Request request_from_runs(const ScaleOptions& options) {
 Request request_of_machine(const ScaleOptions& options) {
   Request request;
   ScalingCase& scaling = request.scaling;
-  scaling.machine = options.machine.load();
+  Inventory hosts = options.machine.load();
+  scaling.machine = std::move(hosts.cluster);
+  request.asked = std::move(hosts.asked);
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = make_model(options.compute.model);
   scaling.batch = options.compute.batch;
@@ -449,7 +453,7 @@ void add_scale(CommandLine& line) {
                   "those; may be repeated")
       .one_value_each_time()
       .type_name("FILE")
-      .excludes({"--machine", "--from", "--sysfs", "--fabric", "--rails", "--model", "--batch",
+      .excludes({"--machine", "--from", "--sysfs", "--fabric", "--assume", "--rails", "--model", "--batch",
                  "--compute-ms", "--gpu", "--bucket", "--overlap", "--strategy", "--scaling",
                  "--global-batch"});
   command

@@ -192,8 +192,9 @@ void refuse_unknown_links(const ScalingCase& scaling) {
       scaling.network_fitted ? router.unknown_speed_in_hosts() : router.unknown_speed();
   if (!unknown.empty()) {
     usage_error("{}, so nothing can be predicted; {}", unknown,
-                scaling.spread ? "calibrate with runs that cross it, too"
-                               : "use --machine, or fill it in in the JSON of polyring probe");
+                scaling.spread
+                    ? "calibrate with runs that cross it, too"
+                    : "use --machine, give it by --assume, or fill it in in the JSON of polyring probe");
   }
 }
 

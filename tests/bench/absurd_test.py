@@ -52,6 +52,8 @@ VALUES = {
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
     "--jitter": ("0", "0%", "1e300%", "1" + 300 * "0" + "%", "9" * 400, "-1%", "99999999999%"), "--seed": WHOLE,
     "--message-overhead": (*TIMES, "1s,999999999min"),
+    "--assume": [f"{key}={rate}" for key in ("nic", "nvlink", "socket") for rate in RATES]
+    + ["pcie=gen99999999999999999999x16", "pcie=gen5x2147483648", "nic=" + "9" * 40 + "GbE", "nic=2147483647GbE", ",".join(9999 * ["nic=ndr"])],
     "--host": ("a:100000," * 9_999 + "a:100000", "a[0-99999]:100000", "a:99999999999", "a[0-99999999999]", "a[0-9]b[0-9]c[0-9]d[0-9]e[0-9]f[0-9]",
                ",".join(f"h{i}:99999" for i in range(10_000))),
 }

@@ -5,8 +5,8 @@ import re
 from program import COLLECTIVES, GLOO, SUBCOMMANDS, USAGE, ProgramTest, main
 
 OPTIONS = {
-    "probe": "--machine --from --sysfs --fabric --rails --format --picture --expect --hosts --gpus --timeout",
-    "plan": "--machine --from --sysfs --fabric --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
+    "probe": "--machine --from --sysfs --fabric --assume --rails --format --picture --expect --hosts --gpus --timeout",
+    "plan": "--machine --from --sysfs --fabric --assume --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
     "--calibration --explain",
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
@@ -15,7 +15,7 @@ OPTIONS = {
     "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --check --payload --buffers --output_file"),
     "train": "--ranks --model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
-    "scale": "--explain --published --machine --from --sysfs --fabric --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
+    "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",

@@ -64,7 +64,7 @@ class ProbePaths(ProgramTest):
         paths = self.succeed("probe", "--from", "node07.txt", "--format", "paths")
         self.assertEqual(re.findall(r"(?m)^(gpu\d  mlx5_\d) \*", paths), ["gpu0  mlx5_1", "gpu1  mlx5_0"])
         self.assertRegex(self.succeed("probe", "--from", "node07.txt"), r"(?m)^between many hosts .*unknown: node07: the speed of ")
-        remedy = "fill it in in the JSON of polyring probe"
+        remedy = "give it by --assume, "
         plan = self.succeed("plan", "--from", "node07.txt", "--ranks", "4")
         self.assertRegex(plan, r"node07: the speed of .* is unknown: there is no modelled time; " + remedy)
         self.refused("scale", "--from", "node07.txt", "--gpus", "4", "--compute-ms", "100", naming=remedy)

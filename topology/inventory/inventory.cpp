@@ -207,6 +207,10 @@ Inventory merged(std::vector<Inventory> parts) {
   Inventory result = merger.take();
   for (Inventory& part : parts) {
     std::ranges::move(part.unprobed, std::back_inserter(result.unprobed));
+    for (std::string& sentence : part.asked) {
+      if (std::ranges::find(result.asked, sentence) == result.asked.end())
+        result.asked.push_back(std::move(sentence));
+    }
     std::ranges::move(part.notes, std::back_inserter(result.notes));
   }
   if (result.cluster.groups.empty()) return result;
@@ -246,6 +250,22 @@ std::vector<std::string> names_of(const Inventory& inventory, const std::vector<
     result.insert(result.end(), of_group.begin(), of_group.end());
   }
   return result;
+}
+
+void add_asked(Inventory& inventory, const std::function<std::string(const Machine&)>& say) {
+  std::vector<std::pair<std::string, std::vector<int>>> said;  // with the groups
+  for (std::size_t group = 0; group < inventory.cluster.groups.size(); ++group) {
+    const std::string sentence = say(inventory.cluster.groups[group].machine);
+    const auto known = std::ranges::find(said, sentence, [](const auto& entry) { return entry.first; });
+    auto& entry = known == said.end() ? said.emplace_back(sentence, std::vector<int>{}) : *known;
+    entry.second.push_back(static_cast<int>(group));
+  }
+  for (const auto& [sentence, groups] : said) {
+    if (sentence.empty()) continue;
+    inventory.asked.push_back(said.size() == 1
+                                  ? sentence
+                                  : fmt::format("{}: {}", names_text(names_of(inventory, groups)), sentence));
+  }
 }
 
 bool is_another_kind(const std::vector<Difference>& differences) {

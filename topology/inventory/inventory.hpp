@@ -3,6 +3,7 @@
 // somebody should know about them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct Inventory {
   std::vector<std::vector<HostIdentity>> members{};
   std::vector<UnprobedHost> unprobed{};
   std::vector<std::string> places{};  // "leaf07: node[01-18]", where the leaf switches are known
+  std::vector<std::string> asked{};   // what somebody chose for the hosts, such as rates to assume
   std::vector<std::string> notes{};   // whole sentences
 };
 
@@ -65,6 +67,10 @@ Cluster by_kind(const Cluster& cluster);
 /// The names of the hosts of some groups, in the order of ranks. Hosts without names are named as many as
 /// they are: "3 like minsky".
 std::vector<std::string> names_of(const Inventory& inventory, const std::vector<int>& groups);
+
+/// Adds to `asked` what `say` has of each group's machine, the same sentence once; where hosts differ, with
+/// their names. Empty sentences are left out.
+void add_asked(Inventory& inventory, const std::function<std::string(const Machine&)>& say);
 
 /// A difference, and the hosts that have it.
 struct NamedDifference {

@@ -46,6 +46,13 @@ std::string not_pictured_text(const Inventory& inventory) {
   return out;
 }
 
+std::string asked_text(const Inventory& inventory) {
+  std::string out;
+  for (const std::string& sentence : inventory.asked)
+    out += fmt::format("{}  {}\n", out.empty() ? "\nas asked for\n" : "", sentence);
+  return out;
+}
+
 std::string inventory_text(const Inventory& inventory) {
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
   std::string out;
@@ -57,6 +64,7 @@ std::string inventory_text(const Inventory& inventory) {
   for (const UnprobedHost& host : inventory.unprobed) out += fmt::format("  {}: {}\n", host.name, host.why);
   if (!inventory.places.empty()) out += "\nleaf switches\n";
   for (const std::string& place : inventory.places) out += fmt::format("  {}\n", place);
+  out += asked_text(inventory);
   if (!inventory.notes.empty()) out += "\nnotes\n";
   for (const std::string& note : inventory.notes) out += fmt::format("  {}\n", note);
   return out;

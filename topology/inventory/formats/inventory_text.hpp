@@ -9,8 +9,8 @@
 namespace polyring {
 
 /// As probe_text() of the cluster; where there are several hosts, the commonest kind of host (and each that
-/// is another kind) once, then which hosts are equal, how the others differ, which could not be probed, and
-/// the notes.
+/// is another kind) once, then which hosts are equal, how the others differ, which could not be probed, what
+/// was asked for, and the notes.
 std::string inventory_text(const Inventory& inventory);
 
 /// The kinds of hosts that are worth a picture, one group each: the commonest, and each that is another kind.
@@ -21,5 +21,7 @@ Cluster pictured(const Inventory& inventory);
 std::vector<std::string> not_pictured(const Inventory& inventory);
 /// The same as lines under a heading, for below the picture; empty where all are pictured.
 std::string not_pictured_text(const Inventory& inventory);
+/// What was asked for, in the same way.
+std::string asked_text(const Inventory& inventory);
 
 }  // namespace polyring

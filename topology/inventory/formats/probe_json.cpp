@@ -69,6 +69,7 @@ Json to_json(const Gpu& gpu) {
 Json to_json(const Port& port) {
   Json json{{"number", port.number}, {"up", port.up}, {"GBps", gigabytes(port.bandwidth)}};
   if (!port.guid.empty()) json["guid"] = port.guid;
+  if (port.assumed) json["assumed"] = true;
   return json;
 }
 
@@ -92,6 +93,7 @@ Json to_json(const Machine& machine, const Link& link) {
             {"GBps", gigabytes(link.bandwidth)},
             {"latency_us", microseconds_of(link.latency)}};
   if (link.count > 0) json["count"] = link.count;
+  if (link.assumed) json["assumed"] = true;
   // For those who read it: the addresses of the NICs say so too.
   const std::vector<std::string> others = shared_with(machine, link);
   if (!others.empty()) json["shared_with"] = others;
@@ -196,6 +198,7 @@ std::string probe_json(const Inventory& inventory, std::span<const JsonPart> par
   if (!differences.empty()) json["differences"] = array_of(differences, convert);
   if (!inventory.unprobed.empty()) json["unprobed"] = array_of(inventory.unprobed, convert);
   if (!inventory.places.empty()) json["places"] = inventory.places;
+  if (!inventory.asked.empty()) json["asked"] = inventory.asked;
   if (!inventory.notes.empty()) json["notes"] = inventory.notes;
   return text_of(std::move(json), parts);
 }

@@ -192,8 +192,8 @@ Nic read_nic(const Object& object) {
           optional_text(object, "system_guid"),
           boolean(object, "package_known", true)};
   each(object, "ports", [&](const Object& port) {
-    nic.ports.push_back(
-        {integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps"), optional_text(port, "guid")});
+    nic.ports.push_back({integer(port, "number"), boolean(port, "up"), bandwidth(port, "GBps"),
+                         optional_text(port, "guid"), boolean(port, "assumed", false)});
   });
   return nic;
 }
@@ -224,7 +224,8 @@ void read_links(const Object& object, Machine& machine) {
     const int count = optional_integer(link, "count", 0, kMostBonded);
     if (count < 0) wrong(link, "count", "a number of links");
     machine.links.push_back({device(link, "from"), device(link, "to"), kind_of(link, kKinds),
-                             bandwidth(link, "GBps"), latency(link, "latency_us"), count});
+                             bandwidth(link, "GBps"), latency(link, "latency_us"), count,
+                             boolean(link, "assumed", false)});
   });
 }
 
@@ -369,6 +370,7 @@ Inventory parse_inventory_json(std::string_view text_of_file, std::string_view o
     });
   }
   inventory.places = optional_texts(root, "places");
+  inventory.asked = optional_texts(root, "asked");
   inventory.notes = optional_texts(root, "notes");
   cluster.validate();
   return inventory;

@@ -38,6 +38,8 @@ std::string describe(const Package& package) {
 /// Few presets have addresses.
 std::string pci_text(const std::string& address) { return address.empty() ? "" : ", PCI " + address; }
 
+constexpr const char* kAssumed = " assumed";  // behind a rate
+
 const char* package_text(bool known) { return known ? "" : ", package ?"; }
 
 std::string describe(const Gpu& gpu) {
@@ -48,8 +50,8 @@ std::string describe(const Gpu& gpu) {
 std::string describe(const Nic& nic) {
   std::vector<std::string> ports;
   for (const Port& port : nic.ports) {
-    ports.push_back(
-        fmt::format("port {} {} {}", port.number, port.up ? "up" : "DOWN", to_text(port.bandwidth)));
+    ports.push_back(fmt::format("port {} {} {}{}", port.number, port.up ? "up" : "DOWN",
+                                to_text(port.bandwidth), port.assumed ? kAssumed : ""));
   }
   if (ports.empty()) ports.emplace_back("ports ?");
   const std::string_view kind = nic.kind == NicKind::unknown ? "link layer ?" : to_text(nic.kind);
@@ -60,7 +62,7 @@ std::string describe(const Nic& nic) {
 /// "pcie 31.5 GB/s shared with mlx5_1".
 std::string describe(const Machine& machine, const Link& link) {
   const std::vector<std::string> others = shared_with(machine, link);
-  return fmt::format("{} {}{}{}", to_text(link.kind), speed_or_count(link),
+  return fmt::format("{} {}{}{}{}", to_text(link.kind), speed_or_count(link), link.assumed ? kAssumed : "",
                      others.empty() ? "" : " shared with ", fmt::join(others, ", "));
 }
 

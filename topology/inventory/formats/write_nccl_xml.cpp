@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "topology/assumed_rates.hpp"
 #include "topology/device_identity.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/inventory/formats/nccl_device.hpp"
@@ -157,6 +158,7 @@ class Writer {
     if (hosts > 1)
       out_.comment(
           fmt::format("For each of {} hosts that are equal, with the bus addresses of the first", hosts));
+    if (has_assumed_rates(machine_)) out_.comment("Some speeds are assumed: polyring probe marks them");
     if (made_up_) out_.comment("Bus addresses in domains from fff0 are made up: give those of your machine");
     for (int package = 0; package < static_cast<int>(machine_.packages.size()); ++package)
       write_package(package);

@@ -119,6 +119,13 @@ class Assume(ProgramTest):
         text = self.succeed("probe", "--from", sierra, "--assume", "nic=edr,pcie=gen4x8")
         self.assertEqual(len(re.findall(r"port 1 up 12\.1 GB/s assumed", text)), 2)
         self.assertIn("package0 - package1  socket-bus 64.0 GB/s\n", text)
+        # The fabric knows what the file does not: then nothing is left to assume of ports.
+        self.node = ("--from", "a08-p1-dgx-04-c01.txt", "--fabric", Path(TOPOLOGIES) / "fabric" / "topograph-ibnetdiscover-example.out")
+        (self.folder / "a08-p1-dgx-04-c01.txt").write_text(MATRIX.replace("mlx5_1", "mlx5_5"), encoding="utf-8")
+        text = self.succeed("probe", *self.node)
+        self.assertRegex(text, r"(?m)mlx5_5 .*, infiniband, port 1 up 48\.5 GB/s$")
+        self.assertIn("rates of InfiniBand ports of mlx5_0 and mlx5_5 [ibnetdiscover 'topograph-ibnetdiscover-example.out']", text)
+        self.refused("probe", *self.node, "--assume", "nic=ndr", naming="the rate of every NIC port is known")
         dgx = Path(TOPOLOGIES) / "smi" / "dgx1-v100-topo-m.txt"
         self.assertIn("modelled time", self.succeed("plan", "--from", dgx, "--assume", "nvlink=25GB/s"))
 

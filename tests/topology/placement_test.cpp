@@ -123,6 +123,84 @@ TEST(Placement, GivesUnknownRatesThoseOfTheLinks) {
   EXPECT_EQ(known.cluster.host(0).nics[0].bandwidth(), gigabytes_per_second(12));
 }
 
+/// n0 with an NDR port at mlx5_0 and an HDR port at mlx5_1.
+FabricBuilder two_rates() {
+  FabricBuilder fabric = fat_tree(2, 2);
+  fabric.add_adapter("n0 mlx5_1").join("leaf0", 20, "n0 mlx5_1", 1, "4xHDR");
+  return fabric;
+}
+constexpr double kHdr = 24.2424242424;
+
+Machine with_two_adapters() {
+  Machine machine = small_machine();
+  machine.name = "n0";
+  machine.nics.push_back(machine.nics[0]);
+  machine.nics[1].name = "mlx5_1";
+  Link link = machine.links[2];
+  link.from.index = 1;
+  machine.links.push_back(link);
+  for (Nic& nic : machine.nics) nic.ports[0].bandwidth = {};
+  return machine;
+}
+
+TEST(Placement, GivesEachPortTheRateOfItsCable) {
+  const Inventory all = placed(inventory_of(with_two_adapters()), parsed(two_rates()));
+  const Machine& machine = all.cluster.host(0);
+  EXPECT_EQ(machine.nics[0].bandwidth(), kNdr);
+  EXPECT_NEAR(machine.nics[1].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
+  EXPECT_EQ(machine.citations.back().fact, "rates of InfiniBand ports of mlx5_0 and mlx5_1");
+  EXPECT_EQ(machine.citations.back().source, "ibnetdiscover 'net.out'");
+  // What the host's own file tells wins.
+  Machine some = with_two_adapters();
+  some.nics[0].ports[0].bandwidth = gigabytes_per_second(12);
+  const Inventory known = placed(inventory_of(some), parsed(two_rates()));
+  EXPECT_EQ(known.cluster.host(0).nics[0].bandwidth(), gigabytes_per_second(12));
+  EXPECT_EQ(known.cluster.host(0).citations.back().fact, "rates of InfiniBand ports of mlx5_1");
+}
+
+TEST(Placement, FindsThePortByItsGuidFirst) {
+  const FabricBuilder fabric = two_rates();
+  Machine machine = with_two_adapters();
+  machine.nics[0].ports[0].guid = fabric.guid("n0 mlx5_1", 1);
+  machine.nics[1].ports[0].guid = fabric.guid("n0 mlx5_0", 1);
+  const Inventory all = placed(inventory_of(machine), parsed(fabric));
+  EXPECT_NEAR(all.cluster.host(0).nics[0].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
+  EXPECT_EQ(all.cluster.host(0).nics[1].bandwidth(), kNdr);
+}
+
+TEST(Placement, GivesAdaptersWithoutPortsThoseWithACable) {
+  Machine machine = with_two_adapters();
+  for (Nic& nic : machine.nics) {
+    nic.ports.clear();
+    nic.kind = NicKind::unknown;
+  }
+  machine.nics[0].name = "mlx5_7";  // of no cable
+  const Inventory all = placed(inventory_of(machine), parsed(two_rates()));
+  const std::vector<Nic>& nics = all.cluster.host(0).nics;
+  EXPECT_TRUE(nics[0].ports.empty());
+  EXPECT_NEAR(nics[1].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
+  EXPECT_EQ(nics[1].kind, NicKind::infiniband);
+  // Ethernet has the names of its InfiniBand twins, and other cables.
+  machine.nics[1].kind = NicKind::ethernet;
+  EXPECT_FALSE(placed(inventory_of(machine), parsed(two_rates())).cluster.host(0).nics[1].up());
+}
+
+TEST(Placement, OfEqualHostsTakesTheLeastRate) {
+  FabricBuilder fabric;
+  fabric.add_switch("s").add_adapter("n0 mlx5_0").add_adapter("n1 mlx5_0");
+  fabric.join("s", 1, "n0 mlx5_0", 1).join("s", 2, "n1 mlx5_0", 1, "4xHDR");
+  Inventory pair = hosts({"n0", "n1"});
+  pair.cluster.groups[0].machine.nics[0].ports[0].bandwidth = {};
+  const Inventory all = placed(pair, parsed(fabric));
+  EXPECT_NEAR(all.cluster.host(0).nics[0].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
+  EXPECT_THAT(all.notes, Contains(HasSubstr("mlx5_0's port 1 have 24.2 GB/s to 48.5 GB/s")));
+  // Each host's own GUID tells its cable.
+  pair.cluster.groups[0].machine.nics[0].ports[0].guid = fabric.guid("n0 mlx5_0", 1);
+  pair.members[0] = {{"x0", {fabric.guid("n0 mlx5_0", 1)}}, {"x1", {fabric.guid("n1 mlx5_0", 1)}}};
+  EXPECT_NEAR(placed(pair, parsed(fabric)).cluster.host(0).nics[0].bandwidth().gigabytes_per_second(), kHdr,
+              1e-9);
+}
+
 TEST(Placement, RefusesHostsThatItCannotFind) {
   EXPECT_THAT(usage_sentence([] {
                 placed(hosts({"x1", "x2"}), parsed(fat_tree(1, 1)));

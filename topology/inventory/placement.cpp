@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,7 +44,7 @@ class Directory {
     }
     for (const FabricLink& link : map.links) {
       for (const FabricEnd end : {link.a, link.b}) {
-        if (!end.is_switch) rates_[end.index].insert(link.bandwidth);
+        if (!end.is_switch) ports_[end.index][end.port] = link.bandwidth;
       }
     }
   }
@@ -86,10 +87,22 @@ class Directory {
   Bandwidth rate(const std::set<int>& adapters) const {
     std::set<Bandwidth> all;
     for (const int adapter : adapters) {
-      const auto own = rates_.find(adapter);
-      if (own != rates_.end()) all.insert(own->second.begin(), own->second.end());
+      for (const auto& [port, rate] : ports_of(adapter)) all.insert(rate);
     }
     return all.size() == 1 ? *all.begin() : Bandwidth{};
+  }
+
+  /// The ports with a cable of the host's adapter of this name ("mlx5_0"), or of the one that has the port
+  /// with this GUID, and their rates; 0 when unknown.
+  std::map<int, Bandwidth> ports(const HostIdentity& host, const std::string& device,
+                                 const std::string& guid) const {
+    const auto by_guid = by_guid_.find(normal_guid(guid));
+    if (by_guid != by_guid_.end()) return ports_of(by_guid->second);
+    std::map<int, Bandwidth> all;  // of each network that it is in
+    for (const int adapter : adapters_of(host)) {
+      if (map.adapters[index(adapter)].device == device) all.merge(ports_of(adapter));
+    }
+    return all;
   }
 
   const FabricMap& map;
@@ -108,7 +121,12 @@ class Directory {
   std::unordered_map<int, std::vector<int>> hangs_on_;  // by adapter
   std::unordered_map<std::string, int> by_guid_;
   std::unordered_map<std::string, std::set<int>> by_name_;
-  std::unordered_map<int, std::set<Bandwidth>> rates_;  // by adapter
+  std::unordered_map<int, std::map<int, Bandwidth>> ports_;  // by adapter
+
+  std::map<int, Bandwidth> ports_of(int adapter) const {
+    const auto found = ports_.find(adapter);
+    return found == ports_.end() ? std::map<int, Bandwidth>{} : found->second;
+  }
 };
 
 /// The hosts of one neighbourhood, as positions in the inventory.
@@ -195,23 +213,61 @@ class Placing {
     return hosts;
   }
 
-  /// InfiniBand ports whose rate nobody knew run at that of the host's links.
+  /// InfiniBand ports whose rate nobody knew run at that of their cables.
   void fill_rates() {
     for (std::size_t group = 0; group < result_.cluster.groups.size(); ++group) {
-      const Bandwidth rate = directory_.rate(directory_.adapters_of(result_.members[group].front()));
-      if (!rate.known()) continue;
       Machine& machine = result_.cluster.groups[group].machine;
-      bool filled = false;
+      const std::vector<HostIdentity>& members = result_.members[group];
+      const Bandwidth usual = directory_.rate(directory_.adapters_of(members.front()));
+      std::size_t guids = 0;  // of ports before this one
+      std::vector<std::string> filled;
       for (Nic& nic : machine.nics) {
+        if (nic.ports.empty()) add_ports(nic, members.front());
+        bool any = false;
         for (Port& port : nic.ports) {
-          if (nic.kind != NicKind::infiniband || !port.up || port.bandwidth.known()) continue;
-          port.bandwidth = rate;
-          filled = true;
+          const std::size_t guid = port.guid.empty() ? kNoGuid : guids++;
+          if (!port.up || port.bandwidth.known() || nic.kind == NicKind::ethernet) continue;
+          port.bandwidth = least_rate(members, nic, port, guid);
+          if (!port.bandwidth.known() && nic.kind == NicKind::infiniband) port.bandwidth = usual;
+          any |= port.bandwidth.known();
         }
+        if (any) filled.push_back(nic.name);
       }
-      if (filled) machine.citations.push_back({"rates of InfiniBand ports", source()});
+      if (!filled.empty())
+        machine.citations.push_back(
+            {fmt::format("rates of InfiniBand ports of {}", names_text(filled)), source()});
     }
   }
+
+  /// The ports with a cable, of an adapter that shows none, as in a matrix of nvidia-smi.
+  void add_ports(Nic& nic, const HostIdentity& host) const {
+    if (nic.kind == NicKind::ethernet) return;
+    for (const auto& [number, rate] : directory_.ports(host, nic.name, "")) {
+      nic.ports.push_back({number, true, {}});
+      nic.kind = NicKind::infiniband;
+    }
+  }
+
+  /// The least that this port has in any of these hosts, which are equal; 0 when unknown of all. `guid`:
+  /// which one of a host's GUIDs is the port's.
+  Bandwidth least_rate(const std::vector<HostIdentity>& members, const Nic& nic, const Port& port,
+                       std::size_t guid) {
+    std::set<Bandwidth> rates;
+    for (const HostIdentity& host : members) {
+      const bool known = guid < host.port_guids.size();
+      const std::map<int, Bandwidth> ports =
+          directory_.ports(host, nic.name, known ? host.port_guids[guid] : "");
+      const auto own = ports.find(port.number);
+      if (own != ports.end() && own->second.known()) rates.insert(own->second);
+    }
+    if (rates.size() > 1) {
+      note("cables of {}'s port {} have {} to {} in hosts that are equal; plans take the least", nic.name,
+           port.number, to_text(*rates.begin()), to_text(*rates.rbegin()));
+    }
+    return rates.empty() ? Bandwidth{} : *rates.begin();
+  }
+
+  static constexpr std::size_t kNoGuid = std::numeric_limits<std::size_t>::max();
 
   std::string source() const { return fmt::format("ibnetdiscover '{}'", map_.source); }
 

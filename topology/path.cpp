@@ -1,6 +1,7 @@
 #include "topology/path.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -164,6 +165,22 @@ Path path_between(const Machine& machine, DeviceId from, DeviceId to) {
                 machine.device_name(from), machine.device_name(to));
   }
   return *std::move(path);
+}
+
+std::vector<int> nearest_packages(const Machine& machine, DeviceId gpu_or_nic) {
+  const auto at = static_cast<std::size_t>(gpu_or_nic.index);
+  const bool known =
+      gpu_or_nic.kind == DeviceKind::gpu ? machine.gpus[at].package_known : machine.nics[at].package_known;
+  std::vector<int> nearest;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (int i = 0; known && i < static_cast<int>(machine.packages.size()); ++i) {
+    const auto path = find_path(machine, gpu_or_nic, {DeviceKind::package, i});
+    if (!path || path->hops.size() > fewest) continue;
+    if (path->hops.size() < fewest) nearest.clear();
+    fewest = path->hops.size();
+    nearest.push_back(i);
+  }
+  return nearest;
 }
 
 std::vector<DeviceId> devices_of(const Machine& machine, DeviceId from, const Path& path) {

@@ -53,6 +53,10 @@ Path path_between(const Machine& machine, DeviceId from, DeviceId to);
 /// All devices to which find_path() finds a way from this one, itself included.
 std::set<DeviceId> reachable(const Machine& machine, DeviceId from);
 
+/// The packages to which the way has the fewest hops: several for a NIC on both sockets, none where nothing
+/// tells which one a GPU or a NIC is near.
+std::vector<int> nearest_packages(const Machine& machine, DeviceId gpu_or_nic);
+
 /// All devices that a path from `from` touches, in order, both ends included.
 std::vector<DeviceId> devices_of(const Machine& machine, DeviceId from, const Path& path);
 

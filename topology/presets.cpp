@@ -49,22 +49,4 @@ Cluster preset(std::string_view name, int hosts) {
   return cluster;
 }
 
-Machine with_rails(Machine machine, int rails) {
-  const auto up = std::ranges::count_if(machine.nics, &Nic::up);
-  if (up == 0) {
-    usage_error("{} rails were asked for, but no NIC of machine '{}' is known to be up; leave the rails out",
-                rails, machine.name);
-  }
-  if (rails < 1 || rails > up) {
-    usage_error(
-        "{} rails were asked for, but machine '{}' has {} NICs that are up; give a number from 1 to {}",
-        rails, machine.name, up, up);
-  }
-  for (Nic& nic : machine.nics) {
-    if (!nic.up() || rails-- > 0) continue;
-    for (Port& port : nic.ports) port.up = false;
-  }
-  return machine;
-}
-
 }  // namespace polyring

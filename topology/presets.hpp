@@ -19,8 +19,4 @@ std::vector<std::string_view> preset_names();
 /// Throws a usage Error that lists the known names for an unknown name, and for fewer than 1 host.
 Cluster preset(std::string_view name, int hosts);
 
-/// The machine with only the first `rails` of its NICs up, as when the other cables are pulled; NICs that
-/// were down already don't count. Throws a usage Error when `rails` is not in 1..number of NICs that are up.
-Machine with_rails(Machine machine, int rails);
-
 }  // namespace polyring

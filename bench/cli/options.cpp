@@ -22,6 +22,7 @@
 #include "topology/inventory/placement.hpp"
 #include "topology/inventory/probe.hpp"
 #include "topology/presets.hpp"
+#include "topology/rails.hpp"
 
 namespace polyring {
 
@@ -50,7 +51,8 @@ void MachineOptions::add_to(Subcommand command) {
       .one_value_each_time()
       .excludes({"--machine"});
   command.add_option("--assume", assume, assume_help()).separated_by(',').type_name("KEY=RATE,…");
-  command.add_option("--rails", rails, "Use only the first N NICs of each host").type_name("N");
+  command.add_option("--rails", rails, "Use only N NICs of each host, spread over its processors")
+      .type_name("N");
 }
 
 Inventory MachineOptions::inventory() const {
@@ -67,6 +69,7 @@ Inventory MachineOptions::on_fabric(Inventory hosts) const {
   if (!fabric.empty()) hosts = placed(hosts, read_fabric(fabric));
   assume_rates(hosts, parse_assumed(assume));
   if (rails) {
+    add_asked(hosts, [&](const Machine& machine) { return rails_text(machine, *rails); });
     for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
   }
   return hosts;

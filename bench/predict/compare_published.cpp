@@ -7,6 +7,7 @@
 #include "models/throughput.hpp"
 #include "reports/published.hpp"
 #include "topology/presets.hpp"
+#include "topology/rails.hpp"
 
 namespace polyring {
 namespace {

@@ -79,6 +79,17 @@ class ProbePaths(ProgramTest):
         self.assertIn("modelled time", self.succeed("plan", "--from", "node07.json", "--ranks", "4"))
         self.assertTrue(self.succeed("scale", "--from", "node07.json", "--gpus", "4", "--compute-ms", "100"))
 
+    def test_rails_are_spread_over_the_processors(self):
+        dgx = ("--machine", "dgx1-v100", "--rails", "2")
+        used = "2 of 4 NICs are used: mlx5_0 (processor 0), mlx5_2 (processor 1)"
+        text = self.succeed("probe", *dgx)
+        self.assertIn(f"as asked for\n  {used}\n", text)
+        self.assertEqual(re.findall(r"(mlx5_\d)  .* port 1 up ", text), ["mlx5_0", "mlx5_2"])
+        self.assertIn(used, json.loads(self.succeed("probe", *dgx, "--format", "json"))["asked"])
+        self.assertIn(used, self.succeed("probe", *dgx, "--gpus", "16", "--format", "paths"))
+        self.assertIn(f"{used}\n", self.succeed("plan", *dgx, "--ranks", "16"))
+        self.assertIn(f"{used}.\n", self.succeed("scale", *dgx, "--gpus", "8,16", "--algorithm", "ring", "--compute-ms", "100"))
+
     def test_plan_says_the_same(self):
         text = self.succeed("plan", "--machine", "minsky", "--ranks", "16")
         self.assertIn("(4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s); the plan reaches", text)

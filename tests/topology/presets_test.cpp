@@ -118,30 +118,5 @@ TEST(Catalogue, ListsItsNamesForAnUnknownOne) {
   EXPECT_THAT(usage_sentence([] { preset("minsky", 0); }), HasSubstr("0 hosts"));
 }
 
-TEST(Rails, KeepTheFirstNicsUp) {
-  const Machine machine = with_rails(preset("dgx1-p100", 1).host(0), 2);
-  EXPECT_TRUE(machine.nics[0].up() && machine.nics[1].up());
-  EXPECT_FALSE(machine.nics[2].up() || machine.nics[3].up());
-  EXPECT_NO_THROW(machine.validate());
-}
-
-TEST(Rails, SkipNicsThatAreDown) {
-  Machine machine = preset("minsky", 1).host(0);
-  machine.nics[0].ports[0].up = false;
-  EXPECT_TRUE(with_rails(machine, 1).nics[1].up());
-  EXPECT_THAT(usage_sentence([&] { with_rails(machine, 2); }), HasSubstr("from 1 to 1"));
-}
-
-TEST(Rails, RefuseMoreThanThereAre) {
-  for (const int rails : {-1, 0, 3}) {
-    EXPECT_THAT(usage_sentence([&] { with_rails(preset("minsky", 1).host(0), rails); }),
-                AllOf(HasSubstr(std::to_string(rails) + " rails"), HasSubstr("from 1 to 2")));
-  }
-  Machine machine = preset("minsky", 1).host(0);
-  for (Nic& nic : machine.nics) nic.ports.clear();
-  EXPECT_THAT(usage_sentence([&] { with_rails(machine, 1); }),
-              HasSubstr("no NIC of machine 'minsky' is known"));
-}
-
 }  // namespace
 }  // namespace polyring

@@ -61,21 +61,9 @@ std::string cell(const Machine& machine, DeviceId from, DeviceId to) {
   return links == 0 ? "NV?" : fmt::format("NV?x{}", links);
 }
 
-/// The packages that take the fewest hops: `0`, or `0,1` for a NIC on both sockets.
-std::string nearest_packages(const Machine& machine, DeviceId device) {
-  const auto index = static_cast<std::size_t>(device.index);
-  const bool known =
-      device.kind == DeviceKind::gpu ? machine.gpus[index].package_known : machine.nics[index].package_known;
-  if (!known) return "?";
-  std::vector<int> nearest;
-  std::size_t fewest = std::numeric_limits<std::size_t>::max();
-  for (int i = 0; i < static_cast<int>(machine.packages.size()); ++i) {
-    const auto path = find_path(machine, device, {DeviceKind::package, i});
-    if (!path || path->hops.size() > fewest) continue;
-    if (path->hops.size() < fewest) nearest.clear();
-    fewest = path->hops.size();
-    nearest.push_back(i);
-  }
+/// `0`, or `0,1` for a NIC on both sockets.
+std::string packages_text(const Machine& machine, DeviceId device) {
+  const std::vector<int> nearest = nearest_packages(machine, device);
   return nearest.empty() ? "?" : fmt::format("{}", fmt::join(nearest, ","));
 }
 
@@ -93,7 +81,7 @@ std::vector<Row> table_of(const Machine& machine) {
   for (const DeviceId from : devices) {
     Row row{machine.device_name(from)};
     for (const DeviceId to : devices) row.push_back(cell(machine, from, to));
-    row.push_back(nearest_packages(machine, from));
+    row.push_back(packages_text(machine, from));
     row.push_back(numa_text(machine, from));
     table.push_back(std::move(row));
   }

@@ -16,12 +16,15 @@ std::string python() {
   return chosen != nullptr && *chosen != '\0' ? chosen : POLYRING_DEFAULT_PYTHON;
 }
 
-std::string last_line(const std::string& text) {
+/// The script's last sentence, without its name before it.
+std::string reason_of(std::string_view script, const std::string& text) {
   const std::size_t end = text.find_last_not_of("\r\n");
   if (end == std::string::npos) return "it gave no reason";
   const std::size_t begin = text.find_last_of('\n', end);
   const std::size_t first = begin == std::string::npos ? 0 : begin + 1;
-  return text.substr(first, end + 1 - first);
+  const std::string line = text.substr(first, end + 1 - first);
+  const std::string name = fmt::format("{}: ", script);
+  return line.starts_with(name) ? line.substr(name.size()) : line;
 }
 
 /// The scripts use polyring's exit codes for what they know of; anything else is a bug in them.
@@ -46,7 +49,7 @@ Drawing run_drawing(std::string_view script, std::span<const std::string> argume
   command.insert(command.end(), arguments.begin(), arguments.end());
   ProcessResult result = run_process(command);
   return {code_of(result.exit_code), std::move(result.output),
-          result.exit_code == 0 ? "" : last_line(result.errors)};
+          result.exit_code == 0 ? "" : reason_of(script, result.errors)};
 }
 
 }  // namespace polyring

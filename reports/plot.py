@@ -2,16 +2,18 @@
 """Draws the charts of polyring result files: `plot.py RESULT... --out FOLDER`.
 
 For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME and the chart's title,
-separated by tabs. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
+separated by tabs. With --overlay also charts of all the results together; their lines name no result. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
 full).
 """
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
+from plots.contenders import check_comparable  # noqa: E402
 from plots.results import COLLECTIVES, InputError, read_result  # noqa: E402
 from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
@@ -21,27 +23,32 @@ def parse_arguments(arguments):
                     epilog="example: plot.py out.json scale.json --out charts", allow_abbrev=False)
     parser.add_argument("results", nargs="+", metavar="RESULT", help="a file that polyring wrote with -J")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where the charts go")
+    parser.add_argument("--overlay", action="store_true", help="also lay runs of one collective over one another")
     return parser.parse_args(arguments)
 
 
 def charts_of(result):
-    """Pairs of a chart's kind and the chart, for a result of any kind."""
-    from plots import bandwidth, scaling, timeline
+    """For a result of any kind."""
+    from plots import collectives, scaling, timeline
     if result.kind == "tune" or not result.rows:  # a table says it; an interrupted run may have no row yet
         return []
     if result.kind in COLLECTIVES:
-        return [("bus-bandwidth", chart) for chart in bandwidth.charts(result)]
-    if result.kind == "scale":
-        return [("scaling", chart) for chart in scaling.charts(result)]
-    return [("timeline", chart) for chart in timeline.charts(result)]
+        return collectives.charts(result)
+    return (scaling if result.kind == "scale" else timeline).charts(result)
 
 
-def named_charts(result):
-    """The charts of a result, each with the name of its files."""
-    charts = charts_of(result)
-    for index, (kind, chart) in enumerate(charts):
-        number = "" if index == 0 else f"-{index + 1}"
-        yield f"{result.name}-{kind}{number}", chart
+def overlaid_charts(results):
+    from plots import collectives
+    return collectives.overlaid_charts(results)
+
+
+def named(name, charts):
+    """Each chart with the name of its files: those of one kind are numbered."""
+    seen = Counter()
+    for chart in charts:
+        seen[chart.kind] += 1
+        number = "" if seen[chart.kind] == 1 else f"-{seen[chart.kind]}"
+        yield f"{name}-{chart.kind}{number}", chart
 
 
 def check_out(folder, names):
@@ -67,13 +74,17 @@ def save(figure, folder, name):
 def draw(arguments):
     options = parse_arguments(arguments)
     results = [read_result(Path(path)) for path in options.results]
+    if options.overlay:
+        check_comparable(results)
     use_matplotlib()
     from plots.lettering import clean
-    drawings = [(result, name, chart) for result in results for name, chart in named_charts(result)]
+    drawings = [(result.name, name, chart) for result in results for name, chart in named(result.name, charts_of(result))]
+    if options.overlay:
+        drawings += [("", name, chart) for name, chart in named("overlay", overlaid_charts(results))]
     check_out(options.out, [name for _, name, _ in drawings])
-    for result, name, chart in drawings:
+    for of, name, chart in drawings:
         save(chart.draw(), options.out, name)
-        print(result.name, name, clean(chart.title), sep="\t")
+        print(of, name, clean(chart.title), sep="\t")
 
 
 if __name__ == "__main__":

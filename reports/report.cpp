@@ -34,9 +34,10 @@ std::string stem_of(fs::path path) {
 }
 
 /// Reads all results before anything is written; results of one name get -2, -3, … appended.
-std::vector<ReportSection> read_sections(std::span<const fs::path> results) {
+std::vector<ReportSection> read_sections(std::span<const fs::path> results, bool overlay) {
   std::vector<ReportSection> sections;
   std::set<std::string> taken;
+  if (overlay) taken.insert("overlay");  // the name of the charts of all
   for (const fs::path& path : results) {
     const std::string stem = stem_of(path);
     std::string name = stem;
@@ -50,36 +51,35 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results) {
 }
 
 /// plot.py prints a line for each chart: the result's name, the chart's name and its title, with tabs
-/// between.
-void take_charts(const std::string& printed, std::vector<ReportSection>& sections) {
+/// between. Charts of all results together have no result's name.
+void take_charts(const std::string& printed, std::vector<ReportSection>& sections,
+                 std::vector<ReportChart>& overlaid) {
   std::istringstream lines(printed);
   std::string section_name;
   ReportChart chart;
   while (std::getline(lines, section_name, '\t') && std::getline(lines, chart.name, '\t') &&
          std::getline(lines, chart.title)) {
+    if (section_name.empty()) overlaid.push_back(chart);
     for (ReportSection& section : sections) {
       if (section.name == section_name) section.charts.push_back(chart);
     }
   }
 }
 
-/// Returns why there are no charts, or nothing when there are.
-std::string draw_charts(const fs::path& folder, std::vector<ReportSection>& sections) {
+Drawing draw_charts(const fs::path& folder, std::span<const ReportSection> sections, bool overlay) {
   std::vector<std::string> arguments{"--out", folder.string()};
+  if (overlay) arguments.push_back("--overlay");
   for (const ReportSection& section : sections)
     arguments.push_back((folder / (section.name + ".json")).string());
-  const Drawing drawing = run_drawing("plot.py", arguments);
-  if (drawing.code != ExitCode::ok) return fmt::format("the report has no charts: {}", drawing.failure);
-  take_charts(drawing.output, sections);
-  return "";
+  return run_drawing("plot.py", arguments);
 }
 
 }  // namespace
 
-Report write_report(std::span<const fs::path> results, const fs::path& folder) {
+Report write_report(std::span<const fs::path> results, const fs::path& folder, bool overlay) {
   if (results.empty())
     usage_error("a report needs results; name at least one file that polyring wrote with -J");
-  std::vector<ReportSection> sections = read_sections(results);
+  std::vector<ReportSection> sections = read_sections(results, overlay);
   Report report;
   for (const ReportSection& section : sections) {
     if (section.result.partial)
@@ -92,9 +92,16 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder) {
       write_file(inside / (section.name + ".csv"),
                  csv_head(section.result.rows) + csv_body(section.result.rows));
     }
-    const std::string warning = draw_charts(inside, sections);
-    if (!warning.empty()) report.warnings.push_back(warning);
-    write_file(inside / "report.md", report_text(sections, report.warnings));
+    const Drawing drawing = draw_charts(inside, sections, overlay);
+    // The results have been read, so it is only to overlay them that plot.py refuses.
+    if (overlay && drawing.code == ExitCode::usage) usage_error("{}", drawing.failure);
+    std::vector<ReportChart> overlaid;
+    if (drawing.code == ExitCode::ok) {
+      take_charts(drawing.output, sections, overlaid);
+    } else {
+      report.warnings.push_back(fmt::format("the report has no charts: {}", drawing.failure));
+    }
+    write_file(inside / "report.md", report_text(sections, overlaid, report.warnings));
   });
   return report;
 }

@@ -20,6 +20,9 @@ struct Report {
 ///
 /// The charts are drawn by reports/plot.py with the Python that CMake found, or the one that the environment
 /// variable POLYRING_PYTHON names. Without matplotlib the report has no charts, and a warning says so.
-Report write_report(std::span<const std::filesystem::path> results, const std::filesystem::path& folder);
+///
+/// `overlay`: also with charts of all results together. A usage Error says why results cannot be compared.
+Report write_report(std::span<const std::filesystem::path> results, const std::filesystem::path& folder,
+                    bool overlay = false);
 
 }  // namespace polyring

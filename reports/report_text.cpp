@@ -50,9 +50,9 @@ std::string plans(const ResultFile& result) {
   return table.empty() ? "" : "### The plan of each size of bucket\n\n" + table.markdown() + "\n";
 }
 
-std::string charts(const ReportSection& section) {
+std::string links(std::span<const ReportChart> charts) {
   std::string text;
-  for (const ReportChart& chart : section.charts) {
+  for (const ReportChart& chart : charts) {
     text +=
         fmt::format("![{0}]({1}.png)\n\n[{0} as SVG]({1}.svg)\n\n", markdown_text(chart.title), chart.name);
   }
@@ -130,7 +130,8 @@ std::string inputs(const std::vector<Input>& all) {
 
 }  // namespace
 
-std::string report_text(std::span<const ReportSection> sections, std::span<const std::string> warnings) {
+std::string report_text(std::span<const ReportSection> sections, std::span<const ReportChart> overlaid,
+                        std::span<const std::string> warnings) {
   std::string text =
       "# Polyring report\n\n"
       "Every number has a source. *measured*: timed here. *emulated*: real code, timed over links that were "
@@ -139,8 +140,9 @@ std::string report_text(std::span<const ReportSection> sections, std::span<const
       "from the "
       "literature. Times are medians, with the 95 % confidence interval of the median.\n\n";
   for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", markdown_text(warning));
+  if (!overlaid.empty()) text += "## Runs side by side\n\n" + links(overlaid);
   for (const ReportSection& section : sections) {
-    text += heading(section) + table(section.result.rows).markdown() + "\n" + charts(section) +
+    text += heading(section) + table(section.result.rows).markdown() + "\n" + links(section.charts) +
             comparison(section.result) + plans(section.result) + inputs(section.result.inputs) +
             provenance(section);
   }

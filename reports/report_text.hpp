@@ -23,7 +23,8 @@ struct ReportSection {
 };
 
 /// Tables, links to the charts, and how each result came about: command, hosts, versions, inputs and their
-/// sources.
-std::string report_text(std::span<const ReportSection> sections, std::span<const std::string> warnings);
+/// sources. `overlaid`: charts of all the results together, which get a section of their own.
+std::string report_text(std::span<const ReportSection> sections, std::span<const ReportChart> overlaid,
+                        std::span<const std::string> warnings);
 
 }  // namespace polyring

@@ -15,10 +15,11 @@ namespace {
 struct ReportOptions {
   std::vector<std::filesystem::path> files;
   std::filesystem::path folder = "report";
+  bool overlay = false;
 };
 
 ExitCode report(const ReportOptions& options) {
-  const Report written = write_report(options.files, options.folder);
+  const Report written = write_report(options.files, options.folder, options.overlay);
   for (const std::string& warning : written.warnings) warn(warning);
   print_out("The report is in {}\n", (written.folder / "report.md").string());
   return ExitCode::ok;
@@ -41,6 +42,8 @@ void add_report(CommandLine& line) {
   command.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")
       .show_default()
       .type_name("DIR");
+  command.add_flag("--overlay", options->overlay,
+                   "Also draw all results in one chart: runs of one collective, type, operation and timing");
 }
 
 }  // namespace polyring

@@ -7,12 +7,13 @@ VERSION = 1
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, type(None))
 
+TIMINGS = ("isolated", "osu", "back-to-back")
 SOURCES = ("measured", "emulated", "modelled", "published")
 
 RUN_KEYS = {"machine": str, "model": str, "algorithm": str, "gpus": int, "nodes": int, "batch": int, "bucket": str,
             "overlap": bool, "source": str}
 COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
-COLLECTIVE_KEYS = {"algorithm": str, "implementation": str, "dims": str, "lanes": int, "chunk_bytes": int, "ranks": int,
+COLLECTIVE_KEYS = {"algorithm": str, "implementation": str, "dims": str, "patterns": str, "lanes": int, "chunk_bytes": int, "ranks": int,
                    "nodes": int, "size_bytes": int, "dtype": str, "op": str, "in_place": bool, "time_us": dict,
                    "busbw_GBps": NUMBER, "bound_us": OPTIONAL_NUMBER, "source": str}
 KEYS = {
@@ -42,6 +43,10 @@ class Result:
     hosts: list
 
 
+def ranks_text(count, word):
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def check(path, where, value, keys):
     """That `value` is an object with these keys, of these types, and without negative numbers."""
     remedy = "run the command that made it again"
@@ -63,6 +68,9 @@ def check_row(path, where, row, kind):
     if row["source"] not in SOURCES:
         raise InputError(f"'{path}' is damaged: '{where}.source' is '{row['source']}' and none of "
                          f"{', '.join(SOURCES)}; run the command that made it again")
+    if row.get("timing", TIMINGS[0]) not in TIMINGS:
+        raise InputError(f"'{path}' is damaged: '{where}.timing' is '{row['timing']}' and none of {', '.join(TIMINGS)}; "
+                         "run the command that made it again")
     for key in ("time_us", "iteration_ms"):
         if key in KEYS[kind]:
             check(path, f"{where}.{key}", row[key], TIMING_KEYS)

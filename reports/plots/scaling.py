@@ -6,6 +6,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from plots import style
+from plots.results import ranks_text
 
 
 def baseline_gpus(rows):
@@ -67,7 +68,7 @@ def draw_speedup(axes, rows, series, colours):
     draw_published(axes, rows, "published_speedup")
     axes.set_yscale("log", base=2)
     style.power_ticks(axes.yaxis, [count / base for count in gpus], lambda value: f"{value:.4g}")
-    axes.set_title(f"speedup over {style.ranks_text(round(base), 'GPU')}")
+    axes.set_title(f"speedup over {ranks_text(round(base), 'GPU')}")
 
 
 def draw_efficiency(axes, rows, series, colours):
@@ -99,7 +100,7 @@ def draw(result, rows):
     first = rows[0]
     overlap = "with" if first["overlap"] else "without"
     subtitle = f"{batch_text(first)}, buckets: {first['bucket']}, {overlap} overlap"
-    figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
+    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources - {"published"})
     others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label="ideal"))
@@ -125,4 +126,4 @@ def charts(result):
         if row["speedup"] > 0:
             key = (*(row[name] for name in ("machine", "model", "bucket", "overlap")), batch_text(row))
             groups[key].append(row)
-    return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]
+    return [style.Chart("scaling", group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Callable
 
 import matplotlib
+import matplotlib.colors
+import matplotlib.ticker
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -19,6 +21,8 @@ SPARE_COLOURS = (SKY, PURPLE, GREEN, VERMILION, ORANGE, "#8C6D31", "#6B4C9A", IN
 
 FONT = "DejaVu Sans"
 LEGEND_LETTERS = 125  # that fit on a line, with 7 for each marker
+
+RUN_SHADES, RUN_MARKERS = (0, 0.4, 0.2, 0.6), ("o", "^", "v", "D")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ SOURCE_STYLES = {
 
 @dataclass
 class Chart:
+    kind: str  # in the names of its files
     title: str
     draw: Callable[[], Figure]
 
@@ -63,6 +68,19 @@ def point_style(source, colour):
             "markeredgewidth": 1.5, "zorder": 3}
 
 
+def run_style(source, colour, run):
+    """Of several runs in one chart, the first looks as it does alone, and the others are lighter, with other markers."""
+    if run == 0:
+        return point_style(source, colour)
+    look = point_style(source, mixed(colour, RUN_SHADES[run % len(RUN_SHADES)]))
+    return {**look, "marker": RUN_MARKERS[run % len(RUN_MARKERS)]}
+
+
+def mixed(colour, white):
+    """The colour with so much white in it."""
+    return matplotlib.colors.to_hex([white + (1 - white) * part for part in matplotlib.colors.to_rgb(colour)])
+
+
 def source_handles(sources):
     """Legend entries that explain the markers."""
     handles = []
@@ -84,39 +102,82 @@ def use_style():
     })
 
 
-def footnote(result, sources):
-    text = (f"Source: {', '.join(source for source in SOURCE_STYLES if source in sources)}.  "
-            f"{result.created[:10]}, polyring {result.polyring_version}:  {result.command}")
-    lines = textwrap.wrap(text, 170)
-    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:166] + " …"])
+def footnote(results, sources):
+    """Where the numbers come from: a line for each run, or two for the only one."""
+    source = f"Source: {', '.join(source for source in SOURCE_STYLES if source in sources)}.  "
+    if len(results) == 1:
+        lines = textwrap.wrap(source + origin(results[0]), 170)
+        return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:166] + " …"])
+    lines = [f"{result.name}:  {origin(result)}" for result in results]
+    lines[0] = source + lines[0]
+    return "\n".join(line if len(line) <= 170 else line[:168] + " …" for line in lines)
 
 
-def new_figure(height, title, subtitle, result, sources):
-    """A figure with its title and footnote; `height` and the margins are in inches, see margins()."""
+def origin(result):
+    return f"{result.created[:10]}, polyring {result.polyring_version}:  {result.command}"
+
+
+def new_figure(height, title, subtitle, results, sources):
+    """A figure with its title and footnote; `height` is in inches."""
     use_style()
     figure = Figure(figsize=(10.5, height))
     figure.text(0.06, 1 - 0.32 / height, title, fontsize=14, fontweight="bold", va="center")
-    figure.text(0.06, 1 - 0.60 / height, subtitle, fontsize=10, color=MUTED, va="center")
-    figure.text(0.06, 0.20 / height, footnote(result, sources), fontsize=7.5, color=MUTED, va="center",
-                linespacing=1.4)
+    figure.text(0.06, 1 - 0.50 / height, "\n".join(subtitle_lines(subtitle)), fontsize=10, color=MUTED, va="top",
+                linespacing=1.3)
+    figure.text(0.06, (0.20 + foot(results) / 2) / height, footnote(results, sources), fontsize=7.5, color=MUTED,
+                va="center", linespacing=1.4)
     return figure
 
 
-def legend_above(figure, height, series, others):
-    """The legend under the title, on one line where it fits, else the series above the others. Returns how many
-    inches from the top the axes may begin."""
+def subtitle_lines(subtitle):
+    return textwrap.wrap(subtitle, 132)
+
+
+def extra_lines(subtitle):
+    """How many inches more a subtitle needs that is longer than a line."""
+    return 0.18 * max(0, len(subtitle_lines(subtitle)) - 1)
+
+
+def foot(results):
+    """How many inches more the footnote of many runs needs."""
+    return 0.15 * max(0, len(results) - 2)
+
+
+def legend_above(figure, height, *groups, subtitle=""):
+    """The legend under the title, on one line where it fits, else each group of handles on lines of its own. Returns how
+    many inches from the top the axes may begin."""
     def length(handles):
         return sum(len(handle.get_label()) + 7 for handle in handles)
 
-    groups = [series + others] if length(series + others) <= LEGEND_LETTERS else [series, others]
-    from_top = 0.74
-    for handles in groups:
+    every = [handle for handles in groups for handle in handles]
+    if length(every) <= LEGEND_LETTERS:
+        groups = [every]
+    from_top = 0.74 + extra_lines(subtitle)
+    for handles in filter(None, groups):
         lines = -(-length(handles) // LEGEND_LETTERS)
         figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - from_top / height),
                       ncol=-(-len(handles) // lines), columnspacing=1.6, handlelength=2.4, handletextpad=0.6,
                       borderpad=0.2)
         from_top += 0.24 * lines
     return from_top + 0.38
+
+
+def logarithmic(axes, low, high):
+    """A logarithmic y axis from below `low` to above `high`, with ticks at round numbers, and with room for them on the left."""
+    margin = max(1.15, (high / low) ** 0.05)
+    low, high = low / margin, high * margin
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    if high / low < 8:
+        ticks = matplotlib.ticker.MaxNLocator(8, steps=(1, 2, 5, 10)).tick_values(low, high)
+    else:
+        subs = (1, 1.5, 2, 3, 5, 7) if high / low < 30 else (1, 2, 5) if high / low < 2000 else (1,)
+        ticks = matplotlib.ticker.LogLocator(10, subs=subs, numticks=20).tick_values(low, high)
+    texts = {tick: f"{tick:.10g}" for tick in ticks if low <= tick <= high}
+    axes.yaxis.set_ticks(list(texts), texts.values())
+    axes.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    letters = max(len(text) for text in texts.values())
+    axes.get_gridspec().update(left=max(0.065, 0.04 + 0.0075 * letters))
 
 
 def power_ticks(axis, values, text):
@@ -127,6 +188,3 @@ def power_ticks(axis, values, text):
     axis.set_ticklabels([text(value) for value in values[::-1][::step][::-1]])
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
-
-def ranks_text(count, word):
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

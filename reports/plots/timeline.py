@@ -3,6 +3,7 @@
 from matplotlib.patches import Patch
 
 from plots import style
+from plots.results import ranks_text
 
 # Light enough for dark labels; the two kinds of communication differ in lightness as well as in hue.
 FORWARD, COMPUTE, HIDDEN, EXPOSED = "#C5DDF0", "#84B6DF", "#BFE5D3", "#EE8A4F"
@@ -69,15 +70,15 @@ def draw_run(axes, row, character):
 
 
 def group_title(rows):
-    return f"Training step of {rows[0]['model']}, {style.ranks_text(rows[0]['gpus'], 'rank')}"
+    return f"Training step of {rows[0]['model']}, {ranks_text(rows[0]['gpus'], 'rank')}"
 
 
 def draw(result, rows):
     sources = {row["source"] for row in rows}
     height = 2.2 + 1.25 * len(rows)
     first = rows[0]
-    subtitle = f"{first['machine']}, {style.ranks_text(first['nodes'], 'node')}, batch {first['batch']} per rank"
-    figure = style.new_figure(height, group_title(rows), subtitle, result, sources)
+    subtitle = f"{first['machine']}, {ranks_text(first['nodes'], 'node')}, batch {first['batch']} per rank"
+    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
     handles = [Patch(color=FORWARD, label="forward"), Patch(color=COMPUTE, label="backward, optimiser"),
                Patch(color=HIDDEN, label="communication, hidden by compute"),
                Patch(color=EXPOSED, label="communication, exposed")]
@@ -102,4 +103,4 @@ def charts(result):
             key = tuple(row[name] for name in ("machine", "model", "gpus", "nodes", "batch"))
             groups.setdefault(key, []).append(row)
     pages = [rows[at:at + RUNS_PER_CHART] for rows in groups.values() for at in range(0, len(rows), RUNS_PER_CHART)]
-    return [style.Chart(group_title(rows), lambda rows=rows: draw(result, rows)) for rows in pages]
+    return [style.Chart("timeline", group_title(rows), lambda rows=rows: draw(result, rows)) for rows in pages]

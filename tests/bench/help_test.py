@@ -20,7 +20,7 @@ OPTIONS = {
     "--output_file",
     "calibrate": "--check --points --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
-    "report": "--out",
+    "report": "--out --overlay",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run --offline",
 }

@@ -15,10 +15,11 @@ PROGRAM, SCRIPT = sys.argv[1:3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(SCRIPT).parent))
 
-from plots import bandwidth, scaling, style, timeline  # noqa: E402
+from plots import collectives, contenders, scaling, style, timeline  # noqa: E402
 from plots.results import read_result  # noqa: E402
 
-CHARTS = {"allreduce": "allreduce-bus-bandwidth", "train": "train-timeline", "scale": "scale-scaling"}
+CHARTS = [("allreduce", f"allreduce-{kind}") for kind in ("bus-bandwidth", "latency", "ratio")]
+CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling")]
 
 
 def png_size(path):
@@ -27,7 +28,9 @@ def png_size(path):
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-class ChartsTest(unittest.TestCase):
+class FolderTest(unittest.TestCase):
+    """With an example of every kind of result in a folder."""
+
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.addCleanup(self.temporary.cleanup)
@@ -53,14 +56,17 @@ class ChartsTest(unittest.TestCase):
         self.assertIn(expected, run.stderr)
         self.assertFalse(self.out.exists())
 
+
+class ChartsTest(FolderTest):
     def test_all_of_both_placements_is_inside_the_panels(self):
         result = read_result(self.folder / "allreduce.json")
         for row in result.rows:
             row["busbw_GBps"] *= 5 if row["in_place"] else 1
-        for chart in bandwidth.charts(result):
+        for chart in collectives.charts(result):
             figure = chart.draw()
             lows, highs = zip(*(axes.get_ylim() for axes in figure.axes))
-            self.assertEqual(set(lows), {0})
+            if chart.kind == "bus-bandwidth":
+                self.assertEqual(set(lows), {0})
             drawn = [y for axes in figure.axes for line in axes.get_lines() for y in line.get_ydata()]
             self.assertGreaterEqual(min(highs), max(drawn))
 
@@ -72,10 +78,10 @@ class ChartsTest(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout), (0, ""), run.stderr)
 
     def test_every_kind_has_its_chart(self):
-        run = self.plot(*(self.folder / f"{kind}.json" for kind in CHARTS), "--out", self.out)
+        run = self.plot(*(self.folder / f"{kind}.json" for kind in ("allreduce", "train", "scale")), "--out", self.out)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual([line.split("\t")[:2] for line in run.stdout.splitlines()], [list(x) for x in CHARTS.items()])
-        for chart in CHARTS.values():
+        self.assertEqual([tuple(line.split("\t")[:2]) for line in run.stdout.splitlines()], CHARTS)
+        for _, chart in CHARTS:
             width, height = png_size(self.out / f"{chart}.png")
             self.assertGreater(width, 1000)
             self.assertGreater(height, 400)
@@ -105,7 +111,7 @@ class ChartsTest(unittest.TestCase):
         result["rows"] += [{**row, "dtype": "float64"} for row in result["rows"]]
         run = self.plot(self.write("two.json", result), "--out", self.out)
         self.assertEqual([line.split("\t")[1] for line in run.stdout.splitlines()],
-                         ["two-bus-bandwidth", "two-bus-bandwidth-2"])
+                         [f"two-{kind}{number}" for number in ("", "-2") for kind in ("bus-bandwidth", "latency", "ratio")])
 
     def test_strong_scaling_has_one_chart_for_all_its_batches(self):
         result = self.result("scale")
@@ -133,6 +139,9 @@ class ChartsTest(unittest.TestCase):
         damaged = self.result("scale")
         damaged["rows"][0]["source"] = "guessed"
         self.refused("'rows[0].source' is 'guessed'", self.write("guessed.json", damaged), *out)
+        damaged = self.result("allreduce")
+        damaged["rows"][0]["timing"] = "quick"
+        self.refused("'rows[0].timing' is 'quick'", self.write("quick.json", damaged), *out)
 
     def test_charts_are_never_replaced(self):
         self.assertEqual(self.plot(self.folder / "scale.json", "--out", self.out).returncode, 0)
@@ -158,18 +167,18 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(len(set(colours.values())), 4)
 
     def test_sizes_are_binary(self):
-        self.assertEqual([bandwidth.size_text(size) for size in (8, 1024, 1536, 1 << 24, 1 << 31)],
+        self.assertEqual([contenders.size_text(size) for size in (8, 1024, 1536, 1 << 24, 1 << 31)],
                          ["8", "1K", "1.5K", "16M", "2G"])
 
     def test_few_samples_are_admitted(self):
         def rows(*counts):
             return [{"time_us": {"samples": [1.0] * count}} for count in counts]
-        self.assertIn("least to largest", bandwidth.band_text(rows(20, 5)))
-        self.assertNotIn("least to largest", bandwidth.band_text(rows(20, 0, 6)))
-        self.assertEqual(bandwidth.band_text(rows(0, 0)), "")
+        self.assertIn("least to largest", collectives.band_text(rows(20, 5)))
+        self.assertNotIn("least to largest", collectives.band_text(rows(20, 0, 6)))
+        self.assertEqual(collectives.band_text(rows(0, 0)), "")
 
     def test_bus_bandwidth_of_another_time_is_in_proportion(self):
-        self.assertAlmostEqual(bandwidth.bus_bandwidth({"busbw_GBps": 10, "time_us": {"median": 150}}, 100), 15)
+        self.assertAlmostEqual(collectives.bus_bandwidth({"busbw_GBps": 10, "time_us": {"median": 150}}, 100), 15)
 
 
 if __name__ == "__main__":

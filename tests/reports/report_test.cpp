@@ -141,11 +141,41 @@ TEST_F(ReportTest, LinksTheChartsThatWereDrawn) {
   const Report written = write_report(results(), folder_ / "r");
   EXPECT_THAT(written.warnings, IsEmpty());
   const std::string text = read_file(written.folder / "report.md");
-  for (const char* chart : {"out-bus-bandwidth", "train-timeline", "scale-scaling"}) {
+  for (const char* chart :
+       {"out-bus-bandwidth", "out-latency", "out-ratio", "train-timeline", "scale-scaling"}) {
     EXPECT_NE(text.find(fmt::format("]({}.png)", chart)), std::string::npos) << chart;
     EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.png", chart)), 10000u);
     EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.svg", chart)), 10000u);
   }
+  EXPECT_LT(text.find("out-bus-bandwidth"), text.find("out-latency"));
+  EXPECT_THAT(text, Not(HasSubstr("Runs side by side")));
+}
+
+TEST_F(ReportTest, DrawsRunsSideBySide) {
+  if (std::string(POLYRING_CHARTS_PYTHON).empty()) GTEST_SKIP() << "no Python with matplotlib";
+  const Variable python("POLYRING_PYTHON", POLYRING_CHARTS_PYTHON);
+  const std::vector<fs::path> files{write_result(folder_ / "overlay.json", examples::allreduce()),
+                                    write_result(folder_ / "b.json", examples::allreduce(6))};
+  const Report written = write_report(files, folder_ / "r", true);
+  EXPECT_THAT(written.warnings, IsEmpty());
+  const std::string text = read_file(written.folder / "report.md");
+  EXPECT_THAT(text, AllOf(HasSubstr("## Runs side by side"), HasSubstr("](overlay-bus-bandwidth.png)"),
+                          HasSubstr("](overlay-latency.png)"), HasSubstr("](overlay-2-latency.png)"),
+                          HasSubstr("](b-ratio.png)")));
+  EXPECT_GT(fs::file_size(written.folder / "overlay-latency.png"), 10000u);
+}
+
+TEST_F(ReportTest, RefusesToDrawSideBySideWhatCannotBeCompared) {
+  if (std::string(POLYRING_CHARTS_PYTHON).empty()) GTEST_SKIP() << "no Python with matplotlib";
+  const Variable python("POLYRING_PYTHON", POLYRING_CHARTS_PYTHON);
+  try {
+    write_report(results(), folder_ / "r", true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), testing::StartsWith("'train' is of polyring train, and only runs of one"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "r"));
 }
 
 }  // namespace

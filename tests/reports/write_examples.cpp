@@ -1,5 +1,5 @@
-// Writes an example of every kind of result into a folder, or reads results and says what is wrong with each:
-// for the tests in Python.
+// Writes an example of every kind of result into a folder, or reads results and says what is wrong with each,
+// or compares contenders with mpi: for the tests in Python.
 #include <fmt/format.h>
 
 #include <span>
@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "reports/result.hpp"
+#include "reports/tables.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace {
@@ -29,6 +30,11 @@ void check(const char* path) {
   }
 }
 
+void compare(const char* path) {
+  const ResultFile result = read_result(path);
+  fmt::print("{}", comparison_table(std::get<std::vector<CollectiveRow>>(result.rows), "mpi").csv());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,6 +42,8 @@ int main(int argc, char** argv) {
   if (argc < 3) return 6;
   if (std::string(arguments[1]) == "write") {
     write(arguments[2]);
+  } else if (std::string(arguments[1]) == "compare") {
+    compare(arguments[2]);
   } else {
     for (const char* path : arguments.subspan(2)) check(path);
   }

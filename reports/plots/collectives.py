@@ -8,7 +8,7 @@ from typing import Callable
 from matplotlib.lines import Line2D
 
 from plots import style
-from plots.contenders import TIMINGS, baseline_of, labels_of, run_labels_of, size_text, timing_of
+from plots.contenders import TIMINGS, baseline_of, brief_label, labels_of, run_labels_of, size_text, timing_of
 from plots.ratio import add_ratios
 from plots.results import ranks_text
 
@@ -73,7 +73,7 @@ def note(axes, text):
 
 
 def bound_looks(measure, rows):
-    """How the bound of each run looks: equal ones are alike."""
+    """How the bound of each run looks: equal ones look the same."""
     lines = {run: tuple((size, f"{value:.6g}") for size, value in line) for run, line in bound_lines(measure, rows).items()}
     different = list(dict.fromkeys(lines.values()))
     return {run: {**BOUND_STYLE, "linestyle": (0, (1, 1.5 + 2 * different.index(line)))} for run, line in lines.items()}
@@ -181,11 +181,11 @@ def legend_of(measure, rows, looks, bounds):
                   Line2D([], [], label=label, color=look["color"], linewidth=3))
         runs[run].setdefault(label, handle)
     others = style.source_handles(sources) if len(runs) == 1 or len(sources) > 1 else []
-    alike = defaultdict(list)
+    equal = defaultdict(list)
     for run, look in bounds.items():
-        alike[look["linestyle"]].append(run)
-    for line, of in alike.items():
-        label = "bound" if len(alike) == 1 else f"bound of {', '.join(of)}"
+        equal[look["linestyle"]].append(run)
+    for line, of in equal.items():
+        label = "bound" if len(equal) == 1 else f"bound of {', '.join(of)}"
         others.append(Line2D([], [], label=label, **{**BOUND_STYLE, "linestyle": line}))
     if measure.baseline:
         others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label=f"{measure.baseline} = 1"))
@@ -201,7 +201,7 @@ def draw(results, measure, rows):
     legend = legend_of(measure, rows, looks, bounds)
     under = subtitle(measure, results, rows)
     foot = 0.95 + style.foot(results)
-    height = 3.97 + 0.24 * len(legend) + style.extra_lines(under) + foot
+    height = 3.97 + style.legend_height(style.legend_groups(*legend)) + style.extra_lines(under) + foot
     figure = style.new_figure(height, group_title(results, measure, rows), under, results, {row["source"] for row in rows})
     top = style.legend_above(figure, height, *legend, subtitle=under)
     panels = figure.subplots(1, len(panels_of), sharey=True, squeeze=False,
@@ -215,11 +215,11 @@ def draw(results, measure, rows):
 
 def families_of(rows):
     """What the contenders of a colour have in common: the label; of other ranks, all of it but the dimensions."""
-    families = [row["label"].replace(f" {row['dims']}", "", 1) for row in rows]
+    families = [row["label"].replace(brief_label(row), row["algorithm"], 1) for row in rows]
     members = defaultdict(set)
     for row, family in zip(rows, families):
         members[(row["run_label"], family)].add(row["label"])
-    if any(len(labels) > 1 for labels in members.values()):  # they would look alike in one run
+    if any(len(labels) > 1 for labels in members.values()):  # one could not tell them apart
         return [row["label"] for row in rows]
     return families
 

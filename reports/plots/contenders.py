@@ -12,8 +12,9 @@ VENDORS = ("mpi", "nccl")
 
 def size_text(size):
     for suffix, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.3g}{suffix}"
+        if size >= 0.9995 * factor:
+            value = size / factor
+            return f"{value:.3g}{suffix}" if value < 999.5 else f"{value:.0f}{suffix}"
     return str(size)
 
 

@@ -100,6 +100,8 @@ def use_style():
         "xtick.minor.visible": False, "legend.frameon": False, "legend.fontsize": 9.5, "figure.facecolor": "white",
         "svg.hashsalt": "polyring",  # the same input gives the same file
     })
+    if "text.parse_math" in matplotlib.rcParams:  # since 3.6; a name may have dollars in it
+        matplotlib.rcParams["text.parse_math"] = False
 
 
 def footnote(results, sources):
@@ -143,22 +145,45 @@ def foot(results):
     return 0.15 * max(0, len(results) - 2)
 
 
-def legend_above(figure, height, *groups, subtitle=""):
-    """The legend under the title, on one line where it fits, else each group of handles on lines of its own. Returns how
-    many inches from the top the axes may begin."""
-    def length(handles):
-        return sum(len(handle.get_label()) + 7 for handle in handles)
+def lines_of(handles, columns):
+    return -(-len(handles) // columns)
 
+
+def fit(handles, columns):
+    """Whether they do beside each other, in columns as wide as their longest label; the first have one more."""
+    letters = [len(handle.get_label()) + 7 for handle in handles]
+    least, more = divmod(len(handles), columns)
+    ends = [least * column + min(column, more) for column in range(columns + 1)]
+    return sum(max(letters[begin:end]) for begin, end in zip(ends, ends[1:])) <= LEGEND_LETTERS
+
+
+def columns_of(handles):
+    """So many that there are as few lines as can be, and these about equally long."""
+    choices = [lines_of(handles, lines) for lines in range(1, len(handles))]
+    return next((columns for columns in choices if fit(handles, columns)), 1)
+
+
+def legend_groups(*groups):
+    """All handles on one line where they fit, else those of each group on lines of their own."""
     every = [handle for handles in groups for handle in handles]
-    if length(every) <= LEGEND_LETTERS:
-        groups = [every]
+    return [every] if columns_of(every) == len(every) else [handles for handles in groups if handles]
+
+
+def legend_height(groups):
+    return 0.24 * sum(lines_of(handles, columns_of(handles)) for handles in groups)
+
+
+def legend_above(figure, height, *groups, subtitle=""):
+    """The legend under the title. Returns how many inches from the top the axes may begin."""
+    groups = legend_groups(*groups)
     from_top = 0.74 + extra_lines(subtitle)
-    for handles in filter(None, groups):
-        lines = -(-length(handles) // LEGEND_LETTERS)
+    for handles in groups:
+        for handle in handles:
+            if handle.get_label().startswith("_"):  # matplotlib would leave it out
+                handle.set_label(f" {handle.get_label()}")
         figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.052, 1 - from_top / height),
-                      ncol=-(-len(handles) // lines), columnspacing=1.6, handlelength=2.4, handletextpad=0.6,
-                      borderpad=0.2)
-        from_top += 0.24 * lines
+                      ncol=columns_of(handles), columnspacing=1.6, handlelength=2.4, handletextpad=0.6, borderpad=0.2)
+        from_top += legend_height([handles])
     return from_top + 0.38
 
 
@@ -181,10 +206,13 @@ def logarithmic(axes, low, high):
 
 
 def power_ticks(axis, values, text):
-    """Ticks at the values themselves, at most about ten of them."""
-    values = sorted(set(values))
-    step = -(-len(values) // 10)
-    axis.set_ticks(values[::-1][::step][::-1])
-    axis.set_ticklabels([text(value) for value in values[::-1][::step][::-1]])
+    """Ticks at the values themselves, at most about ten of them, and none that would run into the next."""
+    values = sorted(set(values), reverse=True)
+    apart = (values[0] / values[-1]) ** (1 / 9.5)
+    ticks = values[:1]
+    for value in values[1:]:
+        if value * apart <= ticks[-1]:
+            ticks.append(value)
+    axis.set_ticks(ticks[::-1])
+    axis.set_ticklabels([text(value) for value in ticks[::-1]])
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
-

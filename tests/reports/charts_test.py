@@ -167,8 +167,28 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(len(set(colours.values())), 4)
 
     def test_sizes_are_binary(self):
-        self.assertEqual([contenders.size_text(size) for size in (8, 1024, 1536, 1 << 24, 1 << 31)],
-                         ["8", "1K", "1.5K", "16M", "2G"])
+        self.assertEqual([contenders.size_text(size) for size in (8, 1020, 1024, 1536, 1_024_000, (1 << 20) - 4, 1 << 24, 1 << 31)],
+                         ["8", "1020", "1K", "1.5K", "1000K", "1M", "16M", "2G"])
+
+    def test_ticks_do_not_run_into_each_other(self):
+        def ticks(*values):
+            axes = style.Figure().subplots()
+            axes.set_xscale("log")
+            style.power_ticks(axes.xaxis, values, str)
+            return list(axes.get_xticks())
+
+        self.assertEqual(ticks(1020, 1024, 4092, 4096), [1024, 4096])
+        self.assertEqual(ticks(*(1 << power for power in range(12))), [1 << power for power in range(1, 12, 2)])
+        self.assertEqual(ticks(8), [8])
+
+    def test_a_legend_fits(self):
+        def columns(*letters):
+            return style.columns_of([style.Line2D([], [], label="x" * count) for count in letters])
+
+        self.assertEqual(columns(*[8] * 8), 8)
+        self.assertEqual(columns(10, 4, 16, 18, 6, 4, 16, 3, 8), 5)
+        self.assertEqual(columns(100, 100, 100), 1)
+        self.assertEqual(columns(200), 1)
 
     def test_few_samples_are_admitted(self):
         def rows(*counts):

@@ -1,4 +1,4 @@
-"""The charts of collectives: latency, the ratio to the vendor's call as the table has it, and runs over one another.
+"""The charts of collectives: latency, the same ratios to the vendor's call as in the table, and runs over one another.
 
 usage: collective_charts_test.py EXAMPLES_PROGRAM PLOT_SCRIPT
 """

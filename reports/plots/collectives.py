@@ -161,9 +161,7 @@ def subtitle(measure, results, rows):
 def looks_of(rows):
     """How the points of each series look. A contender has one colour; its runs differ in shade and marker."""
     runs = list(dict.fromkeys(row["run_label"] for row in rows))
-    colours = style.colours_of((row["family"], row["algorithm"]) for row in rows)
-    return {series_of(row): style.run_style(row["source"], colours[row["family"]], runs.index(row["run_label"]))
-            for row in rows}
+    return {series_of(row): style.run_style(row["source"], row["colour"], runs.index(row["run_label"])) for row in rows}
 
 
 def series_of(row):
@@ -218,21 +216,23 @@ def families_of(rows):
     families = [row["label"].replace(brief_label(row), row["algorithm"], 1) for row in rows]
     members = defaultdict(set)
     for row, family in zip(rows, families):
-        members[(row["run_label"], family)].add(row["label"])
+        members[(row["run_label"], row["ranks"], row["nodes"], family)].add(row["label"])
     if any(len(labels) > 1 for labels in members.values()):  # one could not tell them apart
         return [row["label"] for row in rows]
     return families
 
 
 def named_rows(results):
-    """The rows that have anything to show, each with its run and its labels."""
+    """The rows that have anything to show, each with its run, its labels and its colour."""
     rows = [{**row, "run": result.name} for result in results for row in result.rows
             if row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0]
     run_labels = run_labels_of(rows) if len(results) > 1 else [""] * len(rows)
     for row, label, run_label in zip(rows, labels_of(rows), run_labels):
         row.update(label=label, run_label=run_label)
-    for row, family in zip(rows, families_of(rows)):
-        row["family"] = family
+    families = families_of(rows)
+    colours = style.colours_of((family, row["algorithm"]) for row, family in zip(rows, families))
+    for row, family in zip(rows, families):
+        row["colour"] = colours[family]  # the same in all charts
     return rows
 
 

@@ -90,7 +90,9 @@ class CollectiveChartsTest(charts_test.FolderTest):
                 if row["algorithm"] == "mpi" or "timing" in more:
                     set_samples(row, [2 * time for time in row["time_us"]["samples"]])
                     document["rows"].insert(0, {**row, **more})
-        self.expect_ratios_of_table("variants.json", document)
+        for seed in range(4):
+            random.Random(seed).shuffle(document["rows"])
+            self.expect_ratios_of_table(f"variants{seed}.json", document)
 
     def test_what_has_no_ratio(self):
         for kept in (("mpi",), ("ring", "multi-ring")):
@@ -149,6 +151,12 @@ class CollectiveChartsTest(charts_test.FolderTest):
         self.assertEqual(looks[0][0], style.BLUE)
         self.assertEqual(looks[3][0], style.mixed(style.BLUE, style.RUN_SHADES[1]))
 
+    def test_names_of_runs_are_no_formulas_and_not_left_out(self):
+        path = self.write("_$\\frac$.json", self.result("allreduce"))
+        run = self.plot(path, self.folder / "allreduce.json", "--overlay", "--out", self.out)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertIn("_$\\frac$: ring", (self.out / "overlay-latency.svg").read_text(encoding="utf-8"))
+
     def test_runs_of_other_ranks_say_them(self):
         more = self.result("allreduce")
         for row in more["rows"]:
@@ -157,6 +165,18 @@ class CollectiveChartsTest(charts_test.FolderTest):
         self.assertEqual(legend_of(figure)[0], "a, 4 ranks: multi-ring 2x2")
         self.assertEqual(legend_of(figure)[3], "b, 8 ranks: multi-ring 2x4")
         self.assertEqual(figure.axes[0].get_lines()[3].get_color(), style.mixed(style.BLUE, style.RUN_SHADES[1]))
+
+    def test_a_contender_keeps_its_colour(self):
+        document = self.result("allreduce")
+        for row in document["rows"]:
+            row["algorithm"] = {"multi-ring": "mpi:ring", "ring": "nccl"}.get(row["algorithm"], row["algorithm"])
+        document["rows"] += [{**row, "ranks": 8, "dims": "2x4" if row["dims"] == "2x2" else row["dims"]} for row in document["rows"]]
+        colours = [{line.get_color() for line in figure.axes[0].get_lines()} - {style.IDEAL, style.MUTED}
+                   for figure in (chart.draw() for chart in collectives.charts(read_result(self.write("run.json", document))))]
+        self.assertEqual(len(colours), 6)
+        self.assertEqual(colours[0], {style.SKY, style.INK})
+        self.assertEqual(colours[2], {style.SKY})
+        self.assertEqual(colours[:3], colours[3:])
 
     def test_bounds_of_runs_are_told_apart(self):
         other = self.result("allreduce")

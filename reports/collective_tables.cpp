@@ -122,6 +122,7 @@ std::vector<Line> lines_of(std::span<const CollectiveRow> rows, Placements place
   for (const CollectiveRow& row : rows) {
     if (shared.has_another(row)) continue;
     const std::string label = labels.of(row);
+    first_seen.emplace(row.algorithm, first_seen.size());
     first_seen.emplace(label, first_seen.size());
     const auto partner = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
       const CollectiveRow* taken = row.in_place ? line.in_place : line.out_of_place;
@@ -133,7 +134,8 @@ std::vector<Line> lines_of(std::span<const CollectiveRow> rows, Placements place
   }
   const auto order = [&](const Line& line) {
     const bool second = placements == Placements::below && line.any().in_place;
-    return std::tuple(point_of(line.any()), second, first_seen.at(line.label));
+    return std::tuple(point_of(line.any()), second, first_seen.at(line.any().algorithm),
+                      first_seen.at(line.label));
   };
   std::stable_sort(lines.begin(), lines.end(),
                    [&](const Line& a, const Line& b) { return order(a) < order(b); });

@@ -8,7 +8,8 @@ from typing import Callable
 from matplotlib.lines import Line2D
 
 from plots import style
-from plots.contenders import TIMINGS, baseline_of, brief_label, labels_of, run_labels_of, size_text, timing_of
+from plots.contenders import (TIMINGS, baseline_of, brief_label, labels_of, run_labels_of, size_text, timing_of,
+                              without_the_same)
 from plots.ratio import add_ratios
 from plots.results import ranks_text
 
@@ -226,9 +227,10 @@ def named_rows(results):
     """The rows that have anything to show, each with its run, its labels and its colour."""
     rows = [{**row, "run": result.name} for result in results for row in result.rows
             if row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0]
+    rows = without_the_same([{**row, "label": label} for row, label in zip(rows, labels_of(rows))])
     run_labels = run_labels_of(rows) if len(results) > 1 else [""] * len(rows)
-    for row, label, run_label in zip(rows, labels_of(rows), run_labels):
-        row.update(label=label, run_label=run_label)
+    for row, run_label in zip(rows, run_labels):
+        row["run_label"] = run_label
     families = families_of(rows)
     colours = style.colours_of((family, row["algorithm"]) for row, family in zip(rows, families))
     for row, family in zip(rows, families):

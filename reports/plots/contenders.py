@@ -48,6 +48,23 @@ def labels_of(rows):
     return [label_of(row) for row in rows]
 
 
+def without_the_same(rows):
+    """The rows without contenders that did the same as another one at all points, step by step; that one's label has their
+    names too."""
+    labels = {}
+    for row in rows:
+        labels.setdefault((row["run"], point_of(row), row["algorithm"]), row["label"])
+    did = defaultdict(set)
+    for row in rows:
+        at = row["run"], point_of(row)
+        did[row["run"], row["label"]].add((at, labels.get((*at, row.get("same_as")), row["label"])))
+    same = defaultdict(list)
+    for (run, label), steps in did.items():
+        same[run, frozenset(steps)].append(label)
+    names = {(run, first): " = ".join([first, *others]) for (run, _), (first, *others) in same.items()}
+    return [{**row, "label": names[row["run"], row["label"]]} for row in rows if (row["run"], row["label"]) in names]
+
+
 def run_labels_of(rows):
     """What to call the run of each row, of several: its name, and its ranks and nodes where they differ."""
     texts = [(key, word) for key, word in (("ranks", "rank"), ("nodes", "node")) if len({row[key] for row in rows}) > 1]

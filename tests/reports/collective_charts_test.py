@@ -141,6 +141,20 @@ class CollectiveChartsTest(charts_test.FolderTest):
         labels = legend_of(self.figures(document)["latency"])
         self.assertLessEqual({"multi-ring 2x2, direct+ring", "multi-ring 2x2, ring+ring"}, set(labels))
 
+    def test_what_did_the_same_is_one_line(self):
+        document = self.result("allreduce")
+        for row in document["rows"]:
+            if row["algorithm"] == "ring":
+                row["same_as"] = "multi-ring"
+        legend = legend_of(self.figures(document, "same.json")["latency"])
+        self.assertIn("multi-ring 2x2 = ring", legend)
+        self.assertNotIn("ring", legend)
+        same = [row for row in document["rows"] if "same_as" in row]
+        del same[0]["same_as"]  # at one size it was another
+        legend = legend_of(self.figures(document)["bus-bandwidth"])
+        self.assertIn("ring", legend)
+        self.assertIn("multi-ring 2x2", legend)
+
     def test_runs_over_one_another(self):
         figures = self.overlaid(self.result("allreduce"), self.result("allreduce"))
         self.assertEqual(list(figures), ["bus-bandwidth", "latency"])

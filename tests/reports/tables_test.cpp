@@ -156,6 +156,15 @@ TEST(AllreduceTable, ShowsOnceWhatDidTheSame) {
       << "where its row is missing, as it was wrong, the others stand";
 }
 
+TEST(AllreduceTable, KeepsTheOrderOfTheAlgorithmsWhateverTheirPlans) {
+  auto rows = rows_of<CollectiveRow>(examples::allreduce());
+  for (CollectiveRow& row : rows)
+    if (row.algorithm == "multi-ring" && row.size_bytes == 8192) row.patterns = "star+halving";
+  const std::string text = collective_table(rows).markdown();
+  const std::string of_size = text.substr(text.find("| 8192 |"));
+  EXPECT_LT(of_size.find("| multi-ring 2x2 star+halving |"), of_size.find("| ring |"));
+}
+
 TEST(AllreduceTable, SaysWhenNothingWasChecked) {
   auto rows = rows_of<CollectiveRow>(examples::allreduce(1));
   rows.resize(1);

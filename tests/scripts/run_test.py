@@ -21,6 +21,7 @@ class Run(unittest.TestCase):
         self.fake("scripts/setup", "exit 0")
         self.fake("scripts/build", "exit 0")
         self.fake("mpiexec", f'echo "mpiexec $1 $2, root $OMPI_ALLOW_RUN_AS_ROOT" >> {self.log}; shift 2; exec "$@"')
+        self.fake("scripts/emulate", f'echo "emulate $*" >> {self.log}; while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
         self.fake("build/bin/polyring", f'echo "$*" >> {self.log}; echo "table of $1"')
         (self.root / "build/CMakeCache.txt").write_text(f"MPIEXEC_EXECUTABLE:FILEPATH={self.root}/mpiexec\n")
 
@@ -44,7 +45,8 @@ class Run(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         places = [ran.stdout.index(f"table of {name}\n") for name in ("probe", "allreduce", "train", "scale", "report")]
         self.assertEqual(places, sorted(places))
-        self.assertIn("[2/5] allreduce on", ran.stderr)
+        self.assertIn("[2/6] allreduce on", ran.stderr)
+        self.assertIn("== Allreduce on 4 emulated hosts\n\ntable of allreduce\n", ran.stdout)
 
     def test_ranks_and_output_folder(self):
         where = self.root / "elsewhere"
@@ -52,13 +54,31 @@ class Run(unittest.TestCase):
         ran = self.run_script("--ranks", "3", "--out", "mine", "--quick", cwd=where)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(self.calls().count("mpiexec -n 3, root 1"), 2)
-        self.assertRegex("\n".join(self.calls()), rf"report allreduce.json train.json scale.json --out {where}/mine\n?$")
+        self.assertRegex("\n".join(self.calls()), rf"report allreduce.json emulated.json train.json scale.json --out {where}/mine\n?$")
         self.assertTrue(any("-e 1M" in call for call in self.calls()))
 
     def test_measures_with_two_to_four_ranks(self):
         cores = len(os.sched_getaffinity(0))
         self.run_script()
         self.assertIn(f"mpiexec -n {min(4, max(2, cores))}, root 1", self.calls())
+
+    def test_where_hosts_cannot_be_emulated(self):
+        self.fake("scripts/emulate", 'echo "network namespaces need root" >&2; exit 5')
+        for ranks, instead in ((2, True), (4, False)):
+            with self.subTest(ranks=ranks):
+                self.log.unlink(missing_ok=True)
+                ran = self.run_script("--ranks", str(ranks))
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertIn("no emulated hosts (network namespaces need root)", ran.stderr)
+                self.assertEqual("== Allreduce on 4 ranks of" in ran.stdout, instead)
+                self.assertEqual(self.calls().count("mpiexec -n 4, root 1"), 1 if instead else 2)
+                self.assertEqual("report allreduce.json 4ranks.json" in "\n".join(self.calls()), instead)
+
+    def test_emulated_hosts_that_fail(self):
+        self.fake("scripts/emulate", 'echo "polyring: a wrong result" >&2; exit 7')
+        ran = self.run_script()
+        self.assertEqual(ran.returncode, 7)
+        self.assertIn("polyring: a wrong result\n", ran.stderr)
 
     def test_a_failing_step_stops_with_its_code(self):
         self.fake("build/bin/polyring", '[[ $1 != train ]] || { echo "wrong result" >&2; exit 7; }; echo "table of $1"')

@@ -27,6 +27,7 @@ class Measure:
     bound: Callable = lambda row: None  # what the topology allows, where it is known
     baseline: str = ""
     logarithmic: bool = True
+    tick: Callable = "{:.10g}".format  # what a logarithmic axis has at a value
 
 
 def bus_bandwidth(row, time_us):
@@ -41,9 +42,17 @@ def bandwidth_point(row):
 
 BANDWIDTH = Measure("bus-bandwidth", "bus bandwidth", "bus bandwidth (GB/s)", "median", bandwidth_point,
                     lambda row: bus_bandwidth(row, row["bound_us"]) if row["bound_us"] else None, logarithmic=False)
-LATENCY = Measure("latency", "latency", "time (us)", "median",
+def time_text(us):
+    """As 20 us, 500 ms: up to six figures would not fit beside the axis."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if us >= factor:
+            return f"{us / factor:.10g} {unit}"
+    return f"{us:.10g} us"
+
+
+LATENCY = Measure("latency", "latency", "time", "median",
                   lambda row: tuple(row["time_us"][key] for key in ("median", "ci_low", "ci_high")),
-                  lambda row: row["bound_us"] or None)
+                  lambda row: row["bound_us"] or None, tick=time_text)
 
 
 def ratio_to(baseline):
@@ -122,7 +131,7 @@ def scale_y(axes, measure, rows, fits):
     # A bound without any latency goes far down for small sizes: its line may leave the chart there.
     bounds = [value for line in bound_lines(measure, rows).values() for _, value in line] if fits else []
     low = min([min(shown)] + [max(value, min(shown) / 3) for value in bounds])
-    style.logarithmic(axes, low, max(shown + bounds))
+    style.logarithmic(axes, low, max(shown + bounds), measure.tick)
 
 
 def group_title(results, measure, rows):
@@ -204,7 +213,7 @@ def draw(results, measure, rows):
     figure = style.new_figure(height, group_title(results, measure, rows), under, results, {row["source"] for row in rows})
     top = style.legend_above(figure, height, *legend, subtitle=under)
     panels = figure.subplots(1, len(panels_of), sharey=True, squeeze=False,
-                             gridspec_kw={"left": 0.065, "right": 0.98, "top": 1 - top / height,
+                             gridspec_kw={"left": 0.08, "right": 0.98, "top": 1 - top / height,
                                           "bottom": foot / height, "wspace": 0.06})[0]
     for axes, in_place in zip(panels, sorted(panels_of)):
         draw_panel(axes, measure, panels_of[in_place], looks, bounds)

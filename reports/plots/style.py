@@ -187,8 +187,8 @@ def legend_above(figure, height, *groups, subtitle=""):
     return from_top + 0.38
 
 
-def logarithmic(axes, low, high):
-    """A logarithmic y axis from below `low` to above `high`, with ticks at round numbers, and with room for them on the left."""
+def logarithmic(axes, low, high, text="{:.10g}".format):
+    """A logarithmic y axis from below `low` to above `high`, with ticks at round numbers."""
     margin = max(1.15, (high / low) ** 0.05)
     low, high = low / margin, high * margin
     axes.set_yscale("log")
@@ -198,11 +198,9 @@ def logarithmic(axes, low, high):
     else:
         subs = (1, 1.5, 2, 3, 5, 7) if high / low < 30 else (1, 2, 5) if high / low < 2000 else (1,)
         ticks = matplotlib.ticker.LogLocator(10, subs=subs, numticks=20).tick_values(low, high)
-    texts = {tick: f"{tick:.10g}" for tick in ticks if low <= tick <= high}
+    texts = {tick: text(tick) for tick in ticks if low <= tick <= high}
     axes.yaxis.set_ticks(list(texts), texts.values())
     axes.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    letters = max(len(text) for text in texts.values())
-    axes.get_gridspec().update(left=max(0.065, 0.04 + 0.0075 * letters))
 
 
 def power_ticks(axis, values, text):

@@ -114,6 +114,9 @@ class CollectiveChartsTest(charts_test.FolderTest):
             self.assertEqual((axes.get_xscale(), axes.get_yscale()), ("log", "log"))
             self.assertEqual(len(axes.get_lines()), 4)
         self.assertIn("bound", legend_of(figure))
+        ticks = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        self.assertLessEqual({"20 us", "1 ms"}, set(ticks))
+        self.assertLessEqual(max(map(len, ticks)), 6, "there is no room for more")
         for row in document["rows"]:
             row["bound_us"] /= 1e6
         figure = self.figures(document)["latency"]

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
@@ -233,10 +234,10 @@ class CollectiveRun {
     if (const auto left_out = maker_.left_out()) outline.header.notes.push_back(*left_out + ".");
     outline.header.rows = std::vector<CollectiveRow>{};
     outline.planned = expected.size();
-    outline.title = fmt::format("{}{} rank{} on {} host{}, {}\n\n",
-                                collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
-                                world_.size(), world_.size() == 1 ? "" : "s", world_.nodes(),
-                                world_.nodes() == 1 ? "" : "s", world_.kind());
+    outline.title = fmt::format(
+        "{}{} on {}, {}{}\n\n", collective() == Collective::allreduce ? "" : to_text(collective()) + " of ",
+        counted(world_.size(), "rank"), counted(world_.nodes(), "host"), world_.kind(),
+        world_.size() == 1 ? "; for more, start this by mpirun -np 4, or with -g 4" : "");
     const Table wide = collective_table(expected);
     const bool fits = wide.length(wide.widths()) <= line_length();
     outline.table = [how = fits ? Placements::side_by_side : Placements::below](const Rows& rows) {

@@ -17,7 +17,8 @@ std::vector<RankHost> placement_of(const World& world);
 /// null for a result of several machines, `world` for a subcommand that is one process.
 ResultFile describe_run(const std::string& command, const Cluster* cluster, const World* world);
 
-/// Writes the result and says where; nothing when `path` is empty. With --format json also to standard output.
+/// Writes the result and says where; nothing when `path` is empty. With --format json also to standard
+/// output.
 void save(const std::string& path, const ResultFile& result);
 
 /// The command line as one would type it again.

@@ -10,7 +10,8 @@ namespace polyring {
 /// The inventory with its hosts in the order of their leaves, and the fabric that this makes. A host is found
 /// by the GUIDs of its ports, else by its name. Rates of InfiniBand ports that the probe did not know are
 /// those of their cables, found by the ports' GUIDs, or by the names of host and adapter; an adapter without
-/// ports gets those that have a cable. Leaves that most of their hosts share ("rails") count as one. Latencies stay unknown (0).
+/// ports gets those that have a cable. Leaves that most of their hosts share ("rails") count as one.
+/// Latencies stay unknown (0).
 ///
 /// Fabric says one number of hosts for all leaves: where they are uneven it gets their mean, rounded up, and
 /// the least of their uplinks. Notes say so, and name the hosts of each leaf, and those that are not in the

@@ -68,6 +68,7 @@ ExitCode run(int argc, char** argv) {
   add_calibrate(line);
   add_report(line);
   add_launch(line);
+  add_completion(line);
   refuse_empty_words(argc, argv);
   if (const auto help = line.parse(argc, argv)) {
     if (launched_rank() == 0) print_out(*help);

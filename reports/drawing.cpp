@@ -1,6 +1,8 @@
 #include "reports/drawing.hpp"
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,15 @@ constexpr int kNotStarted = 127;
 std::string python() {
   const char* chosen = std::getenv("POLYRING_PYTHON");
   return chosen != nullptr && *chosen != '\0' ? chosen : POLYRING_DEFAULT_PYTHON;
+}
+
+/// Where an installed program has its scripts beside it, those; else those of the sources that it was built
+/// from.
+std::filesystem::path scripts() {
+  std::error_code unknown;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::filesystem::path installed = program.parent_path() / POLYRING_INSTALLED_SCRIPTS;
+  return std::filesystem::is_directory(installed, unknown) ? installed : POLYRING_SCRIPTS;
 }
 
 /// The script's last sentence, without its name before it.
@@ -45,7 +56,13 @@ Drawing run_drawing(std::string_view script, std::span<const std::string> argume
             "no Python with matplotlib was found when polyring was built; install python3-matplotlib and "
             "name that Python in POLYRING_PYTHON"};
   }
-  std::vector<std::string> command{interpreter, fmt::format("{}/{}", POLYRING_SCRIPTS, script)};
+  const std::filesystem::path path = scripts() / script;
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) {
+    return {ExitCode::not_available, "",
+            fmt::format("'{}' is not there; install polyring with scripts/install", path.string())};
+  }
+  std::vector<std::string> command{interpreter, path.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   ProcessResult result = run_process(command);
   return {code_of(result.exit_code), std::move(result.output),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/names.hpp"
+#include "bench/cli/completion.hpp"
 #include "bench/cli/nccl_tests.hpp"
 
 namespace polyring {
@@ -71,6 +72,7 @@ Option Option::not_negative() const {
 }
 
 Option Option::names(Names names) const {
+  const std::string known = fmt::format("{}", fmt::join(names.known, " "));
   const auto canonical = [names = std::move(names)](std::string& typed) {
     for (const std::string& family : names.unlisted) {
       if (!family.ends_with(':') || !lower_case(typed).starts_with(family)) continue;
@@ -83,7 +85,8 @@ Option Option::names(Names names) const {
     typed = *name;
     return std::string();
   };
-  option_->transform(CLI::Validator(canonical, ""));
+  option_->transform(CLI::Validator(canonical, ""),
+                     known);  // known_values() of completion.cpp reads its name
   return *this;
 }
 
@@ -167,6 +170,10 @@ Subcommand CommandLine::add_subcommand(const std::string& name, const std::strin
 }
 
 std::string CommandLine::help() const { return app_->help(); }
+
+std::string CommandLine::completion(const std::string& shell) const {
+  return completion_script(*app_, shell);
+}
 
 void CommandLine::refuse_subcommand(const std::string& word) const {
   usage_error("unknown subcommand '{}'{} see polyring --help", word,

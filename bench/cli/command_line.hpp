@@ -1,5 +1,5 @@
 // The program's command line: its subcommands and their options. CLI11 parses it; only command_line.cpp
-// includes its header, which takes seconds to compile.
+// and completion.cpp include its header, which takes seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,8 @@ class CommandLine {
 
   /// What --help says.
   std::string help() const;
+  /// A script with which `shell` (bash, zsh or fish) completes the command line.
+  std::string completion(const std::string& shell) const;
   const std::string& text() const { return text_; }
   // Of the subcommand that was chosen.
   const std::function<ExitCode()>& action() const { return action_; }  // empty: none was

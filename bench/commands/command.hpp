@@ -16,5 +16,6 @@ void add_calibrate(CommandLine& line);
 void add_tune(CommandLine& line);
 void add_launch(CommandLine& line);
 void add_report(CommandLine& line);
+void add_completion(CommandLine& line);
 
 }  // namespace polyring

@@ -27,6 +27,7 @@ START = {  # what each subcommand needs beside the option
     "launch": ("--dry-run", "-H", "localhost"),
     "calibrate": (),
     "report": (),
+    "completion": (),
 }
 LAST = {"launch": ("--", "true")}
 

@@ -21,6 +21,7 @@ OPTIONS = {
     "calibrate": "--check --points --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
     "report": "--out --overlay",
+    "completion": "",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run --offline",
 }
@@ -30,7 +31,7 @@ for showing in (*COLLECTIVES, "train", "tune", "scale", "plan", "verify", "calib
 for measuring in (*COLLECTIVES, "train", "tune"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "launch": "HnT"}.items()}
+LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "completion": "", "launch": "HnT"}.items()}
 
 
 class Help(ProgramTest):

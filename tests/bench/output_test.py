@@ -61,7 +61,7 @@ class StandardOutput(OutputTest):
             ("probe", "--machine", "minsky"), ("probe", "--machine", "minsky", "--format", "json"),
             ("plan", "--machine", "minsky"), ("plan", "--machine", "summit", "--ranks", "1536"),
             ("verify", "--ranks", "4"), ("verify", "--algorithm", "ring", "--ranks", "2,4,8,16,32,64,128,256,512"), SCALE, (*SCALE, "--explain"),
-            ALLREDUCE, TRAIN, ("calibrate", "two.json"), ("--help",), ("--version",),
+            ALLREDUCE, TRAIN, ("calibrate", "two.json"), ("completion", "bash"), ("--help",), ("--version",),
             *((name, "--help") for name in SUBCOMMANDS),
         ]
         return [*((words, False) for words in quiet), (("report", "scale.json", "--out", "r"), True), (launch, True)]

@@ -18,10 +18,10 @@ class Usage(ProgramTest):
         self.refused("--nonsense", naming="--nonsense")
         self.refused("", naming="empty")
         for name in SUBCOMMANDS:
-            files = ["x.json"] if name == "report" else []
-            self.refused(name, *files, "--nonsense", naming="--nonsense")
-            if not files:
-                self.refused(name, "stray", naming="stray")
+            words = {"report": ["x.json"], "completion": ["bash"]}.get(name, [])
+            self.refused(name, *words, "--nonsense", naming="--nonsense")
+            if name != "report":
+                self.refused(name, *words, "stray", naming="stray")
         for name in ("compare", "accept"):
             self.refused(name, naming=name)
         self.refused("probe", "--machine", naming="--machine")

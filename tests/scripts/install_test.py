@@ -1,0 +1,120 @@
+"""Runs scripts/install on the build that this test belongs to, into a folder of its own."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+BUILD = pathlib.Path(os.environ["POLYRING_PROGRAM"]).parents[1]
+USAGE = 6
+
+
+def charts_python():
+    """The one that the build found, if any."""
+    found = re.search(r"^POLYRING_PYTHON:FILEPATH=(.+)", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)
+    return found[1] if found else None
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="with spaces ")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+        (self.folder / "scripts").mkdir()
+        for script in ("install", "common.sh"):
+            shutil.copy(ROOT / "scripts" / script, self.folder / "scripts")
+        (self.folder / "build").symlink_to(BUILD)
+        self.prefix = self.folder / "prefix"
+
+    def run_here(self, *words, **environment):
+        return subprocess.run(words, cwd=self.folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=100)
+
+    def install(self, *options, **environment):
+        ran = self.run_here("scripts/install", *options, **environment)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout
+
+    def files(self):
+        return {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
+
+    def test_what_is_installed_and_removed(self):
+        said = self.install("--prefix", "prefix")
+        self.assertRegex(said, rf"^Installed polyring \d.* in {self.prefix}:\n")
+        self.assertRegex(said, rf"\n{self.prefix}/bin is not in PATH; add it: [^\n]+\n$")
+        files = self.files()
+        scripts = {f"share/polyring/{path.relative_to(ROOT / 'reports')}" for path in (ROOT / "reports").rglob("*.py")}
+        self.assertLessEqual(scripts | {
+            "bin/polyring", "share/doc/polyring/LICENSE", "share/doc/polyring/README.md", "share/doc/polyring/docs/probe.md",
+            "share/bash-completion/completions/polyring", "share/zsh/site-functions/_polyring",
+            "share/fish/vendor_completions.d/polyring.fish",
+        }, files)
+        self.assertFalse([file for file in files if file.endswith((".pyc", "CMakeLists.txt"))])
+        printed = self.run_here(self.prefix / "bin/polyring", "completion", "bash").stdout
+        self.assertEqual((self.prefix / "share/bash-completion/completions/polyring").read_text(), printed)
+
+        (self.prefix / "bin/other").write_text("somebody else's")
+        self.install("--prefix", "prefix")
+        self.assertEqual(self.files(), files | {"bin/other"})
+        self.install("--uninstall", "--prefix", self.prefix)
+        self.assertEqual(self.files(), {"bin/other"})
+        self.assertFalse((self.prefix / "share/polyring").exists() or (self.prefix / "share/doc/polyring").exists())
+
+    @unittest.skipUnless(charts_python(), "no Python here draws charts")
+    def test_charts_are_drawn_by_the_installed_scripts(self):
+        self.install("--prefix", "prefix")
+        shutil.move(self.prefix, self.folder / "moved")
+        program = self.folder / "polyring"
+        program.symlink_to("moved/bin/polyring")
+        python = self.folder / "python"
+        python.write_text(f'#!/bin/sh\necho "$1" >> drawn_by\nexec {charts_python()} "$@"\n')
+        python.chmod(0o755)
+        for words in (("scale", "--machine", "minsky", "--gpus", "4,8", "-J", "scale.json"), ("report", "scale.json", "--out", "report")):
+            ran = self.run_here(program, *words, POLYRING_PYTHON=str(python))
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertTrue(list((self.folder / "report").glob("**/*.png")))
+        drawn_by = pathlib.Path((self.folder / "drawn_by").read_text().strip())
+        self.assertEqual(drawn_by.resolve(), self.folder / "moved/share/polyring/plot.py")
+
+    def test_where_to_by_default(self):
+        said = self.install(HOME=str(self.folder), PATH=f"{self.fake('id', 'echo 1000')}:{self.folder}/.local/bin:{os.environ['PATH']}")
+        self.assertIn(f" in {self.folder}/.local:", said)
+        self.assertNotIn("PATH", said)
+
+    def fake(self, name, body):
+        (self.folder / "fakes").mkdir()
+        path = self.folder / "fakes" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path.parent
+
+    def test_builds_where_nothing_is_built(self):
+        (self.folder / "build").unlink()
+        build = self.folder / "scripts/build"
+        build.write_text(f'#!/bin/sh\necho "building $*"\nln -s "{BUILD}" build\n')
+        build.chmod(0o755)
+        self.assertTrue(self.install("--prefix", "prefix").startswith("building release\nInstalled "))
+
+    def test_mistakes(self):
+        (self.folder / "file").write_text("")
+        for options, sentence in {
+            ("--frobnicate",): "unknown option '--frobnicate'; see scripts/install --help",
+            ("--prefix",): "--prefix needs a folder; see scripts/install --help",
+            ("--prefix", "file"): f"cannot write to '{self.folder}/file'; install as root, or elsewhere with --prefix DIR",
+            ("--prefix", "none", "--uninstall"): f"scripts/install has installed nothing in '{self.folder}/none'; name the folder with --prefix",
+        }.items():
+            with self.subTest(options=options):
+                ran = self.run_here("scripts/install", *options)
+                self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (USAGE, "", f"install: {sentence}\n"))
+
+    def test_help_is_the_header(self):
+        self.assertTrue(self.install("--help").startswith("Usage: scripts/install"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -40,8 +40,8 @@ std::vector<std::string> known_values(CLI::Option& option) {
   std::vector<std::string> values;
   try {
     values = split(option.get_validator(0)->get_name(), ' ');
-  } catch (const CLI::OptionNotFound&) {
-  }  // takes anything
+  } catch (const CLI::OptionNotFound&) {  // takes anything
+  }
   std::erase_if(values, [](const auto& name) { return name.empty() || name.find("NAME") != name.npos; });
   return values;
 }
@@ -131,11 +131,11 @@ std::string zsh(const std::vector<Command>& commands) {
     names += fmt::format("    '{}:{}'\n", command.name, quoted(command.help));
     cases += fmt::format("    {}) _arguments", command.name);
     for (const Argument& argument : command.arguments) {
-      const std::string values = joined(argument.values);
+      const std::string values = quoted(joined(argument.values));
       const std::string action = argument.files   ? "_files"
                                  : values.empty() ? " "
                                  : argument.list  ? "_sequence compadd - " + values
-                                                  : fmt::format("({})", escaped(values, ":", ""));
+                                                  : "(" + values + ")";
       const std::string taken =
           argument.type.empty() ? "" : fmt::format(":{}:{}", quoted(argument.type), action);
       if (argument.options.empty()) cases += fmt::format(" \\\n      '*{}'", taken);

@@ -77,6 +77,8 @@ class Completion(ProgramTest):
         self.assertEqual(self.fish("polyring allreduce --minbytes "), [])
 
     def test_zsh(self):
+        self.assertIn("_sequence compadd - multi-ring ", (text := (self.folder / "zsh").read_text()))
+        self.assertRegex(text, r" mpi\\:all")  # a colon ends what is to be done
         self.run_shell("zsh", "-n", "./zsh")
 
     def test_the_shell_must_be_known(self):

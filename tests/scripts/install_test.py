@@ -80,6 +80,9 @@ class Install(unittest.TestCase):
         self.assertTrue(list((self.folder / "report").glob("**/*.png")))
         drawn_by = pathlib.Path((self.folder / "drawn_by").read_text().strip())
         self.assertEqual(drawn_by.resolve(), self.folder / "moved/share/polyring/plot.py")
+        drawn_by.unlink()
+        ran = self.run_here(program, "report", "scale.json", "--out", "report")
+        self.assertIn("plot.py' is not there; install polyring with scripts/install", ran.stderr)
 
     def test_where_to_by_default(self):
         said = self.install(HOME=str(self.folder), PATH=f"{self.fake('id', 'echo 1000')}:{self.folder}/.local/bin:{os.environ['PATH']}")

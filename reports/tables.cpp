@@ -50,7 +50,7 @@ std::string full_name(const Column& column) {
 /// The same for programs: "out-of-place time" in "us" is out_of_place_time_us.
 std::string plain_name(const Column& column) {
   std::string unit = column.unit == "%" ? "percent" : column.unit;
-  std::erase(unit, '/');
+  if (unit.ends_with("/s")) unit.replace(unit.size() - 2, 2, "ps");  // GBps, as in results
   std::string name;
   for (const std::string& part : {column.group, column.header, unit}) {
     for (const char c : part.empty() || name.empty() ? part : "_" + part) {
@@ -230,9 +230,12 @@ std::string Table::json() const {
   for (const Row& row : rows_) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const auto number = nlohmann::ordered_json::parse(row.cells[i], nullptr, false);
-      object[plain_name(columns_[i])] =
-          number.is_number() ? number : nlohmann::ordered_json(printable(row.cells[i]));
+      nlohmann::ordered_json value = printable(row.cells[i]);
+      if (columns_[i].align == Align::right) {
+        const auto number = nlohmann::ordered_json::parse(row.cells[i], nullptr, false);
+        if (number.is_number() || row.cells[i].empty()) value = number.is_number() ? number : nullptr;
+      }
+      object[plain_name(columns_[i])] = std::move(value);
     }
     lines += fmt::format("{}  {}", lines.empty() ? "" : ",\n", object.dump());
   }

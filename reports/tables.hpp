@@ -18,8 +18,7 @@ struct Column {
   std::string header;
   std::string unit;  // may be empty
   Align align = Align::right;
-  int spare =
-      0;  // columns of one number are left out together where a line is too long, the highest first; 0: never
+  int spare = 0;  // not 0: left out where a line is too long; low numbers get room first, equal ones together
 };
 
 enum class TableStyle { text, markdown };
@@ -60,7 +59,8 @@ class Table {
   std::string markdown() const;
   /// RFC 4180, but lines end with LF alone; the first has names such as error_mean_percent.
   std::string csv() const;
-  /// A list with an object for each row, of the same names; cells that are numbers are numbers.
+  /// A list with an object for each row, of the same names. In columns that are aligned to the right, numbers
+  /// are numbers and what is empty is null.
   std::string json() const;
 
  private:

@@ -24,9 +24,23 @@ std::string format_name = "text";
 bool wide = false;
 bool quiet = false;
 
+/// With line breaks in place of blanks, so that no line is longer than that where words are not.
+std::string wrapped(std::string text, std::size_t length) {
+  std::size_t line = 0;
+  std::size_t blank = std::string::npos;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ') blank = i;
+    if (i - line < length || blank == std::string::npos) continue;
+    text[blank] = '\n';
+    line = blank + 1;
+    blank = std::string::npos;
+  }
+  return text;
+}
+
 }  // namespace
 
-void add_presentation_options(Subcommand command) {
+void add_format_option(Subcommand command) {
   command
       .add_option("--format", format_name,
                   "text: a table for people; csv: rows at full precision, for programs; json: as -J -; "
@@ -34,6 +48,10 @@ void add_presentation_options(Subcommand command) {
       .show_default()
       .type_name("FORMAT")
       .names({"format", {"text", "csv", "json", "markdown"}});
+}
+
+void add_presentation_options(Subcommand command) {
+  add_format_option(command);
   command.add_flag("--wide", wide,
                    "All columns, however long the lines get; without, as many as the terminal or $COLUMNS "
                    "has room for, or 100 characters");
@@ -59,6 +77,8 @@ void begin_output(bool result_is_output) {
 
 Format format() { return kFormats.at(format_name); }
 
+bool is_quiet() { return quiet; }
+
 std::size_t line_length() {
   if (wide) return Table::kAnyLength;
   const char* columns = std::getenv("COLUMNS");
@@ -76,6 +96,7 @@ Table::Widths fit(Table& table) {
   const std::string spared = table.spared(widths);
   if (!spared.empty()) table.caption += (table.caption.empty() ? "" : "; ") + ("--wide adds " + spared);
   if (quiet) table.caption.clear();
+  if (format() != Format::markdown) table.caption = wrapped(table.caption, line_length());
   return widths;
 }
 

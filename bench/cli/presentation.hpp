@@ -11,7 +11,8 @@ namespace polyring {
 
 enum class Format { text, csv, json, markdown };
 
-/// --format, --wide and -q. What they are given holds for all that is printed from then on.
+/// --format alone, and with --wide and -q. What they are given holds for all that is printed from then on.
+void add_format_option(Subcommand command);
 void add_presentation_options(Subcommand command);
 /// -J, --output_file and these options; `what` is written.
 void add_output_option(Subcommand command, std::string& output, const std::string& what = "the result");
@@ -21,6 +22,7 @@ void add_output_option(Subcommand command, std::string& output, const std::strin
 void begin_output(bool result_is_output);
 
 Format format();
+bool is_quiet();
 /// How many characters a line of a table may have: $COLUMNS, or as the terminal is wide, or 100 without one;
 /// any number with --wide.
 std::size_t line_length();

@@ -74,6 +74,25 @@ Table links_table(const Calibration& calibration) {
   return table;
 }
 
+/// The same for programs.
+Table links_csv(const Calibration& calibration) {
+  Table table({{"", "link", "", Align::left},
+               {"", "latency", "us"},
+               {"", "latency error", "%"},
+               {"", "bandwidth", "GB/s"},
+               {"", "share of stated", "%"},
+               {"", "bandwidth error", "%"}});
+  const auto plain = [](double value) { return fmt::format("{}", value); };
+  const auto of_hundred = [&](std::optional<double> part) { return part ? plain(100 * *part) : ""; };
+  for (const LinkFit& fit : calibration.links) {
+    const bool known = fit.bandwidth.known();
+    table.add_row({std::string(to_text(fit.link)), plain(fit.latency.value * 1e6),
+                   of_hundred(fit.latency_error), known ? plain(fit.bandwidth.gigabytes_per_second()) : "",
+                   known ? "" : of_hundred(fit.share), of_hundred(fit.bandwidth_error)});
+  }
+  return table;
+}
+
 void add_errors(Table& table, const std::string& role, const Runs& runs, const Calibration& calibration) {
   for (const MeasuredRun& run : runs.runs) {
     std::vector<double> predicted;
@@ -104,9 +123,13 @@ Table points_table(const std::vector<const Runs*>& all, const Calibration& calib
       table.add_gap();
       for (const MeasuredPoint& point : run.points) {
         const double predicted = predict(point, calibration).value;
-        table.add_row({run.where, point.name, fmt::format("{:.1f}", point.time.value * 1e6),
-                       fmt::format("{:.1f}", predicted * 1e6),
-                       fmt::format("{:+.1f}", 100 * (predicted / point.time.value - 1))});
+        const double off = 100 * (predicted / point.time.value - 1);
+        const bool exact = format() == Format::csv;
+        const auto us = [&](double seconds) {
+          return exact ? fmt::format("{}", seconds * 1e6) : fmt::format("{:.1f}", seconds * 1e6);
+        };
+        table.add_row({run.where, point.name, us(point.time.value), us(predicted),
+                       exact ? fmt::format("{}", off) : fmt::format("{:+.1f}", off)});
       }
     }
   }
@@ -149,7 +172,7 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
   const Table links = links_table(record.calibration);
   const Table points = points_table({&fitted, &checked}, record.calibration);
   if (format() == Format::csv) {
-    print_table(options.points ? points : links);
+    print_table(options.points ? points : links_csv(record.calibration));
   } else if (format() != Format::json) {
     print_out("{}\n", shown(links));
   }

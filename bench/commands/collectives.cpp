@@ -239,7 +239,7 @@ class CollectiveRun {
         counted(world_.size(), "rank"), counted(world_.nodes(), "host"), world_.kind(),
         world_.size() == 1 ? "; for more, start this by mpirun -np 4, or with -g 4" : "");
     const Table wide = collective_table(expected);
-    const bool fits = wide.length(wide.widths()) <= line_length();
+    const bool fits = format() == Format::markdown || wide.length(wide.widths()) <= line_length();
     outline.table = [how = fits ? Placements::side_by_side : Placements::below](const Rows& rows) {
       return collective_table(std::get<std::vector<CollectiveRow>>(rows), how);
     };

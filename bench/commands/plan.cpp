@@ -147,6 +147,7 @@ ExitCode plan(const PlanCommandOptions& options) {
 
   const RankWork work = work_of(schedule, 0, sizes);
   if (format() != Format::text) {
+    if (options.explain) usage_error("--explain is for people; leave it out, or take --format text");
     const std::optional<Simulation> simulation =
         unknown.empty() ? considered.front().simulation : std::nullopt;
     print_table(summary(chosen, work, cluster, payload, simulation, router));
@@ -201,7 +202,7 @@ void add_plan(CommandLine& line) {
       .type_name("FILE");
   command.add_flag("--explain", options->explain,
                    "Add why this plan won and over which others, the rings drawn, and the links left unused");
-  add_presentation_options(command);
+  add_format_option(command);
 }
 
 }  // namespace polyring

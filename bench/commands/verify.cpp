@@ -163,7 +163,7 @@ void add_verify(CommandLine& line) {
       .show_default()
       .type_name("N")
       .range(std::int64_t{0}, std::int64_t{1} << 50);
-  add_presentation_options(command);
+  add_format_option(command);
 }
 
 }  // namespace polyring

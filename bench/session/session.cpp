@@ -27,6 +27,18 @@ constexpr milliseconds kLongestLockWait{120};
 constexpr milliseconds kHeadStart{300};
 constexpr milliseconds kSameAgain{100};
 
+/// The rows from `first` on.
+Rows from(const Rows& rows, std::size_t first) {
+  const auto rest = [&](const auto& all) -> Rows {
+    return std::decay_t<decltype(all)>(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+  };
+  return std::visit(rest, rows);
+}
+
+std::size_t size_of(const Rows& rows) {
+  return std::visit([](const auto& all) { return all.size(); }, rows);
+}
+
 TableStyle style() { return format() == Format::markdown ? TableStyle::markdown : TableStyle::text; }
 
 /// Writes `from` over the rows of `to`, or behind them.
@@ -141,22 +153,25 @@ void Session::print_locked(const std::string& text, void (*print)(std::string_vi
 }
 
 void Session::print_head(Table table) {
-  if (format() == Format::csv) return;
+  if (format() == Format::csv || (format() == Format::json && is_quiet())) return;
   widths_ = fit(table);
   print_locked(table.head(*widths_, style()), print_out);
 }
 
-/// Of JSON the rows are told to people, as it comes whole in the end.
+/// Of JSON the rows are told to people, as it comes whole in the end. The table is made of the last rows that
+/// are printed and the new ones: of all of them, a run of many sizes would make it again and again.
 void Session::print_rows_locked() {
+  const std::size_t rows = size_of(result_.rows);
   if (format() == Format::csv) {
     print_locked(csv_body(result_.rows, printed_), print_result);
-    printed_ = std::visit([](const auto& rows) { return rows.size(); }, result_.rows);
-    return;
+  } else if (format() != Format::json || !is_quiet()) {
+    const Table before = outline_.table(from(result_.rows, last_printed_));
+    if (!widths_) print_head(before);
+    print_locked(before.body(*widths_, lines_of_last_, style()), print_out);
+    lines_of_last_ = outline_.table(from(result_.rows, printed_)).size();
+    last_printed_ = printed_;
   }
-  const Table table = outline_.table(result_.rows);
-  if (!widths_) print_head(table);
-  print_locked(table.body(*widths_, printed_, style()), print_out);
-  printed_ = table.size();
+  printed_ = rows;
 }
 
 void Session::finish(const std::function<std::string(const ResultFile&)>& write) {

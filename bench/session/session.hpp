@@ -97,7 +97,9 @@ class Session {
   std::atomic<bool> journal_has_rows_ = false;  // or soon will
   std::atomic<std::uint64_t> measured_ = 0;
   std::optional<Table::Widths> widths_;  // once the table's head is printed
-  std::size_t printed_ = 0;              // lines of the table
+  std::size_t printed_ = 0;              // rows
+  std::size_t last_printed_ = 0;         // before the last time, and …
+  std::size_t lines_of_last_ = 0;        // … how many lines that made
   std::size_t steps_ = 0;                // begun
   std::string what_;                     // the last that was shown, and in full
   std::string step_;

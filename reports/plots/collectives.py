@@ -193,7 +193,7 @@ def legend_of(measure, rows, looks, bounds):
     for run, look in bounds.items():
         equal[look["linestyle"]].append(run)
     for line, of in equal.items():
-        label = "bound" if len(equal) == 1 else f"bound of {', '.join(of)}"
+        label = "bound" if len(of) == len(runs) else f"bound of {', '.join(of)}"
         others.append(Line2D([], [], label=label, **{**BOUND_STYLE, "linestyle": line}))
     if measure.baseline:
         others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label=f"{measure.baseline} = 1"))

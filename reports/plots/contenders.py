@@ -8,6 +8,7 @@ DETAILS = {"patterns": str, "lanes": lambda value: f"{value} lanes", "chunk_byte
            "implementation": str}
 TIMINGS = {"isolated": "", "osu": "timed as OSU does", "back-to-back": "timed back to back"}
 VENDORS = ("mpi", "nccl")
+MOST_RUNS = 4  # over one another: style.py has so many shades and markers
 
 
 def size_text(size):
@@ -86,6 +87,8 @@ def check_comparable(results):
     """That the charts of all these runs can be laid over one another."""
     if len(results) < 2:
         raise InputError("there is no other result to draw this one beside; name two or more")
+    if len(results) > MOST_RUNS:
+        raise InputError(f"{len(results)} runs over one another cannot be told apart; name {MOST_RUNS} at most")
     for result in results:
         if result.kind not in COLLECTIVES:
             raise InputError(f"'{result.name}' is of polyring {result.kind}, and only runs of one collective are drawn over "

@@ -70,6 +70,8 @@ class Formats(ProgramTest):
         plan, = json.loads(self.succeed(*COMPUTED["plan"], "--format", "json"))
         self.assertEqual((plan["ranks"], plan["size_bytes"]), (4, 100000000))
         self.assertLessEqual(plan["bound_us"], plan["modelled_us"])
+        plan, = json.loads(self.succeed("plan", "--machine", "dgx1-v100", "--format", "json"))
+        self.assertEqual(plan["dims"], "8", "it is a text also where it is one number")
 
     def test_json_and_a_file_are_the_same(self):
         text = self.succeed(*MEASURED["scale"], "--format", "json", "-J", "scale.json")
@@ -89,14 +91,16 @@ class Formats(ProgramTest):
         words = ("calibrate", "ring.json", "direct.json")
         whole = json.loads(self.succeed(*words, "--format", "json"))
         self.assertEqual(whole["format"], "polyring-calibration")
-        self.assertTrue(rows_of(self.succeed(*words, "--format", "csv")))
+        links = {row["link"]: row for row in rows_of(self.succeed(*words, "--format", "csv"))}
+        for fit in whole["links"]:
+            self.assertAlmostEqual(float(links[fit["link"]]["latency_us"]), fit["latency_us"], places=2)
         points = rows_of(self.succeed(*words, "--format", "csv", "--points"))
         self.assertEqual(len(points), 2 * 2 * 4)
+        measured = {row["time_us"]["median"] for name in ("ring", "direct") for row in json.loads((self.folder / f"{name}.json").read_text())["rows"]}
+        self.assertLessEqual({round(float(row["measured_us"]), 6) for row in points}, {round(time, 6) for time in measured})
 
     def test_quiet_prints_the_rows_alone(self):
-        for name, words in {**MEASURED, "plan": COMPUTED["plan"]}.items():
-            if name == "plan":
-                continue
+        for name, words in MEASURED.items():
             with self.subTest(name):
                 lines = self.succeed(*words, "-q").splitlines()
                 heads = [index for index, line in enumerate(lines) if line.startswith("--")]
@@ -104,9 +108,19 @@ class Formats(ProgramTest):
                 self.assertLess(heads[0], 4)
                 self.assertNotRegex("\n".join(lines), r"[.;]( |$)")
 
+    def test_quiet_json_says_nothing_to_people(self):
+        ran = self.run_program(*MEASURED["allreduce"], "-q", "--format", "json")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
+    def test_rows_of_many_sizes_are_printed_once_each(self):
+        rows = [line.split() for line in self.succeed("allreduce", "-g", "2", "-b", "64", "-e", "1K", "-i", "64", "-n", "1", "-q").splitlines()[4:]]
+        self.assertEqual([row[0] for row in rows if row], [str(size) for size in range(64, 1025, 64)])
+        self.assertEqual(rows[1::2], [[]] * 15, "a gap between sizes")
+
     def test_two_results_do_not_share_the_output(self):
         self.refused(*MEASURED["scale"], "-J", "-", "--format", "csv", naming="-J - and --format csv")
         self.refused(*MEASURED["scale"], "--format", "cvs", naming="did you mean csv?")
+        self.refused("plan", "--machine", "minsky", "--format", "json", "--explain", naming="--explain")
         self.refused("probe", "--machine", "minsky", "--format", "csv", "--expect", naming="--expect")
 
 
@@ -139,7 +153,9 @@ class Width(ProgramTest):
         self.assertEqual(rows[:4], [["1024", "out", "direct"], ["1024", "out", "pairwise"], ["1024", "in", "direct"], ["1024", "in", "pairwise"]])
 
     def test_what_is_left_out_is_said(self):
-        caption = self.lines(*MEASURED["scale"], columns="80")[0]
+        lines = self.lines(*MEASURED["scale"], columns="80")
+        self.assertLessEqual(max(map(len, lines[:lines.index("")])), 80)
+        caption = " ".join(lines[:lines.index("")])
         self.assertRegex(caption, "; modelled; --wide adds lanes, nodes$")
         self.assertNotIn("--wide", self.lines(*MEASURED["scale"], columns="1000")[0])
 

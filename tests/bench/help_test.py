@@ -26,8 +26,10 @@ OPTIONS = {
     "--rankfile --timeout --no-trial --dry-run --offline",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
-for showing in (*COLLECTIVES, "train", "tune", "scale", "plan", "verify", "calibrate"):
+for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate"):
     OPTIONS[showing] += " --format --wide --quiet"
+for computing in ("plan", "verify"):
+    OPTIONS[computing] += " --format"
 for measuring in (*COLLECTIVES, "train", "tune"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.

@@ -210,6 +210,12 @@ class CollectiveChartsTest(charts_test.FolderTest):
                          [["", "overlay-bus-bandwidth"], ["", "overlay-latency"]])
         self.assertTrue((self.out / "overlay-latency.svg").exists())
 
+    def test_no_more_runs_than_can_be_told_apart(self):
+        results = [read_result(self.write(f"{name}.json", self.result("allreduce"))) for name in "abcde"]
+        contenders.check_comparable(results[:4])
+        with self.assertRaisesRegex(Exception, "5 runs over one another cannot be told apart; name 4 at most"):
+            contenders.check_comparable(results)
+
     def test_runs_that_cannot_be_compared(self):
         first = self.folder / "allreduce.json"
 

@@ -78,11 +78,11 @@ TEST(Table, QuotesCsv) {
 TEST(Table, IsAListOfObjectsAsJson) {
   Table table({{"", "name", "", Align::left}, {"of bound", "in", "%"}, {"", "#wrong", ""}});
   table.add_row({"a \"b\"", "99.5", "0"});
-  table.add_row({"1e", "", "N/A"});
+  table.add_row({"12", "", "N/A"});
   EXPECT_EQ(table.json(),
             "[\n"
             "  {\"name\":\"a \\\"b\\\"\",\"of_bound_in_percent\":99.5,\"wrong\":0},\n"
-            "  {\"name\":\"1e\",\"of_bound_in_percent\":\"\",\"wrong\":\"N/A\"}\n"
+            "  {\"name\":\"12\",\"of_bound_in_percent\":null,\"wrong\":\"N/A\"}\n"
             "]\n");
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -27,12 +29,18 @@ std::string adapter_of(const Nic& nic) {
   return nic.pci.empty() ? nic.name : nic.pci.substr(0, nic.pci.rfind('.'));
 }
 
+std::string were(int rails) {
+  return fmt::format("{} {}", counted(rails, "rail"), rails == 1 ? "was" : "were");
+}
+
 /// Takes one NIC after the other.
 class Choice {
  public:
   explicit Choice(const Machine& machine) : machine_(machine) {
-    for (const int nic : nics_to_choose_from(machine))
-      left_.push_back({nic, nearest_packages(machine, {DeviceKind::nic, nic})});
+    for (const int nic : nics_to_choose_from(machine)) {
+      const std::vector<int> packages = nearest_packages(machine, {DeviceKind::nic, nic});
+      left_.push_back({nic, packages, way(nic, packages.empty() ? 0 : packages.front())});
+    }
   }
 
   std::vector<int> take(int rails) {
@@ -42,7 +50,7 @@ class Choice {
           std::ranges::min_element(left_, {}, [&](const Candidate& candidate) { return rank(candidate); });
       taken.push_back(next->nic);
       if (!next->packages.empty()) ++of_package_[package_of(*next)];
-      ++of_adapter_[adapter_of(machine_.nics[index(next->nic)])];
+      for (const std::string& part : std::set(next->way.begin(), next->way.end())) ++behind_[part];
       left_.erase(next);
     }
     std::ranges::sort(taken);
@@ -50,10 +58,30 @@ class Choice {
   }
 
  private:
+  /// The PCIe switch nearest to the package, the one nearest to the NIC, and the adapter: what is absent is
+  /// the adapter, too.
+  using Way = std::array<std::string, 3>;
+
   struct Candidate {
     int nic = 0;
     std::vector<int> packages;  // the nearest; empty when unknown
+    Way way;
   };
+
+  Way way(int nic, int package) const {
+    const std::string adapter = adapter_of(machine_.nics[index(nic)]);
+    Way result{adapter, adapter, adapter};
+    const DeviceId from{DeviceKind::nic, nic};
+    const auto path = find_path(machine_, from, {DeviceKind::package, package});
+    if (!path) return result;
+    std::vector<DeviceId> devices = devices_of(machine_, from, *path);
+    std::erase_if(devices, [](DeviceId device) { return device.kind != DeviceKind::pci_switch; });
+    if (!devices.empty()) {
+      result[0] = machine_.device_name(devices.back());
+      result[1] = machine_.device_name(devices.front());
+    }
+    return result;
+  }
 
   /// Of the nearest packages the one with the fewest NICs so far.
   int package_of(const Candidate& candidate) {
@@ -62,16 +90,22 @@ class Choice {
   }
 
   /// The least comes next.
-  std::tuple<bool, int, int, int> rank(const Candidate& candidate) {
+  std::tuple<bool, int, double, int, int, int, int> rank(const Candidate& candidate) {
     const bool unknown = candidate.packages.empty();
-    return {unknown, unknown ? 0 : of_package_[package_of(candidate)],
-            of_adapter_[adapter_of(machine_.nics[index(candidate.nic)])], candidate.nic};
+    const auto& [outer, inner, adapter] = candidate.way;
+    return {unknown,
+            unknown ? 0 : of_package_[package_of(candidate)],
+            -machine_.nics[index(candidate.nic)].bandwidth().value,
+            behind_[outer],
+            behind_[inner],
+            behind_[adapter],
+            candidate.nic};
   }
 
   const Machine& machine_;
   std::vector<Candidate> left_;
-  std::map<int, int> of_package_;  // how many were taken
-  std::map<std::string, int> of_adapter_;
+  std::map<int, int> of_package_;      // how many were taken
+  std::map<std::string, int> behind_;  // the same, of switches and adapters
 };
 
 }  // namespace
@@ -79,15 +113,14 @@ class Choice {
 std::vector<int> rail_nics(const Machine& machine, int rails) {
   const auto known = std::ssize(nics_to_choose_from(machine));
   if (known == 0) {
-    usage_error("{} rails were asked for, but no NIC of machine '{}' is known to be up; leave the rails out",
-                rails, machine.name);
+    usage_error("{} asked for, but no NIC of machine '{}' is known to be up; {}leave the rails out",
+                were(rails), machine.name,
+                usable_nics(machine).empty() ? "" : "say what they carry by --assume nic=400Gb/s, or ");
   }
   if (rails < 1 || rails > known) {
     usage_error(
-        "{} rails were asked for, but machine '{}' has {} up that lead{} to other hosts; give a number from "
-        "1 "
-        "to {}",
-        rails, machine.name, counted(known, "NIC"), known == 1 ? "s" : "", known);
+        "{} asked for, but machine '{}' has {} up that lead{} to other hosts; give a number from 1 to {}",
+        were(rails), machine.name, counted(known, "NIC"), known == 1 ? "s" : "", known);
   }
   return Choice(machine).take(rails);
 }

@@ -9,8 +9,9 @@
 namespace polyring {
 
 /// Which NICs `rails` of them are, in the order of the machine: in turns from the packages that they are
-/// nearest to, since each package's GPUs should have some; the first ones of a package, but of an adapter
-/// with several ports only one while there are other adapters; those that are near no known package last.
+/// nearest to, since each package's GPUs should have some. Of one package the fastest come first, then those
+/// behind PCIe switches with the fewest so far, then of adapters with the fewest, then the first ones. Those
+/// that are near no known package come last.
 /// Only NICs count that are known to be up, and that routes use (usable_nics()). Throws a usage Error when
 /// `rails` is not in 1..number of these.
 std::vector<int> rail_nics(const Machine& machine, int rails);

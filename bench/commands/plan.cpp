@@ -151,6 +151,8 @@ ExitCode plan(const PlanCommandOptions& options) {
     const std::optional<Simulation> simulation =
         unknown.empty() ? considered.front().simulation : std::nullopt;
     print_table(summary(chosen, work, cluster, payload, simulation, router));
+    const char* apart = format() == Format::markdown ? "\n" : "";  // else it were a row
+    for (const std::string& sentence : hosts.asked) print_remark(fmt::format("{}{}\n", apart, sentence));
     return ExitCode::ok;
   }
   print_out("{} on {} ({}), allreduce of {}\n", counted(ranks, "rank"), counted(cluster.host_count(), "host"),

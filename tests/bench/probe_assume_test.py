@@ -70,6 +70,20 @@ class Assume(ProgramTest):
         notes = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))["notes"]
         self.assertTrue(any(note.startswith("assumed: 48.5 GB/s of each of 2 NIC ports") for note in notes), notes)
 
+    def test_plan_in_other_formats_says_the_same(self):
+        words = ("plan", *self.node, *ALL, "--rails", "1", "--ranks", "4", "--format")
+        for form in ("json", "csv"):
+            result = self.run_program(*words, form)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stderr, r"(?m)^assumed: 48\.5 GB/s of each of 2 NIC ports, ")
+            self.assertRegex(result.stderr, r"(?m)^1 of 2 NICs is used: ")
+            self.assertNotIn("assumed", result.stdout)
+        self.assertRegex(self.succeed(*words, "markdown"), r"(?m)\n\nassumed: 48\.5 GB/s .*\n\n1 of 2 NICs is used: ")
+
+    def test_rails_need_a_rate(self):
+        self.refused("probe", *self.node, "--rails", "1", naming="1 rail was asked for, but no NIC of machine 'node07' is known to be up; say what they carry by --assume nic=400Gb/s, ")
+        self.succeed("probe", *self.node, "--rails", "1", "--assume", "nic=400Gb/s")
+
     def test_rates_in_people_s_words(self):
         for words, rate in (("nic=EDR", "12.1 GB/s"), ("nic=qdr", "4.00 GB/s"), ("nic=100GbE", "12.5 GB/s"), ("nic=400Gb/s", "50.0 GB/s"),
                             ("pcie=gen3x16", "15.8 GB/s"), ("PCIe=Gen4x8", "15.8 GB/s"), ("pcie=64GB/s", "64.0 GB/s"), ("pcie=gen6x16", "121 GB/s")):

@@ -53,6 +53,19 @@ std::vector<std::string> sentences(const Inventory& inventory) {
   return sentences;
 }
 
+TEST(Inventory, SaysOfWhichHostsSomethingWasAsked) {
+  const auto part = [](const std::string& name, std::vector<std::string> asked) {
+    Inventory one = inventory_of(named(name));
+    one.asked = std::move(asked);
+    return one;
+  };
+  const std::string rails = "2 of 4 NICs are used: mlx5_0 (processor 0), mlx5_2 (processor 1)";
+  EXPECT_THAT(merged({part("n1", {rails}), part("n2", {rails})}).asked, ElementsAre(rails));
+  const Inventory some = merged({part("n1", {rails}), part("n2", {})});
+  EXPECT_THAT(some.asked, ElementsAre("n1: " + rails));
+  EXPECT_THAT(merged({some, part("n3", {rails})}).asked, ElementsAre("n3: " + rails, "n1: " + rails));
+}
+
 TEST(Inventory, GroupsNeighboursThatAreAlikeAndKeepsTheOrder) {
   const Inventory all =
       hosts({named("n1"), named("n2"), without_network("n3"), named("n4"), without_network("n5")});

@@ -1,10 +1,12 @@
 // Placing hosts on the leaf switches of one network, or of one for each rail.
 #include "topology/inventory/placement.hpp"
 
+#include "base/index.hpp"
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/inventory/formats/fabric_text.hpp"
 #include "topology/presets.hpp"
+#include "topology/rank_nics.hpp"
 
 namespace polyring {
 namespace {
@@ -177,12 +179,78 @@ TEST(Placement, GivesAdaptersWithoutPortsThoseWithACable) {
   machine.nics[0].name = "mlx5_7";  // of no cable
   const Inventory all = placed(inventory_of(machine), parsed(two_rates()));
   const std::vector<Nic>& nics = all.cluster.host(0).nics;
-  EXPECT_TRUE(nics[0].ports.empty());
+  EXPECT_EQ(usable_nics(all.cluster.host(0)), (std::vector{0, 1})) << "it may be of another network";
+  EXPECT_FALSE(nics[0].bandwidth().known());
+  EXPECT_THAT(all.notes,
+              Contains(HasSubstr("no cable of mlx5_7 of n0 is in 'net.out'; taken to be up, at a rate")));
   EXPECT_NEAR(nics[1].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
   EXPECT_EQ(nics[1].kind, NicKind::infiniband);
   // Ethernet has the names of its InfiniBand twins, and other cables.
   machine.nics[1].kind = NicKind::ethernet;
   EXPECT_FALSE(placed(inventory_of(machine), parsed(two_rates())).cluster.host(0).nics[1].up());
+}
+
+/// Hosts like n0 of a matrix of nvidia-smi, n0 to n3, all on one switch. The adapters whose names end so have
+/// no cable.
+Inventory four_without_cable(const std::string& missing) {
+  FabricBuilder fabric;
+  fabric.add_switch("s");
+  int port = 1;
+  std::vector<Inventory> parts;
+  for (const char* name : {"n0", "n1", "n2", "n3"}) {
+    Machine machine = with_two_adapters();
+    machine.name = name;
+    for (Nic& nic : machine.nics) {
+      nic.ports.clear();
+      nic.kind = NicKind::unknown;
+      const std::string adapter = fmt::format("{} {}", name, nic.name);
+      fabric.add_adapter(adapter);
+      if (!adapter.ends_with(missing)) fabric.join("s", port++, adapter, 1);
+    }
+    parts.push_back(inventory_of(std::move(machine)));
+  }
+  return placed(merged(std::move(parts)), parsed(fabric));
+}
+
+TEST(Placement, TakesTheCablesOfAllEqualHosts) {
+  for (const char* host : {"n0", "n3"}) {
+    const Inventory all = four_without_cable(fmt::format("{} mlx5_1", host));
+    for (const Nic& nic : all.cluster.host(0).nics) EXPECT_EQ(nic.bandwidth(), kNdr) << nic.name;
+    EXPECT_THAT(all.notes, ElementsAre(fmt::format(
+                               "no cable of mlx5_1's port 1 of {} is in 'net.out'; plans take it as at "
+                               "equal hosts",
+                               host)));
+  }
+  const Inventory none = four_without_cable("mlx5_1");
+  EXPECT_EQ(usable_nics(none.cluster.host(0)), (std::vector{0, 1}));
+  EXPECT_FALSE(none.cluster.host(0).nics[1].bandwidth().known());
+  EXPECT_THAT(none.notes, ElementsAre(HasSubstr("no cable of mlx5_1 of n0, n1, n2 and n3 is in 'net.out'")));
+  EXPECT_THAT(four_without_cable("nothing").notes, IsEmpty());
+}
+
+TEST(Placement, MistakesNoPortForOneWhoseGuidIsUnknown) {
+  FabricBuilder fabric;
+  fabric.add_switch("s");
+  int port = 1;
+  Inventory pair = inventory_of(with_two_adapters());
+  pair.cluster.groups[0].count = 2;
+  pair.members[0].clear();
+  for (const char* host : {"n0", "n1"}) {
+    pair.members[0].push_back({host});
+    for (const char* nic : {"mlx5_0", "mlx5_1"}) {
+      const std::string adapter = fmt::format("{} {}", host, nic);
+      fabric.add_adapter(adapter).join("s", port++, adapter, 1,
+                                       nic == std::string("mlx5_0") ? "4xNDR" : "4xHDR");
+      pair.members[0].back().port_guids.push_back(fabric.guid(adapter, 1));
+    }
+  }
+  std::vector<Nic>& nics = pair.cluster.groups[0].machine.nics;
+  for (int i = 0; i < 2; ++i) nics[index(i)].ports[0].guid = pair.members[0][0].port_guids[index(i)];
+  pair.members[0][1].port_guids.erase(pair.members[0][1].port_guids.begin());
+  const Inventory all = placed(pair, parsed(fabric));
+  EXPECT_EQ(all.cluster.host(0).nics[0].bandwidth(), kNdr);
+  EXPECT_NEAR(all.cluster.host(0).nics[1].bandwidth().gigabytes_per_second(), kHdr, 1e-9);
+  EXPECT_THAT(all.notes, IsEmpty());
 }
 
 TEST(Placement, OfEqualHostsTakesTheLeastRate) {

@@ -1,6 +1,7 @@
 // Which NICs are used where only some of them are to be.
 #include "topology/rails.hpp"
 
+#include "base/index.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 
@@ -36,7 +37,7 @@ TEST(Rails, AreTakenInTurnsFromThePackages) {
   EXPECT_NO_THROW(machine.validate());
   EXPECT_THAT(rail_nics(host("dgx1-p100"), 1), ElementsAre(0));
   EXPECT_THAT(rail_nics(host("dgx1-p100"), 3), ElementsAre(0, 1, 2));
-  EXPECT_THAT(rail_nics(host("dgx-a100"), 4), ElementsAre(0, 1, 4, 5));
+  EXPECT_THAT(rail_nics(host("dgx-a100"), 2), ElementsAre(0, 4));
 }
 
 TEST(Rails, AreAsManyFromEachPackageAsItHas) {
@@ -54,6 +55,48 @@ TEST(Rails, AreOfOtherAdaptersFirst) {
   // By the GUID that an adapter's functions share.
   machine.nics[0].system_guid = machine.nics[2].system_guid = "0x1";
   EXPECT_THAT(rail_nics(machine, 2), ElementsAre(0, 1));
+}
+
+TEST(Rails, OfAPackageAreBehindUnlikeSwitches) {
+  for (const char* name : {"dgx-a100", "dgx-h100"}) {
+    EXPECT_THAT(rail_nics(host(name), 4), ElementsAre(0, 2, 4, 6)) << name;
+    EXPECT_THAT(rail_nics(host(name), 6), ElementsAre(0, 1, 2, 4, 5, 6)) << name;
+  }
+}
+
+/// One package with switch0 above switch1 and switch2, and switch3 beside it; a NIC at each of these
+/// switches.
+Machine switch_tree(const std::vector<int>& switches) {
+  Machine machine = small_machine();
+  const Link link = machine.links[2];
+  machine.nics.resize(switches.size(), machine.nics[0]);
+  machine.links.erase(machine.links.begin() + 2);
+  machine.switches = {{"switch0", ""}, {"switch1", ""}, {"switch2", ""}, {"switch3", ""}};
+  const auto join = [&](DeviceId from, DeviceId to) {
+    machine.links.push_back({from, to, link.kind, link.bandwidth, link.latency});
+  };
+  for (const int inner : {1, 2}) join({DeviceKind::pci_switch, inner}, {DeviceKind::pci_switch, 0});
+  for (const int outer : {0, 3}) join({DeviceKind::pci_switch, outer}, {DeviceKind::package, 0});
+  for (int nic = 0; nic < static_cast<int>(switches.size()); ++nic) {
+    const auto at = static_cast<std::size_t>(nic);
+    machine.nics[at].name = fmt::format("mlx5_{}", nic);
+    join({DeviceKind::nic, nic}, {DeviceKind::pci_switch, switches[at]});
+  }
+  return machine;
+}
+
+TEST(Rails, KnowSwitchesBehindSwitches) {
+  const Machine machine = switch_tree({1, 1, 2, 2, 3, 3});
+  EXPECT_THAT(rail_nics(machine, 2), ElementsAre(0, 4));
+  EXPECT_THAT(rail_nics(machine, 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(rail_nics(machine, 4), ElementsAre(0, 2, 4, 5));
+}
+
+TEST(Rails, AreTheFastestOfAPackage) {
+  Machine machine = switch_tree({1, 1, 3});
+  for (const int slow : {0, 2}) machine.nics[index(slow)].ports[0].bandwidth = gigabytes_per_second(10);
+  EXPECT_THAT(rail_nics(machine, 1), ElementsAre(1));
+  EXPECT_THAT(rail_nics(machine, 2), ElementsAre(1, 2));
 }
 
 TEST(Rails, OfNoKnownPackageComeLast) {
@@ -90,6 +133,7 @@ TEST(Rails, SkipNicsThatAreDown) {
 }
 
 TEST(Rails, RefuseMoreThanThereAre) {
+  EXPECT_THAT(usage_sentence([] { with_rails(host("summit"), 9); }), HasSubstr("9 rails were asked for"));
   for (const int rails : {-1, 0, 3}) {
     EXPECT_THAT(usage_sentence([&] { with_rails(host("minsky"), rails); }),
                 AllOf(HasSubstr(std::to_string(rails) + " rails"), HasSubstr("from 1 to 2")));
@@ -97,7 +141,11 @@ TEST(Rails, RefuseMoreThanThereAre) {
   Machine machine = host("minsky");
   for (Nic& nic : machine.nics) nic.ports.clear();
   EXPECT_THAT(usage_sentence([&] { with_rails(machine, 1); }),
-              HasSubstr("no NIC of machine 'minsky' is known"));
+              AllOf(HasSubstr("1 rail was asked for, but no NIC of machine 'minsky' is known to be up; "),
+                    HasSubstr("--assume nic=400Gb/s, or leave the rails out")));
+  for (Nic& nic : machine.nics) nic.ports = {{1, false, {}}};
+  EXPECT_THAT(usage_sentence([&] { with_rails(machine, 2); }),
+              HasSubstr("2 rails were asked for, but no NIC of machine 'minsky' is known to be up; leave"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -166,6 +167,26 @@ class Merger {
   SharedSentences slight_;
 };
 
+/// Whether it is not of all hosts: what is said of a machine has one colon.
+bool names_hosts(const std::string& asked) { return asked.find(": ") != asked.rfind(": "); }
+
+/// What was asked for all hosts, and for some.
+std::vector<std::string> merged_asked(const std::vector<Inventory>& parts) {
+  Remarks of_parts;
+  std::vector<std::string> named;
+  for (const Inventory& part : parts) {
+    std::vector<std::string> of_all;
+    for (const std::string& sentence : part.asked)
+      (names_hosts(sentence) ? named : of_all).push_back(sentence);
+    std::vector<int> groups(part.cluster.groups.size());
+    std::iota(groups.begin(), groups.end(), 0);
+    of_parts.add(of_all, names_of(part, groups), part.cluster.host_count());
+  }
+  std::vector<std::string> asked = of_parts.take();
+  asked.insert(asked.end(), named.begin(), named.end());
+  return asked;
+}
+
 /// "node01 and 13 more".
 std::string cluster_name(const Inventory& inventory) {
   const int more = inventory.cluster.host_count() - 1;
@@ -205,12 +226,9 @@ Inventory merged(std::vector<Inventory> parts) {
       merger.add(part.cluster.groups[group], part.members[group]);
   }
   Inventory result = merger.take();
+  result.asked = merged_asked(parts);
   for (Inventory& part : parts) {
     std::ranges::move(part.unprobed, std::back_inserter(result.unprobed));
-    for (std::string& sentence : part.asked) {
-      if (std::ranges::find(result.asked, sentence) == result.asked.end())
-        result.asked.push_back(std::move(sentence));
-    }
     std::ranges::move(part.notes, std::back_inserter(result.notes));
   }
   if (result.cluster.groups.empty()) return result;

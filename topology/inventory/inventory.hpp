@@ -34,8 +34,10 @@ struct Inventory {
   std::vector<std::vector<HostIdentity>> members{};
   std::vector<UnprobedHost> unprobed{};
   std::vector<std::string> places{};  // "leaf07: node[01-18]", where the leaf switches are known
-  std::vector<std::string> asked{};   // what somebody chose for the hosts, such as rates to assume
-  std::vector<std::string> notes{};   // whole sentences
+  /// What somebody chose for the hosts, such as rates to assume: "assumed: …", or "node07: assumed: …" where
+  /// it is not for all.
+  std::vector<std::string> asked{};
+  std::vector<std::string> notes{};  // whole sentences
 };
 
 /// The name, and the GUIDs of the ports that have one.
@@ -48,8 +50,8 @@ Inventory inventory_of(Cluster cluster);
 
 /// All hosts of the parts, in this order. Those that differ by less than a tolerance (see compare.hpp) and
 /// are neighbours become one group, with the machine of the first; a note says what the small differences
-/// are. Remarks of a group are those of all its hosts, with the names where not all have them. The fabric is
-/// the first part's, the cluster's name the first host's.
+/// are. Remarks of a group are those of all its hosts, with the names where not all have them; so is what was
+/// asked for, of all hosts. The fabric is the first part's, the cluster's name the first host's.
 Inventory merged(std::vector<Inventory> parts);
 
 /// Hosts that are equal, wherever they are in the cluster.

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "topology/host_names.hpp"
+#include "topology/rank_nics.hpp"
 
 namespace polyring {
 namespace {
@@ -219,19 +220,24 @@ class Placing {
       Machine& machine = result_.cluster.groups[group].machine;
       const std::vector<HostIdentity>& members = result_.members[group];
       const Bandwidth usual = directory_.rate(directory_.adapters_of(members.front()));
+      const std::vector<int> open = add_ports(machine, members);
+      const std::size_t all_guids = identity_of(machine).port_guids.size();
       std::size_t guids = 0;  // of ports before this one
       std::vector<std::string> filled;
       for (Nic& nic : machine.nics) {
-        if (nic.ports.empty()) add_ports(nic, members.front());
         bool any = false;
         for (Port& port : nic.ports) {
           const std::size_t guid = port.guid.empty() ? kNoGuid : guids++;
           if (!port.up || port.bandwidth.known() || nic.kind == NicKind::ethernet) continue;
-          port.bandwidth = least_rate(members, nic, port, guid);
+          port.bandwidth = least_rate(members, nic, port, guid, all_guids);
           if (!port.bandwidth.known() && nic.kind == NicKind::infiniband) port.bandwidth = usual;
           any |= port.bandwidth.known();
         }
         if (any) filled.push_back(nic.name);
+      }
+      // Beside adapters with ports, one without would count as leading nowhere.
+      if (std::ranges::any_of(machine.nics, [](const Nic& nic) { return !nic.ports.empty(); })) {
+        for (const int nic : open) add_port(machine.nics[index(nic)], 1);
       }
       if (!filled.empty())
         machine.citations.push_back(
@@ -239,22 +245,60 @@ class Placing {
     }
   }
 
-  /// The ports with a cable, of an adapter that shows none, as in a matrix of nvidia-smi.
-  void add_ports(Nic& nic, const HostIdentity& host) const {
-    if (nic.kind == NicKind::ethernet) return;
-    for (const auto& [number, rate] : directory_.ports(host, nic.name, "")) {
-      nic.ports.push_back({number, true, {}});
-      nic.kind = NicKind::infiniband;
+  /// Of adapters that show no ports, as in a matrix of nvidia-smi, those with a cable at any of the hosts.
+  /// Returns the adapters that may be up all the same, as in a network that the map does not have.
+  std::vector<int> add_ports(Machine& machine, std::vector<HostIdentity> members) {
+    std::erase_if(members, [&](const auto& host) { return directory_.adapters_of(host).empty(); });
+    if (members.empty()) return {};
+    std::vector<int> open = usable_nics(machine);
+    std::erase_if(open, [&](int nic) { return !machine.nics[index(nic)].ports.empty(); });
+    for (Nic& nic : machine.nics) {
+      if (nic.ports.empty() && nic.kind != NicKind::ethernet) add_ports(nic, members);
+    }
+    std::vector<std::string> adapters;
+    std::erase_if(open, [&](int nic) {
+      const Nic& one = machine.nics[index(nic)];
+      const bool is_open = one.ports.empty() && one.kind != NicKind::ethernet;
+      if (is_open) adapters.push_back(one.name);
+      return !is_open;
+    });
+    if (!open.empty()) {
+      note(
+          "no cable of {} of {} is in '{}'; taken to be up, at a rate that the files of other networks "
+          "(--fabric) or --assume nic=RATE tell",
+          names_text(adapters), names_text(names(members)), map_.source);
+    }
+    return open;
+  }
+
+  void add_ports(Nic& nic, const std::vector<HostIdentity>& members) {
+    std::map<int, std::set<std::string>> hosts;  // by port
+    for (const HostIdentity& host : members) {
+      for (const auto& [number, rate] : directory_.ports(host, nic.name, "")) hosts[number].insert(host.name);
+    }
+    for (const auto& [number, with] : hosts) {
+      add_port(nic, number);
+      std::vector<std::string> without = names(members);
+      std::erase_if(without, [&with = with](const std::string& host) { return with.contains(host); });
+      if (without.empty()) continue;
+      note("no cable of {}'s port {} of {} is in '{}'; plans take it as at equal hosts", nic.name, number,
+           names_text(without), map_.source);
     }
   }
 
+  static void add_port(Nic& nic, int number) {
+    nic.ports.push_back({number, true, {}});
+    nic.kind = NicKind::infiniband;
+  }
+
   /// The least that this port has in any of these hosts, which are equal; 0 when unknown of all. `guid`:
-  /// which one of a host's GUIDs is the port's.
+  /// which one of a host's GUIDs is the port's, where the host has `all_guids`; else some are unknown, and
+  /// its name tells.
   Bandwidth least_rate(const std::vector<HostIdentity>& members, const Nic& nic, const Port& port,
-                       std::size_t guid) {
+                       std::size_t guid, std::size_t all_guids) {
     std::set<Bandwidth> rates;
     for (const HostIdentity& host : members) {
-      const bool known = guid < host.port_guids.size();
+      const bool known = guid < all_guids && host.port_guids.size() == all_guids;
       const std::map<int, Bandwidth> ports =
           directory_.ports(host, nic.name, known ? host.port_guids[guid] : "");
       const auto own = ports.find(port.number);
@@ -274,6 +318,11 @@ class Placing {
   std::vector<std::string> names(const std::vector<int>& hosts) const {
     std::vector<std::string> names;
     for (const int host : hosts) names.push_back(hosts_[index(host)].name);
+    return names;
+  }
+  static std::vector<std::string> names(const std::vector<HostIdentity>& hosts) {
+    std::vector<std::string> names;
+    for (const HostIdentity& host : hosts) names.push_back(host.name);
     return names;
   }
 

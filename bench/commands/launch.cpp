@@ -259,13 +259,14 @@ class Launch {
                  {"", "ranks", "", Align::right},
                  {"", "GPUs", "", Align::right},
                  {"", "cores of a rank", "", Align::right}});
+    const Binding bound = binding(launcher_, placement_);
     int next = 0;
     for (const PlacedHost& host : placement_.hosts) {
       const int first = next;
       next += host.ranks;
       const auto row = static_cast<std::size_t>(&host - placement_.hosts.data());
       if (row >= kMostRows) continue;
-      const std::string cores = placement_.bound() ? cores_of_a_rank(host) : "any";
+      const std::string cores = cores_of_a_rank(host, bound);
       table.add_row({host.name,
                      host.ranks == 1 ? std::to_string(first) : fmt::format("{}-{}", first, next - 1),
                      arguments_.offline ? "?" : std::to_string(host.gpus), cores});
@@ -273,7 +274,7 @@ class Launch {
     print_err(table.text());
     if (placement_.hosts.size() > kMostRows)
       print_err("and {} hosts more\n", placement_.hosts.size() - kMostRows);
-    print_list("cores", core_remarks());
+    print_list("cores", core_remarks(bound));
     print_list("leaf switches", hosts.places);
     print_list("notes", hosts.notes);
     print_list("the hosts differ", differences_);
@@ -281,22 +282,26 @@ class Launch {
     print_err("{}\n", file.empty() ? "" : fmt::format("\nWritten to {}\n", file));
   }
 
-  /// "5", or "4-5" where ranks have not equally many.
-  static std::string cores_of_a_rank(const PlacedHost& host) {
+  /// "5", or "4-5" where ranks have not equally many; "any", or "?" where the launcher chooses.
+  static std::string cores_of_a_rank(const PlacedHost& host, Binding bound) {
+    if (bound != Binding::placed) return bound == Binding::none ? "any" : "?";
     const auto [least, most] = std::ranges::minmax(host.cores, {}, &std::vector<int>::size);
     return least.size() == most.size() ? std::to_string(most.size())
                                        : fmt::format("{}-{}", least.size(), most.size());
   }
 
-  /// One line for hosts of which the same is to be said.
-  std::vector<std::string> core_remarks() const {
+  /// One line for hosts of which the same is to be said; and why ranks are not bound.
+  std::vector<std::string> core_remarks(Binding bound) const {
     Groups hosts;
     for (const PlacedHost& host : placement_.hosts) {
-      if (!host.remark.empty()) hosts.add(host.remark, host.name);
+      const std::string remark = cores_remark(host, bound == Binding::placed);
+      if (!remark.empty()) hosts.add(remark, host.name);
     }
     std::vector<std::string> lines;
     for (const auto& [remark, names] : hosts.all())
       lines.push_back(fmt::format("{}: {}", names_text(names), remark));
+    const std::string why = why_not_bound(launcher_, placement_);
+    if (!why.empty()) lines.push_back(why);
     return lines;
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "base/error.hpp"
 #include "bench/launch/rank_cores.hpp"
@@ -116,6 +117,13 @@ void add_slurm(LaunchCommand& command, const Placement& placement, const std::st
   command.groups.push_back({"--kill-on-bad-exit=1"});
 }
 
+/// Open MPI 4 overflows a buffer (seen at 51 characters), 5 cuts the list off after 63.
+bool has_long_list(const PlacedHost& host) {
+  constexpr std::size_t kLongestList = 40;
+  return std::ranges::any_of(host.cores,
+                             [](const auto& cores) { return core_list(cores).size() > kLongestList; });
+}
+
 }  // namespace
 
 Launcher identify_launcher(const std::string& command, std::string_view printed) {
@@ -147,6 +155,33 @@ bool starts(const Launcher& launcher, std::string_view library) {
   return !library.starts_with("Open MPI");
 }
 
+Binding binding(const Launcher& launcher, const Placement& placement) {
+  if (launcher.kind == LauncherKind::intel) return Binding::own;
+  if (!placement.bound()) return Binding::none;
+  if (launcher.kind == LauncherKind::slurm) return Binding::own;
+  const bool can = launcher.kind == LauncherKind::open_mpi ? why_not_bound(launcher, placement).empty()
+                                                           : cores_in_blocks(placement) != 0;
+  return can ? Binding::placed : Binding::none;
+}
+
+std::string why_not_bound(const Launcher& launcher, const Placement& placement) {
+  if (launcher.kind != LauncherKind::open_mpi || !placement.bound()) return {};
+  std::map<std::size_t, const PlacedHost*> first;  // by the number of cores
+  for (const PlacedHost& host : placement.hosts) {
+    if (has_long_list(host)) {
+      return fmt::format("a rankfile cannot list the cores of {}, of so many ranges: ranks are not bound",
+                         host.name);
+    }
+    const PlacedHost& other = *first.emplace(host.cpuset.size(), &host).first->second;
+    if (host.cpuset != other.cpuset) {
+      return fmt::format(
+          "{} and {} may use different cores (cpuset), which Open MPI mixes up: ranks are not bound",
+          other.name, host.name);
+    }
+  }
+  return {};
+}
+
 std::vector<std::string> LaunchCommand::words() const {
   Words all;
   for (const Words& group : groups) all.insert(all.end(), group.begin(), group.end());
@@ -165,7 +200,8 @@ std::string LaunchCommand::text() const {
 
 std::string placement_file(const Launcher& launcher, const Placement& placement,
                            const LaunchOptions& options) {
-  if (launcher.kind == LauncherKind::open_mpi) return placement.bound() ? rankfile(placement) : "";
+  if (launcher.kind == LauncherKind::open_mpi)
+    return binding(launcher, placement) == Binding::placed ? rankfile(placement) : "";
   std::string text;
   if (launcher.kind != LauncherKind::slurm) {
     for (const std::string& host : host_words(placement)) text += host + "\n";

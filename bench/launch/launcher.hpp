@@ -37,6 +37,15 @@ struct LaunchCommand {
   std::string text() const;
 };
 
+/// What ranks are bound to: the cores of the placement, none, or what the launcher chooses.
+enum class Binding { placed, none, own };
+Binding binding(const Launcher& launcher, const Placement& placement);
+
+/// Why Open MPI's ranks are not bound although each has cores of its own, in a sentence; else empty. A
+/// rankfile cannot hold long lists of cores. And of hosts with equally many cores, caches and so on, mpirun
+/// keeps one topology, with the first one's cpuset, by which it binds the ranks of all.
+std::string why_not_bound(const Launcher& launcher, const Placement& placement);
+
 /// What a launcher is told beside the program.
 struct LaunchOptions {
   RemoteShell shell = RemoteShell::ssh();

@@ -1,5 +1,7 @@
 #include "bench/launch/placement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <string_view>
@@ -8,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "bench/launch/rank_cores.hpp"
+#include "topology/host_names.hpp"
 
 namespace polyring {
 namespace {
@@ -21,6 +24,13 @@ struct Seats {
 Seats seats_of(const Machine& machine, const std::optional<AllowedCores>& allowed) {
   if (!machine.gpus.empty()) return {static_cast<int>(machine.gpus.size()), "GPUs"};
   return {usable_cores(machine, allowed), allowed ? "allowed cores" : "cores"};
+}
+
+std::vector<int> cpuset_of(const Machine& machine, const std::optional<AllowedCores>& allowed) {
+  if (allowed) return allowed->cpuset;
+  std::vector<int> all(static_cast<std::size_t>(machine.cores()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 /// How many ranks each host gets, of those that it can have.
@@ -87,6 +97,21 @@ bool Placement::bound() const {
   return std::ranges::all_of(hosts, [](const PlacedHost& host) { return !host.cores.empty(); });
 }
 
+std::string cores_remark(const PlacedHost& host, bool bound) {
+  std::string remark = host.allowed;
+  if (!bound) return remark;
+  if (!remark.empty()) {
+    std::size_t used = 0;
+    for (const std::vector<int>& own : host.cores) used += own.size();
+    remark += fmt::format(", {} {} used", used, used == 1 ? "is" : "are");
+  }
+  if (!host.far_gpus.empty()) {
+    remark += fmt::format("{}too few are near {}, and the next nearest are taken", remark.empty() ? "" : "; ",
+                          names_text(host.far_gpus));
+  }
+  return remark;
+}
+
 Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inventory,
                       const PlacementConstraints& constraints) {
   const std::vector<Candidate> hosts = candidates(listed, inventory);
@@ -107,18 +132,16 @@ Placement place_ranks(std::span<const ListedHost> listed, const Inventory& inven
     most.assign(hosts.size(), ranks);
   }
   const std::vector<int> shares = share_out(most, ranks, counted && ranks <= all);
-  std::vector<RankCores> cores;
-  bool bound = true;  // a rankfile binds all ranks or none
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    cores.push_back(cores_of_ranks(*hosts[i].machine, *hosts[i].allowed, shares[i]));
-    bound &= shares[i] == 0 || !cores.back().of_rank.empty();
-  }
   Placement placement;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (shares[i] == 0) continue;
     const auto& [host, machine, allowed] = hosts[i];
-    placement.hosts.push_back({host.name, shares[i], cores[i].of_rank, static_cast<int>(machine->gpus.size()),
-                               cores_remark(*machine, *allowed, cores[i], bound)});
+    const RankCores cores = cores_of_ranks(*machine, *allowed, shares[i]);
+    placement.hosts.push_back({host.name, shares[i], cores.of_rank, static_cast<int>(machine->gpus.size()),
+                               cpuset_of(*machine, *allowed)});
+    if (*allowed) placement.hosts.back().allowed = allowed_text(*machine, **allowed);
+    for (const int gpu : cores.far_gpus)
+      placement.hosts.back().far_gpus.push_back(machine->gpus[static_cast<std::size_t>(gpu)].name);
   }
   return placement;
 }

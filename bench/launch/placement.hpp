@@ -15,9 +15,11 @@ namespace polyring {
 struct PlacedHost {
   std::string name;
   int ranks = 0;
-  std::vector<std::vector<int>> cores;  // of each rank, see RankCores; empty where ranks are not bound
+  std::vector<std::vector<int>> cores;  // of each rank, see RankCores; empty where ranks would share them
   int gpus = 0;
-  std::string remark{};  // what there is to say of its cores
+  std::vector<int> cpuset{};            // its cores, or those that it may use, see AllowedCores
+  std::string allowed{};                // how many it may use, and why; empty: all
+  std::vector<std::string> far_gpus{};  // see RankCores
 };
 
 struct Placement {
@@ -26,6 +28,11 @@ struct Placement {
   /// Whether every rank has cores of its own.
   bool bound() const;
 };
+
+/// "4 of 64 cores are allowed (cpuset), 4 are used": where not all are allowed, or some GPUs have none near;
+/// else empty. `bound`: whether ranks are bound to the cores of the placement, or else nothing is said of
+/// these.
+std::string cores_remark(const PlacedHost& host, bool bound);
 
 struct PlacementConstraints {
   std::optional<int> ranks{};           // in all

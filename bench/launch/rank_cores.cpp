@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "topology/host_names.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -138,24 +137,6 @@ std::vector<std::vector<int>> shared_out(const std::vector<Region>& regions, con
   return cores;
 }
 
-/// "1 is", "4 are".
-std::string are(std::size_t cores) { return fmt::format("{} {}", cores, cores == 1 ? "is" : "are"); }
-
-/// "4 of 64 cores are allowed (cpuset)", and for how much time, where that is limited.
-std::string allowed_text(int all, const AllowedCores& allowed) {
-  const std::size_t cores = allowed.affinity.size();
-  const bool by_cpuset = allowed.cpuset.size() < index(all);
-  const bool by_affinity = cores < allowed.cpuset.size();
-  std::string text = fmt::format("{} of {} cores {} allowed", cores, all, cores == 1 ? "is" : "are");
-  if (by_cpuset || by_affinity) {
-    text += fmt::format(" ({}{}{})", by_cpuset ? "cpuset" : "", by_cpuset && by_affinity ? " and " : "",
-                        by_affinity ? "affinity" : "");
-  }
-  if (allowed.cpu_limit && *allowed.cpu_limit < static_cast<double>(cores))
-    text += fmt::format(", for the time of {:.3g} (quota)", *allowed.cpu_limit);
-  return text;
-}
-
 }  // namespace
 
 int usable_cores(const Machine& machine, const std::optional<AllowedCores>& allowed) {
@@ -180,32 +161,22 @@ RankCores cores_of_ranks(const Machine& machine, const std::optional<AllowedCore
                                       ? regions_filled_evenly(regions, ranks)
                                       : regions_near_gpus(machine, regions, by_numa, ranks, result.far_gpus);
   result.of_rank = shared_out(regions, chosen);
-  // Open MPI 4 overflows a buffer (seen at 51 characters), 5 cuts the list off after 63.
-  constexpr std::size_t kLongestList = 40;
-  if (std::ranges::any_of(result.of_rank,
-                          [](const auto& cores) { return core_list(cores).size() > kLongestList; }))
-    return {{}, {}, "a rankfile cannot list so many ranges"};
   return result;
 }
 
-std::string cores_remark(const Machine& machine, const std::optional<AllowedCores>& allowed,
-                         const RankCores& cores, bool bound) {
-  std::string remark = allowed ? allowed_text(machine.cores(), *allowed) + ", " : "";
-  if (allowed && !bound) {
-    remark += "ranks are not bound";
-  } else if (allowed) {
-    std::size_t used = 0;
-    for (const std::vector<int>& own : cores.of_rank) used += own.size();
-    remark += fmt::format("{} used", are(used));
+std::string allowed_text(const Machine& machine, const AllowedCores& allowed) {
+  const std::size_t cores = allowed.affinity.size();
+  const bool by_cpuset = allowed.cpuset.size() < index(machine.cores());
+  const bool by_affinity = cores < allowed.cpuset.size();
+  std::string text =
+      fmt::format("{} of {} cores {} allowed", cores, machine.cores(), cores == 1 ? "is" : "are");
+  if (by_cpuset || by_affinity) {
+    text += fmt::format(" ({}{}{})", by_cpuset ? "cpuset" : "", by_cpuset && by_affinity ? " and " : "",
+                        by_affinity ? "affinity" : "");
   }
-  if (!cores.not_bound.empty()) remark += ": " + cores.not_bound;
-  if (bound && !cores.far_gpus.empty()) {
-    std::vector<std::string> gpus;
-    for (const int gpu : cores.far_gpus) gpus.push_back(machine.gpus[index(gpu)].name);
-    remark += fmt::format("{}too few are near {}, and the next nearest are taken", allowed ? "; " : "",
-                          names_text(gpus));
-  }
-  return remark;
+  if (allowed.cpu_limit && *allowed.cpu_limit < static_cast<double>(cores))
+    text += fmt::format(", for the time of {:.3g} (quota)", *allowed.cpu_limit);
+  return text;
 }
 
 std::string core_list(const std::vector<int>& cores) {

@@ -19,21 +19,16 @@ struct RankCores {
   /// where ranks are not bound.
   std::vector<std::vector<int>> of_rank;
   std::vector<int> far_gpus;  // whose ranks have cores of another NUMA node or package
-  std::string not_bound{};    // why, if there is more to say than that ranks would share cores
 };
 
 /// Cores for the first `ranks` GPUs of a host, of those that are allowed: each GPU's NUMA node is shared out
 /// to the ranks on it, or its package where the NUMA nodes are unknown or cannot have equally many cores.
 /// Where none is left there, a rank gets some of the next nearest. On a host without GPUs the ranks fill the
-/// packages evenly. Ranks are not bound where some would have no core of their own, or where their cores are
-/// scattered over more ranges than Open MPI can read.
+/// packages evenly. Ranks are not bound where some would have no core of their own.
 RankCores cores_of_ranks(const Machine& machine, const std::optional<AllowedCores>& allowed, int ranks);
 
-/// "4 of 64 cores are allowed (cpuset), 4 are used": where not all are allowed, or some GPUs have none near;
-/// else empty.
-/// `bound`: whether the ranks of all hosts are.
-std::string cores_remark(const Machine& machine, const std::optional<AllowedCores>& allowed,
-                         const RankCores& cores, bool bound);
+/// "4 of 64 cores are allowed (cpuset)", and for how much time, where that is limited.
+std::string allowed_text(const Machine& machine, const AllowedCores& allowed);
 
 /// "0-3,8"
 std::string core_list(const std::vector<int>& cores);

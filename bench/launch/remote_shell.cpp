@@ -17,7 +17,11 @@ std::vector<std::string> RemoteShell::srun_words(const std::string& host) const 
 std::vector<std::string> RemoteShell::command(const std::string& host, const std::string& script,
                                               Seconds limit) const {
   if (kind_ == Kind::srun) {
-    std::vector<std::string> words = srun_words(host);
+    // srun reads these as options, with which the step could get few of the cores.
+    std::vector<std::string> words =
+        split_words("env -u SLURM_CPUS_PER_TASK -u SRUN_CPUS_PER_TASK -u SLURM_EXACT");
+    const std::vector<std::string> srun = srun_words(host);
+    words.insert(words.end(), srun.begin(), srun.end());
     words.insert(words.end(), {"sh", "-c", script});
     return words;
   }

@@ -30,6 +30,8 @@ case $HOST.$1 in
   busy*.probe) exec sleep 1000 ;;
   few*.probe) exec cat {folder}/fewer.json ;;
   bound*.probe) exec cat {folder}/bound.json ;;
+  first*.probe) exec cat {folder}/first.json ;;
+  second*.probe) exec cat {folder}/second.json ;;
   slow*.probe) exec cat {folder}/slow.json ;;
   *.probe) exec cat {folder}/gpus.json ;;
 esac
@@ -84,6 +86,8 @@ class LaunchTest(ProgramTest):
         (self.folder / "gpus.json").write_text(json.dumps(gpus), encoding="utf-8")
         host = gpus["hosts"][0]
         self.keep("bound", gpus, allowed_cores={"cpuset": list(range(20)), "affinity": [3, 10, 11, 12]})
+        for name, cores in (("first", range(10)), ("second", range(10, 20))):
+            self.keep(name, gpus, allowed_cores={"cpuset": [*cores], "affinity": [*cores]})
         no_gpus = {**host, "gpus": [], "switches": [], "nics": [], "links": []}
         self.keep("slow", {**gpus, "hosts": [no_gpus]}, allowed_cores={"cpuset": [*range(8)], "affinity": [*range(8)], "cpu_limit": 3.5})
         gone = host["gpus"].pop()["name"]

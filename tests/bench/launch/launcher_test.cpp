@@ -23,6 +23,10 @@ Launcher mpich() {
                            "HYDRA build details:\n    Version:                                 4.0.2\n");
 }
 
+Launcher intel_mpi() {
+  return identify_launcher("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619\n");
+}
+
 Launcher slurm() { return identify_launcher("srun", "slurm-wlm 22.05.8\n"); }
 
 Placement two_hosts() {
@@ -44,10 +48,7 @@ TEST(Launcher, IsKnownByItsVersion) {
   EXPECT_EQ(identify_launcher("mpiexec", "mpiexec (OpenRTE) 4.1.4\n").name, "Open MPI 4.1.4");
   EXPECT_EQ(mpich().kind, LauncherKind::mpich);
   EXPECT_EQ(mpich().name, "MPICH 4.0.2");
-  EXPECT_EQ(
-      identify_launcher("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619\n")
-          .name,
-      "Intel MPI 2021.10");
+  EXPECT_EQ(intel_mpi().name, "Intel MPI 2021.10");
   EXPECT_EQ(slurm().name, "Slurm 22.05.8");
   EXPECT_EQ(identify_launcher("srun", "slurm 23.11.4\n").kind, LauncherKind::slurm);
   for (const char* text : {"", "GNU bash, version 5.2", "slurm", "(Open MPI)"})
@@ -81,6 +82,61 @@ TEST(OpenMpi, BindsNothingWhereRanksShareCores) {
   EXPECT_THAT(text_of(open_mpi(), unbound(), options), HasSubstr("--bind-to none --oversubscribe"));
   EXPECT_THAT(text_of(open_mpi("5.0.3"), unbound(), options),
               HasSubstr("--map-by slot:oversubscribe --bind-to none"));
+}
+
+/// One core of each host, number 0 for its launcher.
+Placement with_cpusets(const std::vector<std::vector<int>>& cpusets) {
+  Placement placement;
+  for (const std::vector<int>& cpuset : cpusets)
+    placement.hosts.push_back({fmt::format("node{}", placement.hosts.size()), 1, {{0}}, 0, cpuset});
+  return placement;
+}
+
+TEST(OpenMpi, BindsNothingWhereItMixesUpCpusets) {
+  const Placement mixed = with_cpusets({{0}, {0}, {1}});
+  EXPECT_EQ(placement_file(open_mpi(), mixed, {}), "");
+  EXPECT_THAT(text_of(open_mpi(), mixed, {}), HasSubstr("--map-by slot --bind-to none"));
+  EXPECT_EQ(why_not_bound(open_mpi(), mixed),
+            "node0 and node2 may use different cores (cpuset), which Open MPI mixes up: ranks are not bound");
+  // With other numbers of cores each has a topology of its own.
+  for (const Placement& fine : {with_cpusets({{1}, {1}}), with_cpusets({{0}, {0, 1}, {0}})}) {
+    EXPECT_NE(placement_file(open_mpi(), fine, {}), "");
+    EXPECT_EQ(why_not_bound(open_mpi(), fine), "");
+  }
+}
+
+/// A rank with every second of 128 cores.
+Placement scattered() {
+  std::vector<int> odd;
+  for (int i = 1; i < 128; i += 2) odd.push_back(i);
+  return {{{"a", 1, {odd}}}};
+}
+
+TEST(OpenMpi, BindsNothingWhereARankfileCannotListTheCores) {
+  EXPECT_EQ(placement_file(open_mpi(), scattered(), {}), "");
+  EXPECT_EQ(why_not_bound(open_mpi(), scattered()),
+            "a rankfile cannot list the cores of a, of so many ranges: ranks are not bound");
+}
+
+TEST(Launcher, HasRankfilesOnlyWhereItIsOpenMpi) {
+  for (const Placement& placement : {scattered(), with_cpusets({{0}, {1}})}) {
+    for (const Launcher& launcher : {mpich(), intel_mpi(), slurm()})
+      EXPECT_EQ(why_not_bound(launcher, placement), "") << launcher.name;
+    EXPECT_THAT(text_of(slurm(), placement, {}), HasSubstr("--cpu-bind=cores"));
+  }
+  EXPECT_THAT(text_of(mpich(), with_cpusets({{0}, {1}}), {}), HasSubstr("-bind-to core:1"));
+}
+
+TEST(Binding, IsThePlacementsWhereTheLauncherCanBeToldIt) {
+  EXPECT_EQ(binding(open_mpi(), two_hosts()), Binding::placed);
+  EXPECT_EQ(binding(open_mpi(), scattered()), Binding::none);
+  EXPECT_EQ(binding(open_mpi(), unbound()), Binding::none);
+  EXPECT_EQ(binding(mpich(), two_hosts()), Binding::placed);
+  EXPECT_EQ(binding(mpich(), scattered()), Binding::none);
+  EXPECT_EQ(binding(mpich(), unbound()), Binding::none);
+  EXPECT_EQ(binding(slurm(), two_hosts()), Binding::own);
+  EXPECT_EQ(binding(slurm(), unbound()), Binding::none);
+  EXPECT_EQ(binding(intel_mpi(), two_hosts()), Binding::own);
 }
 
 TEST(OpenMpi, GetsTheRemoteShellAndMoreWords) {
@@ -119,10 +175,8 @@ TEST(Mpich, TakesARemoteShellOfOneWord) {
 }
 
 TEST(IntelMpi, BindsByItself) {
-  const Launcher intel =
-      identify_launcher("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 1\n");
-  EXPECT_THAT(text_of(intel, two_hosts(), {}), HasSubstr("-machinefile 'the file'"));
-  EXPECT_THAT(text_of(intel, two_hosts(), {}), Not(HasSubstr("-bind-to")));
+  EXPECT_THAT(text_of(intel_mpi(), two_hosts(), {}), HasSubstr("-machinefile 'the file'"));
+  EXPECT_THAT(text_of(intel_mpi(), two_hosts(), {}), Not(HasSubstr("-bind-to")));
 }
 
 TEST(Slurm, GetsTheHostOfEachRank) {
@@ -157,7 +211,8 @@ TEST(RemoteShell, CallsSshSrunAndOthers) {
   EXPECT_EQ(RemoteShell::ssh().by_hand("a"), "ssh a true");
   EXPECT_THAT(RemoteShell::ssh().chosen(), IsEmpty());
   EXPECT_THAT(RemoteShell::srun().command("a", "echo x", {1}),
-              ElementsAre("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist=a",
+              ElementsAre("env", "-u", "SLURM_CPUS_PER_TASK", "-u", "SRUN_CPUS_PER_TASK", "-u", "SLURM_EXACT",
+                          "srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist=a",
                           "sh", "-c", "echo x"));
   EXPECT_EQ(RemoteShell::srun().by_hand("a"),
             "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist=a true");

@@ -1,5 +1,7 @@
 #include "bench/launch/placement.hpp"
 
+#include <numeric>
+
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 
@@ -119,9 +121,11 @@ TEST(Placement, CountsOnlyAllowedCores) {
   const Placement placement = place_ranks(listed, hosts, {});
   EXPECT_THAT(shares(placement), ElementsAre("a 2", "b 2", "c 8"));
   EXPECT_THAT(placement.hosts[0].cores, ElementsAre(ElementsAre(1), ElementsAre(3)));
-  EXPECT_EQ(placement.hosts[0].remark, "2 of 8 cores are allowed (cpuset and affinity), 2 are used");
-  EXPECT_EQ(placement.hosts[1].remark, "8 of 8 cores are allowed, for the time of 2.9 (quota), 8 are used");
-  EXPECT_EQ(placement.hosts[2].remark, "");
+  EXPECT_EQ(placement.hosts[0].allowed, "2 of 8 cores are allowed (cpuset and affinity)");
+  EXPECT_EQ(placement.hosts[1].allowed, "8 of 8 cores are allowed, for the time of 2.9 (quota)");
+  EXPECT_EQ(placement.hosts[2].allowed, "");
+  EXPECT_THAT(placement.hosts[0].cpuset, ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(placement.hosts[2].cpuset, placement.hosts[1].cpuset);
   const auto refused = [&](const Hosts& asked, const PlacementConstraints& constraints) {
     return usage_sentence([&] { place_ranks(asked, hosts, constraints); });
   };
@@ -130,8 +134,27 @@ TEST(Placement, CountsOnlyAllowedCores) {
   EXPECT_THAT(refused(listed, {.ranks = 13}), HasSubstr("more ranks than the 12 allowed cores of 3 hosts"));
   const Placement shared = place_ranks(Hosts{{"a", 3}, {"b", 0}, {"c", 0}}, hosts, {.oversubscribe = true});
   EXPECT_FALSE(shared.bound());
-  EXPECT_EQ(shared.hosts[1].remark,
-            "8 of 8 cores are allowed, for the time of 2.9 (quota), ranks are not bound");
+}
+
+TEST(CoresRemark, SaysWhatIsUsedOnlyWhereRanksAreBoundToIt) {
+  PlacedHost host{"a", 2, {{1, 2}, {3}}, 2, {}, "3 of 8 cores are allowed (affinity)", {"gpu0", "gpu1"}};
+  EXPECT_EQ(cores_remark(host, true),
+            "3 of 8 cores are allowed (affinity), 3 are used; too few are near gpu0 and gpu1, and the next "
+            "nearest are taken");
+  EXPECT_EQ(cores_remark(host, false), "3 of 8 cores are allowed (affinity)");
+  host.allowed.clear();
+  EXPECT_THAT(cores_remark(host, true), ::testing::StartsWith("too few are near gpu0"));
+  EXPECT_EQ(cores_remark(host, false), "");
+  EXPECT_EQ(cores_remark({"a", 1, {{2}}, 0, {2}, "1 of 8 cores is allowed (cpuset)"}, true),
+            "1 of 8 cores is allowed (cpuset), 1 is used");
+}
+
+TEST(Placement, SaysWhichGpusHaveNoCoresNear) {
+  Inventory hosts = inventory({{"a", 0}}, {machine_of("minsky")});
+  std::vector<int> all(20);
+  std::iota(all.begin(), all.end(), 0);
+  hosts.members[0][0].allowed = AllowedCores{all, {10, 11, 12, 13}};
+  EXPECT_THAT(place_ranks(Hosts{{"a", 0}}, hosts, {}).hosts[0].far_gpus, ElementsAre("gpu0", "gpu1"));
 }
 
 TEST(Placement, BelievesTheListWhereCoresAreUnknown) {

@@ -41,15 +41,10 @@ std::vector<std::string> lists(const Machine& machine, int ranks,
   return texts;
 }
 
-std::string remark(const Machine& machine, int ranks, const std::optional<AllowedCores>& allowed) {
-  const RankCores cores = cores_of_ranks(machine, allowed, ranks);
-  return cores_remark(machine, allowed, cores, !cores.of_rank.empty());
-}
-
 TEST(CoresOfRanks, AreNearTheirGpus) {
   EXPECT_THAT(lists(minsky(), 4), ElementsAre("0-4", "5-9", "10-14", "15-19"));
   EXPECT_THAT(lists(minsky(), 3), ElementsAre("0-4", "5-9", "10-19"));
-  EXPECT_EQ(remark(minsky(), 4, {}), "");
+  EXPECT_THAT(cores_of_ranks(minsky(), {}, 4).far_gpus, IsEmpty());
 }
 
 TEST(CoresOfRanks, FollowTheNumaNodesOfAPackage) {
@@ -95,22 +90,20 @@ TEST(CoresOfRanks, AreAllowed) {
   EXPECT_THAT(lists(bare(2, 4), 1, bound_to(bare(2, 4), {4, 5, 7})), ElementsAre("4-5,7"));
   EXPECT_THAT(lists(bare(2, 4), 2, bound_to(bare(2, 4), {3})), IsEmpty());
   EXPECT_THAT(lists(minsky(), 4, bound_to(minsky(), {2, 3, 4, 10, 12})), ElementsAre("2", "3", "10", "12"));
-  EXPECT_EQ(remark(minsky(), 4, bound_to(minsky(), {2, 3, 10, 12})),
-            "4 of 20 cores are allowed (affinity), 4 are used");
+  EXPECT_EQ(allowed_text(minsky(), bound_to(minsky(), {2, 3, 10, 12})),
+            "4 of 20 cores are allowed (affinity)");
 }
 
 TEST(CoresOfRanks, AreNumberedAsTheCpusetHasThem) {
   EXPECT_THAT(lists(bare(2, 4), 2, AllowedCores{{2, 3, 6, 7}, {2, 3, 6, 7}}), ElementsAre("0-1", "2-3"));
   EXPECT_THAT(lists(bare(2, 4), 2, AllowedCores{{2, 3, 6, 7}, {3, 7}}), ElementsAre("1", "3"));
-  EXPECT_EQ(remark(bare(2, 4), 1, AllowedCores{{2}, {2}}), "1 of 8 cores is allowed (cpuset), 1 is used");
+  EXPECT_EQ(allowed_text(bare(2, 4), {{2}, {2}}), "1 of 8 cores is allowed (cpuset)");
 }
 
 TEST(CoresOfRanks, AreTheNearestWhereNoneIsNear) {
   const AllowedCores second = bound_to(minsky(), range(10, 17));
   EXPECT_THAT(lists(minsky(), 4, second), ElementsAre("10-11", "12-13", "14-15", "16-17"));
-  EXPECT_EQ(remark(minsky(), 4, second),
-            "8 of 20 cores are allowed (affinity), 8 are used; too few are near gpu0 and gpu1, and the next "
-            "nearest are taken");
+  EXPECT_THAT(cores_of_ranks(minsky(), second, 4).far_gpus, ElementsAre(0, 1));
   // The other node of its package is nearer than the other package.
   Machine machine = small_machine();
   machine.packages[0].numa_nodes = {0, 2};
@@ -128,15 +121,10 @@ TEST(CoresOfRanks, AreOthersWhereTheNearOnesAreTaken) {
   EXPECT_THAT(lists(minsky(), 4, bound_to(minsky(), {3, 10, 11})), IsEmpty());
 }
 
-TEST(CoresOfRanks, AreNoneWhereARankfileCannotListThem) {
-  const Machine machine = bare(1, 256);
+TEST(CoresOfRanks, AreAnyNumberOfRanges) {
   std::vector<int> odd;
   for (int i = 1; i < 256; i += 2) odd.push_back(i);
-  EXPECT_THAT(lists(machine, 1, bound_to(machine, odd)), IsEmpty());
-  EXPECT_EQ(
-      remark(machine, 1, bound_to(machine, odd)),
-      "128 of 256 cores are allowed (affinity), ranks are not bound: a rankfile cannot list so many ranges");
-  EXPECT_EQ(lists(machine, 32, bound_to(machine, odd)).front(), "1,3,5,7");
+  EXPECT_THAT(cores_of_ranks(bare(1, 256), bound_to(bare(1, 256), odd), 1).of_rank, ElementsAre(odd));
 }
 
 TEST(UsableCores, AreThoseOfTheMachineUnlessFewerAreAllowed) {

@@ -62,6 +62,14 @@ class Run(unittest.TestCase):
         self.run_script()
         self.assertIn(f"mpiexec -n {min(4, max(2, cores))}, root 1", self.calls())
 
+    def test_emulated_hosts_have_the_mpi_that_polyring_is_built_with(self):
+        for version, mpi in (("polyring 0.1.0 (abc)\nMPI       Open MPI 4.1.4", "openmpi"), ("polyring 0.1.0 (abc)\nMPI       MPICH 4.0.2", "mpich")):
+            with self.subTest(mpi=mpi):
+                self.log.unlink(missing_ok=True)
+                self.fake("build/bin/polyring", f'[ "$1" = --version ] && echo "{version}" && exit; echo "$*" >> {self.log}; echo "table of $1"')
+                self.assertEqual(self.run_script().returncode, 0)
+                self.assertIn(f"--mpi {mpi} --", "\n".join(self.calls()))
+
     def test_where_hosts_cannot_be_emulated(self):
         self.fake("scripts/emulate", 'echo "network namespaces need root" >&2; exit 5')
         for ranks, instead in ((2, True), (4, False)):

@@ -1,7 +1,8 @@
 #include "reports/csv.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cassert>
 #include <concepts>
 #include <vector>
@@ -24,6 +25,10 @@ std::string quoted(const std::string& cell) {
 std::string text_of(const std::string& text) { return text; }
 std::string text_of(Source source) { return std::string(to_text(source)); }
 std::string text_of(TimingMethod method) { return std::string(to_text(method)); }
+std::string text_of(Verdict verdict) { return std::string(to_text(verdict)); }
+std::string text_of(const std::vector<std::string>& texts) {
+  return fmt::format("{}", fmt::join(texts, " "));
+}
 template <typename Number>
 requires std::integral<Number> || std::floating_point<Number> std::string text_of(Number number) {
   return fmt::format("{}", number);
@@ -54,6 +59,11 @@ struct Cells {
     prefix = name + "_";
     fields(*this, timing);
     prefix.clear();
+  }
+  void add(const std::string& name, const std::optional<Timing>& timing) {
+    const std::size_t first = texts.size();
+    add(name, timing.value_or(Timing{}));
+    if (!timing) std::fill(texts.begin() + static_cast<std::ptrdiff_t>(first), texts.end(), "");
   }
   void add(std::string name, const std::vector<double>& samples) { add(std::move(name), samples.size()); }
   void add(const std::string&, const std::vector<TimelineSpan>&) {}

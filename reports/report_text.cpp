@@ -17,9 +17,10 @@ std::string partial_note(const ResultFile& result) {
 
 std::string heading(const ReportSection& section) {
   static const std::map<std::string_view, std::string_view> names{
-      {"allreduce", "Allreduce"}, {"reduce-scatter", "Reduce-scatter"}, {"allgather", "Allgather"},
-      {"alltoall", "All-to-all"}, {"train", "Training step"},           {"scale", "Scaling"},
-      {"tune", "Tuning"}};
+      {"allreduce", "Allreduce"}, {"reduce-scatter", "Reduce-scatter"},
+      {"allgather", "Allgather"}, {"alltoall", "All-to-all"},
+      {"train", "Training step"}, {"scale", "Scaling"},
+      {"tune", "Tuning"},         {"accept", "Acceptance"}};
   return fmt::format("## {}: {}\n\n{}", names.at(section.result.kind()), section.name,
                      partial_note(section.result));
 }

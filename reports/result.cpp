@@ -11,7 +11,8 @@
 namespace polyring {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOtherKinds{"train", "scale", "tune"};  // as they come in Rows
+constexpr std::array<std::string_view, 4> kOtherKinds{"train", "scale", "tune",
+                                                      "accept"};  // as they come in Rows
 
 }  // namespace
 
@@ -43,6 +44,24 @@ std::string_view to_text(TimingMethod method) {
 
 std::string_view to_text(TimelineLane lane) {
   return lane == TimelineLane::compute ? "compute" : "communication";
+}
+
+std::string_view to_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass:
+      return "pass";
+    case Verdict::fail:
+      return "fail";
+    case Verdict::error:
+      return "error";
+    case Verdict::inconclusive:
+      return "inconclusive";
+    case Verdict::missing:
+      return "missing";
+    case Verdict::skipped:
+      return "skipped";
+  }
+  return "";
 }
 
 std::string_view ResultFile::kind() const {

@@ -1,5 +1,6 @@
-// Result files: what a run of a collective, of `train` or of `scale` leaves behind, and how it is read and
-// written. `tune` leaves a file of its own kind; its rows are in its journal (journal.hpp) and in reports.
+// Result files: what a run of a collective, of `train`, `scale` or `accept` leaves behind, and how it is read
+// and written. `tune` leaves a file of its own kind; its rows are in its journal (journal.hpp) and in
+// reports.
 //
 // One file holds rows of one kind, and everything needed to know how they came about. The JSON keys are the
 // names of the members here; reports/result.schema.json, which follows from result_fields.hpp, describes them
@@ -211,6 +212,41 @@ struct TuneRow {
   bool operator==(const TuneRow&) const = default;
 };
 
+enum class Verdict {
+  pass,
+  fail,          // what was checked is bad
+  error,         // the check itself broke
+  inconclusive,  // measured as often as allowed, and noise still covers the threshold
+  missing,       // asked for, and not measured
+  skipped,       // it cannot be measured here, and nobody asked for it
+};
+inline constexpr std::array kVerdicts{Verdict::pass,         Verdict::fail,    Verdict::error,
+                                      Verdict::inconclusive, Verdict::missing, Verdict::skipped};
+
+std::string_view to_text(Verdict verdict);
+
+/// One thing that `polyring accept` has judged.
+struct CheckRow {
+  std::string check{};               // "pairs.allreduce"
+  std::string subject{};             // "node03", "node03 and node07", "rank 5 on node02", "all hosts"
+  std::vector<std::string> hosts{};  // that it is about
+  Verdict verdict = Verdict::missing;
+  std::string why{};               // one sentence: the number, the threshold and where that comes from
+  std::string remedy{};            // what to do next, one sentence; empty where there is nothing to do
+  std::string quantity{};          // "busbw"; empty where nothing has a number
+  std::string unit{};              // of value, least and most
+  std::optional<Timing> value{};   // with its samples, where there are any
+  std::optional<double> least{};   // thresholds: the value passes from here …
+  std::optional<double> most{};    // … to here
+  std::string threshold_source{};  // "expected", "baseline accept.json", "spec site.toml:12", …
+  std::uint64_t size_bytes = 0;    // of the payload; 0: there is none
+  int attempts = 0;                // measurements of it
+  double seconds = 0;              // that they took
+  Source source = Source::measured;
+
+  bool operator==(const CheckRow&) const = default;
+};
+
 /// Which host a rank ran on.
 struct RankHost {
   int rank = 0;
@@ -249,7 +285,7 @@ struct Input {
 
 /// The one kind of rows that a file holds.
 using Rows = std::variant<std::vector<CollectiveRow>, std::vector<TrainRow>, std::vector<ScaleRow>,
-                          std::vector<TuneRow>>;
+                          std::vector<TuneRow>, std::vector<CheckRow>>;
 
 struct ResultFile {
   std::string created;  // ISO 8601, UTC: see iso_time_now()
@@ -267,7 +303,7 @@ struct ResultFile {
   std::string collective = "allreduce";  // of such rows
   Rows rows;
 
-  /// That of kCollectives, "train", "scale" or "tune".
+  /// That of kCollectives, "train", "scale", "tune" or "accept".
   std::string_view kind() const;
 
   bool operator==(const ResultFile&) const = default;

@@ -171,6 +171,28 @@ void fields(Visitor& visit, MaybeConst<TuneRow> auto& row) {
 }
 
 template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<CheckRow> auto& row) {
+  visit("check", row.check, {.what = "As pairs.allreduce"});
+  visit("subject", row.subject, {.what = "What was judged, in words"});
+  visit("hosts", row.hosts, {.what = "That it is about"});
+  visit("verdict", row.verdict,
+        {.what = "fail: what was checked is bad; error: the check broke; inconclusive: noise covers the "
+                 "threshold; missing: asked for and not measured; skipped: cannot be measured here"});
+  visit("why", row.why);
+  visit("remedy", row.remedy, {.what = "What to do next"});
+  visit("quantity", row.quantity, {.what = "As busbw; empty where nothing has a number"});
+  visit("unit", row.unit, {.what = "Of value, least and most"});
+  visit("value", row.value);
+  visit("least", row.least, {.what = "The value passes from here on"});
+  visit("most", row.most, {.what = "The value passes up to here"});
+  visit("threshold_source", row.threshold_source);
+  visit("size_bytes", row.size_bytes, {.what = "Of the payload; 0: there is none"});
+  visit("attempts", row.attempts, {.what = "Measurements of it"});
+  visit("seconds", row.seconds, {.what = "That they took"});
+  visit("source", row.source);
+}
+
+template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
   visit("rank", place.rank);
   visit("host", place.host);

@@ -99,6 +99,8 @@ void read(const Value& value, Source& out) { read_enum(value, out, kSources); }
 
 void read(const Value& value, TimingMethod& out) { read_enum(value, out, kTimingMethods); }
 
+void read(const Value& value, Verdict& out) { read_enum(value, out, kVerdicts); }
+
 void read(const Value& value, TimelineLane& out) { read_enum(value, out, kTimelineLanes); }
 
 template <typename T>
@@ -192,8 +194,9 @@ Rows rows_of_kind(const Value& root) {
   if (kind == "train") return std::vector<TrainRow>{};
   if (kind == "scale") return std::vector<ScaleRow>{};
   if (kind == "tune") return std::vector<TuneRow>{};
+  if (kind == "accept") return std::vector<CheckRow>{};
   root.key("kind").wrong(
-      fmt::format("is '{}' and none of {}, train, scale, tune", kind, fmt::join(kCollectives, ", ")));
+      fmt::format("is '{}' and none of {}, train, scale, tune, accept", kind, fmt::join(kCollectives, ", ")));
 }
 
 /// All but the rows themselves.

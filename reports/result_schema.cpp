@@ -46,6 +46,9 @@ constexpr Definition kDefinition<ScaleRow>{"scale_row"};
 template <>
 constexpr Definition kDefinition<TuneRow>{"tune_row"};
 
+template <>
+constexpr Definition kDefinition<CheckRow>{"check_row", "One thing that polyring accept has judged"};
+
 ordered_json reference(const std::string& name) { return {{"$ref", "#/definitions/" + name}}; }
 
 ordered_json names_of(const auto& all) {
@@ -84,6 +87,8 @@ class Schema {
       return reference("source");
     } else if constexpr (std::same_as<T, TimingMethod>) {
       return {{"enum", names_of(kTimingMethods)}};
+    } else if constexpr (std::same_as<T, Verdict>) {
+      return {{"enum", names_of(kVerdicts)}};
     } else if constexpr (std::same_as<T, TimelineLane>) {
       return {{"enum", names_of(kTimelineLanes)}};
     } else if constexpr (std::same_as<T, std::map<std::string, std::string>>) {
@@ -202,8 +207,9 @@ std::string result_schema() {
   ordered_json kinds = kCollectives;
   const ordered_json one_of = {
       rows_of<CollectiveRow>(schema, {{"enum", kinds}}), rows_of<TrainRow>(schema, {{"const", "train"}}),
-      rows_of<ScaleRow>(schema, {{"const", "scale"}}), rows_of<TuneRow>(schema, {{"const", "tune"}})};
-  for (const char* kind : {"train", "scale", "tune"}) kinds.push_back(kind);
+      rows_of<ScaleRow>(schema, {{"const", "scale"}}), rows_of<TuneRow>(schema, {{"const", "tune"}}),
+      rows_of<CheckRow>(schema, {{"const", "accept"}})};
+  for (const char* kind : {"train", "scale", "tune", "accept"}) kinds.push_back(kind);
   ordered_json properties = {{"format", {{"const", kResultFormat}}},
                              {"version", {{"const", kResultVersion}}},
                              {"kind", {{"enum", kinds}}}};
@@ -217,9 +223,10 @@ std::string result_schema() {
       {"$id", "polyring-result-1"},
       {"title", "Polyring result, version 1"},
       {"description",
-       "What `allreduce`, `reduce-scatter`, `allgather`, `alltoall`, `train` and `scale` write with -J, and "
-       "what "
-       "`report` makes of a journal, `tune`'s too. Times and rates have their unit in the key."},
+       "What `allreduce`, `reduce-scatter`, `allgather`, `alltoall`, `train`, `scale` and `accept` write "
+       "with "
+       "-J, and what `report` makes of a journal, `tune`'s too. Times and rates have their unit in the key; "
+       "checks have a key for it."},
       {"type", "object"},
       {"required", required},
       {"additionalProperties", false},

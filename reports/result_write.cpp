@@ -24,6 +24,7 @@ ordered_json to_json(const std::string& text) { return text; }
 ordered_json to_json(const std::map<std::string, std::string>& map) { return map; }
 ordered_json to_json(Source source) { return to_text(source); }
 ordered_json to_json(TimingMethod method) { return to_text(method); }
+ordered_json to_json(Verdict verdict) { return to_text(verdict); }
 ordered_json to_json(TimelineLane lane) { return to_text(lane); }
 
 template <typename T>

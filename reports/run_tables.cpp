@@ -231,6 +231,7 @@ Table table(const Rows& rows) {
     Table operator()(const std::vector<TrainRow>& of) const { return train_table(of); }
     Table operator()(const std::vector<ScaleRow>& of) const { return scale_table(of); }
     Table operator()(const std::vector<TuneRow>& of) const { return tune_table(of); }
+    Table operator()(const std::vector<CheckRow>& of) const { return check_table(of); }
   };
   return std::visit(Choose{}, rows);
 }

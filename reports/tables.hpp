@@ -104,6 +104,11 @@ Table plans_table(std::span<const TrainRow> rows);
 /// The default plan of each payload beside the best other one.
 Table tune_table(std::span<const TuneRow> rows);
 
+/// What `accept` found: a line for each check, with the worst verdict of its rows.
+Table check_table(std::span<const CheckRow> rows);
+/// A line for each row.
+Table judgement_table(std::span<const CheckRow> rows);
+
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
 Table scale_table(std::span<const ScaleRow> rows);
 

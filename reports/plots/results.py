@@ -23,6 +23,9 @@ KEYS = {
     "scale": {**RUN_KEYS, "speedup": NUMBER, "efficiency": NUMBER, "published_speedup": OPTIONAL_NUMBER,
               "published_efficiency": OPTIONAL_NUMBER},
     "tune": {"size_bytes": int, "source": str},
+    "accept": {"check": str, "subject": str, "hosts": list, "verdict": str, "why": str, "remedy": str, "quantity": str,
+               "unit": str, "value": (dict, type(None)), "least": OPTIONAL_NUMBER, "most": OPTIONAL_NUMBER,
+               "threshold_source": str, "size_bytes": int, "source": str},
 }
 TIMING_KEYS = {"median": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER, "samples": list}
 SPAN_KEYS = {"lane": str, "label": str, "begin_ms": NUMBER, "end_ms": NUMBER}

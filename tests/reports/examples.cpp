@@ -221,6 +221,68 @@ ResultFile tune() {
   return file;
 }
 
+ResultFile accept() {
+  ResultFile file = provenance("polyring accept --budget 60s");
+  std::vector<CheckRow> rows;
+  for (const std::string host : {"node0", "node1", "node2", "node3"}) {
+    const bool down = host == "node2";
+    rows.push_back({.check = "links",
+                    .subject = host,
+                    .hosts = {host},
+                    .verdict = down ? Verdict::fail : Verdict::pass,
+                    .why = down ? "Port mlx5_1 is down; the other hosts have 2 ports up."
+                                : "All 2 ports are up at 100 Gb/s.",
+                    .remedy = down ? "See to the cable of mlx5_1." : "",
+                    .seconds = 0.1});
+  }
+  int round = 0;
+  for (const auto& [a, b] : {std::pair{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 3}, {1, 2}}) {
+    const bool slow = a == 1 && b == 3;
+    std::vector<double> samples;
+    for (int i = 0; i < 12; ++i) samples.push_back((slow ? 5.9 : 11.6) + 0.01 * ((7 * i + round) % 12));
+    const std::vector<std::string> hosts{fmt::format("node{}", a), fmt::format("node{}", b)};
+    rows.push_back(
+        {.check = "pairs.allreduce",
+         .subject = hosts[0] + " and " + hosts[1],
+         .hosts = hosts,
+         .verdict = slow ? Verdict::fail : Verdict::pass,
+         .why = slow ? "busbw is 5.95 GB/s, below 10.1 GB/s, the low end of what is expected."
+                     : "busbw is above 10.1 GB/s, the low end of what is expected.",
+         .remedy = slow ? "Both hosts are as fast with others: exchange the cable between them." : "",
+         .quantity = "busbw",
+         .unit = "GB/s",
+         .value = timing(samples),
+         .least = 10.1,
+         .threshold_source = "expected",
+         .size_bytes = 64 << 20,
+         .attempts = slow ? 3 : 1,
+         .seconds = 1.5});
+    ++round;
+  }
+  rows.push_back({.check = "nic.counters",
+                  .subject = "node3",
+                  .hosts = {"node3"},
+                  .verdict = Verdict::error,
+                  .why = "/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error cannot be read.",
+                  .remedy = "Run it where /sys is mounted."});
+  rows.push_back({.check = "stragglers",
+                  .subject = "rank 5 on node1",
+                  .hosts = {"node1"},
+                  .verdict = Verdict::inconclusive,
+                  .why = "Its time is 1.08 to 1.12 times that of half of the ranks, and 1.1 is allowed.",
+                  .remedy = "Repeat it with a longer --budget.",
+                  .quantity = "time",
+                  .unit = "of the median rank's",
+                  .value = timing({1.08, 1.09, 1.1, 1.1, 1.11, 1.12}),
+                  .most = 1.1,
+                  .threshold_source = "default",
+                  .attempts = 5,
+                  .seconds = 10});
+  rows.push_back({.check = "data", .verdict = Verdict::skipped, .why = "No --data was given."});
+  file.rows = std::move(rows);
+  return file;
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "polyring-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");

@@ -17,6 +17,9 @@ ResultFile scale();
 /// Two payloads, as a journal of polyring tune has them.
 ResultFile tune();
 
+/// 4 hosts: one pair is slow, one host's link is down, one check broke, and others passed.
+ResultFile accept();
+
 /// A folder that is deleted with everything in it.
 class TemporaryFolder {
  public:

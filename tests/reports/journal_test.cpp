@@ -48,7 +48,8 @@ fs::path journal_of(const fs::path& output, const ResultFile& file) {
 
 TEST(Journal, OfEveryKindIsThePartialResult) {
   const TemporaryFolder folder;
-  for (ResultFile example : {examples::allreduce(), examples::train(), examples::scale(), examples::tune()}) {
+  for (ResultFile example :
+       {examples::allreduce(), examples::train(), examples::scale(), examples::tune(), examples::accept()}) {
     const fs::path path = journal_of(folder / "a.json", example);
     const std::size_t rows = size_of(example.rows);
     example.partial = fmt::format("{} of {} measurements", rows, rows);

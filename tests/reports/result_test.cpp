@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::vector<ResultFile> all_examples() {
-  return {examples::allreduce(), examples::train(), examples::scale(), examples::tune()};
+  return {examples::allreduce(), examples::train(), examples::scale(), examples::tune(), examples::accept()};
 }
 
 /// The sentence of the usage Error that reading `content` throws; empty when it throws none.
@@ -271,7 +271,9 @@ TEST(BadResult, EveryWrongTypeAndNegativeNumberIsNamed) {
     const json whole = document_of(example);
     for (const auto& item : whole["rows"][0].items()) {
       json damaged = whole;
-      damaged["rows"][0][item.key()] = item.value().is_object() ? json("text") : json::object();
+      // A null may be any number or object.
+      const bool is_text = item.value().is_string();
+      damaged["rows"][0][item.key()] = is_text ? json::object() : json("text");
       EXPECT_THAT(complaint(damaged.dump()), HasSubstr("'rows[0]." + item.key() + "' is n"));
       if (!item.value().is_number()) continue;
       damaged["rows"][0][item.key()] = -1;

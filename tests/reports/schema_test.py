@@ -18,7 +18,7 @@ except ImportError:
     sys.exit(77)
 
 PROGRAM, SCHEMA = sys.argv[1:3]
-KINDS = ("allreduce", "train", "scale", "tune")
+KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing")
@@ -61,8 +61,9 @@ def damaged_documents(whole):
     yield "partial without saying how much", {**whole, "partial": True}
     for key in whole.keys() - {"partial", "conditions"}:
         yield f"{key} missing", {k: v for k, v in whole.items() if k != key}
-    yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)
-    yield "no node", replaced(whole, ["rows", 1, "nodes"], 0)
+    if "nodes" in whole["rows"][1]:
+        yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)
+        yield "no node", replaced(whole, ["rows", 1, "nodes"], 0)
     yield "unknown source", replaced(whole, ["rows", 1, "source"], "guessed")
     yield "unknown kind", {**whole, "kind": "latency"}
     yield "newer version", {**whole, "version": 2}

@@ -16,7 +16,7 @@ using namespace polyring;
 
 void write(const std::filesystem::path& folder) {
   for (const ResultFile& example :
-       {examples::allreduce(), examples::train(), examples::scale(), examples::tune()}) {
+       {examples::allreduce(), examples::train(), examples::scale(), examples::tune(), examples::accept()}) {
     write_result(folder / fmt::format("{}.json", example.kind()), example);
   }
 }

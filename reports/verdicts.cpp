@@ -1,0 +1,162 @@
+#include "reports/verdicts.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace polyring {
+namespace {
+
+/// From the worst to the best.
+constexpr std::array kByWeight{Verdict::fail,         Verdict::error,   Verdict::missing,
+                               Verdict::inconclusive, Verdict::skipped, Verdict::pass};
+
+std::size_t weight(Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::find(kByWeight, verdict) - kByWeight.begin());
+}
+
+bool is_good(Verdict verdict) { return verdict == Verdict::pass || verdict == Verdict::skipped; }
+
+/// "FAIL"; in small letters where nothing is wrong.
+std::string loud(Verdict verdict) {
+  std::string text(to_text(verdict));
+  if (is_good(verdict)) return text;
+  std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+  return text;
+}
+
+/// At most so many, and how many more there are.
+std::string list_of(std::vector<std::string> names, std::size_t most) {
+  const std::size_t all = names.size();
+  if (all > most) names.resize(most);
+  return fmt::format("{}{}", fmt::join(names, "; "),
+                     all > most ? fmt::format("; and {} more", all - most) : "");
+}
+
+std::vector<const CheckRow*> rows_with(std::span<const CheckRow> rows, Verdict verdict) {
+  std::vector<const CheckRow*> found;
+  for (const CheckRow& row : rows)
+    if (row.verdict == verdict) found.push_back(&row);
+  return found;
+}
+
+std::string named(const CheckRow& row) {
+  return row.subject.empty() ? row.check : fmt::format("{} of {}", row.check, row.subject);
+}
+
+/// What follows "3 of 31 checks …".
+std::string_view did(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fail:
+      return "failed";
+    case Verdict::error:
+      return "broke";
+    case Verdict::missing:
+      return "were not measured";
+    case Verdict::inconclusive:
+      return "were inconclusive";
+    case Verdict::skipped:
+      return "were skipped";
+    case Verdict::pass:
+      return "passed";
+  }
+  return "";
+}
+
+}  // namespace
+
+Verdict overall(std::span<const CheckRow> rows) {
+  Verdict worst = Verdict::pass;
+  bool judged = false;
+  for (const CheckRow& row : rows) {
+    if (row.verdict == Verdict::skipped) continue;
+    judged = true;
+    if (weight(row.verdict) < weight(worst)) worst = row.verdict;
+  }
+  return judged ? worst : Verdict::missing;
+}
+
+ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors) {
+  switch (overall(rows)) {
+    case Verdict::fail:
+      return ExitCode::below_threshold;
+    case Verdict::error:
+      return of_errors;
+    case Verdict::pass:
+      return ExitCode::ok;
+    default:
+      return ExitCode::inconclusive;
+  }
+}
+
+std::string summary(std::span<const CheckRow> rows) {
+  const Verdict verdict = overall(rows);
+  const auto judged = static_cast<std::int64_t>(
+      std::ranges::count_if(rows, [](const CheckRow& row) { return row.verdict != Verdict::skipped; }));
+  if (judged == 0) return "MISSING: nothing was judged.";
+  if (verdict == Verdict::pass) return fmt::format("PASS: all {} passed.", counted(judged, "judgement"));
+  std::vector<std::string> names;
+  for (const CheckRow* row : rows_with(rows, verdict)) names.push_back(named(*row));
+  std::string others;
+  for (const Verdict other : kByWeight) {
+    const std::size_t count = rows_with(rows, other).size();
+    if (other != verdict && !is_good(other) && count > 0)
+      others += fmt::format(" {} more {}.", count, did(other));
+  }
+  constexpr std::size_t kMostNamed = 6;
+  return fmt::format("{}: {} of {} {}: {}.{}", loud(verdict), names.size(), counted(judged, "judgement"),
+                     did(verdict), list_of(names, kMostNamed), others);
+}
+
+std::vector<std::string> findings(std::span<const CheckRow> rows) {
+  std::vector<std::string> lines;
+  for (const Verdict verdict : kByWeight) {
+    if (verdict == Verdict::pass) continue;
+    for (const CheckRow* row : rows_with(rows, verdict)) {
+      lines.push_back(fmt::format("{}  {}{}{}: {}{}{}", loud(verdict), row->check,
+                                  row->subject.empty() ? "" : ", ", row->subject, row->why,
+                                  row->remedy.empty() ? "" : " ", row->remedy));
+    }
+  }
+  return lines;
+}
+
+std::string slurm_drain_list(std::span<const CheckRow> rows) {
+  std::map<std::string, std::string> reasons;  // by host
+  std::vector<std::string> order;
+  for (const CheckRow* row : rows_with(rows, Verdict::fail)) {
+    // What is between two hosts, or about all of them, is no reason to take one of them away.
+    if (row->hosts.size() != 1) continue;
+    const auto [at, fresh] = reasons.emplace(row->hosts.front(), row->check);
+    if (fresh)
+      order.push_back(row->hosts.front());
+    else if (at->second.find(row->check) == std::string::npos)
+      at->second += ", " + row->check;
+  }
+  std::string text;
+  for (const std::string& host : order)
+    text += fmt::format("scontrol update NodeName={} State=DRAIN Reason=\"polyring: {}\"\n", host,
+                        reasons.at(host));
+  return text;
+}
+
+NagiosStatus nagios_status(std::span<const CheckRow> rows) {
+  const Verdict verdict = overall(rows);
+  const auto passed = static_cast<std::size_t>(std::ranges::count(rows, Verdict::pass, &CheckRow::verdict));
+  const auto count = [&](Verdict of) { return rows_with(rows, of).size(); };
+  std::string text = summary(rows);
+  std::ranges::replace(text, '|', '/');  // what follows a bar is performance data
+  text +=
+      fmt::format(" | passed={} failed={} errors={} inconclusive={} missing={}", passed, count(Verdict::fail),
+                  count(Verdict::error), count(Verdict::inconclusive), count(Verdict::missing));
+  if (verdict == Verdict::pass) return {"POLYRING OK - " + text, 0};
+  if (verdict == Verdict::fail) return {"POLYRING CRITICAL - " + text, 2};
+  return {"POLYRING UNKNOWN - " + text, 3};
+}
+
+}  // namespace polyring

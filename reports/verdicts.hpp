@@ -1,0 +1,45 @@
+// What the checks of `polyring accept` come to: one verdict, and what people and other programs read of it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+/// The worst of them; errors stand behind failures, as a failure says more. Missing where there are no rows,
+/// or only skipped ones.
+Verdict overall(std::span<const CheckRow> rows);
+
+/// ok; below_threshold for a failure; inconclusive for what is inconclusive or missing. `of_errors` for an
+/// error: the code of the check that broke.
+ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors = ExitCode::internal);
+
+/// "FAIL: 2 of 31 checks failed: links of node03; pairs.allreduce of node01 and node02.", one sentence.
+std::string summary(std::span<const CheckRow> rows);
+
+/// "FAIL  pairs.allreduce, node01 and node02: busbw is 1.2 GB/s, … Exchange the cable …", a line for each row
+/// that did not pass, the worst first.
+std::vector<std::string> findings(std::span<const CheckRow> rows);
+
+/// JUnit XML as Jenkins' junit-plugin reads it: a test suite for each check, a test case for each row. What
+/// is inconclusive, missing or broken is an error there, so that nothing passes by mistake.
+std::string junit_xml(std::span<const CheckRow> rows);
+
+/// For the textfile collector of Prometheus' node exporter.
+std::string prometheus_text(std::span<const CheckRow> rows, const std::string& created);
+
+/// Hosts that failed, each as a command for Slurm with its reason; never run by us. Empty where none did.
+std::string slurm_drain_list(std::span<const CheckRow> rows);
+
+/// One line, as Nagios' plug-ins print it, and their exit codes: 0 OK, 2 CRITICAL, 3 UNKNOWN.
+struct NagiosStatus {
+  std::string line;
+  int code = 0;
+};
+NagiosStatus nagios_status(std::span<const CheckRow> rows);
+
+}  // namespace polyring

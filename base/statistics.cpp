@@ -10,8 +10,6 @@
 namespace polyring {
 namespace {
 
-constexpr double kConfidence = 0.95;
-
 /// The k-th smallest, k from 1.
 double order_statistic(std::span<const double> sorted, std::size_t k) { return sorted[k - 1]; }
 
@@ -33,7 +31,7 @@ std::vector<double> sorted_copy(std::span<const double> samples) {
 
 }  // namespace
 
-MedianRanks median_ranks(std::size_t samples) {
+MedianRanks median_ranks(std::size_t samples, double confidence) {
   assert(samples > 0);
   const auto n = static_cast<double>(samples);
   // Walks up the lower tail P(B < low) while both tails together leave the confidence that is asked for.
@@ -45,18 +43,18 @@ MedianRanks median_ranks(std::size_t samples) {
     const auto k = static_cast<double>(low);
     log_probability += std::log((n - k + 1) / k);
     const double wider_tail = tail + std::exp(log_probability);
-    if (1 - 2 * wider_tail < kConfidence) break;
+    if (1 - 2 * wider_tail < confidence) break;
     tail = wider_tail;
     ++low;
   }
   return {low, samples + 1 - low, 1 - 2 * tail};
 }
 
-Summary summarize(std::span<const double> samples) {
+Summary summarize(std::span<const double> samples, double confidence) {
   assert(!samples.empty());
   assert(std::all_of(samples.begin(), samples.end(), [](double x) { return std::isfinite(x); }));
   const std::vector<double> sorted = sorted_copy(samples);
-  const MedianRanks ranks = median_ranks(sorted.size());
+  const MedianRanks ranks = median_ranks(sorted.size(), confidence);
   Summary summary;
   summary.samples = sorted.size();
   summary.median = median_of(sorted);

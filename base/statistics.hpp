@@ -14,11 +14,14 @@ struct MedianRanks {
   double coverage = 0;   // the probability that the median lies within, below 0.95 for n < 6
 };
 
-/// The narrowest symmetric pair of ranks that covers the median with probability 0.95 or more. How many of n
-/// samples fall below the median is binomial(n, 1/2), so coverage = P(low <= B < high); see David and
-/// Nagaraja, "Order Statistics", 3rd edition, section 7.1. For n < 6 no pair reaches 0.95: then the pair is
-/// the smallest and the largest sample, and `coverage` is below 0.95. `samples` must be at least 1.
-MedianRanks median_ranks(std::size_t samples);
+inline constexpr double kConfidence = 0.95;
+
+/// The narrowest symmetric pair of ranks that covers the median with probability `confidence` or more. How
+/// many of n samples fall below the median is binomial(n, 1/2), so coverage = P(low <= B < high); see David
+/// and Nagaraja, "Order Statistics", 3rd edition, section 7.1. For few samples no pair reaches it (0.95: for
+/// n < 6): then the pair is the smallest and the largest sample, and `coverage` is less. `samples` must be at
+/// least 1.
+MedianRanks median_ranks(std::size_t samples, double confidence = kConfidence);
 
 /// All values but `coverage` have the unit of the samples.
 struct Summary {
@@ -37,7 +40,7 @@ struct Summary {
 };
 
 /// `samples` must not be empty, and all of them finite; their order does not matter.
-Summary summarize(std::span<const double> samples);
+Summary summarize(std::span<const double> samples, double confidence = kConfidence);
 
 struct Ratio {
   double median = 0;

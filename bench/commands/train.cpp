@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "base/text.hpp"
@@ -321,7 +322,9 @@ class TrainRun {
       if (ranks < world_.size()) {
         run_.watchdog.watch({fmt::format("a communicator of the first {} ranks", ranks),
                              std::max(run_.timeout, kLeastLimit)});
-        part.own = world_.first_ranks(ranks);
+        std::vector<Rank> first(static_cast<std::size_t>(ranks));
+        std::iota(first.begin(), first.end(), 0);
+        part.own = world_.part(first, World::Others::rest);
         run_.watchdog.rest();
       }
       World& world = part.own ? *part.own : world_;

@@ -14,8 +14,8 @@ ThreadWorld::ThreadWorld(ThreadTeam& team, Rank rank) : World(rank, team.size())
   find_own_hosts();
 }
 
-ThreadWorld::ThreadWorld(const ThreadWorld& whole, ThreadTeam& team)
-    : World(whole, team.size()), team_(team) {
+ThreadWorld::ThreadWorld(const ThreadWorld& whole, std::span<const Rank> ranks, Others others)
+    : World(whole, ranks, others), team_(whole.team_.part(ranks)) {
   find_own_hosts();
 }
 
@@ -83,8 +83,8 @@ std::vector<std::vector<std::byte>> ThreadWorld::gather(std::span<const std::byt
   return all;
 }
 
-std::unique_ptr<World> ThreadWorld::first_ranks(int ranks) const {
-  return std::unique_ptr<World>(new ThreadWorld(*this, team_.first_ranks(ranks)));
+std::unique_ptr<World> ThreadWorld::part(std::span<const Rank> ranks, Others others) const {
+  return std::unique_ptr<World>(new ThreadWorld(*this, ranks, others));
 }
 
 void ThreadWorld::give_up(const std::string& what, const std::vector<Rank>& whom) const {

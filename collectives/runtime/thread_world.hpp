@@ -29,12 +29,12 @@ class ThreadWorld final : public World {
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> own) const override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const override;
 
-  std::unique_ptr<World> first_ranks(int ranks) const override;
+  std::unique_ptr<World> part(std::span<const Rank> ranks, Others others) const override;
 
   [[noreturn]] void give_up(const std::string& what, const std::vector<Rank>& whom) const override;
 
  private:
-  ThreadWorld(const ThreadWorld& whole, ThreadTeam& team);
+  ThreadWorld(const ThreadWorld& whole, std::span<const Rank> ranks, Others others);
 
   template <typename Call>
   auto attempt(Call&& call) const;

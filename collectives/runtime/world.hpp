@@ -78,9 +78,12 @@ class World : public Bootstrap {
   /// Each rank's bytes on rank 0 alone; nothing on the others.
   virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const = 0;
 
-  /// The first `ranks`, as a world of their own, with the same to be done on a failure. This one lives
-  /// longer. Collective over these ranks, and over no others.
-  virtual std::unique_ptr<World> first_ranks(int ranks) const = 0;
+  /// What the ranks that are not in a part do meanwhile.
+  enum class Others { rest, work };
+  /// These ranks, ascending, as a world of their own, with the same to be done on a failure. This one lives
+  /// longer. Collective over these ranks, and over no others; each part that is in use at a time has other
+  /// ranks. Where the others work, the part's ranks share cores as those of the whole do.
+  virtual std::unique_ptr<World> part(std::span<const Rank> ranks, Others others) const = 0;
 
   /// For a rank that has waited in vain, for `whom` if it knows: throws Error(ExitCode::timeout).
   [[noreturn]] virtual void give_up(const std::string& what, const std::vector<Rank>& whom) const = 0;
@@ -97,9 +100,9 @@ class World : public Bootstrap {
   virtual void end_others(int) const {}
 
   World(Rank rank, int size) : rank_(rank), size_(size) {}
-  /// A part of `whole`, with its time limit, and the same to be done on a failure.
-  World(const World& whole, int size)
-      : rank_(whole.rank_), size_(size), timeout_(whole.timeout_), failed_(whole.failed_) {}
+  /// A part of `whole`, with its time limit, and the same to be done on a failure. See part(), whose ranks
+  /// include this one.
+  World(const World& whole, std::span<const Rank> ranks, Others others);
 
   /// To be called once, when allgather() can be.
   void find_own_hosts();

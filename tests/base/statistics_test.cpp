@@ -61,6 +61,19 @@ TEST(MedianRanks, AreTheNarrowestThatCover) {
   }
 }
 
+TEST(MedianRanks, CoverAsMuchAsIsAskedFor) {
+  for (const double confidence : {0.5, 0.9, 0.99, 0.999}) {
+    for (const std::size_t n : {12, 20, 101}) {
+      const MedianRanks ranks = median_ranks(n, confidence);
+      EXPECT_GE(ranks.coverage, confidence) << n;
+      EXPECT_GE(median_ranks(n, confidence - 0.1).low, ranks.low) << n;
+    }
+  }
+  EXPECT_EQ(median_ranks(10, 0.999).low, 1);
+  EXPECT_LT(median_ranks(10, 0.999).coverage, 0.999);
+  EXPECT_EQ(median_ranks(11, 0.999).low, 1);
+}
+
 TEST(MedianRanks, OfManySamplesApproachTheNormalApproximation) {
   const double n = 1e6;
   const MedianRanks ranks = median_ranks(1'000'000);

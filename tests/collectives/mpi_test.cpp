@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -86,6 +87,24 @@ std::string name_of(const ::testing::TestParamInfo<TransportChoice>& info) {
   return info.param == TransportChoice::network ? "mpi" : "shared";
 }
 
+/// Every other rank: both parts at the same time, each by its own transport.
+TEST(MpiWorldPart, WorksBesideTheOthers) {
+  MpiWorld& world = testing::all_ranks();
+  std::vector<Rank> members;
+  for (Rank rank = world.rank() % 2; rank < world.size(); rank += 2) members.push_back(rank);
+  const std::unique_ptr<World> own = world.part(members, World::Others::work);
+  EXPECT_EQ(own->size(), static_cast<int>(members.size()));
+  EXPECT_EQ(members[static_cast<std::size_t>(own->rank())], world.rank());
+  EXPECT_EQ(own->host(), world.host());
+  EXPECT_EQ(own->sum(1), own->size());
+  Communicator communicator(*own, over_mpi(*as_mpi_world(*own), TransportChoice::automatic));
+  std::vector<float> sums(1000, 1);
+  auto* const bytes = reinterpret_cast<std::byte*>(sums.data());
+  communicator.run({.count = 1000}, bytes, bytes);
+  EXPECT_EQ(sums, std::vector<float>(1000, static_cast<float>(own->size())));
+  world.barrier();
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, AllreduceTest,
                          ::testing::Values(TransportChoice::network, TransportChoice::shared), name_of);
 
@@ -106,13 +125,14 @@ INSTANTIATE_TEST_SUITE_P(Over, PiecesTest, ::testing::Values(TransportChoice::ne
 /// Of all ranks and of the first half of them, at once.
 TEST(Communicators, WorkOverMpiSideBySide) {
   MpiWorld& world = testing::all_ranks();
-  const int half = (world.size() + 1) / 2;
-  const bool in_half = world.rank() < half;
+  std::vector<Rank> half(static_cast<std::size_t>(world.size() + 1) / 2);
+  std::iota(half.begin(), half.end(), 0);
+  const bool in_half = world.rank() <= half.back();
   for (const TransportChoice choice : {TransportChoice::network, TransportChoice::automatic}) {
     Communicator all(world, over_mpi(world, choice));
     std::optional<MpiWorld> part;
     std::optional<Communicator> of_part;
-    if (in_half) part.emplace(world, half);
+    if (in_half) part.emplace(world, half, World::Others::work);
     if (in_half) of_part.emplace(*part, over_mpi(*part, choice));
     std::vector<testing::Case> cases = testing::cases_of(world);
     std::vector<testing::Case> cases_of_part;

@@ -114,16 +114,19 @@ TEST_P(ThreadWorlds, WaitAtBarriers) {
   });
 }
 
-/// Twice, as when a number of ranks is measured again.
-TEST_P(ThreadWorlds, HaveFirstRanksWithAWorldOfTheirOwn) {
+/// Twice, as when ranks are measured again.
+TEST_P(ThreadWorlds, HavePartsWithAWorldOfTheirOwn) {
   const int ranks = GetParam();
   run_worlds(ranks, [&](ThreadWorld& world) {
-    for (const int part : {1, ranks / 2, ranks - 1, ranks / 2}) {
-      if (part < 1 || part == ranks || world.rank() >= part) continue;
-      const std::unique_ptr<World> own = world.first_ranks(part);
-      EXPECT_EQ(own->size(), part);
-      EXPECT_EQ(own->rank(), world.rank());
-      EXPECT_EQ(own->sum(1), part);
+    for (const int modulus : {2, 3, 2}) {
+      // Disjoint ones at the same time.
+      std::vector<Rank> members;
+      for (Rank rank = world.rank() % modulus; rank < ranks; rank += modulus) members.push_back(rank);
+      const std::unique_ptr<World> own = world.part(members, World::Others::work);
+      EXPECT_EQ(own->size(), static_cast<int>(members.size()));
+      EXPECT_EQ(members[index(own->rank())], world.rank());
+      EXPECT_EQ(own->sum(world.rank()), std::accumulate(members.begin(), members.end(), 0));
+      EXPECT_EQ(own->shares_cores(), world.shares_cores());
       own->barrier();
     }
     EXPECT_EQ(world.sum(1), ranks);
@@ -183,7 +186,7 @@ TEST(ThreadTeam, TellsItsPartsOfAFailure) {
   for (const bool before : {true, false}) {
     ThreadTeam team(3, kLong);
     if (before) team.abort("out of luck");
-    ThreadTeam& part = team.first_ranks(2);
+    ThreadTeam& part = team.part(std::vector<Rank>{0, 1});
     std::thread waiting([&] { EXPECT_THROW(part.allgather(0, {}), Error); });
     std::thread at_barrier([&] { EXPECT_THROW(part.barrier(1, kLong, true), Error); });
     if (!before) {

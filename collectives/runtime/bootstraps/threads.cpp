@@ -91,11 +91,11 @@ void ThreadTeam::barrier(Rank rank, Seconds limit, bool yields) {
   }
 }
 
-ThreadTeam& ThreadTeam::first_ranks(int ranks) {
+ThreadTeam& ThreadTeam::part(std::span<const Rank> ranks) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<ThreadTeam>& part = parts_[ranks];
+  std::unique_ptr<ThreadTeam>& part = parts_[std::vector<Rank>(ranks.begin(), ranks.end())];
   if (part) return *part;
-  part = std::make_unique<ThreadTeam>(ranks, timeout_);
+  part = std::make_unique<ThreadTeam>(static_cast<int>(ranks.size()), timeout_);
   if (failure_) part->fail(*failure_);
   return *part;
 }

@@ -39,8 +39,8 @@ class ThreadTeam {
   /// One rank has failed: every call that is not complete throws, now and later.
   void abort(const std::string& reason);
 
-  /// The same team for all who ask for so many, fewer than size(): the first ranks of this one.
-  ThreadTeam& first_ranks(int ranks);
+  /// The same team for all who ask for the same ranks, ascending, and not all of them.
+  ThreadTeam& part(std::span<const Rank> ranks);
 
  private:
   /// How many barriers a rank has reached.
@@ -62,7 +62,7 @@ class ThreadTeam {
   std::optional<Error> failure_;
   std::atomic<bool> failed_ = false;  // there is a failure_
   std::vector<Reached> reached_;      // by rank
-  std::map<int, std::unique_ptr<ThreadTeam>> parts_;
+  std::map<std::vector<Rank>, std::unique_ptr<ThreadTeam>> parts_;
 };
 
 class ThreadBootstrap final : public Bootstrap {

@@ -125,13 +125,12 @@ MpiWorld::MpiWorld(std::unique_ptr<Handle> handle)
   find_own_hosts();
 }
 
-MpiWorld::MpiWorld(const MpiWorld& whole, int ranks)
-    : World(whole, ranks), handle_(std::make_unique<Handle>()) {
+MpiWorld::MpiWorld(const MpiWorld& whole, std::span<const Rank> ranks, Others others)
+    : World(whole, ranks, others), handle_(std::make_unique<Handle>()) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group part = MPI_GROUP_NULL;
-  int range[1][3] = {{0, ranks - 1, 1}};
   check_mpi(MPI_Comm_group(whole.handle_->comm, &all), "MPI_Comm_group");
-  check_mpi(MPI_Group_range_incl(all, 1, range, &part), "MPI_Group_range_incl");
+  check_mpi(MPI_Group_incl(all, size(), ranks.data(), &part), "MPI_Group_incl");
   for (MPI_Comm* comm : {&handle_->comm, &handle_->roll_call}) {
     check_mpi(MPI_Comm_create_group(whole.handle_->comm, part, 0, comm), "MPI_Comm_create_group");
     MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);

@@ -37,8 +37,8 @@ class MpiWorld final : public World {
   /// The ranks of a communicator of a program that has initialised MPI: Handle::of(comm). Collective over
   /// these. MPI is used by the thread that uses the world, and no setting of it is changed.
   explicit MpiWorld(std::unique_ptr<Handle> handle);
-  /// See first_ranks().
-  MpiWorld(const MpiWorld& whole, int ranks);
+  /// See part().
+  MpiWorld(const MpiWorld& whole, std::span<const Rank> ranks, Others others);
   ~MpiWorld() override;
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -65,8 +65,8 @@ class MpiWorld final : public World {
   static constexpr Bytes kMostAtOnce{256 << 20};
 
   /// With communicators of its own.
-  std::unique_ptr<World> first_ranks(int ranks) const override {
-    return std::make_unique<MpiWorld>(*this, ranks);
+  std::unique_ptr<World> part(std::span<const Rank> ranks, Others others) const override {
+    return std::make_unique<MpiWorld>(*this, ranks, others);
   }
 
   /// All that still run find out about the same time, so they call the roll among themselves, for a quarter

@@ -38,10 +38,19 @@ std::string list_of(std::vector<std::string> names, std::size_t most) {
                      all > most ? fmt::format("; and {} more", all - most) : "");
 }
 
+/// Whether another row says that one of its hosts alone is to blame.
+bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
+  return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
+           return other.check == row.check && other.verdict == row.verdict && other.hosts.size() == 1 &&
+                  std::ranges::find(row.hosts, other.hosts.front()) != row.hosts.end();
+         });
+}
+
+/// Without those that another row explains.
 std::vector<const CheckRow*> rows_with(std::span<const CheckRow> rows, Verdict verdict) {
   std::vector<const CheckRow*> found;
   for (const CheckRow& row : rows)
-    if (row.verdict == verdict) found.push_back(&row);
+    if (row.verdict == verdict && !is_explained(row, rows)) found.push_back(&row);
   return found;
 }
 

@@ -10,6 +10,9 @@
 
 namespace polyring {
 
+/// The name of a result's inputs that are checks which were to run.
+inline constexpr std::string_view kPlannedCheck = "check";
+
 /// The worst of them; errors stand behind failures, as a failure says more. Missing where there are no rows,
 /// or only skipped ones.
 Verdict overall(std::span<const CheckRow> rows);

@@ -15,6 +15,7 @@ void add_scale(CommandLine& line);
 void add_calibrate(CommandLine& line);
 void add_tune(CommandLine& line);
 void add_launch(CommandLine& line);
+void add_accept(CommandLine& line);
 void add_report(CommandLine& line);
 void add_completion(CommandLine& line);
 

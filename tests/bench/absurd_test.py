@@ -22,6 +22,7 @@ START = {  # what each subcommand needs beside the option
     "verify": (),
     **dict.fromkeys(COLLECTIVES, ("-n", "1", "-w", "0", "-b", "4", "-e", "4")),
     "train": ("--compute-ms", "1", "-n", "1", "--algorithm", "ring"),
+    "accept": ("--checks", "hosts.alike"),
     "tune": ("-n", "1", "-b", "4", "-e", "4", "--file", "tuned.json"),
     "scale": MINSKY,
     "launch": ("--dry-run", "-H", "localhost"),
@@ -51,6 +52,7 @@ VALUES = {
     "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
+    "--attempts": WHOLE, "--budget": TIMES,
     "--jitter": ("0", "0%", "1e300%", "1" + 300 * "0" + "%", "9" * 400, "-1%", "99999999999%"), "--seed": WHOLE,
     "--message-overhead": (*TIMES, "1s,999999999min"),
     "--assume": [f"{key}={rate}" for key in ("nic", "nvlink", "socket") for rate in RATES]
@@ -62,7 +64,7 @@ NO_NUMBERS = set(
     "--machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
     "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
     "--points --wide --quiet --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
-    "--no-trial --dry-run --offline".split())
+    "--no-trial --dry-run --offline --checks --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number
 OF_PLANS = {"--dims", "--ddl-options", "--lanes", "--chunk", "--orders"}  # plan and verify read them as those do that start MPI
 

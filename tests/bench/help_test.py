@@ -19,6 +19,7 @@ OPTIONS = {
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",
+    "accept": "--checks --algorithm --budget --attempts --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
     "report": "--out --overlay",
     "completion": "",
@@ -26,14 +27,14 @@ OPTIONS = {
     "--rankfile --timeout --no-trial --dry-run --offline",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
-for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate"):
+for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept"):
     OPTIONS[showing] += " --format --wide --quiet"
 for computing in ("plan", "verify"):
     OPTIONS[computing] += " --format"
-for measuring in (*COLLECTIVES, "train", "tune"):
+for measuring in (*COLLECTIVES, "train", "tune", "accept"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "report": "", "completion": "", "launch": "HnT"}.items()}
+LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "accept": "tgTJ", "report": "", "completion": "", "launch": "HnT"}.items()}
 
 
 class Help(ProgramTest):

@@ -27,8 +27,8 @@ TIMEOUT = 4
 TIME_LIMIT_S = 120
 
 COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
-MEASURING = {*COLLECTIVES, "train", "tune", "calibrate"}  # which initialise MPI also without mpiexec
-SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "report", "launch", "completion")
+MEASURING = {*COLLECTIVES, "train", "tune", "calibrate", "accept"}  # which initialise MPI also without mpiexec
+SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "accept", "report", "launch", "completion")
 
 
 def command(*arguments, ranks=0):

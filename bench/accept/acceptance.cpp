@@ -1,0 +1,78 @@
+#include "bench/accept/acceptance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "bench/accept/groups.hpp"
+
+namespace polyring {
+namespace {
+
+CheckRow row_about(const Checking& checking, const Check& check, Verdict verdict, std::string why,
+                   std::string remedy) {
+  CheckRow row = row_of(checking, check.name, {});
+  row.subject.clear();
+  row.verdict = verdict;
+  row.why = std::move(why);
+  row.remedy = std::move(remedy);
+  return row;
+}
+
+/// Fails closed: what was asked for and is skipped is missing.
+void settle(std::vector<CheckRow>& rows, const PlannedCheck& planned) {
+  for (CheckRow& row : rows)
+    if (planned.asked_for && row.verdict == Verdict::skipped) row.verdict = Verdict::missing;
+}
+
+}  // namespace
+
+Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const Site& site,
+                const CheckOptions& options) {
+  constexpr double kUsualTurn = 1;
+  constexpr double kLeastTurn = 0.2;
+  constexpr double kMostTurn = 5;
+  // The rest is for what is measured again, and for connections.
+  constexpr double kFirstMeasurements = 0.4;
+  if (budget.value == 0) return {kUsualTurn};
+  int turns = 0;
+  for (const PlannedCheck& one : planned) turns += one.check->turns(site, options);
+  return {std::clamp(kFirstMeasurements * budget.value / std::max(1, turns), kLeastTurn, kMostTurn)};
+}
+
+ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& checking, const Budget& budget,
+                    const AcceptanceObserver& observer) {
+  ExitCode failed = ExitCode::ok;
+  for (const PlannedCheck& one : planned) {
+    const Check& check = *one.check;
+    std::vector<CheckRow> rows;
+    observer.begins(check);
+    const auto begin = std::chrono::steady_clock::now();
+    if (budget.is_over() && check.turns(checking.site, checking.options) > 0) {
+      rows = {row_about(checking, check, Verdict::skipped,
+                        fmt::format("It did not fit into the budget of {}.", to_text(budget.total())),
+                        "Give a larger --budget.")};
+    } else {
+      try {
+        rows = check.run(checking);
+      } catch (const Error& error) {
+        failed = error.code();
+        rows = {row_about(checking, check, Verdict::error, fmt::format("The check broke: {}.", error.what()),
+                          "Mend what this names, and run this check again.")};
+      }
+    }
+    if (rows.empty())
+      rows = {row_about(checking, check, Verdict::missing, "It has found nothing to judge.",
+                        "Report this as a fault.")};
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    for (CheckRow& row : rows)
+      if (row.seconds == 0) row.seconds = took.count() / static_cast<double>(rows.size());
+    settle(rows, one);
+    observer.ended(std::move(rows));
+  }
+  return failed;
+}
+
+}  // namespace polyring

@@ -1,0 +1,103 @@
+// A check of `polyring accept`: one file under checks/, and one row in checks.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/accept/judge.hpp"
+#include "bench/accept/measurer.hpp"
+#include "reports/result.hpp"
+#include "topology/cluster.hpp"
+#include "topology/inventory/inventory.hpp"
+
+namespace polyring {
+
+/// Where a job runs.
+struct Site {
+  std::vector<std::string> hosts;  // by number
+  std::vector<RankGroup> ranks;    // of each host
+  Inventory inventory;             // as probed
+  Cluster cluster;                 // as the job's ranks see it, see host_memory_cluster()
+  Source source = Source::measured;
+
+  int ranks_in_all() const;
+  /// Hosts that are emulated share the cores of one machine: what uses cores is measured by turns.
+  bool hosts_share_cores() const { return source == Source::emulated; }
+  /// These hosts of the cluster, in this order.
+  Cluster part(std::span<const int> hosts) const;
+};
+
+/// What is judged: the key by which a specification or a baseline names a threshold.
+struct Judged {
+  std::string check;
+  Quantity quantity;
+  std::uint64_t size_bytes = 0;
+  std::string subject;
+};
+
+/// Thresholds that somebody gave: of a specification, or of a baseline.
+class GivenThresholds {
+ public:
+  virtual ~GivenThresholds() = default;
+  virtual std::optional<Threshold> of(const Judged& judged) const = 0;
+};
+
+/// What the topology and others' measurements say of an allreduce of this size on these hosts: the low end,
+/// as busbw in GB/s, and where it comes from.
+using ExpectedLeast =
+    std::function<std::optional<Threshold>(const Cluster&, const std::string& algorithm, Bytes size)>;
+
+struct CheckOptions {
+  std::string algorithm = "multi-ring";
+  std::vector<std::string> algorithms{"multi-ring"};  // of all.allreduce
+  Seconds turn{1};                                    // that one measurement takes, about
+  int attempts = 3;                                   // to measure what is too noisy
+  int all_pairs_up_to = 64;                           // hosts; of more, so many rounds:
+  int pair_rounds = 12;
+  std::string data;  // a folder; empty: none
+  std::string like;  // a machine; empty: none
+};
+
+/// What a check has.
+struct Checking {
+  Measurer& measurer;
+  const Site& site;
+  const GivenThresholds& given;
+  const ExpectedLeast& expected;
+  const CheckOptions& options;
+  /// What is being done, for people who wait.
+  std::function<void(const std::string&)> progress;
+  /// Whether the budget has time left.
+  std::function<bool()> time_left = [] { return true; };
+
+  /// Whether what is too noisy may be measured again, after so many attempts.
+  bool may_repeat(int attempts) const { return attempts < options.attempts && time_left(); }
+
+  /// What somebody gave, else `otherwise`.
+  Threshold threshold(const Judged& judged, const Threshold& otherwise) const {
+    return given.of(judged).value_or(otherwise);
+  }
+};
+
+struct Check {
+  std::string_view name;  // "pairs.allreduce"
+  std::string_view what;  // it finds: half a sentence
+  /// How many turns it takes there, about; 0: next to no time.
+  int (*turns)(const Site&, const CheckOptions&);
+  std::vector<Quantity> quantities;  // that it judges by thresholds which may be given
+  /// On rank 0.
+  std::vector<CheckRow> (*run)(const Checking&);
+  /// On the first rank of each host: what Measurer::ask() wants to know. Null: nothing.
+  std::string (*answer)(const std::string& question) = nullptr;
+};
+
+/// In the order in which they run; those that tell most for their time come first.
+std::span<const Check* const> checks();
+/// Null where there is none of that name.
+const Check* find_check(std::string_view name);
+
+}  // namespace polyring

@@ -1,0 +1,100 @@
+// host.allreduce: each host alone, compared with the others.
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "base/statistics.hpp"
+#include "bench/accept/checks/checks.hpp"
+#include "bench/accept/groups.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::string_view kName = "host.allreduce";
+
+class HostsCheck {
+ public:
+  explicit HostsCheck(const Checking& checking) : checking_(checking), site_(checking.site) {
+    work_.algorithm = checking.options.algorithm;
+    work_.time = checking.options.turn;
+    for (std::size_t host = 0; host < site_.hosts.size(); ++host) {
+      const int number = static_cast<int>(host);
+      if (site_.ranks[host].size() > 1) groups_.push_back({{number}, site_.hosts[host]});
+    }
+    measured_.resize(groups_.size());
+    if (!groups_.empty()) work_.size = payload_for(checking, groups_.front().hosts);
+  }
+
+  std::vector<CheckRow> run() {
+    if (groups_.empty()) {
+      CheckRow row = row_of(checking_, kName, {});
+      row.verdict = Verdict::skipped;
+      row.why = "No host has more than one rank.";
+      return {row};
+    }
+    std::vector<std::size_t> noisy(groups_.size());
+    for (std::size_t i = 0; i < noisy.size(); ++i) noisy[i] = i;
+    std::vector<CheckRow> rows;
+    for (int attempt = 0; !noisy.empty() && (attempt == 0 || checking_.may_repeat(attempt)); ++attempt) {
+      measure(noisy);
+      rows.clear();
+      noisy.clear();
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        rows.push_back(judged(i));
+        if (rows.back().verdict == Verdict::inconclusive) noisy.push_back(i);
+      }
+    }
+    return rows;
+  }
+
+ private:
+  void measure(const std::vector<std::size_t>& which) {
+    std::vector<HostGroupUnderTest> groups;
+    std::vector<Measured*> measured;
+    for (const std::size_t i : which) {
+      groups.push_back(groups_[i]);
+      measured.push_back(&measured_[i]);
+    }
+    if (!site_.hosts_share_cores()) return measure_at_once(checking_, groups, work_, measured);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      checking_.progress(groups[i].subject);
+      measure_at_once(checking_, {groups[i]}, work_, {measured[i]});
+    }
+  }
+
+  CheckRow judged(std::size_t i) const {
+    std::vector<double> others;
+    for (std::size_t other = 0; other < groups_.size(); ++other) {
+      const bool as_many = site_.ranks[index(groups_[other].hosts[0])].size() ==
+                           site_.ranks[index(groups_[i].hosts[0])].size();
+      if (other != i && as_many && !measured_[other].busbw_GBps.empty())
+        others.push_back(summarize(measured_[other].busbw_GBps).median);
+    }
+    const Threshold otherwise = least_of(checking_, groups_[i], work_, others, "the other hosts");
+    const Threshold threshold = checking_.threshold(
+        {std::string(kName), {"busbw", "GB/s"}, work_.size.value, groups_[i].subject}, otherwise);
+    CheckRow row = row_of(checking_, kName, groups_[i].hosts);
+    judge_measured(row, measured_[i], work_.size, threshold);
+    if (row.verdict == Verdict::fail && row.remedy.empty())
+      row.remedy = "See to the links inside this host, its memory, clocks and load.";
+    return row;
+  }
+
+  const Checking& checking_;
+  const Site& site_;
+  GroupWork work_;
+  std::vector<HostGroupUnderTest> groups_;
+  std::vector<Measured> measured_;
+};
+
+int turns(const Site& site, const CheckOptions&) {
+  return site.hosts_share_cores() ? static_cast<int>(site.hosts.size()) : 1;
+}
+
+std::vector<CheckRow> run(const Checking& checking) { return HostsCheck(checking).run(); }
+
+}  // namespace
+
+const Check kHostAllreduce{
+    kName, "each host alone: slow links, memory or cores inside it", turns, {{"busbw", "GB/s"}}, run};
+
+}  // namespace polyring

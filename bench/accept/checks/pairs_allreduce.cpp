@@ -1,0 +1,253 @@
+// pairs.allreduce: each host with each other one, so that a slow host and a slow cable are told apart.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/index.hpp"
+#include "base/statistics.hpp"
+#include "bench/accept/blame.hpp"
+#include "bench/accept/checks/checks.hpp"
+#include "bench/accept/groups.hpp"
+#include "bench/accept/pairing.hpp"
+
+namespace polyring {
+namespace {
+
+constexpr std::string_view kName = "pairs.allreduce";
+/// A suspect is measured so often with good partners.
+constexpr int kRoundsOfSuspects = 2;
+
+struct PairState {
+  HostGroupUnderTest group;
+  Measured measured;
+  CheckRow row;
+};
+
+class PairsCheck {
+ public:
+  explicit PairsCheck(const Checking& checking) : checking_(checking), site_(checking.site) {}
+
+  std::vector<CheckRow> run() {
+    const int hosts = static_cast<int>(site_.hosts.size());
+    work_.algorithm = checking_.options.algorithm;
+    work_.size = payload_for(checking_, {0, 1});
+    work_.time = checking_.options.turn;
+    const bool all = hosts <= checking_.options.all_pairs_up_to;
+    const std::vector<PairRound> rounds =
+        all ? all_pair_rounds(hosts, per_leaf())
+            : some_pair_rounds(hosts, per_leaf(), checking_.options.pair_rounds);
+    for (const PairRound& round : rounds) measure(round);
+    std::vector<HostPair> noisy = judge_all();
+    for (int attempt = 1; !noisy.empty() && checking_.may_repeat(attempt); ++attempt) {
+      for (const PairRound& round : disjoint(noisy)) measure(round);
+      noisy = judge_all();
+    }
+    std::vector<CheckRow> rows;
+    for (const auto& [pair, state] : pairs_) rows.push_back(state.row);
+    const std::vector<CheckRow> found = suspects(rows);
+    rows.insert(rows.end(), found.begin(), found.end());
+    return rows;
+  }
+
+ private:
+  int per_leaf() const { return site_.cluster.fabric.hosts_per_leaf; }
+  int leaf(int host) const { return per_leaf() > 0 ? host / per_leaf() : 0; }
+  bool inside_leaf(HostPair pair) const { return leaf(pair.first) == leaf(pair.second); }
+  std::string name(HostPair pair) const {
+    return fmt::format("{} and {}", site_.hosts[index(pair.first)], site_.hosts[index(pair.second)]);
+  }
+
+  /// How many pairs of a round leave the leaves of this one.
+  int sharers(const PairRound& round, HostPair pair) const {
+    if (inside_leaf(pair)) return 1;
+    const auto leaving = [&](int of) {
+      return std::ranges::count_if(round, [&](HostPair other) {
+        return !inside_leaf(other) && (leaf(other.first) == of || leaf(other.second) == of);
+      });
+    };
+    return static_cast<int>(std::max(leaving(leaf(pair.first)), leaving(leaf(pair.second))));
+  }
+
+  void measure(const PairRound& round) {
+    std::vector<HostGroupUnderTest> groups;
+    std::vector<Measured*> measured;
+    for (const HostPair pair : round) {
+      PairState& state = pairs_[pair];
+      state.group = {{pair.first, pair.second}, name(pair), sharers(round, pair)};
+      groups.push_back(state.group);
+      measured.push_back(&state.measured);
+    }
+    checking_.progress(fmt::format("{}{}", name(round.front()), round.size() > 1 ? ", …" : ""));
+    measure_at_once(checking_, groups, work_, measured);
+  }
+
+  /// The medians of the other pairs that leave as many leaves as this one.
+  std::vector<double> others(HostPair pair) const {
+    std::vector<double> medians;
+    for (const auto& [other, state] : pairs_) {
+      if (other != pair && inside_leaf(other) == inside_leaf(pair) && !state.measured.busbw_GBps.empty())
+        medians.push_back(summarize(state.measured.busbw_GBps).median);
+    }
+    return medians;
+  }
+
+  Threshold threshold_of(const HostGroupUnderTest& group, HostPair pair) const {
+    return checking_.threshold({std::string(kName), {"busbw", "GB/s"}, work_.size.value, name(pair)},
+                               least_of(checking_, group, work_, others(pair), "the other pairs"));
+  }
+
+  /// Judges all pairs; those that are too noisy.
+  std::vector<HostPair> judge_all() {
+    std::vector<HostPair> noisy;
+    for (auto& [pair, state] : pairs_) {
+      const Threshold threshold = threshold_of(state.group, pair);
+      state.row = row_of(checking_, kName, state.group.hosts);
+      state.row.subject = name(pair);
+      judge_measured(state.row, state.measured, work_.size, threshold);
+      if (state.row.verdict == Verdict::inconclusive) noisy.push_back(pair);
+    }
+    return noisy;
+  }
+
+  /// Rounds of these pairs, each pair in the first in which its hosts are free.
+  static std::vector<PairRound> disjoint(const std::vector<HostPair>& pairs) {
+    std::vector<PairRound> rounds;
+    for (const HostPair pair : pairs) {
+      const auto is_free = [&](const PairRound& round) {
+        return std::ranges::none_of(round, [&](HostPair other) {
+          return other.first == pair.first || other.first == pair.second || other.second == pair.first ||
+                 other.second == pair.second;
+        });
+      };
+      auto round = std::ranges::find_if(rounds, is_free);
+      if (round == rounds.end()) round = rounds.insert(rounds.end(), PairRound{});
+      round->push_back(pair);
+    }
+    return rounds;
+  }
+
+  std::vector<PairOutcome> outcomes() const {
+    std::vector<PairOutcome> outcomes;
+    for (const auto& [pair, state] : pairs_) outcomes.push_back({pair, state.row.verdict == Verdict::fail});
+    return outcomes;
+  }
+
+  /// Whether the pair is bad again, measured by itself.
+  bool bad_again(HostPair pair) {
+    const HostGroupUnderTest group{{pair.first, pair.second}, name(pair)};
+    Measured again;
+    checking_.progress(name(pair) + " again");
+    measure_at_once(checking_, {group}, work_, {&again});
+    const Threshold threshold = threshold_of(group, pair);
+    return again.wrong > 0 || again.busbw_GBps.empty() ||
+           summarize(again.busbw_GBps).median < threshold.least.value_or(0);
+  }
+
+  /// Rows about hosts, and what is found of pairs in `rows`.
+  std::vector<CheckRow> suspects(std::vector<CheckRow>& rows) {
+    const std::vector<PairOutcome> all = outcomes();
+    const Suspects found = find_suspects(all);
+    std::vector<CheckRow> more;
+    if (found.everybody) {
+      CheckRow& row = more.emplace_back(row_of(checking_, kName, all_hosts()));
+      row.verdict = Verdict::fail;
+      row.why = "Most pairs are too slow, so that no host stands out.";
+      row.remedy = "See what all hosts share: switches, the MPI's choice of network, firmware, clocks.";
+      return more;
+    }
+    for (const int host : found.hosts) more.push_back(row_of_host(host, found.hosts, all));
+    for (const HostPair link : found.links) tell_link(link, found.hosts, all, rows);
+    return more;
+  }
+
+  std::vector<int> all_hosts() const {
+    std::vector<int> hosts;
+    for (std::size_t host = 0; host < site_.hosts.size(); ++host) hosts.push_back(static_cast<int>(host));
+    return hosts;
+  }
+
+  CheckRow row_of_host(int host, const std::vector<int>& banned, const std::vector<PairOutcome>& all) {
+    const auto met = std::ranges::count_if(
+        all, [&](const PairOutcome& one) { return one.pair.first == host || one.pair.second == host; });
+    const auto bad = std::ranges::count_if(all, [&](const PairOutcome& one) {
+      return one.bad && (one.pair.first == host || one.pair.second == host);
+    });
+    int again = 0;
+    const std::vector<int> partners = partners_for(host, all, banned);
+    for (int round = 0; round < kRoundsOfSuspects && !partners.empty(); ++round) {
+      const int partner = partners[index(round) % partners.size()];
+      again += bad_again({std::min(host, partner), std::max(host, partner)}) ? 1 : 0;
+    }
+    CheckRow row = row_of(checking_, kName, {host});
+    const bool confirmed = partners.empty() || again > 0;
+    row.verdict = confirmed ? Verdict::fail : Verdict::inconclusive;
+    row.why = fmt::format(
+        "{} of its {} pairs are too slow, and those of other hosts are not; with good partners "
+        "again: {} of {} too slow.",
+        bad, met, again, partners.empty() ? 0 : kRoundsOfSuspects);
+    row.remedy = confirmed
+                     ? "Take the host out, and see to its network ports, their PCIe links, and its load."
+                     : "It was slow for a while: repeat the check, and see what else ran there.";
+    return row;
+  }
+
+  /// Says in the pair's row what is known of the two hosts beside it.
+  void tell_link(HostPair link, const std::vector<int>& banned, const std::vector<PairOutcome>& all,
+                 std::vector<CheckRow>& rows) {
+    const auto at = std::ranges::find(rows, name(link), &CheckRow::subject);
+    if (site_.hosts.size() == 2) {
+      at->remedy = "Of two hosts nobody can say which is slow: measure each with a third one.";
+      return;
+    }
+    int again = 0;
+    for (int round = 0; round < kRoundsOfSuspects; ++round) again += bad_again(link) ? 1 : 0;
+    if (again == 0) {
+      at->verdict = Verdict::inconclusive;
+      at->why += fmt::format(" It was not slow in {} rounds more.", kRoundsOfSuspects);
+      at->remedy = "It was slow for a while: repeat the check, and see what else used the network.";
+      return;
+    }
+    std::vector<std::string> bad_hosts;
+    for (const int host : {link.first, link.second}) {
+      int bad = 0;
+      const std::vector<int> partners = partners_for(host, all, banned);
+      for (const int partner : partners)
+        bad += bad_again({std::min(host, partner), std::max(host, partner)}) ? 1 : 0;
+      if (!partners.empty() && bad == static_cast<int>(partners.size()))
+        bad_hosts.push_back(site_.hosts[index(host)]);
+    }
+    at->remedy =
+        bad_hosts.empty()
+            ? "Both hosts are fast with others: see to the cables and switch ports between them."
+            : fmt::format("{} was slow with others, too, when it was measured again: see to it first.",
+                          fmt::join(bad_hosts, " and "));
+  }
+
+  const Checking& checking_;
+  const Site& site_;
+  GroupWork work_;
+  std::map<HostPair, PairState> pairs_;
+};
+
+int turns(const Site& site, const CheckOptions& options) {
+  const int hosts = static_cast<int>(site.hosts.size());
+  return hosts <= options.all_pairs_up_to ? hosts : options.pair_rounds;
+}
+
+std::vector<CheckRow> run(const Checking& checking) {
+  if (checking.site.hosts.size() < 2) {
+    CheckRow row = row_of(checking, kName, {0});
+    row.verdict = Verdict::skipped;
+    row.why = "There is one host.";
+    return {row};
+  }
+  return PairsCheck(checking).run();
+}
+
+}  // namespace
+
+const Check kPairsAllreduce{
+    kName, "each host with each other one: slow hosts, slow cables", turns, {{"busbw", "GB/s"}}, run};
+
+}  // namespace polyring

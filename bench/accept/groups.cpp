@@ -1,0 +1,123 @@
+#include "bench/accept/groups.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+
+#include "base/index.hpp"
+#include "base/statistics.hpp"
+#include "base/text.hpp"
+#include "collectives/schedule/bound.hpp"
+
+namespace polyring {
+
+int Site::ranks_in_all() const {
+  int sum = 0;
+  for (const RankGroup& of_host : ranks) sum += static_cast<int>(of_host.size());
+  return sum;
+}
+
+Cluster Site::part(std::span<const int> of) const {
+  Cluster part{cluster.name, {}, cluster.fabric};
+  if (cluster.groups.empty()) return part;
+  for (const int host : of) part.groups.push_back({cluster.host(host), 1});
+  const int per_leaf = cluster.fabric.hosts_per_leaf;
+  if (per_leaf > 0 && static_cast<int>(of.size()) < cluster.host_count()) {
+    // Two hosts or more: under one leaf, or each as if alone under its own.
+    const bool one_leaf =
+        std::ranges::all_of(of, [&](int host) { return host / per_leaf == of.front() / per_leaf; });
+    part.fabric.hosts_per_leaf = one_leaf ? 0 : 1;
+  }
+  return part;
+}
+
+double busbw_GBps(Bytes size, int ranks, double us) {
+  return us > 0 ? bus_bandwidth(size, ranks, microseconds(us)).gigabytes_per_second() : 0;
+}
+
+Bytes payload_for(const Checking& checking, const std::vector<int>& hosts) {
+  constexpr double kCallsInTurn = 16;
+  constexpr Bytes kLeast{64 << 10};
+  constexpr Bytes kMost{64 << 20};
+  constexpr Bytes kUnknown{8 << 20};
+  const Cluster part = checking.site.part(hosts);
+  if (part.groups.empty()) return kUnknown;
+  const double of_one = allreduce_bound(part, {1 << 20}).time.value / (1 << 20);  // of a byte
+  if (!(of_one > 0) || !std::isfinite(of_one)) return kUnknown;
+  const double fitting = checking.options.turn.value / kCallsInTurn / of_one;
+  const double clamped =
+      std::clamp(fitting, static_cast<double>(kLeast.value), static_cast<double>(kMost.value));
+  return {std::bit_floor(static_cast<std::uint64_t>(clamped))};
+}
+
+std::string subject_of(const Site& site, const std::vector<int>& hosts) {
+  if (hosts.size() == site.hosts.size() && hosts.size() > 1) return "all hosts";
+  std::vector<std::string> names;
+  for (const int host : hosts) names.push_back(site.hosts[index(host)]);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+RankGroup ranks_of(const Site& site, const std::vector<int>& hosts) {
+  RankGroup ranks;
+  for (const int host : hosts)
+    ranks.insert(ranks.end(), site.ranks[index(host)].begin(), site.ranks[index(host)].end());
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+CheckRow row_of(const Checking& checking, std::string_view check, const std::vector<int>& hosts) {
+  CheckRow row;
+  row.check = check;
+  row.subject = subject_of(checking.site, hosts);
+  for (const int host : hosts) row.hosts.push_back(checking.site.hosts[index(host)]);
+  row.source = checking.site.source;
+  return row;
+}
+
+void measure_at_once(const Checking& checking, const std::vector<HostGroupUnderTest>& groups,
+                     const GroupWork& work, const std::vector<Measured*>& measured) {
+  std::vector<RankGroup> ranks;
+  for (const HostGroupUnderTest& group : groups) ranks.push_back(ranks_of(checking.site, group.hosts));
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<GroupResult> results = checking.measurer.allreduce(ranks, work);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Measured& all = *measured[i];
+    ++all.attempts;
+    all.seconds += took.count() / static_cast<double>(groups.size());
+    all.wrong += results[i].wrong;
+    for (const double us : results[i].us)
+      all.busbw_GBps.push_back(busbw_GBps(work.size, static_cast<int>(ranks[i].size()), us));
+  }
+}
+
+Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, const GroupWork& work,
+                   const std::vector<double>& others_medians, const std::string& others) {
+  Threshold threshold;
+  Cluster part = checking.site.part(group.hosts);
+  if (group.sharers > 1) part.fabric.leaf_uplink = (1.0 / group.sharers) * part.fabric.leaf_uplink;
+  if (!part.groups.empty())
+    threshold = checking.expected(part, work.algorithm, work.size).value_or(Threshold{});
+  if (others_medians.empty()) return threshold;
+  const double least = kOfPeers * summarize(others_medians).median;
+  if (least > threshold.least.value_or(0))
+    return {least, {}, fmt::format("{:.0f} % of the median of {}", 100 * kOfPeers, others)};
+  return threshold;
+}
+
+void judge_measured(CheckRow& row, const Measured& measured, Bytes size, const Threshold& threshold) {
+  judge(row, {"busbw", "GB/s"}, measured.busbw_GBps, threshold);
+  row.size_bytes = size.value;
+  row.attempts = measured.attempts;
+  row.seconds = measured.seconds;
+  if (measured.wrong == 0) return;
+  row.verdict = Verdict::fail;
+  row.why =
+      fmt::format("The result has {}.", counted(static_cast<std::int64_t>(measured.wrong), "wrong element"));
+  row.remedy = "See what the check 'correct' says of ranks and hosts.";
+}
+
+}  // namespace polyring

@@ -1,0 +1,289 @@
+#include "bench/accept/job_measurer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "bench/accept/check.hpp"
+#include "bench/contenders/contenders.hpp"
+#include "bench/contenders/mpi.hpp"
+#include "bench/measure/measure.hpp"
+#include "bench/session/collective.hpp"
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+double microseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
+enum class Action { allreduce, compute, ask, together, finish };
+
+/// Whether a rank is in the group, which is ascending.
+bool has(const RankGroup& group, Rank rank) { return std::ranges::binary_search(group, rank); }
+
+std::vector<double> doubles_of(std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+  return values;
+}
+
+Contender make_contender(const GroupWork& work, Count count, const World& world, Communicator& communicator) {
+  const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
+  if (work.algorithm != kMpiAlgorithm) {
+    const Problem problem = communicator.problem(work.algorithm, what);
+    return make_planned(RulePlanner().choose(problem, {}).plan, communicator, what);
+  }
+  const MpiWorld* const mpi = as_mpi_world(world);
+  if (mpi == nullptr) throw AgreedError(ExitCode::not_available, "ranks that are threads have no MPI");
+  return {std::string(kMpiAlgorithm), {}, make_mpi_allreduce(*mpi, work.kind, work.op, count)};
+}
+
+/// Of one group, on each of its ranks.
+struct Done {
+  std::vector<double> us;  // the same on all
+  Count wrong = 0;         // on this rank; on all where they were timed
+};
+
+Done work_on(const GroupWork& work, const World& world, Watchdog& watchdog,
+             const TransportOptions& transport) {
+  const std::unique_ptr<Communicator> communicator = open_communicator(world, transport);
+  const Count count = std::max<Count>(1, static_cast<Count>(work.size.value) / size_of(work.kind));
+  std::vector<Contender> contenders;
+  contenders.push_back(make_contender(work, count, world, *communicator));
+  Contender& contender = contenders.front();
+  const PayloadMemory memory(communicator->transport(), work.kind, count, contender.plan.has_value());
+  const Payload payload(work.kind, work.op, world.size());
+  if (work.time.value == 0) {
+    const auto [input, output] = memory.buffers();
+    payload.fill(world.rank(), input, count);
+    std::memset(output, 0xff, bytes_of(count, work.kind).value);
+    if (!contender.call->keeps_time_limit()) watchdog.watch(work.algorithm);
+    contender.call->run(input, output);
+    watchdog.rest();
+    return {{}, payload.wrong(output, count, contender.plan ? Match::bits : Match::value)};
+  }
+  contender.buffers = memory.buffers();
+  const Job job{world, communicator->transport(), watchdog};
+  const MeasureOptions how{.stop = {.warmup = 2, .time = work.time, .fewest = work.fewest}};
+  const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
+  Samples samples = std::move(measure(contenders, job, {payload, what}, how).front());
+  return {std::move(samples.microseconds), samples.wrong.value_or(0)};
+}
+
+/// Computing that takes about as long everywhere: sums of what fits a cache.
+class ComputingPiece {
+ public:
+  double run_us(std::int64_t passes) {
+    const Clock::time_point begin = Clock::now();
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      for (std::size_t i = 0; i < a_.size(); ++i) a_[i] = 0.999f * a_[i] + b_[i];
+      kept_ = a_[index(static_cast<int>(pass % 1024))];
+    }
+    return microseconds(Clock::now() - begin);
+  }
+
+  /// How many passes take so long here.
+  std::int64_t passes_in(Seconds time) {
+    constexpr std::int64_t kTrial = 64;
+    run_us(kTrial);
+    const double us = std::max(run_us(kTrial), 1.0);
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(time.value * 1e6 * kTrial / us));
+  }
+
+ private:
+  std::vector<float> a_ = std::vector<float>(4096, 1);
+  std::vector<float> b_ = std::vector<float>(4096, 0.001f);
+  volatile float kept_ = 0;  // so that no compiler leaves the passes out
+};
+
+}  // namespace
+
+struct JobMeasurer::Order {
+  Action action = Action::finish;
+  std::vector<RankGroup> groups{};
+  GroupWork work{};
+  Seconds piece{};
+  int times = 0;
+  std::string check{};
+  std::string question{};
+
+  std::string text() const {
+    return json{{"action", action},        {"groups", groups},      {"algorithm", work.algorithm},
+                {"size", work.size.value}, {"kind", work.kind},     {"op", work.op},
+                {"time", work.time.value}, {"fewest", work.fewest}, {"piece", piece.value},
+                {"times", times},          {"check", check},        {"question", question}}
+        .dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  static Order parse(const std::string& text) {
+    const json from = json::parse(text);
+    Order order;
+    order.action = from.at("action");
+    order.groups = from.at("groups");
+    order.work = {from.at("algorithm"), {from.at("size")}, from.at("kind"),
+                  from.at("op"),        {from.at("time")}, from.at("fewest")};
+    order.piece.value = from.at("piece");
+    order.times = from.at("times");
+    order.check = from.at("check");
+    order.question = from.at("question");
+    return order;
+  }
+};
+
+JobMeasurer::JobMeasurer(World& world, Watchdog& watchdog, const TransportOptions& transport,
+                         bool hosts_share_cores)
+    : world_(world), watchdog_(watchdog), transport_(transport), hosts_share_cores_(hosts_share_cores) {}
+
+void JobMeasurer::tell(const Order& order) const {
+  const std::string text = order.text();
+  world_.allgather(std::as_bytes(std::span(text)));
+}
+
+std::vector<GroupResult> JobMeasurer::allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) {
+  const Order order{.action = Action::allreduce, .groups = groups, .work = work};
+  tell(order);
+  return do_allreduce(order);
+}
+
+std::vector<std::vector<double>> JobMeasurer::compute_us(Seconds piece, int times) {
+  const Order order{.action = Action::compute, .piece = piece, .times = times};
+  tell(order);
+  return do_compute(order);
+}
+
+std::vector<HostReply> JobMeasurer::ask(const std::string& check, const std::string& question) {
+  const Order order{.action = Action::ask, .check = check, .question = question};
+  tell(order);
+  return do_answer(order);
+}
+
+void JobMeasurer::together() { tell({.action = Action::together}); }
+
+void JobMeasurer::finish() { tell({.action = Action::finish}); }
+
+void JobMeasurer::serve(const std::function<void()>& also) {
+  while (true) {
+    const std::vector<std::byte> told = world_.allgather({}).front();
+    const Order order = Order::parse({reinterpret_cast<const char*>(told.data()), told.size()});
+    if (order.action == Action::finish) return;
+    try {
+      obey(order, also);
+    } catch (const AgreedError&) {
+      continue;  // rank 0 says what all ranks know
+    }
+  }
+}
+
+void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
+  switch (order.action) {
+    case Action::allreduce:
+      do_allreduce(order);
+      break;
+    case Action::compute:
+      do_compute(order);
+      break;
+    case Action::ask:
+      do_answer(order);
+      break;
+    case Action::together:
+      also();
+      break;
+    case Action::finish:
+      break;
+  }
+}
+
+std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
+  const auto own =
+      std::ranges::find_if(order.groups, [&](const RankGroup& group) { return has(group, world_.rank()); });
+  std::vector<double> said;
+  if (own != order.groups.end()) {
+    std::unique_ptr<World> part;
+    if (static_cast<int>(own->size()) < world_.size()) {
+      watchdog_.watch({"a communicator of some of the ranks", std::max(world_.timeout(), kLeastLimit)});
+      part = world_.part(*own, World::Others::work);
+      watchdog_.rest();
+    }
+    const Done done = work_on(order.work, part ? *part : world_, watchdog_, transport_);
+    said.push_back(static_cast<double>(done.wrong));
+    if (world_.rank() == own->front()) said.insert(said.end(), done.us.begin(), done.us.end());
+  }
+  const std::vector<std::vector<std::byte>> all = world_.gather(std::as_bytes(std::span(said)));
+  std::vector<GroupResult> results;
+  if (world_.rank() != 0) return results;
+  for (const RankGroup& group : order.groups) {
+    GroupResult& result = results.emplace_back();
+    for (const Rank rank : group) {
+      const std::vector<double> of_rank = doubles_of(all[index(rank)]);
+      if (of_rank.front() > 0) result.wrong_on.push_back(rank);
+      // Of what was timed every rank has the sum.
+      const auto wrong = static_cast<std::uint64_t>(of_rank.front());
+      result.wrong = order.work.time.value > 0 ? wrong : result.wrong + wrong;
+      if (rank == group.front()) result.us.assign(of_rank.begin() + 1, of_rank.end());
+    }
+  }
+  return results;
+}
+
+std::vector<std::vector<double>> JobMeasurer::do_compute(const Order& order) {
+  ComputingPiece piece;
+  const std::int64_t passes = world_.broadcast(world_.rank() == 0 ? piece.passes_in(order.piece) : 0);
+  // The turns that it takes, and this rank's.
+  const bool one_by_one = hosts_share_cores_ || world_.shares_cores();
+  int turns = 1;
+  int own_turn = 0;
+  if (hosts_share_cores_) {
+    turns = world_.size();
+    own_turn = world_.rank();
+  } else if (one_by_one) {
+    std::vector<int> of_host(index(world_.nodes()));
+    for (Rank rank = 0; rank < world_.size(); ++rank) {
+      const int turn = of_host[index(world_.host_number(rank))]++;
+      if (rank == world_.rank()) own_turn = turn;
+      turns = std::max(turns, turn + 1);
+    }
+  }
+  std::vector<double> us;
+  for (int time = 0; time <= order.times; ++time) {
+    for (int turn = 0; turn < turns; ++turn) {
+      world_.idle_barrier();
+      if (turn != own_turn) continue;
+      const double took = piece.run_us(passes);
+      if (time > 0) us.push_back(took);  // the first warms caches
+    }
+  }
+  std::vector<std::vector<double>> results;
+  for (const std::vector<std::byte>& of_rank : world_.gather(std::as_bytes(std::span(us))))
+    results.push_back(doubles_of(of_rank));
+  return results;
+}
+
+std::vector<HostReply> JobMeasurer::do_answer(const Order& order) {
+  json said;
+  if (world_.is_first_of_host()) {
+    try {
+      said = {{"text", find_check(order.check)->answer(order.question)}};
+    } catch (const std::exception& error) {
+      said = {{"error", error.what()}};
+    }
+  }
+  const std::string text = said.is_null() ? "" : said.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::vector<std::vector<std::byte>> all = world_.gather(std::as_bytes(std::span(text)));
+  std::vector<HostReply> answers;
+  for (const std::vector<std::byte>& bytes : all) {
+    if (bytes.empty()) continue;
+    const json one = json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    answers.push_back({one.value("text", ""), one.value("error", "")});
+  }
+  return answers;
+}
+
+}  // namespace polyring

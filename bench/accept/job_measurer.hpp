@@ -1,0 +1,47 @@
+// Measures on the ranks of a job: rank 0 calls, and the others serve.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/accept/measurer.hpp"
+#include "bench/contenders/transport_option.hpp"
+#include "bench/session/watchdog.hpp"
+#include "collectives/runtime/world.hpp"
+
+namespace polyring {
+
+class JobMeasurer final : public Measurer {
+ public:
+  /// Keeps the references. `hosts_share_cores`: see Site.
+  JobMeasurer(World& world, Watchdog& watchdog, const TransportOptions& transport, bool hosts_share_cores);
+
+  // On rank 0.
+  std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
+  std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
+  std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
+  /// Has the others do what `also` is to them, while rank 0 does something collective by itself.
+  void together();
+  /// The others return from serve().
+  void finish();
+
+  /// On the others, until finish(). `also`: what they do where rank 0 calls together().
+  void serve(const std::function<void()>& also);
+
+ private:
+  struct Order;
+
+  void tell(const Order& order) const;
+  void obey(const Order& order, const std::function<void()>& also);
+  std::vector<GroupResult> do_allreduce(const Order& order);
+  std::vector<std::vector<double>> do_compute(const Order& order);
+  std::vector<HostReply> do_answer(const Order& order);
+
+  World& world_;
+  Watchdog& watchdog_;
+  TransportOptions transport_;
+  bool hosts_share_cores_;
+};
+
+}  // namespace polyring

@@ -1,0 +1,259 @@
+// polyring accept: judges a cluster, check by check.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "bench/accept/acceptance.hpp"
+#include "bench/accept/expected_least.hpp"
+#include "bench/accept/job_measurer.hpp"
+#include "bench/accept/site.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
+#include "bench/commands/command.hpp"
+#include "bench/commands/measuring.hpp"
+#include "bench/contenders/contenders.hpp"
+#include "bench/record/gather_probes.hpp"
+#include "bench/record/result_file.hpp"
+#include "bench/session/collective.hpp"
+#include "bench/session/session.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "reports/tables.hpp"
+#include "reports/verdicts.hpp"
+#include "topology/inventory/probe.hpp"
+
+namespace polyring {
+namespace {
+
+struct AcceptOptions {
+  std::vector<std::string> checks;  // empty: all
+  std::vector<std::string> algorithms{"multi-ring"};
+  std::string budget;  // empty: none
+  int attempts = 3;
+  TransportOptions transport;
+  MeasuringOptions measuring;
+  std::string output;
+  std::string junit;
+  std::string prometheus;
+  bool drain = false;
+  bool nagios = false;
+};
+
+/// No thresholds but those of the topology.
+class NothingGiven final : public GivenThresholds {
+ public:
+  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
+};
+
+std::vector<CheckRow> rows_of(const ResultFile& result) {
+  return std::get<std::vector<CheckRow>>(result.rows);
+}
+
+class AcceptRun {
+ public:
+  AcceptRun(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host)
+      : options_(options), run_(run), world_(run.world), own_host_(own_host) {
+    for (const Check* check : checks()) {
+      const bool asked_for = std::ranges::find(options.checks, check->name) != options.checks.end();
+      if (options.checks.empty() || asked_for) planned_.push_back({check, asked_for});
+    }
+  }
+
+  ExitCode run() {
+    on_root(world_, [&] {
+      for (const std::string& path : {options_.output, options_.junit, options_.prometheus})
+        check_output(path);
+      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
+    });
+    const Site site = find_site(world_, own_host_);
+    const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
+    world_.set_timeout(run_.timeout);
+    Session session(world_);
+    JobMeasurer measurer(world_, run_.watchdog, options_.transport, share_cores);
+    on_root(world_, [&] { open(session, site); });
+    if (world_.rank() == 0) {
+      judge(session, site, measurer);
+    } else {
+      measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
+    }
+    run_.add_conditions(session, options_.algorithms);
+    on_root(world_, [&] { finish(session); });
+    return static_cast<ExitCode>(world_.broadcast(static_cast<int>(code_)));
+  }
+
+ private:
+  void open(Session& session, const Site& site) {
+    Session::Outline outline;
+    outline.output = options_.output;
+    outline.header = run_.header(site.cluster.groups.empty() ? nullptr : &site.cluster);
+    outline.header.rows = std::vector<CheckRow>{};
+    for (const PlannedCheck& one : planned_)
+      outline.header.inputs.push_back(
+          {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? "--checks" : "default"});
+    outline.planned = planned_.size();
+    const CheckOptions how = check_options(site);
+    outline.title = fmt::format("acceptance of {} with {}, {}\n\n", counted(world_.nodes(), "host"),
+                                counted(world_.size(), "rank"), world_.kind());
+    outline.table = [](const Rows& rows) { return check_table(std::get<std::vector<CheckRow>>(rows)); };
+    std::vector<CheckRow> wide;
+    for (const PlannedCheck& one : planned_) {
+      outline.weights.push_back(std::max(0.1, static_cast<double>(one.check->turns(site, how))));
+      wide.push_back(widest(*one.check));
+    }
+    outline.expected = check_table(wide);
+    session.open(std::move(outline));
+  }
+
+  /// As wide as its line gets to be.
+  static CheckRow widest(const Check& check) {
+    CheckRow row;
+    row.check = check.name;
+    row.verdict = Verdict::inconclusive;
+    if (check.quantities.empty()) return row;
+    row.quantity = check.quantities.front().name;
+    row.unit = check.quantities.front().unit;
+    row.value = exact_timing(99.99);
+    row.least = row.most = 99.99;
+    return row;
+  }
+
+  CheckOptions check_options(const Site& site) const {
+    CheckOptions options;
+    options.algorithm = options_.algorithms.front();
+    options.algorithms = options_.algorithms;
+    options.attempts = options_.attempts;
+    options.turn = turn_in(budget_, planned_, site, options);
+    return options;
+  }
+
+  void judge(Session& session, const Site& site, JobMeasurer& measurer) {
+    const NothingGiven given;
+    const ExpectedLeast expected = expected_least;
+    const CheckOptions how = check_options(site);
+    const auto began = std::chrono::steady_clock::now();
+    const Budget budget(budget_, [&] {
+      return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+    });
+    const Checking checking{measurer,
+                            site,
+                            given,
+                            expected,
+                            how,
+                            [&](const std::string& what) { session.show(what); },
+                            [&] { return !budget.is_over(); }};
+    std::size_t kept = 0;
+    std::uint64_t done = 0;
+    const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
+                                      [&](const std::vector<CheckRow>& rows) {
+                                        measurer.together();
+                                        session.keep(world_, rows, kept, ++done);
+                                        kept += rows.size();
+                                        session.print_rows();
+                                      }};
+    of_errors_ = run_checks(planned_, checking, budget, observer);
+    measurer.finish();
+  }
+
+  void finish(Session& session) {
+    const std::vector<CheckRow> rows = rows_of(session.result());
+    code_ = exit_code(rows, of_errors_);
+    std::string text = "\n";
+    for (const std::string& line : findings(rows)) text += line + "\n";
+    for (const std::string& note : session.result().notes) text += fmt::format("\n{}\n", note);
+    session.remark(text);
+    if (options_.drain) print_out("\n{}", slurm_drain_list(rows));
+    write_for_programs(session.result());
+    session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
+    if (options_.nagios) {
+      const NagiosStatus status = nagios_status(rows);
+      print_result(status.line + "\n");
+      code_ = static_cast<ExitCode>(status.code);
+      return;
+    }
+    session.remark(fmt::format("\n{}\n", summary(rows)));
+  }
+
+  /// These have a fixed name, where other programs look for them.
+  void write_for_programs(const ResultFile& result) const {
+    const auto write = [](const std::string& path, const std::string& text) {
+      if (!path.empty()) update_file(path, [&](const auto&) { return text; });
+    };
+    const std::vector<CheckRow> rows = rows_of(result);
+    write(options_.junit, junit_xml(rows));
+    write(options_.prometheus, prometheus_text(rows, result.created));
+  }
+
+  const AcceptOptions& options_;
+  const MeasuringRun& run_;
+  World& world_;
+  const std::string& own_host_;
+  std::vector<PlannedCheck> planned_;
+  Seconds budget_;  // on rank 0; 0: none
+  ExitCode of_errors_ = ExitCode::ok;
+  ExitCode code_ = ExitCode::ok;
+};
+
+std::vector<std::string> check_names() {
+  std::vector<std::string> names;
+  for (const Check* check : checks()) names.emplace_back(check->name);
+  return names;
+}
+
+}  // namespace
+
+void add_accept(CommandLine& line) {
+  auto options = std::make_shared<AcceptOptions>();
+  const auto action = [options, &line] {
+    const std::string own =
+        probe_own_host([] { return probe_this_machine(); }, parse_timeout(options->measuring.timeout));
+    return run_measuring(line.text(), options->measuring,
+                         [&](const MeasuringRun& run) { return AcceptRun(*options, run, own).run(); });
+  };
+  const Subcommand command =
+      line.add_subcommand("accept", "Judge a cluster: which hosts, links and ranks are bad",
+                          "mpirun -np 64 polyring accept --budget 20min -J accept.json\n"
+                          "  srun --mpi=pmix polyring accept --checks pairs.allreduce --junit accept.xml",
+                          action, true);
+  std::vector<std::string> algorithms = strings(algorithm_names(Collective::allreduce));
+  algorithms.emplace_back(kMpiAlgorithm);
+  std::string known;
+  for (const Check* check : checks())
+    known += fmt::format("{}{}: {}", known.empty() ? "" : "; ", check->name, check->what);
+  command.add_option("--checks", options->checks, "Only these. " + known)
+      .type_name("NAME,…")
+      .separated_by(',')
+      .names({"check", check_names()});
+  command
+      .add_option("--algorithm", options->algorithms,
+                  "Of all.allreduce; the first one of all other checks, too")
+      .show_default()
+      .type_name("NAME,…")
+      .separated_by(',')
+      .names({"algorithm", std::move(algorithms)});
+  command
+      .add_option("--budget", options->budget, "Choose what fits into this time, that which tells most first")
+      .type_name("TIME");
+  command.add_option("--attempts", options->attempts, "How often to measure what is too noisy for a verdict")
+      .show_default()
+      .range(1, 100);
+  command.add_option("--junit", options->junit, "Also write JUnit XML; an older file is replaced")
+      .type_name("FILE");
+  command
+      .add_option("--prometheus", options->prometheus,
+                  "Also write a file for the textfile collector of Prometheus' node exporter; an older file "
+                  "is replaced")
+      .type_name("FILE");
+  command.add_flag("--drain", options->drain,
+                   "Also print the commands by which Slurm would drain the hosts that failed");
+  command.add_flag("--nagios", options->nagios,
+                   "Print one line, and exit with 0, 2 or 3, as plug-ins of Nagios do");
+  options->transport.add_to(command);
+  options->measuring.add_to(command);
+  add_output_option(command, options->output);
+}
+
+}  // namespace polyring

@@ -1,0 +1,284 @@
+// Checks find the fault that a made-up cluster has, name it, and find none where there is none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "bench/accept/acceptance.hpp"
+#include "bench/accept/expected_least.hpp"
+#include "reports/verdicts.hpp"
+#include "tests/bench/accept/fake_measurer.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::FakeMeasurer;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::make_site;
+
+class Given final : public GivenThresholds {
+ public:
+  std::optional<Threshold> of(const Judged& judged) const override {
+    return judged.check == check ? std::optional(threshold) : std::nullopt;
+  }
+  std::string check;
+  Threshold threshold;
+};
+
+/// The rows of a check.
+std::vector<CheckRow> run(std::string_view name, const Site& site, Measurer& measurer,
+                          CheckOptions options = {}, const Given& given = {}) {
+  const ExpectedLeast expected = expected_least;
+  const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
+  return find_check(name)->run(checking);
+}
+
+std::vector<std::string> subjects(const std::vector<CheckRow>& rows, Verdict verdict) {
+  std::vector<std::string> names;
+  for (const CheckRow& row : rows)
+    if (row.verdict == verdict) names.push_back(row.subject);
+  return names;
+}
+
+constexpr unsigned kRuns = 100;
+
+TEST(AllChecks, PassOnAHealthyCluster) {
+  for (const std::vector<int>& hosts :
+       {std::vector{4, 4, 4, 4}, {2, 2}, {8, 8, 8}, {1, 1, 1, 1, 1, 1, 1, 1}}) {
+    const Site site = make_site(hosts);
+    int passed = 0;
+    for (unsigned seed = 0; seed < kRuns; ++seed) {
+      FakeMeasurer measurer(site, seed);
+      std::vector<CheckRow> rows;
+      for (const Check* check : checks()) {
+        const std::vector<CheckRow> more = run(check->name, site, measurer);
+        rows.insert(rows.end(), more.begin(), more.end());
+      }
+      // Nothing is known of how fast the inside of a few hosts must be.
+      std::erase_if(rows, [](const CheckRow& row) { return row.check == "host.allreduce"; });
+      passed += overall(rows) == Verdict::pass ? 1 : 0;
+      if (overall(rows) != Verdict::pass && passed + 2 > static_cast<int>(seed))
+        ADD_FAILURE() << summary(rows);
+    }
+    EXPECT_GE(passed, 99) << hosts.size();
+  }
+}
+
+TEST(PairsAllreduce, NamesTheSlowHost) {
+  const Site site = make_site({4, 4, 4, 4});
+  for (unsigned seed = 0; seed < kRuns; ++seed) {
+    FakeMeasurer measurer(site, seed);
+    const int host = static_cast<int>(seed % 4);
+    measurer.host_link[host] = 5;
+    const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer);
+    EXPECT_THAT(subjects(rows, Verdict::fail), Contains(site.hosts[seed % 4]));
+    EXPECT_EQ(summary(rows),
+              "FAIL: 1 of 7 judgements failed: pairs.allreduce of " + site.hosts[seed % 4] + ".")
+        << seed;
+  }
+}
+
+TEST(PairsAllreduce, NamesTheSlowPair) {
+  const Site site = make_site({4, 4, 4, 4});
+  for (unsigned seed = 0; seed < kRuns; ++seed) {
+    FakeMeasurer measurer(site, seed);
+    const int first = static_cast<int>(seed % 3);
+    measurer.pair_link[{first, 3}] = 5;
+    const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer);
+    const std::string name = site.hosts[seed % 3] + " and node3";
+    ASSERT_THAT(subjects(rows, Verdict::fail), ElementsAre(name)) << seed;
+    const auto row = std::ranges::find(rows, name, &CheckRow::subject);
+    EXPECT_THAT(row->remedy, HasSubstr("cables and switch ports between them"));
+  }
+}
+
+TEST(PairsAllreduce, OfManyHostsFindsOneInAFewRounds) {
+  const Site site = make_site(std::vector<int>(100, 1));
+  FakeMeasurer measurer(site, 1);
+  measurer.host_link[42] = 5;
+  CheckOptions options;
+  options.pair_rounds = 8;
+  const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer, options);
+  EXPECT_THAT(subjects(rows, Verdict::fail), Contains("node42"));
+  EXPECT_THAT(summary(rows), HasSubstr("1 of 401 judgements failed: pairs.allreduce of node42."));
+  EXPECT_LE(measurer.orders, 8 + 2 + 4);
+}
+
+TEST(PairsAllreduce, SaysWhereAllAreSlow) {
+  const Site site = make_site({2, 2, 2, 2});
+  FakeMeasurer measurer(site, 1);
+  measurer.link_GBps = 3;
+  const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer);
+  EXPECT_THAT(subjects(rows, Verdict::fail), Contains("all hosts"));
+}
+
+/// Whose true value is the threshold is not judged.
+TEST(PairsAllreduce, IsInconclusiveAtTheThreshold) {
+  const Site site = make_site({1, 1});
+  Given given;
+  given.check = "pairs.allreduce";
+  int inconclusive = 0;
+  for (unsigned seed = 0; seed < kRuns; ++seed) {
+    FakeMeasurer measurer(site, seed);
+    measurer.overhead_us = 0;
+    given.threshold = {10, {}, "spec"};
+    const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer, {}, given);
+    inconclusive += rows.front().verdict == Verdict::inconclusive ? 1 : 0;
+    if (rows.front().verdict == Verdict::inconclusive) {
+      EXPECT_EQ(rows.front().attempts, 3);
+    }
+  }
+  EXPECT_GE(inconclusive, 98);
+}
+
+TEST(HostsAlike, NamesTheHostWithFewerRanks) {
+  const Site site = make_site({4, 4, 3, 4});
+  FakeMeasurer measurer(site, 1);
+  const std::vector<CheckRow> rows = run("hosts.alike", site, measurer);
+  ASSERT_THAT(subjects(rows, Verdict::fail), ElementsAre("node2"));
+  EXPECT_EQ(rows.front().why, "3 ranks, and 3 of 4 hosts have 4.");
+}
+
+TEST(Stragglers, AreNamed) {
+  const Site site = make_site({4, 4, 4, 4});
+  for (unsigned seed = 0; seed < kRuns; ++seed) {
+    FakeMeasurer measurer(site, seed);
+    const Rank rank = static_cast<int>(seed % 16);
+    measurer.slow_rank[rank] = 1.2;
+    EXPECT_THAT(subjects(run("stragglers", site, measurer), Verdict::fail),
+                ElementsAre(fmt::format("rank {} on node{}", rank, rank / 4)));
+  }
+}
+
+TEST(Correct, NamesTheRankThatMakesResultsWrong) {
+  const Site site = make_site({4, 4, 4, 4});
+  for (Rank rank = 0; rank < 16; ++rank) {
+    FakeMeasurer measurer(site, 1);
+    measurer.wrong_rank = {rank};
+    const std::vector<CheckRow> rows = run("correct", site, measurer);
+    EXPECT_THAT(subjects(rows, Verdict::fail), Contains(fmt::format("rank {} on node{}", rank, rank / 4)));
+    EXPECT_EQ(rows.back().hosts.size(), 1);
+  }
+}
+
+TEST(Timed, ResultsThatAreWrongFail) {
+  const Site site = make_site({2, 2});
+  FakeMeasurer measurer(site, 1);
+  measurer.wrong_rank = {3};
+  for (const char* check : {"pairs.allreduce", "host.allreduce", "all.allreduce"}) {
+    const std::vector<CheckRow> rows = run(check, site, measurer);
+    EXPECT_THAT(subjects(rows, Verdict::fail), Not(IsEmpty())) << check;
+  }
+}
+
+TEST(HostAllreduce, NamesAHostThatIsSlowInside) {
+  const Site site = make_site({4, 4, 4, 4});
+  class SlowInside final : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override {
+      auto results = FakeMeasurer::allreduce(groups, work);
+      for (std::size_t i = 0; i < groups.size(); ++i)
+        if (groups[i] == RankGroup{8, 9, 10, 11})
+          for (double& us : results[i].us) us *= 2;
+      return results;
+    }
+  };
+  SlowInside measurer(site, 1);
+  EXPECT_THAT(subjects(run("host.allreduce", site, measurer), Verdict::fail), ElementsAre("node2"));
+}
+
+TEST(Dips, NameTheSize) {
+  const Site site = make_site({2, 2, 2, 2});
+  class Dip final : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override {
+      auto results = FakeMeasurer::allreduce(groups, work);
+      if (work.size == Bytes{1 << 20})
+        for (double& us : results.front().us) us *= 3;
+      return results;
+    }
+  };
+  Dip measurer(site, 1);
+  EXPECT_THAT(subjects(run("dips", site, measurer), Verdict::fail), ElementsAre("1MiB"));
+}
+
+TEST(Repeatability, FailsWhereRoundsDiffer) {
+  const Site site = make_site({2, 2, 2, 2});
+  class Changing final : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override {
+      auto results = FakeMeasurer::allreduce(groups, work);
+      if (orders % 3 == 2)
+        for (double& us : results.front().us) us *= 2;
+      return results;
+    }
+  };
+  Changing measurer(site, 1);
+  EXPECT_THAT(subjects(run("repeatability", site, measurer), Verdict::fail), ElementsAre("all hosts"));
+}
+
+/// What a check throws is its row; the others go on.
+TEST(RunChecks, KeepGoingAndFailClosed) {
+  const Site site = make_site({2, 2});
+  class Broken final : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::vector<std::vector<double>> compute_us(Seconds, int) override {
+      throw Error(ExitCode::not_available, "no clock here");
+    }
+  };
+  Broken measurer(site, 1);
+  const Given given;
+  const ExpectedLeast expected = expected_least;
+  const CheckOptions options;
+  const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
+  std::vector<CheckRow> all;
+  double elapsed = 0;
+  const Budget budget({10}, [&] { return Seconds{elapsed += 3}; });
+  const std::vector<PlannedCheck> planned{{find_check("hosts.alike"), false},
+                                          {find_check("stragglers"), false},
+                                          {find_check("pairs.allreduce"), false},
+                                          {find_check("repeatability"), false},
+                                          {find_check("dips"), true}};
+  const ExitCode code =
+      run_checks(planned, checking, budget,
+                 {[](const Check&) {},
+                  [&](std::vector<CheckRow> rows) { all.insert(all.end(), rows.begin(), rows.end()); }});
+  EXPECT_EQ(code, ExitCode::not_available);
+  EXPECT_THAT(
+      all, ElementsAre(
+               AllOf(Field(&CheckRow::check, "hosts.alike"), Field(&CheckRow::verdict, Verdict::pass)),
+               AllOf(Field(&CheckRow::check, "stragglers"), Field(&CheckRow::verdict, Verdict::error),
+                     Field(&CheckRow::why, "The check broke: no clock here.")),
+               AllOf(Field(&CheckRow::check, "pairs.allreduce"), Field(&CheckRow::verdict, Verdict::pass)),
+               AllOf(Field(&CheckRow::check, "repeatability"), Field(&CheckRow::verdict, Verdict::skipped)),
+               AllOf(Field(&CheckRow::check, "dips"), Field(&CheckRow::verdict, Verdict::missing))));
+  EXPECT_EQ(exit_code(all, code), ExitCode::not_available);
+}
+
+TEST(Turns, FitTheBudget) {
+  const Site site = make_site({4, 4, 4, 4});
+  std::vector<PlannedCheck> planned;
+  int turns = 0;
+  for (const Check* check : checks()) {
+    planned.push_back({check, false});
+    turns += check->turns(site, {});
+  }
+  EXPECT_EQ(turn_in({}, planned, site, {}).value, 1);
+  EXPECT_LT(turns * turn_in({60}, planned, site, {}).value, 40);
+  EXPECT_GT(turns * turn_in({60}, planned, site, {}).value, 10);
+  EXPECT_EQ(turn_in({0.001}, planned, site, {}).value, 0.2);
+}
+
+}  // namespace
+}  // namespace polyring

@@ -1,0 +1,93 @@
+#include "tests/bench/accept/fake_measurer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "collectives/schedule/bound.hpp"
+#include "topology/processes.hpp"
+
+namespace polyring::testing {
+
+int FakeMeasurer::host_of(Rank rank) const {
+  for (std::size_t host = 0; host < site_.ranks.size(); ++host)
+    if (std::ranges::find(site_.ranks[host], rank) != site_.ranks[host].end()) return static_cast<int>(host);
+  return -1;
+}
+
+double FakeMeasurer::rate_GBps(const RankGroup& group) const {
+  std::set<int> hosts;
+  for (const Rank rank : group) hosts.insert(host_of(rank));
+  if (hosts.size() == 1) return inside_GBps;
+  double rate = link_GBps;
+  for (const int host : hosts)
+    if (const auto at = host_link.find(host); at != host_link.end()) rate = std::min(rate, at->second);
+  for (const auto& [pair, of_pair] : pair_link)
+    if (hosts.contains(pair.first) && hosts.contains(pair.second)) rate = std::min(rate, of_pair);
+  return rate;
+}
+
+double FakeMeasurer::noisy(double value) {
+  return value * std::lognormal_distribution<double>(0, noise)(random_);
+}
+
+std::vector<GroupResult> FakeMeasurer::allreduce(const std::vector<RankGroup>& groups,
+                                                 const GroupWork& work) {
+  ++orders;
+  rounds.push_back(groups);
+  std::vector<GroupResult> results;
+  for (const RankGroup& group : groups) {
+    GroupResult& result = results.emplace_back();
+    const bool wrong = std::ranges::any_of(group, [&](Rank rank) { return wrong_rank.contains(rank); });
+    if (wrong) {
+      result.wrong = group.size();
+      result.wrong_on = group;
+      continue;
+    }
+    if (work.time.value == 0) continue;
+    // 2(m − 1)/m of the payload through each host's link.
+    const double bytes = 1.0 * static_cast<double>(work.size.value);
+    const double us = overhead_us + bytes / (rate_GBps(group) * 1e3);
+    for (int call = 0; call < std::max(work.fewest, 16); ++call) result.us.push_back(noisy(us));
+  }
+  return results;
+}
+
+std::vector<std::vector<double>> FakeMeasurer::compute_us(Seconds piece, int times) {
+  ++orders;
+  std::vector<std::vector<double>> us;
+  for (Rank rank = 0; rank < site_.ranks_in_all(); ++rank) {
+    const auto at = slow_rank.find(rank);
+    const double factor = at == slow_rank.end() ? 1 : at->second;
+    std::vector<double>& of_rank = us.emplace_back();
+    for (int time = 0; time < times; ++time) of_rank.push_back(noisy(factor * piece.value * 1e6));
+  }
+  return us;
+}
+
+std::vector<HostReply> FakeMeasurer::ask(const std::string&, const std::string&) {
+  return std::vector<HostReply>(site_.hosts.size());
+}
+
+Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps) {
+  Site site;
+  Rank next = 0;
+  for (std::size_t host = 0; host < ranks_of_hosts.size(); ++host) {
+    site.hosts.push_back(fmt::format("node{}", host));
+    RankGroup& ranks = site.ranks.emplace_back();
+    for (int rank = 0; rank < ranks_of_hosts[host]; ++rank) ranks.push_back(next++);
+    Machine machine;
+    machine.name = site.hosts.back();
+    machine.packages.resize(1);
+    Nic nic;
+    nic.name = "eth0";
+    nic.ports = {{1, true, gigabytes_per_second(link_GBps)}};
+    machine.nics = {nic};
+    machine.links.push_back({{DeviceKind::package, 0}, {DeviceKind::nic, 0}, LinkKind::pcie, {}, {}});
+    site.cluster.groups.push_back({with_processes(machine, ranks_of_hosts[host]), 1});
+  }
+  return site;
+}
+
+}  // namespace polyring::testing

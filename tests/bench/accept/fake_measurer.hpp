@@ -1,0 +1,48 @@
+// A cluster that is made up, for tests of checks: hosts with links of some rate, ranks of some speed, and
+// noise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bench/accept/check.hpp"
+#include "bench/accept/pairing.hpp"
+
+namespace polyring::testing {
+
+class FakeMeasurer : public Measurer {
+ public:
+  FakeMeasurer(const Site& site, unsigned seed) : site_(site), random_(seed) {}
+
+  double link_GBps = 10;                 // of each host
+  double inside_GBps = 100;              // of a host alone
+  std::map<int, double> host_link;       // of these hosts instead
+  std::map<HostPair, double> pair_link;  // of what goes between two hosts
+  std::map<Rank, double> slow_rank;      // takes so many times as long
+  std::set<Rank> wrong_rank;             // makes results wrong
+  double noise = 0.03;                   // of a logarithm
+  double overhead_us = 20;
+  int orders = 0;
+  std::vector<std::vector<RankGroup>> rounds;
+
+  std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
+  std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
+  std::vector<HostReply> ask(const std::string&, const std::string&) override;
+
+ private:
+  int host_of(Rank rank) const;
+  double rate_GBps(const RankGroup& group) const;
+  double noisy(double value);
+
+  const Site& site_;
+  std::mt19937 random_;
+};
+
+/// Hosts node0, node1, … of so many ranks each, joined by one switch.
+Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps = 10);
+
+}  // namespace polyring::testing

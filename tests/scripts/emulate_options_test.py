@@ -47,6 +47,12 @@ class Options(unittest.TestCase):
             ({"uplink_rate": "100mbit"}, "no --racks"), ({"racks": "2", "uplink_rate": "slow"}, "--uplink-rate 'slow'"),
             ({"mpi": "lam"}, "openmpi, mpich or none, not 'lam'"), ({"cut_link": "1"}, "belong together"), ({"after": "1"}, "belong together"),
             ({"cut_link": "4", "after": "1"}, "'4'"), ({"cut_link": "1", "after": "soon"}, "'soon'"),
+            ({"slow_host": "0"}, "'0' is not of the form 0:100mbit"), ({"slow_host": "4:1mbit"}, "not '4'"),
+            ({"slow_host": "0-1:1mbit"}, "not of the form"), ({"slow_host": "x:1mbit"}, "not 'x'"), ({"slow_host": "0:slow"}, "'slow'"),
+            ({"slow_host": "0:201mbit"}, "faster than --rate 200mbit"),
+            ({"slow_pair": "0:1mbit"}, "'0:1mbit' is not of the form 0-1:100mbit"), ({"slow_pair": "0-1-2:1mbit"}, "not of the form"),
+            ({"slow_pair": "0-4:1mbit"}, "not '4'"), ({"slow_pair": "2-2:1mbit"}, "two hosts that differ"),
+            ({"slow_pair": "0-1:1gbit"}, "faster than --rate 200mbit"), ({"slow_pair": "0-:1mbit"}, "not ''"),
             ({"nodes": "1", "cut_link": "0", "after": "1"}, "second host"),
         ):
             with self.subTest(changes=changes):
@@ -54,6 +60,7 @@ class Options(unittest.TestCase):
 
     def test_bad_command_lines(self):
         for arguments, naming in (
+            ((*words(), "--slow-pair", "0-1:1mbit", "--slow-pair", "1-0:2mbit", "--", "true"), "--slow-pair names 1-0 twice"),
             ((*words(), "--latency", "1ms", "--", "true"), "'--latency'"), ((*words(), "true"), "'true'"),
             ((*words(), "--"), "no command"), (words(), "no command"), (("--nodes",), "needs a value"),
         ):

@@ -50,6 +50,15 @@ class Emulate(EmulateTest):
         self.assertTrue(any("2 hosts x 2 ranks at 200mbit" in note for note in result["notes"]), result["notes"])
         self.assertEqual([place["host"] for place in result["placement"]], ["node0", "node0", "node1", "node1"])
 
+    def test_a_fault_is_not_told(self):
+        # It is to be found: bounds and results know the cluster that was asked for.
+        told = [
+            {line for line in self.succeed(shape(3, 1, "200mbit", *fault), "env").splitlines() if line.startswith("POLYRING_")}
+            - {self.mark} for fault in ((), ("--slow-host", "1:100mbit", "--slow-pair", "0-2:100mbit"))
+        ]
+        self.assertIn("POLYRING_EMULATED_RATE=200000000b/s", told[0])
+        self.assertEqual(told[0], told[1])
+
     def test_allreduce_over_connections_of_our_own(self):
         for transport, used in (("shared+tcp", "shared memory and TCP"), ("tcp", "TCP")):
             with self.subTest(transport=transport):

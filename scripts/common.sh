@@ -10,6 +10,12 @@ readonly REPOSITORY=$PWD
 
 say() { printf '%s\n' "$*"; }
 
+# quoted WORD…: as any sh reads them. Bash's own ${…@Q} writes $'…' for a line's end, which dash does not know.
+quoted() {
+  local word
+  for word; do printf "'%s' " "${word//\'/\'\\\'\'}"; done
+}
+
 # fail CODE SENTENCE…: the sentence says what is wrong and what to do.
 fail() {
   local code=$1

@@ -66,7 +66,7 @@ COUNTED = CPP | {".py", ".cmake", ".sh"}
 FOLDERS = [*dict.fromkeys(box.split("/")[0] for box in ALLOWED), "tests", "scripts"]
 
 # What is at the top, beside the boxes; and what may be other than text.
-TOP = {*FOLDERS, "docs", ".ci", ".clang-format", ".clang-tidy", ".gitignore", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+TOP = {*FOLDERS, "docs", ".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".gitignore", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
        "LICENSE", "README.md"}
 BINARY = ("docs/images/*.png", "tests/fuzz/seeds/*")
 

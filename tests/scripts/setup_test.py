@@ -72,8 +72,9 @@ class Setup(unittest.TestCase):
 
     def test_options_add_packages(self):
         world = self.world([], root=True)
-        self.assertEqual(world.setup("--mpich", "--style").returncode, 0)
-        self.assertTrue(world.apt_calls()[-1].endswith("libmpich-dev mpich ccache clang-format shellcheck"))
+        self.assertEqual(world.setup("--mpich", "--style", "--slurm").returncode, 0)
+        added = "libmpich-dev mpich ccache clang-format shellcheck slurmctld slurmd slurm-client munge"
+        self.assertTrue(world.apt_calls()[-1].endswith(added))
 
     def test_simgrid_is_installed_when_asked_for(self):
         world = self.world("all", root=True)

@@ -142,6 +142,12 @@ std::vector<RankGroup> ranks_by_island(const Machine& machine) {
   return groups;
 }
 
+Machine with_gpu_fabric_alone(Machine machine) {
+  if (machine.gpus.size() > 1 && ranks_by_island(machine).size() == 1)
+    std::erase_if(machine.links, [](const Link& link) { return !is_gpu_fabric(link); });
+  return machine;
+}
+
 std::string ranks_text(const Machine& machine, int ranks) {
   if (machine.gpus.empty()) return "the host";
   const char* noun =

@@ -25,6 +25,10 @@ std::vector<RankGroup> ranks_by_lower_switch(const Machine& machine);
 /// GPUs that NVLinks (or xGMI) join, directly or through others.
 std::vector<RankGroup> ranks_by_island(const Machine& machine);
 
+/// Where NVLinks (or xGMI) join all GPUs: the host with these links alone, which is what a ring or a tree
+/// runs over; PCIe beside them takes no part. Otherwise as it is.
+Machine with_gpu_fabric_alone(Machine machine);
+
 /// "4 GPUs", "1 GPU", "2 processes"; "the host" where a rank has neither.
 std::string ranks_text(const Machine& machine, int ranks);
 

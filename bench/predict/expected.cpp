@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "bench/predict/usable_rates.hpp"
 #include "collectives/schedule/catalogue.hpp"
-#include "reports/result.hpp"
-#include "reports/tables.hpp"
 #include "simulation/price_planner.hpp"
 #include "topology/inventory/inventory.hpp"
+#include "topology/rank_groups.hpp"
 #include "topology/rank_nics.hpp"
 
 namespace polyring {
@@ -24,6 +23,9 @@ constexpr int kElementSize = 4;  // float32
 constexpr int kManyRanks = 256;
 constexpr std::array<std::string_view, 2> kUniform{"multi-ring", "halving-doubling"};
 constexpr const char* kAlone = "one rank has nobody to reduce with";
+/// Whose intervals a reader wants, by contenders' names; those that cannot run have none.
+constexpr std::array<std::string_view, 8> kImplementations{"multi-ring", "ring",      "nccl", "nccl:ring",
+                                                           "nccl:nvls",  "nccl:tree", "mpi",  "gloo"};
 
 ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& bound) {
   const int ranks = cluster.ranks();
@@ -41,6 +43,43 @@ ExpectedBound many_hosts(const Machine& machine) {
   row.hosts = row.ranks = 0;
   row.busbw = bound.bandwidth;
   return row;
+}
+
+/// allreduce_bound(), but no faster than GPUs that NVLinks join are by these alone.
+Bound bound_of(const Cluster& cluster) {
+  if (cluster.host_count() < 2) return usual_bound(cluster, kExpectedPayload);
+  Bound bound = allreduce_bound(cluster, kExpectedPayload);
+  for (const HostGroup& group : cluster.groups) {
+    if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
+    const Bound inside = usual_bound(cluster_of(group.machine, 1), kExpectedPayload);
+    const auto crossing = [](int ranks) { return 2.0 * (ranks - 1) / ranks; };
+    const double time = inside.time.value * crossing(cluster.ranks()) / crossing(group.machine.ranks());
+    if (bound.time.value > 0 && time > bound.time.value) bound = {{time}, inside.bandwidth, inside.cut};
+  }
+  return bound;
+}
+
+/// Switches that reduce may do better than the bound of what ranks reduce.
+void add_switches(Expectation& expectation, const std::string& name, const Cluster& alone) {
+  for (const UsableWay& way : usable_ways(alone, Collective::allreduce, "nccl:nvls")) {
+    expectation.bounds.push_back(
+        {std::string(kInSwitches) + name, 1, alone.ranks(), way.front().rate, way.front().limit});
+  }
+}
+
+void add_intervals(Expectation& expectation, const Cluster& cluster) {
+  for (const std::string_view algorithm : kImplementations) {
+    const auto interval = expected_interval(cluster, Collective::allreduce, algorithm, expectation.payload);
+    if (interval) expectation.intervals.push_back({std::string(algorithm), *interval});
+  }
+  const Machine& machine = cluster.host(0);
+  if (machine.gpus.empty() || cluster.groups.size() > 1) return;
+  const int gpus = machine.ranks();
+  for (const PublishedFloor& floor : published_rates().floors) {
+    const bool model = machine.gpus.front().model.find(floor.gpu) != std::string::npos;
+    if (model && floor.gpus == gpus && (floor.hosts > 1) == (cluster.host_count() > 1))
+      expectation.floors.push_back(floor);
+  }
 }
 
 /// Why no allreduce can be done here at all; empty when one can.
@@ -85,75 +124,6 @@ std::string why_not(const std::map<std::string, std::vector<std::string_view>>& 
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
-std::string gigabytes_text(Bandwidth bandwidth) {
-  return bandwidth.known() ? significant(bandwidth.gigabytes_per_second()) : "?";
-}
-
-std::string count_text(int count) { return count > 0 ? fmt::format("{}", count) : "many"; }
-
-std::string bounds_text(const Expectation& expectation) {
-  Table table({{"", "at most", "", Align::left},
-               {"", "hosts", "", Align::right},
-               {"", "ranks", "", Align::right},
-               {"", "busbw", "GB/s", Align::right},
-               {"", "what limits", "", Align::left},
-               {"", "source", "", Align::left}});
-  for (const ExpectedBound& row : expectation.bounds) {
-    table.add_row({row.where, count_text(row.hosts), count_text(row.ranks), gigabytes_text(row.busbw),
-                   row.limit, std::string(to_text(Source::modelled))});
-  }
-  // Otherwise 388 GB/s of ports beside a busbw of 679 looks like a mistake.
-  const bool over_hosts =
-      std::ranges::any_of(expectation.bounds, [](const ExpectedBound& row) { return row.hosts != 1; });
-  return table.text() +
-         (over_hosts
-              ? "\nbusbw is size / time x 2(n - 1)/n for n ranks. The payload must leave and enter each "
-                "host at least once, so that\nbusbw between hosts may be up to 2(n - 1)/n times "
-                "what the ports of a host carry in each direction.\n"
-              : "");
-}
-
-std::string algorithms_text(const Expectation& expectation) {
-  Table table({{"", "algorithm", "", Align::left},
-               {"", "busbw", "GB/s", Align::right},
-               {"", "of the bound", "%", Align::right},
-               {"", "time", "", Align::right},
-               {"", "plan", "", Align::left},
-               {"", "busiest", "", Align::left},
-               {"", "source", "", Align::left}});
-  for (const ExpectedAlgorithm& row : expectation.algorithms) {
-    table.add_row({row.algorithm, gigabytes_text(row.busbw),
-                   row.bound_fraction ? significant(100 * *row.bound_fraction) : "-", to_text(row.time),
-                   row.plan, row.busiest, std::string(to_text(Source::modelled))});
-  }
-  return table.text();
-}
-
-using Json = nlohmann::ordered_json;
-
-Json gigabytes(Bandwidth bandwidth) {
-  return bandwidth.known() ? Json(rounded(bandwidth.gigabytes_per_second())) : Json(nullptr);
-}
-
-Json to_json(const ExpectedBound& row) {
-  return {{"where", row.where},
-          {"hosts", row.hosts > 0 ? Json(row.hosts) : Json(nullptr)},
-          {"ranks", row.ranks > 0 ? Json(row.ranks) : Json(nullptr)},
-          {"busbw_GBps", gigabytes(row.busbw)},
-          {"limit", row.limit},
-          {"source", to_text(Source::modelled)}};
-}
-
-Json to_json(const ExpectedAlgorithm& row) {
-  return {{"algorithm", row.algorithm},
-          {"plan", row.plan},
-          {"time_us", rounded(row.time.value * 1e6)},
-          {"busbw_GBps", gigabytes(row.busbw)},
-          {"bound_fraction", row.bound_fraction ? Json(rounded(*row.bound_fraction)) : Json(nullptr)},
-          {"busiest", row.busiest},
-          {"source", to_text(Source::modelled)}};
-}
-
 }  // namespace
 
 Expectation expected_bounds(const Cluster& cluster) {
@@ -163,12 +133,12 @@ Expectation expected_bounds(const Cluster& cluster) {
   const Cluster& whole = cluster.fabric.hosts_per_leaf > 0 ? cluster : kinds;
   for (const HostGroup& group : kinds.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
-    result.bounds.push_back(
-        bound_row("inside " + group.machine.name, alone, allreduce_bound(alone, kExpectedPayload)));
+    result.bounds.push_back(bound_row("inside " + group.machine.name, alone, bound_of(alone)));
+    add_switches(result, group.machine.name, alone);
   }
   if (cluster.host_count() > 1) {
     result.bounds.push_back(bound_row("between hosts", cluster, network_bound(whole, kExpectedPayload)));
-    result.bounds.push_back(bound_row("together", cluster, allreduce_bound(whole, kExpectedPayload)));
+    result.bounds.push_back(bound_row("together", cluster, bound_of(whole)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
     result.bounds.push_back(many_hosts(cluster.host(0)));
   }
@@ -177,10 +147,11 @@ Expectation expected_bounds(const Cluster& cluster) {
 
 Expectation expected(const Cluster& cluster) {
   Expectation result = expected_bounds(cluster);
+  add_intervals(result, cluster);
   result.not_simulated = unconnected(cluster);
   if (!result.not_simulated.empty()) return result;
   const Router router(cluster);
-  const Bound bound = allreduce_bound(cluster, kExpectedPayload);
+  const Bound bound = bound_of(cluster);
   std::vector<std::string_view> slow;
   std::map<std::string, std::vector<std::string_view>> unknown;
   for (const Algorithm& algorithm : algorithms()) {
@@ -198,29 +169,6 @@ Expectation expected(const Cluster& cluster) {
   result.not_simulated = result.algorithms.empty() ? router.unknown_speed() : why_not(unknown, slow);
   std::ranges::stable_sort(result.algorithms, std::ranges::greater{}, &ExpectedAlgorithm::busbw);
   return result;
-}
-
-std::string to_text(const Expectation& expectation) {
-  std::string out =
-      fmt::format("expected of an allreduce, by these links (busbw by nccl-tests' definition, for {})\n\n{}",
-                  to_text(expectation.payload), bounds_text(expectation));
-  if (!expectation.algorithms.empty()) out += "\n" + algorithms_text(expectation);
-  if (!expectation.not_simulated.empty())
-    out += fmt::format("\nnot simulated: {}\n", expectation.not_simulated);
-  return out;
-}
-
-std::string to_json(const Expectation& expectation) {
-  Json bounds = Json::array();
-  for (const ExpectedBound& row : expectation.bounds) bounds.push_back(to_json(row));
-  Json json{{"payload_bytes", expectation.payload.value}, {"bounds", std::move(bounds)}};
-  if (!expectation.algorithms.empty()) {
-    Json algorithms = Json::array();
-    for (const ExpectedAlgorithm& row : expectation.algorithms) algorithms.push_back(to_json(row));
-    json["algorithms"] = std::move(algorithms);
-  }
-  if (!expectation.not_simulated.empty()) json["not_simulated"] = expectation.not_simulated;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace polyring

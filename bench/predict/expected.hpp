@@ -4,8 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/predict/expected_interval.hpp"
+#include "bench/predict/published_rates.hpp"
 #include "collectives/schedule/bound.hpp"
 #include "topology/cluster.hpp"
 
@@ -15,8 +18,11 @@ namespace polyring {
 /// and nccl-tests' users look at sizes from here on.
 inline constexpr Bytes kExpectedPayload{std::uint64_t{1} << 30};
 
+inline constexpr std::string_view kInSwitches = "in the switches of ";
+
 struct ExpectedBound {
-  std::string where;  // "inside minsky", "between hosts", "between many hosts", "together"
+  /// "inside minsky", "in the switches of dgx-h100", "between hosts", "between many hosts", "together".
+  std::string where;
   int hosts = 1;      // 0: many
   int ranks = 0;      // 0: many
   Bandwidth busbw;    // at most; 0 when unknown
@@ -33,20 +39,29 @@ struct ExpectedAlgorithm {
   std::string unknown{};                 // a link that it crosses and whose speed it would need
 };
 
+/// What good implementations reach.
+struct ExpectedReach {
+  std::string algorithm;  // a contender's name
+  ExpectedInterval interval;
+};
+
 struct Expectation {
   Bytes payload = kExpectedPayload;
   std::vector<ExpectedBound> bounds;
+  std::vector<ExpectedReach> intervals{};     // of those that can run; empty when not asked for
+  std::vector<PublishedFloor> floors{};       // of others, for hosts of these GPUs
   std::vector<ExpectedAlgorithm> algorithms;  // the best first; empty when not asked for
   std::string not_simulated{};                // which others are not, and why
 };
 
-/// The bounds of each kind of host by itself, then of the network between hosts and of all together; of one
-/// host with NICs that are up what the network allows many such hosts. Takes milliseconds.
+/// The bounds of each kind of host by itself (of what a ring or a tree uses together; where its switches
+/// reduce, of these too), then of the network between hosts and of all together; of one host with NICs that
+/// are up what the network allows many such hosts. Takes milliseconds.
 Expectation expected_bounds(const Cluster& cluster);
 
-/// With each algorithm of the catalogue: its best plan for float32 of that payload. Those that would take
-/// minutes to simulate on so many ranks are left out, and those all of whose plans cross links of unknown
-/// speed.
+/// With the interval of each implementation that can run, and each algorithm of the catalogue: its best plan
+/// for float32 of that payload. Those that would take minutes to simulate on so many ranks are left out, and
+/// those all of whose plans cross links of unknown speed.
 Expectation expected(const Cluster& cluster);
 
 /// Tables for a terminal.

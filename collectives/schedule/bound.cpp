@@ -80,14 +80,18 @@ std::vector<bool> mask_of(const RankGroup& group, const Machine& machine) {
   return inside;
 }
 
+/// Which links of a host count where there is one.
+enum class Links { all, usual };
+
 /// Each host's ranks in groups; nothing where that leaves a single part.
 template <typename Grouping>
-Cut cut_by(const Cluster& cluster, Grouping grouping) {
+Cut cut_by(const Cluster& cluster, Grouping grouping, Links links) {
   const bool several_hosts = cluster.host_count() > 1;
   Cut parts;
   for (const HostGroup& hosts : cluster.groups) {
-    const Machine& machine = hosts.machine;
-    const std::vector<RankGroup> groups = grouping(machine);
+    const std::vector<RankGroup> groups = grouping(hosts.machine);
+    const bool all = links == Links::all || several_hosts;
+    const Machine machine = all ? hosts.machine : with_gpu_fabric_alone(hosts.machine);
     if (!several_hosts && groups.size() == 1) return {};
     std::vector<MinCut> cuts;
     std::set<double> speeds;
@@ -225,24 +229,32 @@ std::vector<Cut> network_cuts(const Cluster& cluster) {
   return cuts;
 }
 
+Bound bound_over(Links links, Collective collective, const Cluster& cluster, Bytes payload) {
+  std::vector<Cut> cuts = network_cuts(cluster);
+  const std::string unknown = unknown_links_of(cluster);
+  if (unknown.empty()) {
+    for (const auto grouping :
+         {ranks_by_package, ranks_by_upper_switch, ranks_by_lower_switch, ranks_by_island, single_ranks}) {
+      cuts.push_back(cut_by(cluster, grouping, links));
+    }
+  }
+  Bound worst = worst_of(collective, cuts, payload);
+  if (!unknown.empty() && worst.time.value == 0) worst.cut = unknown;
+  return worst;
+}
+
 }  // namespace
 
 Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
   return collective_bound(Collective::allreduce, cluster, payload);
 }
 
+Bound usual_bound(const Cluster& cluster, Bytes payload) {
+  return bound_over(Links::usual, Collective::allreduce, cluster, payload);
+}
+
 Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload) {
-  std::vector<Cut> cuts = network_cuts(cluster);
-  const std::string unknown = unknown_links_of(cluster);
-  if (unknown.empty()) {
-    for (const auto grouping :
-         {ranks_by_package, ranks_by_upper_switch, ranks_by_lower_switch, ranks_by_island, single_ranks}) {
-      cuts.push_back(cut_by(cluster, grouping));
-    }
-  }
-  Bound worst = worst_of(collective, cuts, payload);
-  if (!unknown.empty() && worst.time.value == 0) worst.cut = unknown;
-  return worst;
+  return bound_over(Links::all, collective, cluster, payload);
 }
 
 Bound network_bound(const Cluster& cluster, Bytes payload) {

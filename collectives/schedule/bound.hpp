@@ -30,6 +30,10 @@ struct Bound {
 /// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 
+/// The same, but inside one host over with_gpu_fabric_alone(): no implementation that is known sends over
+/// NVLinks and PCIe at once. Several hosts are cut as before.
+Bound usual_bound(const Cluster& cluster, Bytes payload);
+
 /// The same for any collective, with `payload` the longer of a rank's two buffers. Of n ranks a part has r.
 /// In a reduce-scatter something must leave it for each of the others' blocks, and enter it for each of its
 /// own; in an allgather the other way about; in an alltoall each of its ranks has a block for each of the

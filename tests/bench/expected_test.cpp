@@ -63,20 +63,14 @@ INSTANTIATE_TEST_SUITE_P(
         Known{"minsky", 57.6,
               "2 GPUs of package0 reach the others only over X-bus package0 - package1: 38.4 GB/s", 24.2,
               "4 GPUs of a host share 2 x EDR InfiniBand: 24.2 GB/s"},
-        // Each GPU has 4 NVLinks of 20 GB/s and PCIe gen 3 x16: 2·7/8·S must leave it.
-        Known{
-            "dgx1-p100", 95.75,
-            "each GPU reaches the others only over 4 x NVLink of 20.0 GB/s and PCIe of 15.8 GB/s: 95.8 GB/s",
-            48.4, "8 GPUs of a host share 4 x EDR InfiniBand: 48.4 GB/s"},
-        // 12 NVLinks of 25 GB/s and PCIe gen 4 x16; 18 and gen 5.
-        Known{
-            "dgx-a100", 331.5,
-            "each GPU reaches the others only over 12 x NVLink of 25.0 GB/s and PCIe of 31.5 GB/s: 332 GB/s",
-            193.6, "8 GPUs of a host share 8 x HDR InfiniBand: 194 GB/s"},
-        Known{
-            "dgx-h100", 513,
-            "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s and PCIe of 63.0 GB/s: 513 GB/s",
-            388, "8 GPUs of a host share 8 x NDR InfiniBand: 388 GB/s"}),
+        // Each GPU has 4 NVLinks of 20 GB/s, which rings use without its PCIe: 2·7/8·S must leave it.
+        Known{"dgx1-p100", 80, "each GPU reaches the others only over 4 x NVLink of 20.0 GB/s: 80.0 GB/s",
+              48.4, "8 GPUs of a host share 4 x EDR InfiniBand: 48.4 GB/s"},
+        // 12 NVLinks of 25 GB/s; 18.
+        Known{"dgx-a100", 300, "each GPU reaches the others only over 12 x NVLink of 25.0 GB/s: 300 GB/s",
+              193.6, "8 GPUs of a host share 8 x HDR InfiniBand: 194 GB/s"},
+        Known{"dgx-h100", 450, "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s: 450 GB/s",
+              388, "8 GPUs of a host share 8 x NDR InfiniBand: 388 GB/s"}),
     [](const auto& row) {
       std::string name = row.param.machine;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -84,11 +78,19 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Expected, ReachesOnAnNvswitchWhatItsLinksCarry) {
-  // Rings use NVLink alone: 300 of 331.5 GB/s.
+  // Rings use NVLink alone.
   const Expectation result = expected(preset("dgx-a100", 1));
   EXPECT_NEAR(algorithm(result, "multi-ring").busbw.gigabytes_per_second(), 300, 3);
-  EXPECT_NEAR(algorithm(result, "multi-ring").bound_fraction.value(), 300 / 331.5, 0.01);
+  EXPECT_NEAR(algorithm(result, "multi-ring").bound_fraction.value(), 1, 0.01);
   EXPECT_EQ(result.algorithms.size(), algorithms().size());
+}
+
+TEST(Expected, OfTwoHostsIsNoSumThatNobodyUses) {
+  // The ports of two hosts would carry more than the NVLinks of a GPU, and PCIe beside these counts for
+  // nothing.
+  const Expectation result = expected_bounds(preset("dgx-h100", 2));
+  EXPECT_NEAR(bound(result, "together").busbw.gigabytes_per_second(), 450, 1e-6);
+  EXPECT_NEAR(bound(result, "in the switches of dgx-h100").busbw.gigabytes_per_second(), 700, 1e-6);
 }
 
 TEST(Expected, OfARingOnMinskyIsTheXBus) {
@@ -266,12 +268,12 @@ TEST(ExpectedOfRealMachines, RingsOfTheXe8640FillItsNvlinks) {
 
 TEST(ExpectedOfRealMachines, OfTheXe8640IsItsNvlinksAlone) {
   POLYRING_NEEDS_TOPOLOGIES();
-  // Three NVLink pairs of 150 GB/s leave each H100, and PCIe gen 5 x16. One port is up; the file has no speed
+  // Three NVLink pairs of 150 GB/s leave each H100. One port is up; the file has no speed
   // of it, and that of its PCIe link would be no expectation.
   const Expectation result = expected_bounds(real_machine("flux-core-ipa20.xml"));
-  EXPECT_NEAR(result.bounds.at(0).busbw.gigabytes_per_second(), 450 + 63.015385, 1e-3);
+  EXPECT_NEAR(result.bounds.at(0).busbw.gigabytes_per_second(), 450, 1e-3);
   EXPECT_EQ(result.bounds.at(0).limit,
-            "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s and PCIe of 63.0 GB/s: 513 GB/s");
+            "each GPU reaches the others only over 18 x NVLink of 25.0 GB/s: 450 GB/s");
   EXPECT_EQ(result.bounds.at(1).where, "between many hosts");
   EXPECT_FALSE(result.bounds.at(1).busbw.known());
   EXPECT_EQ(result.bounds.at(1).limit, "unknown: testhost-nvidia: the speed of mlx5_0");

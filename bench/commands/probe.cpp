@@ -201,8 +201,9 @@ void add_probe(CommandLine& line) {
                   "why), csv or markdown (the same in rows), json, or nccl-xml (for NCCL_TOPO_FILE)")
       .names({"format", {"text", "matrix", "paths", "csv", "markdown", "json", "nccl-xml"}})
       .show_default();
-  command.add_flag("--expect", options->expect,
-                   "Also the allreduce bandwidth that each algorithm should reach");
+  command.add_flag(
+      "--expect", options->expect,
+      "Also the allreduce bandwidth that good implementations reach, and each algorithm by the model");
   command
       .add_option("--picture", options->picture,
                   "Draw the hosts into a file, .svg or .png; an existing one is kept and .1, .2, … appended")

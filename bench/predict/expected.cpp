@@ -45,16 +45,16 @@ ExpectedBound many_hosts(const Machine& machine) {
   return row;
 }
 
-/// allreduce_bound(), but no faster than GPUs that NVLinks join are by these alone.
+/// allreduce_bound(), but no faster than the GPUs of one host that NVLinks join are by these alone: where
+/// the network carries less than these, nobody takes it for what stays inside a host.
 Bound bound_of(const Cluster& cluster) {
   if (cluster.host_count() < 2) return usual_bound(cluster, kExpectedPayload);
   Bound bound = allreduce_bound(cluster, kExpectedPayload);
+  const Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
   for (const HostGroup& group : cluster.groups) {
     if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
     const Bound inside = usual_bound(cluster_of(group.machine, 1), kExpectedPayload);
-    const auto crossing = [](int ranks) { return 2.0 * (ranks - 1) / ranks; };
-    const double time = inside.time.value * crossing(cluster.ranks()) / crossing(group.machine.ranks());
-    if (bound.time.value > 0 && time > bound.time.value) bound = {{time}, inside.bandwidth, inside.cut};
+    if (network.known() && network <= inside.bandwidth && inside.time > bound.time) bound = inside;
   }
   return bound;
 }

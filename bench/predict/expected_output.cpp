@@ -41,7 +41,8 @@ std::string bounds_text(const Expectation& expectation) {
          (over_hosts
               ? "\nbusbw is size / time x 2(n - 1)/n for n ranks. The payload must leave and enter each "
                 "host at least once, so that\nbusbw between hosts may be up to 2(n - 1)/n times "
-                "what the ports of a host carry in each direction.\n"
+                "what the ports of a host carry in each direction,\nand inside a host of g GPUs "
+                "2(g - 1)/g times the payload is enough.\n"
               : "");
 }
 

@@ -152,7 +152,7 @@ class Ways {
       const auto cut = least_cut(group.machine);
       known_ = known_ && cut && bound.time.value > 0;
       if (!known_) return;
-      const Bandwidth whole = bus_bandwidth(kExpectedPayload, group.machine.ranks(), bound.time);
+      const Bandwidth whole = bus_bandwidth(kExpectedPayload, ranks_, bound.time);
       if (!cut_.rate.known() || cut->rate < cut_.rate) cut_ = {cut->link, {}, cut->rate, bound.cut};
       if (!bound_.rate.known() || whole < bound_.rate) bound_ = {cut->link, {}, whole, bound.cut};
     }

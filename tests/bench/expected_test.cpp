@@ -85,12 +85,14 @@ TEST(Expected, ReachesOnAnNvswitchWhatItsLinksCarry) {
   EXPECT_EQ(result.algorithms.size(), algorithms().size());
 }
 
-TEST(Expected, OfTwoHostsIsNoSumThatNobodyUses) {
-  // The ports of two hosts would carry more than the NVLinks of a GPU, and PCIe beside these counts for
-  // nothing.
-  const Expectation result = expected_bounds(preset("dgx-h100", 2));
-  EXPECT_NEAR(bound(result, "together").busbw.gigabytes_per_second(), 450, 1e-6);
+TEST(Expected, OfSeveralHostsIsNoSumThatNobodyUses) {
+  // The ports of two hosts would carry 728, and NVLink and PCIe at once 513. 2·7/8·S stays inside the host.
+  const Expectation result = expected(preset("dgx-h100", 2));
+  EXPECT_NEAR(bound(result, "together").busbw.gigabytes_per_second(), 450 * (15.0 / 16) / (7.0 / 8), 1e-6);
   EXPECT_NEAR(bound(result, "in the switches of dgx-h100").busbw.gigabytes_per_second(), 700, 1e-6);
+  for (const ExpectedAlgorithm& row : result.algorithms)
+    EXPECT_LE(row.bound_fraction.value(), 1 + 1e-9) << row.algorithm;
+  EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.95);
 }
 
 TEST(Expected, OfARingOnMinskyIsTheXBus) {

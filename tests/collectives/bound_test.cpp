@@ -290,6 +290,16 @@ TEST(Bound, OfTheNetworkIsItsPartAlone) {
   EXPECT_EQ(network_bound(preset("dgx-a100", 1), kPayload).time.value, 0);
 }
 
+TEST(Bound, UsuallyLeavesPcieOutWhereNvlinksJoinAllGpus) {
+  const auto usual = [](const char* machine, int hosts) {
+    return usual_bound(preset(machine, hosts), kPayload).time.value;
+  };
+  EXPECT_NEAR(usual("dgx-a100", 1), 2 * 7.0 / 8 / 300, 1e-12);
+  for (const char* machine : {"minsky", "ethernet"})  // two islands, and none
+    EXPECT_EQ(usual(machine, 1), allreduce_bound(preset(machine, 1), kPayload).time.value) << machine;
+  EXPECT_NEAR(usual("dgx-a100", 2), 2 * 15.0 / 16 / 331.5, 1e-12) << "NICs are reached over PCIe";
+}
+
 TEST(BusBandwidth, IsThatOfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_bandwidth(kPayload, 4, {0.1}).gigabytes_per_second(), 15);
   EXPECT_FALSE(bus_bandwidth(kPayload, 4, {0}).known());

@@ -38,11 +38,18 @@ std::string list_of(std::vector<std::string> names, std::size_t most) {
                      all > most ? fmt::format("; and {} more", all - most) : "");
 }
 
-/// Whether another row says that one of its hosts alone is to blame.
+bool has_all(const std::vector<std::string>& names, const std::vector<std::string>& of) {
+  return std::ranges::all_of(
+      of, [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); });
+}
+
+/// Whether another row says of some hosts that one of them alone is to blame, or many more.
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
   return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
-           return other.check == row.check && other.verdict == row.verdict && other.hosts.size() == 1 &&
-                  std::ranges::find(row.hosts, other.hosts.front()) != row.hosts.end();
+           if (other.check != row.check || other.verdict != row.verdict) return false;
+           return other.hosts.size() == 1
+                      ? has_all(row.hosts, other.hosts)
+                      : other.hosts.size() > row.hosts.size() && has_all(other.hosts, row.hosts);
          });
 }
 
@@ -123,14 +130,20 @@ std::string summary(std::span<const CheckRow> rows) {
 }
 
 std::vector<std::string> findings(std::span<const CheckRow> rows) {
+  constexpr int kMostOfCheck = 6;
   std::vector<std::string> lines;
   for (const Verdict verdict : kByWeight) {
     if (verdict == Verdict::pass) continue;
+    std::map<std::string, int> of_check;
     for (const CheckRow* row : rows_with(rows, verdict)) {
+      if (++of_check[row->check] > kMostOfCheck) continue;
       lines.push_back(fmt::format("{}  {}{}{}: {}{}{}", loud(verdict), row->check,
                                   row->subject.empty() ? "" : ", ", row->subject, row->why,
                                   row->remedy.empty() ? "" : " ", row->remedy));
     }
+    for (const auto& [check, count] : of_check)
+      if (count > kMostOfCheck)
+        lines.push_back(fmt::format("{}  {}: {} more", loud(verdict), check, count - kMostOfCheck));
   }
   return lines;
 }

@@ -25,7 +25,8 @@ ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors = ExitCode
 std::string summary(std::span<const CheckRow> rows);
 
 /// "FAIL  pairs.allreduce, node01 and node02: busbw is 1.2 GB/s, … Exchange the cable …", a line for each row
-/// that did not pass, the worst first.
+/// that did not pass, the worst first; of a check a few, and how many more there are. Without pairs of hosts
+/// where one of these was found to be the cause.
 std::vector<std::string> findings(std::span<const CheckRow> rows);
 
 /// JUnit XML as Jenkins' junit-plugin reads it: a test suite for each check, a test case for each row. What

@@ -55,8 +55,9 @@ struct CheckOptions {
   std::string algorithm = "multi-ring";
   std::vector<std::string> algorithms{"multi-ring"};  // of all.allreduce
   Seconds turn{1};                                    // that one measurement takes, about
-  int attempts = 3;                                   // to measure what is too noisy
-  int all_pairs_up_to = 64;                           // hosts; of more, so many rounds:
+  Bytes most_payload{64 << 20};
+  int attempts = 3;          // to measure what is too noisy
+  int all_pairs_up_to = 64;  // hosts; of more, so many rounds:
   int pair_rounds = 12;
   std::string data;  // a folder; empty: none
   std::string like;  // a machine; empty: none

@@ -5,7 +5,8 @@
 
 namespace polyring {
 
-/// The low end of what is expected, see Check.
+/// The low end of expected_interval(), as busbw in GB/s. Where nothing is published of so small a payload,
+/// that of a large one less the latencies of a ring's steps. Nothing where that is not known either.
 std::optional<Threshold> expected_least(const Cluster& cluster, const std::string& algorithm, Bytes size);
 
 }  // namespace polyring

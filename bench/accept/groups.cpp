@@ -41,15 +41,15 @@ double busbw_GBps(Bytes size, int ranks, double us) {
 Bytes payload_for(const Checking& checking, const std::vector<int>& hosts) {
   constexpr double kCallsInTurn = 16;
   constexpr Bytes kLeast{64 << 10};
-  constexpr Bytes kMost{64 << 20};
-  constexpr Bytes kUnknown{8 << 20};
+  const Bytes most{std::bit_floor(std::max(kLeast.value, checking.options.most_payload.value))};
+  const Bytes unknown{std::min<std::uint64_t>(8 << 20, most.value)};
   const Cluster part = checking.site.part(hosts);
-  if (part.groups.empty()) return kUnknown;
+  if (part.groups.empty()) return unknown;
   const double of_one = allreduce_bound(part, {1 << 20}).time.value / (1 << 20);  // of a byte
-  if (!(of_one > 0) || !std::isfinite(of_one)) return kUnknown;
+  if (!(of_one > 0) || !std::isfinite(of_one)) return unknown;
   const double fitting = checking.options.turn.value / kCallsInTurn / of_one;
   const double clamped =
-      std::clamp(fitting, static_cast<double>(kLeast.value), static_cast<double>(kMost.value));
+      std::clamp(fitting, static_cast<double>(kLeast.value), static_cast<double>(most.value));
   return {std::bit_floor(static_cast<std::uint64_t>(clamped))};
 }
 

@@ -20,6 +20,7 @@
 #include "bench/record/gather_probes.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/session/collective.hpp"
+#include "bench/session/memory_room.hpp"
 #include "bench/session/session.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
@@ -72,6 +73,7 @@ class AcceptRun {
     const Site site = find_site(world_, own_host_);
     const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
     world_.set_timeout(run_.timeout);
+    most_payload_ = payload_that_fits();
     Session session(world_);
     JobMeasurer measurer(world_, run_.watchdog, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
@@ -86,6 +88,20 @@ class AcceptRun {
   }
 
  private:
+  /// Collective. So that all buffers of all ranks fit into a part of the memory that is left, on every host.
+  Bytes payload_that_fits() const {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+    constexpr std::uint64_t kBuffers = 8;  // of a measurement, and as much again for others
+    const MemoryRoom room = memory_room();
+    std::uint64_t least = kMost * kBuffers * static_cast<std::uint64_t>(world_.size());
+    for (const std::optional<Bytes>& one : {room.host, room.cgroup, room.shared_files, room.address_space})
+      if (one) least = std::min(least, one->value);
+    std::uint64_t neighbours = 0;
+    for (Rank rank = 0; rank < world_.size(); ++rank) neighbours += world_.shares_host_with(rank) ? 1 : 0;
+    const double fits = static_cast<double>(least / (kBuffers * neighbours));
+    return {std::min(kMost, static_cast<std::uint64_t>(-world_.max(-fits)))};
+  }
+
   void open(Session& session, const Site& site) {
     Session::Outline outline;
     outline.output = options_.output;
@@ -126,6 +142,7 @@ class AcceptRun {
     options.algorithm = options_.algorithms.front();
     options.algorithms = options_.algorithms;
     options.attempts = options_.attempts;
+    options.most_payload = most_payload_;
     options.turn = turn_in(budget_, planned_, site, options);
     return options;
   }
@@ -192,6 +209,7 @@ class AcceptRun {
   World& world_;
   const std::string& own_host_;
   std::vector<PlannedCheck> planned_;
+  Bytes most_payload_;
   Seconds budget_;  // on rank 0; 0: none
   ExitCode of_errors_ = ExitCode::ok;
   ExitCode code_ = ExitCode::ok;

@@ -17,7 +17,7 @@ class Accept(ProgramTest):
 
     def test_passes_on_ranks_of_one_host(self):
         text = self.succeed(*QUICK, "-J", "accept.json", ranks=4)
-        self.assertRegex(text, r"(?m)^hosts\.alike +pass +1 of 1 ")
+        self.assertRegex(text, r"(?m)^hosts.alike +pass +1 of 1 ")
         self.assertRegex(text, r"(?m)^PASS: all \d+ judgements passed\.$")
         rows = self.rows()
         self.assertEqual({row["verdict"] for row in rows}, {"pass"})

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/index.hpp"
@@ -152,7 +153,19 @@ class PairsCheck {
     if (found.everybody) {
       CheckRow& row = more.emplace_back(row_of(checking_, kName, all_hosts()));
       row.verdict = Verdict::fail;
-      row.why = "Most pairs are too slow, so that no host stands out.";
+      double least = std::numeric_limits<double>::max();
+      double most = 0;
+      for (const CheckRow& of_pair : rows) {
+        if (!of_pair.value) continue;
+        least = std::min(least, of_pair.value->median);
+        most = std::max(most, of_pair.value->median);
+      }
+      const CheckRow& first = rows.front();
+      row.why = fmt::format(
+          "Most pairs are too slow, so that no host stands out: busbw is {} to {} GB/s, and must be at "
+          "least {} GB/s ({}).",
+          significant(least, 4), significant(most, 4), significant(first.least.value_or(0), 4),
+          first.threshold_source);
       row.remedy = "See what all hosts share: switches, the MPI's choice of network, firmware, clocks.";
       return more;
     }

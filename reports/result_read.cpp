@@ -14,6 +14,7 @@
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
 #include "reports/result_text.hpp"
+#include "reports/verdicts.hpp"
 
 namespace polyring {
 namespace {
@@ -280,6 +281,7 @@ ResultFile parse_journal(const std::string& text, const std::string& name) {
     std::visit(put, file.rows);
   }
   file.partial = fmt::format("{} of {} measurements", measured, planned);
+  complete(file);
   return file;
 }
 

@@ -86,6 +86,26 @@ std::string_view did(Verdict verdict) {
 
 }  // namespace
 
+void complete(ResultFile& result, const std::string& why) {
+  auto* const rows = std::get_if<std::vector<CheckRow>>(&result.rows);
+  if (rows == nullptr || !result.partial) return;
+  bool first = true;
+  const Source same = rows->empty() ? Source::measured : rows->front().source;
+  for (const Input& input : result.inputs) {
+    if (input.name != kPlannedCheck) continue;
+    if (std::ranges::find(*rows, input.value, &CheckRow::check) != rows->end()) continue;
+    CheckRow row;
+    row.check = input.value;
+    row.verdict = first ? Verdict::error : Verdict::missing;
+    row.why = first ? fmt::format("The job ended while this ran{}{}.", why.empty() ? "" : ": ", why)
+                    : "The job ended before this ran.";
+    row.remedy = first ? "See why the job ended, and run this check again." : "Run it again.";
+    row.source = same;
+    rows->push_back(std::move(row));
+    first = false;
+  }
+}
+
 Verdict overall(std::span<const CheckRow> rows) {
   Verdict worst = Verdict::pass;
   bool judged = false;

@@ -13,6 +13,11 @@ namespace polyring {
 /// The name of a result's inputs that are checks which were to run.
 inline constexpr std::string_view kPlannedCheck = "check";
 
+/// Fails closed: of a result that is partial, the first check that was to run and has no rows was running
+/// when the job ended, for which it has a row with an error, and those behind it have one that says they are
+/// missing. `why`: how the job ended, if that is known.
+void complete(ResultFile& result, const std::string& why = "");
+
 /// The worst of them; errors stand behind failures, as a failure says more. Missing where there are no rows,
 /// or only skipped ones.
 Verdict overall(std::span<const CheckRow> rows);

@@ -1,9 +1,13 @@
 // polyring accept: judges a cluster, check by check.
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -21,6 +25,7 @@
 #include "bench/record/result_file.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_room.hpp"
+#include "bench/session/process_watch.hpp"
 #include "bench/session/session.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
@@ -43,6 +48,9 @@ struct AcceptOptions {
   bool drain = false;
   bool nagios = false;
 };
+
+/// The check of which nobody speaks until it fails.
+constexpr std::string_view kRanksAlive = "ranks.alive";
 
 /// No thresholds but those of the topology.
 class NothingGiven final : public GivenThresholds {
@@ -77,10 +85,13 @@ class AcceptRun {
     Session session(world_);
     JobMeasurer measurer(world_, run_.watchdog, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
-    if (world_.rank() == 0) {
-      judge(session, site, measurer);
-    } else {
-      measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
+    {
+      const ProcessWatch watch(world_, [this](Rank rank) { has_ended(rank); });
+      if (world_.rank() == 0) {
+        judge(session, site, measurer);
+      } else {
+        measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
+      }
     }
     run_.add_conditions(session, options_.algorithms);
     on_root(world_, [&] { finish(session); });
@@ -121,6 +132,9 @@ class AcceptRun {
       wide.push_back(widest(*one.check));
     }
     outline.expected = check_table(wide);
+    outline.ends_early = [this](const ResultFile& so_far, const std::string& why, ExitCode code) {
+      return judge_early(so_far, why, code);
+    };
     session.open(std::move(outline));
   }
 
@@ -175,6 +189,44 @@ class AcceptRun {
     measurer.finish();
   }
 
+  /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
+  /// let them live.
+  void has_ended(Rank rank) {
+    if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
+    ended_ = rank;
+    end_job(world_, ExitCode::below_threshold,
+            fmt::format("rank {} ({}) ended before its time; see why: its host, its memory, the system's log",
+                        rank, world_.host(rank)));
+  }
+
+  /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
+  /// by a signal: then it is told here who that was.
+  ExitCode judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
+    constexpr std::chrono::milliseconds kUntilSeen{300};
+    const auto until = std::chrono::steady_clock::now() + kUntilSeen;
+    while (ended_ < 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::lock_guard lock(early_);
+    if (judged_early_) return code;
+    judged_early_ = true;
+    complete(so_far, why);
+    auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
+    if (const Rank rank = ended_; rank >= 0) {
+      CheckRow& row = rows.emplace_back();
+      row.check = kRanksAlive;
+      row.subject = fmt::format("rank {} on {}", rank, world_.host(rank));
+      row.hosts = {world_.host(rank)};
+      row.verdict = Verdict::fail;
+      row.why = "Its process ended while the others went on.";
+      row.remedy = "See to this host: its system's log, memory, GPU and power.";
+    }
+    std::string text;
+    for (const std::string& line : findings(rows)) text += line + "\n";
+    print_out("\n{}\n{}\n", text, summary(rows));
+    write_for_programs(so_far);
+    return exit_code(rows, code);
+  }
+
   void finish(Session& session) {
     const std::vector<CheckRow> rows = rows_of(session.result());
     code_ = exit_code(rows, of_errors_);
@@ -211,6 +263,9 @@ class AcceptRun {
   std::vector<PlannedCheck> planned_;
   Bytes most_payload_;
   Seconds budget_;  // on rank 0; 0: none
+  std::atomic<Rank> ended_ = -1;
+  std::mutex early_;
+  bool judged_early_ = false;
   ExitCode of_errors_ = ExitCode::ok;
   ExitCode code_ = ExitCode::ok;
 };

@@ -54,31 +54,31 @@ struct Start {
 }
 
 std::mutex last_words_mutex;
-std::function<void()> last_words;
+LastWords::Say last_words;
 
-/// The process ends behind this, so that nothing is unwound.
-void complain(Rank rank, const std::string& host, std::string_view why) {
+/// The process ends behind this, so that nothing is unwound. Returns the exit code.
+ExitCode complain(Rank rank, const std::string& host, ExitCode code, std::string_view why) {
   if (isatty(STDERR_FILENO) == 1) std::fputs("\r\x1b[K", stderr);  // a progress that was shown
-  warn("rank {} ({}): {}", rank, host, why);
+  const std::string sentence = fmt::format("rank {} ({}): {}", rank, host, why);
+  warn(sentence);
   const std::lock_guard lock(last_words_mutex);
-  if (last_words) std::exchange(last_words, nullptr)();
+  return last_words ? std::exchange(last_words, nullptr)(sentence, code) : code;
 }
 
 /// Several threads of a process may fail at once: the first says why, and the others stop in here.
-void complain_once(Rank rank, const std::string& host, std::string_view why) {
+ExitCode complain_once(Rank rank, const std::string& host, ExitCode code, std::string_view why) {
   static std::timed_mutex first;
   constexpr std::chrono::seconds kMostToSay{10};
-  if (!first.try_lock_for(kMostToSay)) return;
+  if (!first.try_lock_for(kMostToSay)) return code;
   try {
-    complain(rank, host, why);
+    return complain(rank, host, code, why);
   } catch (...) {
-    // No memory for a sentence: the exit code has to do.
+    return code;  // no memory for a sentence
   }
 }
 
 [[noreturn]] void fail(const World& world, ExitCode code, std::string_view why) {
-  complain_once(world.rank(), world.host(), why);
-  world.abort(static_cast<int>(code));
+  world.abort(static_cast<int>(complain_once(world.rank(), world.host(), code, why)));
 }
 
 /// Says what the exception that is being handled says, and ends the job.
@@ -127,9 +127,9 @@ ExitCode run_rank(const CollectiveBody& body, World& world, Watchdog& watchdog) 
 
 /// Those that run wait for the others, and can only end with the process.
 [[noreturn]] void fail_to_start(Rank rank, int ranks, const char* why) {
-  complain_once(rank, host_name(),
-                fmt::format("{} threads could not be started: {}; ask for fewer", ranks, why));
-  ::_exit(static_cast<int>(ExitCode::not_available));
+  ::_exit(static_cast<int>(
+      complain_once(rank, host_name(), ExitCode::not_available,
+                    fmt::format("{} threads could not be started: {}; ask for fewer", ranks, why))));
 }
 
 /// What many processes have open between them, one has here. Best effort: what cannot be opened says so.
@@ -167,11 +167,10 @@ class ProcessWatchdog {
 
  private:
   void end_job(const std::string& why) const {
-    complain_once(start_.rank, start_.host, why);
-    constexpr int kCode = static_cast<int>(ExitCode::timeout);
+    const int code = static_cast<int>(complain_once(start_.rank, start_.host, ExitCode::timeout, why));
     // MPI would have its calls from the main thread alone. But that one hangs, and the job is to die.
-    if (const MpiWorld* world = running_) world->abort(kCode);
-    MpiWorld::end_without_mpi(kCode);
+    if (const MpiWorld* world = running_) world->abort(code);
+    MpiWorld::end_without_mpi(code);
   }
 
   const Start& start_;
@@ -235,7 +234,11 @@ void wait_for(const std::future<void>& work, const World& world, Seconds others_
 
 }  // namespace
 
-LastWords::LastWords(std::function<void()> say) {
+void end_job(const World& world, ExitCode code, const std::string& why) {
+  world.end(static_cast<int>(complain_once(world.rank(), world.host(), code, why)));
+}
+
+LastWords::LastWords(Say say) {
   const std::lock_guard lock(last_words_mutex);
   last_words = std::move(say);
 }

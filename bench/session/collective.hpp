@@ -27,15 +27,21 @@ ExitCode run_collectively(Seconds timeout, const CollectiveBody& body);
 ExitCode run_on_threads(int ranks, Seconds timeout, const CollectiveBody& body);
 
 /// While one lives, what this process says behind the sentence of a failure that ends the job. Nothing is
-/// unwound then, so that destructors say nothing. `say` may run in any thread, and must not wait for long.
-/// One at a time.
+/// unwound then, so that destructors say nothing. `say` may run in any thread, and must not wait for long; it
+/// is given the sentence and the exit code, and returns the code with which the job is to end. One at a time.
 class LastWords {
  public:
-  explicit LastWords(std::function<void()> say);
+  using Say = std::function<ExitCode(const std::string& why, ExitCode code)>;
+  explicit LastWords(Say say);
   ~LastWords();
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 };
+
+/// Ends the job for a reason that this rank alone knows: says it, and the last words. From any thread, and
+/// without MPI_Abort: Open MPI 4's mpirun hangs in it where a rank is gone and --enable-recovery lets the
+/// others live.
+[[noreturn]] void end_job(const World& world, ExitCode code, const std::string& why);
 
 /// What happens once may take some seconds where a machine is busy, however short the limit for messages is.
 inline constexpr Seconds kLeastLimit{6};

@@ -57,7 +57,7 @@ void put(Rows& to, const Rows& from, std::size_t first) {
 Session::Session(const World& world) : world_(world), is_root_(world.rank() == 0), progress_(is_root_) {
   if (!world.is_first_of_process()) return;
   interrupts_.emplace([this](int signal) { interrupted(signal); });
-  last_words_.emplace([this] { failed(); });
+  last_words_.emplace([this](const std::string& why, ExitCode code) { return failed(why, code); });
 }
 
 Session::~Session() {
@@ -220,11 +220,29 @@ void Session::interrupted(int signal) {
       "polyring: {}{}\n", signal == SIGINT ? "interrupted" : "ended by SIGTERM", print_what_there_is());
   // Past the stream, whose lock another thread may hold.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
-  world_.end(InterruptHandler::exit_code(signal));
+  const auto code = static_cast<ExitCode>(InterruptHandler::exit_code(signal));
+  const char* const why = signal == SIGINT ? "it was interrupted" : "it was ended by SIGTERM";
+  world_.end(static_cast<int>(tell_early_end(why, code)));
 }
 
-void Session::failed() {
-  if (is_root_ && !over_ && measured_ > 0) warn("the run ended{}", print_what_there_is());
+ExitCode Session::failed(const std::string& why, ExitCode code) {
+  if (!is_root_ || over_) return code;
+  if (measured_ > 0) warn("the run ended{}", print_what_there_is());
+  return tell_early_end(why, code);
+}
+
+/// Nothing where locks are held.
+ExitCode Session::tell_early_end(const std::string& why, ExitCode code) {
+  if (!outline_.ends_early || over_) return code;
+  ResultFile so_far;
+  {
+    const std::unique_lock keeping(keeping_, kLongestLockWait);
+    const std::unique_lock lock(mutex_, kLongestLockWait);
+    if (!keeping.owns_lock() || !lock.owns_lock()) return code;
+    so_far = result_;
+    so_far.partial = fmt::format("{} of {} measurements", measured_.load(), outline_.planned);
+  }
+  return outline_.ends_early(so_far, why, code);
 }
 
 }  // namespace polyring

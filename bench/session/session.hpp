@@ -34,6 +34,9 @@ class Session {
     std::uint64_t planned = 0;  // measurements
     std::string title;          // printed above the table
     std::function<Table(const Rows&)> table;
+    /// What is said and written where the run ends early, of what it has measured, beside the sentence about
+    /// its journal; the exit code with which it is to end, by the code that it would end with. In any thread.
+    std::function<ExitCode(const ResultFile& so_far, const std::string& why, ExitCode code)> ends_early{};
     /// As wide as the table will be. None: it is not printed before its rows are.
     std::optional<Table> expected;
     std::vector<double> weights;  // of the steps that step() tells, see Remaining
@@ -75,7 +78,8 @@ class Session {
   using Clock = std::chrono::steady_clock;
 
   void interrupted(int signal);
-  void failed();
+  ExitCode failed(const std::string& why, ExitCode code);
+  ExitCode tell_early_end(const std::string& why, ExitCode code);
   std::string print_what_there_is();
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text, void (*print)(std::string_view));

@@ -1,9 +1,14 @@
 """polyring accept: what it judges, prints and writes, and its exit codes."""
 
 import json
+import os
+import re
+import signal
+import time
 import xml.etree.ElementTree as xml
 
-from program import ProgramTest, main
+from job import START_S, JobTest
+from program import ProgramTest, command, main
 
 BELOW, INCONCLUSIVE = 8, 9
 QUICK = ("accept", "--checks", "hosts.alike,correct")
@@ -63,6 +68,29 @@ class Accept(ProgramTest):
                               (("-J", "missing/a.json"), "missing/a.json"), (("--prometheus", "."), "folder")):
             with self.subTest(words):
                 self.refused("accept", *words, naming=naming, ranks=2)
+
+
+class Killed(JobTest):
+    def test_a_rank_that_dies_is_named(self):
+        words = ("accept", "-J", "accept.json", "--junit", "a.xml")
+        job, ranks = self.launch(command(*words, ranks=3), 3)
+        deadline = time.monotonic() + START_S
+        while not re.search(r"(?m)^correct ", self.output()):
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the first checks do not end")
+            time.sleep(0.01)
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        # Whatever becomes of rank 0, its journal has what was judged.
+        self.assertTrue((self.folder / "accept.json.part").exists(), self.output())
+        if "BAD TERMINATION" in self.output():  # MPICH's mpiexec kills all ranks at once
+            return
+        self.assertIn(f"FAIL  ranks.alive, rank 1 on {os.uname().nodename}: ", self.output())
+        self.assertRegex(self.output(), r"ERROR  [a-z.]+: The job ended while this ran")
+        self.assertIn("MISSING  repeatability: The job ended before this ran.", self.output())
+        suites = {suite.get("name"): suite for suite in xml.parse(self.folder / "a.xml").getroot()}
+        self.assertEqual(suites["ranks.alive"].get("failures"), "1")
+        self.assertEqual(suites["repeatability"].get("errors"), "1")
 
 
 if __name__ == "__main__":

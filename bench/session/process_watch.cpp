@@ -1,0 +1,135 @@
+#include "bench/session/process_watch.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/random_token.hpp"
+#include "collectives/runtime/net/address.hpp"
+
+namespace polyring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestConnect{5000};
+constexpr milliseconds kPeriod{100};
+constexpr std::byte kFarewell{'.'};
+
+/// Where rank 0 listens, for the others. Plain data: ranks send it to each other.
+struct Meeting {
+  std::array<char, 64> address{};
+  int port = 0;  // 0: nowhere
+  std::uint64_t secret = 0;
+};
+
+/// Whether the socket is ready for these events before `until`.
+bool await(const Socket& socket, short events, Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
+  pollfd one{socket.descriptor(), events, 0};
+  return ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, left))) == 1;
+}
+
+/// Whether all was written before `until`.
+bool write_all(const Socket& socket, std::span<const std::byte> bytes, Clock::time_point until) {
+  while (!bytes.empty()) {
+    const Moved moved = write_some(socket, bytes);
+    if (moved.ended || moved.error != 0) return false;
+    bytes = bytes.subspan(moved.bytes);
+    if (moved.bytes == 0 && !await(socket, POLLOUT, until)) return false;
+  }
+  return true;
+}
+
+/// How many processes the job has beside rank 0's.
+std::size_t others_of(const World& world) {
+  std::set<Rank> firsts;
+  for (Rank rank = 0; rank < world.size(); ++rank) firsts.insert(world.first_of_process(rank));
+  return firsts.size() - 1;
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(const World& world, std::function<void(Rank)> ended) : ended_(std::move(ended)) {
+  bool here = false;
+  try {
+    here = world.rank() == 0 ? accept(world) : connect(world);
+  } catch (const Error&) {
+    here = false;  // the others must hear of it, as below
+  }
+  works_ = world.sum(here ? 0 : 1) == 0;
+  listener_.reset();
+  if (works_ && !watched_.empty()) thread_ = std::thread([this] { watch(); });
+}
+
+ProcessWatch::~ProcessWatch() {
+  over_ = true;
+  if (thread_.joinable()) thread_.join();
+  for (const Watched& one : watched_) write_all(one.socket, std::span(&kFarewell, 1), Clock::now() + kPeriod);
+}
+
+bool ProcessWatch::accept(const World& world) {
+  Meeting meeting;
+  const std::size_t others = others_of(world);
+  try {
+    const std::string address =
+        choose_address(network_interfaces(), "", default_interface(), world.nodes() > 1);
+    meeting.secret = random_token();
+    listener_ = std::make_unique<Listener>("", 0, meeting.secret);
+    meeting.port = listener_->port();
+    address.copy(meeting.address.data(), meeting.address.size() - 1);
+  } catch (const Error&) {
+    meeting.port = 0;
+  }
+  world.allgather(std::as_bytes(std::span(&meeting, 1)));
+  if (meeting.port == 0) return others == 0;
+  const auto until = Clock::now() + kLongestConnect;
+  while (watched_.size() < others && Clock::now() < until) {
+    for (Listener::Peer& peer : listener_->accept())
+      watched_.push_back({std::move(peer.socket), static_cast<Rank>(peer.rank)});
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return watched_.size() == others;
+}
+
+bool ProcessWatch::connect(const World& world) {
+  Meeting meeting;
+  const std::vector<std::byte> told = world.allgather({}).front();
+  std::memcpy(&meeting, told.data(), std::min(told.size(), sizeof meeting));
+  if (meeting.port == 0) return false;
+  if (!world.is_first_of_process() || world.first_of_process(0) == world.first_of_process(world.rank()))
+    return true;
+  const auto until = Clock::now() + kLongestConnect;
+  const Socket& to_root =
+      watched_.emplace_back(begin_connecting({meeting.address.data(), meeting.port}), 0).socket;
+  return await(to_root, POLLOUT, until) &&
+         write_all(to_root, Listener::greeting(meeting.secret, static_cast<std::uint32_t>(world.rank()), 0),
+                   until);
+}
+
+void ProcessWatch::watch() {
+  while (!over_ && !watched_.empty()) {
+    std::vector<pollfd> polled;
+    for (const Watched& one : watched_) polled.push_back({one.socket.descriptor(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), static_cast<int>(kPeriod.count())) <= 0) continue;
+    for (std::size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      std::byte said{};
+      const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
+      if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
+      const Rank rank = watched_[i].rank;
+      const bool ended = moved.bytes == 0 || said != kFarewell;
+      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (ended && !over_) return ended_(rank);
+    }
+  }
+}
+
+}  // namespace polyring

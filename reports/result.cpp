@@ -26,6 +26,8 @@ std::string_view to_text(Source source) {
       return "modelled";
     case Source::published:
       return "published";
+    case Source::imported:
+      return "imported";
   }
   return "";
 }

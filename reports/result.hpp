@@ -21,9 +21,11 @@
 
 namespace polyring {
 
-/// Where a number comes from. `emulated`: real code over shaped links on one box.
-enum class Source { measured, emulated, modelled, published };
-inline constexpr std::array kSources{Source::measured, Source::emulated, Source::modelled, Source::published};
+/// Where a number comes from. `emulated`: real code over shaped links on one box. `imported`: another
+/// benchmark's log.
+enum class Source { measured, emulated, modelled, published, imported };
+inline constexpr std::array kSources{Source::measured, Source::emulated, Source::modelled, Source::published,
+                                     Source::imported};
 
 std::string_view to_text(Source source);
 
@@ -48,7 +50,7 @@ struct Timing {
   double ci_high = 0;
   double min = 0;
   double p99 = 0;
-  std::vector<double> samples;  // in the order in which they were taken; empty where `source` is modelled
+  std::vector<double> samples;  // in the order in which they were taken; empty where only one time is known
 
   bool operator==(const Timing&) const = default;
 };
@@ -57,7 +59,7 @@ struct Timing {
 Timing timing(std::vector<double> samples);
 /// Whether `time` is less than `other` by more than noise: their intervals do not overlap.
 bool is_faster(const Timing& time, const Timing& other);
-/// A modelled or published time: exact, without samples.
+/// A modelled or published time, or the one that a log has: exact, without samples.
 Timing exact_timing(double value);
 
 /// The names under which commands and files know them.

@@ -71,7 +71,9 @@ class Schema {
       {"number", {{"type", "number"}, {"minimum", 0}}},
       {"texts", {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}}},
       {"source",
-       {{"enum", names_of(kSources)}, {"description", "emulated: real code over shaped links on one box"}}}};
+       {{"enum", names_of(kSources)},
+        {"description",
+         "emulated: real code over shaped links on one box; imported: another benchmark's log"}}}};
 
   /// Of an object: {"required", "properties"}.
   template <typename T>

@@ -8,7 +8,7 @@ NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, type(None))
 
 TIMINGS = ("isolated", "osu", "back-to-back")
-SOURCES = ("measured", "emulated", "modelled", "published")
+SOURCES = ("measured", "emulated", "modelled", "published", "imported")
 
 RUN_KEYS = {"machine": str, "model": str, "algorithm": str, "gpus": int, "nodes": int, "batch": int, "bucket": str,
             "overlap": bool, "source": str}

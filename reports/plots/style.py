@@ -38,6 +38,7 @@ SOURCE_STYLES = {
     "emulated": SourceStyle("s", True, "-."),
     "modelled": SourceStyle("o", False, "--"),
     "published": SourceStyle("D", True, ":"),
+    "imported": SourceStyle("X", True, "-."),
 }
 
 

@@ -23,6 +23,7 @@ CORE = {
     "models": {"base", "topology"},
     "simulation": {"base", "topology", "collectives/schedule", "models"},
     "reports": {"base"},
+    "reports/import": {"base", "reports"},
 }
 BENCH = {
     "bench/cli": set(),

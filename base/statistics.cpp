@@ -80,4 +80,15 @@ Ratio pairwise_ratio(std::span<const double> a, std::span<const double> b) {
   return {summary.median, summary.ci_low, summary.ci_high, summary.coverage};
 }
 
+Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b) {
+  const Summary above = summarize(a);
+  const Summary below = summarize(b);
+  assert(above.min > 0 && below.min > 0);
+  const double ratio = above.median / below.median;
+  const double down =
+      std::hypot(std::log(above.median / above.ci_low), std::log(below.ci_high / below.median));
+  const double up = std::hypot(std::log(above.ci_high / above.median), std::log(below.median / below.ci_low));
+  return {ratio, ratio * std::exp(-down), ratio * std::exp(up), std::min(above.coverage, below.coverage)};
+}
+
 }  // namespace polyring

@@ -54,4 +54,12 @@ struct Ratio {
 /// length, at least 1, and every b[i] must be above 0.
 Ratio pairwise_ratio(std::span<const double> a, std::span<const double> b);
 
+/// The median of a / the median of b, for series that were measured apart from each other, with an interval
+/// that rests on those of both medians (summarize()). On the logarithmic scale the ratio is a difference, and
+/// its interval reaches as far as both distances to the medians' ends together, as a root of squares: Zou and
+/// Donner, "Construction of confidence limits about effect measures: a general approach", Statistics in
+/// Medicine 27 (2008). `coverage` is the lesser of both medians'; that of the ratio is no
+/// less. Neither series may be empty, and all samples must be above 0.
+Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b);
+
 }  // namespace polyring

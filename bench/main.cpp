@@ -67,6 +67,7 @@ ExitCode run(int argc, char** argv) {
   add_tune(line);
   add_calibrate(line);
   add_accept(line);
+  add_compare(line);
   add_report(line);
   add_launch(line);
   add_completion(line);

@@ -2,7 +2,8 @@
 """Draws the charts of polyring result files: `plot.py RESULT... --out FOLDER`.
 
 For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME and the chart's title,
-separated by tabs. With --overlay also charts of all the results together; their lines name no result. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
+separated by tabs. With --overlay also charts of all the results together; their lines name no result. With --compare NAME these
+alone, of results that polyring compare has aligned. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
 full).
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
-from plots.contenders import check_comparable  # noqa: E402
+from plots.contenders import check_comparable, check_number  # noqa: E402
 from plots.results import COLLECTIVES, InputError, read_result  # noqa: E402
 from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
@@ -24,6 +25,7 @@ def parse_arguments(arguments):
     parser.add_argument("results", nargs="+", metavar="RESULT", help="a file that polyring wrote with -J")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where the charts go")
     parser.add_argument("--overlay", action="store_true", help="also lay runs of one collective over one another")
+    parser.add_argument("--compare", metavar="NAME", help="only lay these runs over one another; NAME begins the charts' names")
     return parser.parse_args(arguments)
 
 
@@ -76,11 +78,14 @@ def draw(arguments):
     results = [read_result(Path(path)) for path in options.results]
     if options.overlay:
         check_comparable(results)
+    if options.compare:
+        check_number(results)
     use_matplotlib()
     from plots.lettering import clean
-    drawings = [(result.name, name, chart) for result in results for name, chart in named(result.name, charts_of(result))]
-    if options.overlay:
-        drawings += [("", name, chart) for name, chart in named("overlay", overlaid_charts(results))]
+    drawings = [(result.name, name, chart) for result in results if not options.compare
+                for name, chart in named(result.name, charts_of(result))]
+    if options.overlay or options.compare:
+        drawings += [("", name, chart) for name, chart in named(options.compare or "overlay", overlaid_charts(results))]
     check_out(options.out, [name for _, name, _ in drawings])
     for of, name, chart in drawings:
         save(chart.draw(), options.out, name)

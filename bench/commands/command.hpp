@@ -14,6 +14,7 @@ void add_train(CommandLine& line);
 void add_scale(CommandLine& line);
 void add_calibrate(CommandLine& line);
 void add_tune(CommandLine& line);
+void add_compare(CommandLine& line);
 void add_launch(CommandLine& line);
 void add_accept(CommandLine& line);
 void add_report(CommandLine& line);

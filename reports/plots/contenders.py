@@ -83,12 +83,17 @@ def baseline_of(rows):
     return next((vendor for vendor in VENDORS if vendor in algorithms), None)
 
 
-def check_comparable(results):
-    """That the charts of all these runs can be laid over one another."""
+def check_number(results):
+    """That so many runs can be told apart in one chart."""
     if len(results) < 2:
         raise InputError("there is no other result to draw this one beside; name two or more")
     if len(results) > MOST_RUNS:
         raise InputError(f"{len(results)} runs over one another cannot be told apart; name {MOST_RUNS} at most")
+
+
+def check_comparable(results):
+    """That the charts of all these runs can be laid over one another."""
+    check_number(results)
     for result in results:
         if result.kind not in COLLECTIVES:
             raise InputError(f"'{result.name}' is of polyring {result.kind}, and only runs of one collective are drawn over "

@@ -117,6 +117,8 @@ def footnote(results, sources):
 
 
 def origin(result):
+    if not result.polyring_version:  # another benchmark's log, which has no date
+        return f"imported:  {result.command or 'the log does not say how it was run'}"
     return f"{result.created[:10]}, polyring {result.polyring_version}:  {result.command}"
 
 

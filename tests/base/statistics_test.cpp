@@ -190,5 +190,50 @@ TEST(PairwiseRatio, IsNotMovedByDriftThatHitsBothRivals) {
   EXPECT_NEAR(ratio.ci_low, 1 / inverse.ci_high, 1e-12);
 }
 
+TEST(RatioOfMedians, HasTheIntervalsOfBothMedians) {
+  // Medians 5 and 10 in [2, 8] and [4, 16].
+  const std::vector<double> a{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  std::vector<double> b;
+  for (const double x : a) b.push_back(2 * x);
+  const Ratio ratio = ratio_of_medians(a, b);
+  EXPECT_DOUBLE_EQ(ratio.median, 0.5);
+  EXPECT_NEAR(ratio.ci_low, 0.5 * std::exp(-std::hypot(std::log(5.0 / 2), std::log(16.0 / 10))), 1e-12);
+  EXPECT_NEAR(ratio.ci_high, 0.5 * std::exp(std::hypot(std::log(8.0 / 5), std::log(10.0 / 4))), 1e-12);
+  EXPECT_GE(ratio.coverage, 0.95);
+  EXPECT_LT(ratio_of_medians(a, counting(5)).coverage, 0.95) << "too few for an interval";
+  const Ratio other = ratio_of_medians(b, a);
+  EXPECT_NEAR(other.ci_low, 1 / ratio.ci_high, 1e-12);
+}
+
+/// How often the interval has the true ratio in it, of times with the tail that timings have.
+double ratio_coverage(std::size_t of_a, std::size_t of_b, double truth, double tail) {
+  std::mt19937 random(of_a * 1000 + of_b);
+  std::exponential_distribution<double> exponential;
+  std::bernoulli_distribution disturbed(0.05);
+  const auto series = [&](std::size_t samples, double scale) {
+    std::vector<double> times(samples);
+    for (double& time : times) time = scale * (1 + tail * exponential(random) * (disturbed(random) ? 20 : 1));
+    return times;
+  };
+  constexpr int kRuns = 4000;
+  int covered = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const Ratio ratio = ratio_of_medians(series(of_a, truth), series(of_b, 1));
+    covered += ratio.ci_low <= truth && truth <= ratio.ci_high ? 1 : 0;
+  }
+  return static_cast<double>(covered) / kRuns;
+}
+
+TEST(RatioOfMedians, CoversTheTrueRatio) {
+  for (const auto& [of_a, of_b] : {std::pair{6, 6}, {9, 9}, {20, 20}, {20, 7}, {100, 12}, {101, 101}}) {
+    for (const double tail : {0.03, 0.5}) {
+      const double covered =
+          ratio_coverage(static_cast<std::size_t>(of_a), static_cast<std::size_t>(of_b), 0.9, tail);
+      EXPECT_GE(covered, 0.945) << of_a << " " << of_b << " " << tail;  // 0.95 less what 4000 runs leave open
+      EXPECT_LE(covered, 0.995) << of_a << " " << of_b << " " << tail;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyring

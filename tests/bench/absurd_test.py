@@ -27,6 +27,7 @@ START = {  # what each subcommand needs beside the option
     "scale": MINSKY,
     "launch": ("--dry-run", "-H", "localhost"),
     "calibrate": (),
+    "compare": ("osu.log", "osu.log"),
     "report": (),
     "completion": (),
 }
@@ -63,7 +64,7 @@ VALUES = {
 NO_NUMBERS = set(
     "--machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
     "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
-    "--points --wide --quiet --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
+    "--points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number
 OF_PLANS = {"--dims", "--ddl-options", "--lanes", "--chunk", "--orders"}  # plan and verify read them as those do that start MPI
@@ -101,6 +102,10 @@ MORE = [
 
 
 class Absurd(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "osu.log").write_text("# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)\n4    1.5\n8    1.6\n", encoding="utf-8")
+
     def check(self, *words):
         with self.subTest(words=[word if len(word) < 60 else word[:60] + "…" for word in words]):
             with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

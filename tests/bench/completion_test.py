@@ -55,6 +55,8 @@ class Completion(ProgramTest):
             "polyring probe --from ": [FILES],
             "polyring probe --from=x": [FILES],
             "polyring report ": [FILES],
+            "polyring compare ": [FILES],
+            "polyring compare x.json --chart ": [FILES],
             "polyring report x.json --o": ["--out", "--overlay"],
             "polyring launch -H a -- ": [FILES],
             "polyring completion z": ["zsh"],

@@ -21,20 +21,21 @@ OPTIONS = {
     "calibrate": "--check --points --output_file",
     "accept": "--checks --algorithm --budget --attempts --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
+    "compare": "--baseline --ranks --machine --from --sysfs --fabric --assume --rails --chart --output_file",
     "report": "--out --overlay",
     "completion": "",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run --offline",
 }
 OPTIONS["reduce-scatter"] += " --partials --op"
-for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept"):
+for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept", "compare"):
     OPTIONS[showing] += " --format --wide --quiet"
 for computing in ("plan", "verify"):
     OPTIONS[computing] += " --format"
 for measuring in (*COLLECTIVES, "train", "tune", "accept"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "accept": "tgTJ", "report": "", "completion": "", "launch": "HnT"}.items()}
+LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgTJ", "reduce-scatter": "befinwcodtgTJ", "allgather": "befinwcdtgTJ", "alltoall": "befinwcdtgTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "accept": "tgTJ", "compare": "J", "report": "", "completion": "", "launch": "HnT"}.items()}
 
 
 class Help(ProgramTest):

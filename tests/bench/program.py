@@ -28,7 +28,7 @@ TIME_LIMIT_S = 120
 
 COLLECTIVES = ("allreduce", "reduce-scatter", "allgather", "alltoall")
 MEASURING = {*COLLECTIVES, "train", "tune", "calibrate", "accept"}  # which initialise MPI also without mpiexec
-SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "accept", "report", "launch", "completion")
+SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "accept", "compare", "report", "launch", "completion")
 
 
 def command(*arguments, ranks=0):

@@ -42,13 +42,6 @@ std::string common(const Check& check, std::optional<double> CheckRow::*threshol
   return if_known(check.front().*threshold, number);
 }
 
-std::string verdict_text(Verdict verdict) {
-  std::string text(to_text(verdict));
-  if (verdict == Verdict::pass || verdict == Verdict::skipped) return text;
-  for (char& c : text) c = static_cast<char>(c - 'a' + 'A');
-  return text;
-}
-
 std::string passed(const Check& check) {
   const auto judged =
       std::ranges::count_if(check, [](const CheckRow& row) { return row.verdict != Verdict::skipped; });

@@ -263,14 +263,6 @@ void add_columns_below(LineColumns& columns, std::span<const CollectiveRow> rows
   add_where_it_varies("source", source_text);
 }
 
-/// Nothing when the samples do not come in pairs.
-std::optional<Ratio> speed_ratio(const CollectiveRow& baseline, const CollectiveRow& row) {
-  const std::vector<double>& ours = row.time_us.samples;
-  const bool paired = !ours.empty() && ours.size() == baseline.time_us.samples.size();
-  if (!paired || *std::min_element(ours.begin(), ours.end()) <= 0) return std::nullopt;
-  return pairwise_ratio(baseline.time_us.samples, ours);
-}
-
 std::string verdict(const std::optional<Ratio>& ratio) {
   if (!ratio) return "not paired";
   if (ratio->coverage < 0.95) return "too few samples";
@@ -338,8 +330,8 @@ Table comparison_table(std::span<const CollectiveRow> rows, const std::string& b
         return other.*placement != nullptr && (other.*placement)->algorithm == baseline &&
                point_of(other.any()) == point_of(*row);
       });
-      const auto ratio =
-          contender == lines.end() ? std::nullopt : speed_ratio(*((*contender).*placement), *row);
+      std::optional<Ratio> ratio;
+      if (contender != lines.end()) ratio = speed_ratio(*((*contender).*placement), *row);
       table.add_row({std::to_string(row->size_bytes), row->in_place ? "in-place" : "out-of-place", line.label,
                      number(row->time_us.median), ratio ? number(ratio->median) : "",
                      ratio ? number(ratio->ci_low) : "", ratio ? number(ratio->ci_high) : "", verdict(ratio),

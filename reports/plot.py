@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Draws the charts of polyring result files: `plot.py RESULT... --out FOLDER`.
 
-For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME and the chart's title,
-separated by tabs. With --overlay also charts of all the results together; their lines name no result. With --compare NAME these
-alone, of results that polyring compare has aligned. Exit codes as polyring's: 0, 5 (matplotlib is missing), 6 (bad input, nothing written), 11 (the disk is
+For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME, the chart's kind and title,
+and what it shows, separated by tabs. With --overlay also charts of all the results together; their lines name no result. With
+--compare NAME these alone, of results that polyring compare has aligned. Exit codes as polyring's: 0, 5 (matplotlib is
+missing), 6 (bad input, nothing written), 11 (the disk is
 full).
 """
 
+import copy
+import io
 import os
 import sys
 from collections import Counter
@@ -15,6 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
 from plots.contenders import check_comparable, check_number  # noqa: E402
+from plots.probe import is_probe  # noqa: E402
 from plots.results import COLLECTIVES, InputError, read_result  # noqa: E402
 from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
 
@@ -31,17 +35,19 @@ def parse_arguments(arguments):
 
 def charts_of(result):
     """For a result of any kind."""
-    from plots import collectives, scaling, timeline
-    if result.kind == "tune" or not result.rows:  # a table says it; an interrupted run may have no row yet
+    from plots import checks, collectives, scaling, timeline
+    of_kind = {**dict.fromkeys(COLLECTIVES, collectives), "scale": scaling, "train": timeline, "accept": checks}
+    # An interrupted run may have no row yet; a table says all of a tune.
+    return of_kind[result.kind].charts(result) if result.rows and result.kind in of_kind else []
+
+
+def topology_of(result, drawn):
+    """A picture of the machine, unless there is one of the same: `drawn` keeps them."""
+    if not is_probe(result.machine) or result.machine in drawn:
         return []
-    if result.kind in COLLECTIVES:
-        return collectives.charts(result)
-    return (scaling if result.kind == "scale" else timeline).charts(result)
-
-
-def overlaid_charts(results):
-    from plots import collectives
-    return collectives.overlaid_charts(results)
+    drawn.append(copy.deepcopy(result.machine))
+    from plots import machine
+    return [machine.chart(f"{result.name}.json", result.machine, f"the machine in {result.name}.json")]
 
 
 def named(name, charts):
@@ -51,6 +57,19 @@ def named(name, charts):
         seen[chart.kind] += 1
         number = "" if seen[chart.kind] == 1 else f"-{seen[chart.kind]}"
         yield f"{name}-{chart.kind}{number}", chart
+
+
+def all_charts(results, overlay, alone=""):
+    """(name of the result, name of the files, chart) of each; those of all results together name no result. `alone`: the
+    latter alone, and their name."""
+    from plots import collectives
+    machines = []
+    for result in () if alone else results:
+        for name, chart in named(result.name, topology_of(result, machines) + charts_of(result)):
+            yield result.name, name, chart
+    if overlay or alone:
+        for name, chart in named(alone or "overlay", collectives.overlaid_charts(results)):
+            yield "", name, chart
 
 
 def check_out(folder, names):
@@ -68,9 +87,13 @@ def check_out(folder, names):
 
 
 def save(figure, folder, name):
-    for suffix, options in (("png", {"dpi": 160}), ("svg", {"metadata": {"Date": None}})):
-        with new_file(folder / f"{name}.{suffix}") as file:
-            figure.savefig(file, format=suffix, **options)
+    from PIL import Image
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=160)
+    with new_file(folder / f"{name}.png") as file:  # of 256 colours, in a third of the bytes; charts have few
+        Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(file, "PNG", optimize=True)
+    with new_file(folder / f"{name}.svg") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def draw(arguments):
@@ -82,14 +105,11 @@ def draw(arguments):
         check_number(results)
     use_matplotlib()
     from plots.lettering import clean
-    drawings = [(result.name, name, chart) for result in results if not options.compare
-                for name, chart in named(result.name, charts_of(result))]
-    if options.overlay or options.compare:
-        drawings += [("", name, chart) for name, chart in named(options.compare or "overlay", overlaid_charts(results))]
+    drawings = list(all_charts(results, options.overlay, options.compare))
     check_out(options.out, [name for _, name, _ in drawings])
     for of, name, chart in drawings:
         save(chart.draw(), options.out, name)
-        print(of, name, clean(chart.title), sep="\t")
+        print(of, name, chart.kind, clean(chart.title), clean(chart.finding), sep="\t")
 
 
 if __name__ == "__main__":

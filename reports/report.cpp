@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include "reports/csv.hpp"
 #include "reports/drawing.hpp"
 #include "reports/journal.hpp"
+#include "reports/report_page.hpp"
 #include "reports/report_text.hpp"
 #include "reports/result_text.hpp"
 #include "reports/tables.hpp"
@@ -33,6 +35,13 @@ std::string stem_of(fs::path path) {
   return stem;
 }
 
+/// The names that its CSV files may have, without .csv.
+std::vector<std::string> table_names(const std::string& name) {
+  std::vector<std::string> names{name};
+  for (const char* id : kTableIds) names.push_back(fmt::format("{}-{}", name, id));
+  return names;
+}
+
 /// Reads all results before anything is written; results of one name get -2, -3, … appended.
 std::vector<ReportSection> read_sections(std::span<const fs::path> results, bool overlay) {
   std::vector<ReportSection> sections;
@@ -41,7 +50,10 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results, bool
   for (const fs::path& path : results) {
     const std::string stem = stem_of(path);
     std::string name = stem;
-    for (int copy = 2; !taken.insert(name).second; ++copy) name = fmt::format("{}-{}", stem, copy);
+    const auto is_taken = [&](const std::string& file) { return taken.contains(file); };
+    for (int copy = 2; std::ranges::any_of(table_names(name), is_taken); ++copy)
+      name = fmt::format("{}-{}", stem, copy);
+    for (const std::string& file : table_names(name)) taken.insert(file);
     std::string text = read_file(path);
     ResultFile result = parse_result(text, path.string());
     if (is_journal(text)) text = result_text(result);
@@ -50,15 +62,16 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results, bool
   return sections;
 }
 
-/// plot.py prints a line for each chart: the result's name, the chart's name and its title, with tabs
-/// between. Charts of all results together have no result's name.
+/// plot.py prints a line for each chart: the result's name, the chart's name, kind and title, and what it
+/// shows, with tabs between. Charts of all results together have no result's name.
 void take_charts(const std::string& printed, std::vector<ReportSection>& sections,
                  std::vector<ReportChart>& overlaid) {
   std::istringstream lines(printed);
   std::string section_name;
   ReportChart chart;
   while (std::getline(lines, section_name, '\t') && std::getline(lines, chart.name, '\t') &&
-         std::getline(lines, chart.title)) {
+         std::getline(lines, chart.kind, '\t') && std::getline(lines, chart.title, '\t') &&
+         std::getline(lines, chart.finding)) {
     if (section_name.empty()) overlaid.push_back(chart);
     for (ReportSection& section : sections) {
       if (section.name == section_name) section.charts.push_back(chart);
@@ -74,6 +87,12 @@ Drawing draw_charts(const fs::path& folder, std::span<const ReportSection> secti
   return run_drawing("plot.py", arguments);
 }
 
+void write_tables(const fs::path& folder, const ReportSection& section) {
+  write_file(folder / (section.name + ".csv"), csv_head(section.result.rows) + csv_body(section.result.rows));
+  for (const ReportTable& table : tables_of(section))
+    if (!table.id.empty()) write_file(folder / csv_name(section, table), table.table.csv());
+}
+
 }  // namespace
 
 Report write_report(std::span<const fs::path> results, const fs::path& folder, bool overlay) {
@@ -81,6 +100,7 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder, b
     usage_error("a report needs results; name at least one file that polyring wrote with -J");
   std::vector<ReportSection> sections = read_sections(results, overlay);
   Report report;
+  std::string first;
   for (const ReportSection& section : sections) {
     if (section.result.partial)
       report.warnings.push_back(
@@ -89,8 +109,7 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder, b
   report.folder = create_folder(folder, [&](const fs::path& inside) {
     for (const ReportSection& section : sections) {
       write_file(inside / (section.name + ".json"), section.json);
-      write_file(inside / (section.name + ".csv"),
-                 csv_head(section.result.rows) + csv_body(section.result.rows));
+      write_tables(inside, section);
     }
     const Drawing drawing = draw_charts(inside, sections, overlay);
     // The results have been read, so it is only to overlay them that plot.py refuses.
@@ -101,8 +120,12 @@ Report write_report(std::span<const fs::path> results, const fs::path& folder, b
     } else {
       report.warnings.push_back(fmt::format("the report has no charts: {}", drawing.failure));
     }
+    const Drawing page = write_page(inside, sections, overlaid, report.warnings);
+    if (page.code != ExitCode::ok) report.warnings.push_back(fmt::format("no page: {}", page.failure));
+    first = page.code == ExitCode::ok ? "index.html" : "report.md";
     write_file(inside / "report.md", report_text(sections, overlaid, report.warnings));
   });
+  report.first = report.folder / first;
   return report;
 }
 

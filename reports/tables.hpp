@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/statistics.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {
@@ -39,6 +41,9 @@ class Table {
 
   bool empty() const { return rows_.empty(); }
   std::size_t size() const { return rows_.size(); }
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::string>& cells(std::size_t row) const { return rows_[row].cells; }
+  bool has_gap_before(std::size_t row) const { return rows_[row].gap_before; }
 
   /// `longest` is how many characters a line may have, if the columns that can be spared suffice for that.
   std::string text(std::size_t longest = kAnyLength) const;
@@ -95,6 +100,9 @@ Table collective_table(std::span<const CollectiveRow> rows, Placements placement
 /// has the algorithm `baseline`.
 Table comparison_table(std::span<const CollectiveRow> rows, const std::string& baseline);
 
+/// How much faster `row` is than `baseline`, pair by pair; nothing when the samples do not come in pairs.
+std::optional<Ratio> speed_ratio(const CollectiveRow& baseline, const CollectiveRow& row);
+
 /// `all`: the rows that the columns are for, where more than `rows` are to come.
 Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all = {});
 
@@ -108,6 +116,19 @@ Table tune_table(std::span<const TuneRow> rows);
 Table check_table(std::span<const CheckRow> rows);
 /// A line for each row.
 Table judgement_table(std::span<const CheckRow> rows);
+
+/// A line for each row, in their order, with what tells rows of one check apart.
+Table subjects_table(std::span<const CheckRow> rows);
+
+/// Of those that did not pass why, and what to do, the worst first; of few rows also of those that did.
+Table reasons_table(std::span<const CheckRow> rows);
+
+/// What else each machine did while its ranks measured.
+Table conditions_table(std::span<const HostConditions> hosts);
+
+/// The modelled efficiency of multi-ring, NCCL and MPI by GPUs; empty where fewer than two of them are
+/// modelled, or more than one run.
+Table contenders_table(std::span<const ScaleRow> rows);
 
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
 Table scale_table(std::span<const ScaleRow> rows);

@@ -22,14 +22,6 @@ std::size_t weight(Verdict verdict) {
 
 bool is_good(Verdict verdict) { return verdict == Verdict::pass || verdict == Verdict::skipped; }
 
-/// "FAIL"; in small letters where nothing is wrong.
-std::string loud(Verdict verdict) {
-  std::string text(to_text(verdict));
-  if (is_good(verdict)) return text;
-  std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-  return text;
-}
-
 /// At most so many, and how many more there are.
 std::string list_of(std::vector<std::string> names, std::size_t most) {
   const std::size_t all = names.size();
@@ -106,6 +98,19 @@ void complete(ResultFile& result, const std::string& why) {
   }
 }
 
+std::string verdict_text(Verdict verdict) {
+  std::string text(to_text(verdict));
+  if (is_good(verdict)) return text;
+  std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+  return text;
+}
+
+std::vector<CheckRow> worst_first(std::span<const CheckRow> rows) {
+  std::vector<CheckRow> sorted(rows.begin(), rows.end());
+  std::ranges::stable_sort(sorted, {}, [](const CheckRow& row) { return weight(row.verdict); });
+  return sorted;
+}
+
 Verdict overall(std::span<const CheckRow> rows) {
   Verdict worst = Verdict::pass;
   bool judged = false;
@@ -145,8 +150,8 @@ std::string summary(std::span<const CheckRow> rows) {
       others += fmt::format(" {} more {}.", count, did(other));
   }
   constexpr std::size_t kMostNamed = 6;
-  return fmt::format("{}: {} of {} {}: {}.{}", loud(verdict), names.size(), counted(judged, "judgement"),
-                     did(verdict), list_of(names, kMostNamed), others);
+  return fmt::format("{}: {} of {} {}: {}.{}", verdict_text(verdict), names.size(),
+                     counted(judged, "judgement"), did(verdict), list_of(names, kMostNamed), others);
 }
 
 std::vector<std::string> findings(std::span<const CheckRow> rows) {
@@ -157,13 +162,13 @@ std::vector<std::string> findings(std::span<const CheckRow> rows) {
     std::map<std::string, int> of_check;
     for (const CheckRow* row : rows_with(rows, verdict)) {
       if (++of_check[row->check] > kMostOfCheck) continue;
-      lines.push_back(fmt::format("{}  {}{}{}: {}{}{}", loud(verdict), row->check,
+      lines.push_back(fmt::format("{}  {}{}{}: {}{}{}", verdict_text(verdict), row->check,
                                   row->subject.empty() ? "" : ", ", row->subject, row->why,
                                   row->remedy.empty() ? "" : " ", row->remedy));
     }
     for (const auto& [check, count] : of_check)
       if (count > kMostOfCheck)
-        lines.push_back(fmt::format("{}  {}: {} more", loud(verdict), check, count - kMostOfCheck));
+        lines.push_back(fmt::format("{}  {}: {} more", verdict_text(verdict), check, count - kMostOfCheck));
   }
   return lines;
 }

@@ -26,6 +26,12 @@ Verdict overall(std::span<const CheckRow> rows);
 /// error: the code of the check that broke.
 ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors = ExitCode::internal);
 
+/// "FAIL"; in small letters where nothing is wrong.
+std::string verdict_text(Verdict verdict);
+
+/// Failures first, what passed last; otherwise in their order.
+std::vector<CheckRow> worst_first(std::span<const CheckRow> rows);
+
 /// "FAIL: 2 of 31 checks failed: links of node03; pairs.allreduce of node01 and node02.", one sentence.
 std::string summary(std::span<const CheckRow> rows);
 

@@ -1,4 +1,4 @@
-// polyring report: tables and charts from result files.
+// polyring report: a page, tables and charts of result files.
 #include "reports/report.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ struct ReportOptions {
 ExitCode report(const ReportOptions& options) {
   const Report written = write_report(options.files, options.folder, options.overlay);
   for (const std::string& warning : written.warnings) warn(warning);
-  print_out("The report is in {}\n", (written.folder / "report.md").string());
+  print_out("The report is in {}\n", written.first.string());
   return ExitCode::ok;
 }
 
@@ -29,14 +29,14 @@ ExitCode report(const ReportOptions& options) {
 
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportOptions>();
-  const Subcommand command = line.add_subcommand("report", "Write tables and draw charts from result files",
+  const Subcommand command = line.add_subcommand("report", "Make a page, tables and charts of result files",
                                                  "polyring report allreduce.json scale.json --out report",
                                                  [options] { return report(*options); });
   command
-      .add_option("files", options->files,
-                  "Results of allreduce, train and scale, as -J writes them, and journals of runs that did "
-                  "not come to "
-                  "their end: NAME.part")
+      .add_option(
+          "files", options->files,
+          "Results of accept, allreduce, train and scale, as -J writes them, and journals of runs that "
+          "did not come to their end: NAME.part")
       .required()
       .type_name("FILE…");
   command.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Callable
 
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from plots import style
-from plots.contenders import (TIMINGS, baseline_of, brief_label, labels_of, run_labels_of, size_text, timing_of,
+from plots.contenders import (TIMINGS, baseline_of, brief_label, bytes_text, labels_of, run_labels_of, size_text, timing_of,
                               without_the_same)
 from plots.ratio import add_ratios
 from plots.results import ranks_text
 
 BOUND_STYLE = {"color": style.MUTED, "linestyle": (0, (1, 1.5)), "linewidth": 1.6}
+EXPECTED_STYLE = {"color": style.IDEAL, "alpha": 0.3, "linewidth": 0}
 PLACEMENTS = {False: "out of place", True: "in place"}
 
 
@@ -25,8 +27,11 @@ class Measure:
     samples: str  # what the line is a median of
     point: Callable  # of a row: where the line is and both ends of its band, or nothing
     bound: Callable = lambda row: None  # what the topology allows, where it is known
+    expected: Callable = lambda row: None  # from where to where good implementations get, where it is known
     baseline: str = ""
     logarithmic: bool = True
+    smaller_is_better: bool = False
+    value: Callable = "{:.3g}".format  # in sentences, with its unit
     tick: Callable = "{:.10g}".format  # what a logarithmic axis has at a value
 
 
@@ -35,29 +40,44 @@ def bus_bandwidth(row, time_us):
     return row["busbw_GBps"] * row["time_us"]["median"] / time_us
 
 
+def expected_times(row):
+    """The least and the largest that are expected; None where a row has none."""
+    return row.get("expected_us")
+
+
+def expected_bandwidths(row):
+    times = expected_times(row)
+    return times and tuple(bus_bandwidth(row, time) for time in reversed(times))
+
+
 def bandwidth_point(row):
     time = row["time_us"]
     return row["busbw_GBps"], bus_bandwidth(row, time["ci_high"]), bus_bandwidth(row, time["ci_low"])
 
 
 BANDWIDTH = Measure("bus-bandwidth", "bus bandwidth", "bus bandwidth (GB/s)", "median", bandwidth_point,
-                    lambda row: bus_bandwidth(row, row["bound_us"]) if row["bound_us"] else None, logarithmic=False)
-def time_text(us):
+                    lambda row: bus_bandwidth(row, row["bound_us"]) if row["bound_us"] else None, expected_bandwidths, logarithmic=False,
+                    value="{:.3g} GB/s".format)
+
+
+def time_text(us, digits=10):
     """As 20 us, 500 ms: up to six figures would not fit beside the axis."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if us >= factor:
-            return f"{us / factor:.10g} {unit}"
-    return f"{us:.10g} us"
+            return f"{us / factor:.{digits}g} {unit}"
+    return f"{us:.{digits}g} us"
 
 
 LATENCY = Measure("latency", "latency", "time", "median",
                   lambda row: tuple(row["time_us"][key] for key in ("median", "ci_low", "ci_high")),
-                  lambda row: row["bound_us"] or None, tick=time_text)
+                  lambda row: row["bound_us"] or None, expected_times, tick=time_text, smaller_is_better=True,
+                  value=lambda us: time_text(us, 3))
 
 
 def ratio_to(baseline):
     return Measure("ratio", f"speed against {baseline}", f"{baseline} time / time", "median over pairs of samples",
-                   lambda row: row.get("ratio"), baseline=baseline)
+                   lambda row: row.get("ratio"), baseline=baseline,
+                   value="{:.3g} times".format)
 
 
 def bound_lines(measure, rows):
@@ -100,6 +120,12 @@ def draw_bounds(axes, measure, rows, looks):
              f"bound: {highest:.3g} GB/s, above this chart")
 
 
+def draw_expected(axes, measure, rows):
+    known = sorted({(row["size_bytes"], *measure.expected(row)) for row in rows if measure.expected(row)})
+    if known:
+        axes.fill_between(*zip(*known), zorder=0.5, **EXPECTED_STYLE)
+
+
 def draw_series(axes, measure, rows, look):
     points = sorted((row["size_bytes"], *measure.point(row)) for row in rows)
     sizes, values, lows, highs = zip(*points)
@@ -114,6 +140,7 @@ def draw_panel(axes, measure, series, looks, bounds):
     if measure.baseline:
         axes.axhline(1, color=style.IDEAL, linewidth=2.5, zorder=1)
         note(axes, f"above 1: faster than {measure.baseline}")
+    draw_expected(axes, measure, every)
     draw_bounds(axes, measure, every, bounds)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("size (bytes)")
@@ -195,6 +222,8 @@ def legend_of(measure, rows, looks, bounds):
     for line, of in equal.items():
         label = "bound" if len(of) == len(runs) else f"bound of {', '.join(of)}"
         others.append(Line2D([], [], label=label, **{**BOUND_STYLE, "linestyle": line}))
+    if any(map(measure.expected, rows)):
+        others.append(Patch(label="expected", **EXPECTED_STYLE))
     if measure.baseline:
         others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label=f"{measure.baseline} = 1"))
     return [list(handles.values()) for handles in runs.values()] + [others]
@@ -208,17 +237,31 @@ def draw(results, measure, rows):
     bounds = bound_looks(measure, rows) if bound_fits(measure, rows) else {}
     legend = legend_of(measure, rows, looks, bounds)
     under = subtitle(measure, results, rows)
-    foot = 0.95 + style.foot(results)
-    height = 3.97 + style.legend_height(style.legend_groups(*legend)) + style.extra_lines(under) + foot
+    foot = 0.55 + style.foot(results)
+    height = (style.head(under) + style.legend_height(style.legend_groups(*legend)) + 0.38 +
+              style.panels_height(len(panels_of), 2.85) + foot)
     figure = style.new_figure(height, group_title(results, measure, rows), under, results, {row["source"] for row in rows})
     top = style.legend_above(figure, height, *legend, subtitle=under)
-    panels = figure.subplots(1, len(panels_of), sharey=True, squeeze=False,
-                             gridspec_kw={"left": 0.08, "right": 0.98, "top": 1 - top / height,
-                                          "bottom": foot / height, "wspace": 0.06})[0]
+    panels = style.panels(figure, len(panels_of), height, top, foot, left=0.84, between=0.28, sharey=True)
     for axes, in_place in zip(panels, sorted(panels_of)):
         draw_panel(axes, measure, panels_of[in_place], looks, bounds)
     scale_y(panels[0], measure, rows, bool(bounds))
     return figure
+
+
+def finding(measure, rows):
+    """At the largest size, out of place where there is that."""
+    size = max(row["size_bytes"] for row in rows)
+    last = [row for row in rows if row["size_bytes"] == size]
+    in_place = all(row["in_place"] for row in last)
+    last = sorted((row for row in last if row["in_place"] == in_place), key=lambda row: measure.point(row)[0],
+                  reverse=not measure.smaller_is_better)
+    values = [f"{': '.join(filter(None, series_of(row)[:2]))} {measure.value(measure.point(row)[0])}" for row in last]
+    bounds = [measure.bound(row) for row in last if measure.bound(row)]
+    bound = f"; the bound is {measure.value(bounds[0])}" if bounds else ""
+    more = f" and {len(values) - 6} more" if len(values) > 6 else ""
+    name = measure.name[0].upper() + measure.name[1:]
+    return f"{name} at {bytes_text(size)}, {PLACEMENTS[in_place]}: {', '.join(values[:6])}{more}{bound}."
 
 
 def families_of(rows):
@@ -250,7 +293,7 @@ def named_rows(results):
 def charts_of(results, rows, measures):
     """A chart of each measure, of those rows that have it."""
     shown = {measure: [row for row in rows if measure.point(row)] for measure in measures}
-    return [style.Chart(measure.kind, group_title(results, measure, rows),
+    return [style.Chart(measure.kind, group_title(results, measure, rows), finding(measure, rows),
                         lambda measure=measure, rows=rows: draw(results, measure, rows))
             for measure, rows in shown.items() if rows]
 

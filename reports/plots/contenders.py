@@ -19,6 +19,12 @@ def size_text(size):
     return str(size)
 
 
+def bytes_text(size):
+    """With its unit: 4MiB, as everywhere but on axes."""
+    text = size_text(size)
+    return f"{text} bytes" if text[-1].isdigit() else f"{text}iB"
+
+
 def timing_of(row):
     return row.get("timing", "isolated")
 

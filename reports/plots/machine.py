@@ -7,7 +7,6 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-import matplotlib
 from matplotlib import patheffects
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
@@ -16,7 +15,7 @@ from matplotlib.path import Path
 from plots import style
 from plots.lettering import Line, clean, height_of, width_of_all, wrapped
 from plots.machine_layout import MARGIN, HostLayout
-from plots.probe import LINK_NAMES, agree, bandwidth_text, memory_text, three_digits
+from plots.probe import LINK_NAMES, agree, bandwidth_text, checked_probe, memory_text, three_digits
 
 EDGE = 0.3           # around everything
 INSIDE = 0.25        # from the outline of a host to its parts
@@ -61,9 +60,6 @@ class Canvas:
 
     def __init__(self, width, height, strongest):
         style.use_style()
-        # Text stays text: it can be searched and edited, also where that font is missing.
-        matplotlib.rcParams.update({"svg.fonttype": "none", "font.family": [style.FONT, "sans-serif"],
-                                    "font.sans-serif": [style.FONT]})
         self.figure = Figure(figsize=(width, height))
         self.axes = self.figure.add_axes((0, 0, 1, 1))
         self.axes.set_axis_off()
@@ -386,19 +382,31 @@ def varied_kinds(probe):
     return {kind for kind, found in speeds.items() if len(found) > 1}
 
 
+def finding(probe):
+    words = {"packages": "package", "gpus": "GPU", "nics": "NIC"}
+    hosts = [f"{count_text(host)}: {', '.join(several(len(host[key]), word) for key, word in words.items() if host[key])}"
+             for host in probe["hosts"]]
+    return f"{'; '.join(hosts[:4])}{' …' if len(hosts) > 4 else ''}."
+
+
+def chart(path, probe, source):
+    probe = checked_probe(path, probe)
+    return style.Chart("topology", title_text(probe), finding(probe), lambda: draw(probe, source))
+
+
 def draw(probe, source):
     """The figure of a document that read_probe() has read; `source` says where its hosts were read."""
     varied = varied_kinds(probe)
     layouts = [HostLayout(host, varied) for host in probe["hosts"]]
-    title = Line(title_text(probe), 14, bold=True)
+    title = Line(title_text(probe) if style.sheet.framed else "", 14 if style.sheet.framed else 1, bold=True)
     width = max([LEAST_WIDTH, title.width, *(layout.width + 2 * INSIDE for layout in layouts)])
     fabric = FabricStrip(probe, width)
     panels = [Panel(host, layout, heading(host, count_text(host) if len(layouts) > 1 else "", width - 2 * INSIDE))
               for host, layout in zip(probe["hosts"], layouts)]
     links = [link for host in probe["hosts"] for link in host["links"]] + fabric.links()
     legend = Legend(links, width)
-    foot = wrapped(f"Source: {source}.  Bandwidths are those of one direction; wider lines carry more.", width, size=7.5,
-                   colour=style.MUTED)
+    said = f"Source: {source}.  Bandwidths are those of one direction; wider lines carry more."
+    foot = wrapped(said, width, size=7.5, colour=style.MUTED) if style.sheet.framed else []
 
     blocks = [panel for panel in panels] + ([fabric] if fabric.height else [])
     between = 0.18 + STUB  # ports reach out of a host
@@ -413,4 +421,5 @@ def draw(probe, source):
         block.draw(canvas, y, width)
         y += block.height + between
     canvas.lines(EDGE, y, foot)
+    canvas.figure.set_label(said.rstrip("."))
     return canvas.figure

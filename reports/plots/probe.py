@@ -23,10 +23,18 @@ HANGS_ON = (("pcie",), ("c2c", "nvlink", "xgmi"))
 
 
 def read_probe(path):
-    """The document, with "kinds" in each host: the kind of each device by its name."""
     document = parse(path)
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not is_probe(document):
         raise InputError(f"'{path}' is not of polyring probe; {REMEDY}")
+    return checked_probe(path, document)
+
+
+def is_probe(document):
+    return isinstance(document, dict) and document.get("schema") == SCHEMA
+
+
+def checked_probe(path, document):
+    """The document, with "kinds" in each host: the kind of each device by its name."""
     check(path, "file", document, {"version": int, "name": str, "hosts": list, "fabric": dict})
     if document["version"] > VERSION:
         raise InputError(f"'{path}' has version {document['version']} of the probe's format and this polyring knows up "

@@ -44,6 +44,7 @@ class Result:
     command: str
     polyring_version: str
     hosts: list
+    machine: dict  # as of polyring probe; None where the file has no such thing
 
 
 def ranks_text(count, word):
@@ -81,9 +82,18 @@ def check_row(path, where, row, kind):
         check(path, f"{where}.timeline[{index}]", span, SPAN_KEYS)
 
 
+def printable(value):
+    """The same without what no font and no SVG has: names come from files and firmware."""
+    if isinstance(value, dict):
+        return {printable(key): printable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [printable(each) for each in value]
+    return "".join(letter if letter.isprintable() else " " for letter in value) if isinstance(value, str) else value
+
+
 def parse(path):
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return printable(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(f"cannot read '{path}': {error.strerror}; check the name") from error
     except ValueError as error:
@@ -110,4 +120,4 @@ def read_result(path):
         check(path, f"placement[{index}]", place, {"rank": int, "host": str})
     hosts = list(dict.fromkeys(place["host"] for place in document["placement"]))
     return Result(path.stem, kind, document["rows"], document["created"], document["command"],
-                  document["polyring_version"], hosts)
+                  document["polyring_version"], hosts, document.get("machine"))

@@ -96,20 +96,21 @@ def draw(result, rows):
     if any(row["published_speedup"] is not None or row["published_efficiency"] is not None for row in rows):
         sources.add("published")
 
-    height = 5.4
     first = rows[0]
     overlap = "with" if first["overlap"] else "without"
     subtitle = f"{batch_text(first)}, buckets: {first['bucket']}, {overlap} overlap"
-    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources - {"published"})
     others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label="ideal"))
     if "published" in sources:
         others.append(Line2D([], [], label="published", **{**style.point_style("published", style.INK),
                                                           "linestyle": "none", "markerfacecolor": "none"}))
-    top = style.legend_above(figure, height, handles, others)
-    panels = figure.subplots(1, 2, gridspec_kw={"left": 0.06, "right": 0.98, "top": 1 - top / height,
-                                                "bottom": 0.95 / height, "wspace": 0.16})
+    foot = 0.55 + style.foot([result])
+    height = (style.head(subtitle) + style.legend_height(style.legend_groups(handles, others)) + 0.38 +
+              style.panels_height(2, 2.85) + foot)
+    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
+    top = style.legend_above(figure, height, handles, others, subtitle=subtitle)
+    panels = style.panels(figure, 2, height, top, foot, left=0.62)
     draw_speedup(panels[0], rows, series, colours)
     draw_efficiency(panels[1], rows, series, colours)
     for axes in panels:
@@ -119,6 +120,16 @@ def draw(result, rows):
     return figure
 
 
+def finding(rows):
+    """At the largest count."""
+    gpus = max(row["gpus"] for row in rows)
+    last = sorted((row for row in rows if row["gpus"] == gpus), key=lambda row: -row["efficiency"])
+    values = [f"{label_of(row)} {100 * row['efficiency']:.1f} % ({row['source']})" for row in last]
+    values += [f"{100 * value:.1f} % published" for count, value in published_points(rows, "published_efficiency")
+               if count == gpus]
+    return f"Efficiency with {ranks_text(gpus, 'GPU')}: {', '.join(values)}."
+
+
 def charts(result):
     """A chart for each machine, model, bucket policy, overlap and batch: a GPU's, or that of all GPUs."""
     groups = defaultdict(list)
@@ -126,4 +137,4 @@ def charts(result):
         if row["speedup"] > 0:
             key = (*(row[name] for name in ("machine", "model", "bucket", "overlap")), batch_text(row))
             groups[key].append(row)
-    return [style.Chart("scaling", group_title(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]
+    return [style.Chart("scaling", group_title(rows), finding(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]

@@ -16,8 +16,8 @@ NOT_WRITTEN = 11
 OF_THE_DISK = {None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # None: of Pillow's, in the midst of a picture
 
 
-class NoMatplotlib(Exception):
-    """This Python cannot draw: one sentence, with the remedy."""
+class NotHere(Exception):
+    """This Python lacks something: one sentence, with the remedy."""
 
 
 class NotWritten(Exception):
@@ -34,7 +34,7 @@ def use_matplotlib():
     try:
         import matplotlib
     except ImportError as error:
-        raise NoMatplotlib(f"{sys.executable} has no matplotlib ({error}); install python3-matplotlib or name another "
+        raise NotHere(f"{sys.executable} has no matplotlib ({error}); install python3-matplotlib or name another "
                            "Python in POLYRING_PYTHON") from error
     matplotlib.use("Agg")
 
@@ -66,7 +66,7 @@ def run(draw):
     """The exit code of a script that does `draw(arguments)`."""
     try:
         draw(sys.argv[1:])
-    except (InputError, NoMatplotlib, NotWritten) as error:
+    except (InputError, NotHere, NotWritten) as error:
         print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return {InputError: USAGE, NoMatplotlib: NOT_AVAILABLE, NotWritten: NOT_WRITTEN}[type(error)]
+        return {InputError: USAGE, NotHere: NOT_AVAILABLE, NotWritten: NOT_WRITTEN}[type(error)]
     return 0

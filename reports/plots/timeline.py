@@ -1,5 +1,7 @@
 """A training step's timeline: a compute and a communication lane for each run, with exposed communication marked."""
 
+import textwrap
+
 from matplotlib.patches import Patch
 
 from plots import style
@@ -41,7 +43,7 @@ def draw_labels(axes, spans, height, character):
     for span in spans:
         width = span["end_ms"] - span["begin_ms"]
         axes.text(span["begin_ms"] + width / 2, height, short_label(span["label"], width, character), ha="center",
-                  va="center", fontsize=8, color=style.INK, zorder=4)
+                  va="center", fontsize=8, color=style.ON_FACES, zorder=4)
 
 
 def draw_run(axes, row, character):
@@ -58,9 +60,10 @@ def draw_run(axes, row, character):
     draw_labels(axes, compute, 1, character)
     draw_labels(axes, communication, 0, character)
     overlap = "with" if row["overlap"] else "without"
-    axes.set_title(f"{row['algorithm']}, buckets: {row['bucket']}, {overlap} overlap: "
-                   f"{row['iteration_ms']['median']:.4g} ms per iteration, {row['exposed_comm_ms']:.3g} ms exposed "
-                   f"({row['source']})", fontsize=9.5)
+    title = (f"{row['algorithm']}, buckets: {row['bucket']}, {overlap} overlap: "
+             f"{row['iteration_ms']['median']:.4g} ms per iteration, {row['exposed_comm_ms']:.3g} ms exposed "
+             f"({row['source']})")
+    axes.set_title(title if style.sheet.panels > 1 else textwrap.fill(title, 62), fontsize=9.5)
     axes.set_yticks([height for _, height in LANES])
     axes.set_yticklabels([name for name, _ in LANES])
     axes.set_ylim(-0.55, 1.55)
@@ -75,24 +78,33 @@ def group_title(rows):
 
 def draw(result, rows):
     sources = {row["source"] for row in rows}
-    height = 2.2 + 1.25 * len(rows)
     first = rows[0]
     subtitle = f"{first['machine']}, {ranks_text(first['nodes'], 'node')}, batch {first['batch']} per rank"
-    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
     handles = [Patch(color=FORWARD, label="forward"), Patch(color=COMPUTE, label="backward, optimiser"),
                Patch(color=HIDDEN, label="communication, hidden by compute"),
                Patch(color=EXPOSED, label="communication, exposed")]
-    top = style.legend_above(figure, height, handles, [])
+    foot, each = 0.5 + style.foot([result]), 0.85 if style.sheet.panels > 1 else 1.05
+    height = style.head(subtitle) + style.legend_height(style.legend_groups(handles)) + 0.38 + each * len(rows) + foot
+    figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
+    top = style.legend_above(figure, height, handles, subtitle=subtitle)
+    if style.sheet.panels == 1:
+        top += 0.18  # titles of two lines
     panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False,
-                             gridspec_kw={"left": 0.115, "right": 0.98, "top": 1 - top / height,
-                                          "bottom": 0.85 / height, "hspace": 0.55})[:, 0]
+                             gridspec_kw={"left": 1.2 / style.sheet.width, "right": 1 - 0.2 / style.sheet.width,
+                                          "top": 1 - top / height, "bottom": foot / height, "hspace": 0.55})[:, 0]
     end = max(span["end_ms"] for row in rows for span in row["timeline"])
-    character = end / 145  # the width of a letter in ms: the axes are as wide as 145 of them
+    character = end / style.sheet.letters(145)  # the width of a letter in ms: the axes are as wide as so many
     for axes, row in zip(panels, rows):
         draw_run(axes, row, character)
     panels[-1].set_xlim(0, end * 1.005)
     panels[-1].set_xlabel("time since the step began (ms)")
     return figure
+
+
+def finding(rows):
+    steps = [f"{row['algorithm']} {row['iteration_ms']['median']:.4g} ms, with {row['exposed_comm_ms']:.3g} ms of "
+             f"communication exposed ({row['source']})" for row in rows]
+    return f"Time of a step: {'; '.join(steps)}."
 
 
 def charts(result):
@@ -103,4 +115,4 @@ def charts(result):
             key = tuple(row[name] for name in ("machine", "model", "gpus", "nodes", "batch"))
             groups.setdefault(key, []).append(row)
     pages = [rows[at:at + RUNS_PER_CHART] for rows in groups.values() for at in range(0, len(rows), RUNS_PER_CHART)]
-    return [style.Chart("timeline", group_title(rows), lambda rows=rows: draw(result, rows)) for rows in pages]
+    return [style.Chart("timeline", group_title(rows), finding(rows), lambda rows=rows: draw(result, rows)) for rows in pages]

@@ -15,11 +15,11 @@ PROGRAM, SCRIPT = sys.argv[1:3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(SCRIPT).parent))
 
-from plots import collectives, contenders, scaling, style, timeline  # noqa: E402
+from plots import checks, collectives, contenders, scaling, style, timeline  # noqa: E402
 from plots.results import read_result  # noqa: E402
 
 CHARTS = [("allreduce", f"allreduce-{kind}") for kind in ("bus-bandwidth", "latency", "ratio")]
-CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling")]
+CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("accept", "accept-pairs"), ("accept", "accept-stragglers")]
 
 
 def png_size(path):
@@ -78,7 +78,7 @@ class ChartsTest(FolderTest):
         self.assertEqual((run.returncode, run.stdout), (0, ""), run.stderr)
 
     def test_every_kind_has_its_chart(self):
-        run = self.plot(*(self.folder / f"{kind}.json" for kind in ("allreduce", "train", "scale")), "--out", self.out)
+        run = self.plot(*(self.folder / f"{kind}.json" for kind in ("allreduce", "train", "scale", "accept")), "--out", self.out)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual([tuple(line.split("\t")[:2]) for line in run.stdout.splitlines()], CHARTS)
         for _, chart in CHARTS:
@@ -86,7 +86,7 @@ class ChartsTest(FolderTest):
             self.assertGreater(width, 1000)
             self.assertGreater(height, 400)
             svg = xml.etree.ElementTree.parse(self.out / f"{chart}.svg").getroot()
-            self.assertGreater(len(svg.findall(".//{http://www.w3.org/2000/svg}path")), 50)
+            self.assertGreater(sum(element.tag.endswith(("}path", "}use", "}text")) for element in svg.iter()), 40)
         self.assertEqual(len(list(self.out.iterdir())), 2 * len(CHARTS), "temporary files were left behind")
 
     def test_the_same_input_gives_the_same_svg(self):
@@ -150,6 +150,64 @@ class ChartsTest(FolderTest):
         self.assertEqual(run.returncode, 6)
         self.assertIn("already has a chart", run.stderr)
         self.assertEqual((self.out / "scale-scaling.png").stat().st_mtime_ns, before)
+
+
+class FindingsTest(FolderTest):
+    """What charts show, in a sentence."""
+
+    def findings(self, kind):
+        run = self.plot(self.folder / f"{kind}.json", "--out", self.out)
+        return {line.split("\t")[2]: line.split("\t")[4] for line in run.stdout.splitlines()}
+
+    def test_of_a_collective(self):
+        found = self.findings("allreduce")
+        self.assertEqual(found["bus-bandwidth"], "Bus bandwidth at 4MiB, out of place: multi-ring 2x2 9.3 GB/s, ring 6.97 GB/s, mpi "
+                         "5.9 GB/s; the bound is 18.1 GB/s.")
+        self.assertIn("Latency at 4MiB, out of place: multi-ring 2x2 676 us, ring", found["latency"])
+        self.assertIn("Speed against mpi at 4MiB, out of place: multi-ring 2x2 1.57 times", found["ratio"])
+
+    def test_of_checks(self):
+        found = self.findings("accept")
+        self.assertEqual(found["pairs"], "6 pairs, 11.66 GB/s in the middle; 1 below the threshold: node1 and node3 (5.955 GB/s).")
+        self.assertIn("1 rank: 1 inconclusive. The slowest is rank 5 on node1", found["stragglers"])
+
+    def test_of_scaling_with_what_is_published(self):
+        self.assertIn("multi-ring 96.2 % (modelled), parameter-server 53.7 % (modelled), 94.7 % published.", self.findings("scale")["scaling"])
+
+    def test_equal_pairs_look_equal_and_hosts_are_in_their_order(self):
+        result = read_result(self.folder / "accept.json")
+        for row in result.rows:
+            row["hosts"] = [host.replace("node1", "node10") for host in row["hosts"]]
+            if row["value"]:
+                row["value"]["median"] = 11.6
+        axes = checks.charts(result)[0].draw().axes[0]
+        low, high = axes.get_images()[0].get_clim()
+        self.assertLessEqual(low, 0.8 * high)
+        self.assertEqual([label.get_text() for label in axes.get_yticklabels()], ["node0", "node2", "node3", "node10"])
+
+    def test_what_is_expected_is_a_band(self):
+        document = self.result("allreduce")
+        result = read_result(self.write("run.json", document))
+        for row in result.rows:
+            row["expected_us"] = (1.5 * row["bound_us"], 2 * row["bound_us"])
+        for chart in collectives.charts(result)[:2]:
+            figure = chart.draw()
+            self.assertIn("expected", [text.get_text() for text in figure.legends[0].get_texts()])
+            without = collectives.charts(read_result(self.write("run2.json", document)))[0].draw()
+            self.assertEqual(len(figure.axes[0].collections), len(without.axes[0].collections) + 1)
+
+    def test_on_a_phone_panels_are_below_each_other(self):
+        for kind in ("allreduce", "scale", "train", "accept"):
+            for chart in self.charts(kind):
+                with style.drawn_for(style.PHONE):
+                    figure = chart.draw()
+                self.assertEqual(figure.get_figwidth(), style.PHONE.width)
+                panels = [axes.get_position() for axes in figure.axes if axes.get_xlabel() or axes.get_title(loc="left")]
+                self.assertLessEqual(len({round(panel.x0, 3) for panel in panels}), 1, chart.kind)
+
+    def charts(self, kind):
+        from plot import charts_of
+        return charts_of(read_result(self.folder / f"{kind}.json"))
 
 
 class PartsTest(unittest.TestCase):

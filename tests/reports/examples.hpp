@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "reports/result.hpp"
 
@@ -19,6 +22,10 @@ ResultFile tune();
 
 /// 4 hosts: one pair is slow, one host's link is down, one check broke, and others passed.
 ResultFile accept();
+
+/// What a run on 64 hosts of 8 ranks leaves behind, each with a name for its file: accept with all 2,016
+/// pairs and 512 ranks, allreduce of 30 sizes, scale with six algorithms, train.
+std::vector<std::pair<std::string, ResultFile>> of_64_hosts();
 
 /// A folder that is deleted with everything in it.
 class TemporaryFolder {

@@ -55,7 +55,8 @@ TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   const Report written = report(results(), folder_ / "r");
   EXPECT_EQ(written.folder, folder_ / "r");
   for (const char* name :
-       {"report.md", "out.json", "out.csv", "train.json", "train.csv", "scale.json", "scale.csv"}) {
+       {"report.md", "out.json", "out.csv", "train.json", "train.csv", "scale.json", "scale.csv",
+        "out-comparison.csv", "out-conditions.csv", "train-plans.csv", "scale-inputs.csv"}) {
     EXPECT_GT(fs::file_size(folder_ / "r" / name), 100u) << name;
   }
   const std::string text = read_file(folder_ / "r/report.md");
@@ -64,21 +65,18 @@ TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   EXPECT_THAT(text, HasSubstr("12.1 GB/s | InfiniBand Trade Association"));
   EXPECT_THAT(text, HasSubstr("hosts: alpha: ranks 0-1, beta: ranks 2-3"));
   EXPECT_THAT(text, HasSubstr("`polyring scale --machine minsky"));
+  EXPECT_THAT(text, HasSubstr("| alpha | 2 | 4 | 2 | 1.8 | 0.5 |  |  |  | 0.25 |  |\n"));
   EXPECT_THAT(text,
-              HasSubstr("conditions: alpha: 2 ranks on 4 CPUs, bound to 2 each; they used 1.8 CPUs, other "
-                        "programs 0.5; load average before 0.25\n"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("conditions: beta: 2 ranks on 4 CPUs, not bound; they used 1.8 CPUs, other programs 0.0, "
-                "the hypervisor's other guests 0.2; limit 2.5 CPUs, throttled for 1.5 s; load average "
-                "before 0.12; frequency governor performance\n"));
+              HasSubstr("| beta | 2 | 4 | not bound | 1.8 | 0.0 | 0.2 | 2.5 | 1.5 | 0.12 | performance |\n"));
   EXPECT_EQ(read_file(folder_ / "r/out.json"), read_file(folder_ / "out.json"));
 }
 
-TEST_F(ReportTest, WithoutMatplotlibSaysSoInOneSentence) {
+TEST_F(ReportTest, WithoutMatplotlibAndJinja2SaysSoInASentenceEach) {
   const Report written = report(results(), folder_ / "r");
-  ASSERT_EQ(written.warnings.size(), 1u);
+  ASSERT_EQ(written.warnings.size(), 2u);
   EXPECT_THAT(written.warnings[0], HasSubstr("no charts"));
+  EXPECT_THAT(written.warnings[1], HasSubstr("no page: "));
+  EXPECT_EQ(written.first, folder_ / "r/report.md");
   EXPECT_THAT(read_file(folder_ / "r/report.md"), HasSubstr(written.warnings[0]));
   const Variable missing("POLYRING_PYTHON", "/nonexistent/python");
   EXPECT_THAT(write_report(results(), folder_ / "s").warnings.at(0), HasSubstr("/nonexistent/python"));
@@ -135,6 +133,14 @@ TEST_F(ReportTest, KeepsResultsOfOneNameApart) {
   EXPECT_TRUE(fs::exists(folder_ / "r/my-run-2.json"));
 }
 
+TEST_F(ReportTest, KeepsTablesApartFromResultsOfTheirNames) {
+  const std::vector<fs::path> files{write_result(folder_ / "a.json", examples::scale()),
+                                    write_result(folder_ / "a-inputs.json", examples::train())};
+  report(files, folder_ / "r");
+  EXPECT_THAT(read_file(folder_ / "r/a-inputs.csv"), testing::StartsWith("input,value,source\n"));
+  EXPECT_TRUE(fs::exists(folder_ / "r/a-inputs-2.json"));
+}
+
 TEST_F(ReportTest, LinksTheChartsThatWereDrawn) {
   if (std::string(POLYRING_CHARTS_PYTHON).empty()) GTEST_SKIP() << "no Python with matplotlib";
   const Variable python("POLYRING_PYTHON", POLYRING_CHARTS_PYTHON);
@@ -148,6 +154,8 @@ TEST_F(ReportTest, LinksTheChartsThatWereDrawn) {
     EXPECT_GT(fs::file_size(written.folder / fmt::format("{}.svg", chart)), 10000u);
   }
   EXPECT_LT(text.find("out-bus-bandwidth"), text.find("out-latency"));
+  EXPECT_EQ(written.first, written.folder / "index.html");
+  EXPECT_GT(fs::file_size(written.first), 50000u);
   EXPECT_THAT(text, Not(HasSubstr("Runs side by side")));
 }
 

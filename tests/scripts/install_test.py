@@ -48,7 +48,8 @@ class Install(unittest.TestCase):
         self.assertRegex(said, rf"^Installed polyring \d.* in {self.prefix}:\n")
         self.assertRegex(said, rf"\n{self.prefix}/bin is not in PATH; add it: [^\n]+\n$")
         files = self.files()
-        scripts = {f"share/polyring/{path.relative_to(ROOT / 'reports')}" for path in (ROOT / "reports").rglob("*.py")}
+        scripts = {f"share/polyring/{path.relative_to(ROOT / 'reports')}" for kind in ("py", "css", "jinja")
+                   for path in (ROOT / "reports").rglob(f"*.{kind}")}
         self.assertLessEqual(scripts | {
             "bin/polyring", "share/doc/polyring/LICENSE", "share/doc/polyring/README.md", "share/doc/polyring/docs/probe.md",
             "share/bash-completion/completions/polyring", "share/zsh/site-functions/_polyring",
@@ -78,9 +79,10 @@ class Install(unittest.TestCase):
             ran = self.run_here(program, *words, POLYRING_PYTHON=str(python))
             self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         self.assertTrue(list((self.folder / "report").glob("**/*.png")))
-        drawn_by = pathlib.Path((self.folder / "drawn_by").read_text().strip())
-        self.assertEqual(drawn_by.resolve(), self.folder / "moved/share/polyring/plot.py")
-        drawn_by.unlink()
+        self.assertTrue((self.folder / "report/index.html").exists())
+        drawn_by = [pathlib.Path(line) for line in (self.folder / "drawn_by").read_text().splitlines()]
+        self.assertEqual([path.resolve() for path in drawn_by], [self.folder / f"moved/share/polyring/{name}.py" for name in ("plot", "page")])
+        drawn_by[0].unlink()
         ran = self.run_here(program, "report", "scale.json", "--out", "report")
         self.assertIn("plot.py' is not there; install polyring with scripts/install", ran.stderr)
 

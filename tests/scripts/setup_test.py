@@ -86,6 +86,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(world.setup("--simgrid").returncode, 0)
         self.assertEqual(len(world.apt_calls()), 2, "it is there now")
 
+    def test_a_browser_is_installed_when_asked_for(self):
+        world = self.world("all", root=True)
+        world.fake("dpkg-query", '[[ ${!#} == chromium ]] && exit 1; echo "ii "')
+        self.assertEqual(world.setup().returncode, 0)
+        self.assertEqual(world.apt_calls(), [])
+        self.assertEqual(world.setup("--browser").returncode, 0)
+        self.assertTrue(world.apt_calls()[-1].endswith(" chromium"))
+
     def test_without_simgrid_all_goes_on(self):
         for options in ({"root": True, "apt": False}, {}):
             with self.subTest(**options):

@@ -41,7 +41,8 @@ def pair_text(row):
 def pairs_finding(rows):
     slow = sorted(rows, key=median_of)
     bad = [row for row in slow if row["verdict"] == "fail"]
-    said = (f"{len(bad)} below the threshold: {', '.join(map(pair_text, bad[:4]))}{' …' if len(bad) > 4 else ''}" if bad
+    more = f" and {len(bad) - 4} more" if len(bad) > 4 else ""
+    said = (f"{len(bad)} below the threshold: {', '.join(map(pair_text, bad[:4]))}{more}" if bad
             else f"the slowest is {pair_text(slow[0])}")
     middle = slow[len(slow) // 2]
     return f"{ranks_text(len(rows), 'pair')}, {median_of(middle):.4g} {middle['unit']} in the middle; {said}."

@@ -63,7 +63,8 @@ def draw_run(axes, row, character):
     title = (f"{row['algorithm']}, buckets: {row['bucket']}, {overlap} overlap: "
              f"{row['iteration_ms']['median']:.4g} ms per iteration, {row['exposed_comm_ms']:.3g} ms exposed "
              f"({row['source']})")
-    axes.set_title(title if style.sheet.panels > 1 else textwrap.fill(title, 62), fontsize=9.5)
+    wide = style.sheet.panels > 1
+    axes.set_title(title if wide else textwrap.fill(title, 57), fontsize=9.5 if wide else 7.5)
     axes.set_yticks([height for _, height in LANES])
     axes.set_yticklabels([name for name, _ in LANES])
     axes.set_ylim(-0.55, 1.55)
@@ -83,7 +84,7 @@ def draw(result, rows):
     handles = [Patch(color=FORWARD, label="forward"), Patch(color=COMPUTE, label="backward, optimiser"),
                Patch(color=HIDDEN, label="communication, hidden by compute"),
                Patch(color=EXPOSED, label="communication, exposed")]
-    foot, each = 0.5 + style.foot([result]), 0.85 if style.sheet.panels > 1 else 1.05
+    foot, each = 0.5 + style.foot([result]), 0.85 if style.sheet.panels > 1 else 1.25
     height = style.head(subtitle) + style.legend_height(style.legend_groups(handles)) + 0.38 + each * len(rows) + foot
     figure = style.new_figure(height, group_title(rows), subtitle, [result], sources)
     top = style.legend_above(figure, height, handles, subtitle=subtitle)
@@ -91,7 +92,7 @@ def draw(result, rows):
         top += 0.18  # titles of two lines
     panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False,
                              gridspec_kw={"left": 1.2 / style.sheet.width, "right": 1 - 0.2 / style.sheet.width,
-                                          "top": 1 - top / height, "bottom": foot / height, "hspace": 0.55})[:, 0]
+                                          "top": 1 - top / height, "bottom": foot / height, "hspace": 0.55 if style.sheet.panels > 1 else 0.75})[:, 0]
     end = max(span["end_ms"] for row in rows for span in row["timeline"])
     character = end / style.sheet.letters(145)  # the width of a letter in ms: the axes are as wide as so many
     for axes, row in zip(panels, rows):

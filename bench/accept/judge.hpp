@@ -33,6 +33,7 @@ Verdict decide(std::span<const double> samples, const Threshold& threshold);
 struct Quantity {
   std::string name;
   std::string unit;
+  bool less_is_better = false;  // for a baseline, which says only what it was
 };
 
 /// The row's value, thresholds, verdict and the sentence why, by `samples` and how often they were taken.

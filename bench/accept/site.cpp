@@ -47,4 +47,11 @@ Site find_site(const World& world, const std::string& own) {
   return site;
 }
 
+Inventory recorded_hosts(const Site& site) {
+  Inventory hosts = site.inventory;
+  for (HostGroup& group : hosts.cluster.groups) give_emulated_link(group.machine);
+  describe_emulated_fabric(hosts.cluster);
+  return hosts;
+}
+
 }  // namespace polyring

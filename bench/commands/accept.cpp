@@ -12,9 +12,11 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "bench/accept/acceptance.hpp"
+#include "bench/accept/baseline.hpp"
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/site.hpp"
+#include "bench/accept/spec.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
@@ -28,17 +30,23 @@
 #include "bench/session/process_watch.hpp"
 #include "bench/session/session.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "reports/result_text.hpp"
 #include "reports/tables.hpp"
 #include "reports/verdicts.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/probe.hpp"
 
 namespace polyring {
 namespace {
 
 struct AcceptOptions {
-  std::vector<std::string> checks;  // empty: all
+  std::string spec;                 // a file; empty: none
+  std::vector<std::string> checks;  // empty: those of the specification, or all
   std::vector<std::string> algorithms{"multi-ring"};
-  std::string budget;  // empty: none
+  std::string budget;         // empty: none
+  std::string baseline;       // a file; empty: none
+  std::string tolerance;      // empty: kTolerance
+  std::string save_baseline;  // a file; empty: none
   int attempts = 3;
   TransportOptions transport;
   MeasuringOptions measuring;
@@ -52,10 +60,20 @@ struct AcceptOptions {
 /// The check of which nobody speaks until it fails.
 constexpr std::string_view kRanksAlive = "ranks.alive";
 
-/// No thresholds but those of the topology.
-class NothingGiven final : public GivenThresholds {
+constexpr const char* kTolerance = "10%";
+
+/// What the specification says, and of all else what the baseline says.
+class SpecThenBaseline final : public GivenThresholds {
  public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
+  SpecThenBaseline(const Specification& spec, const Baseline& baseline) : spec_(spec), baseline_(baseline) {}
+  std::optional<Threshold> of(const Judged& judged) const override {
+    const auto asked = spec_.of(judged);
+    return asked ? asked : baseline_.of(judged);
+  }
+
+ private:
+  const Specification& spec_;
+  const Baseline& baseline_;
 };
 
 std::vector<CheckRow> rows_of(const ResultFile& result) {
@@ -65,18 +83,15 @@ std::vector<CheckRow> rows_of(const ResultFile& result) {
 class AcceptRun {
  public:
   AcceptRun(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host)
-      : options_(options), run_(run), world_(run.world), own_host_(own_host) {
-    for (const Check* check : checks()) {
-      const bool asked_for = std::ranges::find(options.checks, check->name) != options.checks.end();
-      if (options.checks.empty() || asked_for) planned_.push_back({check, asked_for});
-    }
-  }
+      : options_(options), run_(run), world_(run.world), own_host_(own_host) {}
 
   ExitCode run() {
     on_root(world_, [&] {
       for (const std::string& path : {options_.output, options_.junit, options_.prometheus})
         check_output(path);
+      if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
       if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
+      plan();
     });
     const Site site = find_site(world_, own_host_);
     const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
@@ -99,6 +114,21 @@ class AcceptRun {
   }
 
  private:
+  void plan() {
+    if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
+    const bool by_option = !options_.checks.empty();
+    const std::vector<std::string>& wanted = by_option ? options_.checks : spec_.checks;
+    asked_by_ = by_option ? "--checks" : spec_.checks_source;
+    for (const Check* check : checks()) {
+      const bool asked_for = std::ranges::find(wanted, check->name) != wanted.end();
+      if (wanted.empty() || asked_for) planned_.push_back({check, asked_for});
+    }
+    const double tolerance = parse_tolerance(options_.tolerance.empty() ? kTolerance : options_.tolerance);
+    if (!options_.baseline.empty()) baseline_ = read_baseline(options_.baseline, tolerance);
+    if (options_.baseline.empty() && !options_.tolerance.empty())
+      usage_error("--tolerance is how far a value may be from a baseline's; give --baseline FILE, too");
+  }
+
   /// Collective. So that all buffers of all ranks fit into a part of the memory that is left, on every host.
   Bytes payload_that_fits() const {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
@@ -116,11 +146,17 @@ class AcceptRun {
   void open(Session& session, const Site& site) {
     Session::Outline outline;
     outline.output = options_.output;
-    outline.header = run_.header(site.cluster.groups.empty() ? nullptr : &site.cluster);
+    outline.header = run_.header(nullptr);
     outline.header.rows = std::vector<CheckRow>{};
+    const Inventory hosts = recorded_hosts(site);
+    if (!hosts.cluster.groups.empty()) outline.header.machine = probe_json(hosts);
+    outline.header.inputs = {
+        {"algorithm", options_.algorithms.front(), "--algorithm"},
+        {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
     for (const PlannedCheck& one : planned_)
       outline.header.inputs.push_back(
-          {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? "--checks" : "default"});
+          {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});
+    baseline_.check_comparable(outline.header, hosts);
     outline.planned = planned_.size();
     const CheckOptions how = check_options(site);
     outline.title = fmt::format("acceptance of {} with {}, {}\n\n", counted(world_.nodes(), "host"),
@@ -162,7 +198,7 @@ class AcceptRun {
   }
 
   void judge(Session& session, const Site& site, JobMeasurer& measurer) {
-    const NothingGiven given;
+    const SpecThenBaseline given(spec_, baseline_);
     const ExpectedLeast expected = expected_least;
     const CheckOptions how = check_options(site);
     const auto began = std::chrono::steady_clock::now();
@@ -178,14 +214,20 @@ class AcceptRun {
                             [&] { return !budget.is_over(); }};
     std::size_t kept = 0;
     std::uint64_t done = 0;
+    const auto keep = [&](const std::vector<CheckRow>& rows) {
+      if (rows.empty()) return;
+      measurer.together();
+      session.keep(world_, rows, kept, done);
+      kept += rows.size();
+      session.print_rows();
+    };
     const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
                                       [&](const std::vector<CheckRow>& rows) {
-                                        measurer.together();
-                                        session.keep(world_, rows, kept, ++done);
-                                        kept += rows.size();
-                                        session.print_rows();
+                                        ++done;
+                                        keep(rows);
                                       }};
     of_errors_ = run_checks(planned_, checking, budget, observer);
+    keep(spec_.unmet(rows_of(session.result())));
     measurer.finish();
   }
 
@@ -236,6 +278,7 @@ class AcceptRun {
     session.remark(text);
     if (options_.drain) print_out("\n{}", slurm_drain_list(rows));
     write_for_programs(session.result());
+    save_baseline(session);
     session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
     if (options_.nagios) {
       const NagiosStatus status = nagios_status(rows);
@@ -244,6 +287,17 @@ class AcceptRun {
       return;
     }
     session.remark(fmt::format("\n{}\n", summary(rows)));
+  }
+
+  void save_baseline(Session& session) const {
+    const std::string& path = options_.save_baseline;
+    if (path.empty()) return;
+    const std::string why = why_no_baseline(session.result());
+    if (why.empty())
+      session.remark(fmt::format("\nBaseline written to {}\n",
+                                 create_file(path, result_text(session.result())).string()));
+    else
+      warn("no baseline is written to '{}': {}", path, why);
   }
 
   /// These have a fixed name, where other programs look for them.
@@ -260,9 +314,13 @@ class AcceptRun {
   const MeasuringRun& run_;
   World& world_;
   const std::string& own_host_;
-  std::vector<PlannedCheck> planned_;
   Bytes most_payload_;
-  Seconds budget_;  // on rank 0; 0: none
+  // On rank 0:
+  Specification spec_;
+  Baseline baseline_;
+  std::vector<PlannedCheck> planned_;
+  std::string asked_by_;  // "--checks", or where the specification names them
+  Seconds budget_;        // 0: none
   std::atomic<Rank> ended_ = -1;
   std::mutex early_;
   bool judged_early_ = false;
@@ -288,7 +346,7 @@ void add_accept(CommandLine& line) {
   };
   const Subcommand command =
       line.add_subcommand("accept", "Judge a cluster: which hosts, links and ranks are bad",
-                          "mpirun -np 64 polyring accept --budget 20min -J accept.json\n"
+                          "mpirun -np 64 polyring accept site.toml --budget 20min -J accept.json\n"
                           "  srun --mpi=pmix polyring accept --checks pairs.allreduce --junit accept.xml",
                           action, true);
   std::vector<std::string> algorithms = strings(algorithm_names(Collective::allreduce));
@@ -296,7 +354,13 @@ void add_accept(CommandLine& line) {
   std::string known;
   for (const Check* check : checks())
     known += fmt::format("{}{}: {}", known.empty() ? "" : "; ", check->name, check->what);
+  command
+      .add_option("spec", options->spec,
+                  "What the site wants, as TOML: which checks, and what they must measure; see "
+                  "docs/acceptance.md")
+      .type_name("FILE");
   command.add_option("--checks", options->checks, "Only these. " + known)
+      .one_value_each_time()
       .type_name("NAME,…")
       .separated_by(',')
       .names({"check", check_names()});
@@ -313,6 +377,17 @@ void add_accept(CommandLine& line) {
   command.add_option("--attempts", options->attempts, "How often to measure what is too noisy for a verdict")
       .show_default()
       .range(1, 100);
+  command
+      .add_option("--baseline", options->baseline,
+                  "An earlier result of this machine: what the specification says nothing of must be as good")
+      .type_name("FILE");
+  command.add_option("--tolerance", options->tolerance, "By how much it may be worse than the --baseline")
+      .show_default(kTolerance)
+      .type_name("PART");
+  command
+      .add_option("--save-baseline", options->save_baseline,
+                  "Also write the result there, where nothing failed; an older file is not replaced")
+      .type_name("FILE");
   command.add_option("--junit", options->junit, "Also write JUnit XML; an older file is replaced")
       .type_name("FILE");
   command

@@ -53,6 +53,7 @@ CONFINED = {
     "nvml.h": set(),
     "pugixml.hpp": {"reports/verdict_files.cpp", "topology/inventory/formats/nccl_xml*"},
     "simgrid/*": {"tests/simulation/oracle/*"},
+    "toml++/*": {"bench/accept/spec.cpp"},
 }
 
 MAX_LINES = 500

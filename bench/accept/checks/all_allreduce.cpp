@@ -65,7 +65,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   std::vector<Measured> rounds(kRepeats);
   CheckRow row = row_of(checking, kRepeat, group.hosts);
   const Threshold threshold =
-      checking.threshold({std::string(kRepeat), {"slowest/fastest", ""}, work.size.value, "all hosts"},
+      checking.threshold({std::string(kRepeat), {"slowest/fastest", "", true}, work.size.value, "all hosts"},
                          {{}, kMostApart, "default"});
   for (int attempt = 1;; ++attempt) {
     for (int round = 0; round < kRepeats; ++round) {
@@ -86,12 +86,12 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
     }
     if (slowest_low == 0) break;
     const double low = std::max(1.0, fastest_low / slowest_high);
-    judge(row, {"slowest/fastest", ""},
+    judge(row, {"slowest/fastest", "", true},
           {low, fastest / slowest, std::max(fastest / slowest, fastest_high / slowest_low)}, threshold);
     if (row.verdict != Verdict::inconclusive || !checking.may_repeat(attempt)) break;
   }
   row.size_bytes = work.size.value;
-  if (!row.value) judge(row, {"slowest/fastest", ""}, {}, threshold);
+  if (!row.value) judge(row, {"slowest/fastest", "", true}, {}, threshold);
   if (row.verdict == Verdict::fail)
     row.remedy = "See what else uses these hosts and the network, and repeat it.";
   return {row};
@@ -112,7 +112,7 @@ const Check kAllAllreduce{kAll,
 const Check kRepeatability{kRepeat,
                            "all hosts together again: what changes from time to time",
                            turns_repeat,
-                           {{"slowest/fastest", ""}},
+                           {{"slowest/fastest", "", true}},
                            run_repeat};
 
 }  // namespace polyring

@@ -13,7 +13,7 @@ namespace polyring {
 namespace {
 
 constexpr std::string_view kName = "stragglers";
-const Quantity kQuantity{"time/median rank's", ""};
+const Quantity kQuantity{"time/median rank's", "", true};
 constexpr double kMost = 1.1;
 constexpr int kTimes = 16;
 

@@ -65,6 +65,8 @@ std::string meaning_of(Source source) {
       return "computed from a topology and the inputs listed";
     case Source::published:
       return "taken from the literature";
+    case Source::imported:
+      return "read from another benchmark's log";
   }
   return "";
 }

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "reports/verdicts.hpp"
@@ -48,30 +49,25 @@ std::string version_of(const ResultFile& result, const std::string& of) {
 
 /// Kind by kind, in whatever order.
 std::string difference_of(const Cluster& before, const Inventory& now) {
-  std::vector<HostKind> kinds = kinds_of(before);
+  const std::vector<HostKind> kinds = kinds_of(before);
   const auto machine = [](const Cluster& cluster, const HostKind& kind) -> const Machine& {
-    return cluster.groups[static_cast<std::size_t>(kind.groups.front())].machine;
+    return cluster.groups[index(kind.groups.front())].machine;
   };
+  bool other_counts = false;
   for (const HostKind& kind : kinds_of(now.cluster)) {
     const Machine& here = machine(now.cluster, kind);
-    const auto like = std::ranges::find_if(kinds, [&](const HostKind& other) {
-      return other.count == kind.count && differences(machine(before, other), here).empty();
-    });
+    const auto like = std::ranges::find_if(
+        kinds, [&](const HostKind& other) { return differences(machine(before, other), here).empty(); });
     if (like != kinds.end()) {
-      kinds.erase(like);
+      other_counts |= like->count != kind.count;
       continue;
     }
-    const std::vector<std::string> names = names_of(now, kind.groups);
-    const std::vector<Difference> found =
-        kinds.empty() ? std::vector<Difference>{} : differences(machine(before, kinds.front()), here);
-    if (found.empty()) return fmt::format("it has other numbers of hosts of each kind");
-    const std::string more =
-        found.size() > 1
-            ? fmt::format(", and {} more", counted(static_cast<std::int64_t>(found.size()) - 1, "difference"))
-            : "";
-    return fmt::format("it is of another machine: {}{}", sentence(found.front(), names), more);
+    const std::vector<Difference> found = differences(machine(before, kinds.front()), here);
+    const auto more = static_cast<std::int64_t>(found.size()) - 1;
+    return fmt::format("it is of another machine: {}{}", sentence(found.front(), names_of(now, kind.groups)),
+                       more > 0 ? fmt::format(", and {} more", counted(more, "difference")) : "");
   }
-  return "";
+  return other_counts ? "it has other numbers of hosts of each kind" : "";
 }
 
 }  // namespace
@@ -139,6 +135,7 @@ std::optional<Threshold> Baseline::of(const Judged& judged) const {
   }
   if (like == nullptr) return std::nullopt;
   const double usual = like->subject == judged.subject ? like->value->median : summarize(medians).median;
+  if (usual == 0) return std::nullopt;  // a part of nothing is nothing
   const bool neither = !like->least && !like->most;
   Threshold threshold;
   threshold.source = fmt::format("baseline {}", file_);

@@ -12,8 +12,8 @@ namespace polyring {
 /// host are not numbered one after another, or a host could not be probed, the cluster has no hosts.
 Site find_site(const World& world, const std::string& own);
 
-/// The hosts as a result has them, for a baseline: all that was probed, with the links that are emulated
-/// here.
+/// What a result says of the hosts, and a baseline is compared with: all that was probed, and the links that
+/// are emulated here.
 Inventory recorded_hosts(const Site& site);
 
 }  // namespace polyring

@@ -23,6 +23,7 @@ constexpr std::string_view kForm = R"([reference, lower, upper, unit], as in [10
 /// How much of `to` one `from` is; nothing where these measure different things.
 std::optional<double> conversion(const std::string& from, const std::string& to) {
   if (from == to) return 1;
+  if (from.starts_with(' ') || from.find_first_of("0123456789.+-") != std::string::npos) return std::nullopt;
   using Size = std::optional<double> (*)(const std::string&);
   const Size part = [](const std::string& unit) {
     return unit.empty() ? std::optional(1.0) : unit == "%" ? std::optional(0.01) : std::nullopt;

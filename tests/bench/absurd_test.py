@@ -37,6 +37,7 @@ WHOLE = ("0", "-1", "1000000000", "2147483647", "2147483648", "4294967297", "922
 SIZES = ("0", "1", "4194304T", "8388607T", "9223372036854775807", "9223372036854775808", "16E", "1" + 300 * "0", "0." + 300 * "0" + "1T")
 RATES = ("0GB/s", "1" + 290 * "0" + "TB/s", "9" * 400 + "GB/s", "0." + 320 * "0" + "1B/s", "-1GB/s")
 TIMES = ("0", "1" + 300 * "0", "9" * 400 + "s", "0." + 320 * "0" + "1", "-1s", "999999999min")
+PARTS = ("0", "0%", "1e300%", "1" + 300 * "0" + "%", "9" * 400, "-1%", "99999999999%")
 LISTS = (*WHOLE, "1..2147483647", "2147483646..2147483647", "1,2147483647", "1..2147483648")
 DIMS = ("0", "2147483647", "2147483648", "65536x65536", "46341x46341", "1048576x2047", "x".join(64 * ["2"]), "x".join(100 * ["1"]))
 STRATEGIES = ("data=1048576", "data=2147483648", "pipeline=1048576", "intra-model=1048576", "inter-model=1048576",
@@ -53,8 +54,8 @@ VALUES = {
     "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
-    "--attempts": WHOLE, "--budget": TIMES,
-    "--jitter": ("0", "0%", "1e300%", "1" + 300 * "0" + "%", "9" * 400, "-1%", "99999999999%"), "--seed": WHOLE,
+    "--attempts": WHOLE, "--budget": TIMES, "--tolerance": PARTS,
+    "--jitter": PARTS, "--seed": WHOLE,
     "--message-overhead": (*TIMES, "1s,999999999min"),
     "--assume": [f"{key}={rate}" for key in ("nic", "nvlink", "socket") for rate in RATES]
     + ["pcie=gen99999999999999999999x16", "pcie=gen5x2147483648", "nic=" + "9" * 40 + "GbE", "nic=2147483647GbE", ",".join(9999 * ["nic=ndr"])],
@@ -65,7 +66,7 @@ NO_NUMBERS = set(
     "--machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
     "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
     "--points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
-    "--no-trial --dry-run --offline --checks --junit --prometheus --drain --nagios".split())
+    "--no-trial --dry-run --offline --checks --save-baseline --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number
 OF_PLANS = {"--dims", "--ddl-options", "--lanes", "--chunk", "--orders"}  # plan and verify read them as those do that start MPI
 

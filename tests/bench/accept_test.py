@@ -8,10 +8,16 @@ import time
 import xml.etree.ElementTree as xml
 
 from job import START_S, JobTest
-from program import ProgramTest, command, main
+from program import USAGE, ProgramTest, command, main
 
 BELOW, INCONCLUSIVE = 8, 9
 QUICK = ("accept", "--checks", "hosts.alike,correct")
+# What any machine reaches.
+EASY = """
+checks = ["host.allreduce"]
+[reference."host.allreduce"]
+busbw = [1, -0.9, "none", "MB/s"]
+"""
 
 
 class Accept(ProgramTest):
@@ -60,6 +66,70 @@ class Accept(ProgramTest):
         ran = self.run_program("accept", "--checks", "pairs.allreduce", "--nagios", ranks=2)
         self.assertEqual(ran.returncode, 3)
         self.assertIn("POLYRING UNKNOWN - MISSING", ran.stdout)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def test_a_specification_says_what_must_be(self):
+        self.write("site.toml", EASY.replace("[1, -0.9", "[1000, -0.05").replace("MB/s", "GB/s"))
+        ran = self.run_program("accept", "site.toml", "--budget", "1s", "-J", "accept.json", ranks=3)
+        self.assertEqual(ran.returncode, BELOW, ran.stderr)
+        (row,) = self.rows()
+        self.assertEqual((row["check"], row["verdict"], row["least"]), ("host.allreduce", "fail", 950))
+        self.assertRegex(row["why"], r"^busbw is .* must be at least 950 GB/s \(spec site\.toml:4\)\.$")
+        inputs = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))["inputs"]
+        self.assertIn({"name": "check", "value": "host.allreduce", "source": "spec site.toml:2"}, inputs)
+
+    def test_what_a_specification_names_must_not_go_missing(self):
+        self.write("site.toml", 'checks = ["pairs.allreduce"]')
+        ran = self.run_program("accept", "site.toml", "-g", 2)
+        self.assertEqual(ran.returncode, INCONCLUSIVE, ran.stderr)
+        self.assertIn("MISSING: 1 of 1 judgement were not measured: pairs.allreduce", ran.stdout)
+        self.succeed("accept", "--checks", "hosts.alike", "site.toml", "-g", 2)  # which then says nothing of checks
+        self.write("site.toml", EASY + '"busbw@12345" = [1, 0, "none", "GB/s"]')
+        ran = self.run_program("accept", "site.toml", "-g", 2, "--budget", "1s")
+        self.assertEqual(ran.returncode, INCONCLUSIVE, ran.stderr)
+        self.assertRegex(ran.stdout, r"MISSING  host\.allreduce, busbw@12345: spec site\.toml:5 says .* measured was busbw@")
+
+    def test_a_baseline_says_what_must_be(self):
+        self.write("site.toml", EASY)
+        text = self.succeed("accept", "site.toml", "--budget", "1s", "--save-baseline", "good.json", ranks=2)
+        self.assertRegex(text, r"(?m)^Baseline written to good\.json$")
+        checks = ("accept", "--checks", "host.allreduce", "--budget", "1s")
+        self.succeed(*checks, "--baseline", "good.json", "--tolerance", "99%", "-J", "accept.json", ranks=2)
+        (before,), (after,) = self.rows("good.json"), self.rows()
+        self.assertEqual((after["verdict"], after["threshold_source"]), ("pass", "baseline good.json"))
+        self.assertAlmostEqual(after["least"], 0.01 * before["value"]["median"])
+        self.refused(*checks, "--baseline", "good.json", ranks=3, naming="its size is 2 ranks on 1 host, and here it is 3 ranks on 1 host")
+        self.refused(*checks, "--baseline", "good.json", "-g", 2, naming="here it is none")
+        self.refused(*checks, "--save-baseline", "good.json", "-g", 2, naming="exists already")
+        good = json.loads((self.folder / "good.json").read_text(encoding="utf-8"))
+        for change, naming in (({"kind": "train", "rows": []}, "a result of train"), ({"machine": None}, "which machine"),
+                               ({"rows": [before | {"verdict": "fail"}]}, "not all of it passed: host.allreduce of"),
+                               ({"partial": "1 of 2 measurements"}, "came to no end"), ({"format": "x"}, "not a polyring result"),
+                               ({"polyring_version": "9"}, "its polyring is 9"), ({"rows": []}, "measured anything")):
+            self.write("bad.json", json.dumps(good | change))
+            self.refused(*checks, "--baseline", "bad.json", "-g", 2, naming=naming)
+        ran = self.run_program(*checks, "--baseline", "good.json", "--algorithm", "ring", ranks=2)
+        self.assertEqual(ran.returncode, USAGE)
+        self.assertIn("its algorithm is multi-ring, and here it is ring", ran.stderr)
+
+    def test_no_baseline_is_made_of_a_bad_run(self):
+        ran = self.run_program("accept", "--checks", "pairs.allreduce", "--save-baseline", "bad.json", "-g", 2)
+        self.assertEqual(ran.returncode, INCONCLUSIVE)
+        self.assertIn("no baseline is written to 'bad.json': not all of it passed: pairs.allreduce", ran.stderr)
+        self.assertEqual(self.files(), {})
+
+    def test_refuses_a_bad_specification_before_it_measures(self):
+        for text, naming in (("checks = [", "bad.toml:1: this is not TOML"), ('\ncheks = ["correct"]', "bad.toml:2: unknown key 'cheks'; did you mean checks?"),
+                             ('[reference.stragglers]\ntime = [1, 0, 0, ""]', "bad.toml:2: unknown quantity of stragglers 'time'")):
+            self.write("bad.toml", text)
+            self.refused("accept", "bad.toml", "-g", 2, naming=naming)
+        self.refused("accept", "bad.toml", ranks=2, naming=naming)
+        for words, naming in (((".",), "not a regular file"), (("missing.toml",), "missing.toml"), (("--baseline", "missing.json"), "missing.json"),
+                              (("--save-baseline", "missing/a.json"), "missing/a.json"), (("--save-baseline", "."), "folder"),
+                              (("--tolerance", "5%"), "--baseline"), (("--tolerance", "100%"), "100%")):
+            self.refused("accept", *words, "-g", 2, naming=naming)
 
     def test_refuses_what_cannot_be_before_it_measures(self):
         for words, naming in ((("--checks", "hosts.alik"), "hosts.alike"), (("--checks", "nonsense"), "pairs.allreduce"),

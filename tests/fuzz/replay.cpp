@@ -112,6 +112,8 @@ std::vector<Seed> known_harm() {
          return head;
        }()},
       {"escapes", repeated("\x1b[", kDeep) + "GPU0"},
+      {"dotted keys", repeated("a.", kDeep) + "a = 1\n"},
+      {"fewer dotted keys", repeated("a.", 16'000) + "a = 1\n"},
       {"long number", std::string(kDeep, '9')},
   };
 }

@@ -222,10 +222,6 @@ const std::vector<CollectiveRow>& collective_rows(const ResultFile& result) {
   return std::get<std::vector<CollectiveRow>>(result.rows);
 }
 
-bool reduces(std::string_view collective) {
-  return collective == "allreduce" || collective == "reduce-scatter";
-}
-
 std::string_view to_text(Finding finding) {
   switch (finding) {
     case Finding::faster:

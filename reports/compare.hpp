@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/statistics.hpp"
+#include "reports/collective_names.hpp"
 #include "reports/result.hpp"
 
 namespace polyring {
@@ -93,7 +94,4 @@ Comparison compare_runs(std::span<const ComparedRun> runs, std::size_t baseline)
 
 /// The rows of a result of a collective.
 const std::vector<CollectiveRow>& collective_rows(const ResultFile& result);
-/// Whether ranks combine data, so that type and operation matter.
-bool reduces(std::string_view collective);
-
 }  // namespace polyring

@@ -14,6 +14,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/predict/expected_interval.hpp"
 #include "bench/predict/judge.hpp"
 #include "bench/record/result_file.hpp"
 #include "reports/compare_charts.hpp"
@@ -108,7 +109,14 @@ void judge(Comparison& comparison, const MachineOptions& machine) {
       usage_error("--fabric, --assume and --rails are of a machine; name it with --machine or --from");
     return;
   }
-  Judge judge(machine.load().cluster);
+  const Expect expect = [](const Cluster& cluster, Collective collective, const std::string& algorithm,
+                           Bytes size) -> std::optional<JudgedBy> {
+    const auto interval = expected_interval(cluster, collective, algorithm, size);
+    if (!interval) return std::nullopt;
+    return JudgedBy{interval->low.gigabytes_per_second(), interval->high.gigabytes_per_second(),
+                    interval->rests_on};
+  };
+  Judge judge(machine.load().cluster, expect);
   for (ComparedTable& table : comparison.tables)
     for (ComparedLine& line : table.lines)
       for (ComparedCell& cell : line.cells)

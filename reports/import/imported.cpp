@@ -88,10 +88,6 @@ std::int64_t signed_size(const auto& list) { return static_cast<std::int64_t>(li
 
 }  // namespace
 
-bool reduces(std::string_view collective) {
-  return collective == "allreduce" || collective == "reduce-scatter";
-}
-
 ResultFile result_of(const LogText& log, const ImportedRun& run, const ImportOptions& options) {
   check_ranks(log, run, options);
   std::vector<CollectiveRow> rows;

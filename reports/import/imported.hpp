@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/collective_names.hpp"
 #include "reports/import/import.hpp"
 #include "reports/import/log_text.hpp"
 #include "reports/result.hpp"
@@ -50,9 +51,6 @@ struct ImportedLog {
   std::vector<ImportedRun> runs;  // those without a row are left out, and named
   std::vector<LogLine> others;    // the names of what is none of kCollectives
 };
-
-/// Whether a collective reduces.
-bool reduces(std::string_view collective);
 
 /// The result that a run with rows makes. Refuses a run whose number of ranks neither the log nor `options`
 /// say, and one that had another number than `options` say.

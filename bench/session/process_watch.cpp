@@ -107,8 +107,8 @@ bool ProcessWatch::connect(const World& world) {
   if (!world.is_first_of_process() || world.first_of_process(0) == world.first_of_process(world.rank()))
     return true;
   const auto until = Clock::now() + kLongestConnect;
-  const Socket& to_root =
-      watched_.emplace_back(begin_connecting({meeting.address.data(), meeting.port}), 0).socket;
+  watched_.push_back({begin_connecting({meeting.address.data(), meeting.port}), 0});
+  const Socket& to_root = watched_.front().socket;
   return await(to_root, POLLOUT, until) &&
          write_all(to_root, Listener::greeting(meeting.secret, static_cast<std::uint32_t>(world.rank()), 0),
                    until);

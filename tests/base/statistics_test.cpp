@@ -63,7 +63,7 @@ TEST(MedianRanks, AreTheNarrowestThatCover) {
 
 TEST(MedianRanks, CoverAsMuchAsIsAskedFor) {
   for (const double confidence : {0.5, 0.9, 0.99, 0.999}) {
-    for (const std::size_t n : {12, 20, 101}) {
+    for (const std::size_t n : {12UL, 20UL, 101UL}) {
       const MedianRanks ranks = median_ranks(n, confidence);
       EXPECT_GE(ranks.coverage, confidence) << n;
       EXPECT_GE(median_ranks(n, confidence - 0.1).low, ranks.low) << n;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <numeric>
 
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/mpi/world.hpp"
@@ -71,7 +72,9 @@ void run_over(const Fabric& fabric, int ranks, const std::function<void(Transpor
   ASSERT_LE(ranks, everybody.size()) << "mpirun has started too few ranks";
   std::exception_ptr failure;
   if (everybody.rank() < ranks) {
-    MpiWorld world(everybody, ranks);
+    std::vector<Rank> first(static_cast<std::size_t>(ranks));
+    std::iota(first.begin(), first.end(), 0);
+    MpiWorld world(everybody, first, World::Others::rest);
     const std::unique_ptr<Transport> transport = make_transport(fabric, world, timeout);
     try {
       body(*transport);

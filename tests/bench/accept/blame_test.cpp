@@ -46,7 +46,8 @@ TEST(Suspects, AreEachBadHostByItself) {
 
 TEST(Suspects, AreEachBadLinkByItself) {
   for (const int hosts : {3, 4, 5, 16}) {
-    for (const auto& [link, bad] : outcomes(hosts, [](HostPair) { return true; })) {
+    for (const PairOutcome& one : outcomes(hosts, [](HostPair) { return true; })) {
+      const HostPair link = one.pair;
       const Suspects suspects = find_suspects(outcomes(hosts, [&](HostPair pair) { return pair == link; }));
       EXPECT_THAT(suspects.hosts, IsEmpty());
       EXPECT_THAT(suspects.links, ElementsAre(link));

@@ -103,9 +103,15 @@ std::string prometheus_text(std::span<const CheckRow> rows, const std::string& c
   text +=
       "# HELP polyring_accept_pass 1 where what was judged passed, 0 where it did not\n"
       "# TYPE polyring_accept_pass gauge\n";
-  for (const CheckRow& row : rows)
-    if (row.verdict != Verdict::skipped)
-      text += fmt::format("polyring_accept_pass{} {}\n", labels(row), row.verdict == Verdict::pass ? 1 : 0);
+  // A series may come once only: that of several rows passes where all of them do.
+  std::map<std::string, bool> passes;
+  for (const CheckRow& row : rows) {
+    if (row.verdict == Verdict::skipped) continue;
+    bool& pass = passes.try_emplace(labels(row), true).first->second;
+    pass = pass && row.verdict == Verdict::pass;
+  }
+  for (const auto& [of_row, pass] : passes)
+    text += fmt::format("polyring_accept_pass{} {}\n", of_row, pass ? 1 : 0);
   const auto add_values = [&](std::string_view name, std::string_view what, const auto& value_of) {
     std::string lines;
     for (const CheckRow& row : rows) {

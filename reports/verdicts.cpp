@@ -37,6 +37,7 @@ bool has_all(const std::vector<std::string>& names, const std::vector<std::strin
 
 /// Whether another row says of some hosts that one of them alone is to blame, or many more.
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
+  if (row.quantity.empty()) return false;  // of pairs, which are measured
   return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
            if (other.check != row.check || other.verdict != row.verdict) return false;
            return other.hosts.size() == 1
@@ -127,7 +128,7 @@ ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors) {
     case Verdict::fail:
       return ExitCode::below_threshold;
     case Verdict::error:
-      return of_errors;
+      return of_errors == ExitCode::ok ? ExitCode::not_available : of_errors;
     case Verdict::pass:
       return ExitCode::ok;
     default:

@@ -24,7 +24,7 @@ Verdict overall(std::span<const CheckRow> rows);
 
 /// ok; below_threshold for a failure; inconclusive for what is inconclusive or missing. `of_errors` for an
 /// error: the code of the check that broke.
-ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors = ExitCode::internal);
+ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors = ExitCode::not_available);
 
 /// "FAIL"; in small letters where nothing is wrong.
 std::string verdict_text(Verdict verdict);

@@ -113,10 +113,13 @@ void judge_measured(CheckRow& row, const Measured& measured, Bytes size, const T
   row.size_bytes = size.value;
   row.attempts = measured.attempts;
   row.seconds = measured.seconds;
-  if (measured.wrong == 0) return;
+  fail_if_wrong(row, measured.wrong);
+}
+
+void fail_if_wrong(CheckRow& row, std::uint64_t wrong) {
+  if (wrong == 0) return;
   row.verdict = Verdict::fail;
-  row.why =
-      fmt::format("The result has {}.", counted(static_cast<std::int64_t>(measured.wrong), "wrong element"));
+  row.why = fmt::format("The result has {}.", counted(static_cast<std::int64_t>(wrong), "wrong element"));
   row.remedy = "See what the check 'correct' says of ranks and hosts.";
 }
 

@@ -48,7 +48,9 @@ Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, co
                    const std::vector<double>& others_medians, const std::string& others);
 inline constexpr double kOfPeers = 0.75;
 
-/// The verdict of what was measured. A wrong result fails, whatever the time.
+/// A wrong result fails, whatever the time.
+void fail_if_wrong(CheckRow& row, std::uint64_t wrong);
+/// The verdict of what was measured, see fail_if_wrong().
 void judge_measured(CheckRow& row, const Measured& measured, Bytes size, const Threshold& threshold);
 
 }  // namespace polyring

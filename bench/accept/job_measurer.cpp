@@ -142,6 +142,18 @@ JobMeasurer::JobMeasurer(World& world, Watchdog& watchdog, const TransportOption
                          bool hosts_share_cores)
     : world_(world), watchdog_(watchdog), transport_(transport), hosts_share_cores_(hosts_share_cores) {}
 
+/// What only this rank knows of ends the job: the others are in the midst of the same.
+template <typename Work>
+auto JobMeasurer::on_all_ranks(Work&& work) const {
+  try {
+    return work();
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& error) {
+    end_job(world_, error.code(), error.what());
+  }
+}
+
 void JobMeasurer::tell(const Order& order) const {
   const std::string text = order.text();
   world_.allgather(std::as_bytes(std::span(text)));
@@ -149,20 +161,26 @@ void JobMeasurer::tell(const Order& order) const {
 
 std::vector<GroupResult> JobMeasurer::allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) {
   const Order order{.action = Action::allreduce, .groups = groups, .work = work};
-  tell(order);
-  return do_allreduce(order);
+  return on_all_ranks([&] {
+    tell(order);
+    return do_allreduce(order);
+  });
 }
 
 std::vector<std::vector<double>> JobMeasurer::compute_us(Seconds piece, int times) {
   const Order order{.action = Action::compute, .piece = piece, .times = times};
-  tell(order);
-  return do_compute(order);
+  return on_all_ranks([&] {
+    tell(order);
+    return do_compute(order);
+  });
 }
 
 std::vector<HostReply> JobMeasurer::ask(const std::string& check, const std::string& question) {
   const Order order{.action = Action::ask, .check = check, .question = question};
-  tell(order);
-  return do_answer(order);
+  return on_all_ranks([&] {
+    tell(order);
+    return do_answer(order);
+  });
 }
 
 void JobMeasurer::together() { tell({.action = Action::together}); }
@@ -175,7 +193,7 @@ void JobMeasurer::serve(const std::function<void()>& also) {
     const Order order = Order::parse({reinterpret_cast<const char*>(told.data()), told.size()});
     if (order.action == Action::finish) return;
     try {
-      obey(order, also);
+      on_all_ranks([&] { obey(order, also); });
     } catch (const AgreedError&) {
       continue;  // rank 0 says what all ranks know
     }
@@ -204,7 +222,9 @@ void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
 std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
   const auto own =
       std::ranges::find_if(order.groups, [&](const RankGroup& group) { return has(group, world_.rank()); });
+  constexpr double kFailed = -1;
   std::vector<double> said;
+  std::string failure;
   if (own != order.groups.end()) {
     std::unique_ptr<World> part;
     if (static_cast<int>(own->size()) < world_.size()) {
@@ -212,17 +232,28 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
       part = world_.part(*own, World::Others::work);
       watchdog_.rest();
     }
-    const Done done = work_on(order.work, part ? *part : world_, watchdog_, transport_);
-    said.push_back(static_cast<double>(done.wrong));
-    if (world_.rank() == own->front()) said.insert(said.end(), done.us.begin(), done.us.end());
+    try {
+      const Done done = work_on(order.work, part ? *part : world_, watchdog_, transport_);
+      said.push_back(static_cast<double>(done.wrong));
+      if (world_.rank() == own->front()) said.insert(said.end(), done.us.begin(), done.us.end());
+    } catch (const AgreedError& error) {
+      // All of the group know of it, and the others do not.
+      said = {kFailed};
+      failure = error.what();
+    }
   }
   const std::vector<std::vector<std::byte>> all = world_.gather(std::as_bytes(std::span(said)));
+  const std::vector<std::vector<std::byte>> failures = world_.gather(std::as_bytes(std::span(failure)));
   std::vector<GroupResult> results;
   if (world_.rank() != 0) return results;
   for (const RankGroup& group : order.groups) {
     GroupResult& result = results.emplace_back();
     for (const Rank rank : group) {
       const std::vector<double> of_rank = doubles_of(all[index(rank)]);
+      if (of_rank.front() == kFailed) {
+        const std::vector<std::byte>& why = failures[index(rank)];
+        throw AgreedError(ExitCode::not_available, {reinterpret_cast<const char*>(why.data()), why.size()});
+      }
       if (of_rank.front() > 0) result.wrong_on.push_back(rank);
       // Of what was timed every rank has the sum.
       const auto wrong = static_cast<std::uint64_t>(of_rank.front());
@@ -236,8 +267,9 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
 std::vector<std::vector<double>> JobMeasurer::do_compute(const Order& order) {
   ComputingPiece piece;
   const std::int64_t passes = world_.broadcast(world_.rank() == 0 ? piece.passes_in(order.piece) : 0);
-  // The turns that it takes, and this rank's.
-  const bool one_by_one = hosts_share_cores_ || world_.shares_cores();
+  // The turns that it takes, and this rank's. Hosts may differ in whether ranks share cores, and all ranks
+  // must count the same turns.
+  const bool one_by_one = hosts_share_cores_ || world_.max(world_.shares_cores() ? 1 : 0) > 0;
   int turns = 1;
   int own_turn = 0;
   if (hosts_share_cores_) {

@@ -32,6 +32,8 @@ class JobMeasurer final : public Measurer {
  private:
   struct Order;
 
+  template <typename Work>
+  auto on_all_ranks(Work&& work) const;
   void tell(const Order& order) const;
   void obey(const Order& order, const std::function<void()>& also);
   std::vector<GroupResult> do_allreduce(const Order& order);

@@ -19,7 +19,8 @@ struct Threshold {
   bool given() const { return least || most; }
 };
 
-/// Of verdicts by the interval below, at most one of a thousand is wrong for a value at the threshold.
+/// Of verdicts by one look at such an interval, at most one of a thousand is wrong for a value at the
+/// threshold; of those by several attempts, as many times more at most.
 inline constexpr double kVerdictConfidence = 0.999;
 /// Fewer samples have no interval of that confidence.
 inline constexpr std::size_t kFewestSamples = 11;

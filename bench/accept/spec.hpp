@@ -2,6 +2,7 @@
 // ReFrame's users write them.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,10 @@ class Specification final : public GivenThresholds {
   std::vector<std::string> checks;  // empty: all
   std::string checks_source;        // "spec site.toml:1"
   std::vector<Reference> references;
+
+  bool refers_to(std::string_view check) const {
+    return std::ranges::any_of(references, [&](const Reference& one) { return one.check == check; });
+  }
 
   /// A reference to a subject goes before all others, one to a size before one to neither.
   std::optional<Threshold> of(const Judged& judged) const override;

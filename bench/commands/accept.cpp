@@ -59,6 +59,8 @@ struct AcceptOptions {
 
 /// The check of which nobody speaks until it fails.
 constexpr std::string_view kRanksAlive = "ranks.alive";
+/// Of a job that ends between its last check and its end.
+constexpr std::string_view kJob = "job";
 
 constexpr const char* kTolerance = "10%";
 
@@ -102,6 +104,10 @@ class AcceptRun {
     on_root(world_, [&] { open(session, site); });
     {
       const ProcessWatch watch(world_, [this](Rank rank) { has_ended(rank); });
+      if (!watch.works() && world_.rank() == 0)
+        session.add_note(
+            "Rank 0 cannot be reached by TCP from all others: a rank that dies is noticed by the time limit "
+            "alone.");
       if (world_.rank() == 0) {
         judge(session, site, measurer);
       } else {
@@ -118,9 +124,13 @@ class AcceptRun {
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
     const bool by_option = !options_.checks.empty();
     const std::vector<std::string>& wanted = by_option ? options_.checks : spec_.checks;
-    asked_by_ = by_option ? "--checks" : spec_.checks_source;
+    asked_by_ = by_option                     ? "--checks"
+                : spec_.checks_source.empty() ? "spec " + options_.spec
+                                              : spec_.checks_source;
     for (const Check* check : checks()) {
-      const bool asked_for = std::ranges::find(wanted, check->name) != wanted.end();
+      const bool named = std::ranges::find(wanted, check->name) != wanted.end();
+      // What a specification has a reference for must not go missing.
+      const bool asked_for = named || (!by_option && spec_.refers_to(check->name));
       if (wanted.empty() || asked_for) planned_.push_back({check, asked_for});
     }
     const double tolerance = parse_tolerance(options_.tolerance.empty() ? kTolerance : options_.tolerance);
@@ -235,7 +245,11 @@ class AcceptRun {
   /// let them live.
   void has_ended(Rank rank) {
     if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
-    ended_ = rank;
+    {
+      const std::lock_guard lock(early_);
+      if (judged_early_) return;  // after a signal all ranks end
+      ended_ = rank;
+    }
     end_job(world_, ExitCode::below_threshold,
             fmt::format("rank {} ({}) ended before its time; see why: its host, its memory, the system's log",
                         rank, world_.host(rank)));
@@ -244,13 +258,14 @@ class AcceptRun {
   /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
   /// by a signal: then it is told here who that was.
   ExitCode judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
-    constexpr std::chrono::milliseconds kUntilSeen{300};
+    constexpr std::chrono::milliseconds kUntilSeen{100};
     const auto until = std::chrono::steady_clock::now() + kUntilSeen;
     while (ended_ < 0 && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const std::lock_guard lock(early_);
-    if (judged_early_) return code;
+    if (judged_early_) return code_;
     judged_early_ = true;
+    code_ = code;
     complete(so_far, why);
     auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
     if (const Rank rank = ended_; rank >= 0) {
@@ -262,11 +277,26 @@ class AcceptRun {
       row.why = "Its process ended while the others went on.";
       row.remedy = "See to this host: its system's log, memory, GPU and power.";
     }
+    if (overall(rows) == Verdict::pass) {
+      CheckRow& row = rows.emplace_back();
+      row.check = kJob;
+      row.verdict = Verdict::error;
+      row.why = fmt::format("It ended before its result was written: {}.", why);
+      row.remedy = "See why it ended, and run it again.";
+    }
+    code_ = exit_code(rows, code);
     std::string text;
     for (const std::string& line : findings(rows)) text += line + "\n";
     print_out("\n{}\n{}\n", text, summary(rows));
+    if (options_.nagios) code_ = print_nagios(rows);
     write_for_programs(so_far);
-    return exit_code(rows, code);
+    return code_;
+  }
+
+  static ExitCode print_nagios(std::span<const CheckRow> rows) {
+    const NagiosStatus status = nagios_status(rows);
+    print_result(status.line + "\n");
+    return static_cast<ExitCode>(status.code);
   }
 
   void finish(Session& session) {
@@ -280,13 +310,8 @@ class AcceptRun {
     write_for_programs(session.result());
     save_baseline(session);
     session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
-    if (options_.nagios) {
-      const NagiosStatus status = nagios_status(rows);
-      print_result(status.line + "\n");
-      code_ = static_cast<ExitCode>(status.code);
-      return;
-    }
     session.remark(fmt::format("\n{}\n", summary(rows)));
+    if (options_.nagios) code_ = print_nagios(rows);
   }
 
   void save_baseline(Session& session) const {
@@ -339,6 +364,7 @@ std::vector<std::string> check_names() {
 void add_accept(CommandLine& line) {
   auto options = std::make_shared<AcceptOptions>();
   const auto action = [options, &line] {
+    if (options->nagios) keep_output_for_results();  // Nagios reads the first line
     const std::string own =
         probe_own_host([] { return probe_this_machine(); }, parse_timeout(options->measuring.timeout));
     return run_measuring(line.text(), options->measuring,

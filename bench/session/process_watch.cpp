@@ -48,6 +48,11 @@ bool write_all(const Socket& socket, std::span<const std::byte> bytes, Clock::ti
   return true;
 }
 
+/// While rank 0 waits for connections, the others wait for it, and must not give up.
+milliseconds longest_connect(const World& world) {
+  return std::min(kLongestConnect, milliseconds(static_cast<std::int64_t>(1000 * world.timeout().value / 3)));
+}
+
 /// How many processes the job has beside rank 0's.
 std::size_t others_of(const World& world) {
   std::set<Rank> firsts;
@@ -90,7 +95,7 @@ bool ProcessWatch::accept(const World& world) {
   }
   world.allgather(std::as_bytes(std::span(&meeting, 1)));
   if (meeting.port == 0) return others == 0;
-  const auto until = Clock::now() + kLongestConnect;
+  const auto until = Clock::now() + longest_connect(world);
   while (watched_.size() < others && Clock::now() < until) {
     for (Listener::Peer& peer : listener_->accept())
       watched_.push_back({std::move(peer.socket), static_cast<Rank>(peer.rank)});
@@ -106,7 +111,7 @@ bool ProcessWatch::connect(const World& world) {
   if (meeting.port == 0) return false;
   if (!world.is_first_of_process() || world.first_of_process(0) == world.first_of_process(world.rank()))
     return true;
-  const auto until = Clock::now() + kLongestConnect;
+  const auto until = Clock::now() + longest_connect(world);
   watched_.push_back({begin_connecting({meeting.address.data(), meeting.port}), 0});
   const Socket& to_root = watched_.front().socket;
   return await(to_root, POLLOUT, until) &&

@@ -242,7 +242,12 @@ ExitCode Session::tell_early_end(const std::string& why, ExitCode code) {
     so_far = result_;
     so_far.partial = fmt::format("{} of {} measurements", measured_.load(), outline_.planned);
   }
-  return outline_.ends_early(so_far, why, code);
+  try {
+    return outline_.ends_early(so_far, why, code);
+  } catch (const std::exception& error) {
+    warn(error.what());
+    return code;
+  }
 }
 
 }  // namespace polyring

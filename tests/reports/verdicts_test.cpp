@@ -55,6 +55,8 @@ TEST(ExitCodes, FailIs8ErrorIsTheChecksAndWhatIsNotKnownIs9) {
   EXPECT_EQ(of(Verdict::inconclusive), ExitCode::inconclusive);
   EXPECT_EQ(of(Verdict::missing), ExitCode::inconclusive);
   EXPECT_EQ(exit_code({}), ExitCode::inconclusive);
+  // An error that nothing has thrown is one all the same.
+  EXPECT_EQ(exit_code(std::vector{row("links", Verdict::error)}, ExitCode::ok), ExitCode::not_available);
 }
 
 TEST(Summary, NamesWhatFailedAndCountsTheOthers) {
@@ -66,6 +68,21 @@ TEST(Summary, NamesWhatFailedAndCountsTheOthers) {
   EXPECT_EQ(summary({}), "MISSING: nothing was judged.");
   std::vector<CheckRow> many(9, row("links", Verdict::fail, "a"));
   EXPECT_THAT(summary(many), HasSubstr("; and 3 more."));
+}
+
+TEST(Summary, LeavesOutPairsOfAHostThatIsToBlameAndNothingElse) {
+  std::vector<CheckRow> rows;
+  for (const char* other : {"b", "c"}) {
+    rows.push_back(row("pairs.allreduce", Verdict::fail, fmt::format("a and {}", other)));
+    rows.back().hosts = {"a", other};
+    rows.back().quantity = "busbw";
+  }
+  rows.push_back(row("pairs.allreduce", Verdict::fail, "a"));
+  rows.push_back(row("hosts.alike", Verdict::fail, "a, b"));
+  rows.back().hosts = {"a", "b"};
+  rows.push_back(row("hosts.alike", Verdict::fail, "a"));
+  EXPECT_EQ(summary(rows),
+            "FAIL: 3 of 5 judgements failed: pairs.allreduce of a; hosts.alike of a, b; hosts.alike of a.");
 }
 
 TEST(Findings, SayWhyAndWhatToDoTheWorstFirst) {
@@ -125,6 +142,13 @@ TEST(Prometheus, HasGaugesWhoseLabelsAreQuoted) {
                               "size_bytes=\"67108864\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("polyring_accept_least{quantity=\"busbw\",unit=\"GB/s\",check="));
   EXPECT_THAT(text, Not(HasSubstr("data")));  // what was skipped
+  // A collector refuses a series that comes twice.
+  const std::string twice =
+      prometheus_text(std::vector{row("links", Verdict::fail, "a"), row("links", Verdict::pass, "a")},
+                      "2026-01-01T00:00:00Z");
+  const std::string series = "polyring_accept_pass{check=\"links\",subject=\"a\"}";
+  EXPECT_EQ(twice.find(series), twice.rfind(series));
+  EXPECT_THAT(twice, HasSubstr(series + " 0\n"));
 }
 
 TEST(CheckTable, HasALineForEachCheck) {

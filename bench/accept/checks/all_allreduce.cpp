@@ -62,7 +62,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   const GroupWork work{.algorithm = checking.options.algorithm,
                        .size = payload_for(checking, group.hosts),
                        .time = checking.options.turn};
-  std::vector<Measured> rounds(kRepeats);
+  std::vector<Measured> rounds;
   CheckRow row = row_of(checking, kRepeat, group.hosts);
   const Threshold threshold =
       checking.threshold({std::string(kRepeat), {"slowest/fastest", "", true}, work.size.value, "all hosts"},
@@ -70,12 +70,14 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   for (int attempt = 1;; ++attempt) {
     for (int round = 0; round < kRepeats; ++round) {
       checking.progress(fmt::format("round {} of {}", round + 1, kRepeats));
-      measure_at_once(checking, {group}, work, {&rounds[static_cast<std::size_t>(round)]});
+      measure_at_once(checking, {group}, work, {&rounds.emplace_back()});
     }
     double slowest = 0, slowest_low = 0, fastest = 0, fastest_high = 0, slowest_high = 0, fastest_low = 0;
     row.attempts = attempt * kRepeats;
     row.seconds = 0;
+    std::uint64_t wrong = 0;
     for (const Measured& round : rounds) {
+      wrong += round.wrong;
       row.seconds += round.seconds;
       if (round.busbw_GBps.empty()) continue;
       const Summary summary = summarize(round.busbw_GBps, kVerdictConfidence);
@@ -84,15 +86,19 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
       if (summary.median > fastest)
         fastest = summary.median, fastest_low = summary.ci_low, fastest_high = summary.ci_high;
     }
-    if (slowest_low == 0) break;
+    if (slowest_low == 0) {
+      judge(row, {"slowest/fastest", "", true}, {}, threshold);
+      fail_if_wrong(row, wrong);
+      break;
+    }
     const double low = std::max(1.0, fastest_low / slowest_high);
     judge(row, {"slowest/fastest", "", true},
           {low, fastest / slowest, std::max(fastest / slowest, fastest_high / slowest_low)}, threshold);
+    fail_if_wrong(row, wrong);
     if (row.verdict != Verdict::inconclusive || !checking.may_repeat(attempt)) break;
   }
   row.size_bytes = work.size.value;
-  if (!row.value) judge(row, {"slowest/fastest", "", true}, {}, threshold);
-  if (row.verdict == Verdict::fail)
+  if (row.verdict == Verdict::fail && row.remedy.empty())
     row.remedy = "See what else uses these hosts and the network, and repeat it.";
   return {row};
 }

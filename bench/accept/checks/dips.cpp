@@ -82,7 +82,8 @@ class DipsCheck {
     row.size_bytes = sizes_[i].value;
     row.attempts = measured_[i].attempts;
     row.seconds = measured_[i].seconds;
-    if (row.verdict == Verdict::fail)
+    fail_if_wrong(row, measured_[i - 1].wrong + measured_[i].wrong + measured_[i + 1].wrong);
+    if (row.verdict == Verdict::fail && row.remedy.empty())
       row.remedy = "See where the library changes its protocol or algorithm, and tune that limit.";
     return row;
   }

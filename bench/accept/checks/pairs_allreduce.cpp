@@ -75,6 +75,8 @@ class PairsCheck {
     std::vector<Measured*> measured;
     for (const HostPair pair : round) {
       PairState& state = pairs_[pair];
+      // What was measured beside other pairs is not to be judged as if it had the uplinks for itself.
+      if (const int others = sharers(round, pair); others != state.group.sharers) state.measured = {};
       state.group = {{pair.first, pair.second}, name(pair), sharers(round, pair)};
       groups.push_back(state.group);
       measured.push_back(&state.measured);
@@ -188,17 +190,18 @@ class PairsCheck {
     });
     int again = 0;
     const std::vector<int> partners = partners_for(host, all, banned);
-    for (int round = 0; round < kRoundsOfSuspects && !partners.empty(); ++round) {
-      const int partner = partners[index(round) % partners.size()];
+    int rounds = 0;
+    for (; rounds < kRoundsOfSuspects && !partners.empty() && checking_.time_left(); ++rounds) {
+      const int partner = partners[index(rounds) % partners.size()];
       again += bad_again({std::min(host, partner), std::max(host, partner)}) ? 1 : 0;
     }
     CheckRow row = row_of(checking_, kName, {host});
-    const bool confirmed = partners.empty() || again > 0;
+    const bool confirmed = rounds == 0 || again > 0;
     row.verdict = confirmed ? Verdict::fail : Verdict::inconclusive;
     row.why = fmt::format(
-        "{} of its {} pairs are too slow, and those of other hosts are not; with good partners "
-        "again: {} of {} too slow.",
-        bad, met, again, partners.empty() ? 0 : kRoundsOfSuspects);
+        "{} of its {} pairs are too slow or wrong, and those of other hosts are not; again with good "
+        "partners: {} of {}.",
+        bad, met, again, rounds);
     row.remedy = confirmed
                      ? "Take the host out, and see to its network ports, their PCIe links, and its load."
                      : "It was slow for a while: repeat the check, and see what else ran there.";
@@ -213,6 +216,7 @@ class PairsCheck {
       at->remedy = "Of two hosts nobody can say which is slow: measure each with a third one.";
       return;
     }
+    if (pairs_.at(link).measured.wrong > 0 || !checking_.time_left()) return;
     int again = 0;
     for (int round = 0; round < kRoundsOfSuspects; ++round) again += bad_again(link) ? 1 : 0;
     if (again == 0) {

@@ -157,6 +157,32 @@ TEST(Stragglers, AreNamed) {
   }
 }
 
+TEST(Stragglers, MayBeHalfOfTheRanks) {
+  const Site site = make_site({4, 4});
+  FakeMeasurer measurer(site, 1);
+  for (Rank rank = 4; rank < 8; ++rank) measurer.slow_rank[rank] = 1.3;
+  EXPECT_EQ(subjects(run("stragglers", site, measurer), Verdict::fail).size(), 4);
+}
+
+/// Once wrong is bad, however fast the pair is later.
+TEST(PairsAllreduce, OfAWrongResultStayBad) {
+  const Site site = make_site({1, 1, 1, 1});
+  class WrongOnce final : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override {
+      auto results = FakeMeasurer::allreduce(groups, work);
+      if (orders == 1) results.front() = {{}, 3, groups.front()};
+      return results;
+    }
+  };
+  WrongOnce measurer(site, 1);
+  const std::vector<CheckRow> rows = run("pairs.allreduce", site, measurer);
+  ASSERT_EQ(subjects(rows, Verdict::fail).size(), 1);
+  const auto row = std::ranges::find(rows, Verdict::fail, &CheckRow::verdict);
+  EXPECT_EQ(row->why, "The result has 3 wrong elements.");
+}
+
 TEST(Correct, NamesTheRankThatMakesResultsWrong) {
   const Site site = make_site({4, 4, 4, 4});
   for (Rank rank = 0; rank < 16; ++rank) {
@@ -172,7 +198,7 @@ TEST(Timed, ResultsThatAreWrongFail) {
   const Site site = make_site({2, 2});
   FakeMeasurer measurer(site, 1);
   measurer.wrong_rank = {3};
-  for (const char* check : {"pairs.allreduce", "host.allreduce", "all.allreduce"}) {
+  for (const char* check : {"pairs.allreduce", "host.allreduce", "all.allreduce", "repeatability", "dips"}) {
     const std::vector<CheckRow> rows = run(check, site, measurer);
     EXPECT_THAT(subjects(rows, Verdict::fail), Not(IsEmpty())) << check;
   }

@@ -12,18 +12,6 @@ namespace {
 
 using Check = std::vector<CheckRow>;
 
-/// The rows of each check together, in the order in which checks came first.
-std::vector<Check> by_check(std::span<const CheckRow> rows) {
-  std::vector<Check> checks;
-  for (const CheckRow& row : rows) {
-    const auto same = [&](const Check& check) { return check.front().check == row.check; };
-    auto at = std::ranges::find_if(checks, same);
-    if (at == checks.end()) at = checks.insert(checks.end(), Check{});
-    at->push_back(row);
-  }
-  return checks;
-}
-
 /// The least or largest median; empty where rows have other units, or none.
 std::string extreme(const Check& check, bool largest) {
   std::optional<double> found;

@@ -277,7 +277,7 @@ void label_runs(std::vector<ComparedRun>& runs) {
 Comparison compare_runs(std::span<const ComparedRun> runs, std::size_t baseline) {
   Comparison comparison;
   comparison.baseline = baseline;
-  bool any = false;
+  bool any = runs.size() == 1;  // which is judged by itself
   for (const auto& [key, entries] : entries_by_table(runs)) {
     ComparedTable& table = comparison.tables.emplace_back(table_of(key, entries, runs.size(), baseline));
     any |= has_a_pair(table);

@@ -145,7 +145,9 @@ std::string title_of(const ReportSection& section) {
 std::vector<ReportTable> tables_of(const ReportSection& section) {
   TablesOf tables;
   std::visit([&](const auto& rows) { tables(rows); }, section.result.rows);
-  tables.add(ReportTopic::inputs, "inputs", "What the model was given", inputs_table(section.result.inputs));
+  std::vector<Input> inputs = section.result.inputs;
+  std::erase_if(inputs, [](const Input& input) { return input.name == kPlannedCheck; });
+  tables.add(ReportTopic::inputs, "inputs", "What it was given", inputs_table(inputs));
   if (section.result.conditions)
     tables.add(ReportTopic::conditions, "conditions", "What else the machines did",
                conditions_table(*section.result.conditions));

@@ -140,8 +140,8 @@ struct FindingOf {
     finding.word = finding.text.substr(0, colon);
     finding.text = finding.text.substr(colon + 2);
     if (section.result.partial) {
-      finding.text = fmt::format("the run ended after {}. Of what it judged: {}", *section.result.partial,
-                                 summary(rows));
+      finding.text =
+          fmt::format("The run ended after {}. Of what it judged: {}", *section.result.partial, finding.text);
       if (finding.level == "pass") {
         finding.level = "doubt";
         finding.word = "INCOMPLETE";
@@ -149,7 +149,8 @@ struct FindingOf {
     }
     std::map<std::string, int> of_check;  // so that one with many failures does not hide the others
     for (const CheckRow& row : worst_first(rows)) {
-      if (row.verdict == Verdict::pass || row.verdict == Verdict::skipped) continue;
+      if (row.verdict == Verdict::pass || row.verdict == Verdict::skipped || is_explained(row, rows))
+        continue;
       if (finding.reasons.size() < kMostReasons && ++of_check[row.check] <= kMostOfCheck)
         finding.reasons.push_back(row);
       else

@@ -43,7 +43,7 @@ constexpr std::array<PageTopic, 11> kTopics{{
     {ReportTopic::stragglers, "stragglers", "Stragglers"},
     {ReportTopic::checks, "checks", "Checks"},
     {ReportTopic::conditions, "conditions", "Conditions"},
-    {ReportTopic::inputs, "inputs", "Inputs of the model"},
+    {ReportTopic::inputs, "inputs", "Inputs"},
 }};
 
 std::string plain(std::string_view text) { return printable_line(text); }

@@ -13,22 +13,9 @@
 namespace polyring {
 namespace {
 
-/// The rows of each check, in the order in which checks came first.
-std::vector<std::pair<std::string, std::vector<const CheckRow*>>> by_check(std::span<const CheckRow> rows) {
-  std::vector<std::pair<std::string, std::vector<const CheckRow*>>> checks;
-  for (const CheckRow& row : rows) {
-    auto at =
-        std::ranges::find(checks, row.check, &std::pair<std::string, std::vector<const CheckRow*>>::first);
-    if (at == checks.end()) at = checks.insert(checks.end(), {row.check, {}});
-    at->second.push_back(&row);
-  }
-  return checks;
-}
-
-int count(std::span<const CheckRow* const> rows, std::initializer_list<Verdict> verdicts) {
-  return static_cast<int>(std::ranges::count_if(rows, [&](const CheckRow* row) {
-    return std::ranges::find(verdicts, row->verdict) != verdicts.end();
-  }));
+int count(std::span<const CheckRow> rows, std::initializer_list<Verdict> verdicts) {
+  return static_cast<int>(std::ranges::count_if(
+      rows, [&](const CheckRow& row) { return std::ranges::find(verdicts, row.verdict) != verdicts.end(); }));
 }
 
 void add_case(pugi::xml_node suite, const CheckRow& row) {
@@ -75,18 +62,18 @@ std::string junit_xml(std::span<const CheckRow> rows) {
   declaration.append_attribute("encoding") = "UTF-8";
   pugi::xml_node suites = document.append_child("testsuites");
   suites.append_attribute("name") = "polyring accept";
-  for (const auto& [check, of_check] : by_check(rows)) {
+  for (const std::vector<CheckRow>& of_check : by_check(rows)) {
     pugi::xml_node suite = suites.append_child("testsuite");
-    suite.append_attribute("name") = check.c_str();
+    suite.append_attribute("name") = of_check.front().check.c_str();
     suite.append_attribute("tests") = static_cast<int>(of_check.size());
     suite.append_attribute("failures") = count(of_check, {Verdict::fail});
     suite.append_attribute("errors") =
         count(of_check, {Verdict::error, Verdict::inconclusive, Verdict::missing});
     suite.append_attribute("skipped") = count(of_check, {Verdict::skipped});
     double seconds = 0;
-    for (const CheckRow* row : of_check) seconds += row->seconds;
+    for (const CheckRow& row : of_check) seconds += row.seconds;
     suite.append_attribute("time") = fmt::format("{:.3f}", seconds).c_str();
-    for (const CheckRow* row : of_check) add_case(suite, *row);
+    for (const CheckRow& row : of_check) add_case(suite, row);
   }
   std::ostringstream text;
   document.save(text, "  ");

@@ -35,17 +35,6 @@ bool has_all(const std::vector<std::string>& names, const std::vector<std::strin
       of, [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); });
 }
 
-/// Whether another row says of some hosts that one of them alone is to blame, or many more.
-bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
-  if (row.quantity.empty()) return false;  // of pairs, which are measured
-  return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
-           if (other.check != row.check || other.verdict != row.verdict) return false;
-           return other.hosts.size() == 1
-                      ? has_all(row.hosts, other.hosts)
-                      : other.hosts.size() > row.hosts.size() && has_all(other.hosts, row.hosts);
-         });
-}
-
 /// Without those that another row explains.
 std::vector<const CheckRow*> rows_with(std::span<const CheckRow> rows, Verdict verdict) {
   std::vector<const CheckRow*> found;
@@ -79,6 +68,17 @@ std::string_view did(Verdict verdict) {
 
 }  // namespace
 
+std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows) {
+  std::vector<std::vector<CheckRow>> checks;
+  for (const CheckRow& row : rows) {
+    auto at =
+        std::ranges::find_if(checks, [&](const auto& check) { return check.front().check == row.check; });
+    if (at == checks.end()) at = checks.insert(checks.end(), std::vector<CheckRow>{});
+    at->push_back(row);
+  }
+  return checks;
+}
+
 void complete(ResultFile& result, const std::string& why) {
   auto* const rows = std::get_if<std::vector<CheckRow>>(&result.rows);
   if (rows == nullptr || !result.partial) return;
@@ -97,6 +97,16 @@ void complete(ResultFile& result, const std::string& why) {
     rows->push_back(std::move(row));
     first = false;
   }
+}
+
+bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
+  if (row.quantity.empty()) return false;  // of pairs, which are measured
+  return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
+           if (other.check != row.check || other.verdict != row.verdict) return false;
+           return other.hosts.size() == 1
+                      ? has_all(row.hosts, other.hosts)
+                      : other.hosts.size() > row.hosts.size() && has_all(other.hosts, row.hosts);
+         });
 }
 
 std::string verdict_text(Verdict verdict) {

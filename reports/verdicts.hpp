@@ -13,6 +13,13 @@ namespace polyring {
 /// The name of a result's inputs that are checks which were to run.
 inline constexpr std::string_view kPlannedCheck = "check";
 
+/// Whether one of these rows says of a pair of hosts that one of the two alone is to blame, or of many hosts
+/// what it says of two.
+bool is_explained(const CheckRow& row, std::span<const CheckRow> rows);
+
+/// The rows of each check together, in the order in which checks came first.
+std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows);
+
 /// Fails closed: of a result that is partial, the first check that was to run and has no rows was running
 /// when the job ended, for which it has a row with an error, and those behind it have one that says they are
 /// missing. `why`: how the job ended, if that is known.

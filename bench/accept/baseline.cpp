@@ -115,8 +115,9 @@ std::string difference_from(const ResultFile& baseline, const std::string& file,
 void Baseline::check_comparable(const ResultFile& now, const Inventory& hosts) const {
   if (file_.empty()) return;
   if (result_.machine == "null")
-    usage_error("baseline '{}' does not say of which machine it is; take a new one with --save-baseline",
-                file_);
+    usage_error(
+        "baseline '{}' does not say which machine it was taken on; take a new one with --save-baseline",
+        file_);
   const std::string difference = difference_from(result_, fmt::format("baseline '{}'", file_), now, hosts);
   if (!difference.empty())
     usage_error("baseline '{}' does not fit: {}; take a new one with --save-baseline", file_, difference);

@@ -25,6 +25,8 @@ struct Site {
   Source source = Source::measured;
 
   int ranks_in_all() const;
+  /// 0, 1, 2, …
+  std::vector<int> all_hosts() const;
   /// Hosts that are emulated share the cores of one machine: what uses cores is measured by turns.
   bool hosts_share_cores() const { return source == Source::emulated; }
   /// These hosts of the cluster, in this order.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "base/index.hpp"
 #include "base/statistics.hpp"
@@ -18,6 +19,12 @@ int Site::ranks_in_all() const {
   int sum = 0;
   for (const RankGroup& of_host : ranks) sum += static_cast<int>(of_host.size());
   return sum;
+}
+
+std::vector<int> Site::all_hosts() const {
+  std::vector<int> numbers(hosts.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 Cluster Site::part(std::span<const int> of) const {
@@ -109,7 +116,7 @@ Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, co
 }
 
 void judge_measured(CheckRow& row, const Measured& measured, Bytes size, const Threshold& threshold) {
-  judge(row, {"busbw", "GB/s"}, measured.busbw_GBps, threshold);
+  judge(row, kBusbw, measured.busbw_GBps, threshold);
   row.size_bytes = size.value;
   row.attempts = measured.attempts;
   row.seconds = measured.seconds;

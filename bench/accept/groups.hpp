@@ -8,6 +8,8 @@
 
 namespace polyring {
 
+inline const Quantity kBusbw{"busbw", "GB/s"};
+
 /// Hosts whose ranks do an allreduce together, and how that is named in sentences.
 struct HostGroupUnderTest {
   std::vector<int> hosts;

@@ -12,7 +12,7 @@ struct HostPair {
   auto operator<=>(const HostPair&) const = default;
 };
 
-/// Pairs of which no two have a host in common: they are measured at the same time.
+/// Pairs that are measured at the same time: each host is in one of them at most.
 using PairRound = std::vector<HostPair>;
 
 /// Every pair of `hosts` in one of the rounds: hosts − 1 rounds of an even number of hosts, as in a

@@ -57,7 +57,7 @@ struct AcceptOptions {
   bool nagios = false;
 };
 
-/// The check of which nobody speaks until it fails.
+/// The check that every run makes: it has a row only where it fails.
 constexpr std::string_view kRanksAlive = "ranks.alive";
 /// Of a job that ends between its last check and its end.
 constexpr std::string_view kJob = "job";
@@ -103,7 +103,8 @@ class AcceptRun {
     JobMeasurer measurer(world_, run_.watchdog, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
     {
-      const ProcessWatch watch(world_, [this](Rank rank) { has_ended(rank); });
+      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
+      session.on_failure([&](ExitCode code) { watch.give_up(code); });
       if (!watch.works() && world_.rank() == 0)
         session.add_note(
             "Rank 0 cannot be reached by TCP from all others: a rank that dies is noticed by the time limit "
@@ -113,6 +114,7 @@ class AcceptRun {
       } else {
         measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
       }
+      session.on_failure({});
     }
     run_.add_conditions(session, options_.algorithms);
     on_root(world_, [&] { finish(session); });
@@ -243,16 +245,17 @@ class AcceptRun {
 
   /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
   /// let them live.
-  void has_ended(Rank rank) {
+  void has_ended(const ProcessEnd& end) {
     if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
+    const std::string who = fmt::format("rank {} ({})", end.rank, world_.host(end.rank));
+    if (end.gave_up) end_job(world_, *end.gave_up, who + " gave up; see what it says");
     {
       const std::lock_guard lock(early_);
       if (judged_early_) return;  // after a signal all ranks end
-      ended_ = rank;
+      ended_ = end.rank;
     }
     end_job(world_, ExitCode::below_threshold,
-            fmt::format("rank {} ({}) ended before its time; see why: its host, its memory, the system's log",
-                        rank, world_.host(rank)));
+            who + " ended before its time; see why: its host, its memory, the system's log");
   }
 
   /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0

@@ -52,8 +52,8 @@ std::vector<ComparedRun> read_runs(const CompareOptions& options) {
     std::vector<ComparedRun> of_file = runs_of_file(file, read_file(file, options.ranks));
     std::ranges::move(of_file, std::back_inserter(runs));
   }
-  if (runs.size() < 2)
-    usage_error("'{}' has one run, and nothing to compare it with; name another file, too",
+  if (runs.size() < 2 && options.machine.is_live())
+    usage_error("'{}' has one run, and nothing to compare it with; name another file, too, or its --machine",
                 options.files.front());
   label_runs(runs);
   return runs;
@@ -131,8 +131,9 @@ void print_list(const char* title, const std::vector<std::string>& sentences) {
 
 /// What one must know before the times: all of it is beside the rows.
 void print_differences(const std::vector<ComparedRun>& runs, const Comparison& comparison) {
-  const RunDifferences differences = differences_of(runs);
   print_remark(shown(runs_table(runs, comparison.baseline)));
+  if (runs.size() == 1) return print_list("Notes of the run:", notes_of_runs(runs));
+  const RunDifferences differences = differences_of(runs);
   if (differences.differing.empty()) {
     print_remark("\nNothing that is recorded of these runs differs.\n");
   } else {
@@ -168,10 +169,12 @@ ExitCode compare(const CompareOptions& options) {
                           : std::optional(draw_comparison(runs, comparison, options.charts));
   print_differences(runs, comparison);
   print_tables(runs, comparison);
-  print_list("In short:", summary_sentences(runs, comparison));
-  print_remark(
-      "\nAn interval says how sure a run's own median is. Another launch may differ by more: repeat both "
-      "runs to see.\n");
+  if (runs.size() > 1) {
+    print_list("In short:", summary_sentences(runs, comparison));
+    print_remark(
+        "\nAn interval says how sure a run's own median is. Another launch may differ by more: repeat both "
+        "runs to see.\n");
+  }
   if (charts) {
     charts->warning.empty() ? print_remark(fmt::format("The charts are in {}\n", charts->folder.string()))
                             : warn(fmt::format("there are no charts: {}", charts->warning));
@@ -187,7 +190,8 @@ void add_compare(CommandLine& line) {
   const Subcommand command = line.add_subcommand(
       "compare", "Set runs side by side: what differs, ratios with intervals; also other benchmarks' logs",
       "polyring compare before.json after.json\n"
-      "  polyring compare nccl-tests.log polyring.json --machine dgx-h100 --chart charts",
+      "  polyring compare nccl-tests.log polyring.json --machine dgx-h100 --chart charts\n"
+      "  polyring compare nccl-tests.log --machine dgx-h100",
       [options] { return compare(*options); });
   command
       .add_option(

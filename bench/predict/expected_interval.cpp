@@ -9,7 +9,7 @@
 namespace polyring {
 namespace {
 
-/// A link of which nothing is published is no limit where it carries so much more than others do.
+/// A link without published figures limits nothing where it carries so much more than the others.
 constexpr double kAmple = 1.25;
 
 /// The intervals of all that the payload crosses; none where something is not known of one.

@@ -25,7 +25,8 @@ struct ExpectedInterval {
 };
 
 /// Of a contender's name, as in usable_ways(). Nothing where usable_ways() has none, and for payloads below
-/// 1 GiB of which no figure is published. Throws as Router does for hosts whose devices are not connected.
+/// 1 GiB where no figure of that size is published. Throws as Router does for hosts whose devices are not
+/// connected.
 std::optional<ExpectedInterval> expected_interval(const Cluster& cluster, Collective collective,
                                                   std::string_view algorithm, Bytes size,
                                                   const PublishedRates& published = published_rates());

@@ -22,6 +22,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestConnect{5000};
 constexpr milliseconds kPeriod{100};
 constexpr std::byte kFarewell{'.'};
+/// With an exit code in the other bits.
+constexpr std::byte kGaveUp{0x80};
 
 /// Where rank 0 listens, for the others. Plain data: ranks send it to each other.
 struct Meeting {
@@ -62,7 +64,7 @@ std::size_t others_of(const World& world) {
 
 }  // namespace
 
-ProcessWatch::ProcessWatch(const World& world, std::function<void(Rank)> ended) : ended_(std::move(ended)) {
+ProcessWatch::ProcessWatch(const World& world, Ended ended) : ended_(std::move(ended)) {
   bool here = false;
   try {
     here = world.rank() == 0 ? accept(world) : connect(world);
@@ -78,6 +80,12 @@ ProcessWatch::~ProcessWatch() {
   over_ = true;
   if (thread_.joinable()) thread_.join();
   for (const Watched& one : watched_) write_all(one.socket, std::span(&kFarewell, 1), Clock::now() + kPeriod);
+}
+
+void ProcessWatch::give_up(ExitCode code) const {
+  const std::byte said = kGaveUp | static_cast<std::byte>(code);
+  const std::lock_guard lock(mutex_);
+  for (const Watched& one : watched_) write_all(one.socket, std::span(&said, 1), Clock::now() + kPeriod);
 }
 
 bool ProcessWatch::accept(const World& world) {
@@ -129,10 +137,15 @@ void ProcessWatch::watch() {
       std::byte said{};
       const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
       if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
-      const Rank rank = watched_[i].rank;
-      const bool ended = moved.bytes == 0 || said != kFarewell;
-      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (ended && !over_) return ended_(rank);
+      ProcessEnd end{watched_[i].rank};
+      if (moved.bytes > 0 && (said & kGaveUp) == kGaveUp)
+        end.gave_up = static_cast<ExitCode>(said & ~kGaveUp);
+      const bool farewell = moved.bytes > 0 && said == kFarewell;
+      {
+        const std::lock_guard lock(mutex_);
+        watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      if (!farewell && !over_) return ended_(end);
     }
   }
 }

@@ -7,24 +7,40 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/error.hpp"
 #include "collectives/runtime/net/socket.hpp"
 #include "collectives/runtime/world.hpp"
 
 namespace polyring {
 
+/// How a process has come to its end.
+struct ProcessEnd {
+  Rank rank = 0;  // the first of the process
+  /// The exit code of one that gave up and said so; nothing of one that died.
+  std::optional<ExitCode> gave_up{};
+};
+
 class ProcessWatch {
  public:
-  /// Collective. `ended` is called from a thread of its own, at most once, with the first rank of a process
-  /// that has ended: on rank 0 any other one's, on the others rank 0. Where rank 0 cannot be reached by TCP
-  /// from all other processes, nobody is watched.
-  ProcessWatch(const World& world, std::function<void(Rank)> ended);
+  using Ended = std::function<void(const ProcessEnd&)>;
+
+  /// Collective. `ended` is called from a thread of its own, at most once: on rank 0 for any other process,
+  /// on the others for that of rank 0. Where rank 0 cannot be reached by TCP from all other processes, nobody
+  /// is watched.
+  ProcessWatch(const World& world, Ended ended);
   /// Says farewell. Not collective: the others may end later.
   ~ProcessWatch();
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  /// On a rank that ends the job by itself, so that nobody takes its process for one that died. In any
+  /// thread.
+  void give_up(ExitCode code) const;
 
   /// Whether all processes are watched; the same on all ranks.
   bool works() const { return works_; }
@@ -39,8 +55,9 @@ class ProcessWatch {
   bool accept(const World& world);
   void watch();
 
-  std::function<void(Rank)> ended_;
+  Ended ended_;
   std::unique_ptr<Listener> listener_;  // on rank 0, until all have come
+  mutable std::mutex mutex_;            // held to change what follows, and to read it in another thread
   std::vector<Watched> watched_;
   std::thread thread_;
   std::atomic<bool> over_ = false;

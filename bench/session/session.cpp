@@ -83,6 +83,11 @@ void Session::open(Outline outline) {
   if (outline_.expected) print_head(*outline_.expected);
 }
 
+void Session::on_failure(std::function<void(ExitCode)> action) {
+  const std::lock_guard lock(mutex_);
+  fails_here_ = std::move(action);
+}
+
 void Session::step(const std::string& what) {
   if (!is_root_) return;
   const std::lock_guard lock(mutex_);
@@ -226,6 +231,10 @@ void Session::interrupted(int signal) {
 }
 
 ExitCode Session::failed(const std::string& why, ExitCode code) {
+  if (!is_root_) {
+    const std::lock_guard lock(mutex_);
+    if (fails_here_) fails_here_(code);
+  }
   if (!is_root_ || over_) return code;
   if (measured_ > 0) warn("the run ended{}", print_what_there_is());
   return tell_early_end(why, code);

@@ -52,6 +52,9 @@ class Session {
   /// On rank 0, once. Throws as Journal does.
   void open(Outline outline);
 
+  /// What a rank other than 0 does when it is to end the job for a reason of its own; empty: nothing more.
+  void on_failure(std::function<void(ExitCode)> action);
+
   /// The next step begins; for the progress on a terminal.
   void step(const std::string& what);
   /// More about the step, without another one.
@@ -109,7 +112,8 @@ class Session {
   std::string step_;
   Clock::time_point began_;
   Clock::time_point shown_;
-  std::atomic<bool> over_ = false;              // the run has come to its end, or finish() has said why not
+  std::atomic<bool> over_ = false;  // the run has come to its end, or finish() has said why not
+  std::function<void(ExitCode)> fails_here_;
   std::optional<InterruptHandler> interrupts_;  // one in each process, as the next
   std::optional<LastWords> last_words_;
 };

@@ -42,7 +42,7 @@ def pairs_finding(rows):
     slow = sorted(rows, key=median_of)
     bad = [row for row in slow if row["verdict"] == "fail"]
     more = f" and {len(bad) - 4} more" if len(bad) > 4 else ""
-    said = (f"{len(bad)} below the threshold: {', '.join(map(pair_text, bad[:4]))}{more}" if bad
+    said = (f"{len(bad)} failed: {', '.join(map(pair_text, bad[:4]))}{more}" if bad
             else f"the slowest is {pair_text(slow[0])}")
     middle = slow[len(slow) // 2]
     return f"{ranks_text(len(rows), 'pair')}, {median_of(middle):.4g} {middle['unit']} in the middle; {said}."
@@ -82,7 +82,7 @@ def draw_pairs(result, rows):
     subtitle = (f"{first['quantity']} of allreduces of {bytes_text(first['size_bytes'])} between two hosts, median; "
                 f"{verdicts_text(rows)}")
     failed = any(row["verdict"] == "fail" for row in rows)
-    handles = [Patch(facecolor="none", edgecolor=style.VERMILION, linewidth=1.8, label="below the threshold")] if failed else []
+    handles = [Patch(facecolor="none", edgecolor=style.VERMILION, linewidth=1.8, label="failed")] if failed else []
     handles.append(Patch(color=style.NO_VALUE, label="not measured"))
     foot = 0.9 + style.foot([result])
     height = style.head(subtitle) + style.legend_height(style.legend_groups(handles)) + 0.38 + side + foot
@@ -112,8 +112,8 @@ def draw_pairs(result, rows):
 
 def natural(name):
     """node2 before node10."""
-    digits = "".join(letter if letter.isdigit() else " " for letter in name).split()
-    return "".join(letter for letter in name if not letter.isdigit()), [int(number[:18]) for number in digits], name
+    digits = "".join(letter if letter.isdecimal() else " " for letter in name).split()
+    return "".join(letter for letter in name if not letter.isdecimal()), [int(number[:18]) for number in digits], name
 
 
 def pairs_title(rows):

@@ -153,6 +153,17 @@ class Compare(ProgramTest):
         self.assertEqual(found["verdict"], "no data")
         self.refused("compare", "nccl.log", "nccl.log", "--rails", 2, naming="--machine or --from")
 
+    def test_one_run_is_judged_by_its_machine(self):
+        self.write("nccl.log", NCCL)
+        text = self.succeed("compare", "nccl.log", "--machine", "dgx-a100")
+        self.assertIn("verdict", text)
+        self.assertNotIn("In short", text)
+        alone, twice = self.rows("nccl.log", "--machine", "dgx-a100"), self.rows("nccl.log", "nccl.log", "--machine", "dgx-a100")
+        judged = ("size_bytes", "placement", "of_bound_percent", "verdict")
+        self.assertEqual([[row[key] for key in judged] for row in alone],
+                         [[row[key] for key in judged] for row in twice if row["run"] == "A"])
+        self.refused("compare", "nccl.log", naming="--machine")
+
     def test_markdown_and_json(self):
         files = self.two()
         table = [line for line in self.succeed("compare", *files, "--format", "markdown").splitlines() if line.startswith("|")]

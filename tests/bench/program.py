@@ -62,6 +62,14 @@ def main():
     sys.exit(77 if result.testsRun > 0 and len(result.skipped) == result.testsRun else 0)
 
 
+def shortened(sentence, arguments):
+    """The sentence with each file it was given by name only: how long the folders are is not the sentence's fault."""
+    for argument in arguments:
+        if isinstance(argument, Path):
+            sentence = sentence.replace(str(argument), argument.name)
+    return sentence
+
+
 class ProgramTest(unittest.TestCase):
     """Each test has an empty folder of its own, in which the program runs."""
 
@@ -96,7 +104,7 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(len(sentences), 1, ran.stderr)
             self.assertTrue(sentences[0].startswith("polyring: "), ran.stderr)
             self.assertIn(naming, sentences[0])
-            self.assertLess(len(sentences[0]), 700)
+            self.assertLess(len(shortened(sentences[0], arguments)), 700)
             self.assertEqual(self.files(), before)
             return sentences[0]
         return ""

@@ -168,7 +168,7 @@ class FindingsTest(FolderTest):
 
     def test_of_checks(self):
         found = self.findings("accept")
-        self.assertEqual(found["pairs"], "6 pairs, 11.66 GB/s in the middle; 1 below the threshold: node1 and node3 (5.955 GB/s).")
+        self.assertEqual(found["pairs"], "6 pairs, 11.66 GB/s in the middle; 1 failed: node1 and node3 (5.955 GB/s).")
         self.assertIn("1 rank: 1 inconclusive. The slowest is rank 5 on node1", found["stragglers"])
 
     def test_of_scaling_with_what_is_published(self):

@@ -19,7 +19,7 @@ EXAMPLES = page_browser.EXAMPLES = Examples(*sys.argv[1:3], TEMPORARY.name)
 BrowserTest = page_browser.BrowserTest
 VOID = {"meta", "link", "br", "img", "hr"}
 ALL = ["Bandwidth and latency", "Multi-ring, NCCL and MPI side by side", "Speedup and efficiency", "Training step", "Tuning",
-       "Pairs of hosts", "Stragglers", "Checks", "Environment", "Conditions", "Inputs of the model", "How each number was obtained"]
+       "Pairs of hosts", "Stragglers", "Checks", "Environment", "Conditions", "Inputs", "How each number was obtained"]
 
 
 class Page(html.parser.HTMLParser):
@@ -75,7 +75,7 @@ class PageTest(unittest.TestCase):
 
     def test_sections_without_data_are_left_out_and_no_verdict_is_invented(self):
         page = self.report("scale-alone", "scale")
-        self.assertEqual(page.headings, ["modelled", "Speedup and efficiency", "Environment", "Inputs of the model",
+        self.assertEqual(page.headings, ["modelled", "Speedup and efficiency", "Environment", "Inputs",
                                          "How each number was obtained"])
         self.assertEqual(page.verdict, "resnet50 on 256 GPUs of minsky: multi-ring reaches 96.2 % efficiency, 94.7 % is published.")
         self.assertIn("so it gives no verdict", page.text)
@@ -96,7 +96,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.report("good-report", "good").headings[:2], ["✓", "PASS"])
         page = self.report("cut-report", "cut")
         self.assertEqual(page.headings[:2], ["?", "INCOMPLETE"])
-        self.assertIn("the run ended after 8 of 12 measurements", page.verdict)
+        self.assertIn("The run ended after 8 of 12 measurements", page.verdict)
         both = self.report("worst-first", "good", "accept")
         self.assertEqual(both.headings[:2], ["✕", "FAIL"])
 
@@ -146,7 +146,7 @@ class PageTest(unittest.TestCase):
         page = Page(folder / "index.html")
         self.assertIn("66 of 2592 judgements failed", page.verdict)
         self.assertIn("2016 pairs, ", page.text)
-        self.assertIn("64 below the threshold", page.text)
+        self.assertIn("64 failed", page.text)
         self.assertIn("rank 100 on node12", page.text)
         self.assertLess(page.text.count("<tr"), 800)
         self.assertIn("Topology", page.headings)

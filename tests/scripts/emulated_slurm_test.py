@@ -42,8 +42,7 @@ class EmulatedSlurm(EmulateTest):
         words = ("allreduce", "-b", "64K", "-e", "4G", "-n", "2", "--algorithm", "ring", "-J", "allreduce.json")
         script = """
             [ $SLURM_PROCID = 3 ] && {
-              for i in $(seq 300); do [ -s allreduce.json.part ] && break; sleep 0.1; done
-              sleep 0.5
+              for i in $(seq 600); do grep -q 65536 allreduce.json.part && break; sleep 0.1; done 2>/dev/null
               kill -9 $$
             } &
             exec "$@"

@@ -16,14 +16,8 @@ constexpr std::string_view kRepeat = "repeatability";
 constexpr double kMostApart = 1.25;
 constexpr int kRepeats = 3;
 
-std::vector<int> all_hosts(const Site& site) {
-  std::vector<int> hosts(site.hosts.size());
-  for (std::size_t host = 0; host < hosts.size(); ++host) hosts[host] = static_cast<int>(host);
-  return hosts;
-}
-
 CheckRow skipped(const Checking& checking, std::string_view check) {
-  CheckRow row = row_of(checking, check, all_hosts(checking.site));
+  CheckRow row = row_of(checking, check, checking.site.all_hosts());
   row.verdict = Verdict::skipped;
   row.why = "One rank has nobody to reduce with.";
   return row;
@@ -31,14 +25,13 @@ CheckRow skipped(const Checking& checking, std::string_view check) {
 
 std::vector<CheckRow> run_all(const Checking& checking) {
   if (checking.site.ranks_in_all() < 2) return {skipped(checking, kAll)};
-  const HostGroupUnderTest group{all_hosts(checking.site), "all hosts"};
+  const HostGroupUnderTest group{checking.site.all_hosts(), "all hosts"};
   std::vector<CheckRow> rows;
   for (const std::string& algorithm : checking.options.algorithms) {
     const GroupWork work{
         .algorithm = algorithm, .size = payload_for(checking, group.hosts), .time = checking.options.turn};
-    const Threshold threshold =
-        checking.threshold({std::string(kAll), {"busbw", "GB/s"}, work.size.value, algorithm},
-                           least_of(checking, group, work, {}, ""));
+    const Threshold threshold = checking.threshold({std::string(kAll), kBusbw, work.size.value, algorithm},
+                                                   least_of(checking, group, work, {}, ""));
     Measured measured;
     CheckRow row = row_of(checking, kAll, group.hosts);
     do {
@@ -58,7 +51,7 @@ std::vector<CheckRow> run_all(const Checking& checking) {
 /// By how much the slowest round is slower than the fastest, at least and at most, by their intervals.
 std::vector<CheckRow> run_repeat(const Checking& checking) {
   if (checking.site.ranks_in_all() < 2) return {skipped(checking, kRepeat)};
-  const HostGroupUnderTest group{all_hosts(checking.site), "all hosts"};
+  const HostGroupUnderTest group{checking.site.all_hosts(), "all hosts"};
   const GroupWork work{.algorithm = checking.options.algorithm,
                        .size = payload_for(checking, group.hosts),
                        .time = checking.options.turn};
@@ -110,11 +103,8 @@ int turns_repeat(const Site&, const CheckOptions&) { return kRepeats; }
 
 }  // namespace
 
-const Check kAllAllreduce{kAll,
-                          "all hosts together: the fabric, or what pairs do not show",
-                          turns_all,
-                          {{"busbw", "GB/s"}},
-                          run_all};
+const Check kAllAllreduce{
+    kAll, "all hosts together: the fabric, or what pairs do not show", turns_all, {kBusbw}, run_all};
 const Check kRepeatability{kRepeat,
                            "all hosts together again: what changes from time to time",
                            turns_repeat,

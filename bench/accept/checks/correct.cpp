@@ -24,10 +24,10 @@ constexpr Bytes kLong{4 * 100'003};
 
 class CorrectCheck {
  public:
-  explicit CorrectCheck(const Checking& checking) : checking_(checking), site_(checking.site) {
+  explicit CorrectCheck(const Checking& checking)
+      : checking_(checking), site_(checking.site), hosts_(site_.all_hosts()) {
     for (Rank rank = 0; rank < site_.ranks_in_all(); ++rank) all_.push_back(rank);
     for (std::size_t host = 0; host < site_.hosts.size(); ++host) {
-      hosts_.push_back(static_cast<int>(host));
       for (const Rank rank : site_.ranks[host]) host_of_[rank] = static_cast<int>(host);
     }
   }

@@ -27,8 +27,7 @@ double median(const Measured& measured) {
 class DipsCheck {
  public:
   explicit DipsCheck(const Checking& checking) : checking_(checking) {
-    for (std::size_t host = 0; host < checking.site.hosts.size(); ++host)
-      group_.hosts.push_back(static_cast<int>(host));
+    group_.hosts = checking.site.all_hosts();
     sizes_ = sizes_up_to(payload_for(checking, group_.hosts));
     measured_.resize(sizes_.size());
   }

@@ -70,8 +70,8 @@ class HostsCheck {
         others.push_back(summarize(measured_[other].busbw_GBps).median);
     }
     const Threshold otherwise = least_of(checking_, groups_[i], work_, others, "the other hosts");
-    const Threshold threshold = checking_.threshold(
-        {std::string(kName), {"busbw", "GB/s"}, work_.size.value, groups_[i].subject}, otherwise);
+    const Threshold threshold =
+        checking_.threshold({std::string(kName), kBusbw, work_.size.value, groups_[i].subject}, otherwise);
     CheckRow row = row_of(checking_, kName, groups_[i].hosts);
     judge_measured(row, measured_[i], work_.size, threshold);
     if (row.verdict == Verdict::fail && row.remedy.empty())
@@ -95,6 +95,6 @@ std::vector<CheckRow> run(const Checking& checking) { return HostsCheck(checking
 }  // namespace
 
 const Check kHostAllreduce{
-    kName, "each host alone: slow links, memory or cores inside it", turns, {{"busbw", "GB/s"}}, run};
+    kName, "each host alone: slow links, memory or cores inside it", turns, {kBusbw}, run};
 
 }  // namespace polyring

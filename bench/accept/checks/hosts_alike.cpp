@@ -57,8 +57,7 @@ std::vector<CheckRow> run(const Checking& checking) {
   }
   add_ranks(checking, rows);
   if (!rows.empty()) return rows;
-  std::vector<int> all(checking.site.hosts.size());
-  for (std::size_t host = 0; host < all.size(); ++host) all[host] = static_cast<int>(host);
+  const std::vector<int> all = checking.site.all_hosts();
   CheckRow row = row_of(checking, kName, all);
   row.verdict = Verdict::pass;
   row.why = fmt::format("{} with {} each, and no difference in what probe finds.",

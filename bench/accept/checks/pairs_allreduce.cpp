@@ -96,7 +96,7 @@ class PairsCheck {
   }
 
   Threshold threshold_of(const HostGroupUnderTest& group, HostPair pair) const {
-    return checking_.threshold({std::string(kName), {"busbw", "GB/s"}, work_.size.value, name(pair)},
+    return checking_.threshold({std::string(kName), kBusbw, work_.size.value, name(pair)},
                                least_of(checking_, group, work_, others(pair), "the other pairs"));
   }
 
@@ -153,7 +153,7 @@ class PairsCheck {
     const Suspects found = find_suspects(all);
     std::vector<CheckRow> more;
     if (found.everybody) {
-      CheckRow& row = more.emplace_back(row_of(checking_, kName, all_hosts()));
+      CheckRow& row = more.emplace_back(row_of(checking_, kName, site_.all_hosts()));
       row.verdict = Verdict::fail;
       double least = std::numeric_limits<double>::max();
       double most = 0;
@@ -174,12 +174,6 @@ class PairsCheck {
     for (const int host : found.hosts) more.push_back(row_of_host(host, found.hosts, all));
     for (const HostPair link : found.links) tell_link(link, found.hosts, all, rows);
     return more;
-  }
-
-  std::vector<int> all_hosts() const {
-    std::vector<int> hosts;
-    for (std::size_t host = 0; host < site_.hosts.size(); ++host) hosts.push_back(static_cast<int>(host));
-    return hosts;
   }
 
   CheckRow row_of_host(int host, const std::vector<int>& banned, const std::vector<PairOutcome>& all) {
@@ -265,6 +259,6 @@ std::vector<CheckRow> run(const Checking& checking) {
 }  // namespace
 
 const Check kPairsAllreduce{
-    kName, "each host with each other one: slow hosts, slow cables", turns, {{"busbw", "GB/s"}}, run};
+    kName, "each host with each other one: slow hosts, slow cables", turns, {kBusbw}, run};
 
 }  // namespace polyring

@@ -170,7 +170,7 @@ TEST(Baseline, ThatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal([&] {
                 Baseline(nowhere, "a.json", 0).check_comparable(result(), hosts({2, 2}));
               }),
-              HasSubstr("does not say of which machine it is"));
+              HasSubstr("does not say which machine it was taken on"));
   Baseline().check_comparable(result({4}), hosts({4}));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "base/error.hpp"
 #include "bench/accept/groups.hpp"
@@ -27,6 +28,12 @@ void settle(std::vector<CheckRow>& rows, const PlannedCheck& planned) {
     if (planned.asked_for && row.verdict == Verdict::skipped) row.verdict = Verdict::missing;
 }
 
+int turns_of(std::span<const PlannedCheck> planned, const Site& site, const CheckOptions& options) {
+  int turns = 0;
+  for (const PlannedCheck& one : planned) turns += one.check->turns(site, options);
+  return turns;
+}
+
 }  // namespace
 
 Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const Site& site,
@@ -37,16 +44,21 @@ Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const 
   // The rest is for what is measured again, and for connections.
   constexpr double kFirstMeasurements = 0.4;
   if (budget.value == 0) return {kUsualTurn};
-  int turns = 0;
-  for (const PlannedCheck& one : planned) turns += one.check->turns(site, options);
+  const int turns = turns_of(planned, site, options);
   return {std::clamp(kFirstMeasurements * budget.value / std::max(1, turns), kLeastTurn, kMostTurn)};
 }
 
 ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& checking, const Budget& budget,
                     const AcceptanceObserver& observer) {
   ExitCode failed = ExitCode::ok;
-  for (const PlannedCheck& one : planned) {
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    const PlannedCheck& one = planned[i];
     const Check& check = *one.check;
+    const int behind = turns_of(std::span(planned).subspan(i + 1), checking.site, checking.options);
+    Checking own = checking;
+    own.has_time = [&](int turns) {
+      return !budget.is_over({(turns + behind) * checking.options.turn.value});
+    };
     std::vector<CheckRow> rows;
     observer.begins(check);
     const auto begin = std::chrono::steady_clock::now();
@@ -56,7 +68,7 @@ ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& ch
                         "Give a larger --budget.")};
     } else {
       try {
-        rows = check.run(checking);
+        rows = check.run(own);
       } catch (const Error& error) {
         failed = error.code();
         rows = {row_about(checking, check, Verdict::error, fmt::format("The check broke: {}.", error.what()),

@@ -28,7 +28,10 @@ class Budget {
   /// No limit where `total` is 0.
   explicit Budget(Seconds total, std::function<Seconds()> elapsed)
       : total_(total), elapsed_(std::move(elapsed)) {}
-  bool is_over() const { return total_.value > 0 && elapsed_().value >= total_.value; }
+  /// Whether no more is left than what is kept for something else.
+  bool is_over(Seconds kept = {}) const {
+    return total_.value > 0 && elapsed_().value + kept.value >= total_.value;
+  }
   Seconds total() const { return total_; }
 
  private:
@@ -41,8 +44,9 @@ class Budget {
 Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const Site& site,
                 const CheckOptions& options);
 
-/// On rank 0. Runs them in their order. A check that throws an Error has a row that says so, and the others
-/// go on. Returns the exit code of the last that did; ok: none did.
+/// On rank 0. Runs them in their order; what measures again leaves time for the checks behind it. A check
+/// that throws an Error has a row that says so, and the others go on. Returns the exit code of the last that
+/// did; ok: none did.
 ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& checking, const Budget& budget,
                     const AcceptanceObserver& observer);
 

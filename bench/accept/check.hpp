@@ -58,7 +58,7 @@ struct CheckOptions {
   std::vector<std::string> algorithms{"multi-ring"};  // of all.allreduce
   Seconds turn{1};                                    // that one measurement takes, about
   Bytes most_payload{64 << 20};
-  int attempts = 3;          // to measure what is too noisy
+  int attempts = 5;          // to measure what does not pass
   int all_pairs_up_to = 64;  // hosts; of more, so many rounds:
   int pair_rounds = 12;
   std::string data;  // a folder; empty: none
@@ -74,11 +74,15 @@ struct Checking {
   const CheckOptions& options;
   /// What is being done, for people who wait.
   std::function<void(const std::string&)> progress;
-  /// Whether the budget has time left.
-  std::function<bool()> time_left = [] { return true; };
+  /// Whether the budget has time to measure something again that takes so many turns.
+  std::function<bool(int)> has_time = [](int) { return true; };
 
-  /// Whether what is too noisy may be measured again, after so many attempts.
-  bool may_repeat(int attempts) const { return attempts < options.attempts && time_left(); }
+  /// Whether what has this verdict after so many attempts is to be measured again, in so many turns, so that
+  /// the verdict is of all samples: what was slow for a while must not fail, nor what is noisy stay
+  /// undecided.
+  bool must_repeat(Verdict verdict, int attempts, int turns) const {
+    return verdict != Verdict::pass && attempts < options.attempts && has_time(turns);
+  }
 
   /// What somebody gave, else `otherwise`.
   Threshold threshold(const Judged& judged, const Threshold& otherwise) const {

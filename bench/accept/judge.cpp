@@ -23,12 +23,14 @@ std::string range_text(const Threshold& threshold, const std::string& unit) {
                          : fmt::format("at most {}", with_unit(*threshold.most, unit));
 }
 
-/// "busbw is 5.95 GB/s (5.9 to 6.0)".
+/// "busbw is 5.95 GB/s (5.9 to 6.0)", with the interval by which the verdict is.
 std::string value_text(const CheckRow& row) {
   const Timing& value = *row.value;
   std::string text = fmt::format("{} is {}", row.quantity, with_unit(value.median, row.unit));
-  if (value.samples.size() > 1)
-    text += fmt::format(" ({} to {})", significant(value.ci_low, 4), significant(value.ci_high, 4));
+  if (value.samples.size() > 1) {
+    const Summary summary = summarize(value.samples, kVerdictConfidence);
+    text += fmt::format(" ({} to {})", significant(summary.ci_low, 4), significant(summary.ci_high, 4));
+  }
   return text;
 }
 

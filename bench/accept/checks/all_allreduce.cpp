@@ -38,7 +38,7 @@ std::vector<CheckRow> run_all(const Checking& checking) {
       checking.progress(algorithm);
       measure_at_once(checking, {group}, work, {&measured});
       judge_measured(row, measured, work.size, threshold);
-    } while (row.verdict == Verdict::inconclusive && checking.may_repeat(measured.attempts));
+    } while (checking.must_repeat(row.verdict, measured.attempts, 1));
     row.subject = algorithm;
     if (row.verdict == Verdict::fail && row.remedy.empty())
       row.remedy =
@@ -88,7 +88,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
     judge(row, {"slowest/fastest", "", true},
           {low, fastest / slowest, std::max(fastest / slowest, fastest_high / slowest_low)}, threshold);
     fail_if_wrong(row, wrong);
-    if (row.verdict != Verdict::inconclusive || !checking.may_repeat(attempt)) break;
+    if (row.verdict == Verdict::fail || !checking.must_repeat(row.verdict, attempt, kRepeats)) break;
   }
   row.size_bytes = work.size.value;
   if (row.verdict == Verdict::fail && row.remedy.empty())

@@ -50,8 +50,9 @@ class CorrectCheck {
       rows.push_back(row_of_algorithm(algorithm, works));
     }
     if (wrong_) {
+      // First, since few rows of a check are printed.
       const std::vector<CheckRow> found = culprits();
-      rows.insert(rows.end(), found.begin(), found.end());
+      rows.insert(rows.begin(), found.begin(), found.end());
     }
     return rows;
   }

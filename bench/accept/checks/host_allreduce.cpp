@@ -31,16 +31,17 @@ class HostsCheck {
       row.why = "No host has more than one rank.";
       return {row};
     }
-    std::vector<std::size_t> noisy(groups_.size());
-    for (std::size_t i = 0; i < noisy.size(); ++i) noisy[i] = i;
+    std::vector<std::size_t> unsure(groups_.size());
+    for (std::size_t i = 0; i < unsure.size(); ++i) unsure[i] = i;
     std::vector<CheckRow> rows;
-    for (int attempt = 0; !noisy.empty() && (attempt == 0 || checking_.may_repeat(attempt)); ++attempt) {
-      measure(noisy);
+    for (int attempt = 1; !unsure.empty(); ++attempt) {
+      measure(unsure);
       rows.clear();
-      noisy.clear();
+      unsure.clear();
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         rows.push_back(judged(i));
-        if (rows.back().verdict == Verdict::inconclusive) noisy.push_back(i);
+        const int turns = site_.hosts_share_cores() ? static_cast<int>(unsure.size()) + 1 : 1;
+        if (checking_.must_repeat(rows.back().verdict, attempt, turns)) unsure.push_back(i);
       }
     }
     return rows;

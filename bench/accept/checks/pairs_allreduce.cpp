@@ -39,10 +39,11 @@ class PairsCheck {
         all ? all_pair_rounds(hosts, per_leaf())
             : some_pair_rounds(hosts, per_leaf(), checking_.options.pair_rounds);
     for (const PairRound& round : rounds) measure(round);
-    std::vector<HostPair> noisy = judge_all();
-    for (int attempt = 1; !noisy.empty() && checking_.may_repeat(attempt); ++attempt) {
-      for (const PairRound& round : disjoint(noisy)) measure(round);
-      noisy = judge_all();
+    std::vector<PairRound> again = disjoint(judge_all());
+    for (int attempt = 1; !again.empty(); ++attempt) {
+      if (!checking_.must_repeat(Verdict::inconclusive, attempt, static_cast<int>(again.size()))) break;
+      for (const PairRound& round : again) measure(round);
+      again = disjoint(judge_all());
     }
     std::vector<CheckRow> rows;
     for (const auto& [pair, state] : pairs_) rows.push_back(state.row);
@@ -185,7 +186,7 @@ class PairsCheck {
     int again = 0;
     const std::vector<int> partners = partners_for(host, all, banned);
     int rounds = 0;
-    for (; rounds < kRoundsOfSuspects && !partners.empty() && checking_.time_left(); ++rounds) {
+    for (; rounds < kRoundsOfSuspects && !partners.empty() && checking_.has_time(1); ++rounds) {
       const int partner = partners[index(rounds) % partners.size()];
       again += bad_again({std::min(host, partner), std::max(host, partner)}) ? 1 : 0;
     }
@@ -210,7 +211,7 @@ class PairsCheck {
       at->remedy = "Of two hosts nobody can say which is slow: measure each with a third one.";
       return;
     }
-    if (pairs_.at(link).measured.wrong > 0 || !checking_.time_left()) return;
+    if (pairs_.at(link).measured.wrong > 0 || !checking_.has_time(1)) return;
     int again = 0;
     for (int round = 0; round < kRoundsOfSuspects; ++round) again += bad_again(link) ? 1 : 0;
     if (again == 0) {

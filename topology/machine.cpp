@@ -148,6 +148,7 @@ void Machine::make_printable() {
   for (Citation& citation : citations) clean(citation.fact, citation.source);
   for (ProbeSource& source : sources) clean(source.name, source.detail);
   for (std::string& remark : remarks) clean(remark);
+  for (LinkFault& fault : link_faults) clean(fault.device, fault.remark);
 }
 
 void Machine::validate() const {

@@ -117,6 +117,13 @@ struct ProbeSource {
   std::string detail;  // what was read there, or why nothing was, and what would help
 };
 
+/// A remark on a link or port that does less than it and its like could.
+struct LinkFault {
+  std::string device;  // "gpu2"
+  std::string remark;
+  bool operator==(const LinkFault&) const = default;
+};
+
 struct Machine {
   std::string name;   // host name or preset name
   std::string model;  // "IBM Power S822LC (8335-GTB)"
@@ -128,9 +135,10 @@ struct Machine {
   std::vector<Link> links;
   bool gpu_links_known = true;  // false: GPUs may have NVLinks or xGMI links that are not among `links`
   std::vector<Citation> citations;
-  std::vector<ProbeSource> sources{};  // of a live probe; empty for presets and files
-  std::vector<std::string> remarks{};  // what somebody should look at: "gpu2 runs on 8 of 16 PCIe lanes"
-  std::string gpu_driver{};            // "NVIDIA 550.54.15", empty when unknown
+  std::vector<ProbeSource> sources{};    // of a live probe; empty for presets and files
+  std::vector<std::string> remarks{};    // what somebody should look at: "gpu2 runs on 8 of 16 PCIe lanes"
+  std::vector<LinkFault> link_faults{};  // those of the remarks that are faults of one link
+  std::string gpu_driver{};              // "NVIDIA 550.54.15", empty when unknown
 
   /// The device's name, as in links of the JSON: "gpu0", "package1", "mlx5_0", "switch2", "nvswitch0".
   std::string device_name(DeviceId id) const;

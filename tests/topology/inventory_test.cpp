@@ -128,6 +128,14 @@ TEST(Inventory, KeepsTheRemarksOfAllHosts) {
   EXPECT_THAT(all.cluster.host(0).remarks, ElementsAre("the clock is slow", "n1: gpu0 is warm"));
 }
 
+TEST(Inventory, KeepsTheFaultsOfEachHost) {
+  Machine second = named("n2");
+  second.link_faults = {{"gpu0", "gpu0 is slow"}};
+  const Inventory all = hosts({named("n1"), second});
+  EXPECT_THAT(all.members[0][0].link_faults, ElementsAre());
+  EXPECT_THAT(all.members[0][1].link_faults, ElementsAre(LinkFault{"gpu0", "gpu0 is slow"}));
+}
+
 TEST(Inventory, AHostOfAnotherKindIsSeenByItself) {
   const Inventory all = hosts({named("n1"), named("n2"), named("big", preset("dgx-a100", 1).host(0))});
   ASSERT_EQ(sentences(all).size(), 1u);

@@ -19,12 +19,14 @@ PciFiles gpu_files() { return {.device_class = "0x030200"}; }
 
 std::vector<std::string> about_pcie(const SysfsTree& tree, const std::set<std::string>& busy = {}) {
   const Sysfs sysfs(tree.path());
-  return pcie_remarks(machine_from(sysfs), sysfs, busy);
+  std::vector<LinkFault> faults;
+  return pcie_remarks(machine_from(sysfs), sysfs, busy, faults);
 }
 
 std::vector<std::string> about_ports(const SysfsTree& tree) {
   const Sysfs sysfs(tree.path());
-  return port_remarks(machine_from(sysfs), sysfs);
+  std::vector<LinkFault> faults;
+  return port_remarks(machine_from(sysfs), sysfs, faults);
 }
 
 TEST(PcieRemarks, AreOnLanesThatBothEndsHave) {
@@ -35,6 +37,20 @@ TEST(PcieRemarks, AreOnLanesThatBothEndsHave) {
   tree.pci(kDevice, files);
   EXPECT_THAT(about_pcie(tree),
               ElementsAre(StartsWith("gpu0 (0000:01:00.0) runs on 8 of 16 PCIe lanes, which both")));
+}
+
+TEST(PcieRemarks, AreFaultsWhereBothEndsCanDoMore) {
+  for (const int slot : {8, 16}) {
+    const SysfsTree tree;
+    tree.bridge(kRoot, slot);
+    PciFiles files = gpu_files();
+    files.lanes = 8;
+    tree.pci(kDevice, files);
+    const Sysfs sysfs(tree.path());
+    std::vector<LinkFault> faults;
+    const std::vector<std::string> remarks = pcie_remarks(machine_from(sysfs), sysfs, {}, faults);
+    EXPECT_EQ(faults, slot == 8 ? std::vector<LinkFault>{} : std::vector<LinkFault>({{"gpu0", remarks[0]}}));
+  }
 }
 
 TEST(PcieRemarks, AreOnSlotsThatAreNarrowerThanTheGpu) {
@@ -136,6 +152,25 @@ TEST(PortRemarks, TellAMissingCarrierFromAnInterfaceThatNobodySetUp) {
   EXPECT_THAT(about_ports(tree), ElementsAre(StartsWith("eth1 is set up but has no carrier")));
 }
 
+TEST(PortRemarks, AreFaultsWhereMostOfItsKindAreUp) {
+  for (const int down : {1, 2}) {
+    const SysfsTree tree;
+    for (int number = 0; number < 3; ++number) {
+      const std::string place = fmt::format("pci0000:00/0000:00:0{}.0", number);
+      tree.pci(place, kNic);
+      tree.interface(fmt::format("eth{}", number), place, number < down ? "down" : "up", "25000",
+                     number < down ? "0" : "1");
+    }
+    const Sysfs sysfs(tree.path());
+    std::vector<LinkFault> faults;
+    EXPECT_EQ(port_remarks(machine_from(sysfs), sysfs, faults).size(), static_cast<std::size_t>(down));
+    ASSERT_EQ(faults.size(), down == 1 ? 1u : 0u);
+    if (down == 1) {
+      EXPECT_EQ(faults[0].device, "eth0");
+    }
+  }
+}
+
 TEST(PortRemarks, CompareMtusAtOneSpeed) {
   const SysfsTree tree;
   for (int number = 0; number < 4; ++number) {
@@ -167,7 +202,8 @@ TEST(Bonds, CountTheirActiveMembersOnly) {
   ASSERT_EQ(machine.nics.size(), 2u);
   EXPECT_DOUBLE_EQ(machine.nics[0].bandwidth().gigabytes_per_second(), 3.125);
   EXPECT_FALSE(machine.nics[1].up());
-  EXPECT_THAT(port_remarks(machine, sysfs), ElementsAre(StartsWith("eth1 stands by in a bond")));
+  std::vector<LinkFault> faults;
+  EXPECT_THAT(port_remarks(machine, sysfs, faults), ElementsAre(StartsWith("eth1 stands by in a bond")));
   ASSERT_EQ(sysfs.bonds().size(), 1u);
   EXPECT_EQ(sysfs.bonds()[0].mode, "active-backup");
   EXPECT_THAT(sysfs.bonds()[0].members, ElementsAre("eth0", "eth1"));

@@ -160,6 +160,7 @@ class Comparison {
       const auto is = std::ranges::find(other_.nics, should.name, &Nic::name);
       if (is == other_.nics.end()) {
         has("no {}", should.name);
+        found_.back().link_of = should.name;
         continue;
       }
       match({DeviceKind::nic, static_cast<int>(is - other_.nics.begin())}, {DeviceKind::nic, i});
@@ -178,6 +179,7 @@ class Comparison {
     compare_numa(should.name, should.numa, is.numa);
     if (should.up() != is.up()) {
       own("{} is {}", should.name, is.up() ? "up, where others are down" : "down");
+      if (should.up()) found_.back().link_of = should.name;
       return;
     }
     if (should.ports.size() != is.ports.size()) {
@@ -192,8 +194,10 @@ class Comparison {
         nic.ports.size() == 1 ? nic.name : fmt::format("{} port {}", nic.name, should.number);
     if (should.up != is.up) {
       own("{} is {}", name, is.up ? "up, where others are down" : "down");
-    } else if (is.up) {
+      if (should.up) found_.back().link_of = nic.name;
+    } else if (is.up && !nearly(should.bandwidth.value, is.bandwidth.value, tolerance_)) {
       compare_speed(name, should.bandwidth, is.bandwidth);
+      if (is_less(should.bandwidth, is.bandwidth)) found_.back().link_of = nic.name;
     }
   }
 

@@ -21,6 +21,9 @@ struct Difference {
   };
   Kind kind = Kind::has;
   std::string text;
+  /// The device or devices whose link or port is slower than the usual one's, down or missing; empty: it is
+  /// something else.
+  std::string link_of{};
   auto operator<=>(const Difference&) const = default;
 };
 

@@ -139,37 +139,43 @@ class PcieComparison {
         usual_functions_(functions_beside(usual)),
         other_functions_(functions_beside(other)) {}
 
-  std::string difference(DeviceId in_usual, DeviceId in_other) const {
+  /// Without a text where there is none.
+  Difference difference(DeviceId in_usual, DeviceId in_other) const {
     const std::vector<Chain> expected = usual_tree_.chains(in_usual);
     const std::vector<Chain> found = other_tree_.chains(in_other);
     const std::string name = usual_.device_name(in_usual);
     if (tops(usual_, expected) != tops(other_, found)) {
-      return fmt::format("{} hangs on {}, not on {}", name, tops(other_, found), tops(usual_, expected));
+      return own(fmt::format("{} hangs on {}, not on {}", name, tops(other_, found), tops(usual_, expected)));
     }
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::size_t switches = found[i].switches.size();
       if (switches != expected[i].switches.size()) {
-        return fmt::format("{} has {} PCIe switch{} above it, not {}", name, switches,
-                           switches == 1 ? "" : "es", expected[i].switches.size());
+        return own(fmt::format("{} has {} PCIe switch{} above it, not {}", name, switches,
+                               switches == 1 ? "" : "es", expected[i].switches.size()));
       }
       for (std::size_t step = 0; step < found[i].speeds.size(); ++step) {
         const Bandwidth is = found[i].speeds[step];
         const Bandwidth should = expected[i].speeds[step];
         if (nearly(should.value, is.value, tolerance_)) continue;
-        return fmt::format("{} at {}, not {}",
-                           step == 0 ? fmt::format("{} hangs on PCIe", name)
-                                     : fmt::format("PCIe switch above {} hangs", name),
-                           speed_in_words(is), speed_in_words(should));
+        return own(fmt::format("{} at {}, not {}",
+                               step == 0 ? fmt::format("{} hangs on PCIe", name)
+                                         : fmt::format("PCIe switch above {} hangs", name),
+                               speed_in_words(is), speed_in_words(should)),
+                   is_less(should, is) ? name : "");
       }
     }
     const std::string beside =
         sharing(name, "PCIe switch", usual_tree_.siblings(in_usual), other_tree_.siblings(in_other));
-    return beside.empty()
-               ? sharing(name, "PCIe link", of(usual_functions_, in_usual), of(other_functions_, in_other))
-               : beside;
+    return own(beside.empty() ? sharing(name, "PCIe link", of(usual_functions_, in_usual),
+                                        of(other_functions_, in_other))
+                              : beside);
   }
 
  private:
+  static Difference own(std::string text, std::string link_of = "") {
+    return {Difference::Kind::own, std::move(text), std::move(link_of)};
+  }
+
   static std::string tops(const Machine& machine, const std::vector<Chain>& chains) {
     std::vector<std::string> names;
     for (const Chain& chain : chains) names.push_back(machine.device_name(chain.top));
@@ -308,12 +314,21 @@ std::string changed(const Machine& usual, const Joint& joint, const Strength& st
                      speed_in_words({should}));
 }
 
+/// Whether the other one is weaker, as far as both are known.
+bool is_weaker(const Strength& should, const Strength& is) {
+  if (should.bandwidth > 0 || is.bandwidth > 0)
+    return is_less(Bandwidth{should.bandwidth}, Bandwidth{is.bandwidth});
+  return is.links < should.links;
+}
+
+/// `links_known`: a link that is not found is not there.
 void compare_joints(const Machine& usual, const Joints& expected, const Joints& found_there, double tolerance,
-                    std::vector<Difference>& found) {
+                    bool links_known, std::vector<Difference>& found) {
   std::map<LinkKind, int> there;
   std::map<LinkKind, int> lost;
   for (const auto& [joint, strength] : found_there) ++there[joint.kind];
   for (const auto& [joint, should] : expected) {
+    const std::string ends = fmt::format("{} and {}", usual.device_name(joint.a), usual.device_name(joint.b));
     const auto is = found_there.find(joint);
     if (is == found_there.end()) {
       // The first one that is missing may speak for all.
@@ -321,10 +336,13 @@ void compare_joints(const Machine& usual, const Joints& expected, const Joints& 
       if (none_left && lost[joint.kind]++ > 0) continue;
       found.push_back({Difference::Kind::has,
                        none_left ? fmt::format("no {} at all", people_say(joint.kind))
-                                 : fmt::format("no {} between {} and {}", people_say(joint.kind),
-                                               usual.device_name(joint.a), usual.device_name(joint.b))});
+                                 : fmt::format("no {} between {}", people_say(joint.kind), ends),
+                       !links_known ? ""
+                       : none_left  ? std::string(people_say(joint.kind))
+                                    : ends});
     } else if (!about_equal(should, is->second, tolerance)) {
-      found.push_back({Difference::Kind::has, changed(usual, joint, should, is->second)});
+      found.push_back({Difference::Kind::has, changed(usual, joint, should, is->second),
+                       is_weaker(should, is->second) ? ends : ""});
     }
   }
   for (const auto& [joint, is] : found_there) {
@@ -349,8 +367,8 @@ void compare_links(const Machine& usual, const Machine& other, const DeviceMap& 
   for (const auto& [in_other, in_usual] : counterparts) {
     present.insert(in_usual);
     if (in_usual.kind != DeviceKind::gpu && in_usual.kind != DeviceKind::nic) continue;
-    const std::string difference = pcie.difference(in_usual, in_other);
-    if (!difference.empty()) found.push_back({Difference::Kind::own, difference});
+    Difference difference = pcie.difference(in_usual, in_other);
+    if (!difference.text.empty()) found.push_back(std::move(difference));
   }
   const Joints expected = joints_of(
       usual, [&](DeviceId end) { return present.contains(end) ? std::optional(end) : std::nullopt; });
@@ -358,7 +376,7 @@ void compare_links(const Machine& usual, const Machine& other, const DeviceMap& 
     const auto counterpart = counterparts.find(end);
     return counterpart == counterparts.end() ? std::nullopt : std::optional(counterpart->second);
   });
-  compare_joints(usual, expected, is, tolerance, found);
+  compare_joints(usual, expected, is, tolerance, other.gpu_links_known, found);
 }
 
 }  // namespace polyring

@@ -14,6 +14,8 @@ using DeviceMap = std::map<DeviceId, DeviceId>;
 
 /// Whether two sizes or speeds are equal within the tolerance; 0 is unknown, and only equal to itself.
 bool nearly(double usual, double other, double tolerance);
+/// Whether both are known, and the other is slower.
+inline bool is_less(Bandwidth usual, Bandwidth other) { return other.known() && other < usual; }
 
 /// Differences of NVLink, xGMI, C2C and the buses between packages, and of what PCIe each GPU and NIC hangs
 /// on. Links of devices that are not in the map are left out.

@@ -197,7 +197,7 @@ std::string cluster_name(const Inventory& inventory) {
 }  // namespace
 
 HostIdentity identity_of(const Machine& machine) {
-  HostIdentity identity{machine.name};
+  HostIdentity identity{.name = machine.name, .link_faults = machine.link_faults};
   for (const Nic& nic : machine.nics) {
     for (const Port& port : nic.ports) {
       if (!port.guid.empty()) identity.port_guids.push_back(port.guid);

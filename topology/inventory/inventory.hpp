@@ -19,6 +19,7 @@ struct HostIdentity {
   std::string name;
   std::vector<std::string> port_guids{};  // of its InfiniBand ports, as far as known
   std::optional<AllowedCores> allowed{};  // of the process that probed it; nothing: all of its cores
+  std::vector<LinkFault> link_faults{};   // of this host alone
 };
 
 /// A host that is there, but of which nothing else is known.
@@ -40,7 +41,7 @@ struct Inventory {
   std::vector<std::string> notes{};  // whole sentences
 };
 
-/// The name, and the GUIDs of the ports that have one.
+/// The name, the GUIDs of the ports that have one, and the faults of links.
 HostIdentity identity_of(const Machine& machine);
 
 /// One host.

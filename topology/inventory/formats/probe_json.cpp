@@ -104,6 +104,8 @@ Json to_json(const ProbeSource& source) {
   return {{"name", source.name}, {"read", source.read}, {"detail", source.detail}};
 }
 
+Json to_json(const LinkFault& fault) { return {{"device", fault.device}, {"remark", fault.remark}}; }
+
 Json to_json(const HostGroup& group) {
   const Machine& machine = group.machine;
   const auto convert = [](const auto& element) { return to_json(element); };
@@ -121,6 +123,7 @@ Json to_json(const HostGroup& group) {
   if (!machine.sources.empty()) json["sources"] = array_of(machine.sources, convert);
   if (!machine.gpu_links_known) json["gpu_links_known"] = false;
   if (!machine.remarks.empty()) json["remarks"] = machine.remarks;
+  if (!machine.link_faults.empty()) json["link_faults"] = array_of(machine.link_faults, convert);
   return json;
 }
 

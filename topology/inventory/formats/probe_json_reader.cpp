@@ -238,6 +238,11 @@ void read_notes(const Object& object, Machine& machine) {
   }
   machine.gpu_links_known = boolean(object, "gpu_links_known", true);
   machine.remarks = optional_texts(object, "remarks");
+  if (!value_of(object, "link_faults").is_null()) {
+    each(object, "link_faults", [&](const Object& fault) {
+      machine.link_faults.push_back({text(fault, "device"), text(fault, "remark")});
+    });
+  }
 }
 
 HostGroup read_host(const Object& object) {

@@ -240,6 +240,7 @@ class Merger {
       return;
     remark("{}: {} of its {} NVLinks are inactive (link {}); see nvidia-smi nvlink -s", gpu(id).name,
            inactive.size(), inactive.size() + static_cast<std::size_t>(active), fmt::join(inactive, ", "));
+    machine_.link_faults.push_back({gpu(id).name, machine_.remarks.back()});
   }
 
   void remark_health(const NvmlGpu& found, DeviceId id) {

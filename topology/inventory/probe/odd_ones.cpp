@@ -91,9 +91,11 @@ void add_gpus_without_nic(const Machine& machine, std::vector<OddOne>& found) {
   if (!are_odd(without.size(), machine.gpus.size())) return;
   for (const std::string& name : without) {
     found.push_back(
-        {name, fmt::format("{} has no NIC below its PCIe switches, and {} of {} GPUs have one: see whether "
-                           "an adapter is missing",
-                           name, machine.gpus.size() - without.size(), machine.gpus.size())});
+        {name,
+         fmt::format("{} has no NIC below its PCIe switches, and {} of {} GPUs have one: see whether "
+                     "an adapter is missing",
+                     name, machine.gpus.size() - without.size(), machine.gpus.size()),
+         false});
   }
 }
 

@@ -10,8 +10,9 @@
 namespace polyring::probe {
 
 struct OddOne {
-  std::string device;  // "gpu3"
-  std::string remark;  // a sentence about it
+  std::string device;   // "gpu3"
+  std::string remark;   // a sentence about it
+  bool is_link = true;  // that is slow; false: something is missing
 };
 
 /// GPUs whose PCIe link carries less than those of most GPUs of their model; NICs whose ports carry less than

@@ -117,8 +117,8 @@ void add_driver(const probe::Sysfs& sysfs, Machine& machine) {
 }
 
 void add_sysfs_remarks(const probe::Sysfs& sysfs, const std::set<std::string>& busy, Machine& machine) {
-  add_remarks(probe::pcie_remarks(machine, sysfs, busy), machine);
-  add_remarks(probe::port_remarks(machine, sysfs), machine);
+  add_remarks(probe::pcie_remarks(machine, sysfs, busy, machine.link_faults), machine);
+  add_remarks(probe::port_remarks(machine, sysfs, machine.link_faults), machine);
 }
 
 /// `what` was read, and what else is to be said of that.

@@ -29,9 +29,15 @@ void add(Remarks& remarks, fmt::format_string<Args...> sentence, Args&&... args)
   remarks.push_back(fmt::format(sentence, std::forward<Args>(args)...));
 }
 
+/// The last remark is a fault of this device's link.
+void add_fault(const Remarks& remarks, std::vector<LinkFault>& faults, const std::string& device) {
+  faults.push_back({device, remarks.back()});
+}
+
 class PcieRemarks {
  public:
-  PcieRemarks(const Sysfs& sysfs, Remarks& remarks) : sysfs_(sysfs), remarks_(remarks) {}
+  PcieRemarks(const Sysfs& sysfs, Remarks& remarks, std::vector<LinkFault>& faults)
+      : sysfs_(sysfs), remarks_(remarks), faults_(faults) {}
 
   /// Looks at the link of one device to the port above it.
   void look(const std::string& name, const std::string& pci, bool speed_counts, bool slot_counts) {
@@ -44,6 +50,7 @@ class PcieRemarks {
           "{} ({}) runs on {} of {} PCIe lanes, which both ends have: see whether it sits well, or its riser "
           "is damaged",
           name, pci, link.lanes, lanes);
+      add_fault(remarks_, faults_, name);
     } else if (slot_counts && link.lanes > 0 && link.lanes < link.max_lanes) {
       add(remarks_, "{} ({}) has {} PCIe lanes, but its slot only {}: a wider slot would serve it better",
           name, pci, link.max_lanes, link.lanes);
@@ -54,18 +61,36 @@ class PcieRemarks {
           "{} ({}) runs its PCIe link at {} of {} GT/s, which both ends can do: see the BIOS' setting of "
           "this slot, and its riser",
           name, pci, link.speed, speed);
+      add_fault(remarks_, faults_, name);
     }
   }
 
  private:
   const Sysfs& sysfs_;
   Remarks& remarks_;
+  std::vector<LinkFault>& faults_;
 };
+
+/// Whether most NICs of this one's model and kind are up.
+bool is_usually_up(const Machine& machine, const Nic& nic) {
+  std::size_t of_kind = 0;
+  std::size_t up = 0;
+  for (const Nic& other : machine.nics) {
+    if (other.model != nic.model || other.kind != nic.kind) continue;
+    ++of_kind;
+    up += other.up() ? 1 : 0;
+  }
+  return 2 * up > of_kind;
+}
 
 class PortRemarks {
  public:
-  PortRemarks(const Sysfs& sysfs, Remarks& remarks)
-      : sysfs_(sysfs), remarks_(remarks), interfaces_(sysfs.interfaces()) {}
+  PortRemarks(const Machine& machine, const Sysfs& sysfs, Remarks& remarks, std::vector<LinkFault>& faults)
+      : machine_(machine),
+        sysfs_(sysfs),
+        remarks_(remarks),
+        faults_(faults),
+        interfaces_(sysfs.interfaces()) {}
 
   void look(const Nic& nic) {
     look_at_openfabrics(nic);
@@ -109,11 +134,13 @@ class PortRemarks {
         add(remarks_,
             "{} port {} has a link, but no subnet manager has set it up (INIT): sminfo says whether one runs",
             nic.name, port.number);
+        add_fault_of(nic);
       } else if (port.physical == "Disabled") {
         add(remarks_, "{} port {} is {} and disabled", nic.name, port.number, port.state);
       } else {
         add(remarks_, "{} port {} is {}{}: see its cable and the switch's port", nic.name, port.number,
             port.state, port.physical.empty() ? "" : fmt::format(" ({})", port.physical));
+        add_fault_of(nic);
       }
     }
   }
@@ -124,13 +151,21 @@ class PortRemarks {
       add(remarks_, "{} stands by in a bond, and does not count while another member works", interface.name);
     } else if (interface.no_carrier && !is_openfabrics) {
       add(remarks_, "{} is set up but has no carrier: see its cable and the switch's port", interface.name);
+      add_fault_of(nic);
     }
     if (interface.port.up && interface.mtu > 0 && interface.port.bandwidth.known())
       mtus_[interface.port.bandwidth][interface.mtu].push_back(interface.name);
   }
 
+  /// Nobody has plugged a cable into some NICs.
+  void add_fault_of(const Nic& nic) {
+    if (is_usually_up(machine_, nic)) add_fault(remarks_, faults_, nic.name);
+  }
+
+  const Machine& machine_;
   const Sysfs& sysfs_;
   Remarks& remarks_;
+  std::vector<LinkFault>& faults_;
   std::vector<Interface> interfaces_;
   std::map<Bandwidth, std::map<int, std::vector<std::string>>> mtus_;  // names, by speed and MTU
 };
@@ -138,9 +173,9 @@ class PortRemarks {
 }  // namespace
 
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
-                                      const std::set<std::string>& busy) {
+                                      const std::set<std::string>& busy, std::vector<LinkFault>& faults) {
   Remarks remarks;
-  PcieRemarks found(sysfs, remarks);
+  PcieRemarks found(sysfs, remarks, faults);
   for (const Gpu& gpu : machine.gpus) {
     if (!gpu.pci.empty()) found.look(gpu.name, gpu.pci, busy.contains(gpu.pci), true);
   }
@@ -154,7 +189,9 @@ std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs
   // Of what runs on fewer lanes than it could, that is said already.
   for (OddOne& odd : odd_ones(machine)) {
     const auto is_of_it = [&](const std::string& remark) { return remark.starts_with(odd.device + " ("); };
-    if (std::ranges::none_of(remarks, is_of_it)) remarks.push_back(std::move(odd.remark));
+    if (std::ranges::any_of(remarks, is_of_it)) continue;
+    remarks.push_back(std::move(odd.remark));
+    if (odd.is_link) add_fault(remarks, faults, odd.device);
   }
   return remarks;
 }
@@ -253,9 +290,10 @@ std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sys
   return remarks;
 }
 
-std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs) {
+std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs,
+                                      std::vector<LinkFault>& faults) {
   Remarks remarks;
-  PortRemarks found(sysfs, remarks);
+  PortRemarks found(machine, sysfs, remarks, faults);
   for (const Nic& nic : machine.nics) found.look(nic);
   found.compare_mtus();
   found.look_for_unrecorded(machine.nics);

@@ -13,9 +13,9 @@ namespace polyring::probe {
 /// PCIe links of the machine's GPUs, NICs and switches that run on fewer lanes or at a lower speed than both
 /// ends can do, and GPUs in slots with fewer lanes than theirs; NICs whose ports are faster than their PCIe
 /// link; and odd_ones(). GPUs that are idle turn their speed down, so theirs counts for those in `busy` (PCI
-/// addresses) only.
+/// addresses) only. Those that are of one link that does less than it could are among `faults`, too.
 std::vector<std::string> pcie_remarks(const Machine& machine, const Sysfs& sysfs,
-                                      const std::set<std::string>& busy);
+                                      const std::set<std::string>& busy, std::vector<LinkFault>& faults);
 
 /// Adapters whose ports are faster than their PCIe link, which their functions share.
 std::vector<std::string> adapter_remarks(const Machine& machine);
@@ -36,7 +36,9 @@ std::vector<std::string> driver_remarks(const Machine& machine, const Sysfs& sys
 
 /// Ports of the machine's NICs that are down, polling or without a subnet manager; interfaces that are set up
 /// but have no carrier, that stand by in a bond, or differ in MTU from others of their speed. InfiniBand
-/// adapters that show no port. There is no remark on an Ethernet interface that nobody has set up.
-std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs);
+/// adapters that show no port. There is no remark on an Ethernet interface that nobody has set up. What is
+/// down where most NICs of its model are up is among `faults`, too.
+std::vector<std::string> port_remarks(const Machine& machine, const Sysfs& sysfs,
+                                      std::vector<LinkFault>& faults);
 
 }  // namespace polyring::probe

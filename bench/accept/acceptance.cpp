@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <span>
 
 #include "base/error.hpp"
@@ -34,6 +35,15 @@ int turns_of(std::span<const PlannedCheck> planned, const Site& site, const Chec
   return turns;
 }
 
+/// What the hosts answer before the first check, of the checks that want to see what changes.
+std::map<const Check*, std::vector<HostReply>> ask_first(const std::vector<PlannedCheck>& planned,
+                                                         Measurer& measurer) {
+  std::map<const Check*, std::vector<HostReply>> before;
+  for (const PlannedCheck& one : planned)
+    if (one.check->asks_first) before[one.check] = measurer.ask(std::string(one.check->name), "");
+  return before;
+}
+
 }  // namespace
 
 Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const Site& site,
@@ -51,6 +61,7 @@ Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const 
 ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& checking, const Budget& budget,
                     const AcceptanceObserver& observer) {
   ExitCode failed = ExitCode::ok;
+  const std::map<const Check*, std::vector<HostReply>> before = ask_first(planned, checking.measurer);
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const PlannedCheck& one = planned[i];
     const Check& check = *one.check;
@@ -68,7 +79,11 @@ ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& ch
                         "Give a larger --budget.")};
     } else {
       try {
+        if (check.asks_first) own.before = before.at(&check);
         rows = check.run(own);
+        // A row of what could not be done on a host.
+        if (std::ranges::any_of(rows, [](const CheckRow& row) { return row.verdict == Verdict::error; }))
+          failed = ExitCode::not_available;
       } catch (const Error& error) {
         failed = error.code();
         rows = {row_about(checking, check, Verdict::error, fmt::format("The check broke: {}.", error.what()),

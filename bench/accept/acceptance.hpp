@@ -46,7 +46,7 @@ Seconds turn_in(Seconds budget, const std::vector<PlannedCheck>& planned, const 
 
 /// On rank 0. Runs them in their order; what measures again leaves time for the checks behind it. A check
 /// that throws an Error has a row that says so, and the others go on. Returns the exit code of the last that
-/// did; ok: none did.
+/// did, or that has a row of an error; ok: none has.
 ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& checking, const Budget& budget,
                     const AcceptanceObserver& observer);
 

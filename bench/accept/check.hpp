@@ -61,8 +61,9 @@ struct CheckOptions {
   int attempts = 5;          // to measure what does not pass
   int all_pairs_up_to = 64;  // hosts; of more, so many rounds:
   int pair_rounds = 12;
-  std::string data;  // a folder; empty: none
-  std::string like;  // a machine; empty: none
+  std::string data;   // a folder; empty: none
+  std::string model;  // that is trained from it; empty: none
+  std::string like;   // a machine; empty: none
 };
 
 /// What a check has.
@@ -76,6 +77,8 @@ struct Checking {
   std::function<void(const std::string&)> progress;
   /// Whether the budget has time to measure something again that takes so many turns.
   std::function<bool(int)> has_time = [](int) { return true; };
+  /// What Measurer::ask() got before the first check, see Check::asks_first.
+  std::vector<HostReply> before{};
 
   /// Whether what has this verdict after so many attempts is to be measured again, in so many turns, so that
   /// the verdict is of all samples: what was slow for a while must not fail, nor what is noisy stay
@@ -100,6 +103,8 @@ struct Check {
   std::vector<CheckRow> (*run)(const Checking&);
   /// On the first rank of each host: what Measurer::ask() wants to know. Null: nothing.
   std::string (*answer)(const std::string& question) = nullptr;
+  /// All hosts answer "" before the first check, so that this one sees what has changed.
+  bool asks_first = false;
 };
 
 /// In the order in which they run; those that tell most for their time come first.

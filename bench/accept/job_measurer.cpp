@@ -29,7 +29,7 @@ double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-enum class Action { allreduce, compute, ask, together, finish };
+enum class Action { allreduce, compute, ask, conditions, together, finish };
 
 /// Whether a rank is in the group, which is ascending.
 bool has(const RankGroup& group, Rank rank) { return std::ranges::binary_search(group, rank); }
@@ -59,7 +59,9 @@ struct Done {
 
 Done work_on(const GroupWork& work, const World& world, Watchdog& watchdog,
              const TransportOptions& transport) {
-  const std::unique_ptr<Communicator> communicator = open_communicator(world, transport);
+  TransportOptions how = transport;
+  if (!work.interface.empty()) how = {"tcp", work.interface};
+  const std::unique_ptr<Communicator> communicator = open_communicator(world, how);
   const Count count = std::max<Count>(1, static_cast<Count>(work.size.value) / size_of(work.kind));
   std::vector<Contender> contenders;
   contenders.push_back(make_contender(work, count, world, *communicator));
@@ -77,9 +79,9 @@ Done work_on(const GroupWork& work, const World& world, Watchdog& watchdog,
   }
   contender.buffers = memory.buffers();
   const Job job{world, communicator->transport(), watchdog};
-  const MeasureOptions how{.stop = {.warmup = 2, .time = work.time, .fewest = work.fewest}};
+  const MeasureOptions options{.stop = {.warmup = 2, .time = work.time, .fewest = work.fewest}};
   const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
-  Samples samples = std::move(measure(contenders, job, {payload, what}, how).front());
+  Samples samples = std::move(measure(contenders, job, {payload, what}, options).front());
   return {std::move(samples.microseconds), samples.wrong.value_or(0)};
 }
 
@@ -122,10 +124,19 @@ struct JobMeasurer::Order {
   std::string question{};
 
   std::string text() const {
-    return json{{"action", action},        {"groups", groups},      {"algorithm", work.algorithm},
-                {"size", work.size.value}, {"kind", work.kind},     {"op", work.op},
-                {"time", work.time.value}, {"fewest", work.fewest}, {"piece", piece.value},
-                {"times", times},          {"check", check},        {"question", question}}
+    return json{{"action", action},
+                {"groups", groups},
+                {"algorithm", work.algorithm},
+                {"size", work.size.value},
+                {"kind", work.kind},
+                {"op", work.op},
+                {"time", work.time.value},
+                {"fewest", work.fewest},
+                {"piece", piece.value},
+                {"times", times},
+                {"check", check},
+                {"question", question},
+                {"interface", work.interface}}
         .dump(-1, ' ', false, json::error_handler_t::replace);
   }
   static Order parse(const std::string& text) {
@@ -133,8 +144,8 @@ struct JobMeasurer::Order {
     Order order;
     order.action = from.at("action");
     order.groups = from.at("groups");
-    order.work = {from.at("algorithm"), {from.at("size")}, from.at("kind"),
-                  from.at("op"),        {from.at("time")}, from.at("fewest")};
+    order.work = {from.at("algorithm"), {from.at("size")}, from.at("kind"),     from.at("op"),
+                  {from.at("time")},    from.at("fewest"), from.at("interface")};
     order.piece.value = from.at("piece");
     order.times = from.at("times");
     order.check = from.at("check");
@@ -143,9 +154,13 @@ struct JobMeasurer::Order {
   }
 };
 
-JobMeasurer::JobMeasurer(World& world, Watchdog& watchdog, const TransportOptions& transport,
-                         bool hosts_share_cores)
-    : world_(world), watchdog_(watchdog), transport_(transport), hosts_share_cores_(hosts_share_cores) {}
+JobMeasurer::JobMeasurer(World& world, Watchdog& watchdog, const LoadWatch& load,
+                         const TransportOptions& transport, bool hosts_share_cores)
+    : world_(world),
+      watchdog_(watchdog),
+      load_(load),
+      transport_(transport),
+      hosts_share_cores_(hosts_share_cores) {}
 
 /// What only this rank knows of ends the job: the others are in the midst of the same.
 template <typename Work>
@@ -188,6 +203,11 @@ std::vector<HostReply> JobMeasurer::ask(const std::string& check, const std::str
   });
 }
 
+std::vector<HostConditions> JobMeasurer::conditions() {
+  tell({.action = Action::conditions});
+  return load_.conditions(world_);
+}
+
 void JobMeasurer::together() { tell({.action = Action::together}); }
 
 void JobMeasurer::finish() { tell({.action = Action::finish}); }
@@ -215,6 +235,9 @@ void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
       break;
     case Action::ask:
       do_answer(order);
+      break;
+    case Action::conditions:
+      load_.conditions(world_);
       break;
     case Action::together:
       also();

@@ -7,6 +7,7 @@
 
 #include "bench/accept/measurer.hpp"
 #include "bench/contenders/transport_option.hpp"
+#include "bench/record/host_load.hpp"
 #include "bench/session/watchdog.hpp"
 #include "collectives/runtime/world.hpp"
 
@@ -14,13 +15,15 @@ namespace polyring {
 
 class JobMeasurer final : public Measurer {
  public:
-  /// Keeps the references. `hosts_share_cores`: see Site.
-  JobMeasurer(World& world, Watchdog& watchdog, const TransportOptions& transport, bool hosts_share_cores);
+  /// Keeps the references. `load`: made when the job began. `hosts_share_cores`: see Site.
+  JobMeasurer(World& world, Watchdog& watchdog, const LoadWatch& load, const TransportOptions& transport,
+              bool hosts_share_cores);
 
   // On rank 0.
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
   std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
+  std::vector<HostConditions> conditions() override;
   /// Has the others do what `also` is to them, while rank 0 does something collective by itself.
   void together();
   /// The others return from serve().
@@ -42,6 +45,7 @@ class JobMeasurer final : public Measurer {
 
   World& world_;
   Watchdog& watchdog_;
+  const LoadWatch& load_;
   TransportOptions transport_;
   bool hosts_share_cores_;
 };

@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/slice.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
 
@@ -24,6 +25,7 @@ struct GroupWork {
   ReduceOp op = ReduceOp::sum;
   Seconds time{1};  // about so long, but `fewest` calls at least; 0: one call, for its result alone
   int fewest = 12;
+  std::string interface {};  // over TCP on this network interface; empty: as the job's messages go
 };
 
 struct GroupResult {
@@ -52,6 +54,9 @@ class Measurer {
 
   /// What the first rank of each host answers, by host. The question is one of a check's own (see Check).
   virtual std::vector<HostReply> ask(const std::string& check, const std::string& question) = 0;
+
+  /// What else each machine did since the job began.
+  virtual std::vector<HostConditions> conditions() = 0;
 };
 
 }  // namespace polyring

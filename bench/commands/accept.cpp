@@ -15,6 +15,7 @@
 #include "bench/accept/baseline.hpp"
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
+#include "bench/accept/machine_like.hpp"
 #include "bench/accept/site.hpp"
 #include "bench/accept/spec.hpp"
 #include "bench/cli/options.hpp"
@@ -43,6 +44,9 @@ struct AcceptOptions {
   std::string spec;                 // a file; empty: none
   std::vector<std::string> checks;  // empty: those of the specification, or all
   std::vector<std::string> algorithms{"multi-ring"};
+  std::string like;    // a machine; empty: none
+  std::string data;    // a folder; empty: none
+  std::string model;   // that is trained from it; empty: none
   std::string budget;         // empty: none
   std::string baseline;       // a file; empty: none
   std::string tolerance;      // empty: kTolerance
@@ -92,6 +96,7 @@ class AcceptRun {
       for (const std::string& path : {options_.output, options_.junit, options_.prometheus})
         check_output(path);
       if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
+      if (!options_.like.empty()) machine_like(options_.like);
       if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
       plan();
     });
@@ -100,7 +105,7 @@ class AcceptRun {
     world_.set_timeout(run_.timeout);
     most_payload_ = payload_that_fits();
     Session session(world_);
-    JobMeasurer measurer(world_, run_.watchdog, options_.transport, share_cores);
+    JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
     {
       const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
@@ -204,6 +209,9 @@ class AcceptRun {
     options.algorithm = options_.algorithms.front();
     options.algorithms = options_.algorithms;
     options.attempts = options_.attempts;
+    options.like = options_.like;
+    options.data = options_.data;
+    options.model = options_.model;
     options.most_payload = most_payload_;
     options.turn = turn_in(budget_, planned_, site, options);
     return options;
@@ -395,6 +403,16 @@ void add_accept(CommandLine& line) {
       .type_name("NAME,…")
       .separated_by(',')
       .names({"algorithm", std::move(algorithms)});
+  command
+      .add_option(
+          "--like", options->like,
+          "What each host must be like: a machine known by name, or a file that probe --from reads; it "
+          "shows faults of links that all hosts have")
+      .type_name("MACHINE");
+  command.add_option("--data", options->data, "Also read the files in this folder, on all hosts at once")
+      .type_name("DIR");
+  add_model_option(command, options->model, "What is trained from --data, which says how fast it must be")
+      .needs("--data");
   command
       .add_option("--budget", options->budget, "Choose what fits into this time, that which tells most first")
       .type_name("TIME");

@@ -141,31 +141,39 @@ std::vector<HostConditions> host_conditions(std::span<const RankLoad> ranks,
   return conditions;
 }
 
-std::vector<std::string> doubts(std::span<const HostConditions> conditions) {
-  std::vector<std::string> sentences;
+std::vector<Doubt> doubts_of(std::span<const HostConditions> conditions) {
+  std::vector<Doubt> found;
   for (const HostConditions& host : conditions) {
     if (host.elapsed_s < kShortest_s) continue;
     const int taken = std::min(host.ranks, host.cpus);
     if (host.other_cpus > host.cpus - taken + kLittle) {
-      sentences.push_back(
-          fmt::format("{}: other programs used {:.1f} of its {} CPUs while {} rank{} measured, so that times "
-                      "are doubtful; measure again when nothing else runs",
-                      host.host, host.other_cpus, host.cpus, host.ranks, host.ranks == 1 ? "" : "s"));
+      found.push_back({host.host,
+                       fmt::format("other programs used {:.1f} of its {} CPUs while {} rank{} measured",
+                                   host.other_cpus, host.cpus, host.ranks, host.ranks == 1 ? "" : "s"),
+                       "measure again when nothing else runs"});
     }
     if (host.stolen_cpus > kLittle) {
-      sentences.push_back(fmt::format(
-          "{}: its hypervisor gave the time of {:.1f} of its {} CPUs to others, so that times are "
-          "doubtful; measure on a machine of its own",
-          host.host, host.stolen_cpus, host.cpus));
+      found.push_back({host.host,
+                       fmt::format("its hypervisor gave the time of {:.1f} of its {} CPUs to others",
+                                   host.stolen_cpus, host.cpus),
+                       "measure on a machine of its own"});
     }
     if (host.throttled_s > 0) {
-      sentences.push_back(fmt::format(
-          "{}: a control group's limit{} held the ranks back for {}, so that times are doubtful; raise the "
-          "limit, or use fewer ranks",
-          host.host, host.cpu_limit ? fmt::format(" of {:.3g} CPUs", *host.cpu_limit) : "",
-          to_text(Seconds{host.throttled_s})));
+      found.push_back({host.host,
+                       fmt::format("a control group's limit{} held the ranks back for {}",
+                                   host.cpu_limit ? fmt::format(" of {:.3g} CPUs", *host.cpu_limit) : "",
+                                   to_text(Seconds{host.throttled_s})),
+                       "raise the limit, or use fewer ranks"});
     }
   }
+  return found;
+}
+
+std::vector<std::string> doubts(std::span<const HostConditions> conditions) {
+  std::vector<std::string> sentences;
+  for (const Doubt& doubt : doubts_of(conditions))
+    sentences.push_back(
+        fmt::format("{}: {}, so that times are doubtful; {}", doubt.host, doubt.why, doubt.remedy));
   return sentences;
 }
 

@@ -43,7 +43,17 @@ struct RankLoad {
 std::vector<HostConditions> host_conditions(std::span<const RankLoad> ranks,
                                             std::span<const std::string> hosts);
 
-/// Why times are doubtful, a sentence for each reason and machine.
+/// A reason for which times are doubtful.
+struct Doubt {
+  std::string host;    // as in HostConditions
+  std::string why;     // "other programs used 1.2 of its 4 CPUs while 4 ranks measured"
+  std::string remedy;  // "measure again when nothing else runs"
+};
+
+/// One for each reason and machine.
+std::vector<Doubt> doubts_of(std::span<const HostConditions> conditions);
+
+/// The same, each as a sentence.
 std::vector<std::string> doubts(std::span<const HostConditions> conditions);
 
 /// From its making on, what this rank's machine does.

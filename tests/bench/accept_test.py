@@ -8,7 +8,7 @@ import time
 import xml.etree.ElementTree as xml
 
 from job import START_S, JobTest
-from program import USAGE, ProgramTest, command, main
+from program import NOT_AVAILABLE, USAGE, ProgramTest, command, main
 
 BELOW, INCONCLUSIVE = 8, 9
 QUICK = ("accept", "--checks", "hosts.alike,correct")
@@ -131,10 +131,24 @@ class Accept(ProgramTest):
                               (("--tolerance", "5%"), "--baseline"), (("--tolerance", "100%"), "100%")):
             self.refused("accept", *words, "-g", 2, naming=naming)
 
+    def test_counts_and_reads_what_hosts_have(self):
+        (self.folder / "data").mkdir()
+        (self.folder / "data" / "records").write_bytes(bytes(5 << 20))
+        checks = ("--checks", "links,nic.counters,host.cpu,data,rails", "--budget", "4s", "-J", "accept.json")
+        self.run_program("accept", *checks, "--data", "data", ranks=2)
+        rows = {row["check"]: row for row in self.rows()}
+        self.assertEqual(set(rows), {"links", "nic.counters", "host.cpu", "data", "rails"})
+        self.assertNotIn("error", {row["verdict"] for row in rows.values()})
+        self.assertGreater(rows["data"]["value"]["median"], 0)
+        self.assertEqual(sorted(path.name for path in (self.folder / "data").iterdir()), ["records"])
+        ran = self.run_program("accept", "--checks", "data", "--data", "missing", "-J", "missing.json", ranks=2)
+        self.assertEqual(ran.returncode, NOT_AVAILABLE, ran.stderr)
+        self.assertIn("'missing'", self.rows("missing.json")[0]["why"])
+
     def test_refuses_what_cannot_be_before_it_measures(self):
         for words, naming in ((("--checks", "hosts.alik"), "hosts.alike"), (("--checks", "nonsense"), "pairs.allreduce"),
                               (("--algorithm", "nonsense"), "multi-ring"), (("--budget", "nonsense"), "nonsense"),
-                              (("--attempts", "0"), "--attempts"), (("--junit", "missing/a.xml"), "missing/a.xml"),
+                              (("--attempts", "0"), "--attempts"), (("--like", "nonsense"), "dgx-a100"), (("--junit", "missing/a.xml"), "missing/a.xml"),
                               (("-J", "missing/a.json"), "missing/a.json"), (("--prometheus", "."), "folder")):
             with self.subTest(words):
                 self.refused("accept", *words, naming=naming, ranks=2)

@@ -100,39 +100,39 @@ HostConditions quiet() {
   return host;
 }
 
-std::vector<std::string> doubts_of(const HostConditions& host) { return doubts(std::span(&host, 1)); }
+std::vector<std::string> doubts_about(const HostConditions& host) { return doubts(std::span(&host, 1)); }
 
 TEST(Doubts, AreNoneOnAQuietHost) {
   HostConditions host = quiet();
   host.other_cpus = 0.05;
   host.stolen_cpus = 0.05;
   host.cpu_limit = 4;
-  EXPECT_THAT(doubts_of(host), IsEmpty());
+  EXPECT_THAT(doubts_about(host), IsEmpty());
 }
 
 TEST(Doubts, AreOfWhatCollidesWithTheRanks) {
   HostConditions host = quiet();
   host.other_cpus = 0.2;
-  EXPECT_THAT(doubts_of(host),
+  EXPECT_THAT(doubts_about(host),
               ElementsAre(HasSubstr("node0: other programs used 0.2 of its 4 CPUs while 4 ranks")));
   host.ranks = 3;
-  EXPECT_THAT(doubts_of(host), IsEmpty()) << "a CPU was free for them";
+  EXPECT_THAT(doubts_about(host), IsEmpty()) << "a CPU was free for them";
   host.other_cpus = 1.2;
-  EXPECT_THAT(doubts_of(host), SizeIs(1));
+  EXPECT_THAT(doubts_about(host), SizeIs(1));
   host.ranks = 9;
   host.other_cpus = 0.2;
-  EXPECT_THAT(doubts_of(host), SizeIs(1)) << "ranks that share CPUs leave none free";
+  EXPECT_THAT(doubts_about(host), SizeIs(1)) << "ranks that share CPUs leave none free";
 }
 
 TEST(Doubts, AreOfTimeThatAHypervisorOrALimitTook) {
   HostConditions host = quiet();
   host.stolen_cpus = 0.5;
   host.throttled_s = 3;
-  EXPECT_THAT(doubts_of(host),
+  EXPECT_THAT(doubts_about(host),
               ElementsAre(HasSubstr("its hypervisor gave the time of 0.5 of its 4 CPUs"),
                           HasSubstr("a control group's limit held the ranks back for 3.00 s")));
   host.cpu_limit = 1.5;
-  EXPECT_THAT(doubts_of(host)[1], HasSubstr("a control group's limit of 1.5 CPUs"));
+  EXPECT_THAT(doubts_about(host)[1], HasSubstr("a control group's limit of 1.5 CPUs"));
 }
 
 TEST(Doubts, AreOfGloosThreadWhereItSharesACore) {
@@ -154,7 +154,7 @@ TEST(Doubts, AreNoneOfAMoment) {
   host.elapsed_s = 0.1;
   host.other_cpus = 2;
   host.throttled_s = 1;
-  EXPECT_THAT(doubts_of(host), IsEmpty());
+  EXPECT_THAT(doubts_about(host), IsEmpty());
 }
 
 }  // namespace

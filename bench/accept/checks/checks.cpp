@@ -6,8 +6,9 @@
 namespace polyring {
 
 std::span<const Check* const> checks() {
-  static constexpr std::array kAll{&kHostsAlike,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
-                                   &kAllAllreduce, &kDips,    &kStragglers,    &kRepeatability};
+  static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
+                                   &kAllAllreduce, &kRails,   &kDips,    &kStragglers,    &kRepeatability,
+                                   &kNicCounters,  &kHostCpu, &kData};
   return kAll;
 }
 

@@ -6,12 +6,17 @@
 namespace polyring {
 
 extern const Check kHostsAlike;
+extern const Check kLinks;
 extern const Check kCorrect;
 extern const Check kHostAllreduce;
 extern const Check kPairsAllreduce;
 extern const Check kAllAllreduce;
+extern const Check kRails;
 extern const Check kDips;
 extern const Check kRepeatability;
 extern const Check kStragglers;
+extern const Check kNicCounters;
+extern const Check kHostCpu;
+extern const Check kData;
 
 }  // namespace polyring

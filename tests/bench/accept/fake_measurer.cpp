@@ -16,11 +16,14 @@ int FakeMeasurer::host_of(Rank rank) const {
   return -1;
 }
 
-double FakeMeasurer::rate_GBps(const RankGroup& group) const {
+double FakeMeasurer::rate_GBps(const RankGroup& group, const std::string& interface) const {
   std::set<int> hosts;
   for (const Rank rank : group) hosts.insert(host_of(rank));
   if (hosts.size() == 1) return inside_GBps;
   double rate = link_GBps;
+  for (const int host : hosts)
+    if (const auto at = rail_GBps.find({interface, host}); at != rail_GBps.end())
+      rate = std::min(rate, at->second);
   for (const int host : hosts)
     if (const auto at = host_link.find(host); at != host_link.end()) rate = std::min(rate, at->second);
   for (const auto& [pair, of_pair] : pair_link)
@@ -48,7 +51,7 @@ std::vector<GroupResult> FakeMeasurer::allreduce(const std::vector<RankGroup>& g
     if (work.time.value == 0) continue;
     // 2(m − 1)/m of the payload through each host's link.
     const double bytes = 1.0 * static_cast<double>(work.size.value);
-    const double us = overhead_us + bytes / (rate_GBps(group) * 1e3);
+    const double us = overhead_us + bytes / (rate_GBps(group, work.interface) * 1e3);
     for (int call = 0; call < std::max(work.fewest, 16); ++call) result.us.push_back(noisy(us));
   }
   return results;
@@ -66,8 +69,11 @@ std::vector<std::vector<double>> FakeMeasurer::compute_us(Seconds piece, int tim
   return us;
 }
 
-std::vector<HostReply> FakeMeasurer::ask(const std::string&, const std::string&) {
-  return std::vector<HostReply>(site_.hosts.size());
+std::vector<HostReply> FakeMeasurer::ask(const std::string& check, const std::string& question) {
+  std::vector<HostReply> replies(site_.hosts.size());
+  for (std::size_t host = 0; reply && host < replies.size(); ++host)
+    replies[host] = reply(static_cast<int>(host), check, question);
+  return replies;
 }
 
 Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps) {

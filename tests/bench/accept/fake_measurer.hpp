@@ -26,16 +26,20 @@ class FakeMeasurer : public Measurer {
   std::set<Rank> wrong_rank;             // makes results wrong
   double noise = 0.03;                   // of a logarithm
   double overhead_us = 20;
+  std::function<HostReply(int host, const std::string& check, const std::string& question)> reply;
+  std::vector<HostConditions> of_hosts;                     // what else they did
+  std::map<std::pair<std::string, int>, double> rail_GBps;  // of a host's network interface
   int orders = 0;
   std::vector<std::vector<RankGroup>> rounds;
 
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
-  std::vector<HostReply> ask(const std::string&, const std::string&) override;
+  std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
+  std::vector<HostConditions> conditions() override { return of_hosts; }
 
  private:
   int host_of(Rank rank) const;
-  double rate_GBps(const RankGroup& group) const;
+  double rate_GBps(const RankGroup& group, const std::string& interface) const;
   double noisy(double value);
 
   const Site& site_;

@@ -1,0 +1,40 @@
+#include "bench/accept/cpu_limits.hpp"
+
+#include <fstream>
+#include <optional>
+
+namespace polyring {
+namespace {
+
+std::optional<double> number_in(const std::filesystem::path& file) {
+  std::ifstream text(file);
+  double number = 0;
+  return text >> number ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+CpuLimits read_cpu_limits(const std::filesystem::path& root) {
+  CpuLimits limits;
+  std::error_code none;
+  for (const auto& cpu : std::filesystem::directory_iterator(root / "sys/devices/system/cpu", none)) {
+    const auto could = number_in(cpu.path() / "cpufreq/cpuinfo_max_freq");  // in kHz, as the next
+    const auto may = number_in(cpu.path() / "cpufreq/scaling_max_freq");
+    if (could && may) {
+      ++limits.cpus;
+      if (*may < *could) {
+        ++limits.limited;
+        if (limits.least_MHz == 0 || *may / 1e3 < limits.least_MHz) {
+          limits.least_MHz = *may / 1e3;
+          limits.could_MHz = *could / 1e3;
+        }
+      }
+    }
+    for (const char* count : {"core_throttle_count", "package_throttle_count"})
+      limits.throttled +=
+          static_cast<std::uint64_t>(number_in(cpu.path() / "thermal_throttle" / count).value_or(0));
+  }
+  return limits;
+}
+
+}  // namespace polyring

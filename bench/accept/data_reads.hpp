@@ -1,0 +1,36 @@
+// How fast the files of a data set can be read. Never writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace polyring {
+
+struct DataFile {
+  std::filesystem::path path;
+  std::uint64_t bytes = 0;
+};
+
+/// Smaller ones are left out.
+inline constexpr Bytes kSmallestDataFile{4 << 20};
+
+/// Files in the folder and those below it, some of them where there are many. Throws an Error that names the
+/// folder where it is none, or has no file that may be read and is large enough.
+std::vector<DataFile> find_data_files(const std::filesystem::path& folder);
+
+enum class ReadOrder { sequential, random };
+
+struct ReadRates {
+  std::vector<double> GBps;  // in equal parts of the time, of all readers together
+  bool direct = true;        // false: the file system refuses that, and some may have come from a cache
+};
+
+/// Several readers at a time, each a block at a time, at places that are multiples of the block. Throws an
+/// Error where a file cannot be read.
+ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time);
+
+}  // namespace polyring

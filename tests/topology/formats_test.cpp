@@ -148,6 +148,7 @@ TEST(ProbeJson, KeepsWhatALiveProbeNoted) {
   machine.links[0].kind = LinkKind::c2c;
   machine.sources = {{"hwloc", true, "2 packages"}, {"NVML", false, "there is no libnvidia-ml.so.1"}};
   machine.remarks = {"gpu1 runs on 8 of 16 PCIe lanes"};
+  machine.link_faults = {{"gpu1", machine.remarks[0]}};
   machine.gpu_driver = "NVIDIA 550.54.15";
   machine.gpu_links_known = false;
   machine.packages[0].cpu = {"x86_64", "GenuineIntel", 6, 143};
@@ -155,7 +156,7 @@ TEST(ProbeJson, KeepsWhatALiveProbeNoted) {
   const std::string json = probe_json(cluster);
   EXPECT_EQ(probe_json(parse_probe_json(json, "probe.json")), json);
   EXPECT_THAT(json, AllOf(HasSubstr("0x506b4b0300c0ffee"), HasSubstr("0x506b4b0300c0ffe0")));
-  EXPECT_THAT(json, AllOf(HasSubstr("GenuineIntel"), HasSubstr("gpu_links_known")));
+  EXPECT_THAT(json, AllOf(HasSubstr("GenuineIntel"), HasSubstr("gpu_links_known"), HasSubstr("link_faults")));
   EXPECT_THAT(probe_text(cluster),
               AllOf(HasSubstr("absent NVML: there is no libnvidia-ml.so.1"),
                     HasSubstr("look at\n    gpu1 runs on 8 of 16 PCIe lanes"), HasSubstr("c2c")));

@@ -128,6 +128,7 @@ class Comparison {
     const std::vector<std::string> names(missing.begin(), missing.end());
     has("{}, not {}{}", plural(found, "GPU"), expected,
         all_known && found > 0 ? fmt::format(": {} is missing", names_text(names)) : "");
+    if (found < expected) found_.back().link_of = "GPUs";
   }
 
   void compare_gpus() {

@@ -21,8 +21,8 @@ struct Difference {
   };
   Kind kind = Kind::has;
   std::string text;
-  /// The device or devices whose link or port is slower than the usual one's, down or missing; empty: it is
-  /// something else.
+  /// The device or devices whose link or port is slower than the usual one's, down or missing, or which are
+  /// missing themselves; empty: it is something else.
   std::string link_of{};
   auto operator<=>(const Difference&) const = default;
 };

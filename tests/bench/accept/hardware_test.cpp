@@ -102,6 +102,27 @@ TEST(Links, ThatAllHostsHaveAreComparedWithAMachine) {
   EXPECT_THAT(rows[0].why, HasSubstr("beside 'dgx-a100'"));
 }
 
+TEST(Links, OfGpusAndNicsThatAreMissingAreFaults) {
+  const Site site = site_like("dgx-a100", 2, [](int, Machine& machine) {
+    machine.nics.pop_back();
+    machine.gpus.pop_back();
+    std::erase_if(machine.links, [&](const Link& link) {
+      const auto is_gone = [&](DeviceId id) {
+        return (id.kind == DeviceKind::gpu && id.index == static_cast<int>(machine.gpus.size())) ||
+               (id.kind == DeviceKind::nic && id.index == static_cast<int>(machine.nics.size()));
+      };
+      return is_gone(link.from) || is_gone(link.to);
+    });
+  });
+  FakeMeasurer measurer(site, 1);
+  CheckOptions options;
+  options.like = "dgx-a100";
+  const std::string nic = preset("dgx-a100", 1).host(0).nics.back().name;
+  EXPECT_THAT(run("links", site, measurer, options),
+              ElementsAre(row("GPUs of node0", Verdict::fail), row(nic + " of node0", Verdict::fail),
+                          row("GPUs of node1", Verdict::fail), row(nic + " of node1", Verdict::fail)));
+}
+
 TEST(Links, AreNoneOnHostsWithoutDevices) {
   const Site site = make_site({2, 2});
   FakeMeasurer measurer(site, 1);
@@ -196,7 +217,7 @@ TEST(CpuLimits, AreReadFromSysfs) {
 }
 
 TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
-  const Site site = make_site({2, 2, 2, 2});
+  Site site = make_site({2, 2, 2, 2});
   FakeMeasurer measurer(site, 1);
   for (const std::string& host : site.hosts) {
     HostConditions conditions;
@@ -229,6 +250,8 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
                                 row("node2", Verdict::fail), row("node3", Verdict::fail)));
   EXPECT_EQ(rows[0].why, "2 of its 2 CPUs may run at 1500 MHz at most, and can do 3000.");
   EXPECT_EQ(rows[2].why, "Heat has slowed its CPUs down 5 times while this ran.");
+  site.source = Source::emulated;
+  EXPECT_THAT(run("host.cpu", site, measurer)[1], row("node1", Verdict::skipped));
 }
 
 HostReply interfaces(const std::string& names) { return {names}; }

@@ -44,9 +44,9 @@ struct AcceptOptions {
   std::string spec;                 // a file; empty: none
   std::vector<std::string> checks;  // empty: those of the specification, or all
   std::vector<std::string> algorithms{"multi-ring"};
-  std::string like;    // a machine; empty: none
-  std::string data;    // a folder; empty: none
-  std::string model;   // that is trained from it; empty: none
+  std::string like;           // a machine; empty: none
+  std::string data;           // a folder; empty: none
+  std::string model;          // that is trained from it; empty: none
   std::string budget;         // empty: none
   std::string baseline;       // a file; empty: none
   std::string tolerance;      // empty: kTolerance

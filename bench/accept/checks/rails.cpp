@@ -18,7 +18,6 @@ namespace polyring {
 namespace {
 
 constexpr std::string_view kName = "rails";
-const Quantity kBusbw{"busbw", "GB/s"};
 constexpr int kRoundsOfPairs = 3;
 constexpr const char* kOfVerbs =
     "Rails of verbs are measured one by one by running accept with UCX_NET_DEVICES or NCCL_IB_HCA set to "
@@ -65,7 +64,7 @@ class RailsCheck {
     for (Rail& rail : rails_) measure(rail);
     for (Rail& rail : rails_) {
       CheckRow row = judged(rail);
-      while (row.verdict == Verdict::inconclusive && checking_.may_repeat(rail.measured.attempts)) {
+      while (checking_.must_repeat(row.verdict, rail.measured.attempts, 1)) {
         measure(rail);
         row = judged(rail);
       }

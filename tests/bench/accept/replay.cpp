@@ -74,6 +74,7 @@ class Recorded final : public Measurer {
   }
 
   std::vector<HostReply> ask(const std::string&, const std::string&) override { return {}; }
+  std::vector<HostConditions> conditions() override { return {}; }
 
  private:
   /// Of which check the samples of these ranks are, and which row.

@@ -81,11 +81,32 @@ const Judge::Hosts& Judge::hosts_of(const ResultFile& result, const CollectiveRo
   return known->second;
 }
 
-const Bound& Judge::bound_of(const ResultFile& result, const CollectiveRow& row, const Cluster& cluster) {
-  const auto [known, fresh] = bounds_.try_emplace({&result, row.ranks, row.size_bytes});
-  if (fresh)
-    known->second = collective_bound(parse_collective(result.collective), cluster, Bytes{row.size_bytes});
+const std::optional<UsableRate>& Judge::usable_by(const ResultFile& result, const CollectiveRow& row,
+                                                  const Cluster& cluster) {
+  const auto [known, fresh] = usable_.try_emplace({&result, row.ranks, row.algorithm});
+  if (!fresh) return known->second;
+  const auto slowest = [](const UsableWay& way) {
+    return *std::ranges::min_element(way, {}, [](const UsableRate& rate) { return rate.rate.value; });
+  };
+  for (const UsableWay& way : usable_ways(cluster, parse_collective(result.collective), row.algorithm)) {
+    const UsableRate rate = slowest(way);
+    if (!known->second || rate.rate.value > known->second->rate.value) known->second = rate;
+  }
   return known->second;
+}
+
+Bound Judge::bound_of(const ResultFile& result, const CollectiveRow& row, const Cluster& cluster) {
+  const Collective collective = parse_collective(result.collective);
+  const auto [known, fresh] = bounds_.try_emplace({&result, row.ranks, row.size_bytes});
+  if (fresh) known->second = collective_bound(collective, cluster, Bytes{row.size_bytes});
+  Bound bound = known->second;
+  if (bound.time.value <= 0 || !std::isfinite(bound.time.value)) return bound;
+  if (const auto& usable = usable_by(result, row, cluster)) {
+    const double work = row.busbw_GBps * row.time_us.median;  // bytes that the bus bandwidth counts, in kB
+    bound.time = {work / usable->rate.gigabytes_per_second() * 1e-6};
+    bound.cut = usable->limit;
+  }
+  return bound;
 }
 
 std::optional<JudgedBy> Judge::expected_of(const Cluster& cluster, const ResultFile& result,
@@ -106,7 +127,7 @@ Judgement Judge::of(const ResultFile& result, const CollectiveRow& row) {
     judgement.limit = "no bound: " + hosts.unknown;
     return judgement;
   }
-  const Bound& bound = bound_of(result, row, *hosts.cluster);
+  const Bound bound = bound_of(result, row, *hosts.cluster);
   if (bound.time.value <= 0 || !std::isfinite(bound.time.value)) {
     judgement.limit = "no bound: " + (bound.cut.empty() ? "one rank has nobody to talk to" : bound.cut);
   } else if (is_faster(row.time_us, exact_timing(bound.time.value * 1e6))) {

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bench/predict/usable_rates.hpp"
 #include "collectives/schedule/bound.hpp"
 #include "reports/compare.hpp"
 #include "topology/cluster.hpp"
@@ -40,7 +41,11 @@ class Judge {
     std::string unknown;
   };
   const Hosts& hosts_of(const ResultFile& result, const CollectiveRow& row);
-  const Bound& bound_of(const ResultFile& result, const CollectiveRow& row, const Cluster& cluster);
+  /// The fastest way of the row's implementation; nothing where usable_ways() has none.
+  const std::optional<UsableRate>& usable_by(const ResultFile& result, const CollectiveRow& row,
+                                             const Cluster& cluster);
+  /// By what the implementation can use together; where nobody can say that, by what leaves and enters GPUs.
+  Bound bound_of(const ResultFile& result, const CollectiveRow& row, const Cluster& cluster);
 
   std::optional<JudgedBy> expected_of(const Cluster& cluster, const ResultFile& result,
                                       const CollectiveRow& row) const;
@@ -49,6 +54,7 @@ class Judge {
   Expect expect_;
   std::map<std::pair<const ResultFile*, int>, Hosts> hosts_;  // by rank count
   std::map<std::tuple<const ResultFile*, int, std::uint64_t>, Bound> bounds_;
+  std::map<std::tuple<const ResultFile*, int, std::string>, std::optional<UsableRate>> usable_;
 };
 
 }  // namespace polyring

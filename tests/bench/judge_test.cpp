@@ -40,12 +40,25 @@ const Cluster kDgx = preset("dgx-a100", 1);
 TEST(Judge, GivesTheFractionOfTheBoundAndWhatLimits) {
   const ResultFile result = of_log(8, 1, 8000);
   const Judgement judgement = judged(Judge(kDgx), result);
-  const Bound bound = allreduce_bound(kDgx, Bytes{std::uint64_t{1} << 30});
   ASSERT_TRUE(judgement.bound_fraction);
-  EXPECT_NEAR(*judgement.bound_fraction, bound.time.value / 8e-3, 1e-9);
-  EXPECT_EQ(judgement.limit, bound.cut);
+  EXPECT_NEAR(*judgement.bound_fraction, 1.75 * 1.073741824 / 8e-3 / 300, 1e-9);
+  EXPECT_EQ(judgement.limit, "each GPU reaches the others only over 12 x NVLink of 25.0 GB/s: 300 GB/s");
   EXPECT_EQ(judgement.verdict, "no data") << "nothing is expected here";
   EXPECT_FALSE(judgement.expected_GBps);
+}
+
+/// Nobody reduces over NVLink and PCIe at once, as the bound of all links has it; switches may do more.
+TEST(Judge, KnowsWhatTheImplementationCanUseTogether) {
+  const Cluster dgx = preset("dgx-h100", 1);
+  const double busbw_GBps = 1.75 * 1.073741824 / 4e-3;  // of 1 GiB on 8 ranks in 4 ms
+  const ResultFile ring = of_log(8, 1, 4000, "nccl:ring");
+  EXPECT_FALSE(judged(Judge(dgx), ring).bound_fraction) << "faster than its links";
+  EXPECT_NEAR(*judged(Judge(dgx), of_log(8, 1, 8000, "nccl:ring")).bound_fraction, busbw_GBps / 2 / 450,
+              1e-4);
+  const Judgement switches = judged(Judge(dgx), of_log(8, 1, 4000, "nccl"));
+  ASSERT_TRUE(switches.bound_fraction);
+  EXPECT_NEAR(*switches.bound_fraction, busbw_GBps / 700, 1e-4);
+  EXPECT_EQ(switches.limit, "(1 + 1/8) of the payload crosses the 450 GB/s of each GPU");
 }
 
 TEST(Judge, TakesAsManyHostsAndGpusAsTheRunHad) {
@@ -53,7 +66,7 @@ TEST(Judge, TakesAsManyHostsAndGpusAsTheRunHad) {
   EXPECT_NEAR(*judged(Judge(kDgx), of_log(16, 0, 1e5)).bound_fraction, whole, 1e-12)
       << "without hosts the ranks fill them";
   const Cluster two = preset("dgx-a100", 2);
-  EXPECT_NEAR(allreduce_bound(two, Bytes{std::uint64_t{1} << 30}).time.value / 0.1, whole, 1e-12);
+  EXPECT_NEAR(*judged(Judge(two), of_log(16, 2, 1e5)).bound_fraction, whole, 1e-12);
   EXPECT_TRUE(judged(Judge(kDgx), of_log(4, 2, 1e6)).bound_fraction) << "2 of 8 GPUs on each";
 }
 

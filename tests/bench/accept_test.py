@@ -134,7 +134,7 @@ class Accept(ProgramTest):
     def test_counts_and_reads_what_hosts_have(self):
         (self.folder / "data").mkdir()
         (self.folder / "data" / "records").write_bytes(bytes(5 << 20))
-        checks = ("--checks", "links,nic.counters,host.cpu,data,rails", "--budget", "4s", "-J", "accept.json")
+        checks = ("--checks", "links,nic.counters,host.cpu,data,rails", "--budget", "8s", "-J", "accept.json")
         self.run_program("accept", *checks, "--data", "data", ranks=2)
         rows = {row["check"]: row for row in self.rows()}
         self.assertEqual(set(rows), {"links", "nic.counters", "host.cpu", "data", "rails"})

@@ -299,7 +299,7 @@ TEST(DataReads, AreOfTheFilesThatAreThere) {
   const std::vector<DataFile> files = find_data_files(folder.path());
   ASSERT_THAT(files, SizeIs(1));
   for (const ReadOrder order : {ReadOrder::sequential, ReadOrder::random}) {
-    const ReadRates rates = read_data(files, order, {100'000}, {0.1});
+    const ReadRates rates = read_data(files, order, {100'000}, {1});
     EXPECT_EQ(rates.GBps.size(), 16u);
     EXPECT_GT(*std::ranges::max_element(rates.GBps), 0);
   }

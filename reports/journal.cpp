@@ -16,18 +16,18 @@ fs::path numbered(const fs::path& output, int number) {
                      : fs::path(fmt::format("{}.{}{}", output.string(), number, kJournalEnding));
 }
 
+}  // namespace
+
 /// The first that is free, so that the ending stays the last part of the name.
-fs::path free_name(const fs::path& output) {
+fs::path journal_name(const fs::path& output) {
   int number = 0;
   std::error_code error;
   while (fs::exists(fs::symlink_status(numbered(output, number), error))) ++number;
   return numbered(output, number);
 }
 
-}  // namespace
-
 Journal::Journal(const fs::path& output, const ResultFile& header, std::uint64_t planned)
-    : file_(create_open_file(free_name(output))) {
+    : file_(create_open_file(journal_name(output))) {
   try {
     append(journal_head(header, planned));
   } catch (...) {

@@ -15,11 +15,15 @@ namespace polyring {
 
 inline constexpr std::string_view kJournalEnding = ".part";
 
+/// The name of a journal that is created now: `output`.part, or `output`.1.part, `output`.2.part, … where
+/// there is something of that name.
+std::filesystem::path journal_name(const std::filesystem::path& output);
+
 class Journal {
  public:
-  /// Creates `output`.part, or `output`.1.part, `output`.2.part, … where there is something of that name.
-  /// `header` is the result without rows, `planned` the number of measurements. Throws as
-  /// create_open_file() and OpenFile::write() do, leaving no file, and so do the functions below.
+  /// Creates it under its journal_name(). `header` is the result without rows, `planned` the number of
+  /// measurements. Throws as create_open_file() and OpenFile::write() do, leaving no file, and so do the
+  /// functions below.
   Journal(const std::filesystem::path& output, const ResultFile& header, std::uint64_t planned);
 
   const std::filesystem::path& path() const { return file_.path(); }

@@ -31,7 +31,8 @@ void settle(std::vector<CheckRow>& rows, const PlannedCheck& planned) {
 
 int turns_of(std::span<const PlannedCheck> planned, const Site& site, const CheckOptions& options) {
   int turns = 0;
-  for (const PlannedCheck& one : planned) turns += one.check->turns(site, options);
+  for (const PlannedCheck& one : planned)
+    if (one.judged.empty()) turns += one.check->turns(site, options);
   return turns;
 }
 
@@ -40,7 +41,8 @@ std::map<const Check*, std::vector<HostReply>> ask_first(const std::vector<Plann
                                                          Measurer& measurer) {
   std::map<const Check*, std::vector<HostReply>> before;
   for (const PlannedCheck& one : planned)
-    if (one.check->asks_first) before[one.check] = measurer.ask(std::string(one.check->name), "");
+    if (one.check->asks_first && one.judged.empty())
+      before[one.check] = measurer.ask(std::string(one.check->name), "");
   return before;
 }
 
@@ -73,7 +75,9 @@ ExitCode run_checks(const std::vector<PlannedCheck>& planned, const Checking& ch
     std::vector<CheckRow> rows;
     observer.begins(check);
     const auto begin = std::chrono::steady_clock::now();
-    if (budget.is_over() && check.turns(checking.site, checking.options) > 0) {
+    if (!one.judged.empty()) {
+      rows = one.judged;
+    } else if (budget.is_over() && check.turns(checking.site, checking.options) > 0) {
       rows = {row_about(checking, check, Verdict::skipped,
                         fmt::format("It did not fit into the budget of {}.", to_text(budget.total())),
                         "Give a larger --budget.")};

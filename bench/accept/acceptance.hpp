@@ -13,7 +13,8 @@ namespace polyring {
 /// A check that is to run, and who wants it.
 struct PlannedCheck {
   const Check* check = nullptr;
-  bool asked_for = false;  // by name: then it must not be skipped
+  bool asked_for = false;          // by name: then it must not be skipped
+  std::vector<CheckRow> judged{};  // by an earlier run: then it is not run again
 };
 
 /// What is done with each check's rows as soon as they are there.

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "bench/accept/acceptance.hpp"
 #include "bench/accept/baseline.hpp"
+#include "bench/accept/earlier_run.hpp"
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
@@ -51,6 +52,7 @@ struct AcceptOptions {
   std::string baseline;       // a file; empty: none
   std::string tolerance;      // empty: kTolerance
   std::string save_baseline;  // a file; empty: none
+  std::string resume;         // a journal; empty: none
   int attempts = 5;
   TransportOptions transport;
   MeasuringOptions measuring;
@@ -128,6 +130,7 @@ class AcceptRun {
 
  private:
   void plan() {
+    if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume);
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
     const bool by_option = !options_.checks.empty();
     const std::vector<std::string>& wanted = by_option ? options_.checks : spec_.checks;
@@ -138,7 +141,7 @@ class AcceptRun {
       const bool named = std::ranges::find(wanted, check->name) != wanted.end();
       // What a specification has a reference for must not go missing.
       const bool asked_for = named || (!by_option && spec_.refers_to(check->name));
-      if (wanted.empty() || asked_for) planned_.push_back({check, asked_for});
+      if (wanted.empty() || asked_for) planned_.push_back({check, asked_for, earlier_.rows_of(check->name)});
     }
     const double tolerance = parse_tolerance(options_.tolerance.empty() ? kTolerance : options_.tolerance);
     if (!options_.baseline.empty()) baseline_ = read_baseline(options_.baseline, tolerance);
@@ -174,6 +177,7 @@ class AcceptRun {
       outline.header.inputs.push_back(
           {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});
     baseline_.check_comparable(outline.header, hosts);
+    earlier_.check_same(outline.header, hosts);
     outline.planned = planned_.size();
     const CheckOptions how = check_options(site);
     outline.title = fmt::format("acceptance of {} with {}, {}\n\n", counted(world_.nodes(), "host"),
@@ -189,6 +193,16 @@ class AcceptRun {
       return judge_early(so_far, why, code);
     };
     session.open(std::move(outline));
+    tell_resumed(session);
+  }
+
+  void tell_resumed(Session& session) const {
+    std::vector<std::string_view> names;
+    for (const PlannedCheck& one : planned_)
+      if (!one.judged.empty()) names.push_back(one.check->name);
+    if (!options_.resume.empty())
+      session.add_note(fmt::format("Resumed from {}: {} as judged then.", options_.resume,
+                                   names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
   }
 
   /// As wide as its line gets to be.
@@ -263,17 +277,18 @@ class AcceptRun {
 
   /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
   /// by a signal: then it is told here who that was.
-  ExitCode judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
+  EarlyEnd judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
     constexpr std::chrono::milliseconds kUntilSeen{100};
     const auto until = std::chrono::steady_clock::now() + kUntilSeen;
     while (ended_ < 0 && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const std::lock_guard lock(early_);
-    if (judged_early_) return code_;
+    if (judged_early_) return {code_};
     judged_early_ = true;
     code_ = code;
-    complete(so_far, why);
     auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
+    const auto known = static_cast<std::ptrdiff_t>(rows.size());
+    complete(so_far, why);
     if (const Rank rank = ended_; rank >= 0) {
       CheckRow& row = rows.emplace_back();
       row.check = kRanksAlive;
@@ -296,7 +311,7 @@ class AcceptRun {
     print_out("\n{}\n{}\n", text, summary(rows));
     if (options_.nagios) code_ = print_nagios(rows);
     write_for_programs(so_far);
-    return code_;
+    return {code_, std::vector<CheckRow>(rows.begin() + known, rows.end())};
   }
 
   static ExitCode print_nagios(std::span<const CheckRow> rows) {
@@ -349,6 +364,7 @@ class AcceptRun {
   // On rank 0:
   Specification spec_;
   Baseline baseline_;
+  EarlierRun earlier_;
   std::vector<PlannedCheck> planned_;
   std::string asked_by_;  // "--checks", or where the specification names them
   Seconds budget_;        // 0: none
@@ -430,6 +446,12 @@ void add_accept(CommandLine& line) {
       .add_option("--save-baseline", options->save_baseline,
                   "Also write the result there, where nothing failed; an older file is not replaced")
       .type_name("FILE");
+  command
+      .add_option(
+          "--resume", options->resume,
+          "The journal of a run of this job that came to no end: what that has judged is not measured "
+          "again")
+      .type_name("FILE.part");
   command.add_option("--junit", options->junit, "Also write JUnit XML; an older file is replaced")
       .type_name("FILE");
   command

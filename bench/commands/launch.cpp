@@ -12,6 +12,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/launch/accepted.hpp"
 #include "bench/launch/ask.hpp"
 #include "bench/launch/faults.hpp"
 #include "bench/launch/groups.hpp"
@@ -126,7 +127,10 @@ class Launch {
       print_faults({*fault});
       return fault->code;
     }
-    return static_cast<ExitCode>(run_in_foreground(command.words()));
+    const std::filesystem::path journal = is_polyring_ ? journal_to_come(program_) : std::filesystem::path();
+    const int code = run_in_foreground(command.words());
+    return tell_verdict(journal, fmt::format("{} ended with exit code {}", launcher_.command, code),
+                        static_cast<ExitCode>(code));
   }
 
  private:

@@ -127,6 +127,12 @@ void Session::add_note(const std::string& note) {
   append([&](Journal& journal) { journal.add_note(note); });
 }
 
+void Session::keep_last(const Rows& more, std::size_t first) {
+  const std::unique_lock keeping(keeping_, kLongestLockWait);
+  if (!keeping.owns_lock() || !journal_has_rows_ || size_of(more) == 0) return;
+  append([&](Journal& journal) { journal.add(more, first, measured_); });
+}
+
 /// Without the lock of what is printed, as a disk may take its time. The run goes on without its journal: it
 /// may still come to its end, and its rows are printed.
 void Session::append(const std::function<void(Journal&)>& action) {
@@ -252,7 +258,9 @@ ExitCode Session::tell_early_end(const std::string& why, ExitCode code) {
     so_far.partial = fmt::format("{} of {} measurements", measured_.load(), outline_.planned);
   }
   try {
-    return outline_.ends_early(so_far, why, code);
+    const EarlyEnd end = outline_.ends_early(so_far, why, code);
+    keep_last(end.more, size_of(so_far.rows));
+    return end.code;
   } catch (const std::exception& error) {
     warn(error.what());
     return code;

@@ -25,6 +25,12 @@
 
 namespace polyring {
 
+/// Of a run that ends early.
+struct EarlyEnd {
+  ExitCode code{};  // with which it is to end
+  Rows more{};      // that its end makes; they are in the journal, too
+};
+
 class Session {
  public:
   /// What is known before anything is measured.
@@ -35,8 +41,8 @@ class Session {
     std::string title;          // printed above the table
     std::function<Table(const Rows&)> table;
     /// What is said and written where the run ends early, of what it has measured, beside the sentence about
-    /// its journal; the exit code with which it is to end, by the code that it would end with. In any thread.
-    std::function<ExitCode(const ResultFile& so_far, const std::string& why, ExitCode code)> ends_early{};
+    /// its journal; by the code that it would end with. In any thread.
+    std::function<EarlyEnd(const ResultFile& so_far, const std::string& why, ExitCode code)> ends_early{};
     /// As wide as the table will be. None: it is not printed before its rows are.
     std::optional<Table> expected;
     std::vector<double> weights;  // of the steps that step() tells, see Remaining
@@ -84,6 +90,7 @@ class Session {
   ExitCode failed(const std::string& why, ExitCode code);
   ExitCode tell_early_end(const std::string& why, ExitCode code);
   std::string print_what_there_is();
+  void keep_last(const Rows& more, std::size_t first);
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text, void (*print)(std::string_view));
   void print_head(Table table);

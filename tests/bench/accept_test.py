@@ -120,6 +120,27 @@ class Accept(ProgramTest):
         self.assertIn("no baseline is written to 'bad.json': not all of it passed: pairs.allreduce", ran.stderr)
         self.assertEqual(self.files(), {})
 
+    def test_goes_on_from_a_run_that_came_to_no_end(self):
+        checks = ("accept", "--checks", "hosts.alike,links,correct", "-J", "accept.json")
+        self.succeed(*checks, ranks=2)
+        whole = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        judged = [row | {"why": "As judged then."} for row in whole["rows"] if row["check"] != "correct"]
+        cut = whole | {"partial": "2 of 3 measurements", "rows": judged}
+        self.write("cut.json", json.dumps(cut))
+        text = self.succeed(*checks, "--resume", "cut.json", ranks=2)
+        self.assertIn("Resumed from cut.json: hosts.alike as judged then.", text)
+        rows = self.rows("accept.json.1")
+        self.assertEqual({row["check"] for row in rows}, {"hosts.alike", "links", "correct"})
+        self.assertEqual({row["check"] for row in rows if row["why"] == "As judged then."}, {"hosts.alike"})
+        self.refused(*checks, "--resume", "accept.json", "-g", 2, naming="came to its end")
+        self.refused(*checks, "--resume", "cut.json", ranks=3, naming="'cut.json' cannot be resumed: its size is 2 ranks on 1 host")
+        for change, naming in (({"kind": "train", "rows": []}, "is of train"), ({"machine": None}, "which machine"),
+                               ({"placement": [{"rank": rank, "host": "elsewhere"} for rank in range(2)]}, "its rank 0 was on elsewhere")):
+            self.write("bad.json", json.dumps(cut | change))
+            ran = self.run_program(*checks, "--resume", "bad.json", ranks=2)
+            self.assertEqual(ran.returncode, USAGE, ran.stderr)
+            self.assertIn(naming, ran.stderr)
+
     def test_refuses_a_bad_specification_before_it_measures(self):
         for text, naming in (("checks = [", "bad.toml:1: this is not TOML"), ('\ncheks = ["correct"]', "bad.toml:2: unknown key 'cheks'; did you mean checks?"),
                              ('[reference.stragglers]\ntime = [1, 0, 0, ""]', "bad.toml:2: unknown quantity of stragglers 'time'")):

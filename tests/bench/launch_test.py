@@ -3,6 +3,7 @@ this host. Either MPI."""
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import sys
@@ -10,7 +11,8 @@ import time
 
 from hosts import fabric
 from launching import OPEN_MPI, SRUN, LaunchTest
-from program import MPIEXEC, NOT_AVAILABLE, TIMEOUT, USAGE, main
+from job import START_S
+from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, TIMEOUT, USAGE, main
 
 MPI = 10
 HANGS = "exec sleep 1000"
@@ -277,6 +279,28 @@ class ForReal(LaunchTest):
         while self.running(mark) and time.monotonic() < deadline:
             time.sleep(0.1)
         self.assertEqual(self.running(mark), [])
+
+    def test_a_verdict_where_all_ranks_were_killed(self):
+        output = self.folder / "accept.json"
+        job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
+                           "polyring", "accept", "-J", output, "--junit", "none.xml", shell=False)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        journal = pathlib.Path(f"{output}.part")
+        deadline = time.monotonic() + START_S
+        while not (journal.exists() and '"row"' in journal.read_text(encoding="utf-8")):
+            self.assertIsNone(job.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        for process in self.running(str(output)):
+            words = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"polyring") and words[1] == b"accept":
+                os.kill(process, signal.SIGKILL)
+        out, _ = job.communicate(timeout=TIME_LIMIT_S)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertRegex(out, r"(?m)^ERROR  [a-z.]+: The job ended while this ran: ", out)
+        self.assertIn("MISSING  repeatability: The job ended before this ran.", out)
+        self.assertRegex(out, r"(?m)^(ERROR|FAIL): ")
+        self.assertEqual(out.count("MISSING  repeatability"), 1)
 
     @staticmethod
     def running(mark):

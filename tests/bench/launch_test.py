@@ -10,8 +10,8 @@ import sys
 import time
 
 from hosts import fabric
+from job import START_S, ranks_below
 from launching import OPEN_MPI, SRUN, LaunchTest
-from job import START_S
 from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, TIMEOUT, USAGE, main
 
 MPI = 10
@@ -291,10 +291,10 @@ class ForReal(LaunchTest):
             self.assertIsNone(job.poll())
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        for process in self.running(str(output)):
-            words = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"polyring") and words[1] == b"accept":
-                os.kill(process, signal.SIGKILL)
+        ranks = ranks_below(job.pid)
+        self.assertEqual(set(ranks), {0, 1})
+        for process in ranks.values():
+            os.kill(process, signal.SIGKILL)
         out, _ = job.communicate(timeout=TIME_LIMIT_S)
         self.assertNotEqual(job.returncode, 0)
         self.assertRegex(out, r"(?m)^ERROR  [a-z.]+: The job ended while this ran: ", out)

@@ -32,10 +32,17 @@ class EmulatedSlurm(EmulateTest):
             self.assertEqual((row["ranks"], row["nodes"], row["ranks_per_node"], row["wrong"]), (6, 3, 2, 0))
 
     def test_srun(self):
-        path = self.folder / "allreduce.json"
-        code, output, errors = self.under_slurm("srun", "--mpi=pmix", *NODES, PROGRAM, "allreduce", *SWEEP, "-J", path)
+        script = """
+            "$@" allreduce $SWEEP -J allreduce.json && "$@" accept --checks hosts.alike,correct -J accept.json
+        """
+        code, output, errors = self.under_slurm(
+            "env", f"SWEEP={' '.join(SWEEP)}", "sh", "-c", script, "sh", "srun", "--mpi=pmix", *NODES, PROGRAM)
         self.assertEqual(code, 0, output + errors)
-        self.expect_result(path)
+        self.expect_result(self.folder / "allreduce.json")
+        judged = json.loads((self.folder / "accept.json").read_text())
+        self.assertEqual([place["host"] for place in judged["placement"]], HOSTS)
+        self.assertEqual({row["verdict"] for row in judged["rows"]}, {"pass"})
+        self.assertIn("PASS: all", output)
 
     def test_what_was_measured_when_a_rank_is_killed(self):
         # --kill-on-bad-exit=0 does not help here: Slurm's PMIx ends all ranks when one is gone.

@@ -3,6 +3,8 @@
 
 readonly EXIT_NOT_AVAILABLE=5  # the program's own codes, see base/error.hpp
 readonly EXIT_USAGE=6
+readonly EXIT_BELOW=8
+readonly EXIT_INCONCLUSIVE=9
 
 readonly CALLED_FROM=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -43,9 +43,9 @@ class Run(unittest.TestCase):
     def test_ends_with_the_tables_in_order(self):
         ran = self.run_script()
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        places = [ran.stdout.index(f"table of {name}\n") for name in ("probe", "allreduce", "train", "scale", "report")]
+        places = [ran.stdout.index(f"table of {name}\n") for name in ("probe", "allreduce", "accept", "train", "scale", "report")]
         self.assertEqual(places, sorted(places))
-        self.assertIn("[2/6] allreduce on", ran.stderr)
+        self.assertIn("[2/7] allreduce on", ran.stderr)
         self.assertIn("== Allreduce on 4 emulated hosts\n\ntable of allreduce\n", ran.stdout)
 
     def test_ranks_and_output_folder(self):
@@ -54,7 +54,7 @@ class Run(unittest.TestCase):
         ran = self.run_script("--ranks", "3", "--out", "mine", "--quick", cwd=where)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(self.calls().count("mpiexec -n 3, root 1"), 2)
-        self.assertRegex("\n".join(self.calls()), rf"report allreduce.json emulated.json train.json scale.json --out {where}/mine\n?$")
+        self.assertRegex("\n".join(self.calls()), rf"report accept.json allreduce.json emulated.json train.json scale.json --out {where}/mine\n?$")
         self.assertTrue(any("-e 1M" in call for call in self.calls()))
 
     def test_measures_with_two_to_four_ranks(self):
@@ -69,6 +69,12 @@ class Run(unittest.TestCase):
                 self.fake("build/bin/polyring", f'[ "$1" = --version ] && echo "{version}" && exit; echo "$*" >> {self.log}; echo "table of $1"')
                 self.assertEqual(self.run_script().returncode, 0)
                 self.assertIn(f"--mpi {mpi} --", "\n".join(self.calls()))
+
+    def test_a_bad_verdict_is_no_failure_and_a_broken_run_is(self):
+        for code, ends in ((8, 0), (9, 0), (7, 7)):
+            with self.subTest(code=code):
+                self.fake("build/bin/polyring", f'echo "table of $1"; [ "$1" != accept ] || exit {code}')
+                self.assertEqual(self.run_script("--quick").returncode, ends)
 
     def test_where_hosts_cannot_be_emulated(self):
         self.fake("scripts/emulate", 'echo "network namespaces need root" >&2; exit 5')

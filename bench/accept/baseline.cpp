@@ -147,6 +147,17 @@ std::optional<Threshold> Baseline::of(const Judged& judged) const {
   return threshold;
 }
 
+std::optional<Bytes> Baseline::size_of(std::string_view check) const {
+  std::optional<Bytes> size;
+  if (file_.empty()) return size;
+  for (const CheckRow& row : rows_of(result_)) {
+    if (row.check != check || !row.value || row.size_bytes == 0) continue;
+    if (size && size->value != row.size_bytes) return std::nullopt;
+    size = Bytes{row.size_bytes};
+  }
+  return size;
+}
+
 double parse_tolerance(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();

@@ -35,6 +35,7 @@ class Baseline final : public GivenThresholds {
   /// The median of that subject and size, or else the median over all subjects of that size, less or more the
   /// tolerance. Nothing where that is 0.
   std::optional<Threshold> of(const Judged& judged) const override;
+  std::optional<Bytes> size_of(std::string_view check) const override;
 
  private:
   ResultFile result_;

@@ -46,6 +46,8 @@ class GivenThresholds {
  public:
   virtual ~GivenThresholds() = default;
   virtual std::optional<Threshold> of(const Judged& judged) const = 0;
+  /// The payload that all thresholds of a check are of; nothing where they are of several, or of any.
+  virtual std::optional<Bytes> size_of(std::string_view check) const = 0;
 };
 
 /// What the topology and others' measurements say of an allreduce of this size on these hosts: the low end,

@@ -45,10 +45,14 @@ double busbw_GBps(Bytes size, int ranks, double us) {
   return us > 0 ? bus_bandwidth(size, ranks, microseconds(us)).gigabytes_per_second() : 0;
 }
 
-Bytes payload_for(const Checking& checking, const std::vector<int>& hosts) {
+Bytes payload_for(const Checking& checking, std::string_view check, const std::vector<int>& hosts) {
   constexpr double kCallsInTurn = 16;
   constexpr Bytes kLeast{64 << 10};
   const Bytes most{std::bit_floor(std::max(kLeast.value, checking.options.most_payload.value))};
+  const std::optional<Bytes> given = checking.given.size_of(check);
+  if (given && given->value <= most.value && given->value >= sizeof(float) &&
+      given->value % sizeof(float) == 0)
+    return *given;
   const Bytes unknown{std::min<std::uint64_t>(8 << 20, most.value)};
   const Cluster part = checking.site.part(hosts);
   if (part.groups.empty()) return unknown;

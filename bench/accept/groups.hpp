@@ -28,9 +28,10 @@ struct Measured {
 /// nccl-tests' busbw of an allreduce that took `us`, in GB/s.
 double busbw_GBps(Bytes size, int ranks, double us);
 
-/// The payload with which an allreduce on these hosts takes about a 16th of a turn by its bound, a power of
-/// two from 64 KiB up to the options' most; 8 MiB at most where there is no bound.
-Bytes payload_for(const Checking& checking, const std::vector<int>& hosts);
+/// The payload that the check's thresholds are given for, if it fits; otherwise that with which an allreduce
+/// on these hosts takes about a 16th of a turn by its bound, a power of two from 64 KiB up to the options'
+/// most; 8 MiB at most where there is no bound.
+Bytes payload_for(const Checking& checking, std::string_view check, const std::vector<int>& hosts);
 
 /// "all hosts", "node0 and node1", "node0".
 std::string subject_of(const Site& site, const std::vector<int>& hosts);

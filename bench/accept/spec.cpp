@@ -243,6 +243,16 @@ std::optional<Threshold> Specification::of(const Judged& judged) const {
   return nearest == nullptr ? std::nullopt : std::optional(nearest->threshold);
 }
 
+std::optional<Bytes> Specification::size_of(std::string_view check) const {
+  std::optional<Bytes> size;
+  for (const Reference& one : references) {
+    if (one.check != check || one.size_bytes == 0) continue;
+    if (size && size->value != one.size_bytes) return std::nullopt;
+    size = Bytes{one.size_bytes};
+  }
+  return size;
+}
+
 std::vector<CheckRow> Specification::unmet(std::span<const CheckRow> rows) const {
   std::vector<CheckRow> unmet;
   for (const Reference& reference : references) {

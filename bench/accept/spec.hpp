@@ -36,6 +36,7 @@ class Specification final : public GivenThresholds {
 
   /// A reference to a subject goes before all others, one to a size before one to neither.
   std::optional<Threshold> of(const Judged& judged) const override;
+  std::optional<Bytes> size_of(std::string_view check) const override;
 
   /// Rows (missing) for references whose check has measured that quantity, but not this size or subject: they
   /// must not pass unseen.

@@ -78,6 +78,10 @@ class SpecThenBaseline final : public GivenThresholds {
     const auto asked = spec_.of(judged);
     return asked ? asked : baseline_.of(judged);
   }
+  std::optional<Bytes> size_of(std::string_view check) const override {
+    const auto asked = spec_.size_of(check);
+    return asked ? asked : baseline_.size_of(check);
+  }
 
  private:
   const Specification& spec_;

@@ -28,8 +28,9 @@ std::vector<CheckRow> run_all(const Checking& checking) {
   const HostGroupUnderTest group{checking.site.all_hosts(), "all hosts"};
   std::vector<CheckRow> rows;
   for (const std::string& algorithm : checking.options.algorithms) {
-    const GroupWork work{
-        .algorithm = algorithm, .size = payload_for(checking, group.hosts), .time = checking.options.turn};
+    const GroupWork work{.algorithm = algorithm,
+                         .size = payload_for(checking, kAll, group.hosts),
+                         .time = checking.options.turn};
     const Threshold threshold = checking.threshold({std::string(kAll), kBusbw, work.size.value, algorithm},
                                                    least_of(checking, group, work, {}, ""));
     Measured measured;
@@ -53,7 +54,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   if (checking.site.ranks_in_all() < 2) return {skipped(checking, kRepeat)};
   const HostGroupUnderTest group{checking.site.all_hosts(), "all hosts"};
   const GroupWork work{.algorithm = checking.options.algorithm,
-                       .size = payload_for(checking, group.hosts),
+                       .size = payload_for(checking, kRepeat, group.hosts),
                        .time = checking.options.turn};
   std::vector<Measured> rounds;
   CheckRow row = row_of(checking, kRepeat, group.hosts);

@@ -21,7 +21,7 @@ class HostsCheck {
       if (site_.ranks[host].size() > 1) groups_.push_back({{number}, site_.hosts[host]});
     }
     measured_.resize(groups_.size());
-    if (!groups_.empty()) work_.size = payload_for(checking, groups_.front().hosts);
+    if (!groups_.empty()) work_.size = payload_for(checking, kName, groups_.front().hosts);
   }
 
   std::vector<CheckRow> run() {

@@ -32,7 +32,7 @@ class PairsCheck {
   std::vector<CheckRow> run() {
     const int hosts = static_cast<int>(site_.hosts.size());
     work_.algorithm = checking_.options.algorithm;
-    work_.size = payload_for(checking_, {0, 1});
+    work_.size = payload_for(checking_, kName, {0, 1});
     work_.time = checking_.options.turn;
     const bool all = hosts <= checking_.options.all_pairs_up_to;
     const std::vector<PairRound> rounds =

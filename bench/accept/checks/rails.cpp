@@ -134,7 +134,7 @@ class RailsCheck {
   /// Of each group, over this interface.
   std::vector<std::vector<double>> busbw_over(const Rail& rail, const std::vector<std::vector<int>>& groups) {
     work_.interface = rail.name;
-    work_.size = payload_for(checking_, rail.hosts);
+    work_.size = payload_for(checking_, kName, rail.hosts);
     std::vector<RankGroup> ranks;
     for (const std::vector<int>& group : groups) ranks.push_back(first_ranks(group));
     std::vector<std::vector<double>> found;

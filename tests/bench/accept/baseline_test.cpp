@@ -54,6 +54,15 @@ ResultFile result(const std::vector<int>& ranks = {2, 2}, double link_GBps = 10)
 
 std::vector<CheckRow>& rows(ResultFile& file) { return std::get<std::vector<CheckRow>>(file.rows); }
 
+TEST(Baseline, KnowsItsPayloadWhereThereIsOne) {
+  ResultFile file = result();
+  EXPECT_FALSE(Baseline(file, "a.json", 0.1).size_of("pairs.allreduce")) << "of two sizes";
+  rows(file).pop_back();
+  EXPECT_EQ(Baseline(file, "a.json", 0.1).size_of("pairs.allreduce")->value, 1024);
+  EXPECT_FALSE(Baseline(file, "a.json", 0.1).size_of("host.allreduce"));
+  EXPECT_FALSE(Baseline().size_of("pairs.allreduce"));
+}
+
 std::optional<Threshold> of(const ResultFile& file, const std::string& subject, std::uint64_t size = 1024,
                             const Quantity& quantity = kBusbw) {
   return Baseline(file, "a.json", 0.1).of({"pairs.allreduce", quantity, size, subject});

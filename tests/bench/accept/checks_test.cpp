@@ -28,8 +28,10 @@ class Given final : public GivenThresholds {
   std::optional<Threshold> of(const Judged& judged) const override {
     return judged.check == check ? std::optional(threshold) : std::nullopt;
   }
+  std::optional<Bytes> size_of(std::string_view) const override { return size; }
   std::string check;
   Threshold threshold;
+  std::optional<Bytes> size;
 };
 
 /// The rows of a check.
@@ -290,6 +292,19 @@ TEST(Repeatability, FailsWhereRoundsDiffer) {
   };
   Changing measurer(site, 1);
   EXPECT_THAT(subjects(run("repeatability", site, measurer), Verdict::fail), ElementsAre("all hosts"));
+}
+
+TEST(Thresholds, SayWhichPayloadIsMeasured) {
+  const Site site = make_site({2, 2});
+  FakeMeasurer measurer(site, 1);
+  Given given;
+  given.size = Bytes{12 << 10};
+  for (const char* check : {"host.allreduce", "pairs.allreduce", "all.allreduce", "repeatability"})
+    EXPECT_EQ(run(check, site, measurer, {}, given).front().size_bytes, 12 << 10) << check;
+  CheckOptions options;
+  given.size = Bytes{options.most_payload.value + 4};  // does not fit into the memory
+  EXPECT_LE(run("all.allreduce", site, measurer, options, given).front().size_bytes,
+            options.most_payload.value);
 }
 
 /// What a check throws is its row; the others go on.

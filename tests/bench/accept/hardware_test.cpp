@@ -31,6 +31,7 @@ using testing::TemporaryFolder;
 class NothingGiven final : public GivenThresholds {
  public:
   std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
+  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
 };
 
 /// As run_checks() runs it.

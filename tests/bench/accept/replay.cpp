@@ -117,6 +117,7 @@ class OneGiven final : public GivenThresholds {
     return judged.check == "pairs.allreduce" && judged.subject == subject ? std::optional(threshold)
                                                                           : std::nullopt;
   }
+  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
   std::string subject{};
   Threshold threshold{};
 };

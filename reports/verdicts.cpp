@@ -100,7 +100,8 @@ void complete(ResultFile& result, const std::string& why) {
 }
 
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
-  if (row.quantity.empty()) return false;  // of pairs, which are measured
+  // Of rails, too, hosts and all of them are judged; one rail explains nothing of another.
+  if (row.check != "pairs.allreduce" || row.quantity.empty()) return false;
   return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
            if (other.check != row.check || other.verdict != row.verdict) return false;
            return other.hosts.size() == 1

@@ -124,7 +124,7 @@ void Baseline::check_comparable(const ResultFile& now, const Inventory& hosts) c
 }
 
 std::optional<Threshold> Baseline::of(const Judged& judged) const {
-  if (file_.empty()) return std::nullopt;
+  if (file_.empty() || judged.quantity.of_events) return std::nullopt;
   std::vector<double> medians;
   const CheckRow* like = nullptr;
   for (const CheckRow& row : rows_of(result_)) {

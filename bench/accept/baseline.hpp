@@ -33,7 +33,7 @@ class Baseline final : public GivenThresholds {
   void check_comparable(const ResultFile& now, const Inventory& hosts) const;
 
   /// The median of that subject and size, or else the median over all subjects of that size, less or more the
-  /// tolerance. Nothing where that is 0.
+  /// tolerance. Nothing where that is 0, or counts events.
   std::optional<Threshold> of(const Judged& judged) const override;
   std::optional<Bytes> size_of(std::string_view check) const override;
 

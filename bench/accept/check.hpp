@@ -86,7 +86,8 @@ struct Checking {
   /// the verdict is of all samples: what was slow for a while must not fail, nor what is noisy stay
   /// undecided.
   bool must_repeat(Verdict verdict, int attempts, int turns) const {
-    return verdict != Verdict::pass && attempts < options.attempts && has_time(turns);
+    const bool may_change = verdict == Verdict::fail || verdict == Verdict::inconclusive;
+    return may_change && attempts < options.attempts && has_time(turns);
   }
 
   /// What somebody gave, else `otherwise`.

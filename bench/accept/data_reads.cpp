@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kReaders = 8;  // disks and file systems need several requests at a time
 constexpr std::uint64_t kPage = 4096;  // direct reads want buffers, places and sizes of whole ones
 constexpr int kParts = 16;
-constexpr std::size_t kMostFiles = 512;
-constexpr int kMostLookedAt = 100'000;
+constexpr std::size_t kMostFiles = 8192;
+constexpr std::chrono::seconds kLongestSearch{5};
 
 /// What all readers do and say.
 struct Reading {
@@ -42,12 +42,12 @@ struct Reading {
 
 class Reader {
  public:
-  Reader(Reading& reading, std::uint64_t number)
-      : reading_(reading), random_(number), file_(number % reading.files.size()) {
+  Reader(Reading& reading, std::uint64_t number, std::uint64_t seed)
+      : reading_(reading), random_(seed + number), file_((seed + number) % reading.files.size()) {
     buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, reading.block)));
     // Where there are fewer files than readers, these begin at different places.
     const std::uint64_t of_file = (kReaders + reading.files.size() - 1) / reading.files.size();
-    first_block_ = blocks() * (number / reading.files.size()) / of_file;
+    first_block_ = (seed + blocks() * (number / reading.files.size()) / of_file) % blocks();
   }
 
   void run(ReadOrder order) {
@@ -116,28 +116,33 @@ std::vector<DataFile> find_data_files(const fs::path& folder) {
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
   if (error) throw Error(ExitCode::not_available, fmt::format("'{}': {}", folder.string(), error.message()));
   std::vector<DataFile> files;
-  int looked_at = 0;
+  std::uint64_t sum = 0;
+  const Clock::time_point until = Clock::now() + kLongestSearch;
   for (; !error && entry != fs::recursive_directory_iterator{} && files.size() < kMostFiles &&
-         looked_at < kMostLookedAt;
-       entry.increment(error), ++looked_at) {
+         Clock::now() < until;
+       entry.increment(error)) {
     std::error_code none;
     if (!entry->is_regular_file(none)) continue;
     const std::uint64_t bytes = entry->file_size(none);
-    if (!none && bytes >= kSmallestDataFile.value && access(entry->path().c_str(), R_OK) == 0)
-      files.push_back({entry->path(), bytes});
+    if (none || bytes == 0 || access(entry->path().c_str(), R_OK) != 0) continue;
+    files.push_back({entry->path(), bytes});
+    sum += bytes;
   }
-  if (files.empty()) {
-    throw Error(ExitCode::not_available, fmt::format("'{}' has no file of {} or more that may be read",
-                                                     folder.string(), to_text(kSmallestDataFile)));
+  if (sum < kSmallestData.value) {
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("'{}' has {} in files that may be read, and less than {} is too little to measure",
+                    folder.string(), to_text(Bytes{sum}), to_text(kSmallestData)));
   }
   return files;
 }
 
-ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time) {
+ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time,
+                    std::uint64_t seed) {
   Reading reading{files, (std::max<std::uint64_t>(1, block.value) + kPage - 1) / kPage * kPage};
   std::vector<std::jthread> readers;
   for (std::uint64_t number = 0; number < kReaders; ++number)
-    readers.emplace_back([&, number] { Reader(reading, number).run(order); });
+    readers.emplace_back([&, number] { Reader(reading, number, seed).run(order); });
   ReadRates rates;
   const std::chrono::duration<double> part(time.value / kParts);
   Clock::time_point last = Clock::now();

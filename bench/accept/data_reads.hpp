@@ -15,11 +15,11 @@ struct DataFile {
   std::uint64_t bytes = 0;
 };
 
-/// Smaller ones are left out.
-inline constexpr Bytes kSmallestDataFile{4 << 20};
+/// Less would be read again and again, and come from caches.
+inline constexpr Bytes kSmallestData{4 << 20};
 
-/// Files in the folder and those below it, some of them where there are many. Throws an Error that names the
-/// folder where it is none, or has no file that may be read and is large enough.
+/// Files in the folder and those below it, some of them where there are many: those that are found in a few
+/// seconds. Throws an Error that names the folder where it is none, or has too little that may be read.
 std::vector<DataFile> find_data_files(const std::filesystem::path& folder);
 
 enum class ReadOrder { sequential, random };
@@ -29,8 +29,10 @@ struct ReadRates {
   bool direct = true;        // false: the file system refuses that, and some may have come from a cache
 };
 
-/// Several readers at a time, each a block at a time, at places that are multiples of the block. Throws an
-/// Error where a file cannot be read.
-ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time);
+/// Several readers at a time, each a block at a time, at places that are multiples of the block. `seed` says
+/// where they begin: hosts of which it differs do not read the same at the same time, which the caches of a
+/// file server would answer. Throws an Error where a file cannot be read.
+ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time,
+                    std::uint64_t seed);
 
 }  // namespace polyring

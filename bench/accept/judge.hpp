@@ -35,6 +35,7 @@ struct Quantity {
   std::string name;
   std::string unit;
   bool less_is_better = false;  // for a baseline, which says only what it was
+  bool of_events = false;       // which come by chance: what it was once says nothing of what it must be
 };
 
 /// The row's value, thresholds, verdict and the sentence why, by `samples` and how often they were taken.

@@ -126,6 +126,23 @@ NicCounters grown(const NicCounters& before, const NicCounters& after) {
   return grown;
 }
 
+bool is_full(const std::string& counter, std::uint64_t value) {
+  // Bits of the PortCounters attribute, InfiniBand Architecture Specification 1.3, volume 1, 16.1.3.5, where
+  // the extended ones of 64 bits are not used instead.
+  static const std::map<std::string, int> kBits{{"symbol_error", 16},
+                                                {"link_error_recovery", 8},
+                                                {"link_downed", 8},
+                                                {"port_rcv_errors", 16},
+                                                {"port_rcv_remote_physical_errors", 16},
+                                                {"port_xmit_constraint_errors", 8},
+                                                {"port_rcv_constraint_errors", 8},
+                                                {"local_link_integrity_errors", 4},
+                                                {"excessive_buffer_overrun_errors", 4},
+                                                {"port_xmit_discards", 16}};
+  const auto bits = kBits.find(counter);
+  return bits != kBits.end() && value == (std::uint64_t{1} << bits->second) - 1;
+}
+
 bool tells_of_loss(const std::string& counter) { return is_one_of(kOfLoss, counter); }
 
 }  // namespace polyring

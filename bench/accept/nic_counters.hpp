@@ -21,6 +21,9 @@ NicCounters read_nic_counters(const std::filesystem::path& root);
 /// By how much each has grown; those that have not are left out.
 NicCounters grown(const NicCounters& before, const NicCounters& after);
 
+/// Whether it is one of InfiniBand's that stay at their largest value, which is this one.
+bool is_full(const std::string& counter, std::uint64_t value);
+
 /// Whether a counter that grows tells of packets that were lost or came late, as where buffers overflow, and
 /// not of a link that is bad.
 bool tells_of_loss(const std::string& counter);

@@ -116,6 +116,7 @@ class AcceptRun {
     {
       const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
       session.on_failure([&](ExitCode code) { watch.give_up(code); });
+      const NoMore no_more{session};
       if (!watch.works() && world_.rank() == 0)
         session.add_note(
             "Rank 0 cannot be reached by TCP from all others: a rank that dies is noticed by the time limit "
@@ -125,7 +126,6 @@ class AcceptRun {
       } else {
         measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
       }
-      session.on_failure({});
     }
     run_.add_conditions(session, options_.algorithms);
     on_root(world_, [&] { finish(session); });
@@ -133,6 +133,12 @@ class AcceptRun {
   }
 
  private:
+  /// What is to be done on failure is, until here.
+  struct NoMore {
+    Session& session;
+    ~NoMore() { session.on_failure({}); }
+  };
+
   void plan() {
     if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume);
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -25,16 +24,10 @@ namespace {
 
 constexpr std::string_view kAllIsDone = "the command itself is done, and its results are complete";
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 /// What is known before MPI is there. An MPI of another kind changes the launcher's variables when it is
 /// initialised.
 struct Start {
-  std::string host = host_name();
+  std::string host = own_host_name();
   Rank rank = launched_rank();
   int ranks = launched_ranks();
   std::string launcher = launched_by();
@@ -128,7 +121,7 @@ ExitCode run_rank(const CollectiveBody& body, World& world, Watchdog& watchdog) 
 /// Those that run wait for the others, and can only end with the process.
 [[noreturn]] void fail_to_start(Rank rank, int ranks, const char* why) {
   ::_exit(static_cast<int>(
-      complain_once(rank, host_name(), ExitCode::not_available,
+      complain_once(rank, own_host_name(), ExitCode::not_available,
                     fmt::format("{} threads could not be started: {}; ask for fewer", ranks, why))));
 }
 

@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestConnect{5000};
 constexpr milliseconds kPeriod{100};
+/// Within this the end of a process is heard of after another one has given up for it.
+constexpr milliseconds kUntilHeard{60};
 constexpr std::byte kFarewell{'.'};
 /// With an exit code in the other bits.
 constexpr std::byte kGaveUp{0x80};
@@ -132,6 +134,8 @@ void ProcessWatch::watch() {
     std::vector<pollfd> polled;
     for (const Watched& one : watched_) polled.push_back({one.socket.descriptor(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), static_cast<int>(kPeriod.count())) <= 0) continue;
+    // One that gives up may do so for another that died: that is to be named.
+    std::optional<ProcessEnd> gave_up;
     for (std::size_t i = polled.size(); i-- > 0;) {
       if (polled[i].revents == 0) continue;
       std::byte said{};
@@ -145,9 +149,32 @@ void ProcessWatch::watch() {
         const std::lock_guard lock(mutex_);
         watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
       }
-      if (!farewell && !over_) return ended_(end);
+      if (end.gave_up)
+        gave_up = end;
+      else if (!farewell && !over_)
+        return ended_(end);
+    }
+    if (gave_up && !over_) {
+      if (const std::optional<Rank> dead = dead_until(Clock::now() + kUntilHeard)) return ended_({*dead});
+      return ended_(*gave_up);
     }
   }
+}
+
+/// A rank whose process dies, or has died, until then.
+std::optional<Rank> ProcessWatch::dead_until(Clock::time_point until) {
+  while (Clock::now() < until) {
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+      std::byte said{};
+      const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
+      if (moved.bytes == 0 && (moved.ended || moved.error != 0)) return watched_[i].rank;
+      if (moved.bytes == 0) continue;
+      const std::lock_guard lock(mutex_);
+      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i--));
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return std::nullopt;
 }
 
 }  // namespace polyring

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,7 @@ class ProcessWatch {
   bool connect(const World& world);
   bool accept(const World& world);
   void watch();
+  std::optional<Rank> dead_until(std::chrono::steady_clock::time_point until);
 
   Ended ended_;
   std::unique_ptr<Listener> listener_;  // on rank 0, until all have come

@@ -39,7 +39,7 @@ std::vector<CheckRow> run_all(const Checking& checking) {
       checking.progress(algorithm);
       measure_at_once(checking, {group}, work, {&measured});
       judge_measured(row, measured, work.size, threshold);
-    } while (checking.must_repeat(row.verdict, measured.attempts, 1));
+    } while (measured.wrong == 0 && checking.must_repeat(row.verdict, measured.attempts, 1));
     row.subject = algorithm;
     if (row.verdict == Verdict::fail && row.remedy.empty())
       row.remedy =
@@ -56,7 +56,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   const GroupWork work{.algorithm = checking.options.algorithm,
                        .size = payload_for(checking, kRepeat, group.hosts),
                        .time = checking.options.turn};
-  std::vector<Measured> rounds;
+  std::vector<Measured> rounds(kRepeats);
   CheckRow row = row_of(checking, kRepeat, group.hosts);
   const Threshold threshold =
       checking.threshold({std::string(kRepeat), {"slowest/fastest", "", true}, work.size.value, "all hosts"},
@@ -64,7 +64,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   for (int attempt = 1;; ++attempt) {
     for (int round = 0; round < kRepeats; ++round) {
       checking.progress(fmt::format("round {} of {}", round + 1, kRepeats));
-      measure_at_once(checking, {group}, work, {&rounds.emplace_back()});
+      measure_at_once(checking, {group}, work, {&rounds[index(round)]});
     }
     double slowest = 0, slowest_low = 0, fastest = 0, fastest_high = 0, slowest_high = 0, fastest_low = 0;
     row.attempts = attempt * kRepeats;
@@ -89,7 +89,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
     judge(row, {"slowest/fastest", "", true},
           {low, fastest / slowest, std::max(fastest / slowest, fastest_high / slowest_low)}, threshold);
     fail_if_wrong(row, wrong);
-    if (row.verdict == Verdict::fail || !checking.must_repeat(row.verdict, attempt, kRepeats)) break;
+    if (wrong > 0 || !checking.must_repeat(row.verdict, attempt, kRepeats)) break;
   }
   row.size_bytes = work.size.value;
   if (row.verdict == Verdict::fail && row.remedy.empty())

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.hpp"
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/data_reads.hpp"
 #include "bench/accept/groups.hpp"
@@ -25,8 +27,9 @@ std::string answer(const std::string& question) {
   const json asked = json::parse(question);
   const std::vector<DataFile> files = find_data_files(asked.at("folder").get<std::string>());
   const Seconds time{asked.at("seconds")};
-  const ReadRates sequential = read_data(files, ReadOrder::sequential, kSequentialBlock, time);
-  const ReadRates random = read_data(files, ReadOrder::random, {asked.at("sample")}, time);
+  const std::uint64_t seed = std::hash<std::string>{}(own_host_name());
+  const ReadRates sequential = read_data(files, ReadOrder::sequential, kSequentialBlock, time, seed);
+  const ReadRates random = read_data(files, ReadOrder::random, {asked.at("sample")}, time, seed);
   return json{{"sequential", sequential.GBps}, {"random", random.GBps}, {"direct", sequential.direct}}.dump();
 }
 

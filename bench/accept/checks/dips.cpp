@@ -45,7 +45,7 @@ class DipsCheck {
     // The first and the last have no neighbour on one side.
     for (std::size_t i = 1; i + 1 < sizes_.size(); ++i) {
       CheckRow row = judged(i);
-      while (checking_.must_repeat(row.verdict, measured_[i].attempts, 2)) {
+      while (measured_[i].wrong == 0 && checking_.must_repeat(row.verdict, measured_[i].attempts, 2)) {
         for (std::size_t near = i - 1; near <= i + 1; ++near) measure(near);
         row = judged(i);
       }

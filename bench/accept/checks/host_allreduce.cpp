@@ -41,7 +41,8 @@ class HostsCheck {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         rows.push_back(judged(i));
         const int turns = site_.hosts_share_cores() ? static_cast<int>(unsure.size()) + 1 : 1;
-        if (checking_.must_repeat(rows.back().verdict, attempt, turns)) unsure.push_back(i);
+        if (measured_[i].wrong == 0 && checking_.must_repeat(rows.back().verdict, attempt, turns))
+          unsure.push_back(i);
       }
     }
     return rows;

@@ -40,13 +40,20 @@ std::string as_sentence(std::string text) {
   return text + ".";
 }
 
-/// The governor that most machines have; empty where none is known.
+/// The governor that more than half of the machines have; empty where there is none.
 std::string usual_governor(const std::vector<HostConditions>& conditions) {
-  std::map<std::string, int> count;
-  for (const HostConditions& host : conditions)
-    if (!host.governor.empty()) ++count[host.governor];
+  std::map<std::string, std::size_t> count;
+  for (const HostConditions& host : conditions) ++count[host.governor];
   const auto most = std::ranges::max_element(count, {}, [](const auto& one) { return one.second; });
-  return most == count.end() ? "" : most->first;
+  return most != count.end() && 2 * most->second > conditions.size() ? most->first : "";
+}
+
+/// Load that does not matter beside all that the host can do: its times are judged by intervals.
+bool matters(const HostConditions& host) {
+  constexpr double kPart = 0.02;
+  const double more = host.other_cpus - std::max(0, host.cpus - host.ranks);  // than the ranks leave
+  return more > kPart * host.cpus || host.stolen_cpus > kPart * host.cpus ||
+         host.throttled_s > kPart * host.elapsed_s;
 }
 
 /// Clocks that are limited make a host slow; load makes what is measured beside it doubtful.
@@ -74,7 +81,7 @@ std::vector<CheckRow> run(const Checking& checking) {
     if (limits && before && limits->throttled > before->throttled)
       why.push_back(fmt::format("heat has slowed its CPUs down {} times while this ran",
                                 limits->throttled - before->throttled));
-    if (!host.governor.empty() && host.governor != usual)
+    if (!host.governor.empty() && !usual.empty() && host.governor != usual)
       why.push_back(fmt::format("its governor is {}, and that of most hosts {}", host.governor, usual));
     if (!why.empty()) {
       row.verdict = Verdict::fail;
@@ -83,7 +90,7 @@ std::vector<CheckRow> run(const Checking& checking) {
       continue;
     }
     const std::vector<Doubt> doubts = doubts_of(std::span(&host, 1));
-    if (doubts.empty()) continue;
+    if (doubts.empty() || !matters(host)) continue;
     row.verdict = Verdict::inconclusive;
     for (const Doubt& doubt : doubts) why.push_back(doubt.why);
     row.why =

@@ -32,6 +32,34 @@ void add_differences(const Machine& usual, const Machine& other, double toleranc
   }
 }
 
+/// A preset's NICs have the names of one driver: those of a kind are taken in their order.
+Machine with_nics_named_as(Machine ideal, const Machine& machine) {
+  const auto is_there = [&](const Nic& nic) {
+    return std::ranges::find(machine.nics, nic.name, &Nic::name) != machine.nics.end();
+  };
+  if (std::ranges::all_of(ideal.nics, is_there)) return ideal;
+  std::map<NicKind, std::vector<std::string>> names;
+  for (const Nic& nic : machine.nics) names[nic.kind].push_back(nic.name);
+  std::map<NicKind, std::size_t> taken;
+  for (Nic& nic : ideal.nics) {
+    const std::vector<std::string>& of_kind = names[nic.kind];
+    if (const std::size_t next = taken[nic.kind]++; next < of_kind.size()) nic.name = of_kind[next];
+  }
+  return ideal;
+}
+
+/// Why its links are not compared, as a sentence; empty: they are.
+std::string why_unknown(const Inventory& inventory, int group, const std::string& like) {
+  const Machine& machine = inventory.cluster.groups[index(group)].machine;
+  if (machine.gpus.size() > 1 && !machine.gpu_links_known)
+    return "Which links join its GPUs is not known, since their driver's library says nothing of them.";
+  const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
+  const Machine& usual = inventory.cluster.groups[index(kinds.front().groups.front())].machine;
+  if (like.empty() && is_another_kind(differences(usual, machine)))
+    return "It differs so much from the other hosts that these are no measure for it.";
+  return "";
+}
+
 Faults find_faults(const Inventory& inventory, const std::string& like) {
   Faults faults;
   for (const std::vector<HostIdentity>& members : inventory.members)
@@ -46,7 +74,9 @@ Faults find_faults(const Inventory& inventory, const std::string& like) {
   const std::string beside = like.empty() ? "" : fmt::format(", beside '{}'", like);
   for (const HostKind& kind : kinds) {
     const std::vector<std::string> hosts = names_of(inventory, kind.groups);
-    if (!like.empty()) add_differences(ideal, machine(kind), kToleranceOfLike, hosts, beside, faults);
+    if (!like.empty())
+      add_differences(with_nics_named_as(ideal, machine(kind)), machine(kind), kToleranceOfLike, hosts,
+                      beside, faults);
     // Hosts of two kinds are no measure for each other.
     if (!is_another_kind(differences(machine(kinds.front()), machine(kind))))
       add_differences(machine(kinds.front()), machine(kind), kUsualTolerance, hosts, "", faults);
@@ -84,11 +114,24 @@ std::vector<CheckRow> run(const Checking& checking) {
           std::ranges::any_of(faults, [&](const auto& fault) { return fault.first.first == host; });
       if (has_fault) continue;
       CheckRow& row = add(host, "");
+      if (std::string why = why_unknown(inventory, static_cast<int>(group), checking.options.like);
+          !why.empty()) {
+        row.verdict = Verdict::missing;
+        row.why = std::move(why);
+        row.remedy = "Install the driver's library there (NVML), or give the --like of a good host.";
+        continue;
+      }
       row.verdict = Verdict::pass;
       row.why = fmt::format("No fault in the links of {} and {}.",
                             counted(static_cast<std::int64_t>(machine.gpus.size()), "GPU"),
                             counted(static_cast<std::int64_t>(machine.nics.size()), "NIC"));
     }
+  }
+  for (const UnprobedHost& host : inventory.unprobed) {
+    CheckRow& row = add(host.name, "");
+    row.verdict = Verdict::error;
+    row.why = fmt::format("It could not be probed: {}.", host.why);
+    row.remedy = "See what 'polyring probe' says there.";
   }
   if (!rows.empty()) return rows;
   CheckRow& row = add("", "");

@@ -14,8 +14,8 @@ namespace polyring {
 namespace {
 
 constexpr std::string_view kName = "nic.counters";
-const Quantity kErrors{"errors", ""};
-const Quantity kAgain{"retransmitted", "%"};
+const Quantity kErrors{"errors", "", true, true};
+const Quantity kAgain{"retransmitted", "%", true, true};
 constexpr double kMostErrors = 0;
 constexpr double kMostAgain = 1;
 /// Of fewer segments a part says nothing.
@@ -28,10 +28,18 @@ NicCounters read(const std::vector<HostReply>& replies, std::size_t host) {
   return nlohmann::json::parse(replies[host].text).get<NicCounters>();
 }
 
+/// Of either time; empty: both were read.
+std::string why_unread(const std::vector<HostReply>& before, const std::vector<HostReply>& now,
+                       std::size_t host) {
+  for (const auto* replies : {&before, &now})
+    if (host < replies->size() && !(*replies)[host].error.empty()) return (*replies)[host].error;
+  return "";
+}
+
 class HostCounters {
  public:
   HostCounters(const Checking& checking, int host, const NicCounters& before, const NicCounters& after)
-      : checking_(checking), host_(host), ports_(after), grown_(grown(before, after)) {
+      : checking_(checking), host_(host), before_(before), ports_(after), grown_(grown(before, after)) {
     ports_.erase(kTcp);
   }
 
@@ -40,6 +48,11 @@ class HostCounters {
     const auto tcp = tcp_row();
     grown_.erase(kTcp);
     for (const auto& [port, counters] : grown_) rows.push_back(port_row(port, counters));
+    for (const auto& [port, counters] : before_)
+      if (port != kTcp && !ports_.contains(port)) rows.push_back(gone_row(port));
+    for (const auto& [port, counters] : ports_)
+      for (const auto& [name, value] : counters)
+        if (is_full(name, value)) rows.push_back(full_row(port, name));
     if (rows.empty() && !ports_.empty()) rows.push_back(clean_row());
     if (tcp) rows.push_back(*tcp);
     if (!rows.empty()) return rows;
@@ -51,8 +64,7 @@ class HostCounters {
 
  private:
   CheckRow port_row(const std::string& port, const std::map<std::string, std::uint64_t>& counters) const {
-    CheckRow row = row_of(checking_, kName, {host_});
-    row.subject = fmt::format("{} of {}", port, row.subject);
+    CheckRow row = row_of_port(port);
     std::vector<std::string> texts;
     double sum = 0;
     bool all_of_loss = true;
@@ -68,6 +80,29 @@ class HostCounters {
       row.remedy = all_of_loss
                        ? "Packets were lost: see to flow control (PFC, ECN) and the buffers of the switches."
                        : "Exchange the cable or transceiver of this port, and then see to the switch's port.";
+    return row;
+  }
+
+  CheckRow row_of_port(const std::string& port) const {
+    CheckRow row = row_of(checking_, kName, {host_});
+    row.subject = fmt::format("{} of {}", port, row.subject);
+    return row;
+  }
+
+  CheckRow gone_row(const std::string& port) const {
+    CheckRow row = row_of_port(port);
+    row.verdict = Verdict::fail;
+    row.why = "It was there when this run began, and is no more.";
+    row.remedy = "See to its driver and its slot: the system's log says when it went.";
+    return row;
+  }
+
+  CheckRow full_row(const std::string& port, const std::string& counter) const {
+    CheckRow row = row_of_port(port);
+    row.verdict = Verdict::inconclusive;
+    row.why =
+        fmt::format("{} stands at the most that it can count, so that more errors would not show.", counter);
+    row.remedy = "Reset the port's counters (perfquery -R), and repeat it.";
     return row;
   }
 
@@ -111,6 +146,7 @@ class HostCounters {
 
   const Checking& checking_;
   int host_;
+  const NicCounters& before_;
   NicCounters ports_;
   NicCounters grown_;
 };
@@ -119,8 +155,16 @@ std::vector<CheckRow> run(const Checking& checking) {
   const std::vector<HostReply> now = checking.measurer.ask(std::string(kName), "");
   std::vector<CheckRow> rows;
   for (std::size_t host = 0; host < checking.site.hosts.size(); ++host) {
+    if (const std::string why = why_unread(checking.before, now, host); !why.empty()) {
+      CheckRow& row = rows.emplace_back(row_of(checking, kName, {static_cast<int>(host)}));
+      row.verdict = Verdict::error;
+      row.why = fmt::format("Its counters could not be read: {}.", why);
+      row.remedy = "See to /sys on this host.";
+      continue;
+    }
+    const NicCounters before = read(checking.before, host);
     const std::vector<CheckRow> more =
-        HostCounters(checking, static_cast<int>(host), read(checking.before, host), read(now, host)).rows();
+        HostCounters(checking, static_cast<int>(host), before, read(now, host)).rows();
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

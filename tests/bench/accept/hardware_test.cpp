@@ -19,6 +19,7 @@ namespace polyring {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::FakeMeasurer;
@@ -27,6 +28,7 @@ using ::testing::HasSubstr;
 using testing::make_site;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
+using ::testing::UnorderedElementsAre;
 
 class NothingGiven final : public GivenThresholds {
  public:
@@ -87,6 +89,29 @@ TEST(Links, AreComparedWithThoseOfOtherHosts) {
   EXPECT_THAT(rows[0].hosts, ElementsAre("node1"));
   EXPECT_EQ(rows[3].why, "gpu2 (a) runs on 8 of 16 PCIe lanes.");
   EXPECT_EQ(rows[3].remedy, "See whether it sits well.");
+}
+
+TEST(Links, ThatNobodyComparesDoNotPass) {
+  Site site = site_like("dgx-a100", 3, [](int host, Machine& machine) {
+    if (host == 1) machine.gpu_links_known = false;
+  });
+  site.inventory.unprobed.push_back({"node9", "its probe did not end"});
+  FakeMeasurer measurer(site, 1);
+  EXPECT_THAT(run("links", site, measurer),
+              UnorderedElementsAre(row("node0", Verdict::pass), row("node1", Verdict::missing),
+                                   row("node2", Verdict::pass), row("node9", Verdict::error)));
+}
+
+TEST(Links, OfNicsWithOtherNamesAreComparedInTheirOrder) {
+  const Site site = site_like("dgx-a100", 2, [](int, Machine& machine) {
+    for (std::size_t i = 0; i < machine.nics.size(); ++i) machine.nics[i].name = fmt::format("ibp{}", i);
+    machine.nics[3].ports[0].bandwidth = gigabytes_per_second(12.5);
+  });
+  FakeMeasurer measurer(site, 1);
+  CheckOptions options;
+  options.like = "dgx-a100";
+  EXPECT_THAT(run("links", site, measurer, options),
+              ElementsAre(row("ibp3 of node0", Verdict::fail), row("ibp3 of node1", Verdict::fail)));
 }
 
 TEST(Links, ThatAllHostsHaveAreComparedWithAMachine) {
@@ -204,6 +229,20 @@ TEST(NicCounters, ThatGrowAreFaultsOfTheirPort) {
   EXPECT_EQ(rows[2].why, "2 % of 10000 segments were sent again, as shapers of emulated hosts drop some.");
 }
 
+TEST(NicCounters, ThatSayNothingDoNotPass) {
+  Site site = make_site({2, 2});
+  EXPECT_THAT(counters_of(site, {"", "no /sys here"}),
+              ElementsAre(row("node0", Verdict::pass), row("node1", Verdict::error)));
+  const NicCounters port_gone{{"eth0", {{"rx_crc_errors", 3}, {"carrier_changes", 2}}}};
+  EXPECT_THAT(counters_of(site, {nlohmann::json(port_gone).dump()}),
+              ElementsAre(row("node0", Verdict::pass), row("mlx5_0 port 1 of node1", Verdict::fail)));
+  const std::vector<CheckRow> full = counters_of(site, Counting(65'530).reply());
+  ASSERT_THAT(full, Contains(row("mlx5_0 port 1 of node1", Verdict::inconclusive)));
+  EXPECT_TRUE(is_full("symbol_error", 65'535));
+  EXPECT_FALSE(is_full("symbol_error", 65'534));
+  EXPECT_FALSE(is_full("rx_crc_errors", 65'535));
+}
+
 TEST(CpuLimits, AreReadFromSysfs) {
   const TemporaryFolder folder;
   EXPECT_EQ(read_cpu_limits(folder.path()), CpuLimits{});
@@ -212,9 +251,10 @@ TEST(CpuLimits, AreReadFromSysfs) {
     folder.write(own + "cpufreq/cpuinfo_max_freq", "3000000\n");
     folder.write(own + "cpufreq/scaling_max_freq", cpu == 0 ? "3000000\n" : "1500000\n");
     folder.write(own + "thermal_throttle/core_throttle_count", "2\n");
-    folder.write(own + "thermal_throttle/package_throttle_count", "1\n");
+    folder.write(own + "thermal_throttle/package_throttle_count", "1\n");  // of both
+    folder.write(own + "topology/physical_package_id", "0\n");
   }
-  EXPECT_EQ(read_cpu_limits(folder.path()), (CpuLimits{2, 1, 1500, 3000, 6}));
+  EXPECT_EQ(read_cpu_limits(folder.path()), (CpuLimits{2, 1, 1500, 3000, 5}));
 }
 
 TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
@@ -260,7 +300,8 @@ HostReply interfaces(const std::string& names) { return {names}; }
 TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {
   const Site site = make_site({2, 2, 2, 2, 2});
   FakeMeasurer measurer(site, 1);
-  measurer.reply = [](int host, const std::string&, const std::string&) {
+  measurer.reply = [](int host, const std::string&, const std::string& question) {
+    if (question == "sent") return HostReply{};
     return interfaces(host == 4 ? R"({"eth0": 100000, "eth1": 100000, "mgmt": 1000})"
                                 : R"({"eth0": 100000, "eth1": 100000, "eth2": 100000, "mgmt": 1000})");
   };
@@ -275,6 +316,31 @@ TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {
                                 row("eth2", Verdict::pass)));
   EXPECT_THAT(rows[2].why, HasSubstr("75 % of the median of the other rails"));
   EXPECT_THAT(rows[3].hosts, ElementsAre("node3"));
+}
+
+TEST(Rails, ThatTheKernelGoesAroundDoNotPass) {
+  const Site site = make_site({2, 2, 2});
+  FakeMeasurer measurer(site, 1);
+  std::int64_t sent = 0;
+  measurer.reply = [&](int host, const std::string&, const std::string& question) {
+    if (question != "sent") return interfaces(R"({"eth0": 100000, "eth1": 100000})");
+    sent += std::int64_t{1} << 32;
+    return interfaces(fmt::format(R"({{"eth0": {0}, "eth1": {1}}})", sent, host == 1 ? 0 : sent));
+  };
+  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  ASSERT_THAT(rows, ElementsAre(row("eth0", Verdict::pass), row("eth1", Verdict::inconclusive)));
+  EXPECT_EQ(rows[1].why, "node1 sent what was meant for it through another interface.");
+}
+
+TEST(Rails, ThatOneOfTwoHostsLacksAreDown) {
+  const Site site = make_site({2, 2});
+  FakeMeasurer measurer(site, 1);
+  measurer.reply = [](int host, const std::string&, const std::string& question) {
+    if (question == "sent") return HostReply{};
+    return interfaces(host == 0 ? R"({"eth0": 100000, "eth1": 100000})" : R"({"eth0": 100000, "lan": -1})");
+  };
+  EXPECT_THAT(run("rails", site, measurer),
+              ElementsAre(row("eth1 of node1", Verdict::fail), row("eth0", Verdict::missing)));
 }
 
 TEST(Rails, AreNotMeasuredWhereThereIsOne) {
@@ -298,18 +364,20 @@ TEST(DataReads, AreOfTheFilesThatAreThere) {
   EXPECT_THROW(find_data_files(folder.path() / "missing"), Error);
   folder.write("below/large", std::string(5 << 20, 'x'));
   const std::vector<DataFile> files = find_data_files(folder.path());
-  ASSERT_THAT(files, SizeIs(1));
+  ASSERT_THAT(files, SizeIs(2));
   for (const ReadOrder order : {ReadOrder::sequential, ReadOrder::random}) {
-    const ReadRates rates = read_data(files, order, {100'000}, {1});
+    // The first read waits until the file is on the disk.
+    const ReadRates rates = read_data(files, order, {100'000}, {1}, 7);
     EXPECT_EQ(rates.GBps.size(), 16u);
     EXPECT_GT(*std::ranges::max_element(rates.GBps), 0);
   }
-  std::filesystem::remove(files[0].path);
+  std::filesystem::remove(folder.path() / "small");
+  std::filesystem::remove(folder.path() / "below/large");
   try {
-    read_data(files, ReadOrder::random, {4096}, {0.1});
+    read_data(files, ReadOrder::random, {4096}, {0.1}, 7);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("below/large"));
+    EXPECT_THAT(error.what(), HasSubstr("No such file"));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/host_name.hpp"
 #include "topology/gpu_links.hpp"
 #include "topology/inventory/probe/hwloc_machine.hpp"
 #include "topology/inventory/probe/kfd.hpp"
@@ -29,11 +29,6 @@
 
 namespace polyring {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "localhost";
-}
 
 /// The major number of <topology version="M.N">: 1 where there is no version, 0 where there is no such
 /// element.
@@ -153,7 +148,7 @@ ProbeSource live_sysfs(const probe::Sysfs& sysfs) {
 /// What hwloc and sysfs say of this machine.
 Machine without_drivers(const probe::Sysfs& sysfs) {
   Machine machine = probe::machine_from(probe::HwlocTopology::live(), sysfs);
-  if (machine.name.empty()) machine.name = host_name();
+  if (machine.name.empty()) machine.name = own_host_name();
   machine.citations = {{"packages, memory, PCI devices", "hwloc on this machine"},
                        {"PCIe: the highest generation on the lanes that are connected; port states and rates",
                         "sysfs of this machine"}};

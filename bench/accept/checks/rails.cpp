@@ -14,6 +14,8 @@
 #include "bench/accept/blame.hpp"
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
+#include "bench/accept/pairing.hpp"
+#include "bench/accept/rail_reach.hpp"
 #include "collectives/runtime/net/address.hpp"
 #include "topology/host_names.hpp"
 
@@ -34,8 +36,22 @@ using OfInterfaces = std::map<std::string, std::int64_t>;
 constexpr const char* kSpeeds = "speeds";  // of those that are devices and have an address, in Mbit/s
 constexpr const char* kSent = "sent";      // what each has sent, in bytes
 
+constexpr const char* kListen = "listen";  // over this interface; the answer says where
+constexpr const char* kConnect =
+    "connect";  // to some of these; the answer says which of them cannot be reached, and why
+
+std::string answer_of_reach(const nlohmann::json& asked) {
+  if (asked.contains(kListen)) return listen_on(asked.at(kListen));
+  nlohmann::json said = nlohmann::json::array();
+  for (const auto& [place, why] : unreached_of(asked.at(kConnect)))
+    said.push_back({{"to", place}, {"why", why}});
+  stop_listening();
+  return said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// A speed of 0 or less is one that the kernel does not know.
 std::string answer(const std::string& question) {
+  if (question.starts_with('{')) return answer_of_reach(nlohmann::json::parse(question));
   const std::filesystem::path net("/sys/class/net");
   OfInterfaces found;
   std::error_code none;
@@ -76,6 +92,10 @@ class RailsCheck {
     std::vector<CheckRow> rows = hosts_without();
     if (rails_.empty() && rows.empty())
       return {skipped("Hosts do not have two network interfaces of one speed with an address of their own.")};
+    for (Rail& rail : rails_) {
+      const std::vector<CheckRow> more = leave_out_unreached(rail);
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
     std::erase_if(rails_, [](const Rail& rail) { return rail.hosts.size() < 2; });
     for (Rail& rail : rails_) measure(rail);
     for (Rail& rail : rails_) {
@@ -145,6 +165,71 @@ class RailsCheck {
         row.remedy = "See to its cable, its driver and the configuration of the network.";
       }
     }
+    return rows;
+  }
+
+  /// Hosts that others do not reach over the rail are left out of it, or all where that is nobody's fault:
+  /// they would wait for each other.
+  std::vector<CheckRow> leave_out_unreached(Rail& rail) {
+    if (rail.hosts.size() < 2) return {};
+    checking_.progress(rail.name + ", connections");
+    const std::string name(kName);
+    const std::vector<HostReply> heard =
+        checking_.measurer.ask(name, nlohmann::json{{kListen, rail.name}}.dump());
+    std::vector<std::string> endpoints;
+    for (const int host : rail.hosts) endpoints.push_back(heard[index(host)].text);
+    const std::vector<HostReply> replies =
+        checking_.measurer.ask(name, nlohmann::json{{kConnect, endpoints}}.dump());
+    std::map<HostPair, std::string> bad;  // by place in the rail
+    for (std::size_t from = 0; from < rail.hosts.size(); ++from) {
+      const HostReply& reply = replies[index(rail.hosts[from])];
+      if (reply.text.empty()) continue;
+      for (const nlohmann::json& one : nlohmann::json::parse(reply.text)) {
+        const auto to = one.at("to").get<std::size_t>();
+        bad[{static_cast<int>(std::min(from, to)), static_cast<int>(std::max(from, to))}] = one.at("why");
+      }
+    }
+    return bad.empty() ? std::vector<CheckRow>{} : rows_of_unreached(rail, bad);
+  }
+
+  std::vector<CheckRow> rows_of_unreached(Rail& rail, const std::map<HostPair, std::string>& bad) {
+    const auto places = static_cast<int>(rail.hosts.size());
+    std::vector<PairOutcome> outcomes;
+    for (int place = 0; place < places; ++place) {
+      for (const int further : {1, places / 2}) {
+        const int other = (place + further) % places;
+        const HostPair pair{std::min(place, other), std::max(place, other)};
+        if (pair.first != pair.second) outcomes.push_back({pair, bad.contains(pair)});
+      }
+    }
+    const Suspects suspects = find_suspects(outcomes);
+    std::vector<CheckRow> rows;
+    const auto add = [&](const std::vector<int>& hosts, std::string subject, std::string why) {
+      CheckRow& row = rows.emplace_back(row_of(checking_, kName, hosts));
+      row.subject = std::move(subject);
+      row.verdict = Verdict::fail;
+      row.why = std::move(why);
+      row.remedy = "See to its address, VLAN, cable and switch port there, and to firewalls.";
+    };
+    const std::string& example = bad.begin()->second;
+    for (const int suspect : suspects.hosts) {
+      const int host = rail.hosts[index(suspect)];
+      add({host}, fmt::format("{} of {}", rail.name, site_.hosts[index(host)]),
+          fmt::format("It cannot be reached over this rail, nor reaches others: {}.", example));
+    }
+    for (const auto& [a, b] : suspects.links) {
+      const std::vector<int> two{rail.hosts[index(a)], rail.hosts[index(b)]};
+      add(two, fmt::format("{} between {}", rail.name, subject_of(site_, two)),
+          fmt::format("They do not reach each other over this rail: {}.", example));
+    }
+    if (suspects.everybody)
+      add(rail.hosts, rail.name,
+          fmt::format("Most hosts do not reach each other over this rail: {}.", example));
+    std::vector<int> left;
+    for (int place = 0; place < places && suspects.links.empty() && !suspects.everybody; ++place)
+      if (std::ranges::find(suspects.hosts, place) == suspects.hosts.end())
+        left.push_back(rail.hosts[index(place)]);
+    rail.hosts = std::move(left);
     return rows;
   }
 

@@ -11,6 +11,7 @@
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/machine_like.hpp"
 #include "bench/accept/nic_counters.hpp"
+#include "bench/accept/rail_reach.hpp"
 #include "tests/bench/accept/fake_measurer.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
@@ -25,6 +26,7 @@ using ::testing::ElementsAre;
 using testing::FakeMeasurer;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::make_site;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
@@ -295,15 +297,20 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
   EXPECT_THAT(run("host.cpu", site, measurer)[1], row("node1", Verdict::skipped));
 }
 
-HostReply interfaces(const std::string& names) { return {names}; }
+/// Of a host that reaches all others.
+HostReply interfaces(const std::string& names, const std::string& question = "") {
+  if (question.find("listen") != std::string::npos) return {"10.0.0.1:1"};
+  if (question.find("connect") != std::string::npos) return {"[]"};
+  return question == "sent" ? HostReply{} : HostReply{names};
+}
 
 TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {
   const Site site = make_site({2, 2, 2, 2, 2});
   FakeMeasurer measurer(site, 1);
   measurer.reply = [](int host, const std::string&, const std::string& question) {
-    if (question == "sent") return HostReply{};
     return interfaces(host == 4 ? R"({"eth0": 100000, "eth1": 100000, "mgmt": 1000})"
-                                : R"({"eth0": 100000, "eth1": 100000, "eth2": 100000, "mgmt": 1000})");
+                                : R"({"eth0": 100000, "eth1": 100000, "eth2": 100000, "mgmt": 1000})",
+                      question);
   };
   for (int host = 0; host < 5; ++host) measurer.rail_GBps[{"mgmt", host}] = 0.1;
   EXPECT_THAT(run("rails", site, measurer),
@@ -323,7 +330,7 @@ TEST(Rails, ThatTheKernelGoesAroundDoNotPass) {
   FakeMeasurer measurer(site, 1);
   std::int64_t sent = 0;
   measurer.reply = [&](int host, const std::string&, const std::string& question) {
-    if (question != "sent") return interfaces(R"({"eth0": 100000, "eth1": 100000})");
+    if (question != "sent") return interfaces(R"({"eth0": 100000, "eth1": 100000})", question);
     sent += std::int64_t{1} << 32;
     return interfaces(fmt::format(R"({{"eth0": {0}, "eth1": {1}}})", sent, host == 1 ? 0 : sent));
   };
@@ -336,11 +343,42 @@ TEST(Rails, ThatOneOfTwoHostsLacksAreDown) {
   const Site site = make_site({2, 2});
   FakeMeasurer measurer(site, 1);
   measurer.reply = [](int host, const std::string&, const std::string& question) {
-    if (question == "sent") return HostReply{};
-    return interfaces(host == 0 ? R"({"eth0": 100000, "eth1": 100000})" : R"({"eth0": 100000, "lan": -1})");
+    return interfaces(host == 0 ? R"({"eth0": 100000, "eth1": 100000})" : R"({"eth0": 100000, "lan": -1})",
+                      question);
   };
   EXPECT_THAT(run("rails", site, measurer),
               ElementsAre(row("eth1 of node1", Verdict::fail), row("eth0", Verdict::missing)));
+}
+
+TEST(Rails, OverWhichAHostIsNotReachedAreMeasuredWithoutIt) {
+  const Site site = make_site({2, 2, 2, 2});
+  FakeMeasurer measurer(site, 1);
+  measurer.reply = [](int host, const std::string&, const std::string& question) {
+    const bool connects =
+        question.find("connect") != std::string::npos && question.find("10.0.1.") != std::string::npos;
+    if (question.find("eth1") != std::string::npos) return HostReply{fmt::format("10.0.1.{}:1", host)};
+    if (connects && host != 2)  // hosts reach the next one, and that half way round
+      return HostReply{host == 1 || host == 0 ? R"([{"to": 2, "why": "no answer"}])" : "[]"};
+    if (connects) return HostReply{R"([{"to": 3, "why": "no answer"}, {"to": 0, "why": "no answer"}])"};
+    return interfaces(R"({"eth0": 100000, "eth1": 100000})", question);
+  };
+  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  ASSERT_THAT(rows, ElementsAre(row("eth1 of node2", Verdict::fail), row("eth0", Verdict::pass),
+                                row("eth1", Verdict::pass)));
+  EXPECT_EQ(rows[0].why, "It cannot be reached over this rail, nor reaches others: no answer.");
+  EXPECT_THAT(rows[2].hosts, SizeIs(3));
+}
+
+TEST(RailReach, IsOfThoseThatListen) {
+  const std::string own = listen_on("lo");
+  EXPECT_THAT(own, HasSubstr("127."));
+  EXPECT_THAT(unreached_of({own, own}), IsEmpty());
+  const auto unreached = unreached_of({own, "127.0.0.1:1"});
+  ASSERT_THAT(unreached, SizeIs(1));
+  EXPECT_EQ(unreached.at(1), "Connection refused");
+  stop_listening();
+  EXPECT_THAT(unreached_of({own, "127.0.0.1:1"}), IsEmpty()) << "it does not listen there";
+  EXPECT_THROW(listen_on("nonsense"), Error);
 }
 
 TEST(Rails, AreNotMeasuredWhereThereIsOne) {

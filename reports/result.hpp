@@ -244,6 +244,7 @@ struct CheckRow {
   std::uint64_t size_bytes = 0;    // of the payload; 0: there is none
   int attempts = 0;                // measurements of it
   double seconds = 0;              // that they took
+  std::optional<std::vector<double>> trend{};  // its median in each of several rounds; nothing: there was one
   Source source = Source::measured;
 
   bool operator==(const CheckRow&) const = default;

@@ -17,6 +17,7 @@
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
+#include "bench/accept/rounds.hpp"
 #include "bench/accept/site.hpp"
 #include "bench/accept/spec.hpp"
 #include "bench/cli/options.hpp"
@@ -49,6 +50,7 @@ struct AcceptOptions {
   std::string data;           // a folder; empty: none
   std::string model;          // that is trained from it; empty: none
   std::string budget;         // empty: none
+  std::string duration;       // empty: one round
   std::string baseline;       // a file; empty: none
   std::string tolerance;      // empty: kTolerance
   std::string save_baseline;  // a file; empty: none
@@ -104,6 +106,7 @@ class AcceptRun {
       if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
       if (!options_.like.empty()) machine_like(options_.like);
       if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
+      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
       plan();
     });
     const Site site = find_site(world_, own_host_);
@@ -241,33 +244,58 @@ class AcceptRun {
     return options;
   }
 
+  static Seconds since(std::chrono::steady_clock::time_point begin) {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  }
+
   void judge(Session& session, const Site& site, JobMeasurer& measurer) {
     const SpecThenBaseline given(spec_, baseline_);
     const ExpectedLeast expected = expected_least;
     const CheckOptions how = check_options(site);
     const auto began = std::chrono::steady_clock::now();
-    const Budget budget(budget_, [&] {
-      return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
-    });
     const Checking checking{measurer, site, given,
                             expected, how,  [&](const std::string& what) { session.show(what); }};
-    std::size_t kept = 0;
     std::uint64_t done = 0;
-    const auto keep = [&](const std::vector<CheckRow>& rows) {
+    const auto keep = [&](const std::vector<CheckRow>& rows, std::size_t first) {
       if (rows.empty()) return;
       measurer.together();
-      session.keep(world_, rows, kept, done);
-      kept += rows.size();
+      session.keep(world_, rows, first, done);
       session.print_rows();
     };
-    const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
-                                      [&](const std::vector<CheckRow>& rows) {
-                                        ++done;
-                                        keep(rows);
-                                      }};
-    of_errors_ = run_checks(planned_, checking, budget, observer);
-    keep(spec_.unmet(rows_of(session.result())));
+    std::vector<CheckRow> all;
+    for (int round = 1;; ++round) {
+      const auto round_began = std::chrono::steady_clock::now();
+      const Budget budget(budget_, [&] { return since(round_began); });
+      std::vector<CheckRow> own;
+      const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
+                                        [&](const std::vector<CheckRow>& rows) {
+                                          done += round == 1 ? 1 : 0;  // of the checks that are planned
+                                          if (round == 1) keep(rows, own.size());
+                                          own.insert(own.end(), rows.begin(), rows.end());
+                                        }};
+      const ExitCode failed = run_checks(planned_, checking, budget, observer);
+      if (failed != ExitCode::ok) of_errors_ = failed;
+      for (PlannedCheck& one : planned_) one.judged.clear();  // by an earlier run, which was of this round
+      if (duration_.value == 0) {
+        all = std::move(own);
+        break;
+      }
+      add_round(all, own, round);
+      keep(all, 0);
+      if (round > 1) tell_round(session, own, round);
+      if (since(began).value + since(round_began).value > duration_.value) {
+        session.add_note(fmt::format("{} in {}.", counted(round, "round"), to_text(since(began))));
+        for (const std::string& drift : drifts(all)) session.add_note(drift);
+        break;
+      }
+    }
+    keep(spec_.unmet(all), all.size());
     measurer.finish();
+  }
+
+  static void tell_round(Session& session, std::span<const CheckRow> rows, int round) {
+    for (const std::string& line : findings(rows))
+      if (overall(rows) != Verdict::pass) session.remark(fmt::format("round {}: {}\n", round, line));
   }
 
   /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
@@ -377,7 +405,8 @@ class AcceptRun {
   EarlierRun earlier_;
   std::vector<PlannedCheck> planned_;
   std::string asked_by_;  // "--checks", or where the specification names them
-  Seconds budget_;        // 0: none
+  Seconds budget_;        // of a round; 0: none
+  Seconds duration_;      // 0: one round
   std::atomic<Rank> ended_ = -1;
   std::mutex early_;
   bool judged_early_ = false;
@@ -441,6 +470,10 @@ void add_accept(CommandLine& line) {
       .needs("--data");
   command
       .add_option("--budget", options->budget, "Choose what fits into this time, that which tells most first")
+      .type_name("TIME");
+  command
+      .add_option("--duration", options->duration,
+                  "Run all checks again and again for this long: what fails in any round has failed")
       .type_name("TIME");
   command.add_option("--attempts", options->attempts, "How often to measure what does not pass at once")
       .show_default()

@@ -54,7 +54,7 @@ VALUES = {
     "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
-    "--attempts": WHOLE, "--budget": TIMES, "--tolerance": PARTS,
+    "--attempts": WHOLE, "--budget": TIMES, "--duration": TIMES, "--tolerance": PARTS,
     "--jitter": PARTS, "--seed": WHOLE,
     "--message-overhead": (*TIMES, "1s,999999999min"),
     "--assume": [f"{key}={rate}" for key in ("nic", "nvlink", "socket") for rate in RATES]

@@ -120,6 +120,20 @@ class Accept(ProgramTest):
         self.assertIn("no baseline is written to 'bad.json': not all of it passed: pairs.allreduce", ran.stderr)
         self.assertEqual(self.files(), {})
 
+    def test_rounds(self):
+        self.write("site.toml", EASY)
+        text = self.succeed("accept", "site.toml", "--budget", "1s", "--duration", "4s", "-J", "accept.json", ranks=2)
+        (row,) = self.rows()
+        self.assertEqual(row["verdict"], "pass")
+        self.assertGreaterEqual(len(row["trend"]), 2)
+        self.assertRegex(text, rf"(?m)^{len(row['trend'])} rounds in ")
+        self.assertEqual(len(re.findall(r"(?m)^host\.allreduce ", text)), 1)
+        self.write("site.toml", EASY.replace("[1, -0.9", "[1000, -0.05").replace("MB/s", "GB/s"))
+        ran = self.run_program("accept", "site.toml", "--budget", "1s", "--duration", "4s", ranks=2)
+        self.assertEqual(ran.returncode, BELOW, ran.stderr)
+        self.assertIn("round 2: FAIL  host.allreduce, ", ran.stdout)
+        self.assertIn(": Round 1: busbw is ", ran.stdout)
+
     def test_goes_on_from_a_run_that_came_to_no_end(self):
         checks = ("accept", "--checks", "hosts.alike,links,correct", "-J", "accept.json")
         self.succeed(*checks, ranks=2)

@@ -1,0 +1,394 @@
+#include "bench/commands/accept_run.hpp"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "bench/accept/acceptance.hpp"
+#include "bench/accept/baseline.hpp"
+#include "bench/accept/earlier_run.hpp"
+#include "bench/accept/expected_least.hpp"
+#include "bench/accept/job_measurer.hpp"
+#include "bench/accept/machine_like.hpp"
+#include "bench/accept/rounds.hpp"
+#include "bench/accept/site.hpp"
+#include "bench/accept/spec.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/output.hpp"
+#include "bench/commands/measuring.hpp"
+#include "bench/record/gather_probes.hpp"
+#include "bench/record/result_file.hpp"
+#include "bench/session/collective.hpp"
+#include "bench/session/memory_room.hpp"
+#include "bench/session/process_watch.hpp"
+#include "bench/session/session.hpp"
+#include "reports/result_text.hpp"
+#include "reports/tables.hpp"
+#include "reports/verdicts.hpp"
+#include "topology/inventory/formats/probe_json.hpp"
+
+namespace polyring {
+namespace {
+
+/// The check that every run makes: it has a row only where it fails.
+constexpr std::string_view kRanksAlive = "ranks.alive";
+/// Of a job that ends between its last check and its end.
+constexpr std::string_view kJob = "job";
+
+/// What the specification says, and of all else what the baseline says.
+class SpecThenBaseline final : public GivenThresholds {
+ public:
+  SpecThenBaseline(const Specification& spec, const Baseline& baseline) : spec_(spec), baseline_(baseline) {}
+  std::optional<Threshold> of(const Judged& judged) const override {
+    const auto asked = spec_.of(judged);
+    return asked ? asked : baseline_.of(judged);
+  }
+  std::optional<Bytes> size_of(std::string_view check) const override {
+    const auto asked = spec_.size_of(check);
+    return asked ? asked : baseline_.size_of(check);
+  }
+
+ private:
+  const Specification& spec_;
+  const Baseline& baseline_;
+};
+
+std::vector<CheckRow> rows_of(const ResultFile& result) {
+  return std::get<std::vector<CheckRow>>(result.rows);
+}
+
+class AcceptRun {
+ public:
+  AcceptRun(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host)
+      : options_(options), run_(run), world_(run.world), own_host_(own_host) {}
+
+  ExitCode run() {
+    on_root(world_, [&] {
+      for (const std::string& path : {options_.output, options_.junit, options_.prometheus})
+        check_output(path);
+      if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
+      if (!options_.like.empty()) machine_like(options_.like);
+      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
+      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
+      plan();
+    });
+    const Site site = find_site(world_, own_host_);
+    const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
+    world_.set_timeout(run_.timeout);
+    most_payload_ = payload_that_fits();
+    Session session(world_);
+    JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores);
+    on_root(world_, [&] { open(session, site); });
+    {
+      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
+      session.on_failure([&](ExitCode code) { watch.give_up(code); });
+      const NoMore no_more{session};
+      if (!watch.works() && world_.rank() == 0)
+        session.add_note(
+            "Rank 0 cannot be reached by TCP from all others: a rank that dies is noticed by the time limit "
+            "alone.");
+      if (world_.rank() == 0) {
+        judge(session, site, measurer);
+      } else {
+        measurer.serve([&] { session.keep(world_, std::vector<CheckRow>{}, 0, 0); });
+      }
+    }
+    run_.add_conditions(session, options_.algorithms);
+    on_root(world_, [&] { finish(session); });
+    return static_cast<ExitCode>(world_.broadcast(static_cast<int>(code_)));
+  }
+
+ private:
+  /// What is to be done on failure is, until here.
+  struct NoMore {
+    Session& session;
+    ~NoMore() { session.on_failure({}); }
+  };
+
+  void plan() {
+    if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume);
+    if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
+    const bool by_option = !options_.checks.empty();
+    const std::vector<std::string>& wanted = by_option ? options_.checks : spec_.checks;
+    asked_by_ = by_option                     ? "--checks"
+                : spec_.checks_source.empty() ? "spec " + options_.spec
+                                              : spec_.checks_source;
+    for (const Check* check : checks()) {
+      const bool named = std::ranges::find(wanted, check->name) != wanted.end();
+      // What a specification has a reference for must not go missing.
+      const bool asked_for = named || (!by_option && spec_.refers_to(check->name));
+      if (wanted.empty() || asked_for) planned_.push_back({check, asked_for, earlier_.rows_of(check->name)});
+    }
+    const double tolerance =
+        parse_tolerance(options_.tolerance.empty() ? kBaselineTolerance : options_.tolerance);
+    if (!options_.baseline.empty()) baseline_ = read_baseline(options_.baseline, tolerance);
+    if (options_.baseline.empty() && !options_.tolerance.empty())
+      usage_error("--tolerance is how far a value may be from a baseline's; give --baseline FILE, too");
+  }
+
+  /// Collective. So that all buffers of all ranks fit into a part of the memory that is left, on every host.
+  Bytes payload_that_fits() const {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+    constexpr std::uint64_t kBuffers = 8;  // of a measurement, and as much again for others
+    const MemoryRoom room = memory_room();
+    std::uint64_t least = kMost * kBuffers * static_cast<std::uint64_t>(world_.size());
+    for (const std::optional<Bytes>& one : {room.host, room.cgroup, room.shared_files, room.address_space})
+      if (one) least = std::min(least, one->value);
+    std::uint64_t neighbours = 0;
+    for (Rank rank = 0; rank < world_.size(); ++rank) neighbours += world_.shares_host_with(rank) ? 1 : 0;
+    const double fits = static_cast<double>(least / (kBuffers * neighbours));
+    return {std::min(kMost, static_cast<std::uint64_t>(-world_.max(-fits)))};
+  }
+
+  void open(Session& session, const Site& site) {
+    Session::Outline outline;
+    outline.output = options_.output;
+    outline.header = run_.header(nullptr);
+    outline.header.rows = std::vector<CheckRow>{};
+    const Inventory hosts = recorded_hosts(site);
+    if (!hosts.cluster.groups.empty()) outline.header.machine = probe_json(hosts);
+    outline.header.inputs = {
+        {"algorithm", options_.algorithms.front(), "--algorithm"},
+        {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
+    for (const PlannedCheck& one : planned_)
+      outline.header.inputs.push_back(
+          {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});
+    baseline_.check_comparable(outline.header, hosts);
+    earlier_.check_same(outline.header, hosts);
+    outline.planned = planned_.size();
+    const CheckOptions how = check_options(site);
+    outline.title = fmt::format("acceptance of {} with {}, {}\n\n", counted(world_.nodes(), "host"),
+                                counted(world_.size(), "rank"), world_.kind());
+    outline.table = [](const Rows& rows) { return check_table(std::get<std::vector<CheckRow>>(rows)); };
+    std::vector<CheckRow> wide;
+    for (const PlannedCheck& one : planned_) {
+      outline.weights.push_back(std::max(0.1, static_cast<double>(one.check->turns(site, how))));
+      wide.push_back(widest(*one.check));
+    }
+    outline.expected = check_table(wide);
+    outline.ends_early = [this](const ResultFile& so_far, const std::string& why, ExitCode code) {
+      return judge_early(so_far, why, code);
+    };
+    session.open(std::move(outline));
+    tell_resumed(session);
+  }
+
+  void tell_resumed(Session& session) const {
+    std::vector<std::string_view> names;
+    for (const PlannedCheck& one : planned_)
+      if (!one.judged.empty()) names.push_back(one.check->name);
+    if (!options_.resume.empty())
+      session.add_note(fmt::format("Resumed from {}: {} as judged then.", options_.resume,
+                                   names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+
+  /// As wide as its line gets to be.
+  static CheckRow widest(const Check& check) {
+    CheckRow row;
+    row.check = check.name;
+    row.verdict = Verdict::inconclusive;
+    if (check.quantities.empty()) return row;
+    row.quantity = check.quantities.front().name;
+    row.unit = check.quantities.front().unit;
+    row.value = exact_timing(99.99);
+    row.least = row.most = 99.99;
+    return row;
+  }
+
+  CheckOptions check_options(const Site& site) const {
+    CheckOptions options;
+    options.algorithm = options_.algorithms.front();
+    options.algorithms = options_.algorithms;
+    options.attempts = options_.attempts;
+    options.like = options_.like;
+    options.data = options_.data;
+    options.model = options_.model;
+    options.most_payload = most_payload_;
+    options.turn = turn_in(budget_, planned_, site, options);
+    return options;
+  }
+
+  static Seconds since(std::chrono::steady_clock::time_point begin) {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  }
+
+  void judge(Session& session, const Site& site, JobMeasurer& measurer) {
+    const SpecThenBaseline given(spec_, baseline_);
+    const ExpectedLeast expected = expected_least;
+    const CheckOptions how = check_options(site);
+    const auto began = std::chrono::steady_clock::now();
+    const Checking checking{measurer, site, given,
+                            expected, how,  [&](const std::string& what) { session.show(what); }};
+    std::uint64_t done = 0;
+    const auto keep = [&](const std::vector<CheckRow>& rows, std::size_t first) {
+      if (rows.empty()) return;
+      measurer.together();
+      session.keep(world_, rows, first, done);
+      session.print_rows();
+    };
+    std::vector<CheckRow> all;
+    for (int round = 1;; ++round) {
+      const auto round_began = std::chrono::steady_clock::now();
+      const Budget budget(budget_, [&] { return since(round_began); });
+      std::vector<CheckRow> own;
+      const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
+                                        [&](const std::vector<CheckRow>& rows) {
+                                          done += round == 1 ? 1 : 0;  // of the checks that are planned
+                                          if (round == 1) keep(rows, own.size());
+                                          own.insert(own.end(), rows.begin(), rows.end());
+                                        }};
+      const ExitCode failed = run_checks(planned_, checking, budget, observer);
+      if (failed != ExitCode::ok) of_errors_ = failed;
+      for (PlannedCheck& one : planned_) one.judged.clear();  // by an earlier run, which was of this round
+      if (duration_.value == 0) {
+        all = std::move(own);
+        break;
+      }
+      add_round(all, own, round);
+      keep(all, 0);
+      if (round > 1) tell_round(session, own, round);
+      if (since(began).value + since(round_began).value > duration_.value) {
+        session.add_note(fmt::format("{} in {}.", counted(round, "round"), to_text(since(began))));
+        for (const std::string& drift : drifts(all)) session.add_note(drift);
+        break;
+      }
+    }
+    keep(spec_.unmet(all), all.size());
+    measurer.finish();
+  }
+
+  static void tell_round(Session& session, std::span<const CheckRow> rows, int round) {
+    for (const std::string& line : findings(rows))
+      if (overall(rows) != Verdict::pass) session.remark(fmt::format("round {}: {}\n", round, line));
+  }
+
+  /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
+  /// let them live.
+  void has_ended(const ProcessEnd& end) {
+    if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
+    const std::string who = fmt::format("rank {} ({})", end.rank, world_.host(end.rank));
+    if (end.gave_up) end_job(world_, *end.gave_up, who + " gave up; see what it says");
+    {
+      const std::lock_guard lock(early_);
+      if (judged_early_) return;  // after a signal all ranks end
+      ended_ = end.rank;
+    }
+    end_job(world_, ExitCode::below_threshold,
+            who + " ended before its time; see why: its host, its memory, the system's log");
+  }
+
+  /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
+  /// by a signal: then it is told here who that was.
+  EarlyEnd judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
+    constexpr std::chrono::milliseconds kUntilSeen{100};
+    const auto until = std::chrono::steady_clock::now() + kUntilSeen;
+    while (ended_ < 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::lock_guard lock(early_);
+    if (judged_early_) return {code_};
+    judged_early_ = true;
+    code_ = code;
+    auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
+    const auto known = static_cast<std::ptrdiff_t>(rows.size());
+    complete(so_far, why);
+    if (const Rank rank = ended_; rank >= 0) {
+      CheckRow& row = rows.emplace_back();
+      row.check = kRanksAlive;
+      row.subject = fmt::format("rank {} on {}", rank, world_.host(rank));
+      row.hosts = {world_.host(rank)};
+      row.verdict = Verdict::fail;
+      row.why = "Its process ended while the others went on.";
+      row.remedy = "See to this host: its system's log, memory, GPU and power.";
+    }
+    if (overall(rows) == Verdict::pass) {
+      CheckRow& row = rows.emplace_back();
+      row.check = kJob;
+      row.verdict = Verdict::error;
+      row.why = fmt::format("It ended before its result was written: {}.", why);
+      row.remedy = "See why it ended, and run it again.";
+    }
+    code_ = exit_code(rows, code);
+    std::string text;
+    for (const std::string& line : findings(rows)) text += line + "\n";
+    print_out("\n{}\n{}\n", text, summary(rows));
+    if (options_.nagios) code_ = print_nagios(rows);
+    write_for_programs(so_far);
+    return {code_, std::vector<CheckRow>(rows.begin() + known, rows.end())};
+  }
+
+  static ExitCode print_nagios(std::span<const CheckRow> rows) {
+    const NagiosStatus status = nagios_status(rows);
+    print_result(status.line + "\n");
+    return static_cast<ExitCode>(status.code);
+  }
+
+  void finish(Session& session) {
+    const std::vector<CheckRow> rows = rows_of(session.result());
+    code_ = exit_code(rows, of_errors_);
+    std::string text = "\n";
+    for (const std::string& line : findings(rows)) text += line + "\n";
+    for (const std::string& note : session.result().notes) text += fmt::format("\n{}\n", note);
+    session.remark(text);
+    if (options_.drain) print_out("\n{}", slurm_drain_list(rows));
+    write_for_programs(session.result());
+    save_baseline(session);
+    session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
+    session.remark(fmt::format("\n{}\n", summary(rows)));
+    if (options_.nagios) code_ = print_nagios(rows);
+  }
+
+  void save_baseline(Session& session) const {
+    const std::string& path = options_.save_baseline;
+    if (path.empty()) return;
+    const std::string why = why_no_baseline(session.result());
+    if (why.empty())
+      session.remark(fmt::format("\nBaseline written to {}\n",
+                                 create_file(path, result_text(session.result())).string()));
+    else
+      warn("no baseline is written to '{}': {}", path, why);
+  }
+
+  /// These have a fixed name, where other programs look for them.
+  void write_for_programs(const ResultFile& result) const {
+    const auto write = [](const std::string& path, const std::string& text) {
+      if (!path.empty()) update_file(path, [&](const auto&) { return text; });
+    };
+    const std::vector<CheckRow> rows = rows_of(result);
+    write(options_.junit, junit_xml(rows));
+    write(options_.prometheus, prometheus_text(rows, result.created));
+  }
+
+  const AcceptOptions& options_;
+  const MeasuringRun& run_;
+  World& world_;
+  const std::string& own_host_;
+  Bytes most_payload_;
+  // On rank 0:
+  Specification spec_;
+  Baseline baseline_;
+  EarlierRun earlier_;
+  std::vector<PlannedCheck> planned_;
+  std::string asked_by_;  // "--checks", or where the specification names them
+  Seconds budget_;        // of a round; 0: none
+  Seconds duration_;      // 0: one round
+  std::atomic<Rank> ended_ = -1;
+  std::mutex early_;
+  bool judged_early_ = false;
+  ExitCode of_errors_ = ExitCode::ok;
+  ExitCode code_ = ExitCode::ok;
+};
+
+}  // namespace
+
+ExitCode accept(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host) {
+  return AcceptRun(options, run, own_host).run();
+}
+
+}  // namespace polyring

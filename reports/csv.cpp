@@ -66,6 +66,7 @@ struct Cells {
     if (!timing) std::fill(texts.begin() + static_cast<std::ptrdiff_t>(first), texts.end(), "");
   }
   void add(std::string name, const std::vector<double>& samples) { add(std::move(name), samples.size()); }
+  void add(const std::string&, const std::optional<std::vector<double>>&) {}
   void add(const std::string&, const std::vector<TimelineSpan>&) {}
   void add(const std::string&, const std::optional<std::vector<BucketPlan>>&) {}
 };

@@ -190,7 +190,8 @@ void fields(Visitor& visit, MaybeConst<CheckRow> auto& row) {
   visit("attempts", row.attempts, {.what = "Measurements of it"});
   visit("seconds", row.seconds, {.what = "That they took"});
   visit("trend", row.trend,
-        {.what = "Its median in each round that measured it; absent where there was one", .may_be_absent = true});
+        {.what = "Its median in each round that measured it; absent where there was one",
+         .may_be_absent = true});
   visit("source", row.source);
 }
 

@@ -34,5 +34,7 @@ bool is_journal(const std::string& text);
 /// The partial result that a journal holds; what its last line lacks is not missed. Throws as read_result()
 /// does.
 ResultFile parse_journal(const std::string& text, const std::string& file);
+/// The same without the rows of what was not measured, see complete().
+ResultFile parse_journal_as_it_is(const std::string& text, const std::string& file);
 
 }  // namespace polyring

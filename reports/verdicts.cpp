@@ -97,6 +97,13 @@ void complete(ResultFile& result, const std::string& why) {
     rows->push_back(std::move(row));
     first = false;
   }
+  if (overall(*rows) != Verdict::pass) return;
+  CheckRow& row = rows->emplace_back();
+  row.check = "job";
+  row.verdict = Verdict::error;
+  row.why = fmt::format("It ended before its result was written{}{}.", why.empty() ? "" : ": ", why);
+  row.remedy = "See why it ended, and run it again.";
+  row.source = same;
 }
 
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {

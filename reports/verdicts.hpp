@@ -22,7 +22,8 @@ std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows);
 
 /// Fails closed: of a result that is partial, the first check that was to run and has no rows was running
 /// when the job ended, for which it has a row with an error, and those behind it have one that says they are
-/// missing. `why`: how the job ended, if that is known.
+/// missing. Where all have rows, and passed, the job has one with an error. `why`: how it ended, if that is
+/// known.
 void complete(ResultFile& result, const std::string& why = "");
 
 /// The worst of them; errors stand behind failures, as a failure says more. Missing where there are no rows,

@@ -6,7 +6,9 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "bench/accept/baseline.hpp"
+#include "reports/result_text.hpp"
 
 namespace polyring {
 
@@ -26,6 +28,7 @@ void EarlierRun::check_same(const ResultFile& now, const Inventory& hosts) const
 }
 
 std::vector<CheckRow> EarlierRun::rows_of(std::string_view check) const {
+  if (file_.empty()) return {};
   const auto& all = std::get<std::vector<CheckRow>>(result_.rows);
   std::vector<CheckRow> rows;
   if (all.empty() || all.back().check == check) return rows;
@@ -40,12 +43,15 @@ std::vector<CheckRow> EarlierRun::rows_of(std::string_view check) const {
 }
 
 EarlierRun read_earlier_run(const std::string& path) {
-  ResultFile result = read_result(path);
+  const std::string text = read_file(path);
+  ResultFile result = is_journal(text) ? parse_journal_as_it_is(text, path) : parse_result(text, path);
   if (result.kind() != "accept")
     usage_error("'{}' is of {}, and polyring accept resumes its own runs; name the journal of one, FILE.part",
                 path, result.kind());
   if (!result.partial)
     usage_error("'{}' is of a run that came to its end; start anew, without --resume", path);
+  for (const CheckRow& row : std::get<std::vector<CheckRow>>(result.rows))
+    if (row.trend) usage_error("'{}' is of several rounds; start anew, without --resume", path);
   return {std::move(result), path};
 }
 

@@ -28,8 +28,8 @@ class EarlierRun {
   std::string file_;  // empty: there is none
 };
 
-/// Throws a usage Error for a file that is none of accept or is of a run that came to its end, and as
-/// read_result() does.
+/// Throws a usage Error for a file that is none of accept, or is of a run that came to its end or of several
+/// rounds, and as read_result() does.
 EarlierRun read_earlier_run(const std::string& path);
 
 }  // namespace polyring

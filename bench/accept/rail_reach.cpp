@@ -17,7 +17,7 @@
 namespace polyring {
 namespace {
 
-constexpr std::chrono::seconds kLongest{3};
+constexpr std::chrono::seconds kLongest{2};
 
 struct Listening {
   std::unique_ptr<Listener> listener;
@@ -60,6 +60,7 @@ void stop_listening() { listening() = {}; }
 
 std::map<std::size_t, std::string> unreached_of(const std::vector<std::string>& all) {
   std::map<std::size_t, std::string> found;
+  if (!listening().listener) return found;
   const auto own = std::ranges::find(all, listening().endpoint);
   if (own == all.end()) return found;
   const auto place = static_cast<std::size_t>(own - all.begin());

@@ -34,9 +34,15 @@ std::string with_round(const CheckRow& row, int number) {
 }  // namespace
 
 void add_round(std::vector<CheckRow>& all, std::span<const CheckRow> round, int number) {
+  // Several rows may be of one subject: they stand for each other in their order.
+  std::vector<bool> taken(all.size());
   for (const CheckRow& now : round) {
-    const auto before = std::ranges::find_if(all, [&](const CheckRow& row) { return is_same(row, now); });
+    const auto before = std::ranges::find_if(all, [&](const CheckRow& row) {
+      return !taken[static_cast<std::size_t>(&row - all.data())] && is_same(row, now);
+    });
+    if (before != all.end()) taken[static_cast<std::size_t>(before - all.begin())] = true;
     if (before == all.end()) {
+      taken.push_back(true);
       CheckRow& row = all.emplace_back(now);
       row.why = with_round(now, number);
       add_median(row, now);

@@ -98,7 +98,8 @@ void add_accept(CommandLine& line) {
           "--resume", options->resume,
           "The journal of a run of this job that came to no end: what that has judged is not measured "
           "again")
-      .type_name("FILE.part");
+      .type_name("FILE.part")
+      .excludes({"--duration"});
   command.add_option("--junit", options->junit, "Also write JUnit XML; an older file is replaced")
       .type_name("FILE");
   command

@@ -39,8 +39,6 @@ namespace {
 
 /// The check that every run makes: it has a row only where it fails.
 constexpr std::string_view kRanksAlive = "ranks.alive";
-/// Of a job that ends between its last check and its end.
-constexpr std::string_view kJob = "job";
 
 /// What the specification says, and of all else what the baseline says.
 class SpecThenBaseline final : public GivenThresholds {
@@ -77,6 +75,11 @@ class AcceptRun {
       if (!options_.like.empty()) machine_like(options_.like);
       if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
       if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
+      if (duration_.value > 0 && format() == Format::csv)
+        usage_error(
+            "--format csv has each row once, and so not what later rounds of --duration find; write them by "
+            "-J "
+            "FILE, or choose another --format");
       plan();
     });
     const Site site = find_site(world_, own_host_);
@@ -88,7 +91,10 @@ class AcceptRun {
     on_root(world_, [&] { open(session, site); });
     {
       const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
-      session.on_failure([&](ExitCode code) { watch.give_up(code); });
+      session.on_failure([&](ExitCode code) {
+        watch.give_up(code);
+        std::this_thread::sleep_for(ProcessWatch::kUntilTold);  // before the launcher ends rank 0
+      });
       const NoMore no_more{session};
       if (!watch.works() && world_.rank() == 0)
         session.add_note(
@@ -246,15 +252,19 @@ class AcceptRun {
                                         }};
       const ExitCode failed = run_checks(planned_, checking, budget, observer);
       if (failed != ExitCode::ok) of_errors_ = failed;
-      for (PlannedCheck& one : planned_) one.judged.clear();  // by an earlier run, which was of this round
       if (duration_.value == 0) {
         all = std::move(own);
         break;
       }
+      const std::vector<CheckRow> before = all;
       add_round(all, own, round);
-      keep(all, 0);
       if (round > 1) tell_round(session, own, round);
-      if (since(began).value + since(round_began).value > duration_.value) {
+      const bool last = since(began).value + since(round_began).value > duration_.value;
+      // Of all rows in each round the journal would grow too large.
+      for (std::size_t i = 0; i < all.size() && !last; ++i)
+        if (i >= before.size() || all[i].verdict != before[i].verdict) keep({all[i]}, i);
+      if (last) {
+        keep(all, 0);
         session.add_note(fmt::format("{} in {}.", counted(round, "round"), to_text(since(began))));
         for (const std::string& drift : drifts(all)) session.add_note(drift);
         break;
@@ -306,13 +316,6 @@ class AcceptRun {
       row.verdict = Verdict::fail;
       row.why = "Its process ended while the others went on.";
       row.remedy = "See to this host: its system's log, memory, GPU and power.";
-    }
-    if (overall(rows) == Verdict::pass) {
-      CheckRow& row = rows.emplace_back();
-      row.check = kJob;
-      row.verdict = Verdict::error;
-      row.why = fmt::format("It ended before its result was written: {}.", why);
-      row.remedy = "See why it ended, and run it again.";
     }
     code_ = exit_code(rows, code);
     std::string text;

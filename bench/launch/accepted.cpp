@@ -6,8 +6,10 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/files.hpp"
 #include "bench/cli/output.hpp"
 #include "reports/journal.hpp"
+#include "reports/result_text.hpp"
 #include "reports/verdicts.hpp"
 
 namespace polyring {
@@ -38,7 +40,12 @@ std::filesystem::path journal_to_come(std::span<const std::string> program) {
 ExitCode tell_verdict(const std::filesystem::path& journal, const std::string& why, ExitCode code) {
   std::error_code none;
   if (journal.empty() || !std::filesystem::exists(journal, none)) return code;
-  ResultFile result = read_result(journal.string());
+  ResultFile result;
+  try {
+    result = parse_journal_as_it_is(read_file(journal), journal.string());
+  } catch (const Error&) {  // it was killed as it began
+    return code;
+  }
   const auto* const rows = std::get_if<std::vector<CheckRow>>(&result.rows);
   if (rows == nullptr) return code;
   const std::size_t told = rows->size();

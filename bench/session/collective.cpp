@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_name.hpp"
 #include "bench/cli/output.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/thread_world.hpp"

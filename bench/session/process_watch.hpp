@@ -40,8 +40,9 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   /// On a rank that ends the job by itself, so that nobody takes its process for one that died. In any
-  /// thread.
+  /// thread. Rank 0 has told of it after kUntilTold.
   void give_up(ExitCode code) const;
+  static constexpr std::chrono::milliseconds kUntilTold{200};
 
   /// Whether all processes are watched; the same on all ranks.
   bool works() const { return works_; }

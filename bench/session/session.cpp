@@ -127,9 +127,15 @@ void Session::add_note(const std::string& note) {
   append([&](Journal& journal) { journal.add_note(note); });
 }
 
-void Session::keep_last(const Rows& more, std::size_t first) {
+void Session::keep_last(const Rows& more) {
   const std::unique_lock keeping(keeping_, kLongestLockWait);
-  if (!keeping.owns_lock() || !journal_has_rows_ || size_of(more) == 0) return;
+  if (!keeping.owns_lock() || over_ || size_of(more) == 0) return;
+  std::size_t first = 0;
+  {
+    const std::unique_lock lock(mutex_, kLongestLockWait);
+    if (!lock.owns_lock()) return;
+    first = size_of(result_.rows);
+  }
   append([&](Journal& journal) { journal.add(more, first, measured_); });
 }
 
@@ -196,6 +202,7 @@ void Session::finish(const std::function<std::string(const ResultFile&)>& write)
     if (!journal_ || !std::filesystem::exists(journal_->path(), ignored)) throw;
     throw Error(error.code(), fmt::format("{}; {}", error.what(), where_it_is()));
   }
+  const std::lock_guard keeping(keeping_);
   const std::lock_guard lock(mutex_);
   if (journal_) journal_->remove();
   journal_.reset();
@@ -259,7 +266,7 @@ ExitCode Session::tell_early_end(const std::string& why, ExitCode code) {
   }
   try {
     const EarlyEnd end = outline_.ends_early(so_far, why, code);
-    keep_last(end.more, size_of(so_far.rows));
+    keep_last(end.more);
     return end.code;
   } catch (const std::exception& error) {
     warn(error.what());

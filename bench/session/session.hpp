@@ -90,7 +90,7 @@ class Session {
   ExitCode failed(const std::string& why, ExitCode code);
   ExitCode tell_early_end(const std::string& why, ExitCode code);
   std::string print_what_there_is();
-  void keep_last(const Rows& more, std::size_t first);
+  void keep_last(const Rows& more);
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text, void (*print)(std::string_view));
   void print_head(Table table);

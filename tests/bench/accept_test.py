@@ -135,17 +135,25 @@ class Accept(ProgramTest):
         self.assertIn(": Round 1: busbw is ", ran.stdout)
 
     def test_goes_on_from_a_run_that_came_to_no_end(self):
-        checks = ("accept", "--checks", "hosts.alike,links,correct", "-J", "accept.json")
+        checks = ("accept", "--checks", "hosts.alike,correct", "-J", "accept.json")
         self.succeed(*checks, ranks=2)
         whole = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
-        judged = [row | {"why": "As judged then."} for row in whole["rows"] if row["check"] != "correct"]
-        cut = whole | {"partial": "2 of 3 measurements", "rows": judged}
+        judged = [row | {"why": "As judged then."} for row in whole["rows"]]
+        judged = judged[:1 + [row["check"] for row in judged].index("correct")]
+        cut = whole | {"partial": "1 of 2 measurements", "rows": judged}
         self.write("cut.json", json.dumps(cut))
         text = self.succeed(*checks, "--resume", "cut.json", ranks=2)
         self.assertIn("Resumed from cut.json: hosts.alike as judged then.", text)
         rows = self.rows("accept.json.1")
-        self.assertEqual({row["check"] for row in rows}, {"hosts.alike", "links", "correct"})
+        self.assertEqual({row["check"] for row in rows}, {"hosts.alike", "correct"})
         self.assertEqual({row["check"] for row in rows if row["why"] == "As judged then."}, {"hosts.alike"})
+        # A journal is what is left of a run in fact.
+        head = {key: value for key, value in whole.items() if key != "rows"} | {"format": "polyring-journal", "planned": 2}
+        head = {"format": head.pop("format")} | head
+        lines = [head] + [{"measured": 1, "at": at, "row": row} for at, row in enumerate(judged)]
+        self.write("cut.json.part", "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        self.succeed(*checks, "--resume", "cut.json.part", ranks=2)
+        self.assertEqual({row["check"] for row in self.rows("accept.json.2") if row["why"] == "As judged then."}, {"hosts.alike"})
         self.refused(*checks, "--resume", "accept.json", "-g", 2, naming="came to its end")
         self.refused(*checks, "--resume", "cut.json", ranks=3, naming="'cut.json' cannot be resumed: its size is 2 ranks on 1 host")
         for change, naming in (({"kind": "train", "rows": []}, "is of train"), ({"machine": None}, "which machine"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/statistics.hpp"
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"

@@ -28,7 +28,7 @@ class DipsCheck {
  public:
   explicit DipsCheck(const Checking& checking) : checking_(checking) {
     group_.hosts = checking.site.all_hosts();
-    sizes_ = sizes_up_to(payload_for(checking, kName, group_.hosts));
+    sizes_ = sizes_up_to(payload_for(checking, "", group_.hosts));
     measured_.resize(sizes_.size());
   }
 

@@ -37,11 +37,13 @@ Machine with_nics_named_as(Machine ideal, const Machine& machine) {
   const auto is_there = [&](const Nic& nic) {
     return std::ranges::find(machine.nics, nic.name, &Nic::name) != machine.nics.end();
   };
-  if (std::ranges::all_of(ideal.nics, is_there)) return ideal;
   std::map<NicKind, std::vector<std::string>> names;
-  for (const Nic& nic : machine.nics) names[nic.kind].push_back(nic.name);
+  for (const Nic& nic : machine.nics)
+    if (std::ranges::find(ideal.nics, nic.name, &Nic::name) == ideal.nics.end())
+      names[nic.kind].push_back(nic.name);
   std::map<NicKind, std::size_t> taken;
   for (Nic& nic : ideal.nics) {
+    if (is_there(nic)) continue;
     const std::vector<std::string>& of_kind = names[nic.kind];
     if (const std::size_t next = taken[nic.kind]++; next < of_kind.size()) nic.name = of_kind[next];
   }
@@ -49,8 +51,7 @@ Machine with_nics_named_as(Machine ideal, const Machine& machine) {
 }
 
 /// Why its links are not compared, as a sentence; empty: they are.
-std::string why_unknown(const Inventory& inventory, int group, const std::string& like) {
-  const Machine& machine = inventory.cluster.groups[index(group)].machine;
+std::string why_unknown(const Inventory& inventory, const Machine& machine, const std::string& like) {
   if (machine.gpus.size() > 1 && !machine.gpu_links_known)
     return "Which links join its GPUs is not known, since their driver's library says nothing of them.";
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
@@ -109,15 +110,15 @@ std::vector<CheckRow> run(const Checking& checking) {
   for (std::size_t group = 0; group < inventory.cluster.groups.size(); ++group) {
     const Machine& machine = inventory.cluster.groups[group].machine;
     if (machine.gpus.empty() && machine.nics.empty()) continue;
+    const std::string unknown = why_unknown(inventory, machine, checking.options.like);
     for (const std::string& host : names_of(inventory, {static_cast<int>(group)})) {
       const bool has_fault =
           std::ranges::any_of(faults, [&](const auto& fault) { return fault.first.first == host; });
       if (has_fault) continue;
       CheckRow& row = add(host, "");
-      if (std::string why = why_unknown(inventory, static_cast<int>(group), checking.options.like);
-          !why.empty()) {
+      if (!unknown.empty()) {
         row.verdict = Verdict::missing;
-        row.why = std::move(why);
+        row.why = unknown;
         row.remedy = "Install the driver's library there (NVML), or give the --like of a good host.";
         continue;
       }

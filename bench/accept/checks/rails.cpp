@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/index.hpp"
@@ -36,16 +37,19 @@ using OfInterfaces = std::map<std::string, std::int64_t>;
 constexpr const char* kSpeeds = "speeds";  // of those that are devices and have an address, in Mbit/s
 constexpr const char* kSent = "sent";      // what each has sent, in bytes
 
-constexpr const char* kListen = "listen";  // over this interface; the answer says where
-constexpr const char* kConnect =
-    "connect";  // to some of these; the answer says which of them cannot be reached, and why
+constexpr const char* kListen = "listen";    // over this interface; the answer says where
+constexpr const char* kConnect = "connect";  // to some of these; the answer says why which cannot be reached
+constexpr const char* kStop = "stop";        // listening
 
 std::string answer_of_reach(const nlohmann::json& asked) {
-  if (asked.contains(kListen)) return listen_on(asked.at(kListen));
+  if (asked.contains(kListen)) return listen_on(asked.at(kListen).get<std::string>());
+  if (asked.contains(kStop)) {
+    stop_listening();
+    return "";
+  }
   nlohmann::json said = nlohmann::json::array();
-  for (const auto& [place, why] : unreached_of(asked.at(kConnect)))
+  for (const auto& [place, why] : unreached_of(asked.at(kConnect).get<std::vector<std::string>>()))
     said.push_back({{"to", place}, {"why", why}});
-  stop_listening();
   return said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -58,14 +62,15 @@ std::string answer(const std::string& question) {
   for (const NetworkInterface& one : network_interfaces()) {
     if (one.loopback) continue;
     const auto number = [&](const char* file) {
+      std::ifstream text(net / one.name / file);
       std::int64_t value = 0;
-      std::ifstream(net / one.name / file) >> value;
-      return value;
+      return text >> value ? std::optional(value) : std::nullopt;
     };
-    if (question == kSent)
-      found[one.name] = number("statistics/tx_bytes");
-    else if (question != kSpeeds || std::filesystem::exists(net / one.name / "device", none))
-      found[one.name] = number("speed");
+    if (question == kSent) {
+      if (const auto sent = number("statistics/tx_bytes")) found[one.name] = *sent;
+    } else if (question != kSpeeds || std::filesystem::exists(net / one.name / "device", none)) {
+      found[one.name] = number("speed").value_or(0);
+    }
   }
   return nlohmann::json(found).dump();
 }
@@ -173,43 +178,65 @@ class RailsCheck {
   std::vector<CheckRow> leave_out_unreached(Rail& rail) {
     if (rail.hosts.size() < 2) return {};
     checking_.progress(rail.name + ", connections");
-    const std::string name(kName);
-    const std::vector<HostReply> heard =
-        checking_.measurer.ask(name, nlohmann::json{{kListen, rail.name}}.dump());
+    const auto asked = [&](const char* what, const nlohmann::json& of) {
+      return checking_.measurer.ask(std::string(kName), nlohmann::json{{what, of}}.dump());
+    };
+    const std::vector<HostReply> heard = asked(kListen, rail.name);
+    std::vector<CheckRow> rows;
     std::vector<std::string> endpoints;
-    for (const int host : rail.hosts) endpoints.push_back(heard[index(host)].text);
-    const std::vector<HostReply> replies =
-        checking_.measurer.ask(name, nlohmann::json{{kConnect, endpoints}}.dump());
+    std::vector<int> listening;
+    for (const int host : rail.hosts) {
+      const HostReply& reply = heard[index(host)];
+      if (reply.error.empty()) {
+        listening.push_back(host);
+        endpoints.push_back(reply.text);
+      } else {
+        rows.push_back(row_unreached({host}, fmt::format("{} of {}", rail.name, site_.hosts[index(host)]),
+                                     fmt::format("Nothing can listen there: {}.", reply.error)));
+      }
+    }
+    rail.hosts = std::move(listening);
+    const std::vector<HostReply> replies = asked(kConnect, endpoints);
+    asked(kStop, true);
     std::map<HostPair, std::string> bad;  // by place in the rail
     for (std::size_t from = 0; from < rail.hosts.size(); ++from) {
       const HostReply& reply = replies[index(rail.hosts[from])];
       if (reply.text.empty()) continue;
       for (const nlohmann::json& one : nlohmann::json::parse(reply.text)) {
         const auto to = one.at("to").get<std::size_t>();
-        bad[{static_cast<int>(std::min(from, to)), static_cast<int>(std::max(from, to))}] = one.at("why");
+        bad[{static_cast<int>(std::min(from, to)), static_cast<int>(std::max(from, to))}] =
+            one.at("why").get<std::string>();
       }
     }
-    return bad.empty() ? std::vector<CheckRow>{} : rows_of_unreached(rail, bad);
+    if (!bad.empty()) std::ranges::move(rows_of_unreached(rail, bad), std::back_inserter(rows));
+    return rows;
+  }
+
+  CheckRow row_unreached(const std::vector<int>& hosts, std::string subject, std::string why) const {
+    CheckRow row = row_of(checking_, kName, hosts);
+    row.subject = std::move(subject);
+    row.verdict = Verdict::fail;
+    row.why = std::move(why);
+    row.remedy = "See to its address, VLAN, cable and switch port there, and to firewalls.";
+    return row;
   }
 
   std::vector<CheckRow> rows_of_unreached(Rail& rail, const std::map<HostPair, std::string>& bad) {
     const auto places = static_cast<int>(rail.hosts.size());
     std::vector<PairOutcome> outcomes;
+    std::set<HostPair> tried;
     for (int place = 0; place < places; ++place) {
       for (const int further : {1, places / 2}) {
         const int other = (place + further) % places;
         const HostPair pair{std::min(place, other), std::max(place, other)};
-        if (pair.first != pair.second) outcomes.push_back({pair, bad.contains(pair)});
+        if (pair.first != pair.second && tried.insert(pair).second)
+          outcomes.push_back({pair, bad.contains(pair)});
       }
     }
     const Suspects suspects = find_suspects(outcomes);
     std::vector<CheckRow> rows;
     const auto add = [&](const std::vector<int>& hosts, std::string subject, std::string why) {
-      CheckRow& row = rows.emplace_back(row_of(checking_, kName, hosts));
-      row.subject = std::move(subject);
-      row.verdict = Verdict::fail;
-      row.why = std::move(why);
-      row.remedy = "See to its address, VLAN, cable and switch port there, and to firewalls.";
+      rows.push_back(row_unreached(hosts, std::move(subject), std::move(why)));
     };
     const std::string& example = bad.begin()->second;
     for (const int suspect : suspects.hosts) {

@@ -95,7 +95,9 @@ TEST(Links, AreComparedWithThoseOfOtherHosts) {
 
 TEST(Links, ThatNobodyComparesDoNotPass) {
   Site site = site_like("dgx-a100", 3, [](int host, Machine& machine) {
-    if (host == 1) machine.gpu_links_known = false;
+    if (host != 1) return;
+    machine.gpu_links_known = false;
+    std::erase_if(machine.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
   });
   site.inventory.unprobed.push_back({"node9", "its probe did not end"});
   FakeMeasurer measurer(site, 1);
@@ -375,7 +377,7 @@ TEST(RailReach, IsOfThoseThatListen) {
   EXPECT_THAT(unreached_of({own, own}), IsEmpty());
   const auto unreached = unreached_of({own, "127.0.0.1:1"});
   ASSERT_THAT(unreached, SizeIs(1));
-  EXPECT_EQ(unreached.at(1), "Connection refused");
+  EXPECT_THAT(unreached.at(1), HasSubstr("Connection refused"));
   stop_listening();
   EXPECT_THAT(unreached_of({own, "127.0.0.1:1"}), IsEmpty()) << "it does not listen there";
   EXPECT_THROW(listen_on("nonsense"), Error);

@@ -22,6 +22,7 @@
 #include "bench/accept/spec.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/cli/presentation.hpp"
 #include "bench/commands/measuring.hpp"
 #include "bench/record/gather_probes.hpp"
 #include "bench/record/result_file.hpp"

@@ -1,6 +1,7 @@
 #include "reports/compare_charts.hpp"
 
 #include <cctype>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -26,18 +27,42 @@ std::string legend_name(const ComparedRun& run, std::size_t copy) {
   return fmt::format("{} {}{}", run.label, name.substr(0, kLongest), number);
 }
 
-/// As the charts take it. The type of what is only moved is no reason for a chart of its own.
-ResultFile drawn(ResultFile result) {
-  if (reduces(result.collective)) return result;
-  for (CollectiveRow& row : std::get<std::vector<CollectiveRow>>(result.rows)) {
-    row.dtype = "any type";
-    row.op = "none";
+using JudgedRows = std::map<const CollectiveRow*, const Judgement*>;
+
+JudgedRows judged_rows(const Comparison& comparison) {
+  JudgedRows found;
+  for (const ComparedTable& table : comparison.tables)
+    for (const ComparedLine& line : table.lines)
+      for (const ComparedCell& cell : line.cells)
+        if (cell.row != nullptr && cell.judged) found[cell.row] = &*cell.judged;
+  return found;
+}
+
+/// As the charts take it: with what the machine should give. The type of what is only moved is no reason for
+/// a chart of its own.
+ResultFile drawn(const ResultFile& result, const JudgedRows& judged) {
+  ResultFile copy = result;
+  const std::vector<CollectiveRow>& originals = collective_rows(result);
+  auto& rows = std::get<std::vector<CollectiveRow>>(copy.rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CollectiveRow& row = rows[i];
+    if (!reduces(result.collective)) {
+      row.dtype = "any type";
+      row.op = "none";
+    }
+    const auto at = judged.find(&originals[i]);
+    if (at == judged.end()) continue;
+    const Judgement& judgement = *at->second;
+    if (judgement.bound_fraction) row.bound_us = *judgement.bound_fraction * row.time_us.median;
+    const double work = row.busbw_GBps * row.time_us.median;
+    if (judgement.expected_GBps)
+      row.expected_us = {work / judgement.expected_GBps->second, work / judgement.expected_GBps->first};
   }
-  return result;
+  return copy;
 }
 
 std::vector<std::string> write_inputs(std::span<const ComparedRun> runs, std::string_view collective,
-                                      const fs::path& folder) {
+                                      const JudgedRows& judged, const fs::path& folder) {
   fs::create_directories(folder);
   std::vector<std::string> paths;
   for (const ComparedRun& run : runs) {
@@ -45,7 +70,7 @@ std::vector<std::string> write_inputs(std::span<const ComparedRun> runs, std::st
     for (const ResultFile& result : run.results) {
       if (result.collective != collective) continue;
       const fs::path path = folder / (legend_name(run, copy++) + ".json");
-      write_file(path, result_text(drawn(result)));
+      write_file(path, result_text(drawn(result, judged)));
       paths.push_back(path.string());
     }
   }
@@ -63,11 +88,12 @@ ComparedCharts draw_comparison(std::span<const ComparedRun> runs, const Comparis
                                const fs::path& folder) {
   std::set<std::string> collectives;
   for (const ComparedTable& table : comparison.tables) collectives.insert(table.collective);
+  const JudgedRows judged = judged_rows(comparison);
   const auto fill = [&](const fs::path& inside) {
     for (const std::string& collective : collectives) {
       const fs::path inputs = inside / ("of-" + collective);
-      const std::vector<std::string> paths = write_inputs(runs, collective, inputs);
-      if (paths.size() > 1) {
+      const std::vector<std::string> paths = write_inputs(runs, collective, judged, inputs);
+      if (paths.size() > 1 || runs.size() == 1) {
         std::vector<std::string> arguments{"--compare", collective, "--out", inside.string()};
         arguments.insert(arguments.end(), paths.begin(), paths.end());
         const Drawing drawing = run_drawing("plot.py", arguments);

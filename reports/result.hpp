@@ -89,7 +89,8 @@ struct CollectiveRow {
   std::optional<TimingMethod> timing;  // nothing where it is not known: files of earlier versions
   double algbw_GBps = 0;
   double busbw_GBps = 0;
-  std::optional<double> bound_us;  // the least time that the topology allows
+  std::optional<double> bound_us;                    // the least time that the topology allows
+  std::optional<std::vector<double>> expected_us{};  // of good implementations: from … to; nothing: not known
   std::optional<double>
       bound_fraction;  // bound_us / median; nothing where a time is less than its bound by more than noise
   std::optional<std::uint64_t> wrong;  // wrong elements; nothing when they were not checked

@@ -64,6 +64,9 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("bound_us", row.bound_us, {.what = "The least time the topology allows"});
   visit("bound_fraction", row.bound_fraction,
         {.what = "bound_us / median; null where a time is less than its bound by more than noise"});
+  visit("expected_us", row.expected_us,
+        {.what = "The times of good implementations, from and to; absent where they are not known",
+         .may_be_absent = true});
   visit("wrong", row.wrong, {.what = "Wrong elements; null: not checked"});
   visit("source", row.source);
 }

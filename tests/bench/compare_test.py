@@ -257,6 +257,14 @@ class RealLogs(ProgramTest):
         self.assertEqual(row["of_bound_percent"], "69.0")  # 483.1 of 700 GB/s, which switches that reduce could do
         self.assertIn("450 GB/s of each GPU", row["limited_by"])
 
+    def test_charts_on_the_machine(self):
+        ran = self.run_program("compare", self.log("o05"), "--machine", "dgx-h100", "--chart", "charts")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        if "no charts" in ran.stderr:
+            self.skipTest(ran.stderr)
+        drawn = (self.folder / "charts/allreduce-bus-bandwidth.svg").read_text(encoding="utf-8")
+        self.assertIn("expected", drawn)
+
     def test_each_stands_beside_itself(self):
         for path in sorted(LOGS.glob("o*")):
             with self.subTest(path.name):

@@ -21,7 +21,7 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
-MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing")
+MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us")
 
 
 def damaged_objects(whole):

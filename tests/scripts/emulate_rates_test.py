@@ -1,7 +1,8 @@
 """What a TCP stream gets over the links of scripts/emulate: no more than their rate less the headers, and nearly that.
 
-The kernel and the stream's two ends need some of a core. Where other work leaves them too little in all tries, the lower limit is
-inconclusive.
+The kernel and the stream's two ends need some of a core. The lower limit is for the median of a stream's short slices, so that
+moments in which the machine did something else do not count against the link. Where other work leaves too little in all tries, it
+is inconclusive.
 """
 
 import pathlib
@@ -36,21 +37,22 @@ class Idle:
 
 class Rates(EmulateTest):
     def expect_rate(self, options, sender, receiver, rate, megabytes, least=LOADED):
-        best, most_idle = 0, 0
+        best, median, most_idle = 0, 0, 0
         for _ in range(TRIES):
             idle = Idle()
             told = self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes)
-            best = max(best, float(re.search(r"goodput ([\d.]+)", told)[1]))
+            rates = re.search(r"goodput ([\d.]+) median ([\d.]+)", told)
+            best, median = max(best, float(rates[1])), max(median, float(rates[2]))
             most_idle = max(most_idle, idle.part())
-            if best > least * rate:
+            if median > least * rate:
                 break
         self.assertLess(best, 1.005 * FRAMED * rate)
-        if best <= least * rate and most_idle < IDLE:
+        if median <= least * rate and most_idle < IDLE:
             raise unittest.SkipTest(
                 f"inconclusive here: a stream needs some of a core, other work left {most_idle:.0%} of all, and the best of {TRIES} "
-                f"got {best:.0f} of {rate} Mbit/s"
+                f"got {median:.0f} of {rate} Mbit/s"
             )
-        self.assertGreater(best, least * rate)
+        self.assertGreater(median, least * rate)
 
     def test_a_stream_gets_the_rate_less_the_headers(self):
         for rate, megabytes in ((20, 2), (50, 5), (100, 10), (200, 20)):

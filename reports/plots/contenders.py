@@ -91,14 +91,14 @@ def baseline_of(rows):
 
 def check_number(results):
     """That so many runs can be told apart in one chart."""
-    if len(results) < 2:
-        raise InputError("there is no other result to draw this one beside; name two or more")
     if len(results) > MOST_RUNS:
         raise InputError(f"{len(results)} runs over one another cannot be told apart; name {MOST_RUNS} at most")
 
 
 def check_comparable(results):
-    """That the charts of all these runs can be laid over one another."""
+    """That the charts of all these runs, more than one, can be laid over one another."""
+    if len(results) < 2:
+        raise InputError("there is no other result to draw this one beside; name two or more")
     check_number(results)
     for result in results:
         if result.kind not in COLLECTIVES:

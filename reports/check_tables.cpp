@@ -32,7 +32,7 @@ std::string common(const Check& check, std::optional<double> CheckRow::*threshol
 
 std::string passed(const Check& check) {
   const auto judged =
-      std::ranges::count_if(check, [](const CheckRow& row) { return row.verdict != Verdict::skipped; });
+      std::ranges::count_if(check, [](const CheckRow& row) { return is_judgement(row.verdict); });
   const auto good = std::ranges::count(check, Verdict::pass, &CheckRow::verdict);
   return judged == 0 ? "" : fmt::format("{} of {}", good, judged);
 }
@@ -44,9 +44,9 @@ double seconds(const Check& check) {
 }
 
 Verdict worst(const Check& check) {
-  const bool skipped =
-      std::ranges::all_of(check, [](const CheckRow& row) { return row.verdict == Verdict::skipped; });
-  return skipped ? Verdict::skipped : overall(check);
+  const bool judged =
+      std::ranges::any_of(check, [](const CheckRow& row) { return is_judgement(row.verdict); });
+  return judged ? overall(check) : check.front().verdict;
 }
 
 const RowColumns<Check>& check_columns() {

@@ -149,8 +149,7 @@ struct FindingOf {
     }
     std::map<std::string, int> of_check;  // so that one with many failures does not hide the others
     for (const CheckRow& row : worst_first(rows)) {
-      if (row.verdict == Verdict::pass || row.verdict == Verdict::skipped || is_explained(row, rows))
-        continue;
+      if (row.verdict == Verdict::pass || !is_judgement(row.verdict) || is_explained(row, rows)) continue;
       if (finding.reasons.size() < kMostReasons && ++of_check[row.check] <= kMostOfCheck)
         finding.reasons.push_back(row);
       else

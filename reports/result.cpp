@@ -62,6 +62,8 @@ std::string_view to_text(Verdict verdict) {
       return "missing";
     case Verdict::skipped:
       return "skipped";
+    case Verdict::shown:
+      return "shown";
   }
   return "";
 }

@@ -222,9 +222,16 @@ enum class Verdict {
   inconclusive,  // measured as often as allowed, and noise still covers the threshold
   missing,       // asked for, and not measured
   skipped,       // it cannot be measured here, and nobody asked for it
+  shown,         // measured, and not to be judged
 };
 inline constexpr std::array kVerdicts{Verdict::pass,         Verdict::fail,    Verdict::error,
-                                      Verdict::inconclusive, Verdict::missing, Verdict::skipped};
+                                      Verdict::inconclusive, Verdict::missing, Verdict::skipped,
+                                      Verdict::shown};
+
+/// Whether it says whether something is good.
+constexpr bool is_judgement(Verdict verdict) {
+  return verdict != Verdict::skipped && verdict != Verdict::shown;
+}
 
 std::string_view to_text(Verdict verdict);
 

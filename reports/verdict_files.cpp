@@ -23,7 +23,7 @@ void add_case(pugi::xml_node suite, const CheckRow& row) {
   test.append_attribute("classname") = row.check.c_str();
   test.append_attribute("name") = printable_line(row.subject.empty() ? row.check : row.subject).c_str();
   test.append_attribute("time") = fmt::format("{:.3f}", row.seconds).c_str();
-  if (row.verdict == Verdict::pass) {
+  if (row.verdict == Verdict::pass || row.verdict == Verdict::shown) {
     test.append_child("system-out").text() = printable(row.why).c_str();
     return;
   }
@@ -93,7 +93,7 @@ std::string prometheus_text(std::span<const CheckRow> rows, const std::string& c
   // A series may come once only: that of several rows passes where all of them do.
   std::map<std::string, bool> passes;
   for (const CheckRow& row : rows) {
-    if (row.verdict == Verdict::skipped) continue;
+    if (!is_judgement(row.verdict)) continue;
     bool& pass = passes.try_emplace(labels(row), true).first->second;
     pass = pass && row.verdict == Verdict::pass;
   }

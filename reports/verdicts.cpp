@@ -13,14 +13,14 @@ namespace polyring {
 namespace {
 
 /// From the worst to the best.
-constexpr std::array kByWeight{Verdict::fail,         Verdict::error,   Verdict::missing,
-                               Verdict::inconclusive, Verdict::skipped, Verdict::pass};
+constexpr std::array kByWeight{Verdict::fail,    Verdict::error, Verdict::missing, Verdict::inconclusive,
+                               Verdict::skipped, Verdict::shown, Verdict::pass};
 
 std::size_t weight(Verdict verdict) {
   return static_cast<std::size_t>(std::ranges::find(kByWeight, verdict) - kByWeight.begin());
 }
 
-bool is_good(Verdict verdict) { return verdict == Verdict::pass || verdict == Verdict::skipped; }
+bool is_good(Verdict verdict) { return verdict == Verdict::pass || !is_judgement(verdict); }
 
 /// At most so many, and how many more there are.
 std::string list_of(std::vector<std::string> names, std::size_t most) {
@@ -60,6 +60,8 @@ std::string_view did(Verdict verdict) {
       return "were inconclusive";
     case Verdict::skipped:
       return "were skipped";
+    case Verdict::shown:
+      return "are shown";
     case Verdict::pass:
       return "passed";
   }
@@ -134,7 +136,7 @@ Verdict overall(std::span<const CheckRow> rows) {
   Verdict worst = Verdict::pass;
   bool judged = false;
   for (const CheckRow& row : rows) {
-    if (row.verdict == Verdict::skipped) continue;
+    if (!is_judgement(row.verdict)) continue;
     judged = true;
     if (weight(row.verdict) < weight(worst)) worst = row.verdict;
   }
@@ -157,7 +159,7 @@ ExitCode exit_code(std::span<const CheckRow> rows, ExitCode of_errors) {
 std::string summary(std::span<const CheckRow> rows) {
   const Verdict verdict = overall(rows);
   const auto judged = static_cast<std::int64_t>(
-      std::ranges::count_if(rows, [](const CheckRow& row) { return row.verdict != Verdict::skipped; }));
+      std::ranges::count_if(rows, [](const CheckRow& row) { return is_judgement(row.verdict); }));
   if (judged == 0) return "MISSING: nothing was judged.";
   if (verdict == Verdict::pass) return fmt::format("PASS: all {} passed.", counted(judged, "judgement"));
   std::vector<std::string> names;

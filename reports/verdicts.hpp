@@ -27,7 +27,7 @@ std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows);
 void complete(ResultFile& result, const std::string& why = "");
 
 /// The worst of them; errors stand behind failures, as a failure says more. Missing where there are no rows,
-/// or only skipped ones.
+/// or only such as are no judgement.
 Verdict overall(std::span<const CheckRow> rows);
 
 /// ok; below_threshold for a failure; inconclusive for what is inconclusive or missing. `of_errors` for an
@@ -44,8 +44,8 @@ std::vector<CheckRow> worst_first(std::span<const CheckRow> rows);
 std::string summary(std::span<const CheckRow> rows);
 
 /// "FAIL  pairs.allreduce, node01 and node02: busbw is 1.2 GB/s, … Exchange the cable …", a line for each row
-/// that did not pass, the worst first; of a check a few, and how many more there are. Without pairs of hosts
-/// where one of these was found to be the cause.
+/// that did not pass, the worst first, and at last what is only shown; of a check a few, and how many more
+/// there are. Without pairs of hosts where one of these was found to be the cause.
 std::vector<std::string> findings(std::span<const CheckRow> rows);
 
 /// JUnit XML as Jenkins' junit-plugin reads it: a test suite for each check, a test case for each row. What

@@ -77,7 +77,7 @@ std::string why_no_baseline(const ResultFile& result) {
   bool measured = false;
   for (const CheckRow& row : rows_of(result)) {
     measured |= row.value.has_value();
-    if (row.verdict == Verdict::pass || row.verdict == Verdict::skipped) continue;
+    if (row.verdict == Verdict::pass || !is_judgement(row.verdict)) continue;
     if (row.verdict == Verdict::missing && row.value) continue;
     return fmt::format("not all of it passed: {}{}{} is '{}'", row.check, row.subject.empty() ? "" : " of ",
                        row.subject, to_text(row.verdict));

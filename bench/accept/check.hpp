@@ -64,7 +64,7 @@ struct CheckOptions {
   int all_pairs_up_to = 64;  // hosts; of more, so many rounds:
   int pair_rounds = 12;
   std::string data;   // a folder; empty: none
-  std::string model;  // that is trained from it; empty: none
+  std::string model;  // that is trained, from it; empty: nobody said so
   std::string like;   // a machine; empty: none
 };
 

@@ -13,7 +13,9 @@
 #include "bench/accept/check.hpp"
 #include "bench/contenders/contenders.hpp"
 #include "bench/contenders/mpi.hpp"
+#include "bench/measure/host_piece.hpp"
 #include "bench/measure/measure.hpp"
+#include "bench/measure/training.hpp"
 #include "bench/session/collective.hpp"
 
 namespace polyring {
@@ -22,14 +24,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-/// In which ranks that have left a barrier are asleep.
-constexpr std::chrono::milliseconds kAllSleep{1};
+/// In which ranks that have told each other their clocks are asleep.
+constexpr std::chrono::milliseconds kAllSleep{20};
+/// A turn of computing takes so many pieces, so that a slow one is over before the next turn.
+constexpr double kTurnOfPiece = 2;
+/// Of a piece, which wakes the core and fills its caches.
+constexpr std::int64_t kPartToWarm = 8;
 
 double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-enum class Action { allreduce, compute, ask, conditions, together, finish };
+enum class Action { allreduce, compute, train, ask, conditions, together, finish };
 
 /// Whether a rank is in the group, which is ascending.
 bool has(const RankGroup& group, Rank rank) { return std::ranges::binary_search(group, rank); }
@@ -38,6 +44,13 @@ std::vector<double> doubles_of(std::span<const std::byte> bytes) {
   std::vector<double> values(bytes.size() / sizeof(double));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
   return values;
+}
+
+/// What the clock of a rank said, of what all told.
+Clock::time_point clock_of(const std::vector<std::vector<std::byte>>& all, Rank rank) {
+  Clock::rep ticks = 0;
+  std::memcpy(&ticks, all.at(index(rank)).data(), sizeof ticks);
+  return Clock::time_point(Clock::duration(ticks));
 }
 
 Contender make_contender(const GroupWork& work, Count count, const World& world, Communicator& communicator) {
@@ -79,7 +92,8 @@ Done work_on(const GroupWork& work, const World& world, Watchdog& watchdog,
   }
   contender.buffers = memory.buffers();
   const Job job{world, communicator->transport(), watchdog};
-  const MeasureOptions options{.stop = {.warmup = 2, .time = work.time, .fewest = work.fewest}};
+  const MeasureOptions options{
+      .stop = {.warmup = 2, .time = work.time, .fewest = work.fewest, .of_calls = false}};
   const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
   Samples samples = std::move(measure(contenders, job, {payload, what}, options).front());
   return {std::move(samples.microseconds), samples.wrong.value_or(0)};
@@ -120,6 +134,7 @@ struct JobMeasurer::Order {
   GroupWork work{};
   Seconds piece{};
   int times = 0;
+  TrainWork train{};
   std::string check{};
   std::string question{};
 
@@ -134,6 +149,10 @@ struct JobMeasurer::Order {
                 {"fewest", work.fewest},
                 {"piece", piece.value},
                 {"times", times},
+                {"model", train.model},
+                {"trainer", train.algorithm},
+                {"step", train.compute.value},
+                {"steps", train.steps},
                 {"check", check},
                 {"question", question},
                 {"interface", work.interface}}
@@ -148,6 +167,7 @@ struct JobMeasurer::Order {
                   {from.at("time")},    from.at("fewest"), from.at("interface")};
     order.piece.value = from.at("piece");
     order.times = from.at("times");
+    order.train = {from.at("model"), from.at("trainer"), {from.at("step")}, from.at("steps")};
     order.check = from.at("check");
     order.question = from.at("question");
     return order;
@@ -195,6 +215,14 @@ std::vector<std::vector<double>> JobMeasurer::compute_us(Seconds piece, int time
   });
 }
 
+TrainTimes JobMeasurer::train(const TrainWork& work) {
+  const Order order{.action = Action::train, .train = work};
+  return on_all_ranks([&] {
+    tell(order);
+    return do_train(order.train);
+  });
+}
+
 std::vector<HostReply> JobMeasurer::ask(const std::string& check, const std::string& question) {
   const Order order{.action = Action::ask, .check = check, .question = question};
   return on_all_ranks([&] {
@@ -232,6 +260,9 @@ void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
       break;
     case Action::compute:
       do_compute(order);
+      break;
+    case Action::train:
+      do_train(order.train);
       break;
     case Action::ask:
       do_answer(order);
@@ -292,42 +323,73 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
   return results;
 }
 
+/// When this rank computes, where ranks share cores: one after the other, by a clock that they share, as a
+/// message would wake ranks that are to sleep. Those of other machines compute at the same time.
+struct JobMeasurer::Turns {
+  Rank first = 0;  // whose clock it is
+  int own = 0;
+  int of_all = 1;  // the same on all ranks
+};
+
+JobMeasurer::Turns JobMeasurer::turns_of_machine() const {
+  // Hosts may differ in whether ranks share cores.
+  const bool share = hosts_share_cores_ || world_.max(world_.shares_cores() ? 1 : 0) > 0;
+  if (!share) return {.first = world_.rank()};
+  if (hosts_share_cores_) return {0, world_.rank(), world_.size()};
+  Turns turns{world_.rank(), 0, 1};
+  std::vector<int> of_host(index(world_.nodes()));
+  for (Rank rank = 0; rank < world_.size(); ++rank) {
+    const int turn = of_host[index(world_.host_number(rank))]++;
+    turns.of_all = std::max(turns.of_all, turn + 1);
+    if (turn == 0 && world_.shares_host_with(rank)) turns.first = rank;
+    if (rank == world_.rank()) turns.own = turn;
+  }
+  return turns;
+}
+
 std::vector<std::vector<double>> JobMeasurer::do_compute(const Order& order) {
   ComputingPiece piece;
   const std::int64_t passes = world_.broadcast(world_.rank() == 0 ? piece.passes_in(order.piece) : 0);
-  // The turns that it takes, and this rank's. Hosts may differ in whether ranks share cores, and all ranks
-  // must count the same turns.
-  const bool one_by_one = hosts_share_cores_ || world_.max(world_.shares_cores() ? 1 : 0) > 0;
-  int turns = 1;
-  int own_turn = 0;
-  if (hosts_share_cores_) {
-    turns = world_.size();
-    own_turn = world_.rank();
-  } else if (one_by_one) {
-    std::vector<int> of_host(index(world_.nodes()));
-    for (Rank rank = 0; rank < world_.size(); ++rank) {
-      const int turn = of_host[index(world_.host_number(rank))]++;
-      if (rank == world_.rank()) own_turn = turn;
-      turns = std::max(turns, turn + 1);
-    }
-  }
-  const std::chrono::duration<double> piece_time(order.piece.value);
+  const Turns turns = turns_of_machine();
+  const auto turn = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(kTurnOfPiece * order.piece.value));
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  const auto clocks = world_.allgather(std::as_bytes(std::span(&now, 1)));
+  Clock::time_point begin = clock_of(clocks, turns.first) + kAllSleep;
   std::vector<double> us;
-  for (int time = 0; time <= order.times; ++time) {
-    for (int turn = 0; turn < turns; ++turn) {
-      world_.idle_barrier();
-      // Ranks that poll would take time from the one that computes, where they share its cores.
-      if (one_by_one)
-        std::this_thread::sleep_for(turn == own_turn ? kAllSleep : kAllSleep + 1.25 * piece_time);
-      if (turn != own_turn) continue;
-      const double took = piece.run_us(passes);
-      if (time > 0) us.push_back(took);  // the first warms caches
-    }
+  for (int time = 0; time <= order.times; ++time, begin += turns.of_all * turn) {
+    if (turns.of_all > 1) std::this_thread::sleep_until(begin + turns.own * turn);
+    piece.run_us(passes / kPartToWarm);
+    const double took = piece.run_us(passes);
+    if (time > 0) us.push_back(took);
   }
+  if (turns.of_all > 1) std::this_thread::sleep_until(begin);
   std::vector<std::vector<double>> results;
   for (const std::vector<std::byte>& of_rank : world_.gather(std::as_bytes(std::span(us))))
     results.push_back(doubles_of(of_rank));
   return results;
+}
+
+TrainTimes JobMeasurer::do_train(const TrainWork& work) {
+  constexpr ElementKind kKind = ElementKind::float32;
+  const Model model = make_model(work.model);
+  const std::vector<Bucket> buckets =
+      make_buckets(model, {BucketPolicy::Kind::fused, kTrainBucket}, size_of(kKind));
+  const std::unique_ptr<Communicator> communicator = open_communicator(world_, transport_);
+  const Job job{world_, communicator->transport(), watchdog_};
+  const Memory gradients = job.transport.allocate(bytes_of(model.total_elements(), kKind));
+  // Zeros stay zeros, however often they are averaged.
+  const HostPiece zeros(job.transport, kKind, model.total_elements());
+  std::fill_n(zeros.data(), zeros.bytes(), std::byte{});
+  zeros.write(gradients.get(), model.total_elements());
+  std::vector<Trainer> trainers(2);  // the first is a rank alone
+  for (const Bucket& bucket : buckets)
+    trainers[1].allreduces.push_back(make_contender({.algorithm = work.algorithm, .op = ReduceOp::avg},
+                                                    bucket.elements, world_, *communicator)
+                                         .call);
+  const TrainingWork steps{compute_of(model, work.compute), buckets, kKind, true, gradients.get()};
+  const std::vector<TrainingSteps> measured = measure_steps(trainers, job, steps, work.steps);
+  return {measured[0].total_ms, measured[1].total_ms};
 }
 
 std::vector<HostReply> JobMeasurer::do_answer(const Order& order) {

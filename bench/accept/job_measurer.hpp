@@ -22,6 +22,7 @@ class JobMeasurer final : public Measurer {
   // On rank 0.
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
+  TrainTimes train(const TrainWork& work) override;
   std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
   std::vector<HostConditions> conditions() override;
   /// Has the others do what `also` is to them, while rank 0 does something collective by itself.
@@ -34,13 +35,16 @@ class JobMeasurer final : public Measurer {
 
  private:
   struct Order;
+  struct Turns;
 
   template <typename Work>
   auto on_all_ranks(Work&& work) const;
   void tell(const Order& order) const;
   void obey(const Order& order, const std::function<void()>& also);
   std::vector<GroupResult> do_allreduce(const Order& order);
+  Turns turns_of_machine() const;
   std::vector<std::vector<double>> do_compute(const Order& order);
+  TrainTimes do_train(const TrainWork& work);
   std::vector<HostReply> do_answer(const Order& order);
 
   World& world_;

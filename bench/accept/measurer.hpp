@@ -34,6 +34,23 @@ struct GroupResult {
   std::vector<Rank> wrong_on{};  // the job's ranks that have wrong elements
 };
 
+inline constexpr Bytes kTrainBucket{64 << 20};
+
+/// Synthetic steps of data-parallel training by all ranks, see measure_steps(): gradients are float32, and
+/// averaged in such buckets while the backward pass goes on.
+struct TrainWork {
+  std::string model = "resnet50";
+  std::string algorithm = "multi-ring";
+  Seconds compute{};  // of a step's forward and backward pass
+  int steps = 1;      // besides one that is not measured
+};
+
+/// Of each step, the slowest rank's.
+struct TrainTimes {
+  std::vector<double> alone_ms;  // nothing is reduced
+  std::vector<double> ms;
+};
+
 /// Of a host.
 struct HostReply {
   std::string text;
@@ -48,9 +65,11 @@ class Measurer {
   /// Every group does the work at the same time as the others.
   virtual std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) = 0;
 
-  /// How long each rank takes for the same piece of computing, of about `piece`, so many times. Ranks that
-  /// would share cores do it one after the other.
+  /// How long each rank takes for the same piece of computing, of about `piece`, so many times. Ranks that would
+  /// share cores do it one after the other, each in two pieces' time.
   virtual std::vector<std::vector<double>> compute_us(Seconds piece, int times) = 0;
+
+  virtual TrainTimes train(const TrainWork& work) = 0;
 
   /// What the first rank of each host answers, by host. The question is one of a check's own (see Check).
   virtual std::vector<HostReply> ask(const std::string& check, const std::string& question) = 0;

@@ -52,6 +52,20 @@ class Accept(ProgramTest):
         self.assertEqual(ran.returncode, INCONCLUSIVE, ran.stderr)
         self.assertIn("MISSING: 1 of 1 judgement were not measured: pairs.allreduce", ran.stdout)
 
+    def test_how_training_scales_is_shown_and_not_judged(self):
+        ran = self.run_program("accept", "--checks", "hosts.alike,train", "-J", "accept.json", "--junit", "a.xml", ranks=2)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stdout, r"(?m)^train +shown ")
+        row = self.rows()[-1]
+        self.assertEqual((row["verdict"], row["subject"], row["quantity"], row["unit"]), ("shown", "resnet50 on 2 ranks", "efficiency", "%"))
+        self.assertTrue(5 < row["value"]["median"] < 105, row)
+        self.assertIn("images/s of one P100", row["why"])
+        self.assertRegex(row["why"], r"the model says \d+\.\d %, with links inside hosts of .*B/s")
+        suite = xml.parse(self.folder / "a.xml").getroot().findall("testsuite")[1]
+        self.assertEqual((suite.get("errors"), suite.get("skipped")), ("0", "0"))
+        ran = self.run_program("accept", "--checks", "train", "-g", 2)
+        self.assertEqual(ran.returncode, INCONCLUSIVE, ran.stderr)  # nothing is judged
+
     def test_other_programs_read_it(self):
         self.succeed(*QUICK, "--junit", "a.xml", "--prometheus", "a.prom", "--drain", ranks=2)
         suites = xml.parse(self.folder / "a.xml").getroot()
@@ -127,7 +141,7 @@ class Accept(ProgramTest):
         self.assertEqual(row["verdict"], "pass")
         self.assertGreaterEqual(len(row["trend"]), 2)
         self.assertRegex(text, rf"(?m)^{len(row['trend'])} rounds in ")
-        self.assertEqual(len(re.findall(r"(?m)^host\.allreduce ", text)), 1)
+        self.assertEqual(len(re.findall(r"(?m)^host\.allreduce +pass ", text)), 1)
         self.write("site.toml", EASY.replace("[1, -0.9", "[1000, -0.05").replace("MB/s", "GB/s"))
         ran = self.run_program("accept", "site.toml", "--budget", "1s", "--duration", "4s", ranks=2)
         self.assertEqual(ran.returncode, BELOW, ran.stderr)

@@ -8,7 +8,7 @@ namespace polyring {
 std::span<const Check* const> checks() {
   static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
                                    &kAllAllreduce, &kRails,   &kDips,    &kStragglers,    &kRepeatability,
-                                   &kNicCounters,  &kHostCpu, &kData};
+                                   &kNicCounters,  &kHostCpu, &kData,    &kTrain};
   return kAll;
 }
 

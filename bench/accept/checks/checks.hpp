@@ -18,5 +18,6 @@ extern const Check kStragglers;
 extern const Check kNicCounters;
 extern const Check kHostCpu;
 extern const Check kData;
+extern const Check kTrain;
 
 }  // namespace polyring

@@ -234,6 +234,72 @@ TEST(HostAllreduce, WhatIsSlowForAWhilePassesInTheEnd) {
   }
 }
 
+TEST(Train, IsShownBesideTheModel) {
+  const Site site = make_site({4, 4, 4, 4});
+  FakeMeasurer measurer(site, 1);
+  measurer.efficiency = 0.6;
+  CheckOptions roomy;
+  roomy.most_payload = {128 << 20};
+  const std::vector<CheckRow> rows = run("train", site, measurer, roomy);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].verdict, Verdict::shown) << rows[0].why;
+  EXPECT_EQ(rows[0].subject, "resnet50 on 16 ranks");
+  EXPECT_NEAR(rows[0].value->median, 60, 1e-9);
+  EXPECT_THAT(rows[0].why, AllOf(HasSubstr("with an efficiency of 60.0 %"), HasSubstr("the model says ")));
+  EXPECT_EQ(overall(rows), Verdict::missing);  // what is shown alone is no verdict
+}
+
+TEST(Train, IsLeftOutWhereItDoesNotFit) {
+  const Site site = make_site({2, 2}, 0.01);
+  FakeMeasurer measurer(site, 1);
+  CheckOptions options;
+  options.model = "gpt2-xl";
+  const std::vector<CheckRow> rows = run("train", site, measurer, options);
+  EXPECT_EQ(rows[0].verdict, Verdict::skipped);
+  EXPECT_THAT(rows[0].why, HasSubstr("Gradients of gpt2-xl take"));
+  const ExpectedLeast expected = expected_least;
+  options.model.clear();
+  options.most_payload = {128 << 20};
+  const Given given;
+  const Checking no_time{.measurer = measurer,
+                         .site = site,
+                         .given = given,
+                         .expected = expected,
+                         .options = options,
+                         .progress = [](const std::string&) {},
+                         .has_time = [](int turns) { return turns < 30; }};
+  const std::vector<CheckRow> late = find_check("train")->run(no_time);
+  EXPECT_EQ(late[0].verdict, Verdict::skipped);
+  EXPECT_THAT(late[0].why, HasSubstr("for which the budget has no time"));
+  EXPECT_EQ(measurer.orders, 0);
+}
+
+/// Emulated hosts have one machine, whose cores may be slow for a while.
+TEST(HostAllreduce, MeasuresHostsThatShareCoresByTurns) {
+  Site site = make_site({4, 4, 4, 4});
+  site.source = Source::emulated;
+  for (const int slow_until : {8, 16, 24}) {
+    class SlowAtFirst final : public FakeMeasurer {
+     public:
+      SlowAtFirst(const Site& of, int until) : FakeMeasurer(of, 1), until_(until) {}
+      std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups,
+                                         const GroupWork& work) override {
+        inside_GBps = orders < until_ ? 50 : 100;
+        return FakeMeasurer::allreduce(groups, work);
+      }
+
+     private:
+      int until_;
+    };
+    SlowAtFirst measurer(site, slow_until);
+    CheckOptions options;
+    options.attempts = 1;
+    const std::vector<CheckRow> rows = run("host.allreduce", site, measurer, options);
+    EXPECT_THAT(subjects(rows, Verdict::fail), IsEmpty()) << slow_until;
+    EXPECT_THAT(rows, Each(Field(&CheckRow::attempts, 1)));
+  }
+}
+
 TEST(Stragglers, AreToldFromWhatSlowsAllRanks) {
   const Site site = make_site({4, 4, 4, 4});
   for (unsigned seed = 0; seed < kRuns; ++seed) {

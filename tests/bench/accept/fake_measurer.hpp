@@ -26,6 +26,7 @@ class FakeMeasurer : public Measurer {
   std::set<Rank> wrong_rank;             // makes results wrong
   double noise = 0.03;                   // of a logarithm
   double overhead_us = 20;
+  double efficiency = 0.9;  // of a training step
   std::function<HostReply(int host, const std::string& check, const std::string& question)> reply;
   std::vector<HostConditions> of_hosts;                     // what else they did
   std::map<std::pair<std::string, int>, double> rail_GBps;  // of a host's network interface
@@ -34,6 +35,7 @@ class FakeMeasurer : public Measurer {
 
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
+  TrainTimes train(const TrainWork& work) override;
   std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
   std::vector<HostConditions> conditions() override { return of_hosts; }
 

@@ -94,6 +94,10 @@ class Measurement {
     return delays;
   }
 
+  static double microseconds(Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  }
+
  private:
   double apart(Contender& contender, const Block& block) const {
     double together_us = 0;
@@ -148,10 +152,6 @@ class Measurement {
     return microseconds(end - begin);
   }
 
-  static double microseconds(Clock::duration duration) {
-    return std::chrono::duration<double, std::micro>(duration).count();
-  }
-
   const Job& job_;
   const Payload& payload_;
   MeasureMemory memory_;
@@ -177,12 +177,17 @@ namespace {
 /// Those that are timed: they take part, and are not wrong.
 using Timed = std::vector<std::size_t>;
 
-/// Returns how many microseconds the slowest of the last calls took.
-double warm_up(Measurement& measurement, std::span<Contender> contenders, const Timed& timed, int rounds) {
+/// Returns how many microseconds the slowest of the last iterations took, or of their calls.
+double warm_up(Measurement& measurement, std::span<Contender> contenders, const Timed& timed,
+               const StoppingRule& stop) {
   double slowest = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < stop.warmups(); ++round) {
     slowest = 0;
-    for (const std::size_t i : timed) slowest = std::max(slowest, measurement.once(contenders[i]).run_us);
+    for (const std::size_t i : timed) {
+      const Clock::time_point begin = Clock::now();
+      const double call_us = measurement.once(contenders[i]).run_us;
+      slowest = std::max(slowest, stop.of_calls ? call_us : Measurement::microseconds(Clock::now() - begin));
+    }
   }
   return slowest;
 }
@@ -246,7 +251,7 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
     if (samples[i].wrong.value_or(0) == 0) timed.push_back(i);
   }
   const StoppingRule& stop = options.stop;
-  const double slowest_us = warm_up(measurement, contenders, timed, stop.warmups());
+  const double slowest_us = warm_up(measurement, contenders, timed, stop);
   const bool isolated = options.timing == TimingMethod::isolated;
   std::int64_t iterations = isolated ? stop.iterations_of(slowest_us) : stop.calls_of_block(slowest_us);
   if (stop.chooses()) iterations = job.world.broadcast(iterations);

@@ -22,6 +22,7 @@ struct StoppingRule {
   int warmup = 5;      // before them; at least one where their number is chosen
   Seconds time{0.5};
   int fewest = 10;
+  bool of_calls = true;  // `time` is that of the calls alone; otherwise with filling buffers and barriers
   static constexpr int kMost = 1000;
 
   /// The number of iterations depends on how long they take.

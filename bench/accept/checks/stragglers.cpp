@@ -14,8 +14,9 @@ namespace {
 constexpr std::string_view kName = "stragglers";
 const Quantity kQuantity{"time/median rank's", "", true};
 constexpr double kMost = 1.1;
-constexpr int kTimes = 64;
-constexpr int kTurns = 4;  // half of them between pieces
+constexpr int kTimes = 128;
+constexpr int kTurns = 4;
+constexpr int kPieces = 2;  // that each time takes, see Measurer::compute_us()
 
 /// The median of what the ranks took this time: what slows all of them for a while says nothing of one. Of an
 /// even number the lower one: where half of the ranks are slow, these are to be found.
@@ -33,7 +34,7 @@ std::vector<CheckRow> run(const Checking& checking) {
   const double ranks_at_a_time =
       site.hosts_share_cores() ? ranks : static_cast<double>(ranks) / static_cast<double>(site.hosts.size());
   const Seconds piece{
-      std::clamp(kTurns / 2 * checking.options.turn.value / (kTimes * ranks_at_a_time), 0.5e-3, 10e-3)};
+      std::clamp(kTurns * checking.options.turn.value / (kPieces * kTimes * ranks_at_a_time), 0.5e-3, 10e-3)};
   std::vector<std::vector<double>> ratios(index(ranks));
   std::vector<CheckRow> rows;
   const auto begin = std::chrono::steady_clock::now();

@@ -44,6 +44,8 @@ Site site_of(const ResultFile& result, const std::string& file) {
   return site;
 }
 
+constexpr double kTurn_s = 1;
+
 class Recorded final : public Measurer {
  public:
   Recorded(const Site& site, const std::vector<CheckRow>& rows, unsigned seed)
@@ -53,7 +55,7 @@ class Recorded final : public Measurer {
     std::vector<GroupResult> results;
     for (const RankGroup& group : groups) {
       std::vector<double>& us = results.emplace_back().us;
-      for (const double busbw : drawn(of_group(group)))
+      for (const double busbw : drawn(of_group(group), work.time.value / kTurn_s))
         us.push_back(bus_us(work.size, static_cast<int>(group.size()), busbw));
     }
     return results;
@@ -67,12 +69,13 @@ class Recorded final : public Measurer {
         return one.check == "stragglers" && one.subject.starts_with(begins);
       });
       if (row == rows_.end()) usage_error("the result has no samples of rank {}", rank);
-      us.push_back(drawn(*row));
+      us.push_back(drawn(*row, 1));
       for (double& one : us.back()) one *= piece.value * 1e6;
     }
     return us;
   }
 
+  TrainTimes train(const TrainWork&) override { return {}; }
   std::vector<HostReply> ask(const std::string&, const std::string&) override { return {}; }
   std::vector<HostConditions> conditions() override { return {}; }
 
@@ -94,11 +97,12 @@ class Recorded final : public Measurer {
     usage_error("the result has no samples of {} of {} hosts", check, hosts.size());
   }
 
-  /// As many as one attempt took.
-  std::vector<double> drawn(const CheckRow& row) {
+  /// As many as one attempt took, or this part of them.
+  std::vector<double> drawn(const CheckRow& row, double part) {
     const std::vector<double>& all = row.value->samples;
     std::uniform_int_distribution<std::size_t> any(0, all.size() - 1);
-    std::vector<double> samples(std::max<std::size_t>(1, all.size() / index(std::max(1, row.attempts))));
+    const double wanted = part * static_cast<double>(all.size()) / std::max(1, row.attempts);
+    std::vector<double> samples(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
     for (double& sample : samples) sample = all[any(random_)];
     return samples;
   }
@@ -145,6 +149,7 @@ int replay(std::span<char*> words) {
       planned.push_back({find_check(name), false});
   const ExpectedLeast expected = expected_least;
   CheckOptions options;
+  options.turn.value = kTurn_s;
   options.all_pairs_up_to = static_cast<int>(site.hosts.size());
   std::map<std::string, int> outcomes;
   int as_wanted = 0;

@@ -51,8 +51,9 @@ struct Judgement {
   std::optional<double> bound_fraction;  // nothing where the bound is unknown, or does not hold
   std::string limit;                     // what limits, or why nothing is known
   std::optional<std::pair<double, double>> expected_GBps;
-  std::string basis;    // what the expected interval rests on
-  std::string verdict;  // "pass", "fail", "undecided", "no data"
+  std::optional<double> expected_fraction{};  // bus bandwidth, as a part of the low end of what is expected
+  std::string basis;                          // what the expected interval rests on
+  std::string verdict;                        // "pass", "fail", "undecided", "no data"
 };
 
 /// What one run has in a line.

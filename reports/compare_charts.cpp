@@ -54,9 +54,8 @@ ResultFile drawn(const ResultFile& result, const JudgedRows& judged) {
     if (at == judged.end()) continue;
     const Judgement& judgement = *at->second;
     if (judgement.bound_fraction) row.bound_us = *judgement.bound_fraction * row.time_us.median;
-    const double work = row.busbw_GBps * row.time_us.median;
     if (judgement.expected_GBps)
-      row.expected_us = {work / judgement.expected_GBps->second, work / judgement.expected_GBps->first};
+      set_expected(row, judgement.expected_GBps->first, judgement.expected_GBps->second);
   }
   return copy;
 }

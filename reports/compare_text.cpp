@@ -127,6 +127,8 @@ void add_judgements(LineColumns& columns, std::span<const ComparedRun> runs, boo
   };
   add("of bound", "%", Align::right, 1,
       [](const Judgement& judged) { return if_known(judged.bound_fraction, percent); });
+  add("of expected", "%", Align::right, 2,
+      [](const Judgement& judged) { return if_known(judged.expected_fraction, percent); });
   add("expected", "GB/s", Align::right, 2, [](const Judgement& judged) {
     return if_known(judged.expected_GBps,
                     [](const auto& range) { return number(range.first) + ".." + number(range.second); });
@@ -302,6 +304,8 @@ Table compared_rows(std::span<const ComparedRun> runs, const Comparison& compari
       {value("of bound", "%"),
        of_judged([](const Judgement& judged) { return if_known(judged.bound_fraction, percent); })},
       {text("limited by"), of_judged([](const Judgement& judged) { return judged.limit; })},
+      {value("of expected", "%"),
+       of_judged([](const Judgement& judged) { return if_known(judged.expected_fraction, percent); })},
       {value("expected low", "GB/s"), of_judged([=](const Judgement& judged) {
          return judged.expected_GBps ? exact(judged.expected_GBps->first) : std::string();
        })},

@@ -92,6 +92,11 @@ void set_time(CollectiveRow& row, Timing time_us, std::string_view collective) {
     row.bound_fraction = us > 0 ? *row.bound_us / us : 0;
 }
 
+void set_expected(CollectiveRow& row, double low_GBps, double high_GBps) {
+  const double work = row.busbw_GBps * row.time_us.median;
+  row.expected_us = {work / high_GBps, work / low_GBps};
+}
+
 std::string iso_time_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 }  // namespace polyring

@@ -105,6 +105,8 @@ struct CollectiveRow {
 /// is 0. There is no bound_fraction where the time is_faster() than the bound, which is a fault of the bound
 /// then.
 void set_time(CollectiveRow& row, Timing time_us, std::string_view collective);
+/// Of a row that has its time: what good implementations take, if they reach such bus bandwidths, in GB/s.
+void set_expected(CollectiveRow& row, double low_GBps, double high_GBps);
 
 enum class TimelineLane { compute, communication };
 inline constexpr std::array kTimelineLanes{TimelineLane::compute, TimelineLane::communication};

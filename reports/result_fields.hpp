@@ -180,7 +180,8 @@ void fields(Visitor& visit, MaybeConst<CheckRow> auto& row) {
   visit("hosts", row.hosts, {.what = "That it is about"});
   visit("verdict", row.verdict,
         {.what = "fail: what was checked is bad; error: the check broke; inconclusive: noise covers the "
-                 "threshold; missing: asked for and not measured; skipped: cannot be measured here"});
+                 "threshold; missing: asked for and not measured; skipped: cannot be measured here; "
+                 "shown: measured, and not to be judged"});
   visit("why", row.why);
   visit("remedy", row.remedy, {.what = "What to do next"});
   visit("quantity", row.quantity, {.what = "As busbw; empty where nothing has a number"});

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
@@ -19,6 +20,7 @@
 #include "bench/measure/bounds.hpp"
 #include "bench/measure/measure.hpp"
 #include "bench/measure/memory_pass.hpp"
+#include "bench/predict/expected_interval.hpp"
 #include "bench/record/emulation.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/record/run_cluster.hpp"
@@ -279,11 +281,23 @@ class CollectiveRun {
       row.bound_us = bound_us;
       if (!samples[i].microseconds.empty())
         set_time(row, timing(samples[i].microseconds), to_text(collective()));
+      add_expected(row);
       // A contender that was wrong has no time, and its row would be no result.
       (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
     }
     session.keep(world_, timed, kept_, measured_);
     kept_ += timed.size();
+  }
+
+  /// What good implementations take on such hosts, where somebody has published what they reach.
+  void add_expected(CollectiveRow& row) const {
+    if (world_.rank() != 0 || row.busbw_GBps <= 0) return;
+    try {
+      const auto interval = expected_interval(cluster_, collective(), row.algorithm, {row.size_bytes});
+      if (interval)
+        set_expected(row, interval->low.gigabytes_per_second(), interval->high.gigabytes_per_second());
+    } catch (const Error&) {  // links of unknown speed
+    }
   }
 
   /// A row without its times.

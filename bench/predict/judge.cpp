@@ -140,6 +140,7 @@ Judgement Judge::of(const ResultFile& result, const CollectiveRow& row) {
   if (expected) {
     judgement.expected_GBps = {expected->low, expected->high};
     judgement.basis = expected->basis;
+    if (row.busbw_GBps > 0) judgement.expected_fraction = row.busbw_GBps / expected->low;
   }
   judgement.verdict = verdict_of(row, expected);
   return judgement;

@@ -90,6 +90,7 @@ TEST(Judge, PassesOrFailsByTheLowEnd) {
   EXPECT_EQ(pass.verdict, "pass");
   EXPECT_EQ(pass.expected_GBps, std::pair(200.0, 240.0));
   EXPECT_EQ(pass.basis, "figures");
+  EXPECT_NEAR(pass.expected_fraction.value_or(0), 210.0 / 200, 0.001);
   EXPECT_EQ(judged(Judge(kDgx, expect), of_log(8, 1, 9890)).verdict, "fail");
   EXPECT_EQ(judged(Judge(kDgx, expect), of_log(8, 1, 8948, "nccl:tree")).verdict, "no data");
   ResultFile unsure = good;

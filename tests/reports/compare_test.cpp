@@ -360,12 +360,14 @@ TEST(CompareText, ShowsJudgements) {
   table.lines.front().cells[1].judged = Judgement{.bound_fraction = 0.9,
                                                   .limit = "two ports",
                                                   .expected_GBps = {{1, 2}},
+                                                  .expected_fraction = 1.23,
                                                   .basis = "a figure",
                                                   .verdict = "pass"};
   const std::string text = compared_table(runs, comparison, table).text();
   EXPECT_THAT(text, HasSubstr("pass"));
   EXPECT_THAT(text, HasSubstr("90.0"));
   EXPECT_THAT(text, HasSubstr("1.000..2.000"));
+  EXPECT_THAT(text, HasSubstr("123"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/index.hpp"
 #include "base/statistics.hpp"
+#include "base/text.hpp"
 #include "bench/accept/blame.hpp"
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
@@ -36,6 +37,7 @@ using OfInterfaces = std::map<std::string, std::int64_t>;
 
 constexpr const char* kSpeeds = "speeds";  // of those that are devices and have an address, in Mbit/s
 constexpr const char* kSent = "sent";      // what each has sent, in bytes
+constexpr const char* kDown = "down";      // those that are devices and not running
 
 constexpr const char* kListen = "listen";    // over this interface; the answer says where
 constexpr const char* kConnect = "connect";  // to some of these; the answer says why which cannot be reached
@@ -53,10 +55,23 @@ std::string answer_of_reach(const nlohmann::json& asked) {
   return said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string answer_of_down(const std::filesystem::path& net) {
+  OfInterfaces down;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(net, none)) {
+    std::ifstream file(entry.path() / "operstate");
+    std::string state;
+    if (file >> state && state == "down" && std::filesystem::exists(entry.path() / "device", none))
+      down[entry.path().filename()] = 0;
+  }
+  return nlohmann::json(down).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// A speed of 0 or less is one that the kernel does not know.
 std::string answer(const std::string& question) {
   if (question.starts_with('{')) return answer_of_reach(nlohmann::json::parse(question));
   const std::filesystem::path net("/sys/class/net");
+  if (question == kDown) return answer_of_down(net);
   OfInterfaces found;
   std::error_code none;
   for (const NetworkInterface& one : network_interfaces()) {
@@ -95,14 +110,20 @@ class RailsCheck {
     if (site_.hosts.size() < 2) return {skipped("There is one host.")};
     find_rails();
     std::vector<CheckRow> rows = hosts_without();
-    if (rails_.empty() && rows.empty())
-      return {skipped("Hosts do not have two network interfaces of one speed with an address of their own.")};
+    const std::vector<CheckRow> unused = down_everywhere();
+    rows.insert(rows.end(), unused.begin(), unused.end());
+    if (rails_.empty()) {
+      rows.push_back(
+          skipped("Hosts do not have two network interfaces of one speed with an address of their own."));
+      return rows;
+    }
     for (Rail& rail : rails_) {
       const std::vector<CheckRow> more = leave_out_unreached(rail);
       rows.insert(rows.end(), more.begin(), more.end());
     }
     std::erase_if(rails_, [](const Rail& rail) { return rail.hosts.size() < 2; });
-    for (Rail& rail : rails_) measure(rail);
+    for (Rail& rail : rails_)
+      if (checking_.has_time(1)) measure(rail);
     for (Rail& rail : rails_) {
       CheckRow row = judged(rail);
       while (rail.measured.wrong == 0 && checking_.must_repeat(row.verdict, rail.measured.attempts, 1)) {
@@ -169,6 +190,27 @@ class RailsCheck {
                               rail.hosts.size(), site_.hosts.size());
         row.remedy = "See to its cable, its driver and the configuration of the network.";
       }
+    }
+    return rows;
+  }
+
+  /// A rail that is dead on all hosts is none of those above: whether there should be one nobody here knows.
+  std::vector<CheckRow> down_everywhere() {
+    std::map<std::string, std::vector<int>> down;
+    const std::vector<OfInterfaces> replies = ask(kDown);
+    for (std::size_t host = 0; host < replies.size(); ++host)
+      for (const auto& [name, unused] : replies[host]) down[name].push_back(static_cast<int>(host));
+    std::vector<CheckRow> rows;
+    for (const auto& [name, hosts] : down) {
+      if (std::ranges::find(rails_, name, &Rail::name) != rails_.end()) continue;
+      CheckRow& row = rows.emplace_back(row_of(checking_, kName, hosts));
+      row.subject = name;
+      row.verdict = Verdict::shown;
+      row.why =
+          fmt::format("It is down on {}.", hosts.size() == site_.hosts.size()
+                                               ? "all hosts"
+                                               : counted(static_cast<std::int64_t>(hosts.size()), "host"));
+      row.remedy = "If it is to be a rail, see to its switch, cables and configuration.";
     }
     return rows;
   }
@@ -317,6 +359,10 @@ class RailsCheck {
     row.subject = rail.name;
     judge_measured(row, rail.measured, rail.size,
                    checking_.threshold({std::string(kName), kBusbw, rail.size.value, rail.name}, otherwise));
+    if (rail.measured.attempts == 0) {
+      row.why = "The budget had no time to measure it.";
+      row.remedy = "Give a larger --budget.";
+    }
     if (row.verdict == Verdict::fail && rail.measured.wrong == 0)
       row.remedy = "See to the switch of this rail, and to the ports and cables of the hosts on it.";
     if (rail.around.empty() || rail.measured.wrong > 0) return row;

@@ -303,7 +303,7 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
 HostReply interfaces(const std::string& names, const std::string& question = "") {
   if (question.find("listen") != std::string::npos) return {"10.0.0.1:1"};
   if (question.find("connect") != std::string::npos) return {"[]"};
-  return question == "sent" ? HostReply{} : HostReply{names};
+  return question == "sent" || question == "down" ? HostReply{} : HostReply{names};
 }
 
 TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {
@@ -352,6 +352,21 @@ TEST(Rails, ThatOneOfTwoHostsLacksAreDown) {
               ElementsAre(row("eth1 of node1", Verdict::fail), row("eth0", Verdict::missing)));
 }
 
+/// A rail whose switch is dead is none that hosts have.
+TEST(Rails, ThatAreDownOnAllHostsAreShown) {
+  const Site site = make_site({2, 2, 2});
+  FakeMeasurer measurer(site, 1);
+  measurer.reply = [](int host, const std::string&, const std::string& question) {
+    if (question != "down") return interfaces(R"({"eth0": 100000, "eth1": 100000})", question);
+    return HostReply{host == 2 ? R"({"eth2": 0})" : R"({"eth1": 0, "eth2": 0})"};  // eth1 is a rail by now
+  };
+  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  ASSERT_THAT(
+      rows, ElementsAre(row("eth2", Verdict::shown), row("eth0", Verdict::pass), row("eth1", Verdict::pass)));
+  EXPECT_EQ(rows[0].why, "It is down on all hosts.");
+  EXPECT_THAT(rows[0].remedy, HasSubstr("If it is to be a rail"));
+}
+
 TEST(Rails, OverWhichAHostIsNotReachedAreMeasuredWithoutIt) {
   const Site site = make_site({2, 2, 2, 2});
   FakeMeasurer measurer(site, 1);
@@ -387,8 +402,8 @@ TEST(Rails, AreNotMeasuredWhereThereIsOne) {
   for (const std::vector<int>& hosts : {std::vector{2, 2}, {2}}) {
     const Site site = make_site(hosts);
     FakeMeasurer measurer(site, 1);
-    measurer.reply = [](int, const std::string&, const std::string&) {
-      return interfaces(R"({"eth0": 100000, "mgmt": 1000})");
+    measurer.reply = [](int, const std::string&, const std::string& question) {
+      return interfaces(R"({"eth0": 100000, "mgmt": 1000})", question);
     };
     const std::vector<CheckRow> rows = run("rails", site, measurer);
     ASSERT_THAT(rows, ElementsAre(Field(&CheckRow::verdict, Verdict::skipped)));

@@ -76,7 +76,7 @@ std::string why_no_baseline(const ResultFile& result) {
   if (result.partial) return fmt::format("it came to no end ({})", *result.partial);
   bool measured = false;
   for (const CheckRow& row : rows_of(result)) {
-    measured |= row.value.has_value();
+    measured |= row.value.has_value() && is_judgement(row.verdict);
     if (row.verdict == Verdict::pass || !is_judgement(row.verdict)) continue;
     if (row.verdict == Verdict::missing && row.value) continue;
     return fmt::format("not all of it passed: {}{}{} is '{}'", row.check, row.subject.empty() ? "" : " of ",

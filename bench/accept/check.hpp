@@ -64,7 +64,7 @@ struct CheckOptions {
   int all_pairs_up_to = 64;  // hosts; of more, so many rounds:
   int pair_rounds = 12;
   std::string data;   // a folder; empty: none
-  std::string model;  // that is trained, from it; empty: nobody said so
+  std::string model;  // that is trained, from `data` where that is given; empty: the check chooses
   std::string like;   // a machine; empty: none
 };
 

@@ -27,8 +27,8 @@ using nlohmann::json;
 /// In which ranks that have told each other their clocks are asleep.
 constexpr std::chrono::milliseconds kAllSleep{20};
 /// A turn of computing takes so many pieces, so that a slow one is over before the next turn.
-constexpr double kTurnOfPiece = 2;
-/// Of a piece, which wakes the core and fills its caches.
+constexpr double kTurnOfPiece = 2.5;
+/// An untimed run of this part of a piece comes first: it wakes the core and fills its caches.
 constexpr std::int64_t kPartToWarm = 8;
 
 double microseconds(Clock::duration duration) {
@@ -326,24 +326,21 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
 /// When this rank computes, where ranks share cores: one after the other, by a clock that they share, as a
 /// message would wake ranks that are to sleep. Those of other machines compute at the same time.
 struct JobMeasurer::Turns {
-  Rank first = 0;  // whose clock it is
-  int own = 0;
-  int of_all = 1;  // the same on all ranks
+  std::vector<Rank> sharers;  // of the machine, this rank included
+  int own = 0;                // its place among them
+  int of_all = 1;             // the same on all ranks
 };
 
 JobMeasurer::Turns JobMeasurer::turns_of_machine() const {
   // Hosts may differ in whether ranks share cores.
   const bool share = hosts_share_cores_ || world_.max(world_.shares_cores() ? 1 : 0) > 0;
-  if (!share) return {.first = world_.rank()};
-  if (hosts_share_cores_) return {0, world_.rank(), world_.size()};
-  Turns turns{world_.rank(), 0, 1};
-  std::vector<int> of_host(index(world_.nodes()));
+  Turns turns;
   for (Rank rank = 0; rank < world_.size(); ++rank) {
-    const int turn = of_host[index(world_.host_number(rank))]++;
-    turns.of_all = std::max(turns.of_all, turn + 1);
-    if (turn == 0 && world_.shares_host_with(rank)) turns.first = rank;
-    if (rank == world_.rank()) turns.own = turn;
+    if (rank == world_.rank()) turns.own = static_cast<int>(turns.sharers.size());
+    if (rank == world_.rank() || (share && (hosts_share_cores_ || world_.shares_host_with(rank))))
+      turns.sharers.push_back(rank);
   }
+  turns.of_all = static_cast<int>(world_.max(static_cast<double>(turns.sharers.size())));
   return turns;
 }
 
@@ -355,7 +352,8 @@ std::vector<std::vector<double>> JobMeasurer::do_compute(const Order& order) {
       std::chrono::duration<double>(kTurnOfPiece * order.piece.value));
   const Clock::rep now = Clock::now().time_since_epoch().count();
   const auto clocks = world_.allgather(std::as_bytes(std::span(&now, 1)));
-  Clock::time_point begin = clock_of(clocks, turns.first) + kAllSleep;
+  Clock::time_point begin;
+  for (const Rank rank : turns.sharers) begin = std::max(begin, clock_of(clocks, rank) + kAllSleep);
   std::vector<double> us;
   for (int time = 0; time <= order.times; ++time, begin += turns.of_all * turn) {
     if (turns.of_all > 1) std::this_thread::sleep_until(begin + turns.own * turn);

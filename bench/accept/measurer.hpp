@@ -65,8 +65,8 @@ class Measurer {
   /// Every group does the work at the same time as the others.
   virtual std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) = 0;
 
-  /// How long each rank takes for the same piece of computing, of about `piece`, so many times. Ranks that would
-  /// share cores do it one after the other, each in two pieces' time.
+  /// How long each rank takes for the same piece of computing, of about `piece`, so many times. Ranks that
+  /// would share cores do it one after the other, each in the time of two pieces and a half.
   virtual std::vector<std::vector<double>> compute_us(Seconds piece, int times) = 0;
 
   virtual TrainTimes train(const TrainWork& work) = 0;

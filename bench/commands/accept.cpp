@@ -71,8 +71,8 @@ void add_accept(CommandLine& line) {
   command.add_option("--data", options->data, "Also read the files in this folder, on all hosts at once")
       .type_name("DIR");
   add_model_option(command, options->model,
-                   "What is trained: by the check 'train', which takes resnet50 where nothing is said, and "
-                   "from --data, which says how fast these must be");
+                   "What is trained. The check 'train' takes resnet50 if nothing is said; with --data the "
+                   "model says how fast files must be read");
   command
       .add_option("--budget", options->budget, "Choose what fits into this time, that which tells most first")
       .type_name("TIME");

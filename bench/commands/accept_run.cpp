@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -276,8 +277,12 @@ class AcceptRun {
   }
 
   static void tell_round(Session& session, std::span<const CheckRow> rows, int round) {
-    for (const std::string& line : findings(rows))
-      if (overall(rows) != Verdict::pass) session.remark(fmt::format("round {}: {}\n", round, line));
+    std::vector<CheckRow> judged;
+    std::ranges::copy_if(rows, std::back_inserter(judged),
+                         [](const CheckRow& row) { return is_judgement(row.verdict); });
+    if (overall(judged) == Verdict::pass) return;
+    for (const std::string& line : findings(judged))
+      session.remark(fmt::format("round {}: {}\n", round, line));
   }
 
   /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
@@ -321,6 +326,7 @@ class AcceptRun {
     code_ = exit_code(rows, code);
     std::string text;
     for (const std::string& line : findings(rows)) text += line + "\n";
+    if (options_.drain) text += "\n" + slurm_drain_list(rows);
     print_out("\n{}\n{}\n", text, summary(rows));
     if (options_.nagios) code_ = print_nagios(rows);
     write_for_programs(so_far);
@@ -341,11 +347,12 @@ class AcceptRun {
     for (const std::string& note : session.result().notes) text += fmt::format("\n{}\n", note);
     session.remark(text);
     if (options_.drain) print_out("\n{}", slurm_drain_list(rows));
-    write_for_programs(session.result());
-    save_baseline(session);
+    // What a full disk or a lost folder may refuse is written when the result is safe.
     session.finish([&](const ResultFile& result) { return write_output(options_.output, result); });
     session.remark(fmt::format("\n{}\n", summary(rows)));
     if (options_.nagios) code_ = print_nagios(rows);
+    write_for_programs(session.result());
+    save_baseline(session);
   }
 
   void save_baseline(Session& session) const {

@@ -54,6 +54,8 @@ class Accept(ProgramTest):
 
     def test_how_training_scales_is_shown_and_not_judged(self):
         ran = self.run_program("accept", "--checks", "hosts.alike,train", "-J", "accept.json", "--junit", "a.xml", ranks=2)
+        if "fit into the memory" in ran.stdout:
+            self.skipTest("too little memory for the gradients of resnet50")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertRegex(ran.stdout, r"(?m)^train +shown ")
         row = self.rows()[-1]

@@ -1,8 +1,8 @@
 """One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES, run on every host.
 
 The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end, then the median of its short slices, and
-both ends' congestion control: it alone, as mpirun may run two hosts' lines together. A machine whose cores are taken away for
-moments lowers the first, as no link makes up for what it did not send meanwhile; the median shows the link.
+both ends' congestion control. Only the receiver prints, as mpirun may run two hosts' lines together. A machine whose cores are
+taken away for moments lowers the first, as no link makes up for what it did not send meanwhile; the median shows the link.
 """
 
 import contextlib

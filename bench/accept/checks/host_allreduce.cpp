@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kName = "host.allreduce";
 /// Of a turn, where hosts share cores: what slows these for a while is to slow each of them as much.
 constexpr int kSlices = 8;
+/// What the slices of a host take, each with its own check, warm-up and fewest calls.
+constexpr int kTurnsOfSlices = 2;
 
 class HostsCheck {
  public:
@@ -42,7 +44,8 @@ class HostsCheck {
       unsure.clear();
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         rows.push_back(judged(i));
-        const int turns = site_.hosts_share_cores() ? static_cast<int>(unsure.size()) + 1 : 1;
+        const int turns =
+            site_.hosts_share_cores() ? kTurnsOfSlices * (static_cast<int>(unsure.size()) + 1) : 1;
         if (measured_[i].wrong == 0 && checking_.must_repeat(rows.back().verdict, attempt, turns))
           unsure.push_back(i);
       }
@@ -98,7 +101,7 @@ class HostsCheck {
 };
 
 int turns(const Site& site, const CheckOptions&) {
-  return site.hosts_share_cores() ? static_cast<int>(site.hosts.size()) : 1;
+  return site.hosts_share_cores() ? kTurnsOfSlices * static_cast<int>(site.hosts.size()) : 1;
 }
 
 std::vector<CheckRow> run(const Checking& checking) { return HostsCheck(checking).run(); }

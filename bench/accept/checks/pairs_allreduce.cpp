@@ -193,10 +193,12 @@ class PairsCheck {
     CheckRow row = row_of(checking_, kName, {host});
     const bool confirmed = rounds == 0 || again > 0;
     row.verdict = confirmed ? Verdict::fail : Verdict::inconclusive;
-    row.why = fmt::format(
-        "{} of its {} pairs are too slow or wrong, and those of other hosts are not; again with good "
-        "partners: {} of {}.",
-        bad, met, again, rounds);
+    const std::string later = rounds > 0 ? fmt::format("again with good partners: {} of {}", again, rounds)
+                              : partners.empty()
+                                  ? "no host was good with all others, to measure it with again"
+                                  : "the budget had no time to measure it again";
+    row.why = fmt::format("{} of its {} pairs are too slow or wrong, and those of other hosts are not; {}.",
+                          bad, met, later);
     row.remedy = confirmed
                      ? "Take the host out, and see to its network ports, their PCIe links, and its load."
                      : "It was slow for a while: repeat the check, and see what else ran there.";
@@ -211,7 +213,11 @@ class PairsCheck {
       at->remedy = "Of two hosts nobody can say which is slow: measure each with a third one.";
       return;
     }
-    if (pairs_.at(link).measured.wrong > 0 || !checking_.has_time(1)) return;
+    if (pairs_.at(link).measured.wrong > 0) return;
+    if (!checking_.has_time(1)) {
+      at->why += " The budget had no time to measure it again.";
+      return;
+    }
     int again = 0;
     for (int round = 0; round < kRoundsOfSuspects; ++round) again += bad_again(link) ? 1 : 0;
     if (again == 0) {

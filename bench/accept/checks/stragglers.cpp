@@ -16,7 +16,7 @@ const Quantity kQuantity{"time/median rank's", "", true};
 constexpr double kMost = 1.1;
 constexpr int kTimes = 128;
 constexpr int kTurns = 4;
-constexpr int kPieces = 2;  // that each time takes, see Measurer::compute_us()
+constexpr double kPieces = 2.5;  // that each time takes, see Measurer::compute_us()
 
 /// The median of what the ranks took this time: what slows all of them for a while says nothing of one. Of an
 /// even number the lower one: where half of the ranks are slow, these are to be found.

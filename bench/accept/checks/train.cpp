@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/statistics.hpp"
@@ -12,28 +14,40 @@
 #include "bench/predict/compute.hpp"
 #include "bench/predict/scaling.hpp"
 #include "collectives/schedule/bound.hpp"
+#include "models/throughput.hpp"
 
 namespace polyring {
 namespace {
 
 constexpr std::string_view kName = "train";
 constexpr std::string_view kUsualModel = "resnet50";
-/// What DDL's results are of, where the hosts have no GPUs, or others than those of published throughputs.
+/// The GPU of DDL's published results. It is taken where the hosts have no GPU, or one whose throughput
+/// nobody has published.
 constexpr std::string_view kUsualGpu = "P100";
+constexpr int kUsualBatch = 32;
 constexpr int kTurns = 2;
 constexpr double kFewestSteps = 3;
 constexpr double kMostSteps = 20;
+/// A few steps take no longer, whatever the budget.
+constexpr double kMostTurns = 30;
 
-Compute compute_of_site(const Checking& checking, const Model& model) {
-  const ComputeOptions options{.model = model.name, .compute_ms = {}, .gpu = {}};
-  const Cluster& hosts = checking.site.inventory.cluster;
-  if (!hosts.groups.empty() && !hosts.host(0).gpus.empty()) {
-    try {
-      return options.resolve(model, hosts.host(0).gpus.front().model);
-    } catch (const Error&) {  // nobody has published that GPU's throughput
-    }
+/// With the batch that is the nearest to the usual one; nothing where nobody has published any.
+std::optional<Compute> compute_on(const std::string& gpu, const Model& model) {
+  std::optional<int> batch;
+  for (const Throughput& known : known_throughputs()) {
+    if (!find_throughput(gpu, model.name, known.batch)) continue;
+    if (!batch || std::abs(known.batch - kUsualBatch) < std::abs(*batch - kUsualBatch)) batch = known.batch;
   }
-  return options.resolve(model, std::string(kUsualGpu));
+  if (!batch) return std::nullopt;
+  return ComputeOptions{.model = model.name, .batch = *batch, .compute_ms = {}, .gpu = gpu}.resolve(model,
+                                                                                                    gpu);
+}
+
+std::optional<Compute> compute_of_site(const Checking& checking, const Model& model) {
+  const Cluster& hosts = checking.site.inventory.cluster;
+  if (!hosts.groups.empty() && !hosts.host(0).gpus.empty())
+    if (auto own = compute_on(hosts.host(0).gpus.front().model, model)) return own;
+  return compute_on(std::string(kUsualGpu), model);
 }
 
 bool fill_unknown_links(Cluster& hosts, Bandwidth rate) {
@@ -60,7 +74,11 @@ Bandwidth rate_inside_hosts(const Checking& checking) {
                        .size = {std::min<std::uint64_t>(8 << 20, checking.options.most_payload.value)},
                        .time = {checking.options.turn.value / 2}};
   checking.progress("the links inside a host");
-  const std::vector<double> us = checking.measurer.allreduce({ranks}, work).front().us;
+  std::vector<double> us;
+  try {
+    us = checking.measurer.allreduce({ranks}, work).front().us;
+  } catch (const Error&) {  // other checks say why
+  }
   if (us.empty()) return {};
   return {kUnit.value * allreduce_bound(host, work.size).time.value / (summarize(us).median * 1e-6)};
 }
@@ -76,6 +94,8 @@ std::string modelled(const Checking& checking, const Model& model, const Compute
   scaling.policy = {BucketPolicy::Kind::fused, kTrainBucket};
   scaling.overlap = true;
   scaling.gpus = {checking.site.ranks_in_all()};
+  constexpr std::string_view kCannot = "the model cannot say what it should be";
+  if (scaling.machine.groups.empty()) return fmt::format("{}: nothing is known of the hosts", kCannot);
   std::string inside;
   if (Cluster all = scaling.machine; fill_unknown_links(all, kNoLimit)) {
     const Bandwidth rate = rate_inside_hosts(checking);
@@ -88,7 +108,7 @@ std::string modelled(const Checking& checking, const Model& model, const Compute
     const double ms = model_scaling(scaling, checking.options.algorithm, {}).front().iteration_ms;
     return fmt::format("the model says {:.1f} %{}", 100 * compute.step.total().value / (ms * 1e-3), inside);
   } catch (const Error& error) {
-    return fmt::format("the model cannot say what it should be: {}", error.what());
+    return fmt::format("{}: {}", kCannot, error.what());
   }
 }
 
@@ -132,22 +152,25 @@ std::vector<CheckRow> run(const Checking& checking) {
         fmt::format("Gradients of {} take {}, and payloads up to {} fit into the memory that is left.",
                     model.name, to_text(gradients), to_text(options.most_payload)),
         "Train a smaller --model.")};
-  const Compute compute = compute_of_site(checking, model);
+  const std::optional<Compute> compute = compute_of_site(checking, model);
+  if (!compute)
+    return {not_done(checking,
+                     fmt::format("Nobody has published how fast a {} trains {}.", kUsualGpu, model.name),
+                     fmt::format("Choose a --model whose throughput is known: {}.", throughput_choices()))};
   const double bound = site.cluster.groups.empty() ? 0 : allreduce_bound(site.cluster, gradients).time.value;
-  const Seconds step{2 * compute.step.total().value + (std::isfinite(bound) ? bound : 0)};
-  const double fewest = (1 + kFewestSteps) * step.value;
-  if (!checking.has_time(static_cast<int>(std::min(1e6, std::ceil(fewest / options.turn.value)))))
-    return {
-        not_done(checking,
-                 fmt::format("A few steps of {} would take {} at least, for which the budget has no time.",
-                             model.name, to_text(Seconds{fewest})),
-                 "Give a larger --budget.")};
+  const Seconds step{2 * compute->step.total().value + (std::isfinite(bound) ? bound : 0)};
+  const double fewest = (1 + kFewestSteps) * step.value / options.turn.value;
+  if (fewest > kMostTurns || !checking.has_time(static_cast<int>(std::ceil(fewest))))
+    return {not_done(checking,
+                     fmt::format("A few steps of {} would take {} at least, for which there is no time.",
+                                 model.name, to_text(Seconds{fewest * options.turn.value})),
+                     "Give a larger --budget, or see polyring train.")};
   const double fitting = kTurns * options.turn.value / step.value - 1;
   const int steps = static_cast<int>(std::clamp(fitting, kFewestSteps, kMostSteps));
   return {measured(
       checking,
-      {.model = model.name, .algorithm = options.algorithm, .compute = compute.step.total(), .steps = steps},
-      compute)};
+      {.model = model.name, .algorithm = options.algorithm, .compute = compute->step.total(), .steps = steps},
+      *compute)};
 }
 
 int turns(const Site&, const CheckOptions&) { return kTurns; }

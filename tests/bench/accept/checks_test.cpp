@@ -247,6 +247,12 @@ TEST(Train, IsShownBesideTheModel) {
   EXPECT_NEAR(rows[0].value->median, 60, 1e-9);
   EXPECT_THAT(rows[0].why, AllOf(HasSubstr("with an efficiency of 60.0 %"), HasSubstr("the model says ")));
   EXPECT_EQ(overall(rows), Verdict::missing);  // what is shown alone is no verdict
+  const Site of_one_rank = make_site({1, 1, 1, 1});
+  FakeMeasurer fake(of_one_rank, 1);
+  EXPECT_THAT(run("train", of_one_rank, fake, roomy)[0].why, HasSubstr("the model says "));
+  Site unknown = site;
+  unknown.cluster = {};
+  EXPECT_THAT(run("train", unknown, measurer, roomy)[0].why, HasSubstr("nothing is known of the hosts"));
 }
 
 TEST(Train, IsLeftOutWhereItDoesNotFit) {
@@ -270,7 +276,13 @@ TEST(Train, IsLeftOutWhereItDoesNotFit) {
                          .has_time = [](int turns) { return turns < 30; }};
   const std::vector<CheckRow> late = find_check("train")->run(no_time);
   EXPECT_EQ(late[0].verdict, Verdict::skipped);
-  EXPECT_THAT(late[0].why, HasSubstr("for which the budget has no time"));
+  EXPECT_THAT(late[0].why, HasSubstr("for which there is no time"));
+  const Site fast = make_site({2, 2});
+  options.model = "deeplabv3plus";
+  options.most_payload = {1 << 30};
+  const std::vector<CheckRow> unpublished = run("train", fast, measurer, options);
+  EXPECT_EQ(unpublished[0].verdict, Verdict::skipped);
+  EXPECT_THAT(unpublished[0].why, HasSubstr("Nobody has published how fast a P100 trains deeplabv3plus"));
   EXPECT_EQ(measurer.orders, 0);
 }
 
@@ -278,7 +290,7 @@ TEST(Train, IsLeftOutWhereItDoesNotFit) {
 TEST(HostAllreduce, MeasuresHostsThatShareCoresByTurns) {
   Site site = make_site({4, 4, 4, 4});
   site.source = Source::emulated;
-  for (const int slow_until : {8, 16, 24}) {
+  for (const int slow_until : {1, 2, 3, 6, 10, 16, 24}) {
     class SlowAtFirst final : public FakeMeasurer {
      public:
       SlowAtFirst(const Site& of, int until) : FakeMeasurer(of, 1), until_(until) {}
@@ -297,6 +309,7 @@ TEST(HostAllreduce, MeasuresHostsThatShareCoresByTurns) {
     const std::vector<CheckRow> rows = run("host.allreduce", site, measurer, options);
     EXPECT_THAT(subjects(rows, Verdict::fail), IsEmpty()) << slow_until;
     EXPECT_THAT(rows, Each(Field(&CheckRow::attempts, 1)));
+    EXPECT_EQ(measurer.orders, 4 * 8);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <random>
 #include <set>
@@ -102,7 +103,7 @@ class Recorded final : public Measurer {
     const std::vector<double>& all = row.value->samples;
     std::uniform_int_distribution<std::size_t> any(0, all.size() - 1);
     const double wanted = part * static_cast<double>(all.size()) / std::max(1, row.attempts);
-    std::vector<double> samples(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+    std::vector<double> samples(std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(wanted))));
     for (double& sample : samples) sample = all[any(random_)];
     return samples;
   }

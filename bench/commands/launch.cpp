@@ -129,7 +129,7 @@ class Launch {
     }
     const std::filesystem::path journal = is_polyring_ ? journal_to_come(program_) : std::filesystem::path();
     const int code = run_in_foreground(command.words());
-    return tell_verdict(journal, fmt::format("{} ended with exit code {}", launcher_.command, code),
+    return tell_verdict(journal, program_, fmt::format("{} ended with exit code {}", launcher_.command, code),
                         static_cast<ExitCode>(code));
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <system_error>
 
@@ -15,29 +16,41 @@
 namespace polyring {
 namespace {
 
-/// What -J says; empty: nothing.
-std::string output_of(std::span<const std::string> program) {
+/// The value of an option that has these names; empty: it is not there.
+std::string value_of(std::span<const std::string> program, std::initializer_list<std::string_view> names) {
   for (std::size_t i = 0; i < program.size(); ++i) {
     const std::string_view word = program[i];
-    const std::string_view name = word.substr(0, word.find('='));
-    if (name == "-J" || name == "--output" || name == "--output_file") {
-      if (name.size() < word.size()) return std::string(word.substr(name.size() + 1));
-      return i + 1 < program.size() ? program[i + 1] : "";
+    for (const std::string_view name : names) {
+      if (word == name) return i + 1 < program.size() ? program[i + 1] : "";
+      const bool letter = name.size() == 2;
+      if (!word.starts_with(name) || (!letter && word[name.size()] != '=')) continue;
+      return std::string(word.substr(letter ? 2 : name.size() + 1));
     }
-    if (word.starts_with("-J")) return std::string(word.substr(2));
   }
   return "";
+}
+
+/// As the job would have written them.
+void write_for_programs(std::span<const std::string> program, const ResultFile& result) {
+  const auto& rows = std::get<std::vector<CheckRow>>(result.rows);
+  const auto write = [](const std::string& path, const std::string& text) {
+    if (!path.empty()) update_file(path, [&](const auto&) { return text; });
+  };
+  write(value_of(program, {"--junit"}), junit_xml(rows));
+  write(value_of(program, {"--prometheus"}), prometheus_text(rows, result.created));
+  if (std::ranges::find(program, "--drain") != program.end()) print_out("\n{}", slurm_drain_list(rows));
 }
 
 }  // namespace
 
 std::filesystem::path journal_to_come(std::span<const std::string> program) {
   if (program.size() < 2 || program[1] != "accept") return {};
-  const std::string output = output_of(program);
+  const std::string output = value_of(program, {"-J", "--output", "--output_file"});
   return output.empty() || output == kStandardOutput ? std::filesystem::path() : journal_name(output);
 }
 
-ExitCode tell_verdict(const std::filesystem::path& journal, const std::string& why, ExitCode code) {
+ExitCode tell_verdict(const std::filesystem::path& journal, std::span<const std::string> program,
+                      const std::string& why, ExitCode code) {
   std::error_code none;
   if (journal.empty() || !std::filesystem::exists(journal, none)) return code;
   ResultFile result;
@@ -54,6 +67,7 @@ ExitCode tell_verdict(const std::filesystem::path& journal, const std::string& w
   std::string text;
   for (const std::string& line : findings(*rows)) text += line + "\n";
   print_out("\n{}\n{}\n", text, summary(*rows));
+  write_for_programs(program, result);
   return exit_code(*rows, code);
 }
 

@@ -13,8 +13,10 @@ namespace polyring {
 /// begins now. Empty: there will be none.
 std::filesystem::path journal_to_come(std::span<const std::string> program);
 
-/// After the job: where the journal is there and the job has not said its verdict, says it, fail-closed;
-/// `why` tells how the job ended. Returns the exit code of the verdict, or else `code`.
-ExitCode tell_verdict(const std::filesystem::path& journal, const std::string& why, ExitCode code);
+/// After the job: where the journal is there and the job has not said its verdict, says it, fail-closed, and
+/// writes what the program was to write for other programs; `why` tells how the job ended. Returns the exit
+/// code of the verdict, or else `code`. Throws as update_file() does.
+ExitCode tell_verdict(const std::filesystem::path& journal, std::span<const std::string> program,
+                      const std::string& why, ExitCode code);
 
 }  // namespace polyring

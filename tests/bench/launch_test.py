@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+import xml.etree.ElementTree as xml
 
 from hosts import fabric
 from job import START_S, ranks_below
@@ -283,7 +284,7 @@ class ForReal(LaunchTest):
     def test_a_verdict_where_all_ranks_were_killed(self):
         output = self.folder / "accept.json"
         job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
-                           "polyring", "accept", "-J", output, "--junit", "none.xml", shell=False)
+                           "polyring", "accept", "-J", output, f"--junit={self.folder / 'a.xml'}", shell=False)
         self.addCleanup(lambda: job.poll() is None and job.kill())
         journal = pathlib.Path(f"{output}.part")
         deadline = time.monotonic() + START_S
@@ -301,6 +302,8 @@ class ForReal(LaunchTest):
         self.assertIn("MISSING  repeatability: The job ended before this ran.", out)
         self.assertRegex(out, r"(?m)^(ERROR|FAIL): ")
         self.assertEqual(out.count("MISSING  repeatability"), 1)
+        suites = {suite.get("name"): suite for suite in xml.parse(self.folder / "a.xml").getroot()}
+        self.assertEqual(suites["repeatability"].get("errors"), "1")
 
     @staticmethod
     def running(mark):

@@ -242,6 +242,7 @@ class AcceptRun {
       session.print_rows();
     };
     std::vector<CheckRow> all;
+    int kept_whole = 0;
     for (int round = 1;; ++round) {
       const auto round_began = std::chrono::steady_clock::now();
       const Budget budget(budget_, [&] { return since(round_began); });
@@ -262,9 +263,16 @@ class AcceptRun {
       add_round(all, own, round);
       if (round > 1) tell_round(session, own, round);
       const bool last = since(began).value + since(round_began).value > duration_.value;
-      // Of all rows in each round the journal would grow too large.
-      for (std::size_t i = 0; i < all.size() && !last; ++i)
+      // Of all rows in each round the journal would grow too large: it has all whenever rounds have become a
+      // quarter more, and otherwise what has changed.
+      const bool whole = !last && 4 * round >= 5 * kept_whole;
+      if (whole) {
+        keep(all, 0);
+        kept_whole = round;
+      }
+      for (std::size_t i = 0; i < all.size() && !last && !whole; ++i)
         if (i >= before.size() || all[i].verdict != before[i].verdict) keep({all[i]}, i);
+      if (!last) tell_programs(session, all);
       if (last) {
         keep(all, 0);
         session.add_note(fmt::format("{} in {}.", counted(round, "round"), to_text(since(began))));
@@ -274,6 +282,17 @@ class AcceptRun {
     }
     keep(spec_.unmet(all), all.size());
     measurer.finish();
+  }
+
+  /// What watches a long run reads these after each round.
+  void tell_programs(const Session& session, const std::vector<CheckRow>& rows) const {
+    ResultFile so_far = session.result();
+    so_far.rows = rows;
+    try {
+      write_for_programs(so_far);
+    } catch (const Error& error) {  // in the end there may be room again
+      warn("{}", error.what());
+    }
   }
 
   static void tell_round(Session& session, std::span<const CheckRow> rows, int round) {

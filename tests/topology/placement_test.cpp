@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kNdr;
 using ::testing::Not;
+using ::testing::Pair;
 using testing::parsed;
 using testing::rails;
 using testing::small_machine;
@@ -101,6 +102,17 @@ TEST(Placement, SaysWhatItCannotExpress) {
   EXPECT_THAT(all.notes, ElementsAre(HasSubstr("leaves hold 1 to 3 of these hosts; plans take 2 for each"),
                                      HasSubstr("not in 'net.out': ghost")));
   EXPECT_EQ(order(all).back(), "ghost");
+}
+
+TEST(Placement, TellsTheLeafOfEachHost) {
+  const Inventory some = hosts({"n0", "n4", "ghost", "n5.example.org", "n9"});
+  const std::map<std::string, int> leaves = leaves_of_hosts(some, parsed(fat_tree(3, 4)));
+  // In the order of placed(): the fullest first.
+  EXPECT_THAT(leaves, ElementsAre(Pair("n0", 1), Pair("n4", 0), Pair("n5.example.org", 0), Pair("n9", 2)));
+  EXPECT_THAT(leaves_of_hosts(hosts({"n0", "n1"}), parsed(rails())),
+              ElementsAre(Pair("n0", 0), Pair("n1", 1)));
+  EXPECT_THAT(usage_sentence([&] { leaves_of_hosts(hosts({"ghost"}), parsed(fat_tree(2, 2))); }),
+              HasSubstr("none of the hosts (ghost) is in 'net.out'"));
 }
 
 TEST(Placement, HostsOfOneLeafGrowAsItsOthers) {

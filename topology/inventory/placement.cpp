@@ -157,6 +157,13 @@ class Placing {
     return std::move(result_);
   }
 
+  std::map<std::string, int> leaves() const {
+    std::map<std::string, int> leaves;
+    for (std::size_t leaf = 0; leaf < near_.size(); ++leaf)
+      for (const int host : near_[leaf].hosts) leaves[hosts_[index(host)].name] = static_cast<int>(leaf);
+    return leaves;
+  }
+
  private:
   template <typename... Args>
   void note(fmt::format_string<Args...> text, Args&&... args) {
@@ -454,5 +461,9 @@ class Placing {
 }  // namespace
 
 Inventory placed(const Inventory& inventory, const FabricMap& map) { return Placing(inventory, map).run(); }
+
+std::map<std::string, int> leaves_of_hosts(const Inventory& inventory, const FabricMap& map) {
+  return Placing(inventory, map).leaves();
+}
 
 }  // namespace polyring

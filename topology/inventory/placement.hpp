@@ -2,6 +2,9 @@
 // ones.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "topology/inventory/fabric_map.hpp"
 #include "topology/inventory/inventory.hpp"
 
@@ -18,5 +21,9 @@ namespace polyring {
 /// fabric: these come last. Throws a usage Error when no host is in it, and for hosts of which only the
 /// number is known.
 Inventory placed(const Inventory& inventory, const FabricMap& map);
+
+/// By the host's name the leaf that each host hangs on, 0, 1, 2, … in the order in which placed() has the
+/// leaves. Hosts that are not in the fabric have none. Throws as placed() does.
+std::map<std::string, int> leaves_of_hosts(const Inventory& inventory, const FabricMap& map);
 
 }  // namespace polyring

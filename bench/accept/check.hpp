@@ -20,16 +20,19 @@ namespace polyring {
 struct Site {
   std::vector<std::string> hosts;  // by number
   std::vector<RankGroup> ranks;    // of each host
-  Inventory inventory;             // as probed
-  Cluster cluster;                 // as the job's ranks see it, see host_memory_cluster()
+  std::vector<int> leaf;  // switch that each host hangs on, in any order; 0 of all where nothing is known
+  Inventory inventory;    // as probed
+  Cluster cluster;        // as the job's ranks see it, see host_memory_cluster()
   Source source = Source::measured;
+  std::vector<std::string> notes{};  // whole sentences
 
   int ranks_in_all() const;
   /// 0, 1, 2, …
   std::vector<int> all_hosts() const;
   /// Hosts that are emulated share the cores of one machine: what uses cores is measured by turns.
   bool hosts_share_cores() const { return source == Source::emulated; }
-  /// These hosts of the cluster, in this order.
+  /// These hosts of the cluster, those of a leaf side by side, else in this order. The fabric is that between
+  /// them: where they are not all hosts, one leaf, or a leaf for each.
   Cluster part(std::span<const int> hosts) const;
 };
 

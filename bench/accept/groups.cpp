@@ -30,15 +30,31 @@ std::vector<int> Site::all_hosts() const {
 Cluster Site::part(std::span<const int> of) const {
   Cluster part{cluster.name, {}, cluster.fabric};
   if (cluster.groups.empty()) return part;
-  for (const int host : of) part.groups.push_back({cluster.host(host), 1});
-  const int per_leaf = cluster.fabric.hosts_per_leaf;
-  if (per_leaf > 0 && static_cast<int>(of.size()) < cluster.host_count()) {
+  std::vector<int> by_leaf(of.begin(), of.end());
+  std::ranges::stable_sort(by_leaf, {}, [&](int host) { return leaf[index(host)]; });
+  const Machine* last = nullptr;
+  for (const int host : by_leaf) {
+    const Machine& machine = cluster.host(host);
+    if (&machine == last)
+      ++part.groups.back().count;  // of one group there, too
+    else
+      part.groups.push_back({machine, 1});
+    last = &machine;
+  }
+  if (static_cast<int>(of.size()) < cluster.host_count()) {
     // Two hosts or more: under one leaf, or each as if alone under its own.
-    const bool one_leaf =
-        std::ranges::all_of(of, [&](int host) { return host / per_leaf == of.front() / per_leaf; });
+    const bool one_leaf = leaf[index(by_leaf.front())] == leaf[index(by_leaf.back())];
     part.fabric.hosts_per_leaf = one_leaf ? 0 : 1;
+    part.fabric.pods.clear();
   }
   return part;
+}
+
+std::vector<int> leaves_in_turn(std::size_t hosts, int per_leaf) {
+  std::vector<int> leaves(hosts, 0);
+  for (std::size_t host = 0; host < hosts && per_leaf > 0; ++host)
+    leaves[host] = static_cast<int>(host) / per_leaf;
+  return leaves;
 }
 
 double busbw_GBps(Bytes size, int ranks, double us) {
@@ -105,11 +121,23 @@ void measure_at_once(const Checking& checking, const std::vector<HostGroupUnderT
   }
 }
 
+/// What a group has of uplinks that others use at the same time: its share of its leaves', and of those of
+/// pods that of one host of all, since which pods it is in is not known.
+void share_uplinks(Fabric& of_group, int sharers, const Fabric& fabric) {
+  of_group.leaf_uplink = (1.0 / sharers) * of_group.leaf_uplink;
+  if (of_group.hosts_per_leaf == 0 || !of_group.pods.empty()) return;
+  for (const Pods& pods : fabric.pods) {
+    const Bandwidth share = (1.0 / pods.hosts) * pods.uplink;
+    if (share.known() && (!of_group.leaf_uplink.known() || share < of_group.leaf_uplink))
+      of_group.leaf_uplink = share;
+  }
+}
+
 Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, const GroupWork& work,
                    const std::vector<double>& others_medians, const std::string& others) {
   Threshold threshold;
   Cluster part = checking.site.part(group.hosts);
-  if (group.sharers > 1) part.fabric.leaf_uplink = (1.0 / group.sharers) * part.fabric.leaf_uplink;
+  share_uplinks(part.fabric, group.sharers, checking.site.cluster.fabric);
   if (!part.groups.empty())
     threshold = checking.expected(part, work.algorithm, work.size).value_or(Threshold{});
   if (others_medians.empty()) return threshold;

@@ -17,6 +17,9 @@ struct HostGroupUnderTest {
   int sharers = 1;      // groups that use the uplinks of this one's leaves at the same time, itself included
 };
 
+/// The leaf of each host where so many neighbours share one; 0: all share one.
+std::vector<int> leaves_in_turn(std::size_t hosts, int per_leaf);
+
 /// What was measured of one, over all attempts.
 struct Measured {
   std::vector<double> busbw_GBps;

@@ -1,12 +1,19 @@
 #include "bench/accept/site.hpp"
 
+#include <fmt/format.h>
+
+#include <map>
+
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "bench/accept/groups.hpp"
 #include "bench/record/emulation.hpp"
 #include "bench/record/gather_probes.hpp"
 #include "bench/record/record.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
+#include "topology/host_names.hpp"
+#include "topology/inventory/placement.hpp"
 #include "topology/processes.hpp"
 
 namespace polyring {
@@ -29,7 +36,7 @@ Cluster cluster_of_ranks(const Inventory& inventory, const World& world) {
 
 }  // namespace
 
-Site find_site(const World& world, const std::string& own) {
+Site find_site(const World& world, const std::string& own, const std::optional<FabricMap>& fabric) {
   Site site;
   site.inventory = gather_probes(world, own);
   on_root(world, [&] {
@@ -43,8 +50,30 @@ Site find_site(const World& world, const std::string& own) {
       site.ranks[host].push_back(rank);
     }
     site.cluster = cluster_of_ranks(site.inventory, world);
+    site.leaf = leaves_in_turn(site.hosts.size(), site.cluster.fabric.hosts_per_leaf);
+    if (fabric) put_on_leaves(site, *fabric);
   });
   return site;
+}
+
+void put_on_leaves(Site& site, const FabricMap& map) {
+  std::map<std::string, int> leaves;
+  if (!site.inventory.cluster.groups.empty()) {  // some could be probed
+    leaves = leaves_of_hosts(site.inventory, map);
+    site.cluster.fabric = placed(site.inventory, map).cluster.fabric;
+  }
+  // A host with another name, or on Ethernet alone, must not keep a cluster from being judged. It may hang
+  // anywhere, so that nothing of it speaks for or against a leaf that others hang on.
+  int next = static_cast<int>(leaves.size());
+  std::vector<std::string> missing;
+  for (std::size_t host = 0; host < site.hosts.size(); ++host) {
+    const auto at = leaves.find(site.hosts[host]);
+    site.leaf[host] = at != leaves.end() ? at->second : next++;
+    if (at == leaves.end()) missing.push_back(site.hosts[host]);
+  }
+  if (!missing.empty())
+    site.notes.push_back(fmt::format("Not in '{}': {}. Each is judged as if alone under a leaf switch.",
+                                     map.source, names_text(missing)));
 }
 
 Inventory recorded_hosts(const Site& site) {

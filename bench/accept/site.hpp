@@ -1,16 +1,24 @@
 // Where a job runs, as rank 0 knows it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "bench/accept/check.hpp"
 #include "collectives/runtime/world.hpp"
+#include "topology/inventory/fabric_map.hpp"
 
 namespace polyring {
 
 /// Collective; ranks other than 0 get a site without hosts. `own`: probe_own_host()'s. Where the ranks of a
 /// host are not numbered one after another, or a host could not be probed, the cluster has no hosts.
-Site find_site(const World& world, const std::string& own);
+/// `fabric`: on rank 0, if one was given, see put_on_leaves().
+Site find_site(const World& world, const std::string& own, const std::optional<FabricMap>& fabric);
+
+/// The site's leaves become those of leaves_of_hosts(), its fabric that of placed(); hosts keep their
+/// numbers. One that the map does not have gets a leaf of its own, and a note says so. Throws a usage Error
+/// where it has none of them.
+void put_on_leaves(Site& site, const FabricMap& map);
 
 /// What a result says of the hosts, and a baseline is compared with: all that was probed, and the links that
 /// are emulated here.

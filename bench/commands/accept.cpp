@@ -64,6 +64,13 @@ void add_accept(CommandLine& line) {
       .names({"algorithm", std::move(algorithms)});
   command
       .add_option(
+          "--fabric", options->fabric,
+          "Output of ibnetdiscover: which hosts are under which leaf switch, so that slow uplinks are told "
+          "from slow hosts; once for each network, where rails have their own")
+      .type_name("FILE")
+      .one_value_each_time();
+  command
+      .add_option(
           "--like", options->like,
           "What each host must be like: a machine known by name, or a file that probe --from reads; it "
           "shows faults of links that all hosts have")

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/files.hpp"
@@ -34,6 +35,7 @@
 #include "reports/result_text.hpp"
 #include "reports/tables.hpp"
 #include "reports/verdicts.hpp"
+#include "topology/inventory/formats/ibnetdiscover.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
@@ -75,6 +77,7 @@ class AcceptRun {
         check_output(path);
       if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
       if (!options_.like.empty()) machine_like(options_.like);
+      if (!options_.fabric.empty()) fabric_ = read_fabric(options_.fabric);
       if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
       if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
       if (duration_.value > 0 && format() == Format::csv)
@@ -84,7 +87,7 @@ class AcceptRun {
             "FILE, or choose another --format");
       plan();
     });
-    const Site site = find_site(world_, own_host_);
+    const Site site = find_site(world_, own_host_, fabric_);
     const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
     world_.set_timeout(run_.timeout);
     most_payload_ = payload_that_fits();
@@ -165,6 +168,7 @@ class AcceptRun {
     outline.header.inputs = {
         {"algorithm", options_.algorithms.front(), "--algorithm"},
         {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
+    if (fabric_) outline.header.inputs.push_back({"fabric", fabric_->source, "--fabric"});
     for (const PlannedCheck& one : planned_)
       outline.header.inputs.push_back(
           {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});
@@ -185,6 +189,7 @@ class AcceptRun {
       return judge_early(so_far, why, code);
     };
     session.open(std::move(outline));
+    for (const std::string& note : site.notes) session.add_note(note);
     tell_resumed(session);
   }
 
@@ -404,6 +409,7 @@ class AcceptRun {
   Specification spec_;
   Baseline baseline_;
   EarlierRun earlier_;
+  std::optional<FabricMap> fabric_;
   std::vector<PlannedCheck> planned_;
   std::string asked_by_;  // "--checks", or where the specification names them
   Seconds budget_;        // of a round; 0: none

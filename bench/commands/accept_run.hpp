@@ -12,6 +12,7 @@ namespace polyring {
 struct AcceptOptions {
   std::string spec;                 // a file; empty: none
   std::vector<std::string> checks;  // empty: those of the specification, or all
+  std::vector<std::string> fabric;  // files, one for each network; empty: none
   std::vector<std::string> algorithms{"multi-ring"};
   std::string like;           // a machine; empty: none
   std::string data;           // a folder; empty: none

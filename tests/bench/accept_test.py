@@ -4,9 +4,11 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 import xml.etree.ElementTree as xml
 
+from hosts import fabric
 from job import START_S, JobTest
 from program import NOT_AVAILABLE, USAGE, ProgramTest, command, main
 
@@ -189,6 +191,17 @@ class Accept(ProgramTest):
                               (("--save-baseline", "missing/a.json"), "missing/a.json"), (("--save-baseline", "."), "folder"),
                               (("--tolerance", "5%"), "--baseline"), (("--tolerance", "100%"), "100%")):
             self.refused("accept", *words, "-g", 2, naming=naming)
+
+    def test_takes_leaf_switches_from_a_fabric(self):
+        own = socket.gethostname().split(".")[0]
+        self.write("bad.out", "nonsense")
+        self.write("other.out", fabric(2, 2))
+        self.write("net.out", fabric(2, 2).replace('"node0 ', f'"{own} '))
+        for file, naming in (("missing.out", "missing.out"), ("bad.out", "ibnetdiscover > FILE"), ("other.out", "is in 'other.out', neither by GUID")):
+            self.refused(*QUICK, "--fabric", file, naming=naming, ranks=2)
+        self.succeed("accept", "--checks", "hosts.alike", "--fabric", "net.out", "-J", "accept.json", ranks=2)
+        inputs = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))["inputs"]
+        self.assertIn({"name": "fabric", "value": "net.out", "source": "--fabric"}, inputs)
 
     def test_counts_and_reads_what_hosts_have(self):
         (self.folder / "data").mkdir()

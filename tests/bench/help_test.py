@@ -19,7 +19,7 @@ OPTIONS = {
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",
-    "accept": "--checks --algorithm --like --data --model --budget --duration --attempts --baseline --tolerance --save-baseline --resume --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",
+    "accept": "--checks --algorithm --fabric --like --data --model --budget --duration --attempts --baseline --tolerance --save-baseline --resume --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
     "compare": "--baseline --ranks --machine --from --sysfs --fabric --assume --rails --chart --output_file",
     "report": "--out --overlay",

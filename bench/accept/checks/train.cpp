@@ -87,8 +87,8 @@ Bandwidth rate_inside_hosts(const Checking& checking) {
 std::string modelled(const Checking& checking, const Model& model, const Compute& compute) {
   constexpr Bandwidth kNoLimit{1e15};
   ScalingCase scaling;
-  scaling.machine = checking.site.cluster;
-  scaling.name = checking.site.cluster.name;
+  scaling.machine = checking.site.part(checking.site.all_hosts());
+  scaling.name = scaling.machine.name;
   scaling.model = model;
   scaling.compute = compute.step;
   scaling.policy = {BucketPolicy::Kind::fused, kTrainBucket};
@@ -157,7 +157,8 @@ std::vector<CheckRow> run(const Checking& checking) {
     return {not_done(checking,
                      fmt::format("Nobody has published how fast a {} trains {}.", kUsualGpu, model.name),
                      fmt::format("Choose a --model whose throughput is known: {}.", throughput_choices()))};
-  const double bound = site.cluster.groups.empty() ? 0 : allreduce_bound(site.cluster, gradients).time.value;
+  const Cluster all = site.part(site.all_hosts());
+  const double bound = all.groups.empty() ? 0 : allreduce_bound(all, gradients).time.value;
   const Seconds step{2 * compute->step.total().value + (std::isfinite(bound) ? bound : 0)};
   const double fewest = (1 + kFewestSteps) * step.value / options.turn.value;
   if (fewest > kMostTurns || !checking.has_time(static_cast<int>(std::ceil(fewest))))

@@ -88,6 +88,7 @@ std::vector<HostReply> FakeMeasurer::ask(const std::string& check, const std::st
 
 Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps) {
   Site site;
+  site.leaf.assign(ranks_of_hosts.size(), 0);
   Rank next = 0;
   for (std::size_t host = 0; host < ranks_of_hosts.size(); ++host) {
     site.hosts.push_back(fmt::format("node{}", host));

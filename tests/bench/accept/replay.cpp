@@ -41,6 +41,7 @@ Site site_of(const ResultFile& result, const std::string& file) {
     site.ranks.back().push_back(place.rank);
   }
   site.cluster = cluster_of_run(result, file);
+  site.leaf = leaves_in_turn(site.hosts.size(), site.cluster.fabric.hosts_per_leaf);
   site.source = Source::emulated;
   return site;
 }

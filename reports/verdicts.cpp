@@ -30,9 +30,8 @@ std::string list_of(std::vector<std::string> names, std::size_t most) {
                      all > most ? fmt::format("; and {} more", all - most) : "");
 }
 
-bool has_all(const std::vector<std::string>& names, const std::vector<std::string>& of) {
-  return std::ranges::all_of(
-      of, [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); });
+bool has_any(const std::vector<std::string>& names, const std::vector<std::string>& of) {
+  return std::ranges::find_first_of(names, of) != names.end();
 }
 
 /// Without those that another row explains.
@@ -111,12 +110,11 @@ void complete(ResultFile& result, const std::string& why) {
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
   // Of rails, too, hosts and all of them are judged; one rail explains nothing of another.
   if (row.check != "pairs.allreduce" || row.quantity.empty()) return false;
-  return row.hosts.size() > 1 && std::ranges::any_of(rows, [&](const CheckRow& other) {
-           if (other.check != row.check || other.verdict != row.verdict) return false;
-           return other.hosts.size() == 1
-                      ? has_all(row.hosts, other.hosts)
-                      : other.hosts.size() > row.hosts.size() && has_all(other.hosts, row.hosts);
-         });
+  // What has no quantity was found by what pairs measured: of a host, of a leaf's uplinks, or of all hosts.
+  return std::ranges::any_of(rows, [&](const CheckRow& other) {
+    return other.check == row.check && other.verdict == row.verdict && other.quantity.empty() &&
+           has_any(row.hosts, other.hosts);
+  });
 }
 
 std::string verdict_text(Verdict verdict) {

@@ -13,8 +13,8 @@ namespace polyring {
 /// The name of a result's inputs that are checks which were to run.
 inline constexpr std::string_view kPlannedCheck = "check";
 
-/// Whether one of these rows says of a pair of hosts that one of the two alone is to blame, or of many hosts
-/// what it says of two.
+/// Whether a row is of a pair of hosts, and another one says what makes it so: one of the two, the uplinks of
+/// a leaf, or what all hosts share.
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows);
 
 /// The rows of each check together, in the order in which checks came first.

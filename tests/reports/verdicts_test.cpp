@@ -85,6 +85,22 @@ TEST(Summary, LeavesOutPairsOfAHostThatIsToBlameAndNothingElse) {
             "FAIL: 3 of 5 judgements failed: pairs.allreduce of a; hosts.alike of a, b; hosts.alike of a.");
 }
 
+TEST(Summary, LeavesOutPairsOfALeafWhoseUplinksAreToBlame) {
+  std::vector<CheckRow> rows;
+  for (const auto& [a, b] : {std::pair("a", "c"), {"b", "d"}, {"c", "d"}}) {
+    rows.push_back(row("pairs.allreduce", Verdict::fail, fmt::format("{} and {}", a, b)));
+    rows.back().hosts = {a, b};
+    rows.back().quantity = "busbw";
+  }
+  rows.push_back(row("pairs.allreduce", Verdict::fail, "uplinks of the leaf of a and b"));
+  rows.back().hosts = {"a", "b"};
+  EXPECT_EQ(
+      summary(rows),
+      "FAIL: 2 of 4 judgements failed: pairs.allreduce of c and d; pairs.allreduce of uplinks of the leaf of "
+      "a and b.");
+  EXPECT_EQ(slurm_drain_list(rows), "");
+}
+
 TEST(Findings, SayWhyAndWhatToDoTheWorstFirst) {
   const std::vector<std::string> lines = findings(example());
   ASSERT_EQ(lines.size(), 5);

@@ -1,9 +1,12 @@
-// pairs.allreduce: each host with each other one, so that a slow host and a slow cable are told apart.
+// pairs.allreduce: each host with each other one, so that a slow host, a slow cable and a leaf
+// switch with slow uplinks are told apart.
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/index.hpp"
 #include "base/statistics.hpp"
@@ -11,6 +14,7 @@
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
 #include "bench/accept/pairing.hpp"
+#include "topology/host_names.hpp"
 
 namespace polyring {
 namespace {
@@ -30,15 +34,10 @@ class PairsCheck {
   explicit PairsCheck(const Checking& checking) : checking_(checking), site_(checking.site) {}
 
   std::vector<CheckRow> run() {
-    const int hosts = static_cast<int>(site_.hosts.size());
     work_.algorithm = checking_.options.algorithm;
     work_.size = payload_for(checking_, kName, {0, 1});
     work_.time = checking_.options.turn;
-    const bool all = hosts <= checking_.options.all_pairs_up_to;
-    const std::vector<PairRound> rounds =
-        all ? all_pair_rounds(hosts, per_leaf())
-            : some_pair_rounds(hosts, per_leaf(), checking_.options.pair_rounds);
-    for (const PairRound& round : rounds) measure(round);
+    for (const PairRound& round : rounds()) measure(round);
     std::vector<PairRound> again = disjoint(judge_all());
     for (int attempt = 1; !again.empty(); ++attempt) {
       if (!checking_.must_repeat(Verdict::inconclusive, attempt, static_cast<int>(again.size()))) break;
@@ -53,11 +52,35 @@ class PairsCheck {
   }
 
  private:
-  int per_leaf() const { return site_.cluster.fabric.hosts_per_leaf; }
-  int leaf(int host) const { return per_leaf() > 0 ? host / per_leaf() : 0; }
+  int leaf(int host) const { return site_.leaf[index(host)]; }
   bool inside_leaf(HostPair pair) const { return leaf(pair.first) == leaf(pair.second); }
   std::string name(HostPair pair) const {
     return fmt::format("{} and {}", site_.hosts[index(pair.first)], site_.hosts[index(pair.second)]);
+  }
+
+  /// Hosts of each leaf where all have as many; else 0.
+  int per_leaf() const {
+    std::map<int, int> hosts;
+    for (const int of : site_.leaf) ++hosts[of];
+    const int of_first = hosts.begin()->second;
+    return std::ranges::all_of(hosts, [&](const auto& of) { return of.second == of_first; }) ? of_first : 0;
+  }
+
+  /// They are made for places in the order of leaves, since hosts may be numbered in any order.
+  std::vector<PairRound> rounds() const {
+    std::vector<int> places = site_.all_hosts();
+    std::ranges::stable_sort(places, {}, [&](int host) { return leaf(host); });
+    const int hosts = static_cast<int>(places.size());
+    const bool all = hosts <= checking_.options.all_pairs_up_to;
+    std::vector<PairRound> rounds = all ? all_pair_rounds(hosts, per_leaf())
+                                        : some_pair_rounds(hosts, per_leaf(), checking_.options.pair_rounds);
+    for (PairRound& round : rounds) {
+      for (HostPair& pair : round) {
+        const auto [first, second] = std::minmax({places[index(pair.first)], places[index(pair.second)]});
+        pair = {first, second};
+      }
+    }
+    return rounds;
   }
 
   /// How many pairs of a round leave the leaves of this one.
@@ -86,19 +109,35 @@ class PairsCheck {
     measure_at_once(checking_, groups, work_, measured);
   }
 
-  /// The medians of the other pairs that leave as many leaves as this one.
-  std::vector<double> others(HostPair pair) const {
+  /// With three leaves the slow uplinks of one slow two thirds of the pairs that leave leaves, which then say
+  /// nothing of each other. Where pods are above leaves most pairs leave their pod, too, and the faster ones
+  /// are those that do not.
+  bool has_faster_half(HostPair pair) const {
+    return !inside_leaf(pair) && site_.cluster.fabric.pods.empty();
+  }
+
+  /// The medians of the other pairs that leave as many leaves as this one. Of one that shared uplinks with
+  /// fewer it is the part that this one would have had of them.
+  std::vector<double> others(const HostGroupUnderTest& group, HostPair pair) const {
     std::vector<double> medians;
     for (const auto& [other, state] : pairs_) {
-      if (other != pair && inside_leaf(other) == inside_leaf(pair) && !state.measured.busbw_GBps.empty())
-        medians.push_back(summarize(state.measured.busbw_GBps).median);
+      if (other == pair || inside_leaf(other) != inside_leaf(pair) || state.measured.busbw_GBps.empty())
+        continue;
+      const double part = std::min(1.0, 1.0 * state.group.sharers / group.sharers);
+      medians.push_back(part * summarize(state.measured.busbw_GBps).median);
+    }
+    if (has_faster_half(pair)) {
+      std::ranges::sort(medians, std::greater{});
+      medians.resize((medians.size() + 1) / 2);
     }
     return medians;
   }
 
   Threshold threshold_of(const HostGroupUnderTest& group, HostPair pair) const {
+    const std::string who =
+        has_faster_half(pair) ? "the faster half of the other pairs between leaves" : "the other pairs";
     return checking_.threshold({std::string(kName), kBusbw, work_.size.value, name(pair)},
-                               least_of(checking_, group, work_, others(pair), "the other pairs"));
+                               least_of(checking_, group, work_, others(group, pair), who));
   }
 
   /// Judges all pairs; those that are too noisy.
@@ -148,10 +187,10 @@ class PairsCheck {
            summarize(again.busbw_GBps).median < threshold.least.value_or(0);
   }
 
-  /// Rows about hosts, and what is found of pairs in `rows`.
+  /// Rows about hosts and leaves, and what is found of pairs in `rows`.
   std::vector<CheckRow> suspects(std::vector<CheckRow>& rows) {
     const std::vector<PairOutcome> all = outcomes();
-    const Suspects found = find_suspects(all);
+    const Suspects found = find_suspects(all, site_.leaf);
     std::vector<CheckRow> more;
     if (found.everybody) {
       CheckRow& row = more.emplace_back(row_of(checking_, kName, site_.all_hosts()));
@@ -172,19 +211,74 @@ class PairsCheck {
       row.remedy = "See what all hosts share: switches, the MPI's choice of network, firmware, clocks.";
       return more;
     }
-    for (const int host : found.hosts) more.push_back(row_of_host(host, found.hosts, all));
-    for (const HostPair link : found.links) tell_link(link, found.hosts, all, rows);
+    for (const int host : found.hosts) more.push_back(row_of_host(host, found, all));
+    const bool two = std::set<int>(site_.leaf.begin(), site_.leaf.end()).size() == 2;
+    if (two && !found.leaves.empty()) more.push_back(row_of_uplinks(found.leaves, all));
+    for (const int of : found.leaves)
+      if (!two) more.push_back(row_of_uplinks({of}, all));
+    for (const HostPair link : found.links) tell_link(link, found, all, rows);
     return more;
   }
 
-  CheckRow row_of_host(int host, const std::vector<int>& banned, const std::vector<PairOutcome>& all) {
+  /// Of one leaf, or of the only two.
+  CheckRow row_of_uplinks(const std::vector<int>& leaves, const std::vector<PairOutcome>& all) const {
+    std::vector<int> hosts;
+    std::vector<std::string> names;  // of each leaf's hosts
+    for (const int of : leaves) {
+      std::vector<std::string> of_leaf;
+      for (const int host : site_.all_hosts()) {
+        if (leaf(host) != of) continue;
+        hosts.push_back(host);
+        of_leaf.push_back(site_.hosts[index(host)]);
+      }
+      names.push_back(names_text(of_leaf));
+    }
+    int leaving = 0;
+    int bad = 0;
+    for (const PairOutcome& one : all) {
+      if (inside_leaf(one.pair)) continue;
+      if (leaf(one.pair.first) != leaves.front() && leaf(one.pair.second) != leaves.front()) continue;
+      ++leaving;
+      bad += one.bad ? 1 : 0;
+    }
+    CheckRow row = row_of(checking_, kName, hosts);
+    row.verdict = Verdict::fail;
+    if (leaves.size() == 2) {
+      row.subject = fmt::format("uplinks between the leaves of {} and of {}", names[0], names[1]);
+      row.why = fmt::format(
+          "{} of the {} pairs between these leaves are too slow or wrong, and none of good hosts inside one; "
+          "of "
+          "two leaves nobody can say whose uplinks are slow.",
+          bad, leaving);
+    } else {
+      row.subject = fmt::format("uplinks of the leaf of {}", names[0]);
+      row.why = fmt::format(
+          "{} of the {} pairs that leave this leaf are too slow or wrong, and none of good hosts inside it.",
+          bad, leaving);
+    }
+    row.remedy = "See to the leaf switch's uplinks: their cables, and the ports of the spine switches.";
+    return row;
+  }
+
+  /// With whom a host is not to be measured again: suspects, and hosts that it reaches by suspected uplinks.
+  std::vector<int> banned_for(int host, const Suspects& found) const {
+    const auto is_suspect = [&](int of) { return std::ranges::find(found.leaves, of) != found.leaves.end(); };
+    std::vector<int> banned = found.hosts;
+    for (const int other : site_.all_hosts()) {
+      if (leaf(other) != leaf(host) && (is_suspect(leaf(other)) || is_suspect(leaf(host))))
+        banned.push_back(other);
+    }
+    return banned;
+  }
+
+  CheckRow row_of_host(int host, const Suspects& found, const std::vector<PairOutcome>& all) {
     const auto met = std::ranges::count_if(
         all, [&](const PairOutcome& one) { return one.pair.first == host || one.pair.second == host; });
     const auto bad = std::ranges::count_if(all, [&](const PairOutcome& one) {
       return one.bad && (one.pair.first == host || one.pair.second == host);
     });
     int again = 0;
-    const std::vector<int> partners = partners_for(host, all, banned);
+    const std::vector<int> partners = partners_for(host, all, banned_for(host, found));
     int rounds = 0;
     for (; rounds < kRoundsOfSuspects && !partners.empty() && checking_.has_time(1); ++rounds) {
       const int partner = partners[index(rounds) % partners.size()];
@@ -206,7 +300,7 @@ class PairsCheck {
   }
 
   /// Says in the pair's row what is known of the two hosts beside it.
-  void tell_link(HostPair link, const std::vector<int>& banned, const std::vector<PairOutcome>& all,
+  void tell_link(HostPair link, const Suspects& found, const std::vector<PairOutcome>& all,
                  std::vector<CheckRow>& rows) {
     const auto at = std::ranges::find(rows, name(link), &CheckRow::subject);
     if (site_.hosts.size() == 2) {
@@ -229,7 +323,7 @@ class PairsCheck {
     std::vector<std::string> bad_hosts;
     for (const int host : {link.first, link.second}) {
       int bad = 0;
-      const std::vector<int> partners = partners_for(host, all, banned);
+      const std::vector<int> partners = partners_for(host, all, banned_for(host, found));
       for (const int partner : partners)
         bad += bad_again({std::min(host, partner), std::max(host, partner)}) ? 1 : 0;
       if (!partners.empty() && bad == static_cast<int>(partners.size()))

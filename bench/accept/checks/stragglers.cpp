@@ -15,7 +15,7 @@ constexpr std::string_view kName = "stragglers";
 const Quantity kQuantity{"time/median rank's", "", true};
 constexpr double kMost = 1.1;
 constexpr int kTimes = 128;
-constexpr int kTurns = 4;
+constexpr int kTurns = 8;  // so that a piece is longer than the time between interruptions that slow a rank
 constexpr double kPieces = 2.5;  // that each time takes, see Measurer::compute_us()
 
 /// The median of what the ranks took this time: what slows all of them for a while says nothing of one. Of an

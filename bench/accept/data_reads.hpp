@@ -30,8 +30,8 @@ struct ReadRates {
 };
 
 /// Several readers at a time, each a block at a time, at places that are multiples of the block. `seed` says
-/// where they begin: hosts of which it differs do not read the same at the same time, which the caches of a
-/// file server would answer. Throws an Error where a file cannot be read.
+/// where they begin. Give each host another one: a file server answers from its cache what another host has
+/// just read. Throws an Error where a file cannot be read.
 ReadRates read_data(const std::vector<DataFile>& files, ReadOrder order, Bytes block, Seconds time,
                     std::uint64_t seed);
 

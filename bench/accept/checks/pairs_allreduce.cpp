@@ -1,5 +1,5 @@
-// pairs.allreduce: each host with each other one, so that a slow host, a slow cable and a leaf
-// switch with slow uplinks are told apart.
+// pairs.allreduce: each host with each other one. It tells a slow host, a slow cable, and a leaf switch with
+// slow uplinks from each other.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -246,14 +246,14 @@ class PairsCheck {
     if (leaves.size() == 2) {
       row.subject = fmt::format("uplinks between the leaves of {} and of {}", names[0], names[1]);
       row.why = fmt::format(
-          "{} of the {} pairs between these leaves are too slow or wrong, and none of good hosts inside one; "
-          "of "
-          "two leaves nobody can say whose uplinks are slow.",
+          "{} of the {} pairs between these leaves are too slow or wrong, and those of good hosts inside "
+          "them are not. Of two leaves nobody can say whose uplinks are slow.",
           bad, leaving);
     } else {
       row.subject = fmt::format("uplinks of the leaf of {}", names[0]);
       row.why = fmt::format(
-          "{} of the {} pairs that leave this leaf are too slow or wrong, and none of good hosts inside it.",
+          "{} of the {} pairs that leave this leaf are too slow or wrong, and those of good hosts inside it "
+          "are not.",
           bad, leaving);
     }
     row.remedy = "See to the leaf switch's uplinks: their cables, and the ports of the spine switches.";

@@ -95,8 +95,8 @@ TEST(PairsAllreduce, NamesTheLeafWithSlowUplinks) {
       const int inside = 12 / leaves;
       const int leaving = inside * (12 - inside);
       EXPECT_EQ(row.why,
-                fmt::format("{0} of the {0} pairs that leave this leaf are too slow or wrong, and none "
-                            "of good hosts inside it.",
+                fmt::format("{0} of the {0} pairs that leave this leaf are too slow or wrong, and those "
+                            "of good hosts inside it are not.",
                             leaving));
       EXPECT_THAT(row.remedy, HasSubstr("spine"));
       EXPECT_TRUE(row.quantity.empty());

@@ -134,47 +134,36 @@ void ProcessWatch::watch() {
     std::vector<pollfd> polled;
     for (const Watched& one : watched_) polled.push_back({one.socket.descriptor(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), static_cast<int>(kPeriod.count())) <= 0) continue;
-    // One that gives up may do so for another that died: that is to be named.
-    std::optional<ProcessEnd> gave_up;
-    for (std::size_t i = polled.size(); i-- > 0;) {
-      if (polled[i].revents == 0) continue;
-      std::byte said{};
-      const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
-      if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
-      ProcessEnd end{watched_[i].rank};
-      if (moved.bytes > 0 && (said & kGaveUp) == kGaveUp)
-        end.gave_up = static_cast<ExitCode>(said & ~kGaveUp);
-      const bool farewell = moved.bytes > 0 && said == kFarewell;
-      {
-        const std::lock_guard lock(mutex_);
-        watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-      if (end.gave_up)
-        gave_up = end;
-      else if (!farewell && !over_)
-        return ended_(end);
-    }
-    if (gave_up && !over_) {
-      if (const std::optional<Rank> dead = dead_until(Clock::now() + kUntilHeard)) return ended_({*dead});
-      return ended_(*gave_up);
-    }
+    Ends ends;
+    hear(ends);
+    if (over_ || (!ends.dead && !ends.gave_up)) continue;
+    // One that gives up may do so for another that died: that is to be named. A death is told of at once,
+    // since it may end the launcher, and this process with it.
+    for (const auto until = Clock::now() + kUntilHeard; !ends.dead && Clock::now() < until; hear(ends))
+      std::this_thread::sleep_for(milliseconds(5));
+    return ended_(ends.dead ? ProcessEnd{*ends.dead} : *ends.gave_up);
   }
 }
 
-/// A rank whose process dies, or has died, until then.
-std::optional<Rank> ProcessWatch::dead_until(Clock::time_point until) {
-  while (Clock::now() < until) {
-    for (std::size_t i = 0; i < watched_.size(); ++i) {
-      std::byte said{};
-      const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
-      if (moved.bytes == 0 && (moved.ended || moved.error != 0)) return watched_[i].rank;
-      if (moved.bytes == 0) continue;
-      const std::lock_guard lock(mutex_);
-      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i--));
+/// Which processes have come to their ends since they were last asked.
+void ProcessWatch::hear(Ends& ends) {
+  for (std::size_t i = watched_.size(); i-- > 0;) {
+    const Watched& one = watched_[i];
+    std::byte said{};
+    const Moved moved = read_some(one.socket, std::span(&said, 1));
+    if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
+    if (moved.bytes == 0) {
+      const Clock::time_point died = Clock::now() - since_last_heard(one.socket);
+      if (!ends.dead || died < ends.died) {
+        ends.dead = one.rank;
+        ends.died = died;
+      }
+    } else if ((said & kGaveUp) == kGaveUp) {
+      ends.gave_up = {one.rank, static_cast<ExitCode>(said & ~kGaveUp)};
     }
-    std::this_thread::sleep_for(milliseconds(5));
+    const std::lock_guard lock(mutex_);
+    watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return std::nullopt;
 }
 
 }  // namespace polyring

@@ -56,7 +56,12 @@ class ProcessWatch {
   bool connect(const World& world);
   bool accept(const World& world);
   void watch();
-  std::optional<Rank> dead_until(std::chrono::steady_clock::time_point until);
+  struct Ends {
+    std::optional<Rank> dead{};  // the one that died first
+    std::chrono::steady_clock::time_point died{};
+    std::optional<ProcessEnd> gave_up{};
+  };
+  void hear(Ends& ends);
 
   Ended ended_;
   std::unique_ptr<Listener> listener_;  // on rank 0, until all have come

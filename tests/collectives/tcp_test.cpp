@@ -200,6 +200,29 @@ TEST(Endpoint, IsAHostAndAPort) {
     EXPECT_EQ(outcome_of([&] { parse_endpoint(text); }).code, ExitCode::usage) << text;
 }
 
+TEST(Socket, TellsWhichOfTwoWasClosedFirst) {
+  Listener listener("127.0.0.1", 0, 7);
+  std::vector<Socket> calling;
+  std::vector<Listener::Peer> peers;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    calling.push_back(begin_connecting({"127.0.0.1", listener.port()}));
+    const std::vector<std::byte> greeting = Listener::greeting(7, rank, 0);
+    std::size_t written = 0;
+    while (written < greeting.size())
+      written += write_some(calling.back(), std::span(greeting).subspan(written)).bytes;
+    while (peers.size() <= rank)
+      for (Listener::Peer& peer : listener.accept()) peers.push_back(std::move(peer));
+  }
+  constexpr std::chrono::milliseconds kBetween{50};
+  calling[1].close();
+  std::this_thread::sleep_for(kBetween);
+  calling[0].close();
+  std::byte said{};
+  for (const Listener::Peer& peer : peers)
+    while (!read_some(peer.socket, std::span(&said, 1)).ended) std::this_thread::yield();
+  EXPECT_GE(since_last_heard(peers[1].socket), since_last_heard(peers[0].socket) + kBetween / 2);
+}
+
 TEST(TcpTransport, SaysOnAllRanksWhereOneCannotListen) {
   ThreadTeam team(3);
   run_ranks(3, [&](ThreadTransport& threads) {

@@ -120,6 +120,13 @@ Moved write_some(const Socket& socket, std::span<const std::byte> from) {
   return {0, false, would_block(errno) ? 0 : errno};
 }
 
+std::chrono::milliseconds since_last_heard(const Socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return std::chrono::milliseconds(info.tcpi_last_ack_recv);  // what closes a connection acknowledges too
+}
+
 Listener::Listener(const std::string& address, int port, std::uint64_t secret)
     : socket_(new_socket()), secret_(secret) {
   sockaddr_in own{};

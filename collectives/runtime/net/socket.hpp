@@ -1,6 +1,7 @@
 // TCP sockets: their owner, and the few calls on them that Polyring needs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -58,6 +59,10 @@ struct Moved {
 };
 Moved read_some(const Socket& socket, std::span<std::byte> to);
 Moved write_some(const Socket& socket, std::span<const std::byte> from);
+
+/// How long ago the other end was last heard of: of a connection that it has closed, and on which nothing was
+/// under way, how long ago that was. 0 where the system does not say.
+std::chrono::milliseconds since_last_heard(const Socket& socket);
 
 /// A socket that listens, and lets in only those who know a secret.
 class Listener {

@@ -35,7 +35,7 @@ double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-enum class Action { allreduce, compute, train, ask, conditions, together, finish };
+enum class Action { allreduce, verify, compute, train, ask, conditions, together, finish };
 
 /// Whether a rank is in the group, which is ascending.
 bool has(const RankGroup& group, Rank rank) { return std::ranges::binary_search(group, rank); }
@@ -53,50 +53,66 @@ Clock::time_point clock_of(const std::vector<std::vector<std::byte>>& all, Rank 
   return Clock::time_point(Clock::duration(ticks));
 }
 
-Contender make_contender(const GroupWork& work, Count count, const World& world, Communicator& communicator) {
-  const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
-  if (work.algorithm != kMpiAlgorithm) {
-    const Problem problem = communicator.problem(work.algorithm, what);
+/// Of the payload, in whole elements.
+CollectiveOf allreduce_of(Bytes size, ElementKind kind, ReduceOp op) {
+  const Count count = std::max<Count>(1, static_cast<Count>(size.value) / size_of(kind));
+  return {.count = count, .kind = kind, .op = op};
+}
+
+Contender make_contender(const std::string& algorithm, const CollectiveOf& what, const World& world,
+                         Communicator& communicator) {
+  if (algorithm != kMpiAlgorithm) {
+    const Problem problem = communicator.problem(algorithm, what);
     return make_planned(RulePlanner().choose(problem, {}).plan, communicator, what);
   }
   const MpiWorld* const mpi = as_mpi_world(world);
   if (mpi == nullptr) throw AgreedError(ExitCode::not_available, "ranks that are threads have no MPI");
-  return {std::string(kMpiAlgorithm), {}, make_mpi_allreduce(*mpi, work.kind, work.op, count)};
+  return {std::string(kMpiAlgorithm), {}, make_mpi_allreduce(*mpi, what.kind, what.op, what.count)};
 }
 
-/// Of one group, on each of its ranks.
-struct Done {
-  std::vector<double> us;  // the same on all
-  Count wrong = 0;         // on this rank; on all where they were timed
-};
-
-Done work_on(const GroupWork& work, const World& world, Watchdog& watchdog,
-             const TransportOptions& transport) {
+/// On each rank of one group the wrong elements of all ranks, then the times, which are the same on all.
+std::vector<double> time_allreduce(const GroupWork& work, const World& world, Watchdog& watchdog,
+                                   const TransportOptions& transport) {
   TransportOptions how = transport;
   if (!work.interface.empty()) how = {"tcp", work.interface};
   const std::unique_ptr<Communicator> communicator = open_communicator(world, how);
-  const Count count = std::max<Count>(1, static_cast<Count>(work.size.value) / size_of(work.kind));
+  const CollectiveOf what = allreduce_of(work.size, work.kind, work.op);
   std::vector<Contender> contenders;
-  contenders.push_back(make_contender(work, count, world, *communicator));
-  Contender& contender = contenders.front();
-  const PayloadMemory memory(communicator->transport(), work.kind, count, contender.plan.has_value());
-  const Payload payload(work.kind, work.op, world.size());
-  if (work.time.value == 0) {
-    const auto [input, output] = memory.buffers();
-    payload.fill(world.rank(), input, count);
-    std::memset(output, 0xff, bytes_of(count, work.kind).value);
-    if (!contender.call->keeps_time_limit()) watchdog.watch(work.algorithm);
-    contender.call->run(input, output);
-    watchdog.rest();
-    return {{}, payload.wrong(output, count, contender.plan ? Match::bits : Match::value)};
-  }
-  contender.buffers = memory.buffers();
+  contenders.push_back(make_contender(work.algorithm, what, world, *communicator));
+  const PayloadMemory memory(communicator->transport(), what.kind, what.count,
+                             contenders.front().plan.has_value());
+  contenders.front().buffers = memory.buffers();
   const Job job{world, communicator->transport(), watchdog};
   const MeasureOptions options{
       .stop = {.warmup = 2, .time = work.time, .fewest = work.fewest, .of_calls = false}};
-  const CollectiveOf what{.count = count, .kind = work.kind, .op = work.op};
-  Samples samples = std::move(measure(contenders, job, {payload, what}, options).front());
-  return {std::move(samples.microseconds), samples.wrong.value_or(0)};
+  const Payload payload(what.kind, what.op, world.size());
+  const Samples samples = measure(contenders, job, {payload, what}, options).front();
+  std::vector<double> said{static_cast<double>(samples.wrong.value_or(0))};
+  said.insert(said.end(), samples.microseconds.begin(), samples.microseconds.end());
+  return said;
+}
+
+/// On each rank of one group its own wrong elements, by case.
+std::vector<double> wrong_elements(const std::string& algorithm, const std::vector<ResultCase>& cases,
+                                   const World& world, Watchdog& watchdog,
+                                   const TransportOptions& transport) {
+  const std::unique_ptr<Communicator> communicator = open_communicator(world, transport);
+  std::vector<double> wrong;
+  for (const ResultCase& one : cases) {
+    const CollectiveOf what = allreduce_of(one.size, one.kind, one.op);
+    const Contender contender = make_contender(algorithm, what, world, *communicator);
+    const PayloadMemory memory(communicator->transport(), what.kind, what.count, contender.plan.has_value());
+    const Payload payload(what.kind, what.op, world.size());
+    const auto [input, output] = memory.buffers();
+    payload.fill(world.rank(), input, what.count);
+    std::memset(output, 0xff, bytes_of(what.count, what.kind).value);
+    if (!contender.call->keeps_time_limit()) watchdog.watch(algorithm);
+    contender.call->run(input, output);
+    watchdog.rest();
+    wrong.push_back(
+        static_cast<double>(payload.wrong(output, what.count, contender.plan ? Match::bits : Match::value)));
+  }
+  return wrong;
 }
 
 /// Computing that takes about as long everywhere: sums of what fits a cache.
@@ -132,6 +148,7 @@ struct JobMeasurer::Order {
   Action action = Action::finish;
   std::vector<RankGroup> groups{};
   GroupWork work{};
+  std::vector<ResultCase> cases{};
   Seconds piece{};
   int times = 0;
   TrainWork train{};
@@ -139,6 +156,8 @@ struct JobMeasurer::Order {
   std::string question{};
 
   std::string text() const {
+    json of_cases = json::array();
+    for (const ResultCase& one : cases) of_cases.push_back({one.size.value, one.kind, one.op});
     return json{{"action", action},
                 {"groups", groups},
                 {"algorithm", work.algorithm},
@@ -147,6 +166,7 @@ struct JobMeasurer::Order {
                 {"op", work.op},
                 {"time", work.time.value},
                 {"fewest", work.fewest},
+                {"cases", of_cases},
                 {"piece", piece.value},
                 {"times", times},
                 {"model", train.model},
@@ -165,6 +185,7 @@ struct JobMeasurer::Order {
     order.groups = from.at("groups");
     order.work = {from.at("algorithm"), {from.at("size")}, from.at("kind"),     from.at("op"),
                   {from.at("time")},    from.at("fewest"), from.at("interface")};
+    for (const json& one : from.at("cases")) order.cases.push_back({{one.at(0)}, one.at(1), one.at(2)});
     order.piece.value = from.at("piece");
     order.times = from.at("times");
     order.train = {from.at("model"), from.at("trainer"), {from.at("step")}, from.at("steps")};
@@ -204,6 +225,17 @@ std::vector<GroupResult> JobMeasurer::allreduce(const std::vector<RankGroup>& gr
   return on_all_ranks([&] {
     tell(order);
     return do_allreduce(order);
+  });
+}
+
+std::vector<WrongRanks> JobMeasurer::verify(const std::vector<RankGroup>& groups,
+                                            const std::string& algorithm,
+                                            const std::vector<ResultCase>& cases) {
+  const Order order{
+      .action = Action::verify, .groups = groups, .work = {.algorithm = algorithm}, .cases = cases};
+  return on_all_ranks([&] {
+    tell(order);
+    return do_verify(order);
   });
 }
 
@@ -258,6 +290,9 @@ void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
     case Action::allreduce:
       do_allreduce(order);
       break;
+    case Action::verify:
+      do_verify(order);
+      break;
     case Action::compute:
       do_compute(order);
       break;
@@ -278,13 +313,15 @@ void JobMeasurer::obey(const Order& order, const std::function<void()>& also) {
   }
 }
 
-std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
+/// What each rank of each group says, on rank 0; the work is given the world of the rank's group.
+template <typename Work>
+std::vector<std::vector<std::vector<double>>> JobMeasurer::in_groups(const std::vector<RankGroup>& groups,
+                                                                     Work&& work) {
   const auto own =
-      std::ranges::find_if(order.groups, [&](const RankGroup& group) { return has(group, world_.rank()); });
-  constexpr double kFailed = -1;
+      std::ranges::find_if(groups, [&](const RankGroup& group) { return has(group, world_.rank()); });
   std::vector<double> said;
   std::string failure;
-  if (own != order.groups.end()) {
+  if (own != groups.end()) {
     std::unique_ptr<World> part;
     if (static_cast<int>(own->size()) < world_.size()) {
       watchdog_.watch({"a communicator of some of the ranks", std::max(world_.timeout(), kLeastLimit)});
@@ -292,33 +329,50 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
       watchdog_.rest();
     }
     try {
-      const Done done = work_on(order.work, part ? *part : world_, watchdog_, transport_);
-      said.push_back(static_cast<double>(done.wrong));
-      if (world_.rank() == own->front()) said.insert(said.end(), done.us.begin(), done.us.end());
+      said = work(part ? *part : world_);
     } catch (const AgreedError& error) {
-      // All of the group know of it, and the others do not.
-      said = {kFailed};
-      failure = error.what();
+      failure = error.what();  // all of the group know of it, and the others do not
     }
   }
   const std::vector<std::vector<std::byte>> all = world_.gather(std::as_bytes(std::span(said)));
   const std::vector<std::vector<std::byte>> failures = world_.gather(std::as_bytes(std::span(failure)));
-  std::vector<GroupResult> results;
+  std::vector<std::vector<std::vector<double>>> results;
   if (world_.rank() != 0) return results;
-  for (const RankGroup& group : order.groups) {
-    GroupResult& result = results.emplace_back();
+  for (const RankGroup& group : groups) {
+    std::vector<std::vector<double>>& of_group = results.emplace_back();
     for (const Rank rank : group) {
-      const std::vector<double> of_rank = doubles_of(all[index(rank)]);
-      if (of_rank.front() == kFailed) {
-        const std::vector<std::byte>& why = failures[index(rank)];
+      const std::vector<std::byte>& why = failures[index(rank)];
+      if (!why.empty())
         throw AgreedError(ExitCode::not_available, {reinterpret_cast<const char*>(why.data()), why.size()});
-      }
-      if (of_rank.front() > 0) result.wrong_on.push_back(rank);
-      // Of what was timed every rank has the sum.
-      const auto wrong = static_cast<std::uint64_t>(of_rank.front());
-      result.wrong = order.work.time.value > 0 ? wrong : result.wrong + wrong;
-      if (rank == group.front()) result.us.assign(of_rank.begin() + 1, of_rank.end());
+      of_group.push_back(doubles_of(all[index(rank)]));
     }
+  }
+  return results;
+}
+
+std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
+  std::vector<GroupResult> results;
+  for (const auto& of_ranks : in_groups(order.groups, [&](const World& world) {
+         std::vector<double> said = time_allreduce(order.work, world, watchdog_, transport_);
+         if (world.rank() != 0) said.clear();  // it is the same on all
+         return said;
+       })) {
+    const std::vector<double>& said = of_ranks.front();
+    results.push_back({{said.begin() + 1, said.end()}, static_cast<std::uint64_t>(said.front())});
+  }
+  return results;
+}
+
+std::vector<WrongRanks> JobMeasurer::do_verify(const Order& order) {
+  const auto by_group = in_groups(order.groups, [&](const World& world) {
+    return wrong_elements(order.work.algorithm, order.cases, world, watchdog_, transport_);
+  });
+  std::vector<WrongRanks> results;
+  for (std::size_t group = 0; group < by_group.size(); ++group) {
+    WrongRanks& wrong_on = results.emplace_back(order.cases.size());
+    for (std::size_t place = 0; place < by_group[group].size(); ++place)
+      for (std::size_t one = 0; one < order.cases.size(); ++one)
+        if (by_group[group][place].at(one) > 0) wrong_on[one].push_back(order.groups[group][place]);
   }
   return results;
 }
@@ -382,9 +436,10 @@ TrainTimes JobMeasurer::do_train(const TrainWork& work) {
   zeros.write(gradients.get(), model.total_elements());
   std::vector<Trainer> trainers(2);  // the first is a rank alone
   for (const Bucket& bucket : buckets)
-    trainers[1].allreduces.push_back(make_contender({.algorithm = work.algorithm, .op = ReduceOp::avg},
-                                                    bucket.elements, world_, *communicator)
-                                         .call);
+    trainers[1].allreduces.push_back(
+        make_contender(work.algorithm, {.count = bucket.elements, .kind = kKind, .op = ReduceOp::avg}, world_,
+                       *communicator)
+            .call);
   const TrainingWork steps{compute_of(model, work.compute), buckets, kKind, true, gradients.get()};
   const std::vector<TrainingSteps> measured = measure_steps(trainers, job, steps, work.steps);
   return {measured[0].total_ms, measured[1].total_ms};

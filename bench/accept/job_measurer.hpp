@@ -21,6 +21,8 @@ class JobMeasurer final : public Measurer {
 
   // On rank 0.
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
+  std::vector<WrongRanks> verify(const std::vector<RankGroup>& groups, const std::string& algorithm,
+                                 const std::vector<ResultCase>& cases) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
   TrainTimes train(const TrainWork& work) override;
   std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
@@ -41,7 +43,10 @@ class JobMeasurer final : public Measurer {
   auto on_all_ranks(Work&& work) const;
   void tell(const Order& order) const;
   void obey(const Order& order, const std::function<void()>& also);
+  template <typename Work>
+  std::vector<std::vector<std::vector<double>>> in_groups(const std::vector<RankGroup>& groups, Work&& work);
   std::vector<GroupResult> do_allreduce(const Order& order);
+  std::vector<WrongRanks> do_verify(const Order& order);
   Turns turns_of_machine() const;
   std::vector<std::vector<double>> do_compute(const Order& order);
   TrainTimes do_train(const TrainWork& work);

@@ -23,16 +23,25 @@ struct GroupWork {
   Bytes size{};  // of the payload; rounded down to whole elements, one at least
   ElementKind kind = ElementKind::float32;
   ReduceOp op = ReduceOp::sum;
-  Seconds time{1};  // about so long, but `fewest` calls at least; 0: one call, for its result alone
+  Seconds time{1};  // about so long, but `fewest` calls at least
   int fewest = 12;
   std::string interface {};  // over TCP on this network interface; empty: as the job's messages go
 };
 
 struct GroupResult {
-  std::vector<double> us;        // of each call, the slowest rank's
-  std::uint64_t wrong = 0;       // elements on all ranks; then there are no times
-  std::vector<Rank> wrong_on{};  // the job's ranks that have wrong elements
+  std::vector<double> us;   // of each call, the slowest rank's
+  std::uint64_t wrong = 0;  // elements on all ranks; then there are no times
 };
+
+/// An allreduce that is done once, for its result alone.
+struct ResultCase {
+  Bytes size{};  // rounded down to whole elements, one at least
+  ElementKind kind = ElementKind::float32;
+  ReduceOp op = ReduceOp::sum;
+};
+
+/// Of each case, the job's ranks that have wrong elements.
+using WrongRanks = std::vector<std::vector<Rank>>;
 
 inline constexpr Bytes kTrainBucket{64 << 20};
 
@@ -64,6 +73,10 @@ class Measurer {
 
   /// Every group does the work at the same time as the others.
   virtual std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) = 0;
+
+  /// What is wrong with the results of this algorithm, by group.
+  virtual std::vector<WrongRanks> verify(const std::vector<RankGroup>& groups, const std::string& algorithm,
+                                         const std::vector<ResultCase>& cases) = 0;
 
   /// How long each rank takes for the same piece of computing, of about `piece`, so many times. Ranks that
   /// would share cores do it one after the other, each in the time of two pieces and a half.

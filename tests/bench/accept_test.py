@@ -36,6 +36,7 @@ class Accept(ProgramTest):
         self.assertEqual({row["verdict"] for row in rows}, {"pass"})
         algorithms = {row["subject"] for row in rows if row["check"] == "correct"}
         self.assertLessEqual({"multi-ring", "ring", "halving-doubling", "tree"}, algorithms)
+        self.assertEqual({row["why"] for row in rows if row["check"] == "correct"}, {"31 cases had the right result on all ranks."})
 
     def test_ranks_may_be_threads(self):
         self.succeed(*QUICK, "-g", 3, "-J", "accept.json")

@@ -39,16 +39,11 @@ class CorrectCheck {
       row.why = "One rank has nobody to reduce with.";
       return {row};
     }
+    std::vector<ResultCase> cases{{kLong}};
+    for (const ElementKind kind : kElementKinds)
+      for (const ReduceOp op : kReduceOps) cases.push_back({kOdd, kind, op});
     std::vector<CheckRow> rows;
-    for (const std::string& algorithm : algorithms_here()) {
-      std::vector<GroupWork> works;
-      for (const Bytes size : {kOdd, kLong}) works.push_back(work(algorithm, size));
-      if (algorithm == checking_.options.algorithm) {
-        for (const ElementKind kind : kElementKinds)
-          for (const ReduceOp op : kReduceOps) works.push_back(work(algorithm, kOdd, kind, op));
-      }
-      rows.push_back(row_of_algorithm(algorithm, works));
-    }
+    for (const std::string& algorithm : algorithms_here()) rows.push_back(row_of_algorithm(algorithm, cases));
     if (wrong_) {
       // First, since few rows of a check are printed.
       const std::vector<CheckRow> found = culprits();
@@ -58,11 +53,6 @@ class CorrectCheck {
   }
 
  private:
-  static GroupWork work(const std::string& algorithm, Bytes size, ElementKind kind = ElementKind::float32,
-                        ReduceOp op = ReduceOp::sum) {
-    return {.algorithm = algorithm, .size = size, .kind = kind, .op = op, .time = {0}};
-  }
-
   /// Those of the catalogue that so many ranks can do; first the one that is measured.
   std::vector<std::string> algorithms_here() const {
     std::vector<std::string> names{checking_.options.algorithm};
@@ -84,24 +74,25 @@ class CorrectCheck {
     return names;
   }
 
-  CheckRow row_of_algorithm(const std::string& algorithm, const std::vector<GroupWork>& works) {
+  CheckRow row_of_algorithm(const std::string& algorithm, const std::vector<ResultCase>& cases) {
     CheckRow row = row_of(checking_, kName, hosts_);
     row.subject = algorithm;
     row.attempts = 1;
     checking_.progress(algorithm);
     std::vector<std::string> wrong;
     std::set<Rank> on;
-    for (const GroupWork& work : works) {
-      const GroupResult result = checking_.measurer.allreduce({all_}, work).front();
-      if (result.wrong == 0) continue;
-      if (!wrong_) wrong_ = work;
-      wrong.push_back(fmt::format("{} {} of {}", to_text(work.kind), to_text(work.op), to_text(work.size)));
-      on.insert(result.wrong_on.begin(), result.wrong_on.end());
+    const WrongRanks wrong_on = checking_.measurer.verify({all_}, algorithm, cases).front();
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (wrong_on[i].empty()) continue;
+      const ResultCase& one = cases[i];
+      if (!wrong_) wrong_ = one;
+      wrong.push_back(fmt::format("{} {} of {}", to_text(one.kind), to_text(one.op), to_text(one.size)));
+      on.insert(wrong_on[i].begin(), wrong_on[i].end());
     }
     row.verdict = wrong.empty() ? Verdict::pass : Verdict::fail;
     if (wrong.empty()) {
       row.why = fmt::format("{} had the right result on all ranks.",
-                            counted(static_cast<std::int64_t>(works.size()), "case"));
+                            counted(static_cast<std::int64_t>(cases.size()), "case"));
       return row;
     }
     constexpr std::size_t kMost = 3;
@@ -126,10 +117,10 @@ class CorrectCheck {
       std::vector<RankGroup> groups;
       for (const HostPair& pair : round) groups.push_back({pair.first, pair.second});
       checking_.progress("ranks by twos");
-      GroupWork work = *wrong_;
-      work.algorithm = checking_.options.algorithm;  // another may not be for two ranks
-      const std::vector<GroupResult> results = checking_.measurer.allreduce(groups, work);
-      for (std::size_t i = 0; i < round.size(); ++i) outcomes.push_back({round[i], results[i].wrong > 0});
+      // Another algorithm may not be for two ranks.
+      const std::vector<WrongRanks> wrong_on =
+          checking_.measurer.verify(groups, checking_.options.algorithm, {*wrong_});
+      for (std::size_t i = 0; i < round.size(); ++i) outcomes.push_back({round[i], !wrong_on[i][0].empty()});
     }
     const Suspects suspects = find_suspects(outcomes);
     std::vector<CheckRow> rows;
@@ -156,7 +147,7 @@ class CorrectCheck {
   RankGroup all_;
   std::vector<int> hosts_;
   std::map<Rank, int> host_of_;
-  std::optional<GroupWork> wrong_;  // the first
+  std::optional<ResultCase> wrong_;  // the first
 };
 
 int turns(const Site&, const CheckOptions&) { return 2; }

@@ -174,7 +174,7 @@ TEST(PairsAllreduce, OfAWrongResultStayBad) {
     using FakeMeasurer::FakeMeasurer;
     std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override {
       auto results = FakeMeasurer::allreduce(groups, work);
-      if (orders == 1) results.front() = {{}, 3, groups.front()};
+      if (orders == 1) results.front() = {{}, 3};
       return results;
     }
   };
@@ -194,6 +194,19 @@ TEST(Correct, NamesTheRankThatMakesResultsWrong) {
     EXPECT_THAT(subjects(rows, Verdict::fail), Contains(fmt::format("rank {} on node{}", rank, rank / 4)));
     EXPECT_EQ(rows.front().hosts.size(), 1);  // first: few rows are printed
   }
+}
+
+TEST(Correct, TriesEachTypeAndOperationWithEachAlgorithm) {
+  const Site site = make_site({4, 4});
+  FakeMeasurer measurer(site, 1);
+  measurer.wrong_rank = {5};
+  measurer.wrong_case = [](const std::string& algorithm, const ResultCase& one) {
+    return algorithm == "tree" && one.kind == ElementKind::bfloat16 && one.op == ReduceOp::prod;
+  };
+  const std::vector<CheckRow> rows = run("correct", site, measurer);
+  EXPECT_THAT(subjects(rows, Verdict::fail), ElementsAre("tree"));
+  const auto row = std::ranges::find(rows, Verdict::fail, &CheckRow::verdict);
+  EXPECT_EQ(row->why, "Wrong results on 8 of 8 ranks: bfloat16 prod of 4012 B.");
 }
 
 TEST(Timed, ResultsThatAreWrongFail) {

@@ -42,17 +42,33 @@ std::vector<GroupResult> FakeMeasurer::allreduce(const std::vector<RankGroup>& g
   std::vector<GroupResult> results;
   for (const RankGroup& group : groups) {
     GroupResult& result = results.emplace_back();
-    const bool wrong = std::ranges::any_of(group, [&](Rank rank) { return wrong_rank.contains(rank); });
-    if (wrong) {
+    if (makes_wrong(group)) {
       result.wrong = group.size();
-      result.wrong_on = group;
       continue;
     }
-    if (work.time.value == 0) continue;
     // 2(m − 1)/m of the payload through each host's link.
     const double bytes = 1.0 * static_cast<double>(work.size.value);
     const double us = overhead_us + bytes / (rate_GBps(group, work.interface) * 1e3);
     for (int call = 0; call < std::max(work.fewest, 16); ++call) result.us.push_back(noisy(us));
+  }
+  return results;
+}
+
+bool FakeMeasurer::makes_wrong(const RankGroup& group) const {
+  return std::ranges::any_of(group, [&](Rank rank) { return wrong_rank.contains(rank); });
+}
+
+std::vector<WrongRanks> FakeMeasurer::verify(const std::vector<RankGroup>& groups,
+                                             const std::string& algorithm,
+                                             const std::vector<ResultCase>& cases) {
+  ++orders;
+  std::vector<WrongRanks> results;
+  for (const RankGroup& group : groups) {
+    WrongRanks& wrong_on = results.emplace_back();
+    for (const ResultCase& one : cases) {
+      const bool wrong = makes_wrong(group) && (!wrong_case || wrong_case(algorithm, one));
+      wrong_on.push_back(wrong ? group : RankGroup{});
+    }
   }
   return results;
 }

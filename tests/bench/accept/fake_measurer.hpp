@@ -30,10 +30,14 @@ class FakeMeasurer : public Measurer {
   std::function<HostReply(int host, const std::string& check, const std::string& question)> reply;
   std::vector<HostConditions> of_hosts;                     // what else they did
   std::map<std::pair<std::string, int>, double> rail_GBps;  // of a host's network interface
+  std::function<bool(const std::string& algorithm, const ResultCase&)>
+      wrong_case;  // all of them where not set
   int orders = 0;
   std::vector<std::vector<RankGroup>> rounds;
 
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
+  std::vector<WrongRanks> verify(const std::vector<RankGroup>& groups, const std::string& algorithm,
+                                 const std::vector<ResultCase>& cases) override;
   std::vector<std::vector<double>> compute_us(Seconds piece, int times) override;
   TrainTimes train(const TrainWork& work) override;
   std::vector<HostReply> ask(const std::string& check, const std::string& question) override;
@@ -41,6 +45,7 @@ class FakeMeasurer : public Measurer {
 
  private:
   int host_of(Rank rank) const;
+  bool makes_wrong(const RankGroup& group) const;
   double rate_GBps(const RankGroup& group, const std::string& interface) const;
   double noisy(double value);
 

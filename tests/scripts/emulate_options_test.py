@@ -7,6 +7,8 @@ import subprocess
 import sys
 import unittest
 
+import must_run
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 EMULATE = str(ROOT / "scripts/emulate")
 FINE = {"--nodes": "4", "--ranks-per-node": "2", "--rate": "200mbit"}
@@ -78,12 +80,12 @@ class Options(unittest.TestCase):
         if not os.access(EMULATE, os.X_OK) or subprocess.run([*before, "test", "-x", EMULATE], check=False).returncode:
             self.skipTest("another user cannot reach the sources")
         if not (shutil.which("tc", path="/usr/sbin:/sbin") and shutil.which("ip", path="/usr/bin:/bin:/usr/sbin:/sbin")):
-            self.skipTest("no iproute2 here")
+            must_run.skip("emulation", "no iproute2 here")
         self.refused(self.run_script(*words(), "--", "true", before=before), NOT_AVAILABLE, "need root; try: sudo")
 
     def test_without_leave_for_namespaces(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root, to give up its rights one by one")
+            must_run.skip("emulation", "needs root, to give up its rights one by one")
         for right in ("-sys_admin", "-net_admin"):
             with self.subTest(right=right):
                 ran = self.run_script(*words(), "--", "true", before=["setpriv", "--bounding-set", right])
@@ -92,7 +94,7 @@ class Options(unittest.TestCase):
     def test_without_iproute2(self):
         hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /usr/sbin && exec "$@"', "sh"]
         if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("cannot hide tc here")
+            must_run.skip("emulation", "cannot hide tc here")
         self.refused(self.run_script(*words(), "--", "true", before=hide), NOT_AVAILABLE, "run scripts/setup")
 
 

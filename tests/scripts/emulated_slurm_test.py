@@ -7,6 +7,7 @@ import shutil
 import time
 import unittest
 
+import must_run
 from emulated import PROGRAM, ROOT, TIME_LIMIT_S, EmulateTest, main, shape
 
 NODES = ["-N", "3", "--ntasks-per-node", "2"]
@@ -20,7 +21,7 @@ class EmulatedSlurm(EmulateTest):
         super().setUpClass()
         cls.mpi = ["--mpi", "none"]
         if not shutil.which("slurmctld", path="/usr/sbin:/sbin"):
-            raise unittest.SkipTest("Slurm is not installed; run scripts/setup --slurm")
+            must_run.skip("slurm", "Slurm is not installed; run scripts/setup --slurm")
 
     def under_slurm(self, *command):
         return self.run_job(shape(3, 2, "1gbit"), ROOT / "scripts/emulated/slurm", *command)

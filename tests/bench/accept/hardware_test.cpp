@@ -303,7 +303,8 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
 HostReply interfaces(const std::string& names, const std::string& question = "") {
   if (question.find("listen") != std::string::npos) return {"10.0.0.1:1"};
   if (question.find("connect") != std::string::npos) return {"[]"};
-  return question == "sent" || question == "down" ? HostReply{} : HostReply{names};
+  const bool is_none = question == "sent" || question == "down" || question == "no carrier";
+  return is_none ? HostReply{} : HostReply{names};
 }
 
 TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {

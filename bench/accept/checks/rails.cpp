@@ -18,6 +18,7 @@
 #include "bench/accept/groups.hpp"
 #include "bench/accept/pairing.hpp"
 #include "bench/accept/rail_reach.hpp"
+#include "bench/accept/verbs_ports.hpp"
 #include "collectives/runtime/net/address.hpp"
 #include "topology/host_names.hpp"
 
@@ -29,8 +30,9 @@ constexpr int kRoundsOfPairs = 3;
 /// What an interface must have sent at least, of what was to be sent by it.
 constexpr double kMustPass = 0.5;
 constexpr const char* kOfVerbs =
-    "Rails of verbs are measured one by one by running accept with UCX_NET_DEVICES or NCCL_IB_HCA set to "
-    "each.";
+    "Ports of InfiniBand and RoCE are measured one by one by running accept with UCX_NET_DEVICES or "
+    "NCCL_IB_HCA "
+    "set to each.";
 
 /// By the interface's name.
 using OfInterfaces = std::map<std::string, std::int64_t>;
@@ -39,6 +41,8 @@ constexpr const char* kSpeeds = "speeds";         // of those that are devices a
 constexpr const char* kSent = "sent";             // what each has sent, in bytes
 constexpr const char* kDown = "down";             // those that are devices and not running
 constexpr const char* kNoCarrier = "no carrier";  // those that are set up and have none, devices or not
+
+constexpr const char* kVerbs = "verbs";  // ports of InfiniBand and RoCE
 
 constexpr const char* kListen = "listen";    // over this interface; the answer says where
 constexpr const char* kConnect = "connect";  // to some of these; the answer says why which cannot be reached
@@ -75,10 +79,17 @@ std::string answer_of_down(const std::filesystem::path& net, const std::string& 
   return nlohmann::json(down).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string answer_of_verbs() {
+  OfInterfaces ports;
+  for (const auto& [name, port] : read_verbs_ports("/sys")) ports[name] = 0;
+  return nlohmann::json(ports).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// A speed of 0 or less is one that the kernel does not know.
 std::string answer(const std::string& question) {
   if (question.starts_with('{')) return answer_of_reach(nlohmann::json::parse(question));
   const std::filesystem::path net("/sys/class/net");
+  if (question == kVerbs) return answer_of_verbs();
   if (question == kDown || question == kNoCarrier) return answer_of_down(net, question);
   OfInterfaces found;
   std::error_code none;
@@ -118,8 +129,8 @@ class RailsCheck {
     if (site_.hosts.size() < 2) return {skipped("There is one host.")};
     find_rails();
     std::vector<CheckRow> rows = hosts_without();
-    const std::vector<CheckRow> unused = down_everywhere();
-    rows.insert(rows.end(), unused.begin(), unused.end());
+    for (const std::vector<CheckRow>& more : {down_everywhere(), of_verbs()})
+      rows.insert(rows.end(), more.begin(), more.end());
     if (rails_.empty()) {
       rows.push_back(
           skipped("Hosts do not have two network interfaces of one speed with an address of their own."));
@@ -224,6 +235,28 @@ class RailsCheck {
       row.remedy = "If it is to be a rail, see to its switch, cables and configuration.";
     }
     return rows;
+  }
+
+  /// MPI chooses among these ports before it starts, so that none can be measured by itself.
+  std::vector<CheckRow> of_verbs() {
+    std::set<std::string> ports;
+    std::vector<int> hosts;
+    const std::vector<OfInterfaces> replies = ask(kVerbs);
+    for (std::size_t host = 0; host < replies.size(); ++host) {
+      for (const auto& [name, unused] : replies[host]) ports.insert(name);
+      if (!replies[host].empty()) hosts.push_back(static_cast<int>(host));
+    }
+    if (ports.empty()) return {};
+    CheckRow row = row_of(checking_, kName, hosts);
+    row.subject =
+        fmt::format("{} of InfiniBand or RoCE", counted(static_cast<std::int64_t>(ports.size()), "port"));
+    row.verdict = Verdict::shown;
+    row.why =
+        "None is measured by itself: 'links' judges state, width and speed of these ports, 'nic.counters' "
+        "their "
+        "errors, and whether each carried messages.";
+    row.remedy = kOfVerbs;
+    return {row};
   }
 
   /// Hosts that others do not reach over the rail are left out of it, or all where that is nobody's fault:

@@ -54,7 +54,7 @@ void add_accept(CommandLine& line) {
       .one_value_each_time()
       .type_name("NAME,…")
       .separated_by(',')
-      .names({"check", check_names()});
+      .names({"check", check_names(), strings(kGpuChecks)});
   command
       .add_option("--algorithm", options->algorithms,
                   "Of all.allreduce; the first one of all other checks, too")

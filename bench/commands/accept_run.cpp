@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "bench/accept/acceptance.hpp"
@@ -124,6 +125,8 @@ class AcceptRun {
   };
 
   void plan() {
+    for (const std::string& name : options_.checks)
+      if (const std::string why = why_not_yet(name); !why.empty()) throw Error(ExitCode::not_available, why);
     if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume);
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
     const bool by_option = !options_.checks.empty();

@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kSource = "POLYRING_SOURCE";
 constexpr const char* kDescription = "POLYRING_EMULATED";
 constexpr const char* kRate = "POLYRING_EMULATED_RATE";
+constexpr const char* kRails = "POLYRING_EMULATED_RAILS";
 constexpr const char* kBurst = "POLYRING_EMULATED_BURST";
 constexpr const char* kHostsPerRack = "POLYRING_EMULATED_HOSTS_PER_RACK";
 constexpr const char* kUplinkRate = "POLYRING_EMULATED_UPLINK_RATE";
@@ -35,27 +36,31 @@ Seconds burst_time(const char* burst, const char* rate) {
   return variable(burst).empty() ? Seconds{} : parse_bytes(variable(burst), burst) / bandwidth;
 }
 
-int hosts_per_rack() {
-  const std::string_view text = variable(kHostsPerRack);
-  if (text.empty()) return 0;
-  int hosts = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hosts);
-  if (error != std::errc{} || end != text.data() + text.size() || hosts < 1) {
-    usage_error("{} '{}' is not a number of hosts; scripts/emulate sets it", kHostsPerRack, text);
+/// `otherwise` where it is not set.
+int number(const char* name, const char* of, int otherwise) {
+  const std::string_view text = variable(name);
+  if (text.empty()) return otherwise;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
+    usage_error("{} '{}' is not a number of {}; scripts/emulate sets it", name, text, of);
   }
-  return hosts;
+  return value;
 }
 
-void give_link(Machine& machine, Bandwidth rate) {
+void give_links(Machine& machine, Bandwidth rate, int rails) {
   std::erase_if(machine.links, [](const Link& link) {
     return link.from.kind == DeviceKind::nic || link.to.kind == DeviceKind::nic;
   });
-  Nic nic;
-  nic.name = "eth0";
-  nic.model = "emulated";
-  nic.ports = {{1, true, rate}};
-  machine.nics = {nic};
-  machine.links.push_back({{DeviceKind::package, 0}, {DeviceKind::nic, 0}, LinkKind::pcie, {}, {}});
+  machine.nics.clear();
+  for (int rail = 0; rail < rails; ++rail) {
+    Nic nic;
+    nic.name = fmt::format("eth{}", rail);
+    nic.model = "emulated";
+    nic.ports = {{1, true, rate}};
+    machine.nics.push_back(nic);
+    machine.links.push_back({{DeviceKind::package, 0}, {DeviceKind::nic, rail}, LinkKind::pcie, {}, {}});
+  }
 }
 
 }  // namespace
@@ -77,14 +82,15 @@ std::optional<std::string> emulation_note() {
 }
 
 void give_emulated_link(Machine& machine) {
-  if (shapes_links()) give_link(machine, parse_bandwidth(variable(kRate), kRate));
+  if (shapes_links())
+    give_links(machine, parse_bandwidth(variable(kRate), kRate), number(kRails, "rails", 1));
 }
 
 void describe_emulated_fabric(Cluster& cluster) {
   if (!shapes_links()) return;
   cluster.fabric.citations = {
       {"rates of the hosts' links and of the racks' uplinks", "set by scripts/emulate"}};
-  cluster.fabric.hosts_per_leaf = hosts_per_rack();
+  cluster.fabric.hosts_per_leaf = number(kHostsPerRack, "hosts", 0);
   if (cluster.fabric.hosts_per_leaf > 0)
     cluster.fabric.leaf_uplink = parse_bandwidth(variable(kUplinkRate), kUplinkRate);
 }

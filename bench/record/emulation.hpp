@@ -2,7 +2,8 @@
 //
 // POLYRING_SOURCE                     emulated; measured, or not set, everywhere else
 // POLYRING_EMULATED                   in words: "4 hosts x 4 ranks at 200mbit"
-// POLYRING_EMULATED_RATE              of the host's link
+// POLYRING_EMULATED_RATE              of the host's link, of each one where it has several
+// POLYRING_EMULATED_RAILS             how many links of a host MPI uses; not set where a host has one
 // POLYRING_EMULATED_BURST             what its shaper lets pass at once
 // POLYRING_EMULATED_HOSTS_PER_RACK    not set where there is one switch
 // POLYRING_EMULATED_UPLINK_RATE       of each rack's uplink
@@ -25,7 +26,7 @@ Source source_here();
 /// A sentence about the emulated cluster, for the notes of a result; nothing when the times are measured.
 std::optional<std::string> emulation_note();
 
-/// Gives the machine the link that is emulated here, and no other; nothing when the times are measured.
+/// Gives the machine the links that are emulated here, and no others; nothing when the times are measured.
 /// Throws a usage Error for a variable that cannot be read.
 void give_emulated_link(Machine& machine);
 /// The same for the fabric with its uplinks.

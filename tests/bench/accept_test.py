@@ -182,6 +182,14 @@ class Accept(ProgramTest):
             self.assertEqual(ran.returncode, USAGE, ran.stderr)
             self.assertIn(naming, ran.stderr)
 
+    def test_has_no_checks_of_gpus_yet(self):
+        for name in ("gpu.compute", "gpu.memory", "gpu.health"):
+            self.refused("accept", "--checks", f"links,{name}", "-g", 2, code=NOT_AVAILABLE,
+                         naming=f"{name}: this version has no checks of GPUs yet; leave it out")
+        self.refused("accept", "--checks", "gpu.health", ranks=2, code=NOT_AVAILABLE, naming="no checks of GPUs yet")
+        self.refused("accept", "--checks", "gpu.healt", naming="unknown check 'gpu.healt'")
+        self.assertNotIn("gpu.health", self.succeed("accept", "--help"))
+
     def test_refuses_a_bad_specification_before_it_measures(self):
         for text, naming in (("checks = [", "bad.toml:1: this is not TOML"), ('\ncheks = ["correct"]', "bad.toml:2: unknown key 'cheks'; did you mean checks?"),
                              ('[reference.stragglers]\ntime = [1, 0, 0, ""]', "bad.toml:2: unknown quantity of stragglers 'time'")):

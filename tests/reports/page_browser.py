@@ -3,11 +3,16 @@
 page_test.py runs these tests. Where POLYRING_MUST_RUN names `browser`, its absence is a failure.
 """
 
-import os
+import pathlib
 import re
+import sys
 import unittest
 
 import browser
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+
+import must_run
 
 EXAMPLES = None  # page_test.py sets them
 PAPER = 694  # pixels: A4 within the margins of the page's style
@@ -25,9 +30,8 @@ class BrowserTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         program = browser.find()
-        if not program and "browser" not in os.environ.get("POLYRING_MUST_RUN", "").split():
-            raise unittest.SkipTest("no Chromium here; install it with scripts/setup --browser")
-        assert program, "no Chromium, and POLYRING_MUST_RUN asks for it: scripts/setup --browser"
+        if not program:
+            must_run.skip("browser", "no Chromium here; install it with scripts/setup --browser")
         cls.pages = {"examples": EXAMPLES.all_kinds, "64 hosts": EXAMPLES.large, "hostile": EXAMPLES.hostile}
         cls.browser = browser.Browser(program)
         cls.addClassCleanup(cls.browser.__exit__)

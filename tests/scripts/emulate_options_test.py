@@ -7,6 +7,8 @@ import subprocess
 import sys
 import unittest
 
+import must_run
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 EMULATE = str(ROOT / "scripts/emulate")
 FINE = {"--nodes": "4", "--ranks-per-node": "2", "--rate": "200mbit"}
@@ -54,6 +56,14 @@ class Options(unittest.TestCase):
             ({"slow_pair": "0-4:1mbit"}, "not '4'"), ({"slow_pair": "2-2:1mbit"}, "two hosts that differ"),
             ({"slow_pair": "0-1:1gbit"}, "faster than --rate 200mbit"), ({"slow_pair": "0-:1mbit"}, "not ''"),
             ({"nodes": "1", "cut_link": "0", "after": "1"}, "second host"),
+            ({"rails": "0"}, "--rails needs a number of rails, 1 to 8, not '0'"), ({"rails": "9"}, "'9'"), ({"rails": "two"}, "'two'"),
+            ({"mpi_rails": "2"}, "--mpi-rails needs a number of rails, 1 to 1, not '2'"), ({"rails": "2", "mpi_rails": "0"}, "'0'"),
+            ({"rails": "2", "racks": "2"}, "do not go together"),
+            ({"slow_rail": "0:1mbit"}, "'0:1mbit' is not of the form 0/1:100mbit"), ({"slow_rail": "0/1/1:1mbit"}, "not of the form"),
+            ({"slow_rail": "4/0:1mbit"}, "a host from 0 to 3, not '4'"), ({"slow_rail": "0/1:1mbit"}, "a rail from 0 to 0, of the --rails 1, not '1'"),
+            ({"slow_rail": "0/:1mbit"}, "not ''"), ({"slow_rail": "0/0:slow"}, "--slow-rail 'slow' is not a rate"),
+            ({"slow_rail": "0/0:1gbit"}, "faster than --rate 200mbit"), ({"dead_rail": "0/0:gone"}, "needs down or silent, not 'gone'"),
+            ({"dead_rail": "0/0:down"}, "would let MPI wait for ever"), ({"rails": "2", "dead_rail": "1/1:silent"}, "give --mpi-rails"),
         ):
             with self.subTest(changes=changes):
                 self.refused(self.run_script(*words(**changes), "--", "true"), USAGE, naming)
@@ -61,6 +71,7 @@ class Options(unittest.TestCase):
     def test_bad_command_lines(self):
         for arguments, naming in (
             ((*words(), "--slow-pair", "0-1:1mbit", "--slow-pair", "1-0:2mbit", "--", "true"), "--slow-pair names 1-0 twice"),
+            ((*words(), "--slow-rail", "1/0:1mbit", "--slow-rail", "1/0:2mbit", "--", "true"), "--slow-rail names 1/0 twice"),
             ((*words(), "--latency", "1ms", "--", "true"), "'--latency'"), ((*words(), "true"), "'true'"),
             ((*words(), "--"), "no command"), (words(), "no command"), (("--nodes",), "needs a value"),
         ):
@@ -78,12 +89,12 @@ class Options(unittest.TestCase):
         if not os.access(EMULATE, os.X_OK) or subprocess.run([*before, "test", "-x", EMULATE], check=False).returncode:
             self.skipTest("another user cannot reach the sources")
         if not (shutil.which("tc", path="/usr/sbin:/sbin") and shutil.which("ip", path="/usr/bin:/bin:/usr/sbin:/sbin")):
-            self.skipTest("no iproute2 here")
+            must_run.skip("emulation", "no iproute2 here")
         self.refused(self.run_script(*words(), "--", "true", before=before), NOT_AVAILABLE, "need root; try: sudo")
 
     def test_without_leave_for_namespaces(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root, to give up its rights one by one")
+            must_run.skip("emulation", "needs root, to give up its rights one by one")
         for right in ("-sys_admin", "-net_admin"):
             with self.subTest(right=right):
                 ran = self.run_script(*words(), "--", "true", before=["setpriv", "--bounding-set", right])
@@ -92,7 +103,7 @@ class Options(unittest.TestCase):
     def test_without_iproute2(self):
         hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /usr/sbin && exec "$@"', "sh"]
         if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("cannot hide tc here")
+            must_run.skip("emulation", "cannot hide tc here")
         self.refused(self.run_script(*words(), "--", "true", before=hide), NOT_AVAILABLE, "run scripts/setup")
 
 

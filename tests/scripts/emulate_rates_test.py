@@ -36,11 +36,11 @@ class Idle:
 
 
 class Rates(EmulateTest):
-    def expect_rate(self, options, sender, receiver, rate, megabytes, least=LOADED):
+    def expect_rate(self, options, sender, receiver, rate, megabytes, least=LOADED, address=()):
         best, median, most_idle = 0, 0, 0
         for _ in range(TRIES):
             idle = Idle()
-            told = self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes)
+            told = self.succeed(options, sys.executable, STREAM, sender, receiver, megabytes, *address)
             rates = re.search(r"goodput ([\d.]+) median ([\d.]+)", told)
             best, median = max(best, float(rates[1])), max(median, float(rates[2]))
             most_idle = max(most_idle, idle.part())
@@ -67,6 +67,11 @@ class Rates(EmulateTest):
         hosts = shape(3, 1, "100mbit", "--slow-host", "1:50mbit")
         for sender, receiver, rate in (("node0", "node1", 50), ("node1", "node2", 50), ("node0", "node2", 100)):
             self.expect_rate(hosts, sender, receiver, rate, rate / 20, APART)
+
+    def test_a_slow_rail_is_slow_alone(self):
+        hosts = shape(2, 1, "100mbit", "--rails", "2", "--slow-rail", "1/1:50mbit")
+        for address, rate in (("10.77.0.2", 100), ("10.78.0.2", 50)):
+            self.expect_rate(hosts, "node0", "node1", rate, rate / 20, APART, [address])
 
     def test_slow_pairs_are_slow_to_each_other_alone(self):
         hosts = shape(3, 1, "100mbit", "--slow-pair", "1-0:50mbit", "--slow-pair", "1-2:20mbit")

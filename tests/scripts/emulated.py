@@ -16,6 +16,8 @@ import time
 import unittest
 import uuid
 
+import must_run
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 EMULATE = ROOT / "scripts/emulate"
 STREAM = pathlib.Path(__file__).resolve().parent / "stream.py"
@@ -62,7 +64,7 @@ class EmulateTest(unittest.TestCase):
         cls.mpi = mpi_options()
         tried = subprocess.run([EMULATE, *cls.mpi, *shape(1, 1), "--", "true"], capture_output=True, text=True, check=False)
         if tried.returncode == NOT_AVAILABLE:
-            raise unittest.SkipTest(tried.stderr.strip())
+            must_run.skip("emulation", tried.stderr.strip())
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

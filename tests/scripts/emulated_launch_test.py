@@ -11,6 +11,8 @@ import sys
 import tempfile
 import unittest
 
+import must_run
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 EMULATE = ROOT / "scripts/emulate"
 ENTER = ROOT / "scripts/emulated/enter"
@@ -30,7 +32,7 @@ class EmulatedLaunch(unittest.TestCase):
     def setUpClass(cls):
         tried = subprocess.run([EMULATE, *cls.SHAPE, "--", "true"], capture_output=True, text=True, check=False)
         if tried.returncode == NOT_AVAILABLE:
-            raise unittest.SkipTest(tried.stderr.strip())
+            must_run.skip("emulation", tried.stderr.strip())
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES, run on every host.
+"""One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES [ADDRESS], run on every host. ADDRESS is one of TO's.
 
 The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end, then the median of its short slices, and
 both ends' congestion control. Only the receiver prints, as mpirun may run two hosts' lines together. A machine whose cores are
@@ -54,9 +54,9 @@ def receive():
         print(f"goodput {goodput:.2f} median {statistics.median(slices or [goodput]):.2f} {' to '.join(names)}")
 
 
-sender, receiver, megabytes = sys.argv[1:]
+sender, receiver, megabytes, *address = sys.argv[1:]
 if socket.gethostname() == receiver:
     receive()
 elif socket.gethostname() == sender:
-    with connect(receiver) as stream:
+    with connect(*address or [receiver]) as stream:
         stream.sendall(congestion_control(stream) + bytes(int(float(megabytes) * 1e6)))

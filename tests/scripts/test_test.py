@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+USAGE = 6
 
 SUITE = """
 import sys, unittest
@@ -76,11 +77,23 @@ class Test(unittest.TestCase):
 
     def summary(self, code, *options, **environment):
         """What follows the word."""
-        presets = {"POLYRING_TEST_PRESETS": "release"}  # and not those of the run that this test belongs to
-        ran = subprocess.run([self.root / "scripts/test", *options], env={**os.environ, **presets, **environment},
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+        ran = self.run_script(*options, **environment)
         self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
         return ran.stdout.partition("\nSummary\n")[2]
+
+    def run_script(self, *options, **environment):
+        own = {"POLYRING_TEST_PRESETS": "release", "POLYRING_MUST_RUN": ""}  # and not those of the run that this test belongs to
+        return subprocess.run([self.root / "scripts/test", *options], env={**os.environ, **own, **environment},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+
+    def test_what_must_run_is_installed(self):
+        (self.root / "scripts/setup").write_text("#!/bin/sh\necho setup: $*\n")
+        self.write_tests("release", "add_test(fine true)\n")
+        self.assertIn("setup: --simgrid\n", self.run_script().stdout)
+        self.assertIn("setup: --simgrid --slurm --browser\n", self.run_script(POLYRING_MUST_RUN="slurm emulation  browser").stdout)
+        ran = self.run_script(POLYRING_MUST_RUN="browser,slurm")
+        self.assertEqual((ran.returncode, ran.stdout), (USAGE, ""))
+        self.assertEqual(ran.stderr, "test: POLYRING_MUST_RUN names 'browser,slurm'; it may name browser, slurm and emulation\n")
 
     def test_what_is_skipped_is_listed_with_its_reason(self):
         self.write_tests("release", TESTS)

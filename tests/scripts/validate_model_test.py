@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+import must_run
+
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 SCRIPT = ROOT / "scripts/validate_model"
 PROGRAM = os.environ["POLYRING_PROGRAM"]
@@ -36,7 +38,7 @@ class ValidateModel(unittest.TestCase):
     def test_all_of_it_in_small(self):
         ran = self.run_script()
         if ran.returncode == NOT_AVAILABLE:
-            self.skipTest(ran.stderr.strip())
+            must_run.skip("emulation", ran.stderr.strip())
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         kept = json.loads((self.folder / "out/calibration.json").read_text())
         self.assertEqual([link["link"] for link in kept["links"]], ["memory", "network"])
@@ -53,7 +55,7 @@ class ValidateModel(unittest.TestCase):
         if not said.startswith("1/7"):
             self.assertEqual(job.wait(), NOT_AVAILABLE, said)
             job.communicate()
-            self.skipTest(said.strip())
+            must_run.skip("emulation", said.strip())
         time.sleep(0.5)
         job.send_signal(signal.SIGTERM)
         _, errors = job.communicate(timeout=60)

@@ -11,6 +11,7 @@
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
 #include "bench/accept/machine_like.hpp"
+#include "topology/path.hpp"
 
 namespace polyring {
 namespace {
@@ -61,6 +62,51 @@ std::string why_unknown(const Inventory& inventory, const Machine& machine, cons
   return "";
 }
 
+/// Those of which the rails of a host are made: NICs below a PCIe switch with a GPU, since others are for
+/// storage; of a host without GPUs those of InfiniBand.
+bool is_of_a_rail(const Machine& machine, int nic) {
+  if (machine.gpus.empty()) return machine.nics[index(nic)].kind == NicKind::infiniband;
+  for (int gpu = 0; gpu < static_cast<int>(machine.gpus.size()); ++gpu) {
+    const auto path = find_path(machine, {DeviceKind::gpu, gpu}, {DeviceKind::nic, nic});
+    if (path && (path->type == PathType::pix || path->type == PathType::pxb)) return true;
+  }
+  return false;
+}
+
+/// NICs of rails that are down where three quarters of those like them and more are up: all hosts may have
+/// that, as where a rail's switch is dead. By name, what is said of them.
+std::map<std::string, std::string> odd_ones_down(const Machine& machine) {
+  std::map<std::pair<std::string, NicKind>, std::vector<int>> by_model;
+  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
+    const Nic& one = machine.nics[index(nic)];
+    if (!one.ports.empty() && is_of_a_rail(machine, nic)) by_model[{one.model, one.kind}].push_back(nic);
+  }
+  std::map<std::string, std::string> found;
+  for (const auto& [model, nics] : by_model) {
+    std::vector<std::string> down;
+    for (const int nic : nics)
+      if (!machine.nics[index(nic)].up()) down.push_back(machine.nics[index(nic)].name);
+    if (nics.size() < 3 || down.size() > std::max<std::size_t>(1, nics.size() / 4)) continue;
+    for (const std::string& name : down)
+      found[name] = fmt::format(
+          "{} is down, and {} NICs like it are up: see to its cable, and to the switch of its rail", name,
+          nics.size() - down.size());
+  }
+  return found;
+}
+
+/// By device, what is said of its hosts.
+using OfDevices = std::map<std::string, std::map<std::string, std::string>>;
+
+OfDevices rails_down(const Inventory& inventory) {
+  OfDevices found;
+  for (std::size_t group = 0; group < inventory.cluster.groups.size(); ++group)
+    for (const auto& [device, remark] : odd_ones_down(inventory.cluster.groups[group].machine))
+      for (const std::string& host : names_of(inventory, {static_cast<int>(group)}))
+        found[device].emplace(host, remark);
+  return found;
+}
+
 Faults find_faults(const Inventory& inventory, const std::string& like) {
   Faults faults;
   for (const std::vector<HostIdentity>& members : inventory.members)
@@ -92,10 +138,27 @@ std::pair<std::string, std::string> apart(const std::string& remark) {
   return {remark.substr(0, at - 1) + ".", "S" + remark.substr(at + 2) + "."};
 }
 
+/// Rows of rails that are down on all hosts: the rail's fault, and no host's. Others are added to `faults`.
+std::vector<CheckRow> dead_rails(const Checking& checking, Faults& faults) {
+  std::vector<CheckRow> rows;
+  for (const auto& [device, of_hosts] : rails_down(checking.site.inventory)) {
+    if (of_hosts.size() < 2 || of_hosts.size() != checking.site.hosts.size()) {
+      for (const auto& [host, remark] : of_hosts) faults.try_emplace({host, device}, remark);
+      continue;
+    }
+    CheckRow& row = rows.emplace_back(row_of(checking, kName, checking.site.all_hosts()));
+    row.subject = fmt::format("{} of all hosts", device);
+    row.verdict = Verdict::fail;
+    std::tie(row.why, row.remedy) = apart(of_hosts.begin()->second);
+  }
+  return rows;
+}
+
 std::vector<CheckRow> run(const Checking& checking) {
   const Inventory& inventory = checking.site.inventory;
-  const Faults faults = find_faults(inventory, checking.options.like);
-  std::vector<CheckRow> rows;
+  Faults faults = find_faults(inventory, checking.options.like);
+  std::vector<CheckRow> rows = dead_rails(checking, faults);
+  const std::string_view other = rows.empty() ? "" : "other ";
   const auto add = [&](const std::string& host, const std::string& device) -> CheckRow& {
     CheckRow& row = rows.emplace_back(row_of(checking, kName, {}));
     row.hosts = {host};
@@ -123,7 +186,7 @@ std::vector<CheckRow> run(const Checking& checking) {
         continue;
       }
       row.verdict = Verdict::pass;
-      row.why = fmt::format("No fault in the links of {} and {}.",
+      row.why = fmt::format("No {}fault in the links of {} and {}.", other,
                             counted(static_cast<std::int64_t>(machine.gpus.size()), "GPU"),
                             counted(static_cast<std::int64_t>(machine.nics.size()), "NIC"));
     }

@@ -1,4 +1,5 @@
-// nic.counters: errors that ports count, and what TCP sends again, from the first check to the last.
+// nic.counters: errors that ports count, what TCP sends again, and whether ports of InfiniBand and RoCE carry
+// messages, from the first check to the last.
 #include "bench/accept/nic_counters.hpp"
 
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include "base/text.hpp"
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
+#include "bench/accept/verbs_ports.hpp"
 
 namespace polyring {
 namespace {
@@ -21,11 +23,23 @@ constexpr double kMostAgain = 1;
 /// Of fewer segments a part says nothing.
 constexpr std::uint64_t kFewestSegments = 1000;
 
-std::string answer(const std::string&) { return nlohmann::json(read_nic_counters("/")).dump(); }
+constexpr const char* kCounters = "counters";
+constexpr const char* kVerbs = "verbs";  // json_of() the ports
 
-NicCounters read(const std::vector<HostReply>& replies, std::size_t host) {
+std::string answer(const std::string&) {
+  return nlohmann::json{{kCounters, read_nic_counters("/")}, {kVerbs, json_of(read_verbs_ports("/sys"))}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+struct OfHost {
+  NicCounters counters{};
+  VerbsPorts verbs{};
+};
+
+OfHost read(const std::vector<HostReply>& replies, std::size_t host) {
   if (host >= replies.size() || replies[host].text.empty()) return {};
-  return nlohmann::json::parse(replies[host].text).get<NicCounters>();
+  const nlohmann::json said = nlohmann::json::parse(replies[host].text);
+  return {said.at(kCounters).get<NicCounters>(), verbs_ports_of(said.value(kVerbs, "{}"))};
 }
 
 /// Of either time; empty: both were read.
@@ -154,6 +168,8 @@ class HostCounters {
 std::vector<CheckRow> run(const Checking& checking) {
   const std::vector<HostReply> now = checking.measurer.ask(std::string(kName), "");
   std::vector<CheckRow> rows;
+  std::vector<VerbsPorts> verbs_before(checking.site.hosts.size());
+  std::vector<VerbsPorts> verbs_now(checking.site.hosts.size());
   for (std::size_t host = 0; host < checking.site.hosts.size(); ++host) {
     if (const std::string why = why_unread(checking.before, now, host); !why.empty()) {
       CheckRow& row = rows.emplace_back(row_of(checking, kName, {static_cast<int>(host)}));
@@ -162,11 +178,16 @@ std::vector<CheckRow> run(const Checking& checking) {
       row.remedy = "See to /sys on this host.";
       continue;
     }
-    const NicCounters before = read(checking.before, host);
+    OfHost before = read(checking.before, host);
+    OfHost after = read(now, host);
     const std::vector<CheckRow> more =
-        HostCounters(checking, static_cast<int>(host), before, read(now, host)).rows();
+        HostCounters(checking, static_cast<int>(host), before.counters, after.counters).rows();
     rows.insert(rows.end(), more.begin(), more.end());
+    verbs_before[host] = std::move(before.verbs);
+    verbs_now[host] = std::move(after.verbs);
   }
+  const std::vector<CheckRow> of_verbs = judge_verbs_ports(checking, kName, verbs_before, verbs_now);
+  rows.insert(rows.end(), of_verbs.begin(), of_verbs.end());
   return rows;
 }
 
@@ -174,9 +195,13 @@ int turns(const Site&, const CheckOptions&) { return 0; }
 
 }  // namespace
 
-const Check kNicCounters{kName, "errors of ports, and what TCP sends again, while the others ran",
-                         turns, {kErrors, kAgain},
-                         run,   answer,
-                         true};
+const Check kNicCounters{
+    kName,
+    "errors of ports, what TCP sends again, and ports of verbs that carry nothing, while the others ran",
+    turns,
+    {kErrors, kAgain},
+    run,
+    answer,
+    true};
 
 }  // namespace polyring

@@ -1,0 +1,255 @@
+// Ports of InfiniBand: recorded hosts with eight, one of them bad. MPI chooses among them before it starts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/accept/checks/checks.hpp"
+#include "bench/accept/expected_least.hpp"
+#include "bench/accept/verbs_ports.hpp"
+#include "tests/bench/accept/fake_measurer.hpp"
+#include "tests/topology/sysfs_tree.hpp"
+#include "topology/inventory/probe/sysfs_machine.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::FakeMeasurer;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::make_site;
+using ::testing::SizeIs;
+using testing::SysfsTree;
+
+constexpr int kPorts = 8;
+constexpr std::uint64_t kGigabyte = 1'000'000'000;
+
+class NothingGiven final : public GivenThresholds {
+ public:
+  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
+  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
+};
+
+auto row(const std::string& subject, Verdict verdict) {
+  return AllOf(Field(&CheckRow::subject, subject), Field(&CheckRow::verdict, verdict));
+}
+
+/// Eight NICs of one port below a PCIe switch with a GPU, and one for storage away from it, which is down.
+class EightPorts {
+ public:
+  EightPorts() {
+    tree_.bridge(kRoot);
+    tree_.bridge(kSwitch);
+    tree_.bridge(kSwitch + "/0000:02:00.0");
+    tree_.pci(kSwitch + "/0000:02:00.0/0000:03:00.0", {.device_class = "0x030200"});
+    for (int port = 0; port < kPorts; ++port) {
+      const std::string bridge = fmt::format("{}/0000:02:0{}.0", kSwitch, port + 1);
+      tree_.bridge(bridge);
+      add(port, fmt::format("{}/0000:1{}:00.0", bridge, port));
+    }
+    tree_.bridge("pci0000:80/0000:80:01.0");
+    add(kPorts, "pci0000:80/0000:80:01.0/0000:81:00.0");
+    set_state(kPorts, "1: DOWN");
+  }
+
+  void set_state(int port, const std::string& state) { write(port, "state", state); }
+  void set_counter(int port, const std::string& text) { write(port, "counters/port_xmit_data", text); }
+  VerbsPorts read() const { return read_verbs_ports(tree_.path()); }
+
+  /// What is probed of it while these ports are down.
+  Machine machine(const std::string& name, const std::vector<int>& down) {
+    for (const int port : down) set_state(port, "1: DOWN");
+    Machine machine = probe::machine_from(probe::Sysfs(tree_.path()));
+    for (const int port : down) set_state(port, "4: ACTIVE");
+    machine.name = name;
+    machine.gpu_links_known = true;
+    return machine;
+  }
+
+ private:
+  inline static const std::string kRoot = "pci0000:00/0000:00:01.0";
+  inline static const std::string kSwitch = kRoot + "/0000:01:00.0";
+
+  void add(int port, const std::string& place) {
+    places_.push_back(place);
+    tree_.pci(place, {.device_class = "0x020700", .vendor = "0x15b3"});
+    tree_.openfabrics(fmt::format("mlx5_{}", port), place, fmt::format("506b:4b03:0000:000{}", port),
+                      fmt::format("506b:4b03:0000:001{}", port));
+    set_counter(port, "1000");
+  }
+  void write(int port, const std::string& file, const std::string& text) {
+    const std::string& place = places_[static_cast<std::size_t>(port)];
+    tree_.write(fmt::format("devices/{}/infiniband/mlx5_{}/ports/1/{}", place, port, file), text);
+  }
+
+  SysfsTree tree_;
+  std::vector<std::string> places_;
+};
+
+std::string name_of(int port) { return fmt::format("mlx5_{} port 1", port); }
+
+class Verbs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { recorded = std::make_unique<EightPorts>(); }
+  static void TearDownTestSuite() { recorded.reset(); }
+  inline static std::unique_ptr<EightPorts> recorded;
+
+  std::vector<CheckRow> run(const Check& check) {
+    const NothingGiven given;
+    const ExpectedLeast expected = expected_least;
+    const CheckOptions options;
+    return check.run({measurer_, site_, given, expected, options, [](const std::string&) {},
+                      [](int) { return true; }, before_});
+  }
+
+  static HostReply reply_of(const VerbsPorts& ports) {
+    return {nlohmann::json{{"counters", nlohmann::json::object()}, {"verbs", json_of(ports)}}.dump()};
+  }
+
+  /// What nic.counters finds when each of the eight has sent a gigabyte, except for what `change` changes.
+  std::vector<CheckRow> after(const std::function<void(std::vector<VerbsPorts>&)>& change) {
+    const VerbsPorts first = recorded->read();
+    std::vector<VerbsPorts> hosts(site_.hosts.size(), first);
+    for (VerbsPorts& host : hosts)
+      for (int port = 0; port < kPorts; ++port) *host.at(name_of(port)).sent += kGigabyte;
+    change(hosts);
+    before_.assign(site_.hosts.size(), reply_of(first));
+    measurer_.reply = [&](int host, const std::string&, const std::string&) {
+      return reply_of(hosts[static_cast<std::size_t>(host)]);
+    };
+    std::vector<CheckRow> rows = run(kNicCounters);
+    // Neither counters of errors nor of TCP were recorded.
+    std::erase_if(rows, [](const CheckRow& row) { return row.verdict == Verdict::skipped; });
+    return rows;
+  }
+
+  /// What links finds where these ports of the hosts are down.
+  std::vector<CheckRow> links_where(const std::vector<std::vector<int>>& down) {
+    std::vector<Inventory> parts;
+    for (std::size_t host = 0; host < down.size(); ++host)
+      parts.push_back(inventory_of(recorded->machine(site_.hosts[host], down[host])));
+    site_.inventory = merged(std::move(parts));
+    return run(kLinks);
+  }
+
+  Site site_ = make_site({2, 2, 2});
+  FakeMeasurer measurer_{site_, 1};
+  std::vector<HostReply> before_;
+};
+
+TEST_F(Verbs, AreReadFromSysfs) {
+  recorded->set_counter(5, "4294967295");
+  const VerbsPorts ports = recorded->read();
+  recorded->set_counter(5, "1000");
+  ASSERT_THAT(ports, SizeIs(9));
+  EXPECT_EQ(ports.at("mlx5_0 port 1").state, "ACTIVE");
+  EXPECT_EQ(ports.at("mlx5_0 port 1").sent, 4000u);
+  EXPECT_EQ(ports.at("mlx5_8 port 1").state, "DOWN");
+  EXPECT_EQ(ports.at("mlx5_5 port 1").sent, std::nullopt) << "a counter of 32 bits that is full";
+  EXPECT_EQ(json_of(verbs_ports_of(json_of(ports))), json_of(ports));
+  EXPECT_EQ(verbs_ports_of(json_of(ports)).at("mlx5_8 port 1").sent, 4000u);
+}
+
+TEST_F(Verbs, ThatAllCarryMessagesPass) {
+  const std::vector<CheckRow> rows = after([](auto&) {});
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row("unused ports", Verdict::shown)));
+  EXPECT_EQ(rows[0].why, "8 ports carried messages on each host that has them.");
+  EXPECT_THAT(rows[1].why, HasSubstr("gone by mlx5_8 port 1 (DOWN), beside what 8 other ports carried."));
+}
+
+TEST_F(Verbs, ThatAreDownOrCarryNothingAreNamed) {
+  const std::vector<CheckRow> rows = after([](std::vector<VerbsPorts>& hosts) {
+    hosts[1].at(name_of(3)) = {"DOWN", 4000};
+    hosts[2].at(name_of(6)).sent = 12'000;
+  });
+  ASSERT_THAT(rows,
+              ElementsAre(row("mlx5_3 port 1 of node1", Verdict::fail),
+                          row("mlx5_6 port 1 of node2", Verdict::fail), row("unused ports", Verdict::shown)));
+  EXPECT_THAT(rows[0].hosts, ElementsAre("node1"));
+  EXPECT_THAT(rows[0].why, HasSubstr("It is DOWN and sent 0"));
+  EXPECT_THAT(rows[0].why, HasSubstr("that port of 2 other hosts sent "));
+  EXPECT_THAT(rows[0].remedy, HasSubstr("cable"));
+  EXPECT_THAT(rows[1].why, HasSubstr("It is ACTIVE and sent 8kB"));
+  EXPECT_THAT(rows[1].remedy, HasSubstr("MPI of this host may use"));
+}
+
+TEST_F(Verbs, ThatDoNotSayWhatTheySentDoNotPass) {
+  const std::vector<CheckRow> rows = after([](auto& hosts) { hosts[0].at(name_of(2)).sent.reset(); });
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_2 port 1 of node0", Verdict::inconclusive),
+                                row("unused ports", Verdict::shown)));
+  EXPECT_THAT(rows[0].why, HasSubstr("does not say what it sent"));
+}
+
+/// Which ports MPI uses is its choice.
+TEST_F(Verbs, ThatNoHostUsesAreShown) {
+  std::vector<CheckRow> rows = after([](auto& hosts) {
+    for (VerbsPorts& host : hosts) host.at(name_of(3)).sent = 4000;
+  });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row("unused ports", Verdict::shown)));
+  EXPECT_THAT(rows[1].why,
+              HasSubstr("mlx5_3 port 1 (ACTIVE), mlx5_8 port 1 (DOWN), beside what 7 other ports"));
+  rows = after([](auto& hosts) { std::ranges::fill(hosts, recorded->read()); });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::shown)));
+  EXPECT_THAT(rows[0].why, HasSubstr("carried messages while this ran"));
+}
+
+/// The results, by the first host.
+TEST_F(Verbs, ThatOneHostWritesFilesByAreNoneOfTheJobs) {
+  const std::vector<CheckRow> rows = after([](std::vector<VerbsPorts>& hosts) {
+    for (VerbsPorts& host : hosts) host.at(name_of(kPorts)).state = "ACTIVE";
+    *hosts[0].at(name_of(kPorts)).sent += kGigabyte / 50;
+  });
+  EXPECT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row("unused ports", Verdict::shown)));
+}
+
+TEST_F(Verbs, OfOneHostCarryNothing) {
+  site_ = make_site({2});
+  EXPECT_THAT(after([](auto&) {}), IsEmpty());
+}
+
+TEST_F(Verbs, ThatAreDownAreFaultsOfLinks) {
+  const std::vector<CheckRow> rows = links_where({{}, {3}, {}});
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of node1", Verdict::fail), row("node0", Verdict::pass),
+                                row("node2", Verdict::pass)));
+  EXPECT_THAT(rows[0].why, HasSubstr("mlx5_3 is down."));
+  site_ = make_site({2});
+  EXPECT_THAT(links_where({{3}}), ElementsAre(row("mlx5_3 of node0", Verdict::fail)));
+}
+
+/// As where the switch of a rail is dead. The port for storage is down, too, and may be meant to be.
+TEST_F(Verbs, ThatAreDownOnAllHostsAreARailsFault) {
+  EXPECT_THAT(links_where({{}, {}, {}}), ElementsAre(row("node0", Verdict::pass), row("node1", Verdict::pass),
+                                                     row("node2", Verdict::pass)));
+  const std::vector<CheckRow> rows = links_where({{3}, {3}, {3}});
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of all hosts", Verdict::fail), row("node0", Verdict::pass),
+                                row("node1", Verdict::pass), row("node2", Verdict::pass)));
+  EXPECT_EQ(rows[0].why, "mlx5_3 is down, and 7 NICs like it are up.");
+  EXPECT_EQ(rows[0].remedy, "See to its cable, and to the switch of its rail.");
+  EXPECT_THAT(rows[0].hosts, SizeIs(3));
+  EXPECT_THAT(rows[1].why, HasSubstr("No other fault"));
+  // Where nearly half of the NICs have no cable, hosts were built so.
+  EXPECT_THAT(links_where({{4, 5, 6}, {4, 5, 6}, {4, 5, 6}}), Each(Field(&CheckRow::verdict, Verdict::pass)));
+}
+
+TEST_F(Verbs, AreNotMeasuredOneByOne) {
+  measurer_.reply = [](int host, const std::string&, const std::string& question) {
+    return question == "verbs" && host != 1 ? HostReply{R"({"mlx5_0 port 1": 0, "mlx5_1 port 1": 0})"}
+                                            : HostReply{};
+  };
+  const std::vector<CheckRow> rows = run(kRails);
+  ASSERT_THAT(rows,
+              ElementsAre(row("2 ports of InfiniBand or RoCE", Verdict::shown), row("", Verdict::skipped)));
+  EXPECT_THAT(rows[0].hosts, ElementsAre("node0", "node2"));
+  EXPECT_THAT(rows[0].why, HasSubstr("'nic.counters' their errors, and whether each carried messages"));
+  EXPECT_THAT(rows[0].remedy, HasSubstr("UCX_NET_DEVICES"));
+}
+
+}  // namespace
+}  // namespace polyring

@@ -221,6 +221,10 @@ void fields(Visitor& visit, MaybeConst<HostConditions> auto& conditions) {
   visit("cpu_limit", conditions.cpu_limit, {.what = "Of control groups, in CPUs; null: none"});
   visit("throttled_s", conditions.throttled_s, {.what = "For which this limit held the ranks back"});
   visit("governor", conditions.governor, {.what = "Of the CPUs' frequency; empty where unknown"});
+  visit("least_clock_MHz", conditions.least_clock_MHz,
+        {.what = "Of the CPUs that ranks ran on, when they had measured; absent where unknown",
+         .may_be_absent = true});
+  visit("most_clock_MHz", conditions.most_clock_MHz, {.may_be_absent = true});
 }
 
 template <typename Visitor>

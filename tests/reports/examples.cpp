@@ -167,7 +167,9 @@ ResultFile allreduce(int samples) {
                       .stolen_cpus = 0.25,
                       .cpu_limit = 2.5,
                       .throttled_s = 1.5,
-                      .governor = "performance"}};
+                      .governor = "performance",
+                      .least_clock_MHz = 1200,
+                      .most_clock_MHz = 2300.25}};
   return file;
 }
 

@@ -53,6 +53,8 @@ struct ReportSection {
   ResultFile result;
   std::string json;  // the result file as it was read
   std::vector<ReportChart> charts;
+  std::string
+      drawn_machine{};  // the name of its machine's picture, where that is another result's, too, and there
 };
 
 ReportTopic topic_of(const ReportChart& chart);

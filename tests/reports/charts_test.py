@@ -18,6 +18,10 @@ sys.path.insert(0, str(Path(SCRIPT).parent))
 from plots import checks, collectives, contenders, scaling, style, timeline  # noqa: E402
 from plots.results import read_result  # noqa: E402
 
+HOST = {"name": "alpha", "model": None, "count": 1, "packages": [{"name": "package0", "model": "", "cores": 2}], "switches": [],
+        "nvswitches": 0, "gpus": [], "nics": [], "links": []}
+PROBE = {"schema": "polyring-probe", "version": 1, "name": "alpha", "hosts": [HOST],
+         "fabric": {"hosts_per_leaf": 0, "leaf_uplink_GBps": None, "latency_us": 1, "spine_latency_us": 0}}
 CHARTS = [("allreduce", f"allreduce-{kind}") for kind in ("bus-bandwidth", "latency", "ratio")]
 CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("accept", "accept-pairs"), ("accept", "accept-stragglers")]
 
@@ -88,6 +92,25 @@ class ChartsTest(FolderTest):
             svg = xml.etree.ElementTree.parse(self.out / f"{chart}.svg").getroot()
             self.assertGreater(sum(element.tag.endswith(("}path", "}use", "}text")) for element in svg.iter()), 40)
         self.assertEqual(len(list(self.out.iterdir())), 2 * len(CHARTS), "temporary files were left behind")
+
+    def test_a_machine_is_drawn_once_with_all_runs_that_it_is_of(self):
+        """Who read what where makes no other picture, a core more does."""
+        others = [{**HOST, "sources": [{"name": "sysfs", "read": True, "detail": "now"}], "allowed_cores": {"cpuset": "1"}},
+                  {**HOST, "packages": [{**HOST["packages"][0], "cores": 3}]}]
+        machines = [PROBE, {**PROBE, "name": "beta", "hosts": others[:1]}, {**PROBE, "hosts": others[1:]}, PROBE]
+        files = [self.write(f"{name}.json", {**self.result("tune"), "machine": machine}) for name, machine in zip("abcd", machines)]
+        run = self.plot(*files, "--out", self.out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = [line.split("\t") for line in run.stdout.splitlines()]
+        self.assertEqual([line[:2] for line in lines], [["a,b,d", "a-topology"], ["c", "c-topology"]])
+        self.assertTrue(lines[0][4].endswith("The machine of a, b, d."), lines[0])
+        self.assertNotIn("The machine of", lines[1][4])
+        self.assertIn("the machine in a.json, b.json, d.json", (self.out / "a-topology.svg").read_text(encoding="utf-8"))
+
+    def test_of_many_runs_the_first_are_named(self):
+        from plot import names_text
+        self.assertEqual(names_text("abcdef"), "a, b, c, d, e, f")
+        self.assertEqual(names_text("abcdefgh"), "a, b, c, d, e and 3 more")
 
     def test_the_same_input_gives_the_same_svg(self):
         for out in (self.out, self.folder / "again"):

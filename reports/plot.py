@@ -38,10 +38,10 @@ def parse_arguments(arguments):
 
 def charts_of(result):
     """For a result of any kind."""
-    from plots import checks, collectives, scaling, timeline
-    of_kind = {**dict.fromkeys(COLLECTIVES, collectives), "scale": scaling, "train": timeline, "accept": checks}
+    from plots import checks, collectives, scaling, timeline, trends
+    of_kind = {**dict.fromkeys(COLLECTIVES, [collectives]), "scale": [scaling], "train": [timeline], "accept": [checks, trends]}
     # An interrupted run may have no row yet; a table says all of a tune.
-    return of_kind[result.kind].charts(result) if result.rows and result.kind in of_kind else []
+    return [chart for part in of_kind.get(result.kind, []) if result.rows for chart in part.charts(result)]
 
 
 def machines_of(results):

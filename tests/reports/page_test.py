@@ -19,7 +19,7 @@ EXAMPLES = page_browser.EXAMPLES = Examples(*sys.argv[1:3], TEMPORARY.name)
 BrowserTest = page_browser.BrowserTest
 VOID = {"meta", "link", "br", "img", "hr"}
 ALL = ["Bandwidth and latency", "Multi-ring, NCCL and MPI side by side", "Speedup and efficiency", "Training step", "Tuning",
-       "Pairs of hosts", "Stragglers", "Checks", "Environment", "Conditions", "Inputs", "How each number was obtained"]
+       "Pairs of hosts", "Stragglers", "Round after round", "Checks", "Environment", "Conditions", "Inputs", "How each number was obtained"]
 
 
 class Page(html.parser.HTMLParser):

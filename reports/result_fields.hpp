@@ -67,7 +67,8 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("expected_us", row.expected_us,
         {.what = "The times of good implementations, from and to; absent where they are not known",
          .may_be_absent = true});
-  visit("wrong", row.wrong, {.what = "Wrong elements; null: not checked"});
+  visit("wrong", row.wrong,
+        {.what = "Wrong elements, 1 where a log says only that there are some; null: not checked"});
   visit("source", row.source);
 }
 

@@ -75,6 +75,12 @@ class ChartsTest(FolderTest):
             drawn = [y for axes in figure.axes for line in axes.get_lines() for y in line.get_ydata()]
             self.assertGreaterEqual(min(highs), max(drawn))
 
+    def test_what_is_wrong_has_no_time(self):
+        result = read_result(self.folder / "allreduce.json")
+        of = len(collectives.named_rows([result]))
+        result.rows[0]["wrong"], result.rows[1]["wrong"] = 7, None  # None: not checked
+        self.assertEqual(len(collectives.named_rows([result])), of - 1)
+
     def test_what_has_no_chart_is_none_the_worse(self):
         """The table of a tune says it all, and an interrupted run may have no row yet."""
         tune = self.folder / "tune.json"

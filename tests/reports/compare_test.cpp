@@ -152,6 +152,28 @@ TEST(Compare, SaysWhyARatioIsNotReal) {
   EXPECT_THAT(text, HasSubstr("wrong result"));
 }
 
+TEST(Compare, SaysThatResultsAreWrongWhoeverSaysSo) {
+  const ResultFile base = only(examples::allreduce(), "ring");
+  ResultFile noted = base;
+  noted.notes.push_back("Wrong results: errors from line 7 on");
+  const auto both = runs_of({base, noted});
+  EXPECT_THAT(not_comparable(both, compare_runs(both, 0)),
+              Contains("Some results of B are wrong, and no row says which: see its notes."));
+  ResultFile wrong = base;
+  rows(wrong).front().wrong = 3;
+  const auto alone = runs_of({wrong});
+  EXPECT_THAT(not_comparable(alone, compare_runs(alone, 0)),
+              ElementsAre("1 result of A is wrong: what is wrong has no time."));
+  rows(wrong).clear();
+  wrong.notes = noted.notes;
+  try {
+    runs_of_file("x.json", {wrong});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("all that 'x.json' measured was wrong"));
+  }
+}
+
 TEST(Compare, OfOtherRankCountsComparesBusBandwidthAlone) {
   const ResultFile base = only(examples::allreduce(), "ring");
   ResultFile twice = scaled(base, 1.5);

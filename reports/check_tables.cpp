@@ -99,7 +99,42 @@ const RowColumns<CheckRow>& judgement_columns() {
   return all;
 }
 
+/// A row in one of its rounds.
+struct RowInRound {
+  const CheckRow& row;
+  std::size_t round;  // from 0 on, of those that measured it
+};
+
+const RowColumns<RowInRound>& trend_columns() {
+  using Of = const RowInRound&;
+  constexpr Align left = Align::left;
+  constexpr Align right = Align::right;
+  static const RowColumns<RowInRound> all{
+      {{"", "check", "", left}, [](Of of) { return of.row.check; }},
+      {{"", "subject", "", left}, [](Of of) { return of.row.subject; }},
+      {{"", "size", "B", right, 3},
+       [](Of of) { return of.row.size_bytes > 0 ? std::to_string(of.row.size_bytes) : ""; }},
+      {{"", "quantity", "", left}, [](Of of) { return of.row.quantity; }},
+      {{"", "round", "", right}, [](Of of) { return std::to_string(of.round + 1); }},
+      {{"", "median", "", right}, [](Of of) { return number((*of.row.trend)[of.round]); }},
+      {{"", "at least", "", right}, [](Of of) { return if_known(of.row.least, number); }},
+      {{"", "at most", "", right}, [](Of of) { return if_known(of.row.most, number); }},
+      {{"", "unit", "", left}, [](Of of) { return of.row.unit; }},
+  };
+  return all;
+}
+
 }  // namespace
+
+Table trends_table(std::span<const CheckRow> rows) {
+  Table table = table_of(trend_columns());
+  for (const CheckRow& row : worst_first(rows)) {
+    const std::size_t rounds = row.trend ? row.trend->size() : 0;
+    for (std::size_t round = 0; rounds > 1 && round < rounds; ++round)
+      table.add_row(cells_of(trend_columns(), RowInRound{row, round}));
+  }
+  return table;
+}
 
 Table check_table(std::span<const CheckRow> rows) {
   Table table = table_of(check_columns());

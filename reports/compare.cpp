@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -257,6 +258,8 @@ std::vector<ComparedRun> runs_of_file(const std::string& name, std::vector<Resul
           "others with polyring report",
           name, result.kind(), fmt::join(kCollectives, ", "));
     }
+    if (rows->empty() && wrong_results(result).any())
+      usage_error("all that '{}' measured was wrong, and has no time; leave it out", name);
     if (rows->empty()) usage_error("'{}' has no row yet; leave it out, or run its command again", name);
     const std::size_t run = seen[{result.collective, rows->front().ranks}]++;
     if (run >= runs.size()) runs.push_back({});

@@ -14,6 +14,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "reports/clocks.hpp"
 #include "reports/not_comparable.hpp"
 
 namespace polyring {
@@ -189,9 +190,29 @@ Value of_conditions(const ComparedRun& run, const TextOf& text_of) {
   std::vector<std::string> texts;
   for (const HostConditions& host : *conditions) {
     const std::string text = text_of(host);
-    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+    if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
   }
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return if_any(fmt::format("{}", fmt::join(texts, ", ")));
+}
+
+void add_clocks(Facts& facts) {
+  std::vector<Value> values;
+  std::optional<Clocks> first;
+  std::size_t known = 0;
+  bool same = true;
+  for (const ComparedRun& run : facts.runs()) {
+    const auto& conditions = first_of(run).conditions;
+    const std::optional<Clocks> clocks = conditions ? clocks_of(*conditions) : std::nullopt;
+    values.push_back(clocks ? Value(clocks->text()) : std::nullopt);
+    if (!clocks) continue;
+    ++known;
+    if (!first) first = clocks;
+    same = same && first->is_like(*clocks);
+  }
+  if (known > 1 && same)
+    facts.add_same("CPU clock " + first->text());
+  else
+    facts.add_values("CPU clock", values);
 }
 
 void add_conditions(Facts& facts) {
@@ -203,9 +224,9 @@ void add_conditions(Facts& facts) {
       return fmt::format("{} of {}", some, host.cpus);
     });
   });
+  add_clocks(facts);
   facts.add("CPU governor", [](const ComparedRun& run) {
-    const Value governor = of_conditions(run, [](const HostConditions& host) { return host.governor; });
-    return governor && governor->empty() ? std::nullopt : governor;
+    return of_conditions(run, [](const HostConditions& host) { return host.governor; });
   });
   facts.add("CPU limit", [](const ComparedRun& run) {
     return of_conditions(run, [](const HostConditions& host) {

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -118,8 +119,11 @@ void add_unpaired(std::vector<std::string>& notes, std::span<const ComparedRun> 
 
 void add_of_run(std::vector<std::string>& notes, const ComparedRun& run) {
   std::int64_t wrong = 0;
+  bool noted = false;
   for (const ResultFile& result : run.results) {
-    for (const CollectiveRow& row : collective_rows(result)) wrong += row.wrong.value_or(0) > 0 ? 1 : 0;
+    const WrongResults found = wrong_results(result);
+    wrong += static_cast<std::int64_t>(found.rows);
+    noted = noted || !found.notes.empty();
     if (result.partial)
       notes.push_back(fmt::format("{} did not come to its end: its {} has {}.", run.label, result.collective,
                                   *result.partial));
@@ -127,6 +131,9 @@ void add_of_run(std::vector<std::string>& notes, const ComparedRun& run) {
   if (wrong > 0) {
     notes.push_back(fmt::format("{} of {} {} wrong: what is wrong has no time.", counted(wrong, "result"),
                                 run.label, wrong == 1 ? "is" : "are"));
+  } else if (noted) {
+    notes.push_back(
+        fmt::format("Some results of {} are wrong, and no row says which: see its notes.", run.label));
   }
 }
 
@@ -150,6 +157,10 @@ std::string title_of(const ComparedTable& table) {
 
 std::vector<std::string> not_comparable(std::span<const ComparedRun> runs, const Comparison& comparison) {
   std::vector<std::string> notes;
+  if (runs.size() == 1) {
+    add_of_run(notes, runs.front());
+    return notes;
+  }
   add_ranks(notes, runs, comparison);
   for (std::size_t run = 0; run < runs.size(); ++run)
     if (run != comparison.baseline) add_timing(notes, runs[comparison.baseline], runs[run]);

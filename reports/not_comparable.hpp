@@ -10,7 +10,8 @@
 namespace polyring {
 
 /// In whole sentences: times of other rank counts, calls that were timed in another way, means beside
-/// medians, wrong results, runs that did not come to their end, and what only some of the runs have.
+/// medians, wrong results, runs that did not come to their end, and what only some of the runs have. Of one
+/// run what is wrong with it.
 std::vector<std::string> not_comparable(std::span<const ComparedRun> runs, const Comparison& comparison);
 
 /// "medians" or "means": what the times of a result without samples are, as far as its import says; else

@@ -2,13 +2,13 @@
 """Draws the charts of polyring result files: `plot.py RESULT... --out FOLDER`.
 
 For each chart it writes NAME.png and NAME.svg, and prints a line with the result's name, NAME, the chart's kind and title,
-and what it shows, separated by tabs. With --overlay also charts of all the results together; their lines name no result. With
+and what it shows, separated by tabs. A picture of the machine of several results is drawn once, and its line has all their
+names, with commas between. With --overlay also charts of all the results together; their lines name no result. With
 --compare NAME these alone, of results that polyring compare has aligned. Exit codes as polyring's: 0, 5 (matplotlib is
 missing), 6 (bad input, nothing written), 11 (the disk is
 full).
 """
 
-import copy
 import io
 import os
 import sys
@@ -18,9 +18,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # the folder of this script may be read-only, and stays clean
 
 from plots.contenders import check_comparable, check_number  # noqa: E402
-from plots.probe import is_probe  # noqa: E402
+from plots.probe import is_probe, shown_of  # noqa: E402
 from plots.results import COLLECTIVES, InputError, read_result  # noqa: E402
 from plots.script import Parser, new_file, run, use_matplotlib  # noqa: E402
+
+
+MOST_NAMES = 6  # of results that share a picture
 
 
 def parse_arguments(arguments):
@@ -35,19 +38,45 @@ def parse_arguments(arguments):
 
 def charts_of(result):
     """For a result of any kind."""
-    from plots import checks, collectives, scaling, timeline
-    of_kind = {**dict.fromkeys(COLLECTIVES, collectives), "scale": scaling, "train": timeline, "accept": checks}
+    from plots import checks, collectives, scaling, timeline, trends
+    of_kind = {**dict.fromkeys(COLLECTIVES, [collectives]), "scale": [scaling], "train": [timeline], "accept": [checks, trends]}
     # An interrupted run may have no row yet; a table says all of a tune.
-    return of_kind[result.kind].charts(result) if result.rows and result.kind in of_kind else []
+    return [chart for part in of_kind.get(result.kind, []) if result.rows for chart in part.charts(result)]
 
 
-def topology_of(result, drawn):
-    """A picture of the machine, unless there is one of the same: `drawn` keeps them."""
-    if not is_probe(result.machine) or result.machine in drawn:
+def machines_of(results):
+    """The results that say what their machine is, in groups that share a picture."""
+    groups = []
+    for result in results:
+        if not is_probe(result.machine):
+            continue
+        shown = shown_of(result.machine)
+        same = next((group for others, group in groups if others == shown), None)
+        if same is None:
+            groups.append((shown, [result]))
+        else:
+            same.append(result)
+    return [group for _, group in groups]
+
+
+def topology_of(result, machines):
+    """The picture of the machine of a group, with its first result."""
+    group = next((group for group in machines if group[0] is result), None)
+    if group is None:
         return []
-    drawn.append(copy.deepcopy(result.machine))
     from plots import machine
-    return [machine.chart(f"{result.name}.json", result.machine, f"the machine in {result.name}.json")]
+    chart = machine.chart(f"{result.name}.json", result.machine, f"the machine in {names_text(f'{each.name}.json' for each in group)}")
+    if len(group) > 1:
+        chart.runs = [each.name for each in group]
+        chart.finding += f" The machine of {names_text(chart.runs)}."
+    return [chart]
+
+
+def names_text(names):
+    """The first, and how many there are more."""
+    names = list(names)
+    shown = names if len(names) <= MOST_NAMES else names[:MOST_NAMES - 1]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
 
 def named(name, charts):
@@ -60,13 +89,13 @@ def named(name, charts):
 
 
 def all_charts(results, overlay, alone=""):
-    """(name of the result, name of the files, chart) of each; those of all results together name no result. `alone`: the
+    """(names of the results, name of the files, chart) of each; those of all results together name no result. `alone`: the
     latter alone, and their name."""
     from plots import collectives
-    machines = []
+    machines = machines_of(results)
     for result in () if alone else results:
         for name, chart in named(result.name, topology_of(result, machines) + charts_of(result)):
-            yield result.name, name, chart
+            yield ",".join(chart.runs or [result.name]), name, chart
     if overlay or alone:
         for name, chart in named(alone or "overlay", collectives.overlaid_charts(results)):
             yield "", name, chart

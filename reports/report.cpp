@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "reports/csv.hpp"
 #include "reports/drawing.hpp"
 #include "reports/journal.hpp"
@@ -63,7 +64,8 @@ std::vector<ReportSection> read_sections(std::span<const fs::path> results, bool
 }
 
 /// plot.py prints a line for each chart: the result's name, the chart's name, kind and title, and what it
-/// shows, with tabs between. Charts of all results together have no result's name.
+/// shows, with tabs between. Charts of all results together have no result's name. A picture of the machine
+/// of several has their names with commas between, and stands with the first.
 void take_charts(const std::string& printed, std::vector<ReportSection>& sections,
                  std::vector<ReportChart>& overlaid) {
   std::istringstream lines(printed);
@@ -73,8 +75,14 @@ void take_charts(const std::string& printed, std::vector<ReportSection>& section
          std::getline(lines, chart.kind, '\t') && std::getline(lines, chart.title, '\t') &&
          std::getline(lines, chart.finding)) {
     if (section_name.empty()) overlaid.push_back(chart);
+    const std::vector<std::string> names = split(section_name, ',');
     for (ReportSection& section : sections) {
-      if (section.name == section_name) section.charts.push_back(chart);
+      const auto found = std::ranges::find(names, section.name);
+      if (found == names.end()) continue;
+      if (found == names.begin())
+        section.charts.push_back(chart);
+      else
+        section.drawn_machine = chart.name;
     }
   }
 }

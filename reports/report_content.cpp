@@ -90,6 +90,13 @@ struct TablesOf {
     found.push_back({topic, "", std::move(title), std::move(table), shown, true});
   }
 
+  /// Its first rows are on the page, and all in a file.
+  void add_trends(Table table) {
+    if (table.empty()) return;
+    constexpr std::size_t kShown = 12;
+    found.push_back({ReportTopic::trends, "trends", "Medians of each round", std::move(table), kShown, true});
+  }
+
   void operator()(const std::vector<CollectiveRow>& rows) {
     add(ReportTopic::curves, "", "", collective_table(rows, Placements::below));
     const std::string baseline = baseline_of(rows);
@@ -115,6 +122,7 @@ struct TablesOf {
     std::vector<CheckRow> ranks = rows_of(rows, "stragglers");
     std::ranges::stable_sort(ranks, std::greater{}, median);
     add_top(ReportTopic::stragglers, "Slowest ranks first", subjects_table(ranks), 12);
+    add_trends(trends_table(rows));
   }
 };
 
@@ -125,7 +133,8 @@ ReportTopic topic_of(const ReportChart& chart) {
       {"topology", ReportTopic::topology}, {"bus-bandwidth", ReportTopic::curves},
       {"latency", ReportTopic::curves},    {"ratio", ReportTopic::contenders},
       {"scaling", ReportTopic::scaling},   {"timeline", ReportTopic::step},
-      {"pairs", ReportTopic::pairs},       {"stragglers", ReportTopic::stragglers}};
+      {"pairs", ReportTopic::pairs},       {"stragglers", ReportTopic::stragglers},
+      {"trend", ReportTopic::trends}};
   return topics.at(chart.kind);
 }
 

@@ -23,6 +23,7 @@ enum class ReportTopic {
   tuning,
   pairs,
   stragglers,
+  trends,
   checks,
   conditions,
   inputs,
@@ -53,6 +54,8 @@ struct ReportSection {
   ResultFile result;
   std::string json;  // the result file as it was read
   std::vector<ReportChart> charts;
+  std::string
+      drawn_machine{};  // the name of its machine's picture, where that is another result's, too, and there
 };
 
 ReportTopic topic_of(const ReportChart& chart);
@@ -64,8 +67,8 @@ std::string kind_name(const ResultFile& result);
 std::string title_of(const ReportSection& section);
 
 /// Of tables_of(), but the main one.
-inline constexpr std::array kTableIds{"comparison", "plans",  "contenders", "checks",
-                                      "reasons",    "inputs", "conditions"};
+inline constexpr std::array kTableIds{"comparison", "plans",   "contenders", "trends",
+                                      "checks",     "reasons", "inputs",     "conditions"};
 
 /// All tables of a result, the main one first.
 std::vector<ReportTable> tables_of(const ReportSection& section);

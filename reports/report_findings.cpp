@@ -1,6 +1,7 @@
 #include "reports/report_findings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "base/units.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/verdicts.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -66,15 +68,29 @@ std::string against(const CollectiveRow& best, const CollectiveRow& baseline) {
                      speed_text(best));
 }
 
+/// Before all speed; of what `accept` found wrong there is a judgement.
+std::optional<ReportFinding> wrong_finding(const ReportSection& section) {
+  const WrongResults wrong = wrong_results(section.result);
+  if (!wrong.any()) return std::nullopt;
+  std::vector<std::string> parts;
+  if (wrong.rows > 0) {
+    const auto rows = static_cast<std::int64_t>(wrong.of);
+    parts.push_back(fmt::format("{} of {} have wrong results", wrong.rows, counted(rows, "row")));
+  }
+  if (!wrong.notes.empty()) {
+    std::string note = wrong.notes.front();
+    if (note.ends_with('.')) note.pop_back();
+    parts.push_back(std::move(note));
+  }
+  if (wrong.notes.size() > 1)
+    parts.push_back(fmt::format("{} more of its notes say such a thing", wrong.notes.size() - 1));
+  return ReportFinding{"fail", "WRONG", fmt::format("{} ({}).", fmt::join(parts, "; "), section.name)};
+}
+
 struct FindingOf {
   const ReportSection& section;
 
   std::optional<ReportFinding> operator()(const std::vector<CollectiveRow>& rows) const {
-    const auto wrong = std::ranges::count_if(rows, [](const auto& row) { return row.wrong.value_or(0) > 0; });
-    if (wrong > 0)
-      return ReportFinding{"fail", "WRONG",
-                           fmt::format("{} of {} have wrong results ({}).", wrong,
-                                       counted(static_cast<std::int64_t>(rows.size()), "row"), section.name)};
     const std::vector<const CollectiveRow*> last =
         rows.empty() ? decltype(last_rows(rows)){} : last_rows(rows);
     if (last.empty()) return std::nullopt;
@@ -164,7 +180,8 @@ struct FindingOf {
 std::vector<ReportFinding> findings_of(std::span<const ReportSection> sections) {
   std::vector<ReportFinding> findings;
   for (const ReportSection& section : sections) {
-    const auto finding = std::visit(FindingOf{section}, section.result.rows);
+    auto finding = wrong_finding(section);
+    if (!finding) finding = std::visit(FindingOf{section}, section.result.rows);
     if (finding) findings.push_back(*finding);
   }
   const auto weight = [](const ReportFinding& finding) {

@@ -19,7 +19,8 @@ struct ReportFinding {
 };
 
 /// Verdicts first, the worst of them before all others, then one for each other result that has rows. A
-/// verdict is given only where `polyring accept` gave one, and one that was interrupted has not passed.
+/// verdict is given only where `polyring accept` gave one, and one that was interrupted has not passed. A
+/// result that says of wrong results has "fail", in its rows or in its notes, whatever was fast.
 std::vector<ReportFinding> findings_of(std::span<const ReportSection> sections);
 
 }  // namespace polyring

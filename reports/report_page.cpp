@@ -32,7 +32,7 @@ struct PageTopic {
   const char* title;
 };
 
-constexpr std::array<PageTopic, 11> kTopics{{
+constexpr std::array<PageTopic, 12> kTopics{{
     {ReportTopic::topology, "topology", "Topology"},
     {ReportTopic::curves, "curves", "Bandwidth and latency"},
     {ReportTopic::contenders, "contenders", "Multi-ring, NCCL and MPI side by side"},
@@ -41,6 +41,7 @@ constexpr std::array<PageTopic, 11> kTopics{{
     {ReportTopic::tuning, "tuning", "Tuning"},
     {ReportTopic::pairs, "pairs", "Pairs of hosts"},
     {ReportTopic::stragglers, "stragglers", "Stragglers"},
+    {ReportTopic::trends, "trends", "Round after round"},
     {ReportTopic::checks, "checks", "Checks"},
     {ReportTopic::conditions, "conditions", "Conditions"},
     {ReportTopic::inputs, "inputs", "Inputs"},

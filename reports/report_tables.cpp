@@ -20,6 +20,14 @@ auto run_of(const ScaleRow& row) {
   return std::tuple(row.machine, row.model, row.bucket, row.overlap, row.global_batch, row.strategy);
 }
 
+/// "2300", "1200 to 2300".
+std::string clock_text(const HostConditions& host) {
+  if (!host.least_clock_MHz || !host.most_clock_MHz) return "";
+  const std::string least = fmt::format("{:.0f}", *host.least_clock_MHz);
+  const std::string most = fmt::format("{:.0f}", *host.most_clock_MHz);
+  return least == most ? least : fmt::format("{} to {}", least, most);
+}
+
 const RowColumns<HostConditions>& condition_columns() {
   using Of = const HostConditions&;
   constexpr Align left = Align::left;
@@ -46,6 +54,7 @@ const RowColumns<HostConditions>& condition_columns() {
        [](Of of) { return of.cpu_limit ? fmt::format("{:.1f}", of.throttled_s) : ""; }},
       {{"", "load before", "", right}, [](Of of) { return fmt::format("{:.2f}", of.load_average); }},
       {{"", "governor", "", left}, [](Of of) { return of.governor; }},
+      {{"", "clock", "MHz", right}, clock_text},
   };
   return all;
 }

@@ -23,6 +23,13 @@ std::string links(std::span<const ReportChart> charts) {
   return text;
 }
 
+std::string charts_of(const ReportSection& section) {
+  std::string text = links(section.charts);
+  if (!section.drawn_machine.empty())
+    text += fmt::format("Its machine is drawn above: [{0}.svg]({0}.svg)\n\n", section.drawn_machine);
+  return text;
+}
+
 /// The main one is as wide as nccl-tests' is.
 std::string main_table(const ReportSection& section) { return table(section.result.rows).markdown() + "\n"; }
 
@@ -71,7 +78,7 @@ std::string report_text(std::span<const ReportSection> sections, std::span<const
   for (const std::string& warning : warnings) text += fmt::format("> {}\n\n", markdown_text(warning));
   if (!overlaid.empty()) text += "## Runs side by side\n\n" + links(overlaid);
   for (const ReportSection& section : sections) {
-    text += heading(section) + main_table(section) + links(section.charts) + other_tables(section) +
+    text += heading(section) + main_table(section) + charts_of(section) + other_tables(section) +
             provenance(section);
   }
   return text;

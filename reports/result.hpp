@@ -276,13 +276,15 @@ struct HostConditions {
   int least_cpus_of_rank = 0;  // to which a rank is bound: all of them where it is not
   int most_cpus_of_rank = 0;
   double elapsed_s = 0;
-  double load_average = 0;          // of the last minute before
-  double own_cpus = 0;              // used by the ranks
-  double other_cpus = 0;            // used by other programs
-  double stolen_cpus = 0;           // given to others by a hypervisor
-  std::optional<double> cpu_limit;  // of control groups, in CPUs
-  double throttled_s = 0;           // for which this limit held them back
-  std::string governor;             // of the CPUs' frequency; empty where unknown
+  double load_average = 0;                  // of the last minute before
+  double own_cpus = 0;                      // used by the ranks
+  double other_cpus = 0;                    // used by other programs
+  double stolen_cpus = 0;                   // given to others by a hypervisor
+  std::optional<double> cpu_limit;          // of control groups, in CPUs
+  double throttled_s = 0;                   // for which this limit held them back
+  std::string governor;                     // of the CPUs' frequency; empty where unknown
+  std::optional<double> least_clock_MHz{};  // of the CPUs that ranks ran on, when they had measured
+  std::optional<double> most_clock_MHz{};   // nothing: unknown
 
   bool operator==(const HostConditions&) const = default;
 };

@@ -67,7 +67,8 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("expected_us", row.expected_us,
         {.what = "The times of good implementations, from and to; absent where they are not known",
          .may_be_absent = true});
-  visit("wrong", row.wrong, {.what = "Wrong elements; null: not checked"});
+  visit("wrong", row.wrong,
+        {.what = "Wrong elements, 1 where a log says only that there are some; null: not checked"});
   visit("source", row.source);
 }
 
@@ -221,6 +222,10 @@ void fields(Visitor& visit, MaybeConst<HostConditions> auto& conditions) {
   visit("cpu_limit", conditions.cpu_limit, {.what = "Of control groups, in CPUs; null: none"});
   visit("throttled_s", conditions.throttled_s, {.what = "For which this limit held the ranks back"});
   visit("governor", conditions.governor, {.what = "Of the CPUs' frequency; empty where unknown"});
+  visit("least_clock_MHz", conditions.least_clock_MHz,
+        {.what = "Of the CPUs that ranks ran on, when they had measured; absent where unknown",
+         .may_be_absent = true});
+  visit("most_clock_MHz", conditions.most_clock_MHz, {.may_be_absent = true});
 }
 
 template <typename Visitor>

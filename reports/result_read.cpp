@@ -143,6 +143,10 @@ void check(const Value& value, const ScaleRow& row) {
   check_interval(value, "efficiency_low", row.efficiency_low, "efficiency_high", row.efficiency_high);
 }
 
+void check(const Value& value, const HostConditions& host) {
+  check_interval(value, "least_clock_MHz", host.least_clock_MHz, "most_clock_MHz", host.most_clock_MHz);
+}
+
 void check(const Value&, const auto&) {}
 
 struct Reader {

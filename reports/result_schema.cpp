@@ -1,8 +1,10 @@
 // The JSON schema of result files: what result_fields.hpp says of each key, for other programs.
 #include <array>
 #include <concepts>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
 #include "reports/result_fields.hpp"
 #include "reports/result_format.hpp"
@@ -116,7 +118,11 @@ class Schema {
       const ordered_json parts = object<T>();
       whole["required"] = parts["required"];
       whole["additionalProperties"] = false;
-      if constexpr (std::same_as<T, ScaleRow>) whole["dependencies"] = intervals();
+      if constexpr (std::same_as<T, ScaleRow>)
+        whole["dependencies"] =
+            together({{"iteration_low_ms", "iteration_high_ms"}, {"efficiency_low", "efficiency_high"}});
+      if constexpr (std::same_as<T, HostConditions>)
+        whole["dependencies"] = together({{"least_clock_MHz", "most_clock_MHz"}});
       whole["properties"] = parts["properties"];
       definitions[definition.name] = std::move(whole);
     }
@@ -124,13 +130,12 @@ class Schema {
   }
 
  private:
-  /// One end is nothing without the other.
-  static ordered_json intervals() {
+  /// One end of an interval is nothing without the other.
+  static ordered_json together(std::initializer_list<std::pair<const char*, const char*>> intervals) {
     ordered_json dependencies;
-    for (const std::string of : {"iteration_{}_ms", "efficiency_{}"}) {
-      const auto end = [&](const char* which) { return std::string(of).replace(of.find("{}"), 2, which); };
-      dependencies[end("low")] = {end("high")};
-      dependencies[end("high")] = {end("low")};
+    for (const auto& [low, high] : intervals) {
+      dependencies[low] = ordered_json::array({high});
+      dependencies[high] = ordered_json::array({low});
     }
     return dependencies;
   }

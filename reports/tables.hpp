@@ -120,6 +120,9 @@ Table judgement_table(std::span<const CheckRow> rows);
 /// A line for each row, in their order, with what tells rows of one check apart.
 Table subjects_table(std::span<const CheckRow> rows);
 
+/// Of rows that several rounds have measured the median in each round, the worst rows first.
+Table trends_table(std::span<const CheckRow> rows);
+
 /// Of those that did not pass why, and what to do, the worst first; of few rows also of those that did.
 Table reasons_table(std::span<const CheckRow> rows);
 

@@ -148,6 +148,17 @@ Machine with_gpu_fabric_alone(Machine machine) {
   return machine;
 }
 
+bool gpu_fabric_joins_each_pair(const Machine& machine) {
+  const auto gpus = static_cast<int>(machine.gpus.size());
+  for (int a = 0; a < gpus; ++a) {
+    for (int b = 0; b < a; ++b) {
+      const auto path = find_path(machine, {DeviceKind::gpu, a}, {DeviceKind::gpu, b});
+      if (!path || path->type != PathType::nvl) return false;
+    }
+  }
+  return gpus > 1;
+}
+
 std::string ranks_text(const Machine& machine, int ranks) {
   if (machine.gpus.empty()) return "the host";
   const char* noun =

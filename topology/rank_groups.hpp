@@ -29,6 +29,10 @@ std::vector<RankGroup> ranks_by_island(const Machine& machine);
 /// runs over; PCIe beside them takes no part. Otherwise as it is.
 Machine with_gpu_fabric_alone(Machine machine);
 
+/// Whether NVLinks (or xGMI) join each two GPUs, directly or through NVSwitches, so that what one GPU sends
+/// to another takes them. In a DGX-1 they join all GPUs, and not each two.
+bool gpu_fabric_joins_each_pair(const Machine& machine);
+
 /// "4 GPUs", "1 GPU", "2 processes"; "the host" where a rank has neither.
 std::string ranks_text(const Machine& machine, int ranks);
 

@@ -29,6 +29,7 @@
 #include "bench/session/session.hpp"
 #include "models/model.hpp"
 #include "reports/tables.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -93,7 +94,7 @@ class CollectiveRun {
     measure_all(session);
     run_.add_conditions(session, maker_.names());
     on_root(world_, [&] { finish(session); });
-    return wrong_.empty() ? ExitCode::ok : ExitCode::wrong_result;
+    return right_ ? ExitCode::ok : ExitCode::wrong_result;
   }
 
  private:
@@ -283,7 +284,12 @@ class CollectiveRun {
         set_time(row, timing(samples[i].microseconds), to_text(collective()));
       add_expected(row);
       // A contender that was wrong has no time, and its row would be no result.
-      (row.time_us.samples.empty() ? wrong_ : timed).push_back(std::move(row));
+      if (row.time_us.samples.empty()) {
+        right_ = false;
+        if (world_.rank() == 0) session.add_note(wrong_note(row));
+        continue;
+      }
+      timed.push_back(std::move(row));
     }
     session.keep(world_, timed, kept_, measured_);
     kept_ += timed.size();
@@ -368,10 +374,6 @@ class CollectiveRun {
     if (const auto note = maker_.note()) notes.push_back(*note);
     for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
     for (std::string& note : same_notes()) notes.push_back(std::move(note));
-    for (const CollectiveRow& row : wrong_) {
-      notes.push_back(fmt::format("{} of {} bytes{} gave {} wrong elements and was not timed.", row.algorithm,
-                                  row.size_bytes, row.in_place ? " in place" : "", *row.wrong));
-    }
     return notes;
   }
 
@@ -404,7 +406,7 @@ class CollectiveRun {
   Bounds bounds_;
   std::uint64_t measured_ = 0;  // with those that were wrong
   std::size_t kept_ = 0;        // rows
-  std::vector<CollectiveRow> wrong_;
+  bool right_ = true;
   std::map<Count, std::vector<std::string>> same_as_;  // by count, of each of the maker's names
   Stragglers stragglers_;
 };

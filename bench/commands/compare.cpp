@@ -132,7 +132,10 @@ void print_list(const char* title, const std::vector<std::string>& sentences) {
 /// What one must know before the times: all of it is beside the rows.
 void print_differences(const std::vector<ComparedRun>& runs, const Comparison& comparison) {
   print_remark(shown(runs_table(runs, comparison.baseline)));
-  if (runs.size() == 1) return print_list("Notes of the run:", notes_of_runs(runs));
+  if (runs.size() == 1) {
+    print_list("What cannot be judged:", not_comparable(runs, comparison));
+    return print_list("Notes of the run:", notes_of_runs(runs));
+  }
   const RunDifferences differences = differences_of(runs);
   if (differences.differing.empty()) {
     print_remark("\nNothing that is recorded of these runs differs.\n");

@@ -27,6 +27,7 @@
 #include "bench/session/memory_check.hpp"
 #include "bench/session/session.hpp"
 #include "reports/tables.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -356,7 +357,7 @@ class TrainRun {
       for (const std::string& sentence : wrong) {
         if (world_.rank() != 0) continue;
         warn(sentence);
-        session.add_note(sentence + ".");
+        session.add_note(fmt::format("{}: {}.", kWrongResults, sentence));
       }
       return;
     }

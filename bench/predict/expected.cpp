@@ -48,12 +48,12 @@ ExpectedBound many_hosts(const Machine& machine) {
 /// allreduce_bound(), but no faster than the GPUs of one host that NVLinks join are by these alone: where
 /// the network carries less than these, nobody takes it for what stays inside a host.
 Bound bound_of(const Cluster& cluster) {
-  if (cluster.host_count() < 2) return usual_bound(cluster, kExpectedPayload);
+  if (cluster.host_count() < 2) return usual_bound(Collective::allreduce, cluster, kExpectedPayload);
   Bound bound = allreduce_bound(cluster, kExpectedPayload);
   const Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
   for (const HostGroup& group : cluster.groups) {
     if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
-    const Bound inside = usual_bound(cluster_of(group.machine, 1), kExpectedPayload);
+    const Bound inside = usual_bound(Collective::allreduce, cluster_of(group.machine, 1), kExpectedPayload);
     if (network.known() && network <= inside.bandwidth && inside.time > bound.time) bound = inside;
   }
   return bound;

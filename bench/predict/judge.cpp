@@ -98,7 +98,7 @@ const std::optional<UsableRate>& Judge::usable_by(const ResultFile& result, cons
 Bound Judge::bound_of(const ResultFile& result, const CollectiveRow& row, const Cluster& cluster) {
   const Collective collective = parse_collective(result.collective);
   const auto [known, fresh] = bounds_.try_emplace({&result, row.ranks, row.size_bytes});
-  if (fresh) known->second = collective_bound(collective, cluster, Bytes{row.size_bytes});
+  if (fresh) known->second = usual_bound(collective, cluster, Bytes{row.size_bytes});
   Bound bound = known->second;
   if (bound.time.value <= 0 || !std::isfinite(bound.time.value)) return bound;
   if (const auto& usable = usable_by(result, row, cluster)) {

@@ -148,7 +148,7 @@ class Ways {
       has_gpus_ = has_gpus_ || (!group.machine.gpus.empty() && !has_processes(group.machine));
       if (!has_inside(group.machine)) continue;
       inside_ = true;
-      const Bound bound = usual_bound(cluster_of(group.machine, 1), kExpectedPayload);
+      const Bound bound = usual_bound(Collective::allreduce, cluster_of(group.machine, 1), kExpectedPayload);
       const auto cut = least_cut(group.machine);
       known_ = known_ && cut && bound.time.value > 0;
       if (!known_) return;

@@ -14,6 +14,7 @@
 
 #include "base/boot_id.hpp"
 #include "base/control_groups.hpp"
+#include "bench/record/cpu_clock.hpp"
 
 namespace polyring {
 namespace {
@@ -88,6 +89,10 @@ HostConditions conditions_of(const std::vector<RankLoad>& ranks, const std::vect
     conditions.most_cpus_of_rank = std::max(conditions.most_cpus_of_rank, rank.allowed_cpus);
     if (rank.cpu_limit > 0)
       conditions.cpu_limit = std::min(conditions.cpu_limit.value_or(rank.cpu_limit), rank.cpu_limit);
+    if (rank.clock_MHz <= 0) continue;
+    conditions.least_clock_MHz =
+        std::min(conditions.least_clock_MHz.value_or(rank.clock_MHz), rank.clock_MHz);
+    conditions.most_clock_MHz = std::max(conditions.most_clock_MHz.value_or(0), rank.clock_MHz);
   }
   conditions.elapsed_s = one.elapsed_s;
   conditions.load_average = one.load_average;
@@ -183,6 +188,7 @@ LoadWatch::LoadWatch() : before_(cpu_use("/")), throttled_before_(throttled_time
 
 std::vector<HostConditions> LoadWatch::conditions(const World& world) const {
   RankLoad own;
+  own.clock_MHz = clock_MHz("/", sched_getcpu()).value_or(0);  // first: a CPU that waits slows down
   const CpuUse now = cpu_use("/");
   own.elapsed_s = std::chrono::duration<double>(Clock::now() - began_).count();
   own.used = {now.busy - before_.busy, now.stolen - before_.stolen, now.own - before_.own};

@@ -34,6 +34,7 @@ struct RankLoad {
   double throttled_s = 0;   // for which the hardest hit of these groups was held back
   int cpus = 0;             // online
   int allowed_cpus = 0;     // that the rank is bound to
+  double clock_MHz = 0;     // of the CPU that the rank runs on; 0 where unknown
   bool first_of_process = true;
   char machine[64] = "";   // the same for all ranks of one kernel
   char governor[32] = "";  // of the CPUs' frequency; "mixed" where they differ, empty where unknown

@@ -249,12 +249,14 @@ Bound allreduce_bound(const Cluster& cluster, Bytes payload) {
   return collective_bound(Collective::allreduce, cluster, payload);
 }
 
-Bound usual_bound(const Cluster& cluster, Bytes payload) {
-  return bound_over(Links::usual, Collective::allreduce, cluster, payload);
-}
-
 Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload) {
   return bound_over(Links::all, collective, cluster, payload);
+}
+
+Bound usual_bound(Collective collective, const Cluster& cluster, Bytes payload) {
+  const bool pair_by_pair = collective == Collective::alltoall && cluster.host_count() == 1 &&
+                            !gpu_fabric_joins_each_pair(cluster.host(0));
+  return bound_over(pair_by_pair ? Links::all : Links::usual, collective, cluster, payload);
 }
 
 Bound network_bound(const Cluster& cluster, Bytes payload) {

@@ -30,10 +30,6 @@ struct Bound {
 /// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 
-/// The same, but inside one host over with_gpu_fabric_alone(): no implementation that is known sends over
-/// NVLinks and PCIe at once. Several hosts are cut as before.
-Bound usual_bound(const Cluster& cluster, Bytes payload);
-
 /// The same for any collective, with `payload` the longer of a rank's two buffers. Of n ranks a part has r.
 /// In a reduce-scatter something must leave it for each of the others' blocks, and enter it for each of its
 /// own; in an allgather the other way about; in an alltoall each of its ranks has a block for each of the
@@ -43,7 +39,12 @@ Bound usual_bound(const Cluster& cluster, Bytes payload);
 ///     max r(n − r)/n · payload / B(i)         alltoall
 Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload);
 
-/// The same with the cuts into hosts and into leaf switches only; its time is 0 for one host.
+/// The same, but inside one host over with_gpu_fabric_alone(): no implementation that is known sends over
+/// NVLinks and PCIe at once. An alltoall does where the NVLinks join all GPUs and not each two of them
+/// (gpu_fabric_joins_each_pair()): the others exchange over PCIe meanwhile. Several hosts are cut as before.
+Bound usual_bound(Collective collective, const Cluster& cluster, Bytes payload);
+
+/// allreduce_bound() with the cuts into hosts and into leaf switches only; its time is 0 for one host.
 Bound network_bound(const Cluster& cluster, Bytes payload);
 
 /// Bus bandwidth as nccl-tests defines it: payload / time · 2(n − 1) / n for n ranks; 0 for no time.

@@ -16,6 +16,7 @@
 #include "reports/import/log_format.hpp"
 #include "reports/import/plain_table.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -71,7 +72,7 @@ class GlooReader {
     } else if (is_header(text)) {
       begin_table(line);
     } else if (text.find("VERIFY ERRORS") != std::string_view::npos && run_) {
-      run_->notes.push_back(fmt::format("Wrong results: errors from line {} on", line.number));
+      run_->notes.push_back(fmt::format("{}: errors from line {} on", kWrongResults, line.number));
       run_->ended = false;
     } else if (!open_) {
       if (table_.row(text)) refuse(log_, line.number, "{}", kMixed);

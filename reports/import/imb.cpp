@@ -17,6 +17,7 @@
 #include "reports/import/log_format.hpp"
 #include "reports/import/plain_table.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -129,8 +130,10 @@ class ImbReader {
     if (between || (open_ && !sizes_.insert(bytes).second)) refuse(log_, line.number, "{}", kMixed);
     if (!open_) return;
     const auto defects = table_.number(*row, "defects");
-    if (defects.value_or(0) > 0)
-      run_->notes.push_back(fmt::format("Wrong results: defects in line {}", line.number));
+    std::optional<std::uint64_t> wrong;  // 1: at least so many
+    if (defects) wrong = *defects == 0 ? 0 : 1;
+    if (wrong.value_or(0) > 0)
+      run_->notes.push_back(fmt::format("{}: defects in line {}", kWrongResults, line.number));
     const bool reducing = reduces(run_->collective);
     run_->rows.push_back({.line = line.number,
                           .bytes = bytes,
@@ -138,7 +141,7 @@ class ImbReader {
                           .dtype = reducing ? reduced_type_ : "int8",
                           .op = "",
                           .us = {*us},
-                          .wrong = defects == 0.0 ? std::optional<std::uint64_t>(0) : std::nullopt,
+                          .wrong = wrong,
                           .algorithm = "",
                           .ranks = ranks_});
   }

@@ -10,6 +10,7 @@
 #include "base/printable.hpp"
 #include "reports/import/log_format.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -100,7 +101,7 @@ class MpiBenchReader {
     if (!runs_.empty()) runs_.back().ended = ended_;
     for (ImportedRun& run : runs_) {
       if (wrong_line_ != 0)
-        run.notes.push_back(fmt::format("Wrong results of some collective: see line {}", wrong_line_));
+        run.notes.push_back(fmt::format("{} of some collective: see line {}", kWrongResults, wrong_line_));
       read_.runs.push_back(std::move(run));
     }
     runs_.clear();

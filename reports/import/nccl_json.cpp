@@ -19,6 +19,7 @@
 #include "reports/import/log_format.hpp"
 #include "reports/import/log_json.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -147,7 +148,7 @@ void read_rest(const json& root, ImportedRun& run) {
   read_blocking(root, run);
   const json& bounds = member(root, "out_of_bounds");
   if (json_says(member(bounds, "okay"), false))
-    run.notes.push_back(fmt::format("Wrong results: nccl-tests counted {} values out of bounds",
+    run.notes.push_back(fmt::format("{}: nccl-tests counted {} values out of bounds", kWrongResults,
                                     json_whole(member(bounds, "count")).value_or(0)));
   for (const json& error : elements(member(root, "errors")))
     if (const std::string text = json_text(error); !text.empty())

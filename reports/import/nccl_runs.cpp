@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -72,7 +73,7 @@ class NcclReader {
     const std::string_view text = line.text;
     if (text.starts_with("# Out of bounds values") && text.find("FAILED") != std::string_view::npos)
       run_.notes.push_back(
-          fmt::format("Wrong results: '{}' (line {})", printable_line(text.substr(2), 80), line.number));
+          fmt::format("{}: '{}' (line {})", kWrongResults, printable_line(text.substr(2), 80), line.number));
     if (text.starts_with("# error: "))
       run_.notes.push_back("NCCL said: " + printable_line(text.substr(9), 120));
     if (text.starts_with("# Blocking Enabled")) {

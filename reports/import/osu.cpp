@@ -12,6 +12,7 @@
 #include "reports/import/log_format.hpp"
 #include "reports/import/plain_table.hpp"
 #include "reports/import/vocabulary.hpp"
+#include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
@@ -126,14 +127,16 @@ class OsuReader {
     const auto validation = find_column(table_.names, "Validation");
     const bool passed = validation && (*row)[*validation] == "Pass";
     if (validation && !passed)
-      run_->notes.push_back(fmt::format("Wrong results: the validation of line {} failed", line.number));
+      run_->notes.push_back(fmt::format("{}: the validation of line {} failed", kWrongResults, line.number));
+    std::optional<std::uint64_t> wrong;  // 1: at least so many
+    if (validation) wrong = passed ? 0 : 1;
     run_->rows.push_back({.line = line.number,
                           .bytes = bytes,
                           .of_block = !reduces(run_->collective),
                           .dtype = dtype_,
                           .op = "",
                           .us = {*us},
-                          .wrong = passed ? std::optional<std::uint64_t>(0) : std::nullopt});
+                          .wrong = wrong});
     last_ = line.number;
   }
 

@@ -276,9 +276,9 @@ def families_of(rows):
 
 
 def named_rows(results):
-    """The rows that have anything to show, each with its run, its labels and its colour."""
+    """The rows that have anything to show, each with its run, its labels and its colour. What is wrong has no time."""
     rows = [{**row, "run": result.name} for result in results for row in result.rows
-            if row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0]
+            if not row.get("wrong") and row["size_bytes"] > 0 and row["busbw_GBps"] > 0 and row["time_us"]["ci_low"] > 0]
     rows = without_the_same([{**row, "label": label} for row, label in zip(rows, labels_of(rows))])
     run_labels = run_labels_of(rows) if len(results) > 1 else [""] * len(rows)
     for row, run_label in zip(rows, run_labels):

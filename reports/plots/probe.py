@@ -18,6 +18,9 @@ POD_KEYS = {"hosts": int, "uplink_GBps": (*NUMBER, type(None))}
 LINK_NAMES = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "NVLink-C2C", "pcie": "PCIe", "socket-bus": "socket bus",
               "memory": "memory"}
 
+# Who read what where, and on what a process may run.
+NOT_DRAWN = ("citations", "sources", "allowed_cores", "members", "gpu_driver", "link_faults", "kinds")
+
 # What a device may hang on, the first that reaches it: a GPU with PCIe and NVLink to its package hangs on PCIe.
 HANGS_ON = (("pcie",), ("c2c", "nvlink", "xgmi"))
 
@@ -31,6 +34,20 @@ def read_probe(path):
 
 def is_probe(document):
     return isinstance(document, dict) and document.get("schema") == SCHEMA
+
+
+def shown_of(document):
+    """What a picture of it shows: two that are equal in this look the same."""
+    hosts = document.get("hosts")
+    named = isinstance(hosts, list) and len(hosts) != 1  # otherwise the host's own name stands above it
+    return {key: without(NOT_DRAWN, document.get(key)) for key in ("hosts", "fabric", *(("name",) if named else ()))}
+
+
+def without(keys, value):
+    """A copy without these keys of its objects."""
+    if isinstance(value, dict):
+        return {key: without(keys, each) for key, each in value.items() if key not in keys}
+    return [without(keys, each) for each in value] if isinstance(value, list) else value
 
 
 def checked_probe(path, document):

@@ -67,6 +67,13 @@ def check(path, where, value, keys):
             raise InputError(f"'{path}' is damaged: '{where}.{key}' is negative; {remedy}")
 
 
+def check_numbers(path, where, values):
+    if not isinstance(values, list):
+        raise InputError(f"'{path}' is damaged: '{where}' has a wrong type; run the command that made it again")
+    for index, value in enumerate(values):
+        check(path, where, {str(index): value}, {str(index): NUMBER})
+
+
 def check_row(path, where, row, kind):
     check(path, where, row, KEYS[kind])
     if row["source"] not in SOURCES:
@@ -78,6 +85,7 @@ def check_row(path, where, row, kind):
     for key in ("time_us", "iteration_ms"):
         if key in KEYS[kind]:
             check(path, f"{where}.{key}", row[key], TIMING_KEYS)
+    check_numbers(path, f"{where}.trend", row.get("trend", []))
     for index, span in enumerate(row.get("timeline", [])):
         check(path, f"{where}.timeline[{index}]", span, SPAN_KEYS)
 

@@ -2,7 +2,7 @@
 
 import textwrap
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 import matplotlib
@@ -61,6 +61,7 @@ class Chart:
     title: str
     finding: str  # what it shows, in a sentence: for who does not see it
     draw: Callable[[], Figure]
+    runs: list = field(default_factory=list)  # the names of all results that it is of, where they are several
 
 
 @dataclass(frozen=True)

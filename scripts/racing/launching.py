@@ -151,7 +151,7 @@ def run(launch, hosts, program, words, path):
         raise Failed(last_line(log.read_text()), code if code in FAILURES else 1)
     log.unlink()
     result = json.loads(path.read_text())
-    wrong = [note for note in result["notes"] if "wrong elements" in note]
+    wrong = [note.removeprefix("Wrong results: ") for note in result["notes"] if note.startswith("Wrong results")]
     if job.returncode == WRONG_RESULT and not wrong:
         wrong = [f"{launch.name} ended with exit code {WRONG_RESULT}"]
     shown = shlex.join([pathlib.Path(command[0]).name, *command[1:]]).replace(f"{path.parent}/", "")

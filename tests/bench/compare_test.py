@@ -6,6 +6,7 @@ import json
 import os
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from program import ProgramTest, main
 
@@ -162,6 +163,18 @@ class Compare(ProgramTest):
         self.assertEqual([[row[key] for key in judged] for row in alone],
                          [[row[key] for key in judged] for row in twice if row["run"] == "A"])
         self.refused("compare", "nccl.log", naming="--machine")
+
+    def test_wrong_results_of_a_log_are_said_loudly(self):
+        self.write("nccl.log", NCCL.replace("52.43      0    20.00", "52.43      3    20.00"))
+        text = self.succeed("compare", "nccl.log", "--machine", "dgx-a100", "-J", "rows.json")
+        self.assertIn("What cannot be judged:\n\n- 1 result of A is wrong: what is wrong has no time.\n", text)
+        self.assertRegex(text, r"(?m)^ *1048576 +out .*\bwrong\b.*\bfail\b")
+        two = self.succeed("compare", "nccl.log", "nccl.log")
+        self.assertIn("- 1 result of B is wrong: what is wrong has no time.", two)
+        self.assertIn("wrong result", two)
+        with mock.patch.dict(os.environ, POLYRING_PYTHON="/bin/false"):  # no charts, which take seconds
+            self.succeed("report", "rows.json", "--out", "report")
+        self.assertIn("**WRONG**: 1 of 4 rows have wrong results (rows).\n", (self.folder / "report/report.md").read_text(encoding="utf-8"))
 
     def test_markdown_and_json(self):
         files = self.two()

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "bench/contenders/contenders.hpp"
+#include "bench/record/cpu_clock.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace polyring {
@@ -29,6 +30,25 @@ TEST(CpuUse, IsReadFromTheKernelsCounters) {
       << "idle, waiting, interrupts and stolen time are none";
   EXPECT_DOUBLE_EQ(use.stolen.value * ticks, 80);
   EXPECT_GT(use.own, Seconds{});
+}
+
+TEST(CpuClock, IsItsDriversOrThatOfCpuinfo) {
+  const examples::TemporaryFolder folder;
+  EXPECT_EQ(clock_MHz(folder.path(), 1), std::nullopt);
+  std::filesystem::create_directories(folder / "proc");
+  std::ofstream(folder / "proc/cpuinfo")
+      << "processor\t: 0\ncpu MHz\t\t: 2299.998\n\nprocessor\t: 1\nmodel\t: 79\ncpu MHz\t\t: 1200.5\n\n"
+         "processor\t: 10\ncpu MHz\t\t: 0.000\n";
+  EXPECT_EQ(clock_MHz(folder.path(), 1), 1200.5);
+  EXPECT_EQ(clock_MHz(folder.path(), 10), std::nullopt);
+  EXPECT_EQ(clock_MHz(folder.path(), -1), std::nullopt) << "nobody knows where it runs";
+  const std::filesystem::path driver = folder / "sys/devices/system/cpu/cpu1/cpufreq";
+  std::filesystem::create_directories(driver);
+  std::ofstream(driver / "scaling_cur_freq") << "1700000\n";
+  EXPECT_EQ(clock_MHz(folder.path(), 1), 1700);
+  EXPECT_EQ(clock_MHz(folder.path(), 0), 2299.998);
+  std::ofstream(folder / "proc/cpuinfo") << "processor\t: 0\ncpu\t\t: POWER8NVL\nclock\t\t: 3490.000000MHz\n";
+  EXPECT_EQ(clock_MHz(folder.path(), 0), 3490);
 }
 
 RankLoad rank_on(const char* machine, double busy_s, double own_s) {
@@ -88,6 +108,17 @@ TEST(HostConditions, HaveTheStrictestLimits) {
   EXPECT_EQ(conditions.throttled_s, 2);
   EXPECT_EQ(conditions.least_cpus_of_rank, 1);
   EXPECT_EQ(conditions.most_cpus_of_rank, 4);
+}
+
+TEST(HostConditions, HaveTheClocksOfTheirRanksCpus) {
+  std::vector<RankLoad> ranks{rank_on("a", 25, 10), rank_on("a", 25, 10), rank_on("b", 25, 10),
+                              rank_on("a", 25, 10)};
+  ranks[0].clock_MHz = 2300;
+  ranks[1].clock_MHz = 1200;
+  const auto conditions = conditions_of(ranks);
+  EXPECT_EQ(conditions[0].least_clock_MHz, 1200);
+  EXPECT_EQ(conditions[0].most_clock_MHz, 2300);
+  EXPECT_EQ(conditions[1].least_clock_MHz, std::nullopt);
 }
 
 HostConditions quiet() {

@@ -13,8 +13,10 @@ namespace {
 using testing::HasSubstr;
 
 /// Of nccl-tests: `ranks` spread over `hosts`; 0: the log does not name them.
-ResultFile of_log(int ranks, int hosts, double us, const std::string& algorithm = "nccl") {
+ResultFile of_log(int ranks, int hosts, double us, const std::string& algorithm = "nccl",
+                  const std::string& collective = "allreduce") {
   ResultFile result;
+  result.collective = collective;
   CollectiveRow row;
   row.algorithm = algorithm;
   row.implementation = "nccl-tests";
@@ -24,7 +26,7 @@ ResultFile of_log(int ranks, int hosts, double us, const std::string& algorithm 
   row.dtype = "float";
   row.op = "sum";
   row.source = Source::imported;
-  set_time(row, exact_timing(us), "allreduce");
+  set_time(row, exact_timing(us), collective);
   result.rows = std::vector<CollectiveRow>{row};
   for (int rank = 0; hosts > 0 && rank < ranks; ++rank)
     result.placement.push_back({rank, fmt::format("host{}", rank * hosts / ranks)});
@@ -59,6 +61,19 @@ TEST(Judge, KnowsWhatTheImplementationCanUseTogether) {
   ASSERT_TRUE(switches.bound_fraction);
   EXPECT_NEAR(*switches.bound_fraction, busbw_GBps / 700, 1e-4);
   EXPECT_EQ(switches.limit, "(1 + 1/8) of the payload crosses the 450 GB/s of each GPU");
+}
+
+TEST(Judge, AddsNoPcieToNvlinksInAnyCollective) {
+  const Cluster dgx = preset("dgx-h100", 1);
+  const double busbw_GBps = 7.0 / 8 * 1.073741824 / 4e-3;
+  for (const char* collective : {"reduce-scatter", "allgather", "alltoall"}) {
+    for (const char* algorithm : {"nccl", "nccl:of-tomorrow"}) {  // nobody knows what the second one uses
+      const Judgement judgement = judged(Judge(dgx), of_log(8, 1, 4000, algorithm, collective));
+      ASSERT_TRUE(judgement.bound_fraction) << collective;
+      EXPECT_NEAR(*judgement.bound_fraction, busbw_GBps / 450, 1e-4) << collective << ' ' << algorithm;
+      EXPECT_THAT(judgement.limit, HasSubstr("450 GB/s"));
+    }
+  }
 }
 
 TEST(Judge, TakesAsManyHostsAndGpusAsTheRunHad) {

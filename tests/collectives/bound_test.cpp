@@ -292,12 +292,30 @@ TEST(Bound, OfTheNetworkIsItsPartAlone) {
 
 TEST(Bound, UsuallyLeavesPcieOutWhereNvlinksJoinAllGpus) {
   const auto usual = [](const char* machine, int hosts) {
-    return usual_bound(preset(machine, hosts), kPayload).time.value;
+    return usual_bound(Collective::allreduce, preset(machine, hosts), kPayload).time.value;
   };
   EXPECT_NEAR(usual("dgx-a100", 1), 2 * 7.0 / 8 / 300, 1e-12);
   for (const char* machine : {"minsky", "ethernet"})  // two islands, and none
     EXPECT_EQ(usual(machine, 1), allreduce_bound(preset(machine, 1), kPayload).time.value) << machine;
   EXPECT_NEAR(usual("dgx-a100", 2), 2 * 15.0 / 16 / 331.5, 1e-12) << "NICs are reached over PCIe";
+}
+
+TEST(Bound, UsuallyIsOfWhatIsUsedTogetherInEachCollective) {
+  const auto usual = [](Collective collective, const char* machine) {
+    return usual_bound(collective, preset(machine, 1), kPayload);
+  };
+  for (const Collective collective :
+       {Collective::reduce_scatter, Collective::allgather, Collective::alltoall}) {
+    EXPECT_NEAR(usual(collective, "dgx-h100").time.value, 7.0 / 8 / 450, 1e-12);
+    EXPECT_EQ(usual(collective, "dgx-h100").cut.find("PCIe"), std::string::npos);
+    EXPECT_EQ(usual(collective, "minsky").time.value,
+              collective_bound(collective, preset("minsky", 1), kPayload).time.value);
+  }
+  // A DGX-1 joins each GPU with four others: a ring takes these NVLinks alone, and an alltoall sends to the
+  // three others over PCIe at the same time.
+  EXPECT_NEAR(usual(Collective::allgather, "dgx1-v100").time.value, 7.0 / 8 / 150, 1e-12);
+  EXPECT_EQ(usual(Collective::alltoall, "dgx1-v100").time.value,
+            collective_bound(Collective::alltoall, preset("dgx1-v100", 1), kPayload).time.value);
 }
 
 TEST(BusBandwidth, IsThatOfNcclTests) {

@@ -15,11 +15,16 @@ PROGRAM, SCRIPT = sys.argv[1:3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(SCRIPT).parent))
 
-from plots import checks, collectives, contenders, scaling, style, timeline  # noqa: E402
+from plots import checks, collectives, contenders, scaling, style, timeline, trends  # noqa: E402
 from plots.results import read_result  # noqa: E402
 
+HOST = {"name": "alpha", "model": None, "count": 1, "packages": [{"name": "package0", "model": "", "cores": 2}], "switches": [],
+        "nvswitches": 0, "gpus": [], "nics": [], "links": []}
+PROBE = {"schema": "polyring-probe", "version": 1, "name": "alpha", "hosts": [HOST],
+         "fabric": {"hosts_per_leaf": 0, "leaf_uplink_GBps": None, "latency_us": 1, "spine_latency_us": 0}}
 CHARTS = [("allreduce", f"allreduce-{kind}") for kind in ("bus-bandwidth", "latency", "ratio")]
-CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("accept", "accept-pairs"), ("accept", "accept-stragglers")]
+CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("accept", "accept-pairs"), ("accept", "accept-stragglers"),
+           ("accept", "accept-trend")]
 
 
 def png_size(path):
@@ -70,6 +75,12 @@ class ChartsTest(FolderTest):
             drawn = [y for axes in figure.axes for line in axes.get_lines() for y in line.get_ydata()]
             self.assertGreaterEqual(min(highs), max(drawn))
 
+    def test_what_is_wrong_has_no_time(self):
+        result = read_result(self.folder / "allreduce.json")
+        of = len(collectives.named_rows([result]))
+        result.rows[0]["wrong"], result.rows[1]["wrong"] = 7, None  # None: not checked
+        self.assertEqual(len(collectives.named_rows([result])), of - 1)
+
     def test_what_has_no_chart_is_none_the_worse(self):
         """The table of a tune says it all, and an interrupted run may have no row yet."""
         tune = self.folder / "tune.json"
@@ -88,6 +99,25 @@ class ChartsTest(FolderTest):
             svg = xml.etree.ElementTree.parse(self.out / f"{chart}.svg").getroot()
             self.assertGreater(sum(element.tag.endswith(("}path", "}use", "}text")) for element in svg.iter()), 40)
         self.assertEqual(len(list(self.out.iterdir())), 2 * len(CHARTS), "temporary files were left behind")
+
+    def test_a_machine_is_drawn_once_with_all_runs_that_it_is_of(self):
+        """Who read what where makes no other picture, a core more does."""
+        others = [{**HOST, "sources": [{"name": "sysfs", "read": True, "detail": "now"}], "allowed_cores": {"cpuset": "1"}},
+                  {**HOST, "packages": [{**HOST["packages"][0], "cores": 3}]}]
+        machines = [PROBE, {**PROBE, "name": "beta", "hosts": others[:1]}, {**PROBE, "hosts": others[1:]}, PROBE]
+        files = [self.write(f"{name}.json", {**self.result("tune"), "machine": machine}) for name, machine in zip("abcd", machines)]
+        run = self.plot(*files, "--out", self.out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = [line.split("\t") for line in run.stdout.splitlines()]
+        self.assertEqual([line[:2] for line in lines], [["a,b,d", "a-topology"], ["c", "c-topology"]])
+        self.assertTrue(lines[0][4].endswith("The machine of a, b, d."), lines[0])
+        self.assertNotIn("The machine of", lines[1][4])
+        self.assertIn("the machine in a.json, b.json, d.json", (self.out / "a-topology.svg").read_text(encoding="utf-8"))
+
+    def test_of_many_runs_the_first_are_named(self):
+        from plot import names_text
+        self.assertEqual(names_text("abcdef"), "a, b, c, d, e, f")
+        self.assertEqual(names_text("abcdefgh"), "a, b, c, d, e and 3 more")
 
     def test_the_same_input_gives_the_same_svg(self):
         for out in (self.out, self.folder / "again"):
@@ -208,6 +238,71 @@ class FindingsTest(FolderTest):
     def charts(self, kind):
         from plot import charts_of
         return charts_of(read_result(self.folder / f"{kind}.json"))
+
+
+class TrendsTest(FolderTest):
+    """Of rounds of `accept --duration`: in the example the pair of node1 and node3 becomes slower from round to round."""
+
+    def accepted(self, change=None):
+        result = read_result(self.folder / "accept.json")
+        for row in result.rows if change else ():
+            change(row)
+        return result
+
+    def test_the_words_name_what_got_worse(self):
+        chart, = trends.charts(self.accepted())
+        self.assertEqual(chart.finding, "8 rounds. busbw of 64MiB: that of node1 and node3 fell most, from 11.2 to 6.4 GB/s; 1 of 6 missed "
+                         "the threshold in some round.")
+
+        def flat(row):
+            row["trend"] = [11.6, 11.2] if "trend" in row else []
+        chart, = trends.charts(self.accepted(flat))
+        self.assertEqual(chart.finding, "2 rounds. busbw of 64MiB: none of 6 got worse by more than 5 %.")
+
+    def test_one_round_has_no_trend(self):
+        def cut(row):
+            row["trend"] = row.get("trend", [])[:1]
+        self.assertEqual(trends.charts(self.accepted(cut)), [])
+
+    def test_lines_and_thresholds(self):
+        axes, = trends.charts(self.accepted())[0].draw().axes
+        drawn = [list(line.get_ydata()) for line in axes.get_lines()]
+        self.assertEqual(len(drawn), 7)
+        self.assertIn([10.1, 10.1], drawn)
+        self.assertEqual(sorted(len(values) for values in drawn), [2] + 6 * [8])
+        low, high = axes.get_ylim()
+        self.assertLess(low, 6)
+        self.assertGreater(high, 11.64)
+
+    def test_thresholds_that_differ_are_each_subjects_own(self):
+        def differ(row):
+            row["least"] = 10 + len(row["subject"]) if row["subject"] == "node1 and node3" else row["least"]
+        axes, = trends.charts(self.accepted(differ))[0].draw().axes
+        limits = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
+        self.assertEqual(sorted(limits), 5 * [10.1] + [25])
+
+    def test_of_many_the_worst_have_lines_and_the_others_a_band(self):
+        result = self.accepted()
+        pairs = [row for row in result.rows if "trend" in row]
+        result.rows = pairs + [{**pairs[0], "subject": f"pair {number}", "trend": [11.6] * (number % 8 + 1)} for number in range(40)]
+        chart, = trends.charts(result)
+        axes, = chart.draw().axes
+        self.assertEqual(len(axes.get_lines()), 3, "the worst, the median of the others, and the threshold")
+        self.assertEqual(len(axes.collections), 1)
+        self.assertEqual(trends.lined(result.rows[:6] + [row for row in result.rows[6:] if len(row["trend"]) > 1]), ["node1 and node3"])
+
+    def test_what_must_be_small_gets_worse_upwards(self):
+        row = {"subject": "node0", "quantity": "errors", "unit": "", "size_bytes": 0, "least": None, "most": 0, "trend": [0, 0, 0, 0, 4, 4]}
+        self.assertEqual((trends.worsening(row), trends.misses(row)), (1, 2))
+        self.assertEqual(trends.said_of([row]), "errors: that of node0 rose most, from 0 to 4; 1 of 1 missed the threshold in some round")
+        self.assertEqual(trends.worsening({**row, "trend": [0, 0]}), 0)
+        self.assertAlmostEqual(trends.worsening({**row, "least": 1, "most": None, "trend": [4, 3]}), 0.25)
+
+    def test_a_damaged_trend_is_refused(self):
+        for trend in ("up", ["up"], [-1], [True]):
+            damaged = self.result("accept")
+            damaged["rows"][0]["trend"] = trend
+            self.refused("'rows[0].trend", self.write("damaged.json", damaged), "--out", self.out)
 
 
 class PartsTest(unittest.TestCase):

@@ -152,6 +152,28 @@ TEST(Compare, SaysWhyARatioIsNotReal) {
   EXPECT_THAT(text, HasSubstr("wrong result"));
 }
 
+TEST(Compare, SaysThatResultsAreWrongWhoeverSaysSo) {
+  const ResultFile base = only(examples::allreduce(), "ring");
+  ResultFile noted = base;
+  noted.notes.push_back("Wrong results: errors from line 7 on");
+  const auto both = runs_of({base, noted});
+  EXPECT_THAT(not_comparable(both, compare_runs(both, 0)),
+              Contains("Some results of B are wrong, and no row says which: see its notes."));
+  ResultFile wrong = base;
+  rows(wrong).front().wrong = 3;
+  const auto alone = runs_of({wrong});
+  EXPECT_THAT(not_comparable(alone, compare_runs(alone, 0)),
+              ElementsAre("1 result of A is wrong: what is wrong has no time."));
+  rows(wrong).clear();
+  wrong.notes = noted.notes;
+  try {
+    runs_of_file("x.json", {wrong});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("all that 'x.json' measured was wrong"));
+  }
+}
+
 TEST(Compare, OfOtherRankCountsComparesBusBandwidthAlone) {
   const ResultFile base = only(examples::allreduce(), "ring");
   ResultFile twice = scaled(base, 1.5);
@@ -318,6 +340,41 @@ TEST(Differences, OfConditionsAreThoseAboveNoise) {
   other.conditions->front().other_cpus = 2;
   differences = differences_of(runs_of({base, other}));
   EXPECT_NE(find_difference(differences, "used by other programs"), nullptr);
+}
+
+/// Runs on such hosts, with least and most clocks in MHz; 0: unknown.
+ResultFile on_clocks(const std::vector<std::pair<double, double>>& clocks) {
+  ResultFile result = examples::allreduce();
+  std::vector<HostConditions> conditions;
+  for (const auto& [least, most] : clocks) {
+    HostConditions& host = conditions.emplace_back();
+    host.host = fmt::format("host{}", conditions.size() - 1);
+    if (most == 0) continue;
+    host.least_clock_MHz = least;
+    host.most_clock_MHz = most;
+  }
+  result.conditions = conditions;
+  return result;
+}
+
+TEST(Differences, OfClocksAreThoseAboveNoise) {
+  const auto clocks = [](const std::vector<ResultFile>& results) {
+    const RunDifferences differences = differences_of(runs_of(results));
+    const RunDifference* const found = find_difference(differences, "CPU clock");
+    return found == nullptr ? std::vector<std::string>{} : found->values;
+  };
+  const ResultFile base = on_clocks({{2300, 2300}, {2300, 2310}});
+  const ResultFile near = on_clocks({{2270, 2300}, {2300, 2340}});
+  EXPECT_THAT(clocks({base, near}), IsEmpty()) << "2 %";
+  EXPECT_THAT(differences_of(runs_of({base, near})).same, Contains("CPU clock 2310 MHz"));
+  EXPECT_THAT(clocks({base, on_clocks({{2300, 2300}, {1200, 2310}})}),
+              ElementsAre("2310 MHz", "1200 to 2310 MHz, least on host1"));
+  EXPECT_THAT(clocks({base, on_clocks({{1500, 3000}, {1510, 3000}})}),
+              ElementsAre("2310 MHz", "1500 to 3000 MHz"));
+  const ResultFile unknown = on_clocks({{0, 0}, {0, 0}});
+  EXPECT_THAT(clocks({base, unknown}), IsEmpty());
+  EXPECT_THAT(differences_of(runs_of({base, unknown})).recorded_in_one, Contains("CPU clock"));
+  EXPECT_THAT(clocks({base, unknown, on_clocks({{3000, 3000}})}), ElementsAre("2310 MHz", "?", "3000 MHz"));
 }
 
 TEST(Differences, WhatALogDoesNotSayIsNone) {

@@ -167,7 +167,9 @@ ResultFile allreduce(int samples) {
                       .stolen_cpus = 0.25,
                       .cpu_limit = 2.5,
                       .throttled_s = 1.5,
-                      .governor = "performance"}};
+                      .governor = "performance",
+                      .least_clock_MHz = 1200,
+                      .most_clock_MHz = 2300.25}};
   return file;
 }
 
@@ -240,6 +242,8 @@ ResultFile accept() {
     const bool slow = a == 1 && b == 3;
     std::vector<double> samples;
     for (int i = 0; i < 12; ++i) samples.push_back((slow ? 5.9 : 11.6) + 0.01 * ((7 * i + round) % 12));
+    std::vector<double> trend;
+    for (int i = 0; i < 8; ++i) trend.push_back(slow ? 11.6 - 0.8 * i : 11.6 + 0.01 * ((3 * i + round) % 5));
     const std::vector<std::string> hosts{fmt::format("node{}", a), fmt::format("node{}", b)};
     rows.push_back(
         {.check = "pairs.allreduce",
@@ -256,7 +260,8 @@ ResultFile accept() {
          .threshold_source = "expected",
          .size_bytes = 64 << 20,
          .attempts = slow ? 3 : 1,
-         .seconds = 1.5});
+         .seconds = 1.5,
+         .trend = trend});
     ++round;
   }
   rows.push_back({.check = "nic.counters",

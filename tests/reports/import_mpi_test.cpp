@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "reports/wrong_results.hpp"
 #include "tests/reports/logs.hpp"
 
 namespace polyring {
@@ -78,6 +79,7 @@ TEST(ImbLog, DefectsAndRowsOutOfTime) {
   };
   EXPECT_EQ(rows_of(defects("         0.00"))[0].wrong, 0u);
   EXPECT_TRUE(notes_say(defects("         0.50"), "Wrong results: defects in line "));
+  EXPECT_EQ(wrong_results(defects("         0.50")).rows, 1u);
   const auto out_of_time = parse_log(
       with(text, row, "           64 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over"),
       "x.log");

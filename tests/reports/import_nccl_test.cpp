@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "reports/wrong_results.hpp"
 #include "tests/reports/logs.hpp"
 
 namespace polyring {
@@ -231,8 +232,10 @@ TEST(NcclLog, WrongElementsAreAsGiven) {
   EXPECT_EQ(row_of(files[0], 1024).wrong, 1048580u);
   EXPECT_EQ(row_of(files[0], 1024, true).wrong, 0u);
   EXPECT_FALSE(notes_say(files[0], "Wrong"));
+  EXPECT_EQ(wrong_results(files[0]).rows, 1u);
   const auto failed = parse_log(with(text, "values : 0 OK", "values : 4 FAILED"), "x.log");
   EXPECT_TRUE(notes_say(failed[0], "Wrong results: 'Out of bounds values : 4 FAILED' (line 17)"));
+  EXPECT_EQ(wrong_results(failed[0]).notes.size(), 1u);
   EXPECT_TRUE(notes_say(parse_log(with(text, "validation: 1", "validation: 0"), "x.log")[0], "not checked"));
 }
 

@@ -93,9 +93,10 @@ TEST(OsuLog, TypesValidationAndPercentiles) {
   EXPECT_TRUE(notes_say(files[1], "no such rows: MPI Latency Test v7.4 (line 2)"));
 }
 
-TEST(OsuLog, AFailedValidationIsNoted) {
+TEST(OsuLog, AFailedValidationIsWrongAndNoted) {
   const auto files = parse_log(with(small_log("osu.txt"), "Pass", "Fail"), "x.log");
-  EXPECT_EQ(rows_of(files[0])[0].wrong, std::nullopt);
+  EXPECT_EQ(rows_of(files[0])[0].wrong, 1u) << "at least one element";
+  EXPECT_EQ(rows_of(files[0])[4].wrong, 0u);
   EXPECT_TRUE(notes_say(files[0], "Wrong results: the validation of line 12 failed"));
 }
 

@@ -19,7 +19,7 @@ EXAMPLES = page_browser.EXAMPLES = Examples(*sys.argv[1:3], TEMPORARY.name)
 BrowserTest = page_browser.BrowserTest
 VOID = {"meta", "link", "br", "img", "hr"}
 ALL = ["Bandwidth and latency", "Multi-ring, NCCL and MPI side by side", "Speedup and efficiency", "Training step", "Tuning",
-       "Pairs of hosts", "Stragglers", "Checks", "Environment", "Conditions", "Inputs", "How each number was obtained"]
+       "Pairs of hosts", "Stragglers", "Round after round", "Checks", "Environment", "Conditions", "Inputs", "How each number was obtained"]
 
 
 class Page(html.parser.HTMLParser):
@@ -145,6 +145,9 @@ class PageTest(unittest.TestCase):
         self.assertLess(sum(path.stat().st_size for path in folder.iterdir()), 5e6)
         page = Page(folder / "index.html")
         self.assertIn("66 of 2592 judgements failed", page.verdict)
+        self.assertEqual([path.name for path in folder.glob("*-topology.svg")], ["accept64-topology.svg"])
+        self.assertIn("The machine of accept64, allreduce64.", page.text)
+        self.assertIn("Its machine is drawn above: [accept64-topology.svg]", (folder / "report.md").read_text(encoding="utf-8"))
         self.assertIn("2016 pairs, ", page.text)
         self.assertIn("64 failed", page.text)
         self.assertIn("rank 100 on node12", page.text)

@@ -21,7 +21,8 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
-MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us")
+MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us",
+                 "least_clock_MHz", "most_clock_MHz")
 
 
 def damaged_objects(whole):

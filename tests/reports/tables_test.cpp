@@ -313,5 +313,17 @@ TEST(ScaleTable, ShowsInColumnsOnlyWhatVaries) {
   EXPECT_THAT(scale_table(rows).csv(), testing::StartsWith("machine,algorithm,dims,gpus"));
 }
 
+TEST(TrendsTable, HasARowForEachRoundTheWorstFirst) {
+  std::vector<CheckRow> rows = rows_of<CheckRow>(examples::accept());
+  const Table table = trends_table(rows);
+  EXPECT_EQ(table.size(), 6 * 8);
+  EXPECT_EQ(table.cells(0), (std::vector<std::string>{"pairs.allreduce", "node1 and node3", "67108864",
+                                                      "busbw", "1", "11.60", "10.10", "", "GB/s"}));
+  EXPECT_EQ(table.cells(7)[5], "6.000");
+  for (CheckRow& row : rows)
+    if (row.trend) row.trend->resize(1);
+  EXPECT_TRUE(trends_table(rows).empty()) << "one round has no trend";
+}
+
 }  // namespace
 }  // namespace polyring

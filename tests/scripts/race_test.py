@@ -44,8 +44,8 @@ for name in names:
             continue
         time_us = {"samples": [us] * 6, "median": us}
         rows.append({"algorithm": name, "in_place": in_place, "size_bytes": 64, "bound_us": 9.0, "time_us": time_us})
-wrong = [f"{name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
-wrong += [f"{name} of 64 bytes in place gave 3 wrong elements and was not timed." for name in wrong_in_place]
+wrong = [f"Wrong results: {name} of 64 bytes gave 3 wrong elements and was not timed." for name in names if times.get(name, 1) is None]
+wrong += [f"Wrong results: {name} of 64 bytes in place gave 3 wrong elements and was not timed." for name in wrong_in_place]
 versions = {"mpi": "an MPI", "compiler": "a compiler"}
 result = {"kind": words[0], "commit": os.environ.get("COMMIT", "abc"), "rows": rows, "notes": wrong, "versions": versions}
 pathlib.Path(value("-J")).write_text(json.dumps(result))

@@ -228,6 +228,13 @@ TEST(RankGroups, FollowTheHardware) {
   EXPECT_EQ(names(ranks_by_island(small_machine())), (Names{"gpu0", "gpu1"}));
 }
 
+TEST(RankGroups, KnowWhetherNvlinksJoinEachPair) {
+  for (const char* joined : {"dgx-a100", "dgx-h100"})
+    EXPECT_TRUE(gpu_fabric_joins_each_pair(preset(joined, 1).host(0))) << joined;
+  for (const char* parted : {"dgx1-v100", "minsky", "ethernet"})
+    EXPECT_FALSE(gpu_fabric_joins_each_pair(preset(parted, 1).host(0))) << parted;
+}
+
 TEST(RankGroups, TellUpperSwitchesFromLower) {
   // gpu0 and gpu2 under switch1 and gpu3 under switch2, both under switch0; gpu1 at the other package.
   Machine machine = small_machine();

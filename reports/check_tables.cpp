@@ -115,7 +115,7 @@ const RowColumns<RowInRound>& trend_columns() {
       {{"", "size", "B", right, 3},
        [](Of of) { return of.row.size_bytes > 0 ? std::to_string(of.row.size_bytes) : ""; }},
       {{"", "quantity", "", left}, [](Of of) { return of.row.quantity; }},
-      {{"", "round", "", right}, [](Of of) { return std::to_string(of.round + 1); }},
+      {{"", "measurement", "", right}, [](Of of) { return std::to_string(of.round + 1); }},
       {{"", "median", "", right}, [](Of of) { return number((*of.row.trend)[of.round]); }},
       {{"", "at least", "", right}, [](Of of) { return if_known(of.row.least, number); }},
       {{"", "at most", "", right}, [](Of of) { return if_known(of.row.most, number); }},

@@ -171,7 +171,7 @@ def draw_panel(axes, rows, looks):
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_title(quantity_of(rows[0], ", "))
     axes.set_ylabel(clean(rows[0]["unit"]))
-    axes.set_xlabel("round")
+    axes.set_xlabel("measurement, one a round")
 
 
 def looks_of(rows):

@@ -39,11 +39,15 @@ class CorrectCheck {
       row.why = "One rank has nobody to reduce with.";
       return {row};
     }
-    std::vector<ResultCase> cases{{kLong}};
+    const std::vector<ResultCase> few{{kLong}, {kOdd}};
+    std::vector<ResultCase> all{{kLong}};
     for (const ElementKind kind : kElementKinds)
-      for (const ReduceOp op : kReduceOps) cases.push_back({kOdd, kind, op});
+      for (const ReduceOp op : kReduceOps) all.push_back({kOdd, kind, op});
     std::vector<CheckRow> rows;
-    for (const std::string& algorithm : algorithms_here()) rows.push_back(row_of_algorithm(algorithm, cases));
+    for (const std::string& algorithm : algorithms_here()) {
+      const bool is_measured = algorithm == checking_.options.algorithm;
+      rows.push_back(row_of_algorithm(algorithm, is_measured || checking_.has_time(1) ? all : few));
+    }
     if (wrong_) {
       // First, since few rows of a check are printed.
       const std::vector<CheckRow> found = culprits();

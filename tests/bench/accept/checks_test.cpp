@@ -206,7 +206,24 @@ TEST(Correct, TriesEachTypeAndOperationWithEachAlgorithm) {
   const std::vector<CheckRow> rows = run("correct", site, measurer);
   EXPECT_THAT(subjects(rows, Verdict::fail), ElementsAre("tree"));
   const auto row = std::ranges::find(rows, Verdict::fail, &CheckRow::verdict);
-  EXPECT_EQ(row->why, "Wrong results on 8 of 8 ranks: bfloat16 prod of 4012 B.");
+  EXPECT_EQ(row->why, "Wrong results on 8 of 8 ranks: bfloat16 prod of 4012B.");
+}
+
+TEST(Correct, TriesFewCasesWhereTheBudgetHasNoMoreTime) {
+  const Site site = make_site({2, 2});
+  FakeMeasurer measurer(site, 1);
+  const ExpectedLeast expected = expected_least;
+  const Given given;
+  const CheckOptions options;
+  const Checking checking{.measurer = measurer,
+                          .site = site,
+                          .given = given,
+                          .expected = expected,
+                          .options = options,
+                          .progress = [](const std::string&) {},
+                          .has_time = [](int) { return false; }};
+  for (const CheckRow& row : find_check("correct")->run(checking))
+    EXPECT_THAT(row.why, HasSubstr(row.subject == "multi-ring" ? "31 cases had" : "2 cases had"));
 }
 
 TEST(Timed, ResultsThatAreWrongFail) {

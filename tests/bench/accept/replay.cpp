@@ -47,6 +47,7 @@ Site site_of(const ResultFile& result, const std::string& file) {
 }
 
 constexpr double kTurn_s = 1;
+constexpr std::size_t kPiecesOfBlock = 8;  // see checks/stragglers.cpp
 
 class Recorded final : public Measurer {
  public:
@@ -76,8 +77,10 @@ class Recorded final : public Measurer {
         return one.check == "stragglers" && one.subject.starts_with(begins);
       });
       if (row == rows_.end()) usage_error("the result has no samples of rank {}", rank);
-      us.push_back(drawn(*row, 1));
-      for (double& one : us.back()) one *= piece.value * 1e6;
+      // A sample is of a block of pieces, whose lower quartile all of them then are.
+      std::vector<double>& of_rank = us.emplace_back();
+      for (const double one : drawn(*row, 1))
+        of_rank.insert(of_rank.end(), kPiecesOfBlock, one * piece.value * 1e6);
     }
     return us;
   }

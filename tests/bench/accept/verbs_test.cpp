@@ -228,6 +228,33 @@ TEST_F(Verbs, ThatOneHostWritesFilesByAreNoneOfTheJobs) {
   EXPECT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row("unused ports", Verdict::shown)));
 }
 
+/// As a file system does, or a bond whose active member is another one there.
+TEST_F(Verbs, ThatFewHostsUseAreShown) {
+  std::vector<CheckRow> rows = after([](std::vector<VerbsPorts>& hosts) {
+    for (VerbsPorts& host : hosts) host.at(name_of(kPorts)).state = "ACTIVE";
+    // More than all that the job sent.
+    *hosts[0].at(name_of(kPorts)).sent += 101 * kGigabyte;
+  });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row(name_of(kPorts), Verdict::shown)));
+  EXPECT_EQ(rows[1].why, "Of 3 hosts that have it (ACTIVE), only node0 sent messages by it, 101GB.");
+  EXPECT_THAT(rows[1].hosts, SizeIs(3));
+  EXPECT_THAT(rows[1].remedy, HasSubstr("UCX_NET_DEVICES"));
+  // The only one that carried messages went down since.
+  rows = after([](std::vector<VerbsPorts>& hosts) {
+    for (const std::size_t host : {1u, 2u}) hosts[host].at(name_of(3)).sent = 4000;
+    hosts[0].at(name_of(3)).state = "DOWN";
+  });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row(name_of(3), Verdict::shown),
+                                row("unused ports", Verdict::shown)));
+  EXPECT_EQ(rows[1].why, "Of 3 hosts that have it (ACTIVE, DOWN), only node0 sent messages by it, 1GB.");
+  // Nothing else was sent.
+  rows = after([](std::vector<VerbsPorts>& hosts) {
+    std::ranges::fill(hosts, recorded->read());
+    *hosts[1].at(name_of(0)).sent += kGigabyte;
+  });
+  EXPECT_THAT(rows, ElementsAre(row(name_of(0), Verdict::shown), row("unused ports", Verdict::shown)));
+}
+
 TEST_F(Verbs, OfOneHostCarryNothing) {
   site_ = make_site({2});
   EXPECT_THAT(after([](auto&) {}), IsEmpty());

@@ -121,6 +121,7 @@ struct ProbeSource {
 struct LinkFault {
   std::string device;  // "gpu2"
   std::string remark;
+  bool is_port = false;  // a NIC's port is not up
   bool operator==(const LinkFault&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "bench/accept/groups.hpp"
+#include "topology/host_names.hpp"
 #include "topology/inventory/probe/sysfs.hpp"
 
 namespace polyring {
@@ -26,6 +27,8 @@ constexpr double kCarried = 1 << 20;
 constexpr double kLeastPart = 0.01;
 /// Of what the port that sent most did: less goes to files, such as the results that one host writes.
 constexpr double kLeastOfMost = 0.05;
+constexpr const char* kIfARail =
+    "If one is to be a rail, see to its switch, and which ports MPI may use (UCX_NET_DEVICES).";
 
 std::optional<std::uint64_t> number_in(const fs::path& file) {
   std::ifstream text(file);
@@ -46,6 +49,12 @@ struct PortOfHosts {
   std::vector<const VerbsPort*> now;        // null: the host has none of that name
   std::vector<std::optional<double>> sent;  // bytes in the time between
   bool has_carried(std::size_t host) const { return sent[host] && *sent[host] >= kCarried; }
+  /// What one host or a few sent by it says nothing of the others: they may have other files to write.
+  bool is_of_many() const {
+    const auto having = std::ranges::count_if(now, [](const VerbsPort* port) { return port != nullptr; });
+    const auto carrying = static_cast<std::int64_t>(carried().size());
+    return carrying >= 2 && 2 * carrying >= having;
+  }
   std::vector<double> carried() const {
     std::vector<double> all;
     for (std::size_t host = 0; host < sent.size(); ++host)
@@ -78,6 +87,13 @@ std::map<std::string, PortOfHosts> by_name(std::span<const VerbsPorts> before,
 
 std::string state_text(const VerbsPort& port) { return port.state.empty() ? "of unknown state" : port.state; }
 
+std::string states_text(const PortOfHosts& port) {
+  std::set<std::string> states;
+  for (const VerbsPort* of_host : port.now)
+    if (of_host != nullptr) states.insert(state_text(*of_host));
+  return fmt::format("{}", fmt::join(states, ", "));
+}
+
 std::string bytes_text(double bytes) { return to_text(Bytes{static_cast<std::uint64_t>(bytes)}); }
 
 class VerbsJudge {
@@ -90,18 +106,19 @@ class VerbsJudge {
       const std::vector<double> carried = port.carried();
       if (carried.empty()) continue;
       usual[name] = summarize(carried).median;
-      most = std::max(most, usual[name]);
+      if (port.is_of_many()) most = std::max(most, usual[name]);
     }
     for (const auto& [name, sent] : usual)
-      if (sent >= kLeastOfMost * most) used_.insert(name);
+      if (sent >= kLeastOfMost * most) (ports_.at(name).is_of_many() ? used_ : used_by_few_).insert(name);
   }
 
   std::vector<CheckRow> rows() const {
-    if (used_.empty()) return {none_used()};
+    if (used_.empty() && used_by_few_.empty()) return {none_used()};
     std::vector<CheckRow> rows;
     for (const std::string& name : used_) add_silent(name, rows);
-    if (rows.empty()) rows.push_back(all_carried());
-    if (used_.size() < ports_.size()) rows.push_back(unused());
+    if (rows.empty() && !used_.empty()) rows.push_back(all_carried());
+    for (const std::string& name : used_by_few_) rows.push_back(used_by_few(name));
+    if (used_.size() + used_by_few_.size() < ports_.size()) rows.push_back(unused());
     return rows;
   }
 
@@ -147,6 +164,20 @@ class VerbsJudge {
     return row;
   }
 
+  CheckRow used_by_few(const std::string& name) const {
+    const PortOfHosts& port = ports_.at(name);
+    std::vector<std::string> few;
+    for (std::size_t host = 0; host < port.sent.size(); ++host)
+      if (port.has_carried(host)) few.push_back(checking_.site.hosts[host]);
+    CheckRow row = about(hosts_with({name}), name, Verdict::shown);
+    row.why = fmt::format("Of {} that {} it ({}), only {} sent messages by it, {}.",
+                          counted(static_cast<std::int64_t>(row.hosts.size()), "host"),
+                          row.hosts.size() == 1 ? "has" : "have", states_text(port), names_text(few),
+                          bytes_text(summarize(port.carried()).median));
+    row.remedy = fmt::format("They may be those of a file system. {}", kIfARail);
+    return row;
+  }
+
   CheckRow none_used() const {
     std::set<std::string> all;
     bool say_it = false;
@@ -168,18 +199,15 @@ class VerbsJudge {
     std::set<std::string> names;
     std::vector<std::string> texts;
     for (const auto& [name, port] : ports_) {
-      if (used_.contains(name)) continue;
+      if (used_.contains(name) || used_by_few_.contains(name)) continue;
       names.insert(name);
-      std::set<std::string> states;
-      for (const VerbsPort* of_host : port.now)
-        if (of_host != nullptr) states.insert(state_text(*of_host));
-      texts.push_back(fmt::format("{} ({})", name, fmt::join(states, ", ")));
+      texts.push_back(fmt::format("{} ({})", name, states_text(port)));
     }
     CheckRow row = about(hosts_with(names), "unused ports", Verdict::shown);
-    row.why =
-        fmt::format("Next to nothing is known to have gone by {}, beside what {} carried.",
-                    fmt::join(texts, ", "), counted(static_cast<std::int64_t>(used_.size()), "other port"));
-    row.remedy = "If one is to be a rail, see to its switch, and which ports MPI may use (UCX_NET_DEVICES).";
+    row.why = fmt::format(
+        "Next to nothing is known to have gone by {}, beside what {} carried.", fmt::join(texts, ", "),
+        counted(static_cast<std::int64_t>(used_.size() + used_by_few_.size()), "other port"));
+    row.remedy = kIfARail;
     return row;
   }
 
@@ -195,7 +223,8 @@ class VerbsJudge {
   const Checking& checking_;
   std::string_view check_;
   std::map<std::string, PortOfHosts> ports_;
-  std::set<std::string> used_;  // that carried messages on any host
+  std::set<std::string> used_;         // that carried messages on many hosts
+  std::set<std::string> used_by_few_;  // on one host, or less than half of them
 };
 
 }  // namespace

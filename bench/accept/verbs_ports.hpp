@@ -32,9 +32,10 @@ std::string json_of(const VerbsPorts& ports);
 /// Throws where the text is not of json_of().
 VerbsPorts verbs_ports_of(const std::string& json);
 
-/// What the ports sent between two times, by host: a port that sent next to nothing while the same port of
-/// another host carried messages has failed. One that no host used is shown: it may be for storage, and which
-/// ports MPI uses is MPI's choice. No rows for one host, and where no host has such a port.
+/// What the ports sent between two times, by host: a port that sent next to nothing has failed where the same
+/// port carried messages on two other hosts or more, and on half of those that have it. One that fewer used
+/// is shown: it may be for storage, and which ports MPI uses is MPI's choice. No rows for one host, and where
+/// no host has such a port.
 std::vector<CheckRow> judge_verbs_ports(const Checking& checking, std::string_view check,
                                         std::span<const VerbsPorts> before, std::span<const VerbsPorts> now);
 

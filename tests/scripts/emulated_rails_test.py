@@ -39,6 +39,12 @@ class EmulatedRails(EmulateTest):
             subnets = [of["OMPI_MCA_btl_tcp_if_include"] for of in told.values()]
             self.assertEqual(subnets, ["10.77.0.0/16,10.78.0.0/16", "10.77.0.0/16", "10.77.0.0/16"])
 
+    def test_what_an_mpi_is_told_that_the_command_starts(self):
+        self.mpi = ["--mpi", "none"]
+        variables = ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "UCX_NET_DEVICES")
+        output = self.succeed(shape(2, 1, "200mbit", "--rails", "3", "--mpi-rails", "2"), "printenv", *variables)
+        self.assertEqual(output.split(), ["10.77.0.0/16,10.78.0.0/16", "10.77.0.0/16", "eth0,eth1"])
+
     def test_the_bound_is_of_the_rails_that_mpi_uses(self):
         bounds = []
         for options in (("--rails", "2"), TWO_RAILS):

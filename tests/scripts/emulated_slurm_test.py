@@ -51,7 +51,7 @@ class EmulatedSlurm(EmulateTest):
         # The last host has one rank less than the others: that fails on a busy machine, too, which makes other verdicts doubtful.
         # There is no time to train, and no data to read.
         script = """
-            "$@" accept --budget 20s --drain -J accept.json >said; echo "exit code $?"
+            "$@" accept --budget 30s --drain -J accept.json >said; echo "exit code $?"
             grep ^scontrol said | tee drain && sh drain
             sinfo --noheader --Node --format="is %N %t"
         """
@@ -73,7 +73,9 @@ class EmulatedSlurm(EmulateTest):
         self.expect_all_checks(json.loads((self.folder / "accept.json").read_text()))
 
     def expect_all_checks(self, result):
-        """Each has a row, and what can be measured on these hosts was, or the budget was over: a busy machine repeats much."""
+        """Each has a row, and what can be measured on these hosts was; of what comes late, or the budget was over: a busy machine
+        repeats much.
+        """
         self.assertEqual([place["host"] for place in result["placement"]], HOSTS[:-1])
         rows = {}
         for row in result["rows"]:
@@ -82,8 +84,9 @@ class EmulatedSlurm(EmulateTest):
         self.assertEqual({row["verdict"] for row in rows["correct"]}, {"pass"})
         self.assertEqual({row["verdict"] for row in rows["data"] + rows["train"]}, {"skipped"})
         pairs = {row["subject"] for row in rows["pairs.allreduce"] if row["value"]}
-        self.assertIn(pairs, (set(), {"node0 and node1", "node0 and node2", "node1 and node2"}))
-        for check in ("host.allreduce", "pairs.allreduce", "all.allreduce", "dips", "stragglers", "repeatability"):
+        self.assertEqual(pairs, {"node0 and node1", "node0 and node2", "node1 and node2"}, rows["pairs.allreduce"])
+        self.assertTrue(any(row["value"] for row in rows["host.allreduce"]), rows["host.allreduce"])
+        for check in ("all.allreduce", "dips", "stragglers", "repeatability"):
             self.assertTrue(any(row["value"] or "the budget" in row["why"] for row in rows[check]), rows[check])
 
     def test_what_was_measured_when_a_rank_is_killed(self):

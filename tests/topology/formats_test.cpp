@@ -148,7 +148,7 @@ TEST(ProbeJson, KeepsWhatALiveProbeNoted) {
   machine.links[0].kind = LinkKind::c2c;
   machine.sources = {{"hwloc", true, "2 packages"}, {"NVML", false, "there is no libnvidia-ml.so.1"}};
   machine.remarks = {"gpu1 runs on 8 of 16 PCIe lanes"};
-  machine.link_faults = {{"gpu1", machine.remarks[0]}};
+  machine.link_faults = {{"gpu1", machine.remarks[0]}, {"mlx5_0", "mlx5_0 port 1 is DOWN", true}};
   machine.gpu_driver = "NVIDIA 550.54.15";
   machine.gpu_links_known = false;
   machine.packages[0].cpu = {"x86_64", "GenuineIntel", 6, 143};

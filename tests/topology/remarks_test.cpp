@@ -167,6 +167,7 @@ TEST(PortRemarks, AreFaultsWhereMostOfItsKindAreUp) {
     ASSERT_EQ(faults.size(), down == 1 ? 1u : 0u);
     if (down == 1) {
       EXPECT_EQ(faults[0].device, "eth0");
+      EXPECT_TRUE(faults[0].is_port);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "bench/accept/checks/checks.hpp"
 #include "bench/accept/groups.hpp"
 #include "bench/accept/machine_like.hpp"
+#include "topology/host_names.hpp"
 #include "topology/path.hpp"
 
 namespace polyring {
@@ -73,46 +74,75 @@ bool is_of_a_rail(const Machine& machine, int nic) {
   return false;
 }
 
-/// NICs of rails that are down where three quarters of those like them and more are up: all hosts may have
-/// that, as where a rail's switch is dead. By name, what is said of them.
-std::map<std::string, std::string> odd_ones_down(const Machine& machine) {
-  std::map<std::pair<std::string, NicKind>, std::vector<int>> by_model;
-  for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
+/// A NIC of one host that is down.
+struct DownNic {
+  bool is_fault = false;  // its probe says so
+  bool is_odd = false;    // see add_odd_ones()
+  std::string remark{};
+};
+
+/// By device and host.
+using DownNics = std::map<std::string, std::map<std::string, DownNic>>;
+
+/// NICs of rails that are down where at least three quarters of those like them are up: all hosts may have
+/// that, as where a rail's switch is dead. An interface whose probe finds no fault may stand by in a bond, or
+/// nobody has set it up: it does not count. Ports of InfiniBand and RoCE do.
+void add_odd_ones(const Machine& machine, const std::vector<int>& of_rails, const std::string& host,
+                  DownNics& found) {
+  std::map<std::pair<std::string, NicKind>, std::vector<std::string>> down;
+  std::map<std::pair<std::string, NicKind>, std::size_t> up;
+  for (const int nic : of_rails) {
     const Nic& one = machine.nics[index(nic)];
-    if (!one.ports.empty() && is_of_a_rail(machine, nic)) by_model[{one.model, one.kind}].push_back(nic);
+    const bool is_verbs = one.kind == NicKind::infiniband || !one.system_guid.empty();
+    if (one.up())
+      ++up[{one.model, one.kind}];
+    else if (is_verbs || (found.contains(one.name) && found.at(one.name).contains(host)))
+      down[{one.model, one.kind}].push_back(one.name);
   }
-  std::map<std::string, std::string> found;
-  for (const auto& [model, nics] : by_model) {
-    std::vector<std::string> down;
-    for (const int nic : nics)
-      if (!machine.nics[index(nic)].up()) down.push_back(machine.nics[index(nic)].name);
-    if (nics.size() < 3 || down.size() > std::max<std::size_t>(1, nics.size() / 4)) continue;
-    for (const std::string& name : down)
-      found[name] = fmt::format(
+  for (const auto& [model, names] : down) {
+    if (up[model] < 3 * names.size()) continue;
+    for (const std::string& name : names) {
+      DownNic& nic = found[name][host];
+      nic.is_odd = true;
+      nic.remark = fmt::format(
           "{} is down, and {} NICs like it are up: see to its cable, and to the switch of its rail", name,
-          nics.size() - down.size());
+          up[model]);
+    }
+  }
+}
+
+DownNics down_nics(const Inventory& inventory) {
+  DownNics found;
+  for (std::size_t group = 0; group < inventory.members.size(); ++group) {
+    const Machine& machine = inventory.cluster.groups[group].machine;
+    std::vector<int> of_rails;
+    for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic)
+      if (!machine.nics[index(nic)].ports.empty() && is_of_a_rail(machine, nic)) of_rails.push_back(nic);
+    for (const HostIdentity& host : inventory.members[group]) {
+      for (const LinkFault& fault : host.link_faults)
+        if (fault.is_port) found[fault.device].try_emplace(host.name, DownNic{true, false, fault.remark});
+      add_odd_ones(machine, of_rails, host.name, found);
+    }
   }
   return found;
 }
 
-/// By device, what is said of its hosts.
-using OfDevices = std::map<std::string, std::map<std::string, std::string>>;
-
-OfDevices rails_down(const Inventory& inventory) {
-  OfDevices found;
-  for (std::size_t group = 0; group < inventory.cluster.groups.size(); ++group)
-    for (const auto& [device, remark] : odd_ones_down(inventory.cluster.groups[group].machine))
-      for (const std::string& host : names_of(inventory, {static_cast<int>(group)}))
-        found[device].emplace(host, remark);
-  return found;
+/// Whether the probes of all hosts, of two at least, call it a fault: then it is no single host's.
+bool is_fault_of_all(const Inventory& inventory, const std::map<std::string, DownNic>& of_hosts) {
+  std::size_t hosts = 0;
+  for (const std::vector<HostIdentity>& members : inventory.members) hosts += members.size();
+  return hosts > 1 && of_hosts.size() == hosts &&
+         std::ranges::all_of(of_hosts, [](const auto& one) { return one.second.is_fault; });
 }
 
-Faults find_faults(const Inventory& inventory, const std::string& like) {
+/// Without ports that are down on all hosts.
+Faults find_faults(const Inventory& inventory, const std::string& like, const DownNics& down) {
   Faults faults;
   for (const std::vector<HostIdentity>& members : inventory.members)
     for (const HostIdentity& host : members)
       for (const LinkFault& fault : host.link_faults)
-        faults.try_emplace({host.name, fault.device}, fault.remark);
+        if (!fault.is_port || !is_fault_of_all(inventory, down.at(fault.device)))
+          faults.try_emplace({host.name, fault.device}, fault.remark);
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
   const auto machine = [&](const HostKind& kind) -> const Machine& {
     return inventory.cluster.groups[index(kind.groups.front())].machine;
@@ -138,27 +168,45 @@ std::pair<std::string, std::string> apart(const std::string& remark) {
   return {remark.substr(0, at - 1) + ".", "S" + remark.substr(at + 2) + "."};
 }
 
-/// Rows of rails that are down on all hosts: the rail's fault, and no host's. Others are added to `faults`.
-std::vector<CheckRow> dead_rails(const Checking& checking, Faults& faults) {
+/// A row of a NIC on several hosts.
+CheckRow row_of_nic(const Checking& checking, const std::string& device,
+                    const std::vector<std::string>& hosts) {
+  CheckRow row = row_of(checking, kName, {});
+  row.hosts = hosts;
+  row.subject = fmt::format("{} of {}", device,
+                            hosts.size() == checking.site.hosts.size() ? "all hosts" : names_text(hosts));
+  return row;
+}
+
+/// A rail that is down on all hosts is the rail's fault, and no host's. What else is down, and is nobody's
+/// fault, is shown: it may be for storage, or be disabled.
+std::vector<CheckRow> rows_of_down(const Checking& checking, const DownNics& down, Faults& faults) {
   std::vector<CheckRow> rows;
-  for (const auto& [device, of_hosts] : rails_down(checking.site.inventory)) {
-    if (of_hosts.size() < 2 || of_hosts.size() != checking.site.hosts.size()) {
-      for (const auto& [host, remark] : of_hosts) faults.try_emplace({host, device}, remark);
-      continue;
+  for (const auto& [device, of_hosts] : down) {
+    const bool is_dead_rail =
+        is_fault_of_all(checking.site.inventory, of_hosts) &&
+        std::ranges::all_of(of_hosts, [](const auto& one) { return one.second.is_odd; });
+    std::vector<std::string> hosts;
+    for (const auto& one : of_hosts) {
+      if (is_dead_rail) faults.erase({one.first, device});
+      if (!faults.contains({one.first, device})) hosts.push_back(one.first);
     }
-    CheckRow& row = rows.emplace_back(row_of(checking, kName, checking.site.all_hosts()));
-    row.subject = fmt::format("{} of all hosts", device);
-    row.verdict = Verdict::fail;
-    std::tie(row.why, row.remedy) = apart(of_hosts.begin()->second);
+    if (hosts.empty()) continue;
+    CheckRow& row = rows.emplace_back(row_of_nic(checking, device, hosts));
+    row.verdict = is_dead_rail ? Verdict::fail : Verdict::shown;
+    std::tie(row.why, row.remedy) = apart(of_hosts.at(hosts.front()).remark);
+    if (!is_dead_rail) row.remedy = "If it is to be used, see to its cable and to the switch's port.";
   }
   return rows;
 }
 
 std::vector<CheckRow> run(const Checking& checking) {
   const Inventory& inventory = checking.site.inventory;
-  Faults faults = find_faults(inventory, checking.options.like);
-  std::vector<CheckRow> rows = dead_rails(checking, faults);
-  const std::string_view other = rows.empty() ? "" : "other ";
+  const DownNics down = down_nics(inventory);
+  Faults faults = find_faults(inventory, checking.options.like, down);
+  std::vector<CheckRow> rows = rows_of_down(checking, down, faults);
+  const std::string_view other =
+      std::ranges::find(rows, Verdict::fail, &CheckRow::verdict) == rows.end() ? "" : "other ";
   const auto add = [&](const std::string& host, const std::string& device) -> CheckRow& {
     CheckRow& row = rows.emplace_back(row_of(checking, kName, {}));
     row.hosts = {host};

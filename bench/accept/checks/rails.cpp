@@ -145,9 +145,8 @@ class RailsCheck {
       if (checking_.has_time(1)) measure(rail);
     for (Rail& rail : rails_) {
       CheckRow row = judged(rail);
-      // So that there is time left to find the host of a slow one.
-      const int turns = rail.hosts.size() < 3 ? 1 : 1 + kRoundsOfPairs;
-      while (rail.measured.wrong == 0 && checking_.must_repeat(row.verdict, rail.measured.attempts, turns)) {
+      while (rail.measured.wrong == 0 &&
+             checking_.must_repeat(row.verdict, rail.measured.attempts, turns_to_repeat(rail, row.verdict))) {
         measure(rail);
         row = judged(rail);
       }
@@ -159,6 +158,13 @@ class RailsCheck {
   }
 
  private:
+  /// What was slow once is repeated if there is any time. Then there must be time left to find the host of a
+  /// slow rail.
+  static int turns_to_repeat(const Rail& rail, Verdict verdict) {
+    const bool is_slow = verdict == Verdict::fail && rail.measured.attempts > 1;
+    return is_slow && rail.hosts.size() > 2 ? 1 + kRoundsOfPairs : 1;
+  }
+
   CheckRow skipped(const std::string& why) const {
     CheckRow row = row_of(checking_, kName, {});
     row.verdict = Verdict::skipped;

@@ -12,12 +12,15 @@
 #include "bench/accept/verbs_ports.hpp"
 #include "tests/bench/accept/fake_measurer.hpp"
 #include "tests/topology/sysfs_tree.hpp"
+#include "topology/inventory/probe/remarks.hpp"
 #include "topology/inventory/probe/sysfs_machine.hpp"
 
 namespace polyring {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::FakeMeasurer;
@@ -57,6 +60,7 @@ class EightPorts {
     tree_.bridge("pci0000:80/0000:80:01.0");
     add(kPorts, "pci0000:80/0000:80:01.0/0000:81:00.0");
     set_state(kPorts, "1: DOWN");
+    write(kPorts, "phys_state", "2: Polling");
   }
 
   void set_state(int port, const std::string& state) { write(port, "state", state); }
@@ -64,10 +68,19 @@ class EightPorts {
   VerbsPorts read() const { return read_verbs_ports(tree_.path()); }
 
   /// What is probed of it while these ports are down.
-  Machine machine(const std::string& name, const std::vector<int>& down) {
-    for (const int port : down) set_state(port, "1: DOWN");
-    Machine machine = probe::machine_from(probe::Sysfs(tree_.path()));
-    for (const int port : down) set_state(port, "4: ACTIVE");
+  Machine machine(const std::string& name, const std::vector<int>& down,
+                  const std::string& physical = "2: Polling") {
+    for (const int port : down) {
+      set_state(port, "1: DOWN");
+      write(port, "phys_state", physical);
+    }
+    const probe::Sysfs sysfs(tree_.path());
+    Machine machine = probe::machine_from(sysfs);
+    machine.remarks = probe::port_remarks(machine, sysfs, machine.link_faults);
+    for (const int port : down) {
+      set_state(port, "4: ACTIVE");
+      write(port, "phys_state", "5: LinkUp");
+    }
     machine.name = name;
     machine.gpu_links_known = true;
     return machine;
@@ -131,10 +144,16 @@ class Verbs : public ::testing::Test {
   }
 
   /// What links finds where these ports of the hosts are down.
-  std::vector<CheckRow> links_where(const std::vector<std::vector<int>>& down) {
-    std::vector<Inventory> parts;
+  std::vector<CheckRow> links_where(const std::vector<std::vector<int>>& down,
+                                    const std::string& physical = "2: Polling") {
+    std::vector<Machine> machines;
     for (std::size_t host = 0; host < down.size(); ++host)
-      parts.push_back(inventory_of(recorded->machine(site_.hosts[host], down[host])));
+      machines.push_back(recorded->machine(site_.hosts[host], down[host], physical));
+    return links_of(std::move(machines));
+  }
+  std::vector<CheckRow> links_of(std::vector<Machine> machines) {
+    std::vector<Inventory> parts;
+    for (Machine& machine : machines) parts.push_back(inventory_of(std::move(machine)));
     site_.inventory = merged(std::move(parts));
     return run(kLinks);
   }
@@ -209,6 +228,33 @@ TEST_F(Verbs, ThatOneHostWritesFilesByAreNoneOfTheJobs) {
   EXPECT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row("unused ports", Verdict::shown)));
 }
 
+/// As a file system does, or a bond whose active member is another one there.
+TEST_F(Verbs, ThatFewHostsUseAreShown) {
+  std::vector<CheckRow> rows = after([](std::vector<VerbsPorts>& hosts) {
+    for (VerbsPorts& host : hosts) host.at(name_of(kPorts)).state = "ACTIVE";
+    // More than all that the job sent.
+    *hosts[0].at(name_of(kPorts)).sent += 101 * kGigabyte;
+  });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row(name_of(kPorts), Verdict::shown)));
+  EXPECT_EQ(rows[1].why, "Of 3 hosts that have it (ACTIVE), only node0 sent messages by it, 101GB.");
+  EXPECT_THAT(rows[1].hosts, SizeIs(3));
+  EXPECT_THAT(rows[1].remedy, HasSubstr("UCX_NET_DEVICES"));
+  // The only one that carried messages went down since.
+  rows = after([](std::vector<VerbsPorts>& hosts) {
+    for (const std::size_t host : {1u, 2u}) hosts[host].at(name_of(3)).sent = 4000;
+    hosts[0].at(name_of(3)).state = "DOWN";
+  });
+  ASSERT_THAT(rows, ElementsAre(row("what ports sent", Verdict::pass), row(name_of(3), Verdict::shown),
+                                row("unused ports", Verdict::shown)));
+  EXPECT_EQ(rows[1].why, "Of 3 hosts that have it (ACTIVE, DOWN), only node0 sent messages by it, 1GB.");
+  // Nothing else was sent.
+  rows = after([](std::vector<VerbsPorts>& hosts) {
+    std::ranges::fill(hosts, recorded->read());
+    *hosts[1].at(name_of(0)).sent += kGigabyte;
+  });
+  EXPECT_THAT(rows, ElementsAre(row(name_of(0), Verdict::shown), row("unused ports", Verdict::shown)));
+}
+
 TEST_F(Verbs, OfOneHostCarryNothing) {
   site_ = make_site({2});
   EXPECT_THAT(after([](auto&) {}), IsEmpty());
@@ -216,26 +262,82 @@ TEST_F(Verbs, OfOneHostCarryNothing) {
 
 TEST_F(Verbs, ThatAreDownAreFaultsOfLinks) {
   const std::vector<CheckRow> rows = links_where({{}, {3}, {}});
-  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of node1", Verdict::fail), row("node0", Verdict::pass),
-                                row("node2", Verdict::pass)));
-  EXPECT_THAT(rows[0].why, HasSubstr("mlx5_3 is down."));
+  ASSERT_THAT(rows,
+              ElementsAre(row("mlx5_8 of all hosts", Verdict::shown), row("mlx5_3 of node1", Verdict::fail),
+                          row("node0", Verdict::pass), row("node2", Verdict::pass)));
+  EXPECT_EQ(rows[1].why, "mlx5_3 port 1 is DOWN (Polling).");
+  EXPECT_EQ(rows[1].remedy, "See its cable and the switch's port.");
   site_ = make_site({2});
-  EXPECT_THAT(links_where({{3}}), ElementsAre(row("mlx5_3 of node0", Verdict::fail)));
+  EXPECT_THAT(links_where({{3}}),
+              ElementsAre(row("mlx5_3 of node0", Verdict::fail), row("mlx5_8 of node0", Verdict::fail)))
+      << "nothing tells that others are so, too";
 }
 
 /// As where the switch of a rail is dead. The port for storage is down, too, and may be meant to be.
 TEST_F(Verbs, ThatAreDownOnAllHostsAreARailsFault) {
-  EXPECT_THAT(links_where({{}, {}, {}}), ElementsAre(row("node0", Verdict::pass), row("node1", Verdict::pass),
-                                                     row("node2", Verdict::pass)));
-  const std::vector<CheckRow> rows = links_where({{3}, {3}, {3}});
-  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of all hosts", Verdict::fail), row("node0", Verdict::pass),
+  std::vector<CheckRow> rows = links_where({{}, {}, {}});
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_8 of all hosts", Verdict::shown), row("node0", Verdict::pass),
+                                row("node1", Verdict::pass), row("node2", Verdict::pass)));
+  EXPECT_EQ(rows[0].why, "mlx5_8 port 1 is DOWN (Polling).");
+  rows = links_where({{3}, {3}, {3}});
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of all hosts", Verdict::fail),
+                                row("mlx5_8 of all hosts", Verdict::shown), row("node0", Verdict::pass),
                                 row("node1", Verdict::pass), row("node2", Verdict::pass)));
   EXPECT_EQ(rows[0].why, "mlx5_3 is down, and 7 NICs like it are up.");
   EXPECT_EQ(rows[0].remedy, "See to its cable, and to the switch of its rail.");
   EXPECT_THAT(rows[0].hosts, SizeIs(3));
-  EXPECT_THAT(rows[1].why, HasSubstr("No other fault"));
+  EXPECT_THAT(rows[2].why, HasSubstr("No other fault"));
   // Where nearly half of the NICs have no cable, hosts were built so.
-  EXPECT_THAT(links_where({{4, 5, 6}, {4, 5, 6}, {4, 5, 6}}), Each(Field(&CheckRow::verdict, Verdict::pass)));
+  rows = links_where({{4, 5, 6}, {4, 5, 6}, {4, 5, 6}});
+  EXPECT_THAT(rows, SizeIs(4 + 3));
+  EXPECT_THAT(rows, Each(Field(&CheckRow::verdict, AnyOf(Verdict::pass, Verdict::shown))));
+  EXPECT_THAT(rows[6].why, HasSubstr("No fault"));
+}
+
+/// Only the probe knows whether an InfiniBand port should be up.
+TEST_F(Verbs, ThatAreDisabledOnAllHostsAreShown) {
+  const std::vector<CheckRow> rows = links_where({{3}, {3}, {3}}, "3: Disabled");
+  ASSERT_THAT(rows, ElementsAre(row("mlx5_3 of all hosts", Verdict::shown),
+                                row("mlx5_8 of all hosts", Verdict::shown), row("node0", Verdict::pass),
+                                row("node1", Verdict::pass), row("node2", Verdict::pass)));
+  EXPECT_EQ(rows[0].why, "mlx5_3 is down, and 7 NICs like it are up.");
+}
+
+/// What its probe says of a PCIe link stays.
+TEST_F(Verbs, ThatAreDownOnAllHostsHideNoOtherFault) {
+  std::vector<Machine> machines;
+  for (const std::string& host : site_.hosts) machines.push_back(recorded->machine(host, {}));
+  machines[1].link_faults.insert(machines[1].link_faults.begin(),
+                                 LinkFault{"mlx5_8", "mlx5_8 (a) runs on 8 of 16 PCIe lanes"});
+  EXPECT_THAT(
+      links_of(std::move(machines)),
+      ElementsAre(row("mlx5_8 of node0 and node2", Verdict::shown), row("mlx5_8 of node1", Verdict::fail),
+                  row("node0", Verdict::pass), row("node2", Verdict::pass)));
+}
+
+/// Three of four are three quarters, two of three are not.
+TEST_F(Verbs, OfRailsFailWhereThreeQuartersAreUp) {
+  for (const int ports : {4, 3}) {
+    const auto of = [&](const std::string& host, bool is_fault) {
+      Machine machine = recorded->machine(host, {0});
+      // Nobody has set up the last one, or it stands by in a bond.
+      for (Nic& nic : machine.nics) nic.kind = is_fault ? nic.kind : NicKind::ethernet;
+      for (Nic& nic : machine.nics) nic.system_guid = is_fault ? nic.system_guid : "";
+      for (int port = ports; port < kPorts; ++port)
+        machine.nics[static_cast<std::size_t>(port)].model = "other";
+      if (!is_fault) machine.link_faults.clear();
+      return machine;
+    };
+    std::vector<Machine> told;
+    std::vector<Machine> untold;
+    for (const std::string& host : site_.hosts) {
+      told.push_back(of(host, true));
+      untold.push_back(of(host, false));
+    }
+    EXPECT_THAT(links_of(std::move(told)),
+                Contains(row("mlx5_0 of all hosts", ports == 4 ? Verdict::fail : Verdict::shown)));
+    EXPECT_THAT(links_of(std::move(untold)), Each(Field(&CheckRow::verdict, Verdict::pass)));
+  }
 }
 
 TEST_F(Verbs, AreNotMeasuredOneByOne) {

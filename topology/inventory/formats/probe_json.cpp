@@ -104,7 +104,11 @@ Json to_json(const ProbeSource& source) {
   return {{"name", source.name}, {"read", source.read}, {"detail", source.detail}};
 }
 
-Json to_json(const LinkFault& fault) { return {{"device", fault.device}, {"remark", fault.remark}}; }
+Json to_json(const LinkFault& fault) {
+  Json json{{"device", fault.device}, {"remark", fault.remark}};
+  if (fault.is_port) json["port"] = true;
+  return json;
+}
 
 Json to_json(const HostGroup& group) {
   const Machine& machine = group.machine;

@@ -240,7 +240,8 @@ void read_notes(const Object& object, Machine& machine) {
   machine.remarks = optional_texts(object, "remarks");
   if (!value_of(object, "link_faults").is_null()) {
     each(object, "link_faults", [&](const Object& fault) {
-      machine.link_faults.push_back({text(fault, "device"), text(fault, "remark")});
+      machine.link_faults.push_back(
+          {text(fault, "device"), text(fault, "remark"), boolean(fault, "port", false)});
     });
   }
 }

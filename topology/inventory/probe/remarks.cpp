@@ -159,7 +159,7 @@ class PortRemarks {
 
   /// Nobody has plugged a cable into some NICs.
   void add_fault_of(const Nic& nic) {
-    if (is_usually_up(machine_, nic)) add_fault(remarks_, faults_, nic.name);
+    if (is_usually_up(machine_, nic)) faults_.push_back({nic.name, remarks_.back(), true});
   }
 
   const Machine& machine_;

@@ -268,6 +268,14 @@ struct RankHost {
   bool operator==(const RankHost&) const = default;
 };
 
+/// A leaf switch, and those of the run's hosts that hang on it.
+struct LeafHosts {
+  std::string name;  // "leaf07"; empty where it is not known
+  std::vector<std::string> hosts;
+
+  bool operator==(const LeafHosts&) const = default;
+};
+
 /// What else a machine did while its ranks measured. `_cpus` are means over that time, in CPUs.
 struct HostConditions {
   std::string host;
@@ -309,6 +317,8 @@ struct ResultFile {
   std::map<std::string, std::string> environment;  // see recorded_environment()
   std::map<std::string, std::string> versions;     // of the MPI, the compiler, hwloc, …
   std::string machine = "null";                    // JSON text, kept as it is
+  /// By which hosts were judged. Nothing: under each are as many hosts, in their order, as `machine` says.
+  std::optional<std::vector<LeafHosts>> leaves{};
   std::vector<std::string> notes;
   std::vector<Input> inputs;
   std::optional<std::vector<HostConditions>> conditions;  // of a run that has measured to its end

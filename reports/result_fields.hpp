@@ -206,6 +206,12 @@ void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
 }
 
 template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<LeafHosts> auto& leaf) {
+  visit("name", leaf.name, {.what = "Of the switch; empty where it is not known"});
+  visit("hosts", leaf.hosts);
+}
+
+template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<HostConditions> auto& conditions) {
   visit("host", conditions.host);
   visit("ranks", conditions.ranks, {.positive = true});
@@ -240,6 +246,10 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("placement", file.placement);
   visit("environment", file.environment, {.what = "Only allowed variables, see environment.cpp"});
   visit("versions", file.versions, {.what = "Of the MPI, the compiler and the libraries"});
+  visit("leaves", file.leaves,
+        {.what = "By which hosts were judged; absent: under each are as many hosts, in their order, as "
+                 "machine says",
+         .may_be_absent = true});
   visit("notes", file.notes);
   visit("inputs", file.inputs);
   visit("conditions", file.conditions,

@@ -169,6 +169,7 @@ class AcceptRun {
         {"algorithm", options_.algorithms.front(), "--algorithm"},
         {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
     if (fabric_) outline.header.inputs.push_back({"fabric", fabric_->source, "--fabric"});
+    outline.header.leaves = recorded_leaves(site);
     for (const PlannedCheck& one : planned_)
       outline.header.inputs.push_back(
           {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});

@@ -200,8 +200,9 @@ class Accept(ProgramTest):
         for file, naming in (("missing.out", "missing.out"), ("bad.out", "ibnetdiscover > FILE"), ("other.out", "is in 'other.out', neither by GUID")):
             self.refused(*QUICK, "--fabric", file, naming=naming, ranks=2)
         self.succeed("accept", "--checks", "hosts.alike", "--fabric", "net.out", "-J", "accept.json", ranks=2)
-        inputs = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))["inputs"]
-        self.assertIn({"name": "fabric", "value": "net.out", "source": "--fabric"}, inputs)
+        result = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        self.assertIn({"name": "fabric", "value": "net.out", "source": "--fabric"}, result["inputs"])
+        self.assertEqual(result["leaves"], [{"name": "leaf0", "hosts": [result["placement"][0]["host"]]}])
 
     def test_counts_and_reads_what_hosts_have(self):
         (self.folder / "data").mkdir()

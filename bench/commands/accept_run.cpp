@@ -78,8 +78,8 @@ class AcceptRun {
       if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
       if (!options_.like.empty()) machine_like(options_.like);
       if (!options_.fabric.empty()) fabric_ = read_fabric(options_.fabric);
-      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
-      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
+      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget, "--budget");
+      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration, "--duration");
       if (duration_.value > 0 && format() == Format::csv)
         usage_error(
             "--format csv has each row once, and so not what later rounds of --duration find; write them by "

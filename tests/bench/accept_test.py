@@ -220,7 +220,8 @@ class Accept(ProgramTest):
 
     def test_refuses_what_cannot_be_before_it_measures(self):
         for words, naming in ((("--checks", "hosts.alik"), "hosts.alike"), (("--checks", "nonsense"), "pairs.allreduce"),
-                              (("--algorithm", "nonsense"), "multi-ring"), (("--budget", "nonsense"), "nonsense"),
+                              (("--algorithm", "nonsense"), "multi-ring"), (("--budget", "nonsense"), "--budget 'nonsense'"),
+                              (("--duration", "1000h"), "--duration 1000h"),
                               (("--attempts", "0"), "--attempts"), (("--like", "nonsense"), "dgx-a100"), (("--junit", "missing/a.xml"), "missing/a.xml"),
                               (("-J", "missing/a.json"), "missing/a.json"), (("--prometheus", "."), "folder")):
             with self.subTest(words):

@@ -40,6 +40,10 @@ void Journal::add(const Rows& rows, std::size_t first, std::uint64_t measured) {
   append(journal_rows(rows, first, measured));
 }
 
+void Journal::add(const RoundChange& change, std::uint64_t measured) {
+  append(journal_round(change, measured));
+}
+
 void Journal::add_note(const std::string& note) { append(journal_note(note)); }
 
 void Journal::remove() const {

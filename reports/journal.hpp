@@ -10,6 +10,7 @@
 
 #include "base/files.hpp"
 #include "reports/result.hpp"
+#include "reports/round_change.hpp"
 
 namespace polyring {
 
@@ -31,6 +32,7 @@ class Journal {
   /// `rows` stand in the result from place `first` on, and replace what was there; `measured` counts the
   /// measurements so far.
   void add(const Rows& rows, std::size_t first, std::uint64_t measured);
+  void add(const RoundChange& change, std::uint64_t measured);
   void add_note(const std::string& note);
 
   /// Deletes the file: the result has it all.

@@ -295,6 +295,15 @@ struct HostConditions {
   bool operator==(const HostConditions&) const = default;
 };
 
+/// How far the rounds of `polyring accept --duration` have come.
+struct Rounds {
+  int whole = 0;                      // that have come to their end
+  std::vector<std::string> checks{};  // that the round behind them has judged
+  double seconds = 0;                 // that all of it took
+
+  bool operator==(const Rounds&) const = default;
+};
+
 /// An input of a model, and where it was read.
 struct Input {
   std::string name;
@@ -323,6 +332,7 @@ struct ResultFile {
   std::vector<Input> inputs;
   std::optional<std::vector<HostConditions>> conditions;  // of a run that has measured to its end
   std::optional<std::string> partial;    // "12 of 34 measurements"; nothing for a run that came to its end
+  std::optional<Rounds> rounds{};        // of one with --duration
   std::string collective = "allreduce";  // of such rows
   Rows rows;
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "reports/result.hpp"
+#include "reports/round_change.hpp"
 
 namespace polyring {
 
@@ -236,6 +237,36 @@ void fields(Visitor& visit, MaybeConst<Input> auto& input) {
   visit("source", input.source);
 }
 
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<Rounds> auto& rounds) {
+  visit("whole", rounds.whole, {.what = "That have come to their end"});
+  visit("checks", rounds.checks, {.what = "That the round behind them has judged"});
+  visit("seconds", rounds.seconds, {.what = "That all of it took"});
+}
+
+// In journals:
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<PlacedRow> auto& placed) {
+  visit("at", placed.at);
+  visit("row", placed.row);
+}
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<TrendPoint> auto& point) {
+  visit("at", point.at);
+  visit("median", point.median);
+  visit("attempts", point.attempts);
+  visit("seconds", point.seconds);
+}
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<RoundChange> auto& change) {
+  visit("rounds", change.rounds);
+  visit("rows", change.rows);
+  visit("points", change.points);
+}
+
 /// All but the format, its version, the kind, the machine and the rows.
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
@@ -258,6 +289,8 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("partial", file.partial,
         {.what = "As 12 of 34 measurements, where the run was interrupted; absent: it came to its end",
          .may_be_absent = true});
+  visit("rounds", file.rounds,
+        {.what = "How far a run of several rounds has come; absent: it was of one", .may_be_absent = true});
 }
 
 }  // namespace polyring

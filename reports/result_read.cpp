@@ -276,8 +276,15 @@ ResultFile parse_journal_as_it_is(const std::string& text, const std::string& na
       read(value.key("note"), file.notes.emplace_back());
       continue;
     }
-    std::size_t at = 0;
     read(value.key("measured"), measured);
+    if (value.has("rounds")) {
+      RoundChange change;
+      read(value, change);
+      if (!fits(file, change)) value.wrong("leaves a row out");
+      apply(change, file);
+      continue;
+    }
+    std::size_t at = 0;
     read(value.key("at"), at);
     const auto put = [&](auto& rows) {
       if (at > rows.size()) value.key("at").wrong("leaves a row out");

@@ -39,6 +39,8 @@ template <>
 constexpr Definition kDefinition<HostConditions>{
     "host_conditions", "What else a machine did while its ranks measured; means over that time"};
 template <>
+constexpr Definition kDefinition<Rounds>{"rounds", "How far the rounds of polyring accept have come"};
+template <>
 constexpr Definition kDefinition<Input>{"input", "An input of a model, and where it was read"};
 template <>
 constexpr Definition kDefinition<CollectiveRow>{"collective_row"};

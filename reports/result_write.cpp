@@ -124,4 +124,10 @@ std::string journal_rows(const Rows& rows, std::size_t first, std::uint64_t meas
   return lines;
 }
 
+std::string journal_round(const RoundChange& change, std::uint64_t measured) {
+  ordered_json document = {{"measured", measured}};
+  document.update(to_json(change));
+  return line(document);
+}
+
 }  // namespace polyring

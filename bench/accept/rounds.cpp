@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/statistics.hpp"
@@ -64,6 +65,33 @@ void add_round(std::vector<CheckRow>& all, std::span<const CheckRow> round, int 
     if (number > 1 && row.value) row.value->samples.clear();
     *before = std::move(row);
   }
+}
+
+RoundChange change_of(std::span<const CheckRow> before, std::span<const CheckRow> after, Rounds rounds) {
+  RoundChange change;
+  change.rounds = std::move(rounds);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const CheckRow& row = after[i];
+    if (i >= before.size() || row.verdict != before[i].verdict) {
+      change.rows.push_back(PlacedRow{i, row});
+      continue;
+    }
+    const std::size_t medians = before[i].trend ? before[i].trend->size() : 0;
+    const bool measured = row.trend && row.trend->size() > medians;
+    if (!measured && row.attempts == before[i].attempts && row.seconds == before[i].seconds) continue;
+    change.points.push_back(
+        TrendPoint{i, measured ? std::optional(row.trend->back()) : std::nullopt, row.attempts, row.seconds});
+  }
+  return change;
+}
+
+RoundChange change_of(std::span<const CheckRow> after, Rounds rounds) {
+  return change_of({}, after, std::move(rounds));
+}
+
+bool is_over(const Rounds& rounds, Seconds duration) {
+  return rounds.whole > 0 && rounds.checks.empty() &&
+         rounds.seconds + rounds.seconds / rounds.whole > duration.value;
 }
 
 std::vector<std::string> drifts(std::span<const CheckRow> rows) {

@@ -111,12 +111,26 @@ void Session::show(const std::string& what) {
 }
 
 void Session::keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured) {
+  record(
+      group, measured, [&](Journal& journal) { journal.add(rows, first, measured); },
+      [&](ResultFile& result) { put(result.rows, rows, first); });
+}
+
+void Session::keep(const World& group, const RoundChange& change, std::uint64_t measured) {
+  record(
+      group, measured, [&](Journal& journal) { journal.add(change, measured); },
+      [&](ResultFile& result) { apply(change, result); });
+}
+
+void Session::record(const World& group, std::uint64_t measured,
+                     const std::function<void(Journal&)>& in_journal,
+                     const std::function<void(ResultFile&)>& in_result) {
   on_root(group, [&] {
     const std::lock_guard keeping(keeping_);
     journal_has_rows_ = true;
-    append([&](Journal& journal) { journal.add(rows, first, measured); });
+    append(in_journal);
     const std::lock_guard lock(mutex_);
-    put(result_.rows, rows, first);
+    in_result(result_);
     measured_ = measured;
     if (!journal_broken_) in_journal_ = measured;
   });

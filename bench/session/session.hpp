@@ -70,6 +70,8 @@ class Session {
   /// and stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
   /// arguments count.
   void keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured);
+  /// The same of what a check of a round has changed, which must fit.
+  void keep(const World& group, const RoundChange& change, std::uint64_t measured);
   /// On rank 0: prints the rows that are not printed yet.
   void print_rows();
 
@@ -91,6 +93,8 @@ class Session {
   ExitCode tell_early_end(const std::string& why, ExitCode code);
   std::string print_what_there_is();
   void keep_last(const Rows& more);
+  void record(const World& group, std::uint64_t measured, const std::function<void(Journal&)>& in_journal,
+              const std::function<void(ResultFile&)>& in_result);
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text, void (*print)(std::string_view));
   void print_head(Table table);

@@ -181,6 +181,37 @@ class Accept(ProgramTest):
             self.assertEqual(ran.returncode, USAGE, ran.stderr)
             self.assertIn(naming, ran.stderr)
 
+    def test_goes_on_from_rounds(self):
+        self.write("site.toml", EASY.replace('["', '["hosts.alike", "'))
+        words = ("accept", "site.toml", "--budget", "1s", "-J", "accept.json")
+        self.succeed(*words, "--duration", "3s", ranks=2)
+        whole = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        hosts, speed = whole["rows"]
+        rounds = len(speed["trend"])
+        self.assertEqual((whole["rounds"]["whole"], whole["rounds"]["checks"]), (rounds, []))
+        # One more round has begun, and the time is over.
+        failed = hosts | {"verdict": "fail", "why": "As judged then."}
+        died = hosts | {"check": "ranks.alive", "verdict": "fail"}
+        del died["trend"]
+        cut = whole | {"partial": "2 of 2 measurements", "rounds": {"whole": rounds, "checks": ["hosts.alike"], "seconds": 1000},
+                       "rows": [failed, speed, died]}
+        self.write("cut.json", json.dumps(cut))
+        ran = self.run_program(*words, "--duration", "3s", "--resume", "cut.json", ranks=2)
+        self.assertEqual(ran.returncode, BELOW, ran.stderr)
+        self.assertIn(f"Resumed from cut.json: {rounds} rounds, hosts.alike as judged then.", ran.stdout)
+        after = json.loads((self.folder / "accept.json.1").read_text(encoding="utf-8"))
+        self.assertEqual(after["rows"][0], failed)
+        self.assertEqual([row["check"] for row in after["rows"]], ["hosts.alike", "host.allreduce"])
+        self.assertEqual(after["rows"][1]["trend"][:-1], speed["trend"])
+        self.assertEqual((after["rounds"]["whole"], after["rounds"]["checks"]), (rounds + 1, []))
+        self.assertGreater(after["rounds"]["seconds"], 1000)
+        self.refused(*words, "--resume", "cut.json", "-g", 2, naming="'cut.json' is of several rounds; give --duration, too")
+        self.write("one.json", json.dumps({key: value for key, value in cut.items() if key != "rounds"}))
+        self.refused(*words, "--resume", "one.json", "--duration", "3s", "-g", 2, naming="is of a run without rounds")
+        ran = self.run_program(*words, "--checks", "host.allreduce", "--duration", "3s", "--resume", "cut.json", ranks=2)
+        self.assertEqual(ran.returncode, USAGE, ran.stderr)
+        self.assertIn("its checks are hosts.alike, host.allreduce, and here they are host.allreduce", ran.stderr)
+
     def test_refuses_a_bad_specification_before_it_measures(self):
         for text, naming in (("checks = [", "bad.toml:1: this is not TOML"), ('\ncheks = ["correct"]', "bad.toml:2: unknown key 'cheks'; did you mean checks?"),
                              ('[reference.stragglers]\ntime = [1, 0, 0, ""]', "bad.toml:2: unknown quantity of stragglers 'time'")):
@@ -229,6 +260,24 @@ class Accept(ProgramTest):
 
 
 class Killed(JobTest):
+    def test_rounds_go_on_from_the_journal(self):
+        words = ("accept", "--checks", "hosts.alike,correct", "-J", "accept.json", "--duration")
+        job, ranks = self.launch(command(*words, "1h", ranks=2), 2)
+        journal = self.folder / "accept.json.part"
+        deadline = time.monotonic() + START_S
+        while not (journal.exists() and '"whole":2' in journal.read_text(encoding="utf-8")):
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the first rounds do not end")
+            time.sleep(0.01)
+        os.kill(ranks[0], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        text = self.succeed(*words, "1s", "--resume", "accept.json.part", ranks=2)
+        self.assertRegex(text, r"Resumed from accept\.json\.part: [2-9]\d* rounds")
+        result = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        self.assertGreaterEqual(result["rounds"]["whole"], 2)
+        self.assertEqual({row["verdict"] for row in result["rows"]}, {"pass"})
+        self.assertEqual({row["check"] for row in result["rows"]}, {"hosts.alike", "correct"})
+
     def test_a_rank_that_dies_is_named(self):
         words = ("accept", "-J", "accept.json", "--junit", "a.xml")
         job, ranks = self.launch(command(*words, ranks=3), 3)

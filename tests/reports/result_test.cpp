@@ -227,6 +227,7 @@ bool may_be_absent(const std::string& key) {
                                    "global_batch",
                                    "strategy",
                                    "leaves",
+                                   "rounds",
                                    "bubble",
                                    "conditions",
                                    "timing",

@@ -22,7 +22,7 @@ KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us",
-                 "leaves")
+                 "leaves", "rounds")
 
 
 def damaged_objects(whole):
@@ -48,7 +48,7 @@ def replaced(document, path, value):
 
 
 def damaged_documents(whole):
-    paths = [["rows", 1], ["inputs", 0], ["placement", 0], ["conditions", 1], ["leaves", 0]]
+    paths = [["rows", 1], ["inputs", 0], ["placement", 0], ["conditions", 1], ["leaves", 0], ["rounds"]]
     paths += [["rows", 1, key] for key in ("time_us", "iteration_ms")]
     paths += [["rows", 1, "timeline", 2]]
     for path in paths:

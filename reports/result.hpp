@@ -333,6 +333,7 @@ struct ResultFile {
   std::optional<std::vector<HostConditions>> conditions;  // of a run that has measured to its end
   std::optional<std::string> partial;    // "12 of 34 measurements"; nothing for a run that came to its end
   std::optional<Rounds> rounds{};        // of one with --duration
+  std::optional<std::string> ended{};    // why a run of `accept` ended early, which has told its verdict
   std::string collective = "allreduce";  // of such rows
   Rows rows;
 

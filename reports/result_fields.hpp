@@ -291,6 +291,9 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
          .may_be_absent = true});
   visit("rounds", file.rounds,
         {.what = "How far a run of several rounds has come; absent: it was of one", .may_be_absent = true});
+  visit("ended", file.ended,
+        {.what = "Why a run of accept ended early; absent: it came to its end, or could not say it",
+         .may_be_absent = true});
 }
 
 }  // namespace polyring

@@ -231,6 +231,17 @@ json parse(const std::string& text, const std::string& file) {
   return document;
 }
 
+/// What journal_end() has written.
+void add_more(const Value& value, ResultFile& file) {
+  const auto add = [&](auto& rows) {
+    std::decay_t<decltype(rows)> more;
+    read(value.key("more"), more);
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  std::visit(add, file.rows);
+  if (value.has("ended")) read(value.key("ended"), file.ended.emplace());
+}
+
 }  // namespace
 
 ResultFile parse_result(const std::string& text, const std::string& name) {
@@ -274,6 +285,10 @@ ResultFile parse_journal_as_it_is(const std::string& text, const std::string& na
     const Value value{entry, name, fmt::format("line {}", number)};
     if (value.has("note")) {
       read(value.key("note"), file.notes.emplace_back());
+      continue;
+    }
+    if (value.has("more")) {
+      add_more(value, file);
       continue;
     }
     read(value.key("measured"), measured);

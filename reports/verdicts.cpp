@@ -69,6 +69,17 @@ std::string_view did(Verdict verdict) {
 
 }  // namespace
 
+CheckRow row_of_dead_rank(int rank, const std::string& host) {
+  CheckRow row;
+  row.check = kRanksAlive;
+  row.subject = fmt::format("rank {} on {}", rank, host);
+  row.hosts = {host};
+  row.verdict = Verdict::fail;
+  row.why = "Its process ended while the others went on.";
+  row.remedy = "See to this host: its system's log, memory, GPU and power.";
+  return row;
+}
+
 std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows) {
   std::vector<std::vector<CheckRow>> checks;
   for (const CheckRow& row : rows) {

@@ -56,7 +56,9 @@ std::vector<CheckRow> EarlierRun::rows_of(std::string_view check) const {
   if (file_.empty() || result_.rounds) return {};
   const auto& all = std::get<std::vector<CheckRow>>(result_.rows);
   std::vector<CheckRow> rows;
-  if (all.empty() || all.back().check == check) return rows;
+  const auto last =
+      std::find_if(all.rbegin(), all.rend(), [](const CheckRow& row) { return row.check != kRanksAlive; });
+  if (last == all.rend() || last->check == check) return rows;
   std::ranges::copy_if(all, std::back_inserter(rows),
                        [&](const CheckRow& row) { return row.check == check; });
   const bool judged = std::ranges::none_of(rows, [](const CheckRow& row) {

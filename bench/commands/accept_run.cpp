@@ -1,10 +1,8 @@
 #include "bench/commands/accept_run.hpp"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <mutex>
@@ -19,6 +17,7 @@
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
+#include "bench/accept/rank_deaths.hpp"
 #include "bench/accept/rounds.hpp"
 #include "bench/accept/site.hpp"
 #include "bench/accept/spec.hpp"
@@ -40,9 +39,6 @@
 
 namespace polyring {
 namespace {
-
-/// The check that every run makes: it has a row only where it fails.
-constexpr std::string_view kRanksAlive = "ranks.alive";
 
 /// What the specification says, and of all else what the baseline says.
 class SpecThenBaseline final : public GivenThresholds {
@@ -94,10 +90,12 @@ class AcceptRun {
     Session session(world_);
     JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
+    deaths_.tell_journal(session);
     {
-      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
+      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { deaths_.has_ended(end); });
       session.on_failure([&](ExitCode code) {
         watch.give_up(code);
+        if (world_.rank() == 0) return;
         std::this_thread::sleep_for(ProcessWatch::kUntilTold);  // before the launcher ends rank 0
       });
       const NoMore no_more{session};
@@ -344,28 +342,11 @@ class AcceptRun {
       session.remark(fmt::format("round {}: {}\n", round, line));
   }
 
-  /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
-  /// let them live.
-  void has_ended(const ProcessEnd& end) {
-    if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
-    const std::string who = fmt::format("rank {} ({})", end.rank, world_.host(end.rank));
-    if (end.gave_up) end_job(world_, *end.gave_up, who + " gave up; see what it says");
-    {
-      const std::lock_guard lock(early_);
-      if (judged_early_) return;  // after a signal all ranks end
-      ended_ = end.rank;
-    }
-    end_job(world_, ExitCode::below_threshold,
-            who + " ended before its time; see why: its host, its memory, the system's log");
-  }
-
   /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
   /// by a signal: then it is told here who that was.
   EarlyEnd judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
     constexpr std::chrono::milliseconds kUntilSeen{100};
-    const auto until = std::chrono::steady_clock::now() + kUntilSeen;
-    while (ended_ < 0 && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const Rank dead = deaths_.dead_within(kUntilSeen);
     const std::lock_guard lock(early_);
     if (judged_early_) return {code_};
     judged_early_ = true;
@@ -373,15 +354,7 @@ class AcceptRun {
     auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
     const auto known = static_cast<std::ptrdiff_t>(rows.size());
     complete(so_far, why);
-    if (const Rank rank = ended_; rank >= 0) {
-      CheckRow& row = rows.emplace_back();
-      row.check = kRanksAlive;
-      row.subject = fmt::format("rank {} on {}", rank, world_.host(rank));
-      row.hosts = {world_.host(rank)};
-      row.verdict = Verdict::fail;
-      row.why = "Its process ended while the others went on.";
-      row.remedy = "See to this host: its system's log, memory, GPU and power.";
-    }
+    if (dead >= 0) rows.push_back(row_of_dead_rank(dead, world_.host(dead)));
     code_ = exit_code(rows, code);
     std::string text;
     for (const std::string& line : findings(rows)) text += line + "\n";
@@ -440,6 +413,7 @@ class AcceptRun {
   World& world_;
   const std::string& own_host_;
   Bytes most_payload_;
+  RankDeaths deaths_{world_};
   // On rank 0:
   Specification spec_;
   Baseline baseline_;
@@ -449,7 +423,6 @@ class AcceptRun {
   std::string asked_by_;  // "--checks", or where the specification names them
   Seconds budget_;        // of a round; 0: none
   Seconds duration_;      // 0: one round
-  std::atomic<Rank> ended_ = -1;
   std::mutex early_;
   bool judged_early_ = false;
   ExitCode of_errors_ = ExitCode::ok;

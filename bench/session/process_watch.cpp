@@ -141,9 +141,14 @@ void ProcessWatch::watch() {
       std::byte said{};
       const Moved moved = read_some(watched_[i].socket, std::span(&said, 1));
       if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
-      ProcessEnd end{watched_[i].rank};
-      if (moved.bytes > 0 && (said & kGaveUp) == kGaveUp)
+      ProcessEnd end{watched_[i].rank, watched_[i].gave_up};
+      if (moved.bytes > 0 && (said & kGaveUp) == kGaveUp) {
         end.gave_up = static_cast<ExitCode>(said & ~kGaveUp);
+        if (end.rank == 0) {  // which has still something to say
+          watched_[i].gave_up = end.gave_up;
+          continue;
+        }
+      }
       const bool farewell = moved.bytes > 0 && said == kFarewell;
       {
         const std::lock_guard lock(mutex_);

@@ -9,7 +9,7 @@ import time
 import xml.etree.ElementTree as xml
 
 from hosts import fabric
-from job import START_S, JobTest
+from job import START_S, JobTest, ranks_below
 from program import NOT_AVAILABLE, USAGE, ProgramTest, command, main
 
 BELOW, INCONCLUSIVE = 8, 9
@@ -260,6 +260,31 @@ class Accept(ProgramTest):
 
 
 class Killed(JobTest):
+    def test_the_next_rank_says_that_rank_0_died(self):
+        job, ranks = self.launch(command("accept", "-J", "accept.json", ranks=3), 3)
+        self.await_output(job, r"(?m)^correct ")
+        ranks = ranks_below(job.pid)  # without rank 0's child, which has probed this host
+        os.kill(ranks[0], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        if "BAD TERMINATION" in self.output():  # MPICH's mpiexec kills all ranks at once
+            return
+        host = os.uname().nodename
+        sentence = f"polyring: rank 1 ({host}): rank 0 ({host}) ended before its time; see why: "
+        self.assertEqual(self.output().count(sentence), 1, self.output())
+        lines = (self.folder / "accept.json.part").read_text(encoding="utf-8").splitlines()
+        (row,) = json.loads(lines[-1])["more"]
+        self.assertEqual((row["check"], row["subject"], row["verdict"]), ("ranks.alive", f"rank 0 on {host}", "fail"))
+        # A report has it, too.
+        self.succeed("report", "accept.json.part", "--out", "report")
+        self.assertIn(f"rank 0 on {host}", (self.folder / "report" / "report.md").read_text(encoding="utf-8"))
+
+    def await_output(self, job, pattern):
+        deadline = time.monotonic() + START_S
+        while not re.search(pattern, self.output()):
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the first checks do not end")
+            time.sleep(0.01)
+
     def test_rounds_go_on_from_the_journal(self):
         words = ("accept", "--checks", "hosts.alike,correct", "-J", "accept.json", "--duration")
         job, ranks = self.launch(command(*words, "1h", ranks=2), 2)
@@ -269,6 +294,7 @@ class Killed(JobTest):
             self.assertIsNone(job.poll(), self.output())
             self.assertLess(time.monotonic(), deadline, "the first rounds do not end")
             time.sleep(0.01)
+        ranks = ranks_below(job.pid)  # without rank 0's child, which has probed this host
         os.kill(ranks[0], signal.SIGKILL)
         self.assertNotEqual(self.ended(job, ranks), 0)
         text = self.succeed(*words, "1s", "--resume", "accept.json.part", ranks=2)
@@ -281,11 +307,7 @@ class Killed(JobTest):
     def test_a_rank_that_dies_is_named(self):
         words = ("accept", "-J", "accept.json", "--junit", "a.xml")
         job, ranks = self.launch(command(*words, ranks=3), 3)
-        deadline = time.monotonic() + START_S
-        while not re.search(r"(?m)^correct ", self.output()):
-            self.assertIsNone(job.poll(), self.output())
-            self.assertLess(time.monotonic(), deadline, "the first checks do not end")
-            time.sleep(0.01)
+        self.await_output(job, r"(?m)^correct ")
         os.kill(ranks[1], signal.SIGKILL)
         self.assertNotEqual(self.ended(job, ranks), 0)
         # Whatever becomes of rank 0, its journal has what was judged.

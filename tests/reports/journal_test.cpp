@@ -127,6 +127,48 @@ TEST(Journal, HasWhatEachCheckOfARoundHasChanged) {
   }
 }
 
+TEST(Journal, OfAProcessThatDiedGetsARow) {
+  const TemporaryFolder folder;
+  const ResultFile example = examples::accept();
+  const std::string text = read_file(journal_of(folder / "a.json", example));
+  const std::size_t rows = size_of(example.rows);
+  CheckRow row;
+  row.check = "ranks.alive";
+  row.verdict = Verdict::fail;
+  const fs::path path = folder / "b.json.part";
+  // Whatever it has written of its last line is not there.
+  for (const std::size_t cut : {text.size(), text.size() - 1, text.size() - 30}) {
+    fs::remove(path);
+    write_file(path, text.substr(0, cut));
+    EXPECT_TRUE(add_to_journal(path, example.created, row));
+    EXPECT_TRUE(add_to_journal(path, example.created, row));
+    const auto found = std::get<std::vector<CheckRow>>(parse_journal_as_it_is(read_file(path), "b").rows);
+    EXPECT_EQ(found.size(), rows + (cut == text.size() ? 2 : 1)) << cut;
+    EXPECT_EQ(found.back(), row);
+  }
+  const std::string before = read_file(path);
+  EXPECT_FALSE(add_to_journal(path, "2000-01-01T00:00:00Z", row)) << "of another run";
+  EXPECT_FALSE(add_to_journal(folder / "none.part", example.created, row));
+  write_file(folder / "c.json.part", "mine");
+  EXPECT_FALSE(add_to_journal(folder / "c.json.part", example.created, row));
+  EXPECT_EQ(read_file(path), before);
+  EXPECT_EQ(read_file(folder / "c.json.part"), "mine");
+}
+
+TEST(Journal, SaysHowItsRunEnded) {
+  const TemporaryFolder folder;
+  ResultFile example = examples::accept();
+  example.ended.reset();
+  Journal journal(folder / "a.json", without_rows(example), 40);
+  journal.add(part(example.rows, 0, 2), 0, 1);
+  EXPECT_FALSE(read_result(journal.path()).ended);
+  journal.add_end(part(example.rows, 2, 4), "it was interrupted");
+  const ResultFile read = parse_journal_as_it_is(read_file(journal.path()), "a");
+  EXPECT_EQ(read.ended, "it was interrupted");
+  EXPECT_EQ(read.rows, part(example.rows, 0, 4));
+  EXPECT_EQ(read.partial, "1 of 40 measurements");
+}
+
 TEST(Journal, TakesNoOthersName) {
   const TemporaryFolder folder;
   write_file(folder / "a.json.part", "mine");

@@ -228,6 +228,7 @@ bool may_be_absent(const std::string& key) {
                                    "strategy",
                                    "leaves",
                                    "rounds",
+                                   "ended",
                                    "bubble",
                                    "conditions",
                                    "timing",

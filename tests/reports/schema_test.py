@@ -22,7 +22,7 @@ KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us",
-                 "leaves", "rounds")
+                 "leaves", "rounds", "ended")
 
 
 def damaged_objects(whole):

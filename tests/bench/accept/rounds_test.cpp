@@ -152,6 +152,17 @@ TEST(EarlierRun, OfRoundsHasTheirRows) {
   EXPECT_THAT(EarlierRun().rows_of_rounds(), IsEmpty());
 }
 
+/// Its last rows may have been cut off; who has died is said behind them.
+TEST(EarlierRun, HasNotTheRowsOfItsLastCheck) {
+  ResultFile result;
+  result.rows =
+      std::vector{of_check("links", Verdict::pass, false), of_check("correct", Verdict::pass, false),
+                  of_check("ranks.alive", Verdict::fail, false)};
+  const EarlierRun earlier(result, "a.json.part");
+  EXPECT_EQ(earlier.rows_of("links").size(), 1);
+  EXPECT_THAT(earlier.rows_of("correct"), IsEmpty());
+}
+
 TEST(Rounds, TellWhatDrifts) {
   std::vector<CheckRow> all;
   for (int round = 1; round <= 9; ++round) {

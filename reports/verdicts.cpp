@@ -123,7 +123,7 @@ bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
   if (row.check != "pairs.allreduce" || row.quantity.empty()) return false;
   // What has no quantity was found by what pairs measured: of a host, of a leaf's uplinks, or of all hosts.
   return std::ranges::any_of(rows, [&](const CheckRow& other) {
-    return other.check == row.check && other.verdict == row.verdict && other.quantity.empty() &&
+    return other.quantity.empty() && other.verdict == row.verdict && other.check == row.check &&
            has_any(row.hosts, other.hosts);
   });
 }

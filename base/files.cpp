@@ -319,6 +319,30 @@ OpenFile create_open_file(const fs::path& path) {
   }
 }
 
+OpenFile reopen_file_of_lines(const fs::path& path) {
+  OpenFile file(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC), path);
+  struct stat status {};
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0)
+    usage_error("cannot open '{}': {}; check the name", path.string(), std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) usage_error("'{}' is not a regular file; check the name", path.string());
+  off_t end = status.st_size;
+  std::array<char, 1 << 16> block;
+  while (end > 0) {
+    const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(block.size()));
+    const ssize_t bytes =
+        ::pread(file.descriptor(), block.data(), static_cast<std::size_t>(end - begin), begin);
+    if (bytes != end - begin) not_written(path, bytes < 0 ? errno : EIO);
+    const std::size_t at = std::string_view(block.data(), static_cast<std::size_t>(bytes)).rfind('\n');
+    if (at != std::string_view::npos) {
+      end = begin + static_cast<off_t>(at) + 1;
+      break;
+    }
+    end = begin;
+  }
+  if (end < status.st_size && ::ftruncate(file.descriptor(), end) != 0) not_written(path, errno);
+  return file;
+}
+
 void update_file(const fs::path& path,
                  const std::function<std::string(const std::optional<std::string>&)>& change) {
   const Lock lock(path);

@@ -69,6 +69,10 @@ class OpenFile {
 /// others may read it while it grows.
 OpenFile create_open_file(const std::filesystem::path& path);
 
+/// Opens one again whose process has died: what that had written of a last line is cut off. Throws a usage
+/// Error where there is no such file.
+OpenFile reopen_file_of_lines(const std::filesystem::path& path);
+
 /// Renames the finished file `from` to `path` in the same folder and returns the new name. If the name is
 /// taken, appends .1, .2, ….
 std::filesystem::path publish_file(const std::filesystem::path& from, const std::filesystem::path& path);

@@ -53,7 +53,8 @@ constexpr std::array kBandwidthUnits{
 };
 
 constexpr std::array kTimeUnits{
-    Unit{"", 1}, Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9}, Unit{"min", 60},
+    Unit{"", 1},      Unit{"s", 1},    Unit{"ms", 1e-3}, Unit{"us", 1e-6},
+    Unit{"ns", 1e-9}, Unit{"min", 60}, Unit{"h", 3600},
 };
 
 /// The number at the front of `text` and the factor of the unit behind it; nothing when either does not

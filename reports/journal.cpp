@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "reports/result_text.hpp"
@@ -40,7 +42,27 @@ void Journal::add(const Rows& rows, std::size_t first, std::uint64_t measured) {
   append(journal_rows(rows, first, measured));
 }
 
+void Journal::add(const RoundChange& change, std::uint64_t measured) {
+  append(journal_round(change, measured));
+}
+
 void Journal::add_note(const std::string& note) { append(journal_note(note)); }
+
+void Journal::add_end(const Rows& more, const std::string& ended) { append(journal_end(more, ended)); }
+
+bool add_to_journal(const fs::path& path, const std::string& created, const CheckRow& row) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return false;
+  // Of all its rows, which may be many, there is no need.
+  std::string head;
+  std::getline(std::ifstream(path), head);
+  if (!is_journal(head) || parse_journal_as_it_is(head + "\n", path.string()).created != created)
+    return false;
+  const OpenFile file = reopen_file_of_lines(path);
+  file.write(journal_end(std::vector<CheckRow>{row}, std::nullopt));
+  file.sync();
+  return true;
+}
 
 void Journal::remove() const {
   std::error_code ignored;

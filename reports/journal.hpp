@@ -10,6 +10,7 @@
 
 #include "base/files.hpp"
 #include "reports/result.hpp"
+#include "reports/round_change.hpp"
 
 namespace polyring {
 
@@ -31,7 +32,10 @@ class Journal {
   /// `rows` stand in the result from place `first` on, and replace what was there; `measured` counts the
   /// measurements so far.
   void add(const Rows& rows, std::size_t first, std::uint64_t measured);
+  void add(const RoundChange& change, std::uint64_t measured);
   void add_note(const std::string& note);
+  /// See journal_end().
+  void add_end(const Rows& more, const std::string& ended);
 
   /// Deletes the file: the result has it all.
   void remove() const;
@@ -41,5 +45,9 @@ class Journal {
 
   OpenFile file_;
 };
+
+/// Adds a row to the journal of another process, which has died. Returns whether there is one that is of a
+/// result which was created then. Throws as read_result() does, and as OpenFile::write().
+bool add_to_journal(const std::filesystem::path& path, const std::string& created, const CheckRow& row);
 
 }  // namespace polyring

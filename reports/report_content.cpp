@@ -1,6 +1,6 @@
 #include "reports/report_content.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -38,6 +38,15 @@ std::string hosts(const std::vector<RankHost>& placement) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", placement[i].host, ranks);
     i = end;
   }
+  return text;
+}
+
+/// "leaf07: a, b; leaf08: c".
+std::string leaf_switches(const std::vector<LeafHosts>& leaves) {
+  std::string text;
+  for (const LeafHosts& leaf : leaves)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", leaf.name.empty() ? "not known" : leaf.name,
+                        fmt::join(leaf.hosts, ", "));
   return text;
 }
 
@@ -178,6 +187,7 @@ std::vector<ReportFact> sources_of(std::span<const ReportSection> sections) {
 std::vector<ReportFact> environment_of(const ResultFile& result) {
   std::vector<ReportFact> facts;
   if (!result.placement.empty()) facts.push_back({"hosts", hosts(result.placement)});
+  if (result.leaves) facts.push_back({"leaf switches", leaf_switches(*result.leaves)});
   for (const auto& [name, version] : result.versions) facts.push_back({name, version});
   for (const auto& [name, value] : result.environment) facts.push_back({name, value, true});
   return facts;

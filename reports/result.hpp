@@ -268,6 +268,14 @@ struct RankHost {
   bool operator==(const RankHost&) const = default;
 };
 
+/// A leaf switch, and those of the run's hosts that hang on it.
+struct LeafHosts {
+  std::string name;  // "leaf07"; empty where it is not known
+  std::vector<std::string> hosts;
+
+  bool operator==(const LeafHosts&) const = default;
+};
+
 /// What else a machine did while its ranks measured. `_cpus` are means over that time, in CPUs.
 struct HostConditions {
   std::string host;
@@ -287,6 +295,15 @@ struct HostConditions {
   std::optional<double> most_clock_MHz{};   // nothing: unknown
 
   bool operator==(const HostConditions&) const = default;
+};
+
+/// How far the rounds of `polyring accept --duration` have come.
+struct Rounds {
+  int whole = 0;                      // that have come to their end
+  std::vector<std::string> checks{};  // that the round behind them has judged
+  double seconds = 0;                 // that all of it took
+
+  bool operator==(const Rounds&) const = default;
 };
 
 /// An input of a model, and where it was read.
@@ -311,10 +328,14 @@ struct ResultFile {
   std::map<std::string, std::string> environment;  // see recorded_environment()
   std::map<std::string, std::string> versions;     // of the MPI, the compiler, hwloc, …
   std::string machine = "null";                    // JSON text, kept as it is
+  /// By which hosts were judged. Nothing: under each are as many hosts, in their order, as `machine` says.
+  std::optional<std::vector<LeafHosts>> leaves{};
   std::vector<std::string> notes;
   std::vector<Input> inputs;
   std::optional<std::vector<HostConditions>> conditions;  // of a run that has measured to its end
   std::optional<std::string> partial;    // "12 of 34 measurements"; nothing for a run that came to its end
+  std::optional<Rounds> rounds{};        // of one with --duration
+  std::optional<std::string> ended{};    // why a run of `accept` ended early, which has told its verdict
   std::string collective = "allreduce";  // of such rows
   Rows rows;
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "reports/result.hpp"
+#include "reports/round_change.hpp"
 
 namespace polyring {
 
@@ -207,6 +208,12 @@ void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
 }
 
 template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<LeafHosts> auto& leaf) {
+  visit("name", leaf.name, {.what = "Of the switch; empty where it is not known"});
+  visit("hosts", leaf.hosts);
+}
+
+template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<HostConditions> auto& conditions) {
   visit("host", conditions.host);
   visit("ranks", conditions.ranks, {.positive = true});
@@ -235,6 +242,36 @@ void fields(Visitor& visit, MaybeConst<Input> auto& input) {
   visit("source", input.source);
 }
 
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<Rounds> auto& rounds) {
+  visit("whole", rounds.whole, {.what = "That have come to their end"});
+  visit("checks", rounds.checks, {.what = "That the round behind them has judged"});
+  visit("seconds", rounds.seconds, {.what = "That all of it took"});
+}
+
+// In journals:
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<PlacedRow> auto& placed) {
+  visit("at", placed.at);
+  visit("row", placed.row);
+}
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<TrendPoint> auto& point) {
+  visit("at", point.at);
+  visit("median", point.median);
+  visit("attempts", point.attempts);
+  visit("seconds", point.seconds);
+}
+
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<RoundChange> auto& change) {
+  visit("rounds", change.rounds);
+  visit("rows", change.rows);
+  visit("points", change.points);
+}
+
 /// All but the format, its version, the kind, the machine and the rows.
 template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
@@ -245,6 +282,10 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("placement", file.placement);
   visit("environment", file.environment, {.what = "Only allowed variables, see environment.cpp"});
   visit("versions", file.versions, {.what = "Of the MPI, the compiler and the libraries"});
+  visit("leaves", file.leaves,
+        {.what = "By which hosts were judged; absent: under each are as many hosts, in their order, as "
+                 "machine says",
+         .may_be_absent = true});
   visit("notes", file.notes);
   visit("inputs", file.inputs);
   visit("conditions", file.conditions,
@@ -252,6 +293,11 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
          .may_be_absent = true});
   visit("partial", file.partial,
         {.what = "As 12 of 34 measurements, where the run was interrupted; absent: it came to its end",
+         .may_be_absent = true});
+  visit("rounds", file.rounds,
+        {.what = "How far a run of several rounds has come; absent: it was of one", .may_be_absent = true});
+  visit("ended", file.ended,
+        {.what = "Why a run of accept ended early; absent: it came to its end, or could not say it",
          .may_be_absent = true});
 }
 

@@ -235,6 +235,17 @@ json parse(const std::string& text, const std::string& file) {
   return document;
 }
 
+/// What journal_end() has written.
+void add_more(const Value& value, ResultFile& file) {
+  const auto add = [&](auto& rows) {
+    std::decay_t<decltype(rows)> more;
+    read(value.key("more"), more);
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  std::visit(add, file.rows);
+  if (value.has("ended")) read(value.key("ended"), file.ended.emplace());
+}
+
 }  // namespace
 
 ResultFile parse_result(const std::string& text, const std::string& name) {
@@ -280,8 +291,19 @@ ResultFile parse_journal_as_it_is(const std::string& text, const std::string& na
       read(value.key("note"), file.notes.emplace_back());
       continue;
     }
-    std::size_t at = 0;
+    if (value.has("more")) {
+      add_more(value, file);
+      continue;
+    }
     read(value.key("measured"), measured);
+    if (value.has("rounds")) {
+      RoundChange change;
+      read(value, change);
+      if (!fits(file, change)) value.wrong("leaves a row out");
+      apply(change, file);
+      continue;
+    }
+    std::size_t at = 0;
     read(value.key("at"), at);
     const auto put = [&](auto& rows) {
       if (at > rows.size()) value.key("at").wrong("leaves a row out");

@@ -35,8 +35,13 @@ constexpr Definition kDefinition<BucketPlan>{"bucket_plan"};
 template <>
 constexpr Definition kDefinition<RankHost>{"rank_host"};
 template <>
+constexpr Definition kDefinition<LeafHosts>{"leaf_hosts",
+                                            "A leaf switch, and those of the run's hosts that hang on it"};
+template <>
 constexpr Definition kDefinition<HostConditions>{
     "host_conditions", "What else a machine did while its ranks measured; means over that time"};
+template <>
+constexpr Definition kDefinition<Rounds>{"rounds", "How far the rounds of polyring accept have come"};
 template <>
 constexpr Definition kDefinition<Input>{"input", "An input of a model, and where it was read"};
 template <>

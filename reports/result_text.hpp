@@ -1,9 +1,11 @@
 // The text of result files and journals.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "reports/result.hpp"
+#include "reports/round_change.hpp"
 
 namespace polyring {
 
@@ -21,7 +23,9 @@ std::string result_text(const ResultFile& file);
 //   {"format": "polyring-journal", "version": 1, "kind": "allreduce", "planned": 34, "created": …, "machine":
 //   …}
 //   {"measured": 1, "at": 0, "row": {…}}
+//   {"measured": 1, "rounds": {…}, "rows": [{"at": 0, "row": {…}}], "points": [{"at": 1, "median": 5.9, …}]}
 //   {"note": "…"}
+//   {"more": [{…}], "ended": "it was interrupted"}
 //
 // A later row `at` the same place replaces the earlier one. `planned` and `measured` count measurements.
 
@@ -29,6 +33,9 @@ std::string journal_head(const ResultFile& header, std::uint64_t planned);
 std::string journal_note(const std::string& note);
 /// The rows stand in the result from place `first` on.
 std::string journal_rows(const Rows& rows, std::size_t first, std::uint64_t measured);
+std::string journal_round(const RoundChange& change, std::uint64_t measured);
+/// Rows behind all others, that are of no measurement. `ended`: see ResultFile.
+std::string journal_end(const Rows& more, const std::optional<std::string>& ended);
 
 bool is_journal(const std::string& text);
 /// The partial result that a journal holds; what its last line lacks is not missed. Throws as read_result()

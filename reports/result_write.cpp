@@ -124,4 +124,16 @@ std::string journal_rows(const Rows& rows, std::size_t first, std::uint64_t meas
   return lines;
 }
 
+std::string journal_end(const Rows& more, const std::optional<std::string>& ended) {
+  ordered_json document = {{"more", std::visit([](const auto& rows) { return to_json(rows); }, more)}};
+  if (ended) document["ended"] = *ended;
+  return line(document);
+}
+
+std::string journal_round(const RoundChange& change, std::uint64_t measured) {
+  ordered_json document = {{"measured", measured}};
+  document.update(to_json(change));
+  return line(document);
+}
+
 }  // namespace polyring

@@ -69,6 +69,17 @@ std::string_view did(Verdict verdict) {
 
 }  // namespace
 
+CheckRow row_of_dead_rank(int rank, const std::string& host) {
+  CheckRow row;
+  row.check = kRanksAlive;
+  row.subject = fmt::format("rank {} on {}", rank, host);
+  row.hosts = {host};
+  row.verdict = Verdict::fail;
+  row.why = "Its process ended while the others went on.";
+  row.remedy = "See to this host: its system's log, memory, GPU and power.";
+  return row;
+}
+
 std::vector<std::vector<CheckRow>> by_check(std::span<const CheckRow> rows) {
   std::vector<std::vector<CheckRow>> checks;
   for (const CheckRow& row : rows) {
@@ -112,7 +123,7 @@ bool is_explained(const CheckRow& row, std::span<const CheckRow> rows) {
   if (row.check != "pairs.allreduce" || row.quantity.empty()) return false;
   // What has no quantity was found by what pairs measured: of a host, of a leaf's uplinks, or of all hosts.
   return std::ranges::any_of(rows, [&](const CheckRow& other) {
-    return other.check == row.check && other.verdict == row.verdict && other.quantity.empty() &&
+    return other.quantity.empty() && other.verdict == row.verdict && other.check == row.check &&
            has_any(row.hosts, other.hosts);
   });
 }

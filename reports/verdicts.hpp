@@ -13,6 +13,12 @@ namespace polyring {
 /// The name of a result's inputs that are checks which were to run.
 inline constexpr std::string_view kPlannedCheck = "check";
 
+/// The check of whether all ranks live, which every run makes: it has a row where one has died.
+inline constexpr std::string_view kRanksAlive = "ranks.alive";
+
+/// That row.
+CheckRow row_of_dead_rank(int rank, const std::string& host);
+
 /// Whether a row is of a pair of hosts, and another one says what makes it so: one of the two, the uplinks of
 /// a leaf, or what all hosts share.
 bool is_explained(const CheckRow& row, std::span<const CheckRow> rows);

@@ -1,6 +1,6 @@
 #include "bench/accept/baseline.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +13,7 @@
 #include "base/index.hpp"
 #include "base/statistics.hpp"
 #include "base/text.hpp"
+#include "bench/accept/site.hpp"
 #include "reports/verdicts.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
@@ -34,6 +35,51 @@ std::string shape_of(const ResultFile& result) {
                   counted(static_cast<std::int64_t>(ranks.size()), "host"));
   if (per_host.size() > 1) text += fmt::format(", {} to {} on each", *per_host.begin(), *per_host.rbegin());
   return text;
+}
+
+/// "2 of 4 hosts and 1 of 2".
+std::string leaves_text(const std::vector<int>& leaves) {
+  std::map<int, int> hosts;
+  for (const int leaf : leaves) ++hosts[leaf];
+  std::map<int, int, std::greater<>> sizes;
+  for (const auto& [leaf, of_leaf] : hosts) ++sizes[of_leaf];
+  std::vector<std::string> parts;
+  for (const auto& [size, count] : sizes)
+    parts.push_back(
+        fmt::format("{} of {}", count, parts.empty() ? counted(size, "host") : std::to_string(size)));
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+/// By each host's name, that of the first host under its leaf.
+std::map<std::string, std::string> first_of_leaf(const std::vector<std::string>& hosts,
+                                                 const std::vector<int>& leaves) {
+  std::map<int, std::string> first;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    std::string& name = first.try_emplace(leaves[host], hosts[host]).first->second;
+    name = std::min(name, hosts[host]);
+  }
+  std::map<std::string, std::string> by_host;
+  for (std::size_t host = 0; host < hosts.size(); ++host) by_host[hosts[host]] = first.at(leaves[host]);
+  return by_host;
+}
+
+/// Pairs under one leaf are measured together, and those of several leaves share uplinks: under other leaves
+/// a pair is not what it was. Where hosts have other names it is enough that there are as many such pairs.
+std::string difference_of_leaves(const ResultFile& before, const Fabric& fabric_before, const ResultFile& now,
+                                 const Fabric& fabric_now) {
+  const std::vector<int> leaves = leaves_of_run(before, fabric_before.hosts_per_leaf);
+  const std::vector<int> leaves_now = leaves_of_run(now, fabric_now.hosts_per_leaf);
+  const std::string text = leaves_text(leaves);
+  const std::string text_now = leaves_text(leaves_now);
+  if (text != text_now) return fmt::format("its leaf switches are {}, and here they are {}", text, text_now);
+  const auto first_now = first_of_leaf(hosts_of_run(now), leaves_now);
+  std::string moved;
+  for (const auto& [host, first] : first_of_leaf(hosts_of_run(before), leaves)) {
+    const auto at = first_now.find(host);
+    if (at == first_now.end()) return "";
+    if (moved.empty() && at->second != first) moved = host;
+  }
+  return moved.empty() ? "" : fmt::format("its {} is under a leaf switch with other hosts than here", moved);
 }
 
 /// What an input of that name says, such as the algorithm; empty: there is none.
@@ -96,7 +142,9 @@ std::string difference_from(const ResultFile& baseline, const std::string& file,
   for (const UnprobedHost& host : hosts.unprobed)
     return fmt::format("{} could not be probed, so that nobody knows whether this is the same machine",
                        host.name);
-  if (auto text = difference_of(parse_inventory_json(baseline.machine, file).cluster, hosts); !text.empty())
+  const Cluster before = parse_inventory_json(baseline.machine, file).cluster;
+  if (auto text = difference_of(before, hosts); !text.empty()) return text;
+  if (auto text = difference_of_leaves(baseline, before.fabric, now, hosts.cluster.fabric); !text.empty())
     return text;
   if (auto text = differ("polyring", baseline.polyring_version, now.polyring_version); !text.empty())
     return text;

@@ -17,8 +17,9 @@ namespace polyring {
 std::string why_no_baseline(const ResultFile& result);
 
 /// What makes two runs incomparable, half a sentence: "its size is 8 ranks on 2 hosts, and here it is 4 ranks
-/// on 2 hosts". Empty: nothing does. Names of hosts may differ. `file` names the baseline's machine where
-/// that cannot be read; the rows of `now` do not matter.
+/// on 2 hosts". Empty: nothing does. Names of hosts may differ; hosts of the same names must be under the
+/// same leaves. `file` names the baseline's machine where that cannot be read; the rows of `now` do not
+/// matter.
 std::string difference_from(const ResultFile& baseline, const std::string& file, const ResultFile& now,
                             const Inventory& hosts);
 

@@ -23,8 +23,9 @@ struct Site {
   std::vector<std::string> hosts;  // by number
   std::vector<RankGroup> ranks;    // of each host
   std::vector<int> leaf;  // switch that each host hangs on, in any order; 0 of all where nothing is known
-  Inventory inventory;    // as probed
-  Cluster cluster;        // as the job's ranks see it, see host_memory_cluster()
+  std::vector<std::string> leaf_names{};  // by number, as far as they are known
+  Inventory inventory;                    // as probed
+  Cluster cluster;                        // as the job's ranks see it, see host_memory_cluster()
   Source source = Source::measured;
   std::vector<std::string> notes{};  // whole sentences
 

@@ -11,19 +11,13 @@ namespace {
 /// From here on figures are published of most links.
 constexpr Bytes kLarge{std::uint64_t{1} << 30};
 
-/// Nobody has published what smaller payloads reach of most links: allow for less.
-constexpr double kOfSmall = 0.8;
-/// A step of a smaller payload may take so much longer than its bytes: a message over TCP on a busy host.
-constexpr Seconds kLatencyOfStep{50e-6};
-
-/// What remains of the rate where each of a ring's 2(n − 1) steps has such a latency.
-double part_left(Bytes size, int ranks, Bandwidth busbw) {
-  const double n = ranks;
-  const double moving = 2 * (n - 1) / n * (size / busbw).value;
-  return moving / (moving + 2 * (n - 1) * kLatencyOfStep.value);
-}
-
 }  // namespace
+
+double part_of_small(Bytes size, int ranks, Bandwidth of_large) {
+  const double n = ranks;
+  const double moving = 2 * (n - 1) / n * (size / of_large).value;
+  return kOfSmall * moving / (moving + 2 * (n - 1) * kLatencyOfStep.value);
+}
 
 std::optional<Threshold> expected_least(const Cluster& cluster, const std::string& algorithm, Bytes size) {
   try {
@@ -34,13 +28,17 @@ std::optional<Threshold> expected_least(const Cluster& cluster, const std::strin
     double part = 1;
     if (!interval && size < kLarge) {
       interval = of(kLarge);
-      if (interval) part = kOfSmall * part_left(size, cluster.ranks(), interval->low);
+      if (interval) part = part_of_small(size, cluster.ranks(), interval->low);
     }
     if (!interval) return std::nullopt;
-    const std::string less = part < 1 ? fmt::format("{:.0f} % of ", 100 * part) : "";
-    return Threshold{part * interval->low.gigabytes_per_second(),
-                     {},
-                     fmt::format("{}the low end of what is expected: {}", less, interval->rests_on)};
+    std::string what = "the low end of what is expected";
+    if (part < 1)
+      what = fmt::format(
+          "{:.0f} % of {}, by our own choice of {:.0f} % less and {:.0f} us more a step where nothing is "
+          "published of such a payload",
+          100 * part, what, 100 * (1 - kOfSmall), 1e6 * kLatencyOfStep.value);
+    return Threshold{
+        part * interval->low.gigabytes_per_second(), {}, fmt::format("{}: {}", what, interval->rests_on)};
   } catch (const Error&) {
     return std::nullopt;  // links of unknown speed, or hosts that are not joined
   }

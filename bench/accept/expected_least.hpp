@@ -5,8 +5,19 @@
 
 namespace polyring {
 
+/// What is allowed for payloads of which nothing is published, by our own choice. A fifth less than large
+/// payloads: so much AlayaNew's guide to nccl-tests takes for a fault (docs.alayanew.com, "NCCL-tests in
+/// practice", 2026-05-06).
+inline constexpr double kOfSmall = 0.8;
+/// And so much more for each step of a ring: twice the 26 us that a step takes beside its bytes in the
+/// slowest published curve (8x A100, 256 MiB, in published_rates.json), since there is none over TCP.
+inline constexpr Seconds kLatencyOfStep{50e-6};
+
+/// What remains by both of a large payload's bus bandwidth, as a part, with 2(n − 1) steps of n ranks.
+double part_of_small(Bytes size, int ranks, Bandwidth of_large);
+
 /// The low end of expected_interval(), as busbw in GB/s. Where nothing is published of so small a payload,
-/// that of a large one less the latencies of a ring's steps. Nothing where that is not known either.
+/// the part_of_small() of a large one's. Nothing where that is not known either.
 std::optional<Threshold> expected_least(const Cluster& cluster, const std::string& algorithm, Bytes size);
 
 }  // namespace polyring

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/index.hpp"
-#include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "collectives/schedule/bound.hpp"
 
@@ -133,15 +133,28 @@ void share_uplinks(Fabric& of_group, int sharers, const Fabric& fabric) {
   }
 }
 
+OfOthers::OfOthers(std::vector<double> values) : sorted_(std::move(values)) { std::ranges::sort(sorted_); }
+
+std::optional<double> OfOthers::median(std::optional<double> own, Part part) const {
+  std::size_t left_out = sorted_.size();
+  if (own) left_out = static_cast<std::size_t>(std::ranges::lower_bound(sorted_, *own) - sorted_.begin());
+  const std::size_t others = sorted_.size() - (own ? 1 : 0);
+  if (others == 0) return std::nullopt;
+  const std::size_t first = part == Part::all ? 0 : others / 2;
+  const auto at = [&](std::size_t number) { return sorted_[number < left_out ? number : number + 1]; };
+  const std::size_t last = others - 1;
+  return std::midpoint(at((first + last) / 2), at((first + last + 1) / 2));
+}
+
 Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, const GroupWork& work,
-                   const std::vector<double>& others_medians, const std::string& others) {
+                   std::optional<double> of_others, const std::string& others) {
   Threshold threshold;
   Cluster part = checking.site.part(group.hosts);
   share_uplinks(part.fabric, group.sharers, checking.site.cluster.fabric);
   if (!part.groups.empty())
     threshold = checking.expected(part, work.algorithm, work.size).value_or(Threshold{});
-  if (others_medians.empty()) return threshold;
-  const double least = kOfPeers * summarize(others_medians).median;
+  if (!of_others) return threshold;
+  const double least = kOfPeers * *of_others;
   if (least > threshold.least.value_or(0))
     return {least, {}, fmt::format("{:.0f} % of the median of {}", 100 * kOfPeers, others)};
   return threshold;

@@ -1,6 +1,7 @@
 // Groups of ranks that are measured until a verdict is clear, and what they are compared with.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,10 +49,26 @@ CheckRow row_of(const Checking& checking, std::string_view check, const std::vec
 void measure_at_once(const Checking& checking, const std::vector<HostGroupUnderTest>& groups,
                      const GroupWork& work, const std::vector<Measured*>& measured);
 
+/// The median of what others have, for each of many in turn: they are sorted once.
+class OfOthers {
+ public:
+  enum class Part { all, larger_half };
+
+  /// What all of them have, in any order.
+  explicit OfOthers(std::vector<double> values);
+
+  /// The median of all but `own`, or of the larger half of these, rounded up. `own` is one of them; nothing:
+  /// all are others. Nothing where there are no others.
+  std::optional<double> median(std::optional<double> own, Part part = Part::all) const;
+
+ private:
+  std::vector<double> sorted_;
+};
+
 /// What a group must reach where nobody said so: the low end of what is expected of it, or kOfPeers of the
-/// median of the others, whichever is more. Nothing where there is neither.
+/// median of others, whichever is more. Nothing where there is neither.
 Threshold least_of(const Checking& checking, const HostGroupUnderTest& group, const GroupWork& work,
-                   const std::vector<double>& others_medians, const std::string& others);
+                   std::optional<double> of_others, const std::string& others);
 inline constexpr double kOfPeers = 0.75;
 
 /// A wrong result fails, whatever the time.

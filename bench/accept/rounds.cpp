@@ -3,6 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/statistics.hpp"
@@ -11,9 +17,17 @@
 namespace polyring {
 namespace {
 
-bool is_same(const CheckRow& a, const CheckRow& b) {
-  return a.check == b.check && a.subject == b.subject && a.quantity == b.quantity &&
-         a.size_bytes == b.size_bytes;
+/// Rows of several rounds that are equal in it become one.
+using Subject = std::tuple<std::string, std::string, std::string, std::uint64_t>;
+
+Subject subject_of(const CheckRow& row) { return {row.check, row.subject, row.quantity, row.size_bytes}; }
+
+/// Where the rows of each subject are, the first one last. Several rows may be of one: they stand for each
+/// other in their order.
+std::map<Subject, std::vector<std::size_t>> places_of(std::span<const CheckRow> rows) {
+  std::map<Subject, std::vector<std::size_t>> places;
+  for (std::size_t i = rows.size(); i-- > 0;) places[subject_of(rows[i])].push_back(i);
+  return places;
 }
 
 bool is_worse(const CheckRow& a, const CheckRow& b) {
@@ -34,20 +48,18 @@ std::string with_round(const CheckRow& row, int number) {
 }  // namespace
 
 void add_round(std::vector<CheckRow>& all, std::span<const CheckRow> round, int number) {
-  // Several rows may be of one subject: they stand for each other in their order.
-  std::vector<bool> taken(all.size());
+  std::vector<CheckRow> added;
+  std::map<Subject, std::vector<std::size_t>> places = places_of(all);
   for (const CheckRow& now : round) {
-    const auto before = std::ranges::find_if(all, [&](const CheckRow& row) {
-      return !taken[static_cast<std::size_t>(&row - all.data())] && is_same(row, now);
-    });
-    if (before != all.end()) taken[static_cast<std::size_t>(before - all.begin())] = true;
-    if (before == all.end()) {
-      taken.push_back(true);
-      CheckRow& row = all.emplace_back(now);
+    const auto of_subject = places.find(subject_of(now));
+    if (of_subject == places.end() || of_subject->second.empty()) {
+      CheckRow& row = added.emplace_back(now);
       row.why = with_round(now, number);
       add_median(row, now);
       continue;
     }
+    CheckRow* const before = &all[of_subject->second.back()];
+    of_subject->second.pop_back();
     if (before->value) before->value->samples.clear();
     add_median(*before, now);
     const bool always_passed = before->verdict == Verdict::pass && now.verdict == Verdict::pass;
@@ -64,6 +76,34 @@ void add_round(std::vector<CheckRow>& all, std::span<const CheckRow> round, int 
     if (number > 1 && row.value) row.value->samples.clear();
     *before = std::move(row);
   }
+  all.insert(all.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+}
+
+RoundChange change_of(std::span<const CheckRow> before, std::span<const CheckRow> after, Rounds rounds) {
+  RoundChange change;
+  change.rounds = std::move(rounds);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const CheckRow& row = after[i];
+    if (i >= before.size() || row.verdict != before[i].verdict) {
+      change.rows.push_back(PlacedRow{i, row});
+      continue;
+    }
+    const std::size_t medians = before[i].trend ? before[i].trend->size() : 0;
+    const bool measured = row.trend && row.trend->size() > medians;
+    if (!measured && row.attempts == before[i].attempts && row.seconds == before[i].seconds) continue;
+    change.points.push_back(
+        TrendPoint{i, measured ? std::optional(row.trend->back()) : std::nullopt, row.attempts, row.seconds});
+  }
+  return change;
+}
+
+RoundChange change_of(std::span<const CheckRow> after, Rounds rounds) {
+  return change_of({}, after, std::move(rounds));
+}
+
+bool is_over(const Rounds& rounds, Seconds duration) {
+  return rounds.whole > 0 && rounds.checks.empty() &&
+         rounds.seconds + rounds.seconds / rounds.whole > duration.value;
 }
 
 std::vector<std::string> drifts(std::span<const CheckRow> rows) {

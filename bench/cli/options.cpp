@@ -187,12 +187,12 @@ PlanConstraints PlanOptions::constraints(std::string_view algorithm) const {
   return constraints;
 }
 
-Seconds parse_timeout(const std::string& text) {
-  const Seconds timeout = parse_seconds(text, "--timeout");
+Seconds parse_timeout(const std::string& text, const char* option) {
+  const Seconds timeout = parse_seconds(text, option);
   constexpr Seconds kLeast{1e-9};
   constexpr Seconds kMost{1e6};
   if (timeout < kLeast || timeout > kMost)
-    usage_error("--timeout {} is out of range; give 1 ns up to 1000000 s", text);
+    usage_error("{} {} is out of range; give 1 ns up to 1000000 s", option, text);
   return timeout;
 }
 

@@ -71,7 +71,7 @@ struct PlanOptions {
 };
 
 /// Throws a usage Error unless it is a time above 0, and one that clocks can count.
-Seconds parse_timeout(const std::string& text);
+Seconds parse_timeout(const std::string& text, const char* option = "--timeout");
 
 /// --model; `model` has its default. `what` says what it is for.
 Option add_model_option(Subcommand command, std::string& model, const std::string& what);

@@ -105,9 +105,8 @@ void add_accept(CommandLine& line) {
       .add_option(
           "--resume", options->resume,
           "The journal of a run of this job that came to no end: what that has judged is not measured "
-          "again")
-      .type_name("FILE.part")
-      .excludes({"--duration"});
+          "again, and with --duration its time counts")
+      .type_name("FILE.part");
   command.add_option("--junit", options->junit, "Also write JUnit XML; an older file is replaced")
       .type_name("FILE");
   command

@@ -1,10 +1,8 @@
 #include "bench/commands/accept_run.hpp"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <mutex>
@@ -20,6 +18,7 @@
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
+#include "bench/accept/rank_deaths.hpp"
 #include "bench/accept/rounds.hpp"
 #include "bench/accept/site.hpp"
 #include "bench/accept/spec.hpp"
@@ -41,9 +40,6 @@
 
 namespace polyring {
 namespace {
-
-/// The check that every run makes: it has a row only where it fails.
-constexpr std::string_view kRanksAlive = "ranks.alive";
 
 /// What the specification says, and of all else what the baseline says.
 class SpecThenBaseline final : public GivenThresholds {
@@ -79,8 +75,8 @@ class AcceptRun {
       if (!options_.save_baseline.empty()) check_new_baseline(options_.save_baseline);
       if (!options_.like.empty()) machine_like(options_.like);
       if (!options_.fabric.empty()) fabric_ = read_fabric(options_.fabric);
-      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget);
-      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration);
+      if (!options_.budget.empty()) budget_ = parse_timeout(options_.budget, "--budget");
+      if (!options_.duration.empty()) duration_ = parse_timeout(options_.duration, "--duration");
       if (duration_.value > 0 && format() == Format::csv)
         usage_error(
             "--format csv has each row once, and so not what later rounds of --duration find; write them by "
@@ -95,10 +91,12 @@ class AcceptRun {
     Session session(world_);
     JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores);
     on_root(world_, [&] { open(session, site); });
+    deaths_.tell_journal(session);
     {
-      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { has_ended(end); });
+      const ProcessWatch watch(world_, [this](const ProcessEnd& end) { deaths_.has_ended(end); });
       session.on_failure([&](ExitCode code) {
         watch.give_up(code);
+        if (world_.rank() == 0) return;
         std::this_thread::sleep_for(ProcessWatch::kUntilTold);  // before the launcher ends rank 0
       });
       const NoMore no_more{session};
@@ -127,7 +125,7 @@ class AcceptRun {
   void plan() {
     for (const std::string& name : options_.checks)
       if (const std::string why = why_not_yet(name); !why.empty()) throw Error(ExitCode::not_available, why);
-    if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume);
+    if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume, duration_.value > 0);
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
     const bool by_option = !options_.checks.empty();
     const std::vector<std::string>& wanted = by_option ? options_.checks : spec_.checks;
@@ -172,6 +170,8 @@ class AcceptRun {
         {"algorithm", options_.algorithms.front(), "--algorithm"},
         {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
     if (fabric_) outline.header.inputs.push_back({"fabric", fabric_->source, "--fabric"});
+    outline.header.leaves = recorded_leaves(site);
+    if (duration_.value > 0) outline.header.rounds = Rounds{};
     for (const PlannedCheck& one : planned_)
       outline.header.inputs.push_back(
           {std::string(kPlannedCheck), std::string(one.check->name), one.asked_for ? asked_by_ : "default"});
@@ -197,12 +197,16 @@ class AcceptRun {
   }
 
   void tell_resumed(Session& session) const {
-    std::vector<std::string_view> names;
+    if (options_.resume.empty()) return;
+    std::vector<std::string> what;
+    if (const auto& rounds = earlier_.rounds()) {
+      if (rounds->whole > 0) what.push_back(counted(rounds->whole, "round"));
+      what.insert(what.end(), rounds->checks.begin(), rounds->checks.end());
+    }
     for (const PlannedCheck& one : planned_)
-      if (!one.judged.empty()) names.push_back(one.check->name);
-    if (!options_.resume.empty())
-      session.add_note(fmt::format("Resumed from {}: {} as judged then.", options_.resume,
-                                   names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
+      if (!one.judged.empty()) what.emplace_back(one.check->name);
+    session.add_note(fmt::format("Resumed from {}: {} as judged then.", options_.resume,
+                                 what.empty() ? "nothing" : fmt::format("{}", fmt::join(what, ", "))));
   }
 
   /// As wide as its line gets to be.
@@ -239,57 +243,86 @@ class AcceptRun {
     const SpecThenBaseline given(spec_, baseline_);
     const ExpectedLeast expected = expected_least;
     const CheckOptions how = check_options(site);
-    const auto began = std::chrono::steady_clock::now();
     const Checking checking{measurer, site, given,
                             expected, how,  [&](const std::string& what) { session.show(what); }};
-    std::uint64_t done = 0;
-    const auto keep = [&](const std::vector<CheckRow>& rows, std::size_t first) {
-      if (rows.empty()) return;
+    const auto keep = [&](const auto&... what) {
       measurer.together();
-      session.keep(world_, rows, first, done);
+      session.keep(world_, what...);
       session.print_rows();
     };
+    const std::vector<CheckRow> all =
+        duration_.value > 0 ? judge_rounds(session, checking, keep) : judge_once(session, checking, keep);
+    const std::vector<CheckRow> unmet = spec_.unmet(all);
+    if (!unmet.empty()) keep(unmet, all.size(), planned_.size());
+    measurer.finish();
+  }
+
+  std::vector<CheckRow> judge_once(Session& session, const Checking& checking, const auto& keep) {
+    const auto began = std::chrono::steady_clock::now();
+    const Budget budget(budget_, [&] { return since(began); });
     std::vector<CheckRow> all;
-    int kept_whole = 0;
-    for (int round = 1;; ++round) {
+    std::uint64_t done = 0;
+    run(session, planned_, checking, budget, [&](const Check&, const std::vector<CheckRow>& rows) {
+      keep(rows, all.size(), ++done);
+      all.insert(all.end(), rows.begin(), rows.end());
+    });
+    return all;
+  }
+
+  /// From where an earlier run has come to.
+  std::vector<CheckRow> judge_rounds(Session& session, const Checking& checking, const auto& keep) {
+    const auto began = std::chrono::steady_clock::now();
+    Rounds rounds = earlier_.rounds().value_or(Rounds{});
+    std::vector<CheckRow> all = earlier_.rows_of_rounds();
+    const double before = rounds.seconds;
+    const auto keep_change = [&](const RoundChange& change) {
+      keep(change, rounds.whole > 0 ? planned_.size() : rounds.checks.size());
+    };
+    if (!all.empty()) keep_change(change_of(all, rounds));
+    while (!is_over(rounds, duration_)) {
       const auto round_began = std::chrono::steady_clock::now();
       const Budget budget(budget_, [&] { return since(round_began); });
       std::vector<CheckRow> own;
-      const AcceptanceObserver observer{[&](const Check& check) { session.step(std::string(check.name)); },
-                                        [&](const std::vector<CheckRow>& rows) {
-                                          done += round == 1 ? 1 : 0;  // of the checks that are planned
-                                          if (round == 1) keep(rows, own.size());
-                                          own.insert(own.end(), rows.begin(), rows.end());
-                                        }};
-      const ExitCode failed = run_checks(planned_, checking, budget, observer);
-      if (failed != ExitCode::ok) of_errors_ = failed;
-      if (duration_.value == 0) {
-        all = std::move(own);
-        break;
-      }
-      const std::vector<CheckRow> before = all;
-      add_round(all, own, round);
-      if (round > 1) tell_round(session, own, round);
-      const bool last = since(began).value + since(round_began).value > duration_.value;
-      // Of all rows in each round the journal would grow too large: it has all whenever rounds have become a
-      // quarter more, and otherwise what has changed.
-      const bool whole = !last && 4 * round >= 5 * kept_whole;
-      if (whole) {
-        keep(all, 0);
-        kept_whole = round;
-      }
-      for (std::size_t i = 0; i < all.size() && !last && !whole; ++i)
-        if (i >= before.size() || all[i].verdict != before[i].verdict) keep({all[i]}, i);
-      if (!last) tell_programs(session, all);
-      if (last) {
-        keep(all, 0);
-        session.add_note(fmt::format("{} in {}.", counted(round, "round"), to_text(since(began))));
-        for (const std::string& drift : drifts(all)) session.add_note(drift);
-        break;
-      }
+      run(session, planned_without(rounds.checks), checking, budget,
+          [&](const Check& check, const std::vector<CheckRow>& rows) {
+            const std::vector<CheckRow> so_far = all;
+            add_round(all, rows, rounds.whole + 1);
+            rounds.checks.emplace_back(check.name);
+            rounds.seconds = before + since(began).value;
+            keep_change(change_of(so_far, all, rounds));
+            own.insert(own.end(), rows.begin(), rows.end());
+          });
+      if (rounds.whole > 0) tell_round(session, own, rounds.whole + 1);
+      rounds = {rounds.whole + 1, {}, before + since(began).value};
+      keep_change(RoundChange{rounds});
+      if (!is_over(rounds, duration_)) tell_programs(session, all);
     }
-    keep(spec_.unmet(all), all.size());
-    measurer.finish();
+    keep_change(change_of(all, rounds));
+    session.add_note(
+        fmt::format("{} in {}.", counted(rounds.whole, "round"), to_text(Seconds{rounds.seconds})));
+    for (const std::string& drift : drifts(all)) session.add_note(drift);
+    return all;
+  }
+
+  void run(Session& session, const std::vector<PlannedCheck>& planned, const Checking& checking,
+           const Budget& budget,
+           const std::function<void(const Check&, const std::vector<CheckRow>&)>& ended) {
+    const Check* current = nullptr;
+    const AcceptanceObserver observer{[&](const Check& check) {
+                                        current = &check;
+                                        session.step(std::string(check.name));
+                                      },
+                                      [&](const std::vector<CheckRow>& rows) { ended(*current, rows); }};
+    const ExitCode failed = run_checks(planned, checking, budget, observer);
+    if (failed != ExitCode::ok) of_errors_ = failed;
+  }
+
+  std::vector<PlannedCheck> planned_without(const std::vector<std::string>& names) const {
+    std::vector<PlannedCheck> left;
+    std::ranges::copy_if(planned_, std::back_inserter(left), [&](const PlannedCheck& one) {
+      return std::ranges::find(names, one.check->name) == names.end();
+    });
+    return left;
   }
 
   /// What watches a long run reads these after each round.
@@ -312,28 +345,11 @@ class AcceptRun {
       session.remark(fmt::format("round {}: {}\n", round, line));
   }
 
-  /// In a thread of its own. Where rank 0 is gone, which has the say, the others just end: their launcher may
-  /// let them live.
-  void has_ended(const ProcessEnd& end) {
-    if (world_.rank() != 0) ::_exit(static_cast<int>(ExitCode::mpi));
-    const std::string who = fmt::format("rank {} ({})", end.rank, world_.host(end.rank));
-    if (end.gave_up) end_job(world_, *end.gave_up, who + " gave up; see what it says");
-    {
-      const std::lock_guard lock(early_);
-      if (judged_early_) return;  // after a signal all ranks end
-      ended_ = end.rank;
-    }
-    end_job(world_, ExitCode::below_threshold,
-            who + " ended before its time; see why: its host, its memory, the system's log");
-  }
-
   /// The verdict of a job that comes to no end. A launcher that notices first that a rank is gone ends rank 0
   /// by a signal: then it is told here who that was.
   EarlyEnd judge_early(ResultFile so_far, const std::string& why, ExitCode code) {
     constexpr std::chrono::milliseconds kUntilSeen{100};
-    const auto until = std::chrono::steady_clock::now() + kUntilSeen;
-    while (ended_ < 0 && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const Rank dead = deaths_.dead_within(kUntilSeen);
     const std::lock_guard lock(early_);
     if (judged_early_) return {code_};
     judged_early_ = true;
@@ -341,15 +357,7 @@ class AcceptRun {
     auto& rows = std::get<std::vector<CheckRow>>(so_far.rows);
     const auto known = static_cast<std::ptrdiff_t>(rows.size());
     complete(so_far, why);
-    if (const Rank rank = ended_; rank >= 0) {
-      CheckRow& row = rows.emplace_back();
-      row.check = kRanksAlive;
-      row.subject = fmt::format("rank {} on {}", rank, world_.host(rank));
-      row.hosts = {world_.host(rank)};
-      row.verdict = Verdict::fail;
-      row.why = "Its process ended while the others went on.";
-      row.remedy = "See to this host: its system's log, memory, GPU and power.";
-    }
+    if (dead >= 0) rows.push_back(row_of_dead_rank(dead, world_.host(dead)));
     code_ = exit_code(rows, code);
     std::string text;
     for (const std::string& line : findings(rows)) text += line + "\n";
@@ -408,6 +416,7 @@ class AcceptRun {
   World& world_;
   const std::string& own_host_;
   Bytes most_payload_;
+  RankDeaths deaths_{world_};
   // On rank 0:
   Specification spec_;
   Baseline baseline_;
@@ -417,7 +426,6 @@ class AcceptRun {
   std::string asked_by_;  // "--checks", or where the specification names them
   Seconds budget_;        // of a round; 0: none
   Seconds duration_;      // 0: one round
-  std::atomic<Rank> ended_ = -1;
   std::mutex early_;
   bool judged_early_ = false;
   ExitCode of_errors_ = ExitCode::ok;

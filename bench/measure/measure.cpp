@@ -94,6 +94,8 @@ class Measurement {
     return delays;
   }
 
+  Clock::time_point now() const { return job_.now(); }
+
   static double microseconds(Clock::duration duration) {
     return std::chrono::duration<double, std::micro>(duration).count();
   }
@@ -184,9 +186,10 @@ double warm_up(Measurement& measurement, std::span<Contender> contenders, const 
   for (int round = 0; round < stop.warmups(); ++round) {
     slowest = 0;
     for (const std::size_t i : timed) {
-      const Clock::time_point begin = Clock::now();
+      const Clock::time_point begin = measurement.now();
       const double call_us = measurement.once(contenders[i]).run_us;
-      slowest = std::max(slowest, stop.of_calls ? call_us : Measurement::microseconds(Clock::now() - begin));
+      const double whole_us = Measurement::microseconds(measurement.now() - begin);
+      slowest = std::max(slowest, stop.of_calls ? call_us : whole_us);
     }
   }
   return slowest;

@@ -148,18 +148,21 @@ void ProcessWatch::watch() {
 /// Which processes have come to their ends since they were last asked.
 void ProcessWatch::hear(Ends& ends) {
   for (std::size_t i = watched_.size(); i-- > 0;) {
-    const Watched& one = watched_[i];
+    Watched& one = watched_[i];
     std::byte said{};
     const Moved moved = read_some(one.socket, std::span(&said, 1));
     if (moved.bytes == 0 && !moved.ended && moved.error == 0) continue;
-    if (moved.bytes == 0) {
+    const bool gives_up = moved.bytes > 0 && (said & kGaveUp) == kGaveUp;
+    if (gives_up) one.gave_up = static_cast<ExitCode>(said & ~kGaveUp);
+    if (gives_up && one.rank == 0) continue;  // it has still something to say
+    if (one.gave_up) {
+      ends.gave_up = {one.rank, one.gave_up};
+    } else if (moved.bytes == 0) {
       const Clock::time_point died = Clock::now() - since_last_heard(one.socket);
       if (!ends.dead || died < ends.died) {
         ends.dead = one.rank;
         ends.died = died;
       }
-    } else if ((said & kGaveUp) == kGaveUp) {
-      ends.gave_up = {one.rank, static_cast<ExitCode>(said & ~kGaveUp)};
     }
     const std::lock_guard lock(mutex_);
     watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));

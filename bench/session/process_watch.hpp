@@ -22,7 +22,7 @@ namespace polyring {
 /// How a process has come to its end.
 struct ProcessEnd {
   Rank rank = 0;  // the first of the process
-  /// The exit code of one that gave up and said so; nothing of one that died.
+  /// The exit code of one that said that it ends the job; nothing of one that died.
   std::optional<ExitCode> gave_up{};
 };
 
@@ -40,7 +40,7 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   /// On a rank that ends the job by itself, so that nobody takes its process for one that died. In any
-  /// thread. Rank 0 has told of it after kUntilTold.
+  /// thread. Rank 0 has told of it after kUntilTold; of rank 0 the others hear when its process has ended.
   void give_up(ExitCode code) const;
   static constexpr std::chrono::milliseconds kUntilTold{200};
 
@@ -51,6 +51,7 @@ class ProcessWatch {
   struct Watched {
     Socket socket;
     Rank rank = 0;
+    std::optional<ExitCode> gave_up{};
   };
 
   bool connect(const World& world);

@@ -84,7 +84,7 @@ void Session::open(Outline outline) {
 }
 
 void Session::on_failure(std::function<void(ExitCode)> action) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(failing_);
   fails_here_ = std::move(action);
 }
 
@@ -111,12 +111,26 @@ void Session::show(const std::string& what) {
 }
 
 void Session::keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured) {
+  record(
+      group, measured, [&](Journal& journal) { journal.add(rows, first, measured); },
+      [&](ResultFile& result) { put(result.rows, rows, first); });
+}
+
+void Session::keep(const World& group, const RoundChange& change, std::uint64_t measured) {
+  record(
+      group, measured, [&](Journal& journal) { journal.add(change, measured); },
+      [&](ResultFile& result) { apply(change, result); });
+}
+
+void Session::record(const World& group, std::uint64_t measured,
+                     const std::function<void(Journal&)>& in_journal,
+                     const std::function<void(ResultFile&)>& in_result) {
   on_root(group, [&] {
     const std::lock_guard keeping(keeping_);
     journal_has_rows_ = true;
-    append([&](Journal& journal) { journal.add(rows, first, measured); });
+    append(in_journal);
     const std::lock_guard lock(mutex_);
-    put(result_.rows, rows, first);
+    in_result(result_);
     measured_ = measured;
     if (!journal_broken_) in_journal_ = measured;
   });
@@ -127,16 +141,14 @@ void Session::add_note(const std::string& note) {
   append([&](Journal& journal) { journal.add_note(note); });
 }
 
-void Session::keep_last(const Rows& more) {
+std::filesystem::path Session::journal() const {
+  return journal_ ? std::filesystem::absolute(journal_->path()) : std::filesystem::path();
+}
+
+void Session::keep_last(const Rows& more, const std::string& why) {
   const std::unique_lock keeping(keeping_, kLongestLockWait);
-  if (!keeping.owns_lock() || over_ || size_of(more) == 0) return;
-  std::size_t first = 0;
-  {
-    const std::unique_lock lock(mutex_, kLongestLockWait);
-    if (!lock.owns_lock()) return;
-    first = size_of(result_.rows);
-  }
-  append([&](Journal& journal) { journal.add(more, first, measured_); });
+  if (!keeping.owns_lock() || over_) return;
+  append([&](Journal& journal) { journal.add_end(more, why); });
 }
 
 /// Without the lock of what is printed, as a disk may take its time. The run goes on without its journal: it
@@ -234,6 +246,7 @@ std::string Session::print_what_there_is() {
 /// mpiexec does not always take from a process that has ended.
 void Session::interrupted(int signal) {
   if (!is_root_) return std::this_thread::sleep_for(kHeadStart);
+  fails_here(static_cast<ExitCode>(InterruptHandler::exit_code(signal)));
   const std::string sentence = fmt::format(
       "polyring: {}{}\n", signal == SIGINT ? "interrupted" : "ended by SIGTERM", print_what_there_is());
   // Past the stream, whose lock another thread may hold.
@@ -243,11 +256,13 @@ void Session::interrupted(int signal) {
   world_.end(static_cast<int>(tell_early_end(why, code)));
 }
 
+void Session::fails_here(ExitCode code) {
+  const std::lock_guard lock(failing_);
+  if (fails_here_) fails_here_(code);
+}
+
 ExitCode Session::failed(const std::string& why, ExitCode code) {
-  if (!is_root_) {
-    const std::lock_guard lock(mutex_);
-    if (fails_here_) fails_here_(code);
-  }
+  fails_here(code);
   if (!is_root_ || over_) return code;
   if (measured_ > 0) warn("the run ended{}", print_what_there_is());
   return tell_early_end(why, code);
@@ -266,7 +281,7 @@ ExitCode Session::tell_early_end(const std::string& why, ExitCode code) {
   }
   try {
     const EarlyEnd end = outline_.ends_early(so_far, why, code);
-    keep_last(end.more);
+    keep_last(end.more, why);
     return end.code;
   } catch (const std::exception& error) {
     warn(error.what());

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,7 +59,8 @@ class Session {
   /// On rank 0, once. Throws as Journal does.
   void open(Outline outline);
 
-  /// What a rank other than 0 does when it is to end the job for a reason of its own; empty: nothing more.
+  /// What a rank does before anything else where it is to end the job, rank 0 also for a signal; empty:
+  /// nothing more.
   void on_failure(std::function<void(ExitCode)> action);
 
   /// The next step begins; for the progress on a terminal.
@@ -70,11 +72,15 @@ class Session {
   /// and stand in the result from place `first` on; `measured` counts the measurements so far. Only rank 0's
   /// arguments count.
   void keep(const World& group, const Rows& rows, std::size_t first, std::uint64_t measured);
+  /// The same of what a check of a round has changed, which must fit.
+  void keep(const World& group, const RoundChange& change, std::uint64_t measured);
   /// On rank 0: prints the rows that are not printed yet.
   void print_rows();
 
   // On rank 0, when all is measured:
   const ResultFile& result() const { return result_; }
+  /// Its absolute path; empty: there is none.
+  std::filesystem::path journal() const;
   void add_note(const std::string& note);
   void set_conditions(std::vector<HostConditions> conditions) { result_.conditions = std::move(conditions); }
   /// What is beside the rows: nothing with -q.
@@ -87,10 +93,13 @@ class Session {
   using Clock = std::chrono::steady_clock;
 
   void interrupted(int signal);
+  void fails_here(ExitCode code);
   ExitCode failed(const std::string& why, ExitCode code);
   ExitCode tell_early_end(const std::string& why, ExitCode code);
   std::string print_what_there_is();
-  void keep_last(const Rows& more);
+  void keep_last(const Rows& more, const std::string& why);
+  void record(const World& group, std::uint64_t measured, const std::function<void(Journal&)>& in_journal,
+              const std::function<void(ResultFile&)>& in_result);
   void append(const std::function<void(Journal&)>& action);
   void print_locked(const std::string& text, void (*print)(std::string_view));
   void print_head(Table table);
@@ -120,6 +129,7 @@ class Session {
   Clock::time_point began_;
   Clock::time_point shown_;
   std::atomic<bool> over_ = false;  // the run has come to its end, or finish() has said why not
+  std::mutex failing_;              // of what follows, also while it runs
   std::function<void(ExitCode)> fails_here_;
   std::optional<InterruptHandler> interrupts_;  // one in each process, as the next
   std::optional<LastWords> last_words_;

@@ -52,6 +52,8 @@ TEST(Units, SecondsAreBareOrWithAUnit) {
   EXPECT_DOUBLE_EQ(parse_seconds("5us", "x").value, 5e-6);
   EXPECT_DOUBLE_EQ(parse_seconds("1.5ms", "x").value, 1.5e-3);
   EXPECT_DOUBLE_EQ(parse_seconds("90ns", "x").value, 90e-9);
+  EXPECT_DOUBLE_EQ(parse_seconds("20min", "x").value, 1200);
+  EXPECT_DOUBLE_EQ(parse_seconds("12h", "x").value, 43200);
   EXPECT_DOUBLE_EQ(parse_seconds("2", "x").value, 2);
   EXPECT_DOUBLE_EQ(parse_seconds("0", "x").value, 0);
   for (const char* bad : {"-1s", "5 parsecs", "", "us", "1000000001s"}) {

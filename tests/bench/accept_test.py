@@ -9,7 +9,7 @@ import time
 import xml.etree.ElementTree as xml
 
 from hosts import fabric
-from job import START_S, JobTest
+from job import START_S, JobTest, ranks_below
 from program import NOT_AVAILABLE, USAGE, ProgramTest, command, main
 
 BELOW, INCONCLUSIVE = 8, 9
@@ -190,6 +190,37 @@ class Accept(ProgramTest):
         self.refused("accept", "--checks", "gpu.healt", naming="unknown check 'gpu.healt'")
         self.assertNotIn("gpu.health", self.succeed("accept", "--help"))
 
+    def test_goes_on_from_rounds(self):
+        self.write("site.toml", EASY.replace('["', '["hosts.alike", "'))
+        words = ("accept", "site.toml", "--budget", "1s", "-J", "accept.json")
+        self.succeed(*words, "--duration", "3s", ranks=2)
+        whole = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        hosts, speed = whole["rows"]
+        rounds = len(speed["trend"])
+        self.assertEqual((whole["rounds"]["whole"], whole["rounds"]["checks"]), (rounds, []))
+        # One more round has begun, and the time is over.
+        failed = hosts | {"verdict": "fail", "why": "As judged then."}
+        died = hosts | {"check": "ranks.alive", "verdict": "fail"}
+        del died["trend"]
+        cut = whole | {"partial": "2 of 2 measurements", "rounds": {"whole": rounds, "checks": ["hosts.alike"], "seconds": 1000},
+                       "rows": [failed, speed, died]}
+        self.write("cut.json", json.dumps(cut))
+        ran = self.run_program(*words, "--duration", "3s", "--resume", "cut.json", ranks=2)
+        self.assertEqual(ran.returncode, BELOW, ran.stderr)
+        self.assertIn(f"Resumed from cut.json: {rounds} rounds, hosts.alike as judged then.", ran.stdout)
+        after = json.loads((self.folder / "accept.json.1").read_text(encoding="utf-8"))
+        self.assertEqual(after["rows"][0], failed)
+        self.assertEqual([row["check"] for row in after["rows"]], ["hosts.alike", "host.allreduce"])
+        self.assertEqual(after["rows"][1]["trend"][:-1], speed["trend"])
+        self.assertEqual((after["rounds"]["whole"], after["rounds"]["checks"]), (rounds + 1, []))
+        self.assertGreater(after["rounds"]["seconds"], 1000)
+        self.refused(*words, "--resume", "cut.json", "-g", 2, naming="'cut.json' is of several rounds; give --duration, too")
+        self.write("one.json", json.dumps({key: value for key, value in cut.items() if key != "rounds"}))
+        self.refused(*words, "--resume", "one.json", "--duration", "3s", "-g", 2, naming="is of a run without rounds")
+        ran = self.run_program(*words, "--checks", "host.allreduce", "--duration", "3s", "--resume", "cut.json", ranks=2)
+        self.assertEqual(ran.returncode, USAGE, ran.stderr)
+        self.assertIn("its checks are hosts.alike, host.allreduce, and here they are host.allreduce", ran.stderr)
+
     def test_refuses_a_bad_specification_before_it_measures(self):
         for text, naming in (("checks = [", "bad.toml:1: this is not TOML"), ('\ncheks = ["correct"]', "bad.toml:2: unknown key 'cheks'; did you mean checks?"),
                              ('[reference.stragglers]\ntime = [1, 0, 0, ""]', "bad.toml:2: unknown quantity of stragglers 'time'")):
@@ -209,8 +240,9 @@ class Accept(ProgramTest):
         for file, naming in (("missing.out", "missing.out"), ("bad.out", "ibnetdiscover > FILE"), ("other.out", "is in 'other.out', neither by GUID")):
             self.refused(*QUICK, "--fabric", file, naming=naming, ranks=2)
         self.succeed("accept", "--checks", "hosts.alike", "--fabric", "net.out", "-J", "accept.json", ranks=2)
-        inputs = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))["inputs"]
-        self.assertIn({"name": "fabric", "value": "net.out", "source": "--fabric"}, inputs)
+        result = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        self.assertIn({"name": "fabric", "value": "net.out", "source": "--fabric"}, result["inputs"])
+        self.assertEqual(result["leaves"], [{"name": "leaf0", "hosts": [result["placement"][0]["host"]]}])
 
     def test_counts_and_reads_what_hosts_have(self):
         (self.folder / "data").mkdir()
@@ -228,7 +260,8 @@ class Accept(ProgramTest):
 
     def test_refuses_what_cannot_be_before_it_measures(self):
         for words, naming in ((("--checks", "hosts.alik"), "hosts.alike"), (("--checks", "nonsense"), "pairs.allreduce"),
-                              (("--algorithm", "nonsense"), "multi-ring"), (("--budget", "nonsense"), "nonsense"),
+                              (("--algorithm", "nonsense"), "multi-ring"), (("--budget", "nonsense"), "--budget 'nonsense'"),
+                              (("--duration", "1000h"), "--duration 1000h"),
                               (("--attempts", "0"), "--attempts"), (("--like", "nonsense"), "dgx-a100"), (("--junit", "missing/a.xml"), "missing/a.xml"),
                               (("-J", "missing/a.json"), "missing/a.json"), (("--prometheus", "."), "folder")):
             with self.subTest(words):
@@ -236,14 +269,54 @@ class Accept(ProgramTest):
 
 
 class Killed(JobTest):
-    def test_a_rank_that_dies_is_named(self):
-        words = ("accept", "-J", "accept.json", "--junit", "a.xml")
-        job, ranks = self.launch(command(*words, ranks=3), 3)
+    def test_the_next_rank_says_that_rank_0_died(self):
+        job, ranks = self.launch(command("accept", "-J", "accept.json", ranks=3), 3)
+        self.await_output(job, r"(?m)^correct ")
+        ranks = ranks_below(job.pid)  # without rank 0's child, which has probed this host
+        os.kill(ranks[0], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        if "BAD TERMINATION" in self.output():  # MPICH's mpiexec kills all ranks at once
+            return
+        host = os.uname().nodename
+        sentence = f"polyring: rank 1 ({host}): rank 0 ({host}) ended before its time; see why: "
+        self.assertEqual(self.output().count(sentence), 1, self.output())
+        lines = (self.folder / "accept.json.part").read_text(encoding="utf-8").splitlines()
+        (row,) = json.loads(lines[-1])["more"]
+        self.assertEqual((row["check"], row["subject"], row["verdict"]), ("ranks.alive", f"rank 0 on {host}", "fail"))
+        # A report has it, too.
+        self.succeed("report", "accept.json.part", "--out", "report")
+        self.assertIn(f"rank 0 on {host}", (self.folder / "report" / "report.md").read_text(encoding="utf-8"))
+
+    def await_output(self, job, pattern):
         deadline = time.monotonic() + START_S
-        while not re.search(r"(?m)^correct ", self.output()):
+        while not re.search(pattern, self.output()):
             self.assertIsNone(job.poll(), self.output())
             self.assertLess(time.monotonic(), deadline, "the first checks do not end")
             time.sleep(0.01)
+
+    def test_rounds_go_on_from_the_journal(self):
+        words = ("accept", "--checks", "hosts.alike,correct", "-J", "accept.json", "--duration")
+        job, ranks = self.launch(command(*words, "1h", ranks=2), 2)
+        journal = self.folder / "accept.json.part"
+        deadline = time.monotonic() + START_S
+        while not (journal.exists() and '"whole":2' in journal.read_text(encoding="utf-8")):
+            self.assertIsNone(job.poll(), self.output())
+            self.assertLess(time.monotonic(), deadline, "the first rounds do not end")
+            time.sleep(0.01)
+        ranks = ranks_below(job.pid)  # without rank 0's child, which has probed this host
+        os.kill(ranks[0], signal.SIGKILL)
+        self.assertNotEqual(self.ended(job, ranks), 0)
+        text = self.succeed(*words, "1s", "--resume", "accept.json.part", ranks=2)
+        self.assertRegex(text, r"Resumed from accept\.json\.part: [2-9]\d* rounds")
+        result = json.loads((self.folder / "accept.json").read_text(encoding="utf-8"))
+        self.assertGreaterEqual(result["rounds"]["whole"], 2)
+        self.assertEqual({row["verdict"] for row in result["rows"]}, {"pass"})
+        self.assertEqual({row["check"] for row in result["rows"]}, {"hosts.alike", "correct"})
+
+    def test_a_rank_that_dies_is_named(self):
+        words = ("accept", "-J", "accept.json", "--junit", "a.xml")
+        job, ranks = self.launch(command(*words, ranks=3), 3)
+        self.await_output(job, r"(?m)^correct ")
         os.kill(ranks[1], signal.SIGKILL)
         self.assertNotEqual(self.ended(job, ranks), 0)
         # Whatever becomes of rank 0, its journal has what was judged.

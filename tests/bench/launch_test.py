@@ -15,7 +15,7 @@ from job import START_S, ranks_below
 from launching import OPEN_MPI, SRUN, LaunchTest
 from program import MPIEXEC, NOT_AVAILABLE, TIME_LIMIT_S, TIMEOUT, USAGE, main
 
-MPI = 10
+BELOW, MPI = 8, 10
 HANGS = "exec sleep 1000"
 ANSWERED = ("-T", "6")  # a time in which hosts that answer do so on a busy machine, too
 
@@ -281,7 +281,8 @@ class ForReal(LaunchTest):
             time.sleep(0.1)
         self.assertEqual(self.running(mark), [])
 
-    def test_a_verdict_where_all_ranks_were_killed(self):
+    def accepting(self):
+        """A job whose journal has rows, and its ranks."""
         output = self.folder / "accept.json"
         job = self.started("--launcher", MPIEXEC, "-H", "localhost:2", "--oversubscribe", "--no-trial", "--",
                            "polyring", "accept", "-J", output, f"--junit={self.folder / 'a.xml'}", shell=False)
@@ -294,6 +295,23 @@ class ForReal(LaunchTest):
             time.sleep(0.01)
         ranks = ranks_below(job.pid)
         self.assertEqual(set(ranks), {0, 1})
+        return job, ranks
+
+    def test_a_verdict_where_rank_0_was_killed(self):
+        job, ranks = self.accepting()
+        os.kill(ranks[0], signal.SIGKILL)
+        out, errors = job.communicate(timeout=TIME_LIMIT_S)
+        self.assertRegex(out, r"(?m)^ERROR  [a-z.]+: The job ended while this ran: ", out)
+        self.assertIn("MISSING  repeatability: The job ended before this ran.", out)
+        if "BAD TERMINATION" in out + errors:  # MPICH's mpiexec kills all ranks at once
+            return
+        self.assertEqual(job.returncode, BELOW)
+        self.assertIn("FAIL  ranks.alive, rank 0 on ", out)
+        suites = {suite.get("name"): suite for suite in xml.parse(self.folder / "a.xml").getroot()}
+        self.assertEqual(suites["ranks.alive"].get("failures"), "1")
+
+    def test_a_verdict_where_all_ranks_were_killed(self):
+        job, ranks = self.accepting()
         for process in ranks.values():
             os.kill(process, signal.SIGKILL)
         out, _ = job.communicate(timeout=TIME_LIMIT_S)

@@ -225,6 +225,20 @@ TEST_F(MeasureTest, TheNumberOfIterationsIsChosen) {
   }
 }
 
+/// With a clock that moves whenever it is read, a call takes one step of it, and a whole iteration several.
+TEST_F(MeasureTest, TheTimeIsThatOfCallsOrOfWholeIterations) {
+  job_.now = [] { return test_time += milliseconds(1); };
+  const auto chosen = [&](bool of_calls) {
+    std::vector<Contender> contenders;
+    contenders.push_back(contender("quick", [](const std::byte*, std::byte*) {}));
+    MeasureOptions options{{0, 1}, false};
+    options.stop.of_calls = of_calls;
+    return measured(contenders, options, false)[0].microseconds.size();
+  };
+  EXPECT_EQ(chosen(true), 500U);
+  EXPECT_LT(chosen(false), 200U) << "filling buffers and barriers count for nothing";
+}
+
 /// One rank is long about one iteration, and so comes late to the next.
 TEST_F(MeasureTest, WhoComesLateIsNamed) {
   constexpr milliseconds kLate{300};

@@ -224,7 +224,10 @@ ResultFile tune() {
 }
 
 ResultFile accept() {
-  ResultFile file = provenance("polyring accept --budget 60s");
+  ResultFile file = provenance("polyring accept --budget 60s --fabric net.out");
+  file.ended = "it was interrupted";
+  file.rounds = {2, {"links", "pairs.allreduce"}, 95.5};
+  file.leaves = {{"leaf0", {"node0", "node2"}}, {"leaf1", {"node1"}}, {"", {"node3"}}};
   std::vector<CheckRow> rows;
   for (const std::string host : {"node0", "node1", "node2", "node3"}) {
     const bool down = host == "node2";

@@ -342,6 +342,26 @@ TEST(Files, ThatGrowInSightAreNotReplacedEither) {
   EXPECT_EQ(read_file(folder / "journal"), "mine");
 }
 
+TEST(Files, OfLinesAreOpenedAgainWithoutTheirTornEnd) {
+  const TemporaryFolder folder;
+  const std::string long_line(200'000, 'x');
+  for (const auto& [torn, whole] : {std::pair<std::string, std::string>{"a\nb\n", "a\nb\n"},
+                                    {"a\nb", "a\n"},
+                                    {"b", ""},
+                                    {"", ""},
+                                    {"a\n" + long_line, "a\n"},
+                                    {long_line + "\n" + long_line, long_line + "\n"}}) {
+    const fs::path path = folder / "lines";
+    fs::remove(path);
+    write_file(path, torn);
+    reopen_file_of_lines(path).write("end\n");
+    EXPECT_EQ(read_file(path), whole + "end\n");
+  }
+  fs::create_symlink(folder / "lines", folder / "link");
+  for (const fs::path& bad : {folder / "none", folder / "link", folder.path()})
+    EXPECT_EQ(code_of([&] { reopen_file_of_lines(bad); }), ExitCode::usage) << bad;
+}
+
 TEST(Files, AreOnesOwnWhereNobodyElseMayWrite) {
   const TemporaryFolder folder;
   const fs::path path = create_file(folder / "ranks", "rank 0");

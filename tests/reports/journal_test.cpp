@@ -91,6 +91,84 @@ TEST(Journal, TakesLaterRowsInPlaceOfEarlierOnesAndNotes) {
   EXPECT_EQ(read.partial, "6 of 40 measurements");
 }
 
+TEST(Journal, HasWhatEachCheckOfARoundHasChanged) {
+  const TemporaryFolder folder;
+  ResultFile example = examples::accept();
+  auto& rows = std::get<std::vector<CheckRow>>(example.rows);
+  rows.resize(3);
+  for (CheckRow& row : rows) row.trend = {1.5, 2.5};
+  Journal journal(folder / "a.json", without_rows(example), 40);
+  journal.add(RoundChange{{1, {}, 60}, {{0, rows[0]}, {1, rows[1]}, {2, rows[2]}}, {}}, 4);
+  const std::uintmax_t first = fs::file_size(journal.path());
+  CheckRow worse = rows[1];
+  worse.verdict = Verdict::fail;
+  journal.add(RoundChange{{1, {"links"}, 75.5}, {{1, worse}}, {{0, 7.5, 9, 10.5}, {2, {}, 3, 1}}}, 5);
+  const std::string text = read_file(journal.path());
+  const ResultFile read = read_result(journal.path());
+  EXPECT_EQ(read.rounds, (Rounds{1, {"links"}, 75.5}));
+  EXPECT_EQ(read.partial, "5 of 40 measurements");
+  EXPECT_EQ(parse_result(text.substr(0, first), "a").rounds, (Rounds{1, {}, 60}));
+  // A change counts whole, or not at all.
+  for (const std::size_t cut : {first + 1, text.size() - 1})
+    EXPECT_EQ(parse_result(text.substr(0, cut), "a").rows, parse_result(text.substr(0, first), "a").rows);
+  rows[0].trend->push_back(7.5);
+  rows[0].attempts = 9;
+  rows[0].seconds = 10.5;
+  rows[1] = worse;
+  rows[2].attempts = 3;
+  rows[2].seconds = 1;
+  EXPECT_EQ(read.rows, example.rows);
+  for (const auto& [from, to] : {std::pair{"\"at\":1,\"row\"", "\"at\":7,\"row\""},
+                                 {"\"at\":2,\"median\"", "\"at\":3,\"median\""},
+                                 {"\"points\"", "\"marks\""}}) {
+    std::string damaged = text;
+    damaged.replace(damaged.rfind(from), std::string(from).size(), to);
+    EXPECT_THROW(parse_result(damaged, "a.json.part"), Error) << to;
+  }
+}
+
+TEST(Journal, OfAProcessThatDiedGetsARow) {
+  const TemporaryFolder folder;
+  const ResultFile example = examples::accept();
+  const std::string text = read_file(journal_of(folder / "a.json", example));
+  const std::size_t rows = size_of(example.rows);
+  CheckRow row;
+  row.check = "ranks.alive";
+  row.verdict = Verdict::fail;
+  const fs::path path = folder / "b.json.part";
+  // Whatever it has written of its last line is not there.
+  for (const std::size_t cut : {text.size(), text.size() - 1, text.size() - 30}) {
+    fs::remove(path);
+    write_file(path, text.substr(0, cut));
+    EXPECT_TRUE(add_to_journal(path, example.created, row));
+    EXPECT_TRUE(add_to_journal(path, example.created, row));
+    const auto found = std::get<std::vector<CheckRow>>(parse_journal_as_it_is(read_file(path), "b").rows);
+    EXPECT_EQ(found.size(), rows + (cut == text.size() ? 2 : 1)) << cut;
+    EXPECT_EQ(found.back(), row);
+  }
+  const std::string before = read_file(path);
+  EXPECT_FALSE(add_to_journal(path, "2000-01-01T00:00:00Z", row)) << "of another run";
+  EXPECT_FALSE(add_to_journal(folder / "none.part", example.created, row));
+  write_file(folder / "c.json.part", "mine");
+  EXPECT_FALSE(add_to_journal(folder / "c.json.part", example.created, row));
+  EXPECT_EQ(read_file(path), before);
+  EXPECT_EQ(read_file(folder / "c.json.part"), "mine");
+}
+
+TEST(Journal, SaysHowItsRunEnded) {
+  const TemporaryFolder folder;
+  ResultFile example = examples::accept();
+  example.ended.reset();
+  Journal journal(folder / "a.json", without_rows(example), 40);
+  journal.add(part(example.rows, 0, 2), 0, 1);
+  EXPECT_FALSE(read_result(journal.path()).ended);
+  journal.add_end(part(example.rows, 2, 4), "it was interrupted");
+  const ResultFile read = parse_journal_as_it_is(read_file(journal.path()), "a");
+  EXPECT_EQ(read.ended, "it was interrupted");
+  EXPECT_EQ(read.rows, part(example.rows, 0, 4));
+  EXPECT_EQ(read.partial, "1 of 40 measurements");
+}
+
 TEST(Journal, TakesNoOthersName) {
   const TemporaryFolder folder;
   write_file(folder / "a.json.part", "mine");

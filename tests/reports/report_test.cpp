@@ -72,6 +72,12 @@ TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   EXPECT_EQ(read_file(folder_ / "r/out.json"), read_file(folder_ / "out.json"));
 }
 
+TEST_F(ReportTest, ShowsTheLeavesByWhichHostsWereJudged) {
+  report({write_result(folder_ / "accept.json", examples::accept())}, folder_ / "r");
+  EXPECT_THAT(read_file(folder_ / "r/report.md"),
+              HasSubstr("leaf switches: leaf0: node0, node2; leaf1: node1; not known: node3\n"));
+}
+
 TEST_F(ReportTest, WithoutMatplotlibAndJinja2SaysSoInASentenceEach) {
   const Report written = report(results(), folder_ / "r");
   ASSERT_EQ(written.warnings.size(), 2u);

@@ -214,7 +214,7 @@ TEST(BadResult, ThatIsMissingOrAFolderIsRefused) {
   }
 }
 
-/// What only some scaling rows have.
+/// What only some rows and results have.
 bool may_be_absent(const std::string& key) {
   const std::set<std::string> keys{"iteration_low_ms",
                                    "iteration_high_ms",
@@ -226,6 +226,9 @@ bool may_be_absent(const std::string& key) {
                                    "bottleneck",
                                    "global_batch",
                                    "strategy",
+                                   "leaves",
+                                   "rounds",
+                                   "ended",
                                    "bubble",
                                    "conditions",
                                    "timing",

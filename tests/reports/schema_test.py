@@ -22,7 +22,7 @@ KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us",
-                 "least_clock_MHz", "most_clock_MHz")
+                 "least_clock_MHz", "most_clock_MHz", "leaves", "rounds", "ended")
 
 
 def damaged_objects(whole):
@@ -48,7 +48,7 @@ def replaced(document, path, value):
 
 
 def damaged_documents(whole):
-    paths = [["rows", 1], ["inputs", 0], ["placement", 0], ["conditions", 1]]
+    paths = [["rows", 1], ["inputs", 0], ["placement", 0], ["conditions", 1], ["leaves", 0], ["rounds"]]
     paths += [["rows", 1, key] for key in ("time_us", "iteration_ms")]
     paths += [["rows", 1, "timeline", 2]]
     for path in paths:
@@ -60,7 +60,7 @@ def damaged_documents(whole):
             for fault, damaged in damaged_objects(part):
                 yield f"{path}: {fault}", replaced(whole, path, damaged)
     yield "partial without saying how much", {**whole, "partial": True}
-    for key in whole.keys() - {"partial", "conditions"}:
+    for key in whole.keys() - {"partial", *MAY_BE_ABSENT}:
         yield f"{key} missing", {k: v for k, v in whole.items() if k != key}
     if "nodes" in whole["rows"][1]:
         yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)

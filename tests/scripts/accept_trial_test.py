@@ -81,6 +81,15 @@ class Replay(unittest.TestCase):
         self.named(Result().scale("pairs.allreduce", lambda row: row["hosts"] == ["node1", "node3"], 0.5), "pairs.allreduce", "node1 and node3")
         self.named(Result().scale("stragglers", lambda row: row["subject"].startswith("rank 9 "), 1.2), "stragglers", "rank 9 on node2")
 
+    def test_leaves_are_those_of_the_result(self):
+        """Of hosts that are by turns under two."""
+        slow = Result().scale("pairs.allreduce", lambda row: {*row["hosts"]} not in ({"node0", "node2"}, {"node1", "node3"}), 0.5)
+        leaves = [{"name": "a", "hosts": ["node0", "node2"]}, {"name": "b", "hosts": ["node1", "node3"]}]
+        subject = "uplinks between the leaves of node0 and node2 and of node1 and node3"
+        self.assertTrue(self.outcome(slow, "pairs.allreduce", subject).startswith(f"0 of {RUNS}\n"))
+        slow.file["leaves"] = leaves
+        self.named(slow, "pairs.allreduce", subject)
+
     def test_a_threshold_at_the_true_value_is_inconclusive(self):
         text = self.outcome(Result(), "threshold", "node0 and node1")
         self.assertGreaterEqual(int(text.split()[0]), RUNS - 1, text)

@@ -1,6 +1,8 @@
 // Placing hosts on the leaf switches of one network, or of one for each rail.
 #include "topology/inventory/placement.hpp"
 
+#include <fmt/ranges.h>
+
 #include "base/index.hpp"
 #include "tests/topology/fabric_builder.hpp"
 #include "tests/topology/support.hpp"
@@ -19,7 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kNdr;
 using ::testing::Not;
-using ::testing::Pair;
 using testing::parsed;
 using testing::rails;
 using testing::small_machine;
@@ -106,11 +107,17 @@ TEST(Placement, SaysWhatItCannotExpress) {
 
 TEST(Placement, TellsTheLeafOfEachHost) {
   const Inventory some = hosts({"n0", "n4", "ghost", "n5.example.org", "n9"});
-  const std::map<std::string, int> leaves = leaves_of_hosts(some, parsed(fat_tree(3, 4)));
+  const auto text = [](const std::vector<PlacedLeaf>& leaves) {
+    std::vector<std::string> lines;
+    for (const PlacedLeaf& leaf : leaves)
+      lines.push_back(fmt::format("{}: {}", leaf.name, fmt::join(leaf.hosts, ", ")));
+    return lines;
+  };
   // In the order of placed(): the fullest first.
-  EXPECT_THAT(leaves, ElementsAre(Pair("n0", 1), Pair("n4", 0), Pair("n5.example.org", 0), Pair("n9", 2)));
-  EXPECT_THAT(leaves_of_hosts(hosts({"n0", "n1"}), parsed(rails())),
-              ElementsAre(Pair("n0", 0), Pair("n1", 1)));
+  EXPECT_THAT(text(leaves_of_hosts(some, parsed(fat_tree(3, 4)))),
+              ElementsAre("leaf1: n4, n5.example.org", "leaf0: n0", "leaf2: n9"));
+  EXPECT_THAT(text(leaves_of_hosts(hosts({"n0", "n1"}), parsed(rails()))),
+              ElementsAre("a0 and a1: n0", "b0 and b1: n1"));
   EXPECT_THAT(usage_sentence([&] { leaves_of_hosts(hosts({"ghost"}), parsed(fat_tree(2, 2))); }),
               HasSubstr("none of the hosts (ghost) is in 'net.out'"));
 }

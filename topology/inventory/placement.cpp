@@ -157,10 +157,9 @@ class Placing {
     return std::move(result_);
   }
 
-  std::map<std::string, int> leaves() const {
-    std::map<std::string, int> leaves;
-    for (std::size_t leaf = 0; leaf < near_.size(); ++leaf)
-      for (const int host : near_[leaf].hosts) leaves[hosts_[index(host)].name] = static_cast<int>(leaf);
+  std::vector<PlacedLeaf> leaves() const {
+    std::vector<PlacedLeaf> leaves;
+    for (const Near& near : near_) leaves.push_back(PlacedLeaf{leaves_text(near), names(near.hosts)});
     return leaves;
   }
 
@@ -462,7 +461,7 @@ class Placing {
 
 Inventory placed(const Inventory& inventory, const FabricMap& map) { return Placing(inventory, map).run(); }
 
-std::map<std::string, int> leaves_of_hosts(const Inventory& inventory, const FabricMap& map) {
+std::vector<PlacedLeaf> leaves_of_hosts(const Inventory& inventory, const FabricMap& map) {
   return Placing(inventory, map).leaves();
 }
 

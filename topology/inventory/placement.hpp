@@ -2,8 +2,8 @@
 // ones.
 #pragma once
 
-#include <map>
 #include <string>
+#include <vector>
 
 #include "topology/inventory/fabric_map.hpp"
 #include "topology/inventory/inventory.hpp"
@@ -22,8 +22,14 @@ namespace polyring {
 /// number is known.
 Inventory placed(const Inventory& inventory, const FabricMap& map);
 
-/// By the host's name the leaf that each host hangs on, 0, 1, 2, … in the order in which placed() has the
-/// leaves. Hosts that are not in the fabric have none. Throws as placed() does.
-std::map<std::string, int> leaves_of_hosts(const Inventory& inventory, const FabricMap& map);
+/// A leaf switch, or leaves that most of their hosts share.
+struct PlacedLeaf {
+  std::string name;  // "leaf07", "leaf[07-10]"
+  std::vector<std::string> hosts;
+};
+
+/// The leaves that hosts hang on, in the order in which placed() has them. Hosts that are not in the fabric
+/// are under none. Throws as placed() does.
+std::vector<PlacedLeaf> leaves_of_hosts(const Inventory& inventory, const FabricMap& map);
 
 }  // namespace polyring

@@ -33,7 +33,7 @@ std::vector<CheckRow> run_all(const Checking& checking) {
                          .size = payload_for(checking, kAll, group.hosts),
                          .time = checking.options.turn};
     const Threshold threshold = checking.threshold({std::string(kAll), kBusbw, work.size.value, algorithm},
-                                                   least_of(checking, group, work, {}, ""));
+                                                   least_of(checking, group, work, std::nullopt, ""));
     Measured measured;
     CheckRow row = row_of(checking, kAll, group.hosts);
     do {

@@ -1,5 +1,8 @@
 // host.allreduce: each host alone, compared with the others.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/statistics.hpp"
@@ -42,8 +45,9 @@ class HostsCheck {
       measure(unsure);
       rows.clear();
       unsure.clear();
+      const std::map<std::size_t, OfOthers> medians = medians_by_ranks();
       for (std::size_t i = 0; i < groups_.size(); ++i) {
-        rows.push_back(judged(i));
+        rows.push_back(judged(i, medians));
         const int turns =
             site_.hosts_share_cores() ? kTurnsOfSlices * (static_cast<int>(unsure.size()) + 1) : 1;
         if (measured_[i].wrong == 0 && checking_.must_repeat(rows.back().verdict, attempt, turns))
@@ -75,15 +79,27 @@ class HostsCheck {
     }
   }
 
-  CheckRow judged(std::size_t i) const {
-    std::vector<double> others;
-    for (std::size_t other = 0; other < groups_.size(); ++other) {
-      const bool as_many = site_.ranks[index(groups_[other].hosts[0])].size() ==
-                           site_.ranks[index(groups_[i].hosts[0])].size();
-      if (other != i && as_many && !measured_[other].busbw_GBps.empty())
-        others.push_back(summarize(measured_[other].busbw_GBps).median);
-    }
-    const Threshold otherwise = least_of(checking_, groups_[i], work_, others, "the other hosts");
+  std::optional<double> median(std::size_t i) const {
+    const std::vector<double>& samples = measured_[i].busbw_GBps;
+    return samples.empty() ? std::nullopt : std::optional(summarize(samples).median);
+  }
+  std::size_t ranks(std::size_t i) const { return site_.ranks[index(groups_[i].hosts[0])].size(); }
+
+  /// Of hosts with so many ranks, as they are measured so far.
+  std::map<std::size_t, OfOthers> medians_by_ranks() const {
+    std::map<std::size_t, std::vector<double>> medians;
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (const auto own = median(i)) medians[ranks(i)].push_back(*own);
+    std::map<std::size_t, OfOthers> of_others;
+    for (auto& [number, values] : medians) of_others.emplace(number, OfOthers(std::move(values)));
+    return of_others;
+  }
+
+  CheckRow judged(std::size_t i, const std::map<std::size_t, OfOthers>& medians) const {
+    const auto of_hosts = medians.find(ranks(i));
+    const std::optional<double> of_others =
+        of_hosts == medians.end() ? std::nullopt : of_hosts->second.median(median(i));
+    const Threshold otherwise = least_of(checking_, groups_[i], work_, of_others, "the other hosts");
     const Threshold threshold =
         checking_.threshold({std::string(kName), kBusbw, work_.size.value, groups_[i].subject}, otherwise);
     CheckRow row = row_of(checking_, kName, groups_[i].hosts);

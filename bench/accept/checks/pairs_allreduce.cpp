@@ -3,10 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/statistics.hpp"
@@ -26,6 +27,7 @@ constexpr int kRoundsOfSuspects = 2;
 struct PairState {
   HostGroupUnderTest group;
   Measured measured;
+  std::optional<double> median;  // of all that was measured
   CheckRow row;
 };
 
@@ -107,6 +109,12 @@ class PairsCheck {
     }
     checking_.progress(fmt::format("{}{}", name(round.front()), round.size() > 1 ? ", …" : ""));
     measure_at_once(checking_, groups, work_, measured);
+    for (const HostPair pair : round) {
+      PairState& state = pairs_[pair];
+      const std::vector<double>& samples = state.measured.busbw_GBps;
+      state.median = samples.empty() ? std::nullopt : std::optional(summarize(samples).median);
+    }
+    medians_.clear();
   }
 
   /// With three leaves the slow uplinks of one slow two thirds of the pairs that leave leaves, which then say
@@ -116,28 +124,36 @@ class PairsCheck {
     return !inside_leaf(pair) && site_.cluster.fabric.pods.empty();
   }
 
-  /// The medians of the other pairs that leave as many leaves as this one. Of one that shared uplinks with
-  /// fewer it is the part that this one would have had of them.
-  std::vector<double> others(const HostGroupUnderTest& group, HostPair pair) const {
-    std::vector<double> medians;
-    for (const auto& [other, state] : pairs_) {
-      if (other == pair || inside_leaf(other) != inside_leaf(pair) || state.measured.busbw_GBps.empty())
-        continue;
-      const double part = std::min(1.0, 1.0 * state.group.sharers / group.sharers);
-      medians.push_back(part * summarize(state.measured.busbw_GBps).median);
-    }
-    if (has_faster_half(pair)) {
-      std::ranges::sort(medians, std::greater{});
-      medians.resize((medians.size() + 1) / 2);
-    }
-    return medians;
+  /// What a pair that shared uplinks with fewer others would have had of them beside so many.
+  static std::optional<double> shared(const PairState& state, int sharers) {
+    if (!state.median) return std::nullopt;
+    return std::min(1.0, 1.0 * state.group.sharers / sharers) * *state.median;
   }
 
-  Threshold threshold_of(const HostGroupUnderTest& group, HostPair pair) const {
+  /// The medians of all pairs inside leaves, or between them, that share uplinks with so many.
+  const OfOthers& medians(bool inside, int sharers) {
+    const auto known = medians_.find({inside, sharers});
+    if (known != medians_.end()) return known->second;
+    std::vector<double> medians;
+    for (const auto& [pair, state] : pairs_)
+      if (inside_leaf(pair) == inside)
+        if (const auto median = shared(state, sharers)) medians.push_back(*median);
+    return medians_.emplace(std::pair(inside, sharers), OfOthers(std::move(medians))).first->second;
+  }
+
+  /// The median of the other pairs that leave as many leaves as this one.
+  std::optional<double> of_others(const HostGroupUnderTest& group, HostPair pair) {
+    const auto own = pairs_.find(pair);
+    return medians(inside_leaf(pair), group.sharers)
+        .median(own == pairs_.end() ? std::nullopt : shared(own->second, group.sharers),
+                has_faster_half(pair) ? OfOthers::Part::larger_half : OfOthers::Part::all);
+  }
+
+  Threshold threshold_of(const HostGroupUnderTest& group, HostPair pair) {
     const std::string who =
         has_faster_half(pair) ? "the faster half of the other pairs between leaves" : "the other pairs";
     return checking_.threshold({std::string(kName), kBusbw, work_.size.value, name(pair)},
-                               least_of(checking_, group, work_, others(group, pair), who));
+                               least_of(checking_, group, work_, of_others(group, pair), who));
   }
 
   /// Judges all pairs; those that are too noisy.
@@ -156,16 +172,17 @@ class PairsCheck {
   /// Rounds of these pairs, each pair in the first in which its hosts are free.
   static std::vector<PairRound> disjoint(const std::vector<HostPair>& pairs) {
     std::vector<PairRound> rounds;
+    std::vector<std::set<int>> busy;  // hosts of each
     for (const HostPair pair : pairs) {
-      const auto is_free = [&](const PairRound& round) {
-        return std::ranges::none_of(round, [&](HostPair other) {
-          return other.first == pair.first || other.first == pair.second || other.second == pair.first ||
-                 other.second == pair.second;
-        });
-      };
-      auto round = std::ranges::find_if(rounds, is_free);
-      if (round == rounds.end()) round = rounds.insert(rounds.end(), PairRound{});
-      round->push_back(pair);
+      std::size_t round = 0;
+      while (round < busy.size() && (busy[round].contains(pair.first) || busy[round].contains(pair.second)))
+        ++round;
+      if (round == busy.size()) {
+        rounds.emplace_back();
+        busy.emplace_back();
+      }
+      rounds[round].push_back(pair);
+      busy[round].insert({pair.first, pair.second});
     }
     return rounds;
   }
@@ -340,6 +357,7 @@ class PairsCheck {
   const Site& site_;
   GroupWork work_;
   std::map<HostPair, PairState> pairs_;
+  std::map<std::pair<bool, int>, OfOthers> medians_;  // see medians(); of what is measured so far
 };
 
 int turns(const Site& site, const CheckOptions& options) {

@@ -167,6 +167,35 @@ TEST(Baseline, DoesNotFitWhatDiffers) {
   EXPECT_EQ(difference(now, same), "its algorithm is multi-ring, and here it is ring");
 }
 
+ResultFile under(const std::vector<LeafHosts>& leaves) {
+  ResultFile file = result({1, 1, 1, 1});
+  file.leaves = leaves;
+  return file;
+}
+
+TEST(Baseline, IsOfTheSameLeaves) {
+  const Inventory same = hosts({1, 1, 1, 1});
+  const auto difference = [&](const ResultFile& before, const ResultFile& now) {
+    return difference_from(before, "a.json", now, same);
+  };
+  const ResultFile before = under({{"leaf0", {"node0", "node1"}}, {"leaf1", {"node2", "node3"}}});
+  EXPECT_EQ(difference(before, before), "");
+  EXPECT_EQ(difference(before, under({{"b", {"node3", "node2"}}, {"", {"node1", "node0"}}})), "");
+  EXPECT_EQ(difference(before, under({{"leaf0", {"node0", "node2"}}, {"leaf1", {"node1", "node3"}}})),
+            "its node1 is under a leaf switch with other hosts than here");
+  EXPECT_EQ(difference(before, under({{"leaf0", {"node0"}}, {"leaf1", {"node1", "node2", "node3"}}})),
+            "its leaf switches are 2 of 2 hosts, and here they are 1 of 3 hosts and 1 of 1");
+  EXPECT_EQ(difference(before, result({1, 1, 1, 1})),
+            "its leaf switches are 2 of 2 hosts, and here they are 1 of 4 hosts");
+  // Of other hosts it is enough that as many pairs are under one leaf.
+  ResultFile others = under({{"leaf0", {"node0", "x"}}, {"leaf1", {"node1", "node2"}}});
+  others.placement[3].host = "x";
+  EXPECT_EQ(difference(before, others), "");
+  Inventory racks = same;
+  racks.cluster.fabric.hosts_per_leaf = 2;
+  EXPECT_EQ(difference_from(before, "a.json", result({1, 1, 1, 1}), racks), "");
+}
+
 TEST(Baseline, ThatDoesNotFitIsRefused) {
   const Baseline baseline(result(), "a.json", 0.1);
   baseline.check_comparable(result(), hosts({2, 2}));

@@ -244,7 +244,7 @@ Site site_named(const std::vector<std::string>& hosts) {
 TEST(Leaves, AreThoseOfTheFabricWhateverTheNumbersOfHosts) {
   Site site = site_named({"n4", "n0", "ghost", "n1", "n5.example.org", "n8"});
   put_on_leaves(site, parsed(fat_tree(3, 4, 2)));
-  EXPECT_THAT(site.leaf, ElementsAre(0, 1, 5, 1, 0, 2));
+  EXPECT_THAT(site.leaf, ElementsAre(0, 1, 3, 1, 0, 2));
   EXPECT_THAT(site.notes,
               ElementsAre("Not in 'net.out': ghost. Each is judged as if alone under a leaf switch."));
   EXPECT_EQ(site.cluster.fabric.hosts_per_leaf, 2);
@@ -259,6 +259,29 @@ TEST(Leaves, AreThoseOfTheFabricWhateverTheNumbersOfHosts) {
   EXPECT_EQ(part(site.all_hosts()).fabric.hosts_per_leaf, 2);
   EXPECT_THAT(names(part(site.all_hosts())),
               ElementsAre("node0", "node4", "node1", "node3", "node5", "node2"));
+}
+
+/// The result says by which leaves and uplinks hosts were judged, so that others can judge them again.
+TEST(Leaves, AreInTheResult) {
+  Site site = site_named({"n4", "n0", "ghost", "n1", "n5"});
+  EXPECT_FALSE(recorded_leaves(site));
+  put_on_leaves(site, parsed(fat_tree(3, 4, 2)));
+  ResultFile result;
+  for (int rank = 0; rank < 10; ++rank) result.placement.push_back({rank, site.hosts[index(rank / 2)]});
+  result.leaves = recorded_leaves(site);
+  EXPECT_EQ(result.leaves,
+            (std::vector<LeafHosts>{{"leaf1", {"n4", "n5"}}, {"leaf0", {"n0", "n1"}}, {"", {"ghost"}}}));
+  EXPECT_EQ(hosts_of_run(result), site.hosts);
+  EXPECT_THAT(leaves_of_run(result, 3), ElementsAre(0, 1, 2, 1, 0));
+  result.leaves->pop_back();
+  EXPECT_THAT(leaves_of_run(result, 3), ElementsAre(0, 1, 2, 1, 0)) << "one that no leaf has";
+  result.leaves.reset();
+  EXPECT_THAT(leaves_of_run(result, 3), ElementsAre(0, 0, 0, 1, 1));
+
+  const Inventory hosts = recorded_hosts(site);
+  EXPECT_EQ(hosts.cluster.fabric.hosts_per_leaf, 2);
+  EXPECT_DOUBLE_EQ(hosts.cluster.fabric.leaf_uplink.value, 4 * kNdr.value);
+  EXPECT_THAT(hosts.places, ElementsAre("leaf1: n4 and n5", "leaf0: n0 and n1"));
 }
 
 TEST(Leaves, OfPodsAreSideBySide) {

@@ -21,6 +21,7 @@
 #include "bench/accept/acceptance.hpp"
 #include "bench/accept/expected_least.hpp"
 #include "bench/accept/groups.hpp"
+#include "bench/accept/site.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "reports/verdicts.hpp"
 
@@ -41,7 +42,7 @@ Site site_of(const ResultFile& result, const std::string& file) {
     site.ranks.back().push_back(place.rank);
   }
   site.cluster = cluster_of_run(result, file);
-  site.leaf = leaves_in_turn(site.hosts.size(), site.cluster.fabric.hosts_per_leaf);
+  site.leaf = leaves_of_run(result, site.cluster.fabric.hosts_per_leaf);
   site.source = Source::emulated;
   return site;
 }

@@ -192,7 +192,8 @@ Ending try_out(const std::function<void()>& action, Seconds limit, const std::fu
   if (child < 0) failed("fork");
   if (child == 0) run_in_child(action);
   const auto until = std::min(deadline, after(kLongWait));
-  std::optional<int> status = wait_until(child, until);
+  std::optional<int> status;
+  if (limit.value > 0) status = wait_until(child, until);
   if (!status && until < deadline) {
     if (wait) wait();
     status = wait_until(child, deadline);

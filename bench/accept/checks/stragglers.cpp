@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 
 #include "base/index.hpp"
 #include "bench/accept/checks/checks.hpp"
@@ -15,35 +14,17 @@ namespace {
 constexpr std::string_view kName = "stragglers";
 const Quantity kQuantity{"time/median rank's", "", true};
 constexpr double kMost = 1.1;
-constexpr std::size_t kBlock = 8;
-constexpr int kTimes = 16 * kBlock;
+constexpr int kTimes = 192;
 constexpr int kTurns = 8;  // so that a piece is longer than the time between interruptions that slow a rank
 constexpr double kPieces = 2.5;  // that each time takes, see Measurer::compute_us()
 
-/// The lower quartile of a block of pieces. What else a processor does lengthens pieces, some by half; what a
-/// rank is late by is in all of them.
-double block_us(std::span<const double> pieces) {
-  std::vector<double> us(pieces.begin(), pieces.end());
-  std::ranges::sort(us);
-  return us[(us.size() - 1) / 4];
-}
-
-/// Of the ranks' blocks at the same time: what slows all of them for a while says nothing of one. Of an even
-/// number the lower one of the middle: where half of the ranks are slow, these are to be found.
-double usual_us(std::vector<double> of_ranks) {
+/// The median of what the ranks took this time: what slows all of them for a while says nothing of one. Of an
+/// even number the lower one: where half of the ranks are slow, these are to be found.
+double usual_us(const std::vector<std::vector<double>>& us, std::size_t time) {
+  std::vector<double> of_ranks;
+  for (const std::vector<double>& of_rank : us) of_ranks.push_back(of_rank.at(time));
   std::ranges::sort(of_ranks);
   return of_ranks[(of_ranks.size() - 1) / 2];
-}
-
-/// Adds what each rank took for each block beside what is usual.
-void add_ratios(std::vector<std::vector<double>>& ratios, const std::vector<std::vector<double>>& us) {
-  for (std::size_t first = 0; first < us.front().size(); first += kBlock) {
-    std::vector<double> of_ranks;
-    for (const std::vector<double>& of_rank : us)
-      of_ranks.push_back(block_us(std::span(of_rank).subspan(first, kBlock)));
-    const double usual = usual_us(of_ranks);
-    for (std::size_t rank = 0; rank < ratios.size(); ++rank) ratios[rank].push_back(of_ranks[rank] / usual);
-  }
 }
 
 std::vector<CheckRow> run(const Checking& checking) {
@@ -59,7 +40,12 @@ std::vector<CheckRow> run(const Checking& checking) {
   const auto begin = std::chrono::steady_clock::now();
   for (int attempt = 1;; ++attempt) {
     checking.progress("the same computing on all ranks");
-    add_ratios(ratios, checking.measurer.compute_us(piece, kTimes));
+    const std::vector<std::vector<double>> more = checking.measurer.compute_us(piece, kTimes);
+    for (std::size_t time = 0; time < more.front().size(); ++time) {
+      const double usual = usual_us(more, time);
+      for (std::size_t rank = 0; rank < ratios.size(); ++rank)
+        ratios[rank].push_back(more[rank][time] / usual);
+    }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     rows.clear();
     for (std::size_t host = 0; host < site.hosts.size(); ++host) {

@@ -48,7 +48,6 @@ Site site_of(const ResultFile& result, const std::string& file) {
 }
 
 constexpr double kTurn_s = 1;
-constexpr std::size_t kPiecesOfBlock = 8;  // see checks/stragglers.cpp
 
 class Recorded final : public Measurer {
  public:
@@ -70,18 +69,19 @@ class Recorded final : public Measurer {
     return {};
   }
 
+  /// What the ranks took at the same time stays together, as what slows all of them for a while does.
   std::vector<std::vector<double>> compute_us(Seconds piece, int) override {
-    std::vector<std::vector<double>> us;
+    std::vector<std::vector<double>> us(index(site_.ranks_in_all()));
+    std::vector<std::size_t> times;
     for (Rank rank = 0; rank < site_.ranks_in_all(); ++rank) {
       const auto begins = fmt::format("rank {} on ", rank);
       const auto row = std::ranges::find_if(rows_, [&](const CheckRow& one) {
         return one.check == "stragglers" && one.subject.starts_with(begins);
       });
       if (row == rows_.end()) usage_error("the result has no samples of rank {}", rank);
-      // A sample is of a block of pieces, whose lower quartile all of them then are.
-      std::vector<double>& of_rank = us.emplace_back();
-      for (const double one : drawn(*row, 1))
-        of_rank.insert(of_rank.end(), kPiecesOfBlock, one * piece.value * 1e6);
+      const std::vector<double>& ratios = row->value->samples;
+      if (times.empty()) times = drawn_places(ratios.size(), 1.0 / std::max(1, row->attempts));
+      for (const std::size_t time : times) us[index(rank)].push_back(ratios.at(time) * piece.value * 1e6);
     }
     return us;
   }
@@ -111,11 +111,19 @@ class Recorded final : public Measurer {
   /// As many as one attempt took, or this part of them.
   std::vector<double> drawn(const CheckRow& row, double part) {
     const std::vector<double>& all = row.value->samples;
-    std::uniform_int_distribution<std::size_t> any(0, all.size() - 1);
-    const double wanted = part * static_cast<double>(all.size()) / std::max(1, row.attempts);
-    std::vector<double> samples(std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(wanted))));
-    for (double& sample : samples) sample = all[any(random_)];
+    std::vector<double> samples;
+    for (const std::size_t place : drawn_places(all.size(), part / std::max(1, row.attempts)))
+      samples.push_back(all[place]);
     return samples;
+  }
+
+  /// This part of so many places, one at least, each any of them.
+  std::vector<std::size_t> drawn_places(std::size_t all, double part) {
+    std::uniform_int_distribution<std::size_t> any(0, all - 1);
+    const double wanted = part * static_cast<double>(all);
+    std::vector<std::size_t> places(std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(wanted))));
+    for (std::size_t& place : places) place = any(random_);
+    return places;
   }
 
   static double bus_us(Bytes size, int ranks, double busbw) { return busbw_GBps(size, ranks, 1) / busbw; }

@@ -99,24 +99,24 @@ const RowColumns<CheckRow>& judgement_columns() {
   return all;
 }
 
-/// A row in one of its rounds.
-struct RowInRound {
+/// One median of a row's trend.
+struct MedianOfRow {
   const CheckRow& row;
-  std::size_t round;  // from 0 on, of those that measured it
+  std::size_t number;  // from 0 on, of the rounds that measured it
 };
 
-const RowColumns<RowInRound>& trend_columns() {
-  using Of = const RowInRound&;
+const RowColumns<MedianOfRow>& trend_columns() {
+  using Of = const MedianOfRow&;
   constexpr Align left = Align::left;
   constexpr Align right = Align::right;
-  static const RowColumns<RowInRound> all{
+  static const RowColumns<MedianOfRow> all{
       {{"", "check", "", left}, [](Of of) { return of.row.check; }},
       {{"", "subject", "", left}, [](Of of) { return of.row.subject; }},
       {{"", "size", "B", right, 3},
        [](Of of) { return of.row.size_bytes > 0 ? std::to_string(of.row.size_bytes) : ""; }},
       {{"", "quantity", "", left}, [](Of of) { return of.row.quantity; }},
-      {{"", "measurement", "", right}, [](Of of) { return std::to_string(of.round + 1); }},
-      {{"", "median", "", right}, [](Of of) { return number((*of.row.trend)[of.round]); }},
+      {{"", "measurement", "", right}, [](Of of) { return std::to_string(of.number + 1); }},
+      {{"", "median", "", right}, [](Of of) { return number((*of.row.trend)[of.number]); }},
       {{"", "at least", "", right}, [](Of of) { return if_known(of.row.least, number); }},
       {{"", "at most", "", right}, [](Of of) { return if_known(of.row.most, number); }},
       {{"", "unit", "", left}, [](Of of) { return of.row.unit; }},
@@ -129,9 +129,9 @@ const RowColumns<RowInRound>& trend_columns() {
 Table trends_table(std::span<const CheckRow> rows) {
   Table table = table_of(trend_columns());
   for (const CheckRow& row : worst_first(rows)) {
-    const std::size_t rounds = row.trend ? row.trend->size() : 0;
-    for (std::size_t round = 0; rounds > 1 && round < rounds; ++round)
-      table.add_row(cells_of(trend_columns(), RowInRound{row, round}));
+    const std::size_t medians = row.trend ? row.trend->size() : 0;
+    for (std::size_t number = 0; medians > 1 && number < medians; ++number)
+      table.add_row(cells_of(trend_columns(), MedianOfRow{row, number}));
   }
   return table;
 }

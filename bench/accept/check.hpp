@@ -1,8 +1,6 @@
 // A check of `polyring accept`: one file under checks/, and one row in checks.cpp.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -120,14 +118,5 @@ struct Check {
 std::span<const Check* const> checks();
 /// Null where there is none of that name.
 const Check* find_check(std::string_view name);
-
-/// Names that are kept for checks of GPUs: how fast each computes, how fast its memory is, and its clocks,
-/// temperature, ECC errors and Xid events.
-inline constexpr std::array<std::string_view, 3> kGpuChecks{"gpu.compute", "gpu.memory", "gpu.health"};
-/// What to say of one of these; empty for all other names.
-inline std::string why_not_yet(std::string_view name) {
-  if (std::ranges::find(kGpuChecks, name) == kGpuChecks.end()) return "";
-  return std::string(name) + ": this version has no checks of GPUs yet; leave it out";
-}
 
 }  // namespace polyring

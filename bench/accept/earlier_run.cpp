@@ -14,7 +14,7 @@
 namespace polyring {
 namespace {
 
-/// "hosts.alike, links".
+/// The names of the checks that it planned, with commas between.
 std::string checks_text(const ResultFile& result) {
   std::vector<std::string> names;
   for (const Input& input : result.inputs)

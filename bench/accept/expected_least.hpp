@@ -5,12 +5,12 @@
 
 namespace polyring {
 
-/// What is allowed for payloads of which nothing is published, by our own choice. A fifth less than large
-/// payloads: so much AlayaNew's guide to nccl-tests takes for a fault (docs.alayanew.com, "NCCL-tests in
+/// Nobody has published figures of small payloads on most links. We chose to allow a fifth less than of large
+/// payloads: AlayaNew's guide to nccl-tests calls a fifth less a fault (docs.alayanew.com, "NCCL-tests in
 /// practice", 2026-05-06).
 inline constexpr double kOfSmall = 0.8;
-/// And so much more for each step of a ring: twice the 26 us that a step takes beside its bytes in the
-/// slowest published curve (8x A100, 256 MiB, in published_rates.json), since there is none over TCP.
+/// We chose to allow each step of a ring this much more time: twice the 26 us that a step takes beside its
+/// bytes in the slowest published curve (8x A100, 256 MiB, in published_rates.json). None is over TCP.
 inline constexpr Seconds kLatencyOfStep{50e-6};
 
 /// What remains by both of a large payload's bus bandwidth, as a part, with 2(n − 1) steps of n ranks.

@@ -11,6 +11,7 @@
 #include "base/files.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "bench/accept/gpu_checks.hpp"
 
 namespace polyring {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "bench/accept/check.hpp"
+#include "bench/accept/gpu_checks.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"

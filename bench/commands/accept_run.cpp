@@ -16,6 +16,7 @@
 #include "bench/accept/baseline.hpp"
 #include "bench/accept/earlier_run.hpp"
 #include "bench/accept/expected_least.hpp"
+#include "bench/accept/gpu_checks.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
 #include "bench/accept/rank_deaths.hpp"

@@ -265,9 +265,10 @@ class Emulate(EmulateTest):
             self.assertGreater(row["time_us"]["median"], 2e6)
 
     def test_a_cut_link_ends_an_allreduce(self):
-        options = shape(3, 2, "200mbit", "--cut-link", "1", "--after", "4")
+        begun = self.folder / "allreduce.json.part"  # when all ranks have started
+        options = shape(3, 2, "200mbit", "--cut-link", "1", "--after", begun)
         code, output, errors = self.run_job(options, PROGRAM, "allreduce", "-b", "1M", "-e", "1M", "-n", "1000000",
-                                            "--timeout", "3", "--algorithm", "multi-ring")
+                                            "--timeout", "3", "--algorithm", "multi-ring", "-J", "allreduce.json")
         self.assertEqual(code, TIMEOUT, output + errors)
         self.assertIn("emulate: cut the link of node1\n", errors)
         # Whoever is first to say it: to the others those of node1 are gone, and the others to these.

@@ -63,8 +63,8 @@ std::string why_unknown(const Inventory& inventory, const Machine& machine, cons
   return "";
 }
 
-/// Those of which the rails of a host are made: NICs below a PCIe switch with a GPU, since others are for
-/// storage; of a host without GPUs those of InfiniBand.
+/// A rail's NIC is below the same PCIe switch as a GPU: others may be for storage. A host without GPUs has
+/// rails of InfiniBand only.
 bool is_of_a_rail(const Machine& machine, int nic) {
   if (machine.gpus.empty()) return machine.nics[index(nic)].kind == NicKind::infiniband;
   for (int gpu = 0; gpu < static_cast<int>(machine.gpus.size()); ++gpu) {

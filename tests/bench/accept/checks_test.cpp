@@ -35,11 +35,12 @@ class Given final : public GivenThresholds {
 };
 
 /// The rows of a check.
-std::vector<CheckRow> run(std::string_view name, const Site& site, Measurer& measurer,
-                          CheckOptions options = {}, const Given& given = {}) {
+std::vector<CheckRow> run(
+    std::string_view name, const Site& site, Measurer& measurer, CheckOptions options = {},
+    const Given& given = {}, const std::function<bool(int)>& has_time = [](int) { return true; }) {
   const ExpectedLeast expected = expected_least;
-  const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
-  return find_check(name)->run(checking);
+  return find_check(name)->run(
+      {measurer, site, given, expected, options, [](const std::string&) {}, has_time});
 }
 
 std::vector<std::string> subjects(const std::vector<CheckRow>& rows, Verdict verdict) {
@@ -212,17 +213,7 @@ TEST(Correct, TriesEachTypeAndOperationWithEachAlgorithm) {
 TEST(Correct, TriesFewCasesWhereTheBudgetHasNoMoreTime) {
   const Site site = make_site({2, 2});
   FakeMeasurer measurer(site, 1);
-  const ExpectedLeast expected = expected_least;
-  const Given given;
-  const CheckOptions options;
-  const Checking checking{.measurer = measurer,
-                          .site = site,
-                          .given = given,
-                          .expected = expected,
-                          .options = options,
-                          .progress = [](const std::string&) {},
-                          .has_time = [](int) { return false; }};
-  for (const CheckRow& row : find_check("correct")->run(checking))
+  for (const CheckRow& row : run("correct", site, measurer, {}, {}, [](int) { return false; }))
     EXPECT_THAT(row.why, HasSubstr(row.subject == "multi-ring" ? "31 cases had" : "2 cases had"));
 }
 
@@ -293,18 +284,10 @@ TEST(Train, IsLeftOutWhereItDoesNotFit) {
   const std::vector<CheckRow> rows = run("train", site, measurer, options);
   EXPECT_EQ(rows[0].verdict, Verdict::skipped);
   EXPECT_THAT(rows[0].why, HasSubstr("Gradients of gpt2-xl take"));
-  const ExpectedLeast expected = expected_least;
   options.model.clear();
   options.most_payload = {128 << 20};
-  const Given given;
-  const Checking no_time{.measurer = measurer,
-                         .site = site,
-                         .given = given,
-                         .expected = expected,
-                         .options = options,
-                         .progress = [](const std::string&) {},
-                         .has_time = [](int turns) { return turns < 30; }};
-  const std::vector<CheckRow> late = find_check("train")->run(no_time);
+  const std::vector<CheckRow> late =
+      run("train", site, measurer, options, {}, [](int turns) { return turns < 30; });
   EXPECT_EQ(late[0].verdict, Verdict::skipped);
   EXPECT_THAT(late[0].why, HasSubstr("for which there is no time"));
   const Site fast = make_site({2, 2});

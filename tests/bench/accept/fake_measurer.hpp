@@ -2,6 +2,8 @@
 // noise.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <functional>
 #include <map>
 #include <random>
@@ -52,6 +54,18 @@ class FakeMeasurer : public Measurer {
   const Site& site_;
   std::mt19937 random_;
 };
+
+class NothingGiven final : public GivenThresholds {
+ public:
+  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
+  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
+};
+
+/// Matches a CheckRow.
+inline auto row(const std::string& subject, Verdict verdict) {
+  return ::testing::AllOf(::testing::Field(&CheckRow::subject, subject),
+                          ::testing::Field(&CheckRow::verdict, verdict));
+}
 
 /// Hosts node0, node1, … of so many ranks each, joined by one switch.
 Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps = 10);

@@ -17,6 +17,7 @@ namespace polyring {
 namespace {
 
 using Part = OfOthers::Part;
+using testing::NothingGiven;
 
 TEST(OfOthers, IsTheMedianOfAllButOne) {
   std::mt19937 random(1);
@@ -41,12 +42,6 @@ TEST(OfOthers, IsTheMedianOfAllButOne) {
   }
   EXPECT_FALSE(OfOthers({}).median(std::nullopt));
 }
-
-class NothingGiven final : public GivenThresholds {
- public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
-  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
-};
 
 /// In minutes, were each pair compared with the samples of each other one.
 TEST(PairsAllreduce, JudgesAThousandHosts) {

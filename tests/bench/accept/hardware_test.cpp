@@ -19,7 +19,6 @@
 namespace polyring {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -28,15 +27,11 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::make_site;
+using testing::NothingGiven;
+using testing::row;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
-
-class NothingGiven final : public GivenThresholds {
- public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
-  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
-};
 
 /// As run_checks() runs it.
 std::vector<CheckRow> run(std::string_view name, const Site& site, Measurer& measurer,
@@ -48,10 +43,6 @@ std::vector<CheckRow> run(std::string_view name, const Site& site, Measurer& mea
   run_checks({{find_check(name), false}}, checking, Budget({}, [] { return Seconds{}; }),
              {[](const Check&) {}, [&](std::vector<CheckRow> found) { rows = std::move(found); }});
   return rows;
-}
-
-auto row(const std::string& subject, Verdict verdict) {
-  return AllOf(Field(&CheckRow::subject, subject), Field(&CheckRow::verdict, verdict));
 }
 
 /// So many hosts like the preset, after `change` has had each.

@@ -26,18 +26,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kNdr;
 using testing::make_site;
+using testing::NothingGiven;
 using testing::parsed;
 using testing::small_machine;
 using testing::two_pods;
 using testing::usage_sentence;
 
 constexpr unsigned kRuns = 100;
-
-class NothingGiven final : public GivenThresholds {
- public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
-  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
-};
 
 std::vector<CheckRow> run(const Check& check, const Site& site, Measurer& measurer) {
   const NothingGiven given;

@@ -16,12 +16,8 @@ using testing::FakeMeasurer;
 using ::testing::Field;
 using testing::make_site;
 using ::testing::Ne;
-
-class NothingGiven final : public GivenThresholds {
- public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
-  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
-};
+using testing::NothingGiven;
+using testing::row;
 
 std::vector<CheckRow> rails_of(
     const Site& site, Measurer& measurer,
@@ -30,10 +26,6 @@ std::vector<CheckRow> rails_of(
   const ExpectedLeast expected = expected_least;
   const CheckOptions options;
   return kRails.run({measurer, site, given, expected, options, [](const std::string&) {}, has_time});
-}
-
-auto row(const std::string& subject, Verdict verdict) {
-  return AllOf(Field(&CheckRow::subject, subject), Field(&CheckRow::verdict, verdict));
 }
 
 /// Hosts that reach each other over all interfaces.

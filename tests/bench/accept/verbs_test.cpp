@@ -18,7 +18,6 @@
 namespace polyring {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::Each;
@@ -28,21 +27,13 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::make_site;
+using testing::NothingGiven;
+using testing::row;
 using ::testing::SizeIs;
 using testing::SysfsTree;
 
 constexpr int kPorts = 8;
 constexpr std::uint64_t kGigabyte = 1'000'000'000;
-
-class NothingGiven final : public GivenThresholds {
- public:
-  std::optional<Threshold> of(const Judged&) const override { return std::nullopt; }
-  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
-};
-
-auto row(const std::string& subject, Verdict verdict) {
-  return AllOf(Field(&CheckRow::subject, subject), Field(&CheckRow::verdict, verdict));
-}
 
 /// Eight NICs of one port below a PCIe switch with a GPU, and one for storage away from it, which is down.
 class EightPorts {

@@ -55,6 +55,9 @@ class Options(unittest.TestCase):
             ({"slow_pair": "0:1mbit"}, "'0:1mbit' is not of the form 0-1:100mbit"), ({"slow_pair": "0-1-2:1mbit"}, "not of the form"),
             ({"slow_pair": "0-4:1mbit"}, "not '4'"), ({"slow_pair": "2-2:1mbit"}, "two hosts that differ"),
             ({"slow_pair": "0-1:1gbit"}, "faster than --rate 200mbit"), ({"slow_pair": "0-:1mbit"}, "not ''"),
+            ({"racks": "2", "slow_uplink": "0"}, "'0' is not of the form 0:100mbit"), ({"racks": "2", "slow_uplink": "2:1mbit"}, "not '2'"),
+            ({"slow_uplink": "0:1mbit"}, "of the --racks 0"), ({"racks": "2", "slow_uplink": "0:slow"}, "'slow'"),
+            ({"racks": "2", "slow_uplink": "0:201mbit"}, "faster than --uplink-rate, here 200000kbit"),
             ({"nodes": "1", "cut_link": "0", "after": "1"}, "second host"),
             ({"rails": "0"}, "--rails needs a number of rails, 1 to 8, not '0'"), ({"rails": "9"}, "'9'"), ({"rails": "two"}, "'two'"),
             ({"mpi_rails": "2"}, "--mpi-rails needs a number of rails, 1 to 1, not '2'"), ({"rails": "2", "mpi_rails": "0"}, "'0'"),
@@ -71,6 +74,7 @@ class Options(unittest.TestCase):
     def test_bad_command_lines(self):
         for arguments, naming in (
             ((*words(), "--slow-pair", "0-1:1mbit", "--slow-pair", "1-0:2mbit", "--", "true"), "--slow-pair names 1-0 twice"),
+            ((*words(), "--racks", "2", "--slow-uplink", "1:1mbit", "--slow-uplink", "1:2mbit", "--", "true"), "--slow-uplink names 1 twice"),
             ((*words(), "--slow-rail", "1/0:1mbit", "--slow-rail", "1/0:2mbit", "--", "true"), "--slow-rail names 1/0 twice"),
             ((*words(), "--latency", "1ms", "--", "true"), "'--latency'"), ((*words(), "true"), "'true'"),
             ((*words(), "--"), "no command"), (words(), "no command"), (("--nodes",), "needs a value"),

@@ -63,6 +63,11 @@ class Rates(EmulateTest):
         self.expect_rate(racks, "node0", "node1", 100, 10)
         self.expect_rate(racks, "node1", "node2", 50, 5)
 
+    def test_a_slow_uplink_is_slow_in_both_directions(self):
+        racks = shape(3, 1, "100mbit", "--racks", "3", "--uplink-rate", "100mbit", "--slow-uplink", "1:50mbit")
+        for sender, receiver, rate in (("node0", "node1", 50), ("node1", "node2", 50), ("node0", "node2", 100)):
+            self.expect_rate(racks, sender, receiver, rate, rate / 20, APART)
+
     def test_a_slow_host_is_slow_to_all_in_both_directions(self):
         hosts = shape(3, 1, "100mbit", "--slow-host", "1:50mbit")
         for sender, receiver, rate in (("node0", "node1", 50), ("node1", "node2", 50), ("node0", "node2", 100)):

@@ -40,7 +40,7 @@ constexpr int kTries = 100;  // a name of 64 random bits is free the first time
 /// There is something to write by now.
 [[noreturn]] void not_written(const fs::path& path, int failure) {
   throw Error(ExitCode::output,
-              fmt::format("cannot write '{}': {}; see to its disk and its folder, and run this again",
+              fmt::format("cannot write '{}': {}; check its disk and its folder, and run this again",
                           path.string(), std::strerror(failure)));
 }
 

@@ -178,10 +178,18 @@ struct FindingOf {
 }  // namespace
 
 std::vector<ReportFinding> findings_of(std::span<const ReportSection> sections) {
+  const auto is_judged = [](const ReportSection& section) {
+    return std::holds_alternative<std::vector<CheckRow>>(section.result.rows);
+  };
+  const bool several = std::ranges::count_if(sections, is_judged) > 1;
   std::vector<ReportFinding> findings;
   for (const ReportSection& section : sections) {
     auto finding = wrong_finding(section);
-    if (!finding) finding = std::visit(FindingOf{section}, section.result.rows);
+    if (!finding) {
+      finding = std::visit(FindingOf{section}, section.result.rows);
+      if (finding && several && is_judged(section))
+        finding->text = fmt::format("{}: {}", section.name, finding->text);
+    }
     if (finding) findings.push_back(*finding);
   }
   const auto weight = [](const ReportFinding& finding) {

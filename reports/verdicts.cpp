@@ -76,7 +76,7 @@ CheckRow row_of_dead_rank(int rank, const std::string& host) {
   row.hosts = {host};
   row.verdict = Verdict::fail;
   row.why = "Its process ended while the others went on.";
-  row.remedy = "See to this host: its system's log, memory, GPU and power.";
+  row.remedy = "Check this host: its system's log, memory, GPU and power.";
   return row;
 }
 

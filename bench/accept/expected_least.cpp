@@ -34,8 +34,8 @@ std::optional<Threshold> expected_least(const Cluster& cluster, const std::strin
     std::string what = "the low end of what is expected";
     if (part < 1)
       what = fmt::format(
-          "{:.0f} % of {}, by our own choice of {:.0f} % less and {:.0f} us more a step where nothing is "
-          "published of such a payload",
+          "{:.0f} % of {}, since no figures are published for such a payload and we allow {:.0f} % less and "
+          "{:.0f} us more a step",
           100 * part, what, 100 * (1 - kOfSmall), 1e6 * kLatencyOfStep.value);
     return Threshold{
         part * interval->low.gigabytes_per_second(), {}, fmt::format("{}: {}", what, interval->rests_on)};

@@ -56,7 +56,7 @@ void judge(CheckRow& row, const Quantity& quantity, std::vector<double> samples,
   row.verdict = decide(samples, threshold);
   if (samples.empty()) {
     row.why = fmt::format("{} was not measured.", quantity.name);
-    row.remedy = "See what else this run says, and repeat it.";
+    row.remedy = "See the other findings of this run, and run this check again.";
     return;
   }
   row.value = timing(std::move(samples));
@@ -75,7 +75,7 @@ void judge(CheckRow& row, const Quantity& quantity, std::vector<double> samples,
       break;
     default:
       row.why = fmt::format("{}, too noisy to tell whether it is {}.", value_text(row), range);
-      row.remedy = "See what else runs on these hosts, and repeat it with a larger --budget.";
+      row.remedy = "See what else runs on these hosts, and run this check again with a larger --budget.";
   }
 }
 

@@ -275,8 +275,9 @@ std::vector<CheckRow> Specification::unmet(std::span<const CheckRow> rows) const
     row.check = reference.check;
     row.subject = reference.key;
     row.threshold_source = reference.threshold.source;
-    row.why = fmt::format("{} says what this must be, and it was not measured.", reference.threshold.source);
-    row.remedy = fmt::format("Correct it; measured was {}{}{}.", reference.quantity.name,
+    row.why =
+        fmt::format("{} has a reference for this, and it was not measured.", reference.threshold.source);
+    row.remedy = fmt::format("Correct the reference; measured were {}{}{}.", reference.quantity.name,
                              fmt::join(measured, ", " + reference.quantity.name), more ? ", …" : "");
   }
   return unmet;

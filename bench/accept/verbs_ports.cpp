@@ -28,7 +28,7 @@ constexpr double kLeastPart = 0.01;
 /// Of what the port that sent most did: less goes to files, such as the results that one host writes.
 constexpr double kLeastOfMost = 0.05;
 constexpr const char* kIfARail =
-    "If one is to be a rail, see to its switch, and which ports MPI may use (UCX_NET_DEVICES).";
+    "If one is to be a rail, check its switch, and which ports MPI may use (UCX_NET_DEVICES).";
 
 std::optional<std::uint64_t> number_in(const fs::path& file) {
   std::ifstream text(file);
@@ -149,10 +149,10 @@ class VerbsJudge {
                       counted(static_cast<std::int64_t>(others), "other host"), bytes_text(usual));
       row.remedy = may_be_up
                        ? "See which ports the MPI of this host may use, and to this port's subnet and routes."
-                       : "See to its cable, its transceiver and the switch's port.";
+                       : "Check its cable, its transceiver and the switch's port.";
       if (!may_be_up || sent) continue;
       row.verdict = Verdict::inconclusive;
-      row.remedy = "Reset the port's counters (perfquery -R), and repeat it.";
+      row.remedy = "Reset the port's counters (perfquery -R), and run this check again.";
     }
   }
 
@@ -186,10 +186,9 @@ class VerbsJudge {
       say_it = say_it || std::ranges::any_of(port.sent, [](const auto& sent) { return sent.has_value(); });
     }
     CheckRow row = about(hosts_with(all), "what ports sent", Verdict::shown);
-    row.why =
-        say_it ? "No port of InfiniBand or RoCE carried messages while this ran, so that what they sent says "
-                 "nothing of them."
-               : "No port of InfiniBand or RoCE says how much it has sent.";
+    row.why = say_it ? "No InfiniBand or RoCE port carried messages while this ran, so these ports could not "
+                       "be judged."
+                     : "No port of InfiniBand or RoCE says how much it has sent.";
     row.remedy =
         "Run it with checks that measure, such as pairs.allreduce; where it did, see which network MPI uses.";
     return row;
@@ -205,7 +204,7 @@ class VerbsJudge {
     }
     CheckRow row = about(hosts_with(names), "unused ports", Verdict::shown);
     row.why = fmt::format(
-        "Next to nothing is known to have gone by {}, beside what {} carried.", fmt::join(texts, ", "),
+        "{} carried almost nothing that could be counted, compared with {}.", fmt::join(texts, ", "),
         counted(static_cast<std::int64_t>(used_.size() + used_by_few_.size()), "other port"));
     row.remedy = kIfARail;
     return row;

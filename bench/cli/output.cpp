@@ -61,7 +61,7 @@ ExitCode finish_output(ExitCode code) {
   if (failure == 0) return code;
   static std::atomic<bool> said = false;
   if (failure != EPIPE && !said.exchange(true)) {
-    warn("cannot write to standard output: {}; see to its disk, or send it elsewhere, and run this again",
+    warn("cannot write to standard output: {}; check its disk, or send it elsewhere, and run this again",
          std::strerror(failure));
   }
   return code == ExitCode::ok ? ExitCode::output : code;

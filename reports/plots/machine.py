@@ -277,9 +277,15 @@ class FabricStrip:
         blocking = (f"{bandwidth_text(self.link['GBps'])} from each leaf to {above}" if self.link["GBps"]
                     else f"{above} blocks nothing")
         text = (f"Fabric: leaf switches of {several(per_leaf, 'host')}, {blocking}"
-                f"{''.join(self.pod_text(pod) for pod in pods)}; {time_text(fabric['latency_us'])} from NIC to NIC, "
-                f"{time_text(fabric['spine_latency_us'])} more over the spine")
+                f"{''.join(self.pod_text(pod) for pod in pods)}; {self.latency_text(fabric)}")
         self.lines = wrapped(text, width - 2 * INSIDE, size=9) if leaves else []
+
+    @staticmethod
+    def latency_text(fabric):
+        if not fabric["latency_us"]:
+            return "latency unknown, taken as 0"
+        more = f", {time_text(fabric['spine_latency_us'])} more over the spine" if fabric["spine_latency_us"] else ""
+        return f"{time_text(fabric['latency_us'])} from NIC to NIC{more}"
 
     @staticmethod
     def pod_text(pod):

@@ -56,7 +56,7 @@ def new_file(path):
     except OSError as error:
         sentence = f"cannot write '{path}': {error.strerror or error}"
         if error.errno in OF_THE_DISK:
-            raise NotWritten(f"{sentence}; see to its disk, and run this again") from error
+            raise NotWritten(f"{sentence}; check its disk, and run this again") from error
         raise InputError(f"{sentence}; name another one") from error
     finally:
         temporary.unlink(missing_ok=True)

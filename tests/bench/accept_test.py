@@ -108,7 +108,7 @@ class Accept(ProgramTest):
         self.write("site.toml", EASY + '"busbw@12345" = [1, 0, "none", "GB/s"]')
         ran = self.run_program("accept", "site.toml", "-g", 2, "--budget", "1s")
         self.assertEqual(ran.returncode, INCONCLUSIVE, ran.stderr)
-        self.assertRegex(ran.stdout, r"MISSING  host\.allreduce, busbw@12345: spec site\.toml:5 says .* measured was busbw@")
+        self.assertRegex(ran.stdout, r"MISSING  host\.allreduce, busbw@12345: spec site\.toml:5 has .* measured were busbw@")
 
     def test_a_baseline_says_what_must_be(self):
         self.write("site.toml", EASY)

@@ -237,7 +237,7 @@ ResultFile accept() {
                     .verdict = down ? Verdict::fail : Verdict::pass,
                     .why = down ? "Port mlx5_1 is down; the other hosts have 2 ports up."
                                 : "All 2 ports are up at 100 Gb/s.",
-                    .remedy = down ? "See to the cable of mlx5_1." : "",
+                    .remedy = down ? "Check the cable of mlx5_1." : "",
                     .seconds = 0.1});
   }
   int round = 0;

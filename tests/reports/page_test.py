@@ -68,7 +68,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.page.headings, ["✕", "FAIL", *ALL])
         self.assertEqual(self.page.verdict, "2 of 12 judgements failed: links of node2; pairs.allreduce of node1 and node3. 1 more "
                          "broke. 1 more were inconclusive.")
-        for said in ("See to the cable of mlx5_1.", "exchange the cable between them", "InfiniBand Trade Association, EDR",
+        for said in ("Check the cable of mlx5_1.", "exchange the cable between them", "InfiniBand Trade Association, EDR",
                      "polyring scale --machine minsky", "Open MPI 4.1.4", "2 ranks a core: timings are noisy"):
             self.assertIn(said, self.page.text)
         self.assertIn("<title>Polyring report: FAIL</title>", self.page.text)
@@ -99,6 +99,8 @@ class PageTest(unittest.TestCase):
         self.assertIn("The run ended after 8 of 12 measurements", page.verdict)
         both = self.report("worst-first", "good", "accept")
         self.assertEqual(both.headings[:2], ["✕", "FAIL"])
+        self.assertIn("accept: 2 of 12 judgements failed", both.verdict)
+        self.assertIn("good: all 8 judgements passed", both.text)
 
     def test_wrong_results_come_before_speed(self):
         self.examples.changed("allreduce", "wrong", lambda result: result["rows"][3].update(wrong=7))

@@ -196,6 +196,13 @@ class PictureTest(unittest.TestCase):
         self.assertFalse({"leaf 2", "leaf 9", "pod 2", "pod 9"} & texts.keys())
         self.assertNotIn("pod 1", texts_of("cluster"))
 
+    def test_a_latency_of_0_is_one_that_is_unknown(self):
+        fabric = {"latency_us": 1.7, "spine_latency_us": 0.18}
+        text = machine.FabricStrip.latency_text
+        self.assertEqual(text(fabric), "1.70 µs from NIC to NIC, 180 ns more over the spine")
+        self.assertEqual(text({**fabric, "spine_latency_us": 0}), "1.70 µs from NIC to NIC")
+        self.assertEqual(text({"latency_us": 0, "spine_latency_us": 0}), "latency unknown, taken as 0")
+
     def test_wider_lines_carry_more(self):
         for name, document in all_probes().items():
             speeds = sorted({link["GBps"] for host in document["hosts"] for link in host["links"] if link["GBps"]})

@@ -105,7 +105,7 @@ TEST(Findings, SayWhyAndWhatToDoTheWorstFirst) {
   const std::vector<std::string> lines = findings(example());
   ASSERT_EQ(lines.size(), 5);
   EXPECT_EQ(lines[0],
-            "FAIL  links, node2: Port mlx5_1 is down; the other hosts have 2 ports up. See to the cable of "
+            "FAIL  links, node2: Port mlx5_1 is down; the other hosts have 2 ports up. Check the cable of "
             "mlx5_1.");
   EXPECT_THAT(lines[2], HasSubstr("ERROR  nic.counters, node3"));
   EXPECT_EQ(lines[4], "skipped  data: No --data was given.");

@@ -80,7 +80,7 @@ class EmulatedRails(EmulateTest):
 
     def test_accept_names_the_host_of_a_dead_rail(self):
         for how, says in (("down", "It is down or has no address, and 2 of 3 hosts have one there."),
-                          ("silent", "It cannot be reached over this rail, nor reaches others: no answer.")):
+                          ("silent", "This host and the others cannot reach each other over this rail: no answer.")):
             with self.subTest(how=how):
                 verdicts = self.judged("--dead-rail", f"1/1:{how}")
                 self.assertEqual({subject for subject in verdicts if " of " in subject}, {"eth1 of node1"})

@@ -44,7 +44,7 @@ std::vector<CheckRow> run_all(const Checking& checking) {
     row.subject = algorithm;
     if (row.verdict == Verdict::fail && row.remedy.empty())
       row.remedy =
-          "See which hosts and pairs are slow; where none is, see to the fabric's uplinks and routing.";
+          "See which hosts and pairs are slow; where none is, check the fabric's uplinks and routing.";
     rows.push_back(std::move(row));
   }
   return rows;
@@ -94,7 +94,7 @@ std::vector<CheckRow> run_repeat(const Checking& checking) {
   }
   row.size_bytes = work.size.value;
   if (row.verdict == Verdict::fail && row.remedy.empty())
-    row.remedy = "See what else uses these hosts and the network, and repeat it.";
+    row.remedy = "See what else uses these hosts and the network, and run this check again.";
   return {row};
 }
 

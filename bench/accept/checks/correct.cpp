@@ -141,7 +141,7 @@ class CorrectCheck {
       if (host_of_.at(a) != host_of_.at(b)) row.hosts.push_back(site_.hosts[index(host_of_.at(b))]);
       row.verdict = Verdict::fail;
       row.why = "Results are wrong where these two reduce together, and right among the others.";
-      row.remedy = "See to what joins them: links, switches and the drivers' peer access.";
+      row.remedy = "Check what joins them: links, switches and the drivers' peer access.";
     }
     return rows;
   }

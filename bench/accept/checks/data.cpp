@@ -64,8 +64,7 @@ CheckRow row_of_rates(const Checking& checking, int host, const json& said, cons
   if (!said.value("direct", true))
     row.why += " Its file system refuses direct reads, so that some may have come from its cache.";
   if (row.verdict == Verdict::fail)
-    row.remedy =
-        "See to the file system and the network to it, or copy the data set to the hosts' own disks.";
+    row.remedy = "Check the file system and the network to it, or copy the data set to the hosts' own disks.";
   return row;
 }
 

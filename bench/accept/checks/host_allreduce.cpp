@@ -105,7 +105,7 @@ class HostsCheck {
     CheckRow row = row_of(checking_, kName, groups_[i].hosts);
     judge_measured(row, measured_[i], work_.size, threshold);
     if (row.verdict == Verdict::fail && row.remedy.empty())
-      row.remedy = "See to the links inside this host, its memory, clocks and load.";
+      row.remedy = "Check the links inside this host, its memory, clocks and load.";
     return row;
   }
 

@@ -86,7 +86,7 @@ std::vector<CheckRow> run(const Checking& checking) {
     if (!why.empty()) {
       row.verdict = Verdict::fail;
       row.why = as_sentence(fmt::format("{}", fmt::join(why, "; ")));
-      row.remedy = "Set its governor and limits of frequency (cpupower), and see to its cooling and power.";
+      row.remedy = "Set its governor and limits of frequency (cpupower), and check its cooling and power.";
       continue;
     }
     const std::vector<Doubt> doubts = doubts_of(std::span(&host, 1));

@@ -59,7 +59,7 @@ std::string why_unknown(const Inventory& inventory, const Machine& machine, cons
   const std::vector<HostKind> kinds = kinds_of(inventory.cluster);
   const Machine& usual = inventory.cluster.groups[index(kinds.front().groups.front())].machine;
   if (like.empty() && is_another_kind(differences(usual, machine)))
-    return "It differs so much from the other hosts that these are no measure for it.";
+    return "It differs too much from the other hosts to compare its links with theirs.";
   return "";
 }
 
@@ -164,7 +164,7 @@ Faults find_faults(const Inventory& inventory, const std::string& like, const Do
 /// Of "gpu0 runs on 8 of 16 lanes: see whether it sits well", what is found and what to do.
 std::pair<std::string, std::string> apart(const std::string& remark) {
   const std::size_t at = std::max(remark.rfind(": see ") + 1, remark.rfind("; see ") + 1);
-  if (at == 0) return {remark + ".", "See to its cable, its slot and the switch's port."};
+  if (at == 0) return {remark + ".", "Check its cable, its slot and the switch's port."};
   return {remark.substr(0, at - 1) + ".", "S" + remark.substr(at + 2) + "."};
 }
 
@@ -195,7 +195,7 @@ std::vector<CheckRow> rows_of_down(const Checking& checking, const DownNics& dow
     CheckRow& row = rows.emplace_back(row_of_nic(checking, device, hosts));
     row.verdict = is_dead_rail ? Verdict::fail : Verdict::shown;
     std::tie(row.why, row.remedy) = apart(of_hosts.at(hosts.front()).remark);
-    if (!is_dead_rail) row.remedy = "If it is to be used, see to its cable and to the switch's port.";
+    if (!is_dead_rail) row.remedy = "If it is to be used, check its cable and the switch's port.";
   }
   return rows;
 }

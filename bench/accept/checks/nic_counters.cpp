@@ -92,8 +92,8 @@ class HostCounters {
     row.why = fmt::format("Counters grew while this ran: {}.", fmt::join(texts, ", "));
     if (row.verdict == Verdict::fail)
       row.remedy = all_of_loss
-                       ? "Packets were lost: see to flow control (PFC, ECN) and the buffers of the switches."
-                       : "Exchange the cable or transceiver of this port, and then see to the switch's port.";
+                       ? "Packets were lost: check flow control (PFC, ECN) and the buffers of the switches."
+                       : "Exchange the cable or transceiver of this port, and then check the switch's port.";
     return row;
   }
 
@@ -107,16 +107,15 @@ class HostCounters {
     CheckRow row = row_of_port(port);
     row.verdict = Verdict::fail;
     row.why = "It was there when this run began, and is no more.";
-    row.remedy = "See to its driver and its slot: the system's log says when it went.";
+    row.remedy = "Check its driver and its slot: the system's log says when it went.";
     return row;
   }
 
   CheckRow full_row(const std::string& port, const std::string& counter) const {
     CheckRow row = row_of_port(port);
     row.verdict = Verdict::inconclusive;
-    row.why =
-        fmt::format("{} stands at the most that it can count, so that more errors would not show.", counter);
-    row.remedy = "Reset the port's counters (perfquery -R), and repeat it.";
+    row.why = fmt::format("{} is at its highest value, so further errors would not be counted.", counter);
+    row.remedy = "Reset the port's counters (perfquery -R), and run this check again.";
     return row;
   }
 
@@ -175,7 +174,7 @@ std::vector<CheckRow> run(const Checking& checking) {
       CheckRow& row = rows.emplace_back(row_of(checking, kName, {static_cast<int>(host)}));
       row.verdict = Verdict::error;
       row.why = fmt::format("Its counters could not be read: {}.", why);
-      row.remedy = "See to /sys on this host.";
+      row.remedy = "Check /sys on this host.";
       continue;
     }
     OfHost before = read(checking.before, host);

@@ -264,7 +264,7 @@ class PairsCheck {
       row.subject = fmt::format("uplinks between the leaves of {} and of {}", names[0], names[1]);
       row.why = fmt::format(
           "{} of the {} pairs between these leaves are too slow or wrong, and those of good hosts inside "
-          "them are not. Of two leaves nobody can say whose uplinks are slow.",
+          "one leaf are not. With only two leaves nobody can say whose uplinks are slow.",
           bad, leaving);
     } else {
       row.subject = fmt::format("uplinks of the leaf of {}", names[0]);
@@ -273,7 +273,7 @@ class PairsCheck {
           "are not.",
           bad, leaving);
     }
-    row.remedy = "See to the leaf switch's uplinks: their cables, and the ports of the spine switches.";
+    row.remedy = "Check the leaf switch's uplinks: their cables, and the ports of the spine switches.";
     return row;
   }
 
@@ -304,15 +304,14 @@ class PairsCheck {
     CheckRow row = row_of(checking_, kName, {host});
     const bool confirmed = rounds == 0 || again > 0;
     row.verdict = confirmed ? Verdict::fail : Verdict::inconclusive;
-    const std::string later = rounds > 0 ? fmt::format("again with good partners: {} of {}", again, rounds)
-                              : partners.empty()
-                                  ? "no host was good with all others, to measure it with again"
-                                  : "the budget had no time to measure it again";
+    const std::string later =
+        rounds > 0         ? fmt::format("measured again with good partners, {} of {} were", again, rounds)
+        : partners.empty() ? "no host was good with all others, to measure it with again"
+                           : "the budget had no time to measure it again";
     row.why = fmt::format("{} of its {} pairs are too slow or wrong, and those of other hosts are not; {}.",
                           bad, met, later);
-    row.remedy = confirmed
-                     ? "Take the host out, and see to its network ports, their PCIe links, and its load."
-                     : "It was slow for a while: repeat the check, and see what else ran there.";
+    row.remedy = confirmed ? "Take the host out, and check its network ports, their PCIe links, and its load."
+                           : "It was slow for a while: repeat the check, and see what else ran there.";
     return row;
   }
 
@@ -348,8 +347,8 @@ class PairsCheck {
     }
     at->remedy =
         bad_hosts.empty()
-            ? "Both hosts are fast with others: see to the cables and switch ports between them."
-            : fmt::format("{} was slow with others, too, when it was measured again: see to it first.",
+            ? "Both hosts are fast with others: check the cables and switch ports between them."
+            : fmt::format("{} was slow with others, too, when it was measured again: check it first.",
                           fmt::join(bad_hosts, " and "));
   }
 

@@ -215,7 +215,7 @@ class RailsCheck {
         row.verdict = Verdict::fail;
         row.why = fmt::format("It is down or has no address, and {} of {} hosts have one there.",
                               rail.hosts.size(), site_.hosts.size());
-        row.remedy = "See to its cable, its driver and the configuration of the network.";
+        row.remedy = "Check its cable, its driver and the configuration of the network.";
       }
     }
     return rows;
@@ -238,7 +238,7 @@ class RailsCheck {
           fmt::format("It is down on {}.", hosts.size() == site_.hosts.size()
                                                ? "all hosts"
                                                : counted(static_cast<std::int64_t>(hosts.size()), "host"));
-      row.remedy = "If it is to be a rail, see to its switch, cables and configuration.";
+      row.remedy = "If it is to be a rail, check its switch, cables and configuration.";
     }
     return rows;
   }
@@ -309,7 +309,7 @@ class RailsCheck {
     row.subject = std::move(subject);
     row.verdict = Verdict::fail;
     row.why = std::move(why);
-    row.remedy = "See to its address, VLAN, cable and switch port there, and to firewalls.";
+    row.remedy = "Check its address, VLAN, cable and switch port there, and firewalls.";
     return row;
   }
 
@@ -334,7 +334,7 @@ class RailsCheck {
     for (const int suspect : suspects.hosts) {
       const int host = rail.hosts[index(suspect)];
       add({host}, fmt::format("{} of {}", rail.name, site_.hosts[index(host)]),
-          fmt::format("It cannot be reached over this rail, nor reaches others: {}.", example));
+          fmt::format("This host and the others cannot reach each other over this rail: {}.", example));
     }
     for (const auto& [a, b] : suspects.links) {
       const std::vector<int> two{rail.hosts[index(a)], rail.hosts[index(b)]};
@@ -414,13 +414,13 @@ class RailsCheck {
       row.remedy = "Give a larger --budget.";
     }
     if (row.verdict == Verdict::fail && rail.measured.wrong == 0)
-      row.remedy = "See to the switch of this rail, and to the ports and cables of the hosts on it.";
+      row.remedy = "Check the switch of this rail, and the ports and cables of the hosts on it.";
     if (rail.around.empty() || rail.measured.wrong > 0) return row;
     std::vector<std::string> names;
     for (const int host : rail.around) names.push_back(site_.hosts[index(host)]);
     row.verdict = Verdict::inconclusive;
     row.why = fmt::format("{} sent what was meant for it through another interface.", names_text(names));
-    row.remedy = "Give each rail a subnet or a routing table of its own (ip rule), and repeat it.";
+    row.remedy = "Give each rail a subnet or a routing table of its own (ip rule), and run this check again.";
     return row;
   }
 
@@ -453,7 +453,7 @@ class RailsCheck {
       row.subject = fmt::format("{} of {}", rail.name, row.subject);
       row.verdict = Verdict::fail;
       row.why = "The rail is slow between this host and others, and fast between the others.";
-      row.remedy = "See to this port, its cable and the switch's port, and to its PCIe link.";
+      row.remedy = "Check this port, its cable and the switch's port, and its PCIe link.";
     }
   }
 

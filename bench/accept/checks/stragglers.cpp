@@ -57,7 +57,7 @@ std::vector<CheckRow> run(const Checking& checking) {
         row.attempts = attempt;
         row.seconds = took.count() / ranks;
         if (row.verdict == Verdict::fail)
-          row.remedy = "See to the clocks, cooling, binding and load of this rank's processor.";
+          row.remedy = "Check the clocks, cooling, binding and load of this rank's processor.";
       }
     }
     if (std::ranges::none_of(

@@ -54,8 +54,9 @@ TEST(ExpectedLeast, OfASmallPayloadSaysThatItIsOurChoice) {
   EXPECT_THAT(large->source, Not(HasSubstr("choice")));
   EXPECT_THAT(
       small->source,
-      HasSubstr("% of the low end of what is expected, by our own choice of 20 % less and 50 us more a "
-                "step where nothing is published of such a payload: "));
+      HasSubstr(
+          "% of the low end of what is expected, since no figures are published for such a payload and we "
+          "allow 20 % less and 50 us more a step: "));
 }
 
 }  // namespace

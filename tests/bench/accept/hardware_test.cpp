@@ -375,7 +375,7 @@ TEST(Rails, OverWhichAHostIsNotReachedAreMeasuredWithoutIt) {
   const std::vector<CheckRow> rows = run("rails", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("eth1 of node2", Verdict::fail), row("eth0", Verdict::pass),
                                 row("eth1", Verdict::pass)));
-  EXPECT_EQ(rows[0].why, "It cannot be reached over this rail, nor reaches others: no answer.");
+  EXPECT_EQ(rows[0].why, "This host and the others cannot reach each other over this rail: no answer.");
   EXPECT_THAT(rows[2].hosts, SizeIs(3));
 }
 

@@ -205,11 +205,11 @@ TEST(Spec, WhatItSaysOfOtherSizesDoesNotPassUnseen) {
   ASSERT_THAT(unmet, SizeIs(1));
   EXPECT_EQ(unmet[0].verdict, Verdict::missing);
   EXPECT_EQ(unmet[0].subject, "busbw@64M");
-  EXPECT_EQ(unmet[0].why, "spec site.toml:3 says what this must be, and it was not measured.");
-  EXPECT_EQ(unmet[0].remedy, "Correct it; measured was busbw@32MiB.");
+  EXPECT_EQ(unmet[0].why, "spec site.toml:3 has a reference for this, and it was not measured.");
+  EXPECT_EQ(unmet[0].remedy, "Correct the reference; measured were busbw@32MiB.");
   const std::vector<CheckRow> of_mpi = spec.unmet(std::vector{measured("ring", 64 << 20)});
   ASSERT_THAT(of_mpi, SizeIs(1));
-  EXPECT_EQ(of_mpi[0].remedy, "Correct it; measured was busbw@64MiB of ring.");
+  EXPECT_EQ(of_mpi[0].remedy, "Correct the reference; measured were busbw@64MiB of ring.");
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ std::string fabric_text(const Fabric& fabric) {
   }
   out += fabric.latency.value > 0 ? fmt::format("; {} from NIC to NIC", to_text(fabric.latency))
                                   : "; latency from NIC to NIC unknown, taken as 0";
-  if (fabric.hosts_per_leaf > 0)
+  if (fabric.hosts_per_leaf > 0 && fabric.spine_latency.value > 0)
     out += fmt::format(", {} more over the spine", to_text(fabric.spine_latency));
   return out + "\n";
 }

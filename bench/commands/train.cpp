@@ -299,8 +299,9 @@ class TrainRun {
         part.own.reset();
       });
     }
+    right_ = world_.broadcast(static_cast<std::int64_t>(right_)) == 1;  // to those that waited, too
     const bool nothing = world_.broadcast(static_cast<std::int64_t>(kept_)) == 0;
-    if (nothing) return right_ ? ExitCode::ok : ExitCode::wrong_result;
+    if (nothing && right_) return ExitCode::ok;
     run_.add_conditions(session, options_.contenders.plan.algorithms);
     on_root(world_, [&] { finish(session); });
     return right_ ? ExitCode::ok : ExitCode::wrong_result;
@@ -399,8 +400,9 @@ class TrainRun {
     for (const std::string& note : plan_notes()) {
       if (std::ranges::count(session.result().notes, note) == 0) session.add_note(note);
     }
-    session.add_note(fmt::format(
-        "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
+    if (!rows.empty())
+      session.add_note(fmt::format(
+          "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
     session.remark("\n");
     const Table plans = plans_table(rows);
     if (!plans.empty()) session.remark("The plan of each size of bucket:\n\n" + shown(plans) + "\n");

@@ -54,6 +54,15 @@ class WrongResults(ProgramTest):
         self.assertIn("**WRONG**: ring of 262144 bytes gave", self.report())
         self.refused("compare", "out.json", "out.json", naming="all that 'out.json' measured was wrong")
 
+    def test_of_a_training_step(self):
+        ran = self.wrong("train", "--model", "resnet50", "--batch", "32", "--gpu", "P100", "--iters", "2", "--algorithm", "ring",
+                         "--transport", "mpi", "-J", "out.json")
+        self.assertIn("ring gave", ran.stderr)
+        result = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))
+        self.assertEqual(result["rows"], [])
+        self.assertEqual(len([note for note in result["notes"] if note.startswith("Wrong results: ring gave ")]), 1, result["notes"])
+        self.assertRegex(self.report(), r"\*\*WRONG\*\*: ring gave \d+ wrong elements on 2 ranks, where nothing was timed")
+
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
+#include <gloo/barrier.h>
 #include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <span>
 
@@ -179,14 +181,34 @@ class BoundAllreduce final : public GlooAllreduce {
  public:
   using GlooAllreduce::GlooAllreduce;
 
+  ~BoundAllreduce() override {
+    try {
+      if (std::uncaught_exceptions() == 0) unbind();
+    } catch (const std::exception&) {
+      // A rank has gone, and what was sent to it with it.
+    }
+  }
+
  private:
   void reduce(const std::byte* input, std::byte* output) override {
     if (output != bound_to_) bind(output);
     if (input != output) std::memcpy(output, input, bytes());
+    has_run_ = false;
     bound_->run();
+    has_run_ = true;
+  }
+
+  /// Collective. When a run ends here, its last messages may be waiting in Gloo's thread, which reads them
+  /// from the object; when it has ended on all ranks, they have arrived.
+  void unbind() {
+    if (!has_run_) return;
+    has_run_ = false;
+    gloo::BarrierOptions options(context_);
+    gloo::barrier(options);
   }
 
   void bind(std::byte* buffer) {
+    unbind();
     bound_.reset();
     with_word(kind_, op_, [&](auto word, auto* combine) {
       using Word = decltype(word);
@@ -202,6 +224,7 @@ class BoundAllreduce final : public GlooAllreduce {
   std::shared_ptr<void> function_;  // the algorithm's
   std::unique_ptr<gloo::Algorithm> bound_;
   const std::byte* bound_to_ = nullptr;
+  bool has_run_ = false;  // to its end, and not been waited for since
 };
 
 }  // namespace

@@ -41,7 +41,8 @@ class Gloo {
 
   /// One of gloo_algorithms(). Its run() throws Error(ExitCode::timeout) when a rank does not answer. Where
   /// one rank gives it another output than in the run before, all must: the older classes make their
-  /// connections anew. The result must not outlive this object.
+  /// connections anew. The result must not outlive this object, and all ranks must destroy it, which may wait
+  /// for the last of them.
   std::unique_ptr<CollectiveCall> make(const std::string& algorithm, ElementKind kind, ReduceOp op,
                                        Count count);
 

@@ -18,19 +18,21 @@
 #include "collectives/schedule/catalogue.hpp"
 #include "tests/collectives/fabric.hpp"
 #include "tests/collectives/sweep.hpp"
+#include "tests/sanitized.hpp"
 
 namespace polyring {
 namespace {
 
 using testing::Fabric;
 
-// ThreadSanitizer looks for races, which do not depend on values and most shapes.
+// ThreadSanitizer looks for races, which do not depend on values and most shapes. Under AddressSanitizer six
+// ranks take as long as four and fewer together; the plain build runs them.
 #if defined(__SANITIZE_THREAD__)
 const std::vector<int> kRankCounts{2, 4};
 const std::vector<ElementKind> kKinds{ElementKind::float32, ElementKind::bfloat16};
 const std::vector<ReduceOp> kOps{ReduceOp::avg};
 #else
-const std::vector<int> kRankCounts{1, 2, 3, 4, 6};
+const std::vector<int> kRankCounts = kSanitized ? std::vector{1, 2, 3, 4} : std::vector{1, 2, 3, 4, 6};
 const std::vector<ElementKind> kKinds(std::begin(kElementKinds), std::end(kElementKinds));
 const std::vector<ReduceOp> kOps(std::begin(kReduceOps), std::end(kReduceOps));
 #endif

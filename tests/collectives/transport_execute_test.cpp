@@ -25,9 +25,9 @@ namespace {
 
 using testing::Fabric;
 
-// ThreadSanitizer looks for races, which do not depend on values and most shapes. Under AddressSanitizer six
-// ranks take as long as four and fewer together, and all operations are tried by executor_test; the plain
-// build sweeps all.
+// ThreadSanitizer looks for races, which do not depend on values and most shapes. AddressSanitizer has few
+// ranks and operations, too, for the time that they take: executor_test tries all operations there, and the
+// plain build sweeps all of both.
 #if defined(__SANITIZE_THREAD__)
 const std::vector<int> kRankCounts{2, 4};
 const std::vector<ElementKind> kKinds{ElementKind::float32, ElementKind::bfloat16};

@@ -56,7 +56,7 @@ class Options(unittest.TestCase):
             ({"slow_pair": "0-4:1mbit"}, "not '4'"), ({"slow_pair": "2-2:1mbit"}, "two hosts that differ"),
             ({"slow_pair": "0-1:1gbit"}, "faster than --rate 200mbit"), ({"slow_pair": "0-:1mbit"}, "not ''"),
             ({"racks": "2", "slow_uplink": "0"}, "'0' is not of the form 0:100mbit"), ({"racks": "2", "slow_uplink": "2:1mbit"}, "not '2'"),
-            ({"slow_uplink": "0:1mbit"}, "of the --racks 0"), ({"racks": "2", "slow_uplink": "0:slow"}, "'slow'"),
+            ({"slow_uplink": "0:1mbit"}, "there are no --racks"), ({"racks": "2", "slow_uplink": "0:slow"}, "'slow'"),
             ({"racks": "2", "slow_uplink": "0:201mbit"}, "faster than --uplink-rate, here 200000kbit"),
             ({"nodes": "1", "cut_link": "0", "after": "1"}, "second host"),
             ({"rails": "0"}, "--rails needs a number of rails, 1 to 8, not '0'"), ({"rails": "9"}, "'9'"), ({"rails": "two"}, "'two'"),

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/cli/inherited.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
@@ -14,6 +15,7 @@
 #include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/record/version.hpp"
+#include "collectives/cuda/gpu.hpp"
 #include "collectives/runtime/kernels.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "topology/inventory/probe.hpp"
@@ -39,6 +41,25 @@ void refuse_empty_words(int argc, char** argv) {
   }
 }
 
+/// Whether the plug-in is loaded, and whether it finds GPUs.
+std::string cuda_text() {
+  const LoadedGpuPlugin& loaded = gpu_plugin();
+  if (loaded.plugin == nullptr) return "none: " + loaded.why_not;
+  try {
+    const std::vector<GpuDevice> gpus = loaded.plugin->gpus();
+    return fmt::format("{}, {}: {}", loaded.plugin->cuda_version(), counted(std::ssize(gpus), "GPU"),
+                       gpus.front().name);
+  } catch (const Error& error) {
+    return fmt::format("{}, loaded from {}; {}", loaded.plugin->cuda_version(), loaded.path, error.what());
+  }
+}
+
+std::string nccl_text() {
+  if (gpu_plugin().plugin == nullptr) return "none: the CUDA plug-in would load it";
+  const GpuPlugin::Nccl nccl = gpu_plugin().plugin->nccl();
+  return nccl.version.empty() ? "none: " + nccl.why_not : nccl.version;
+}
+
 /// The version, and what there is of what it can use.
 std::string version_text() {
   return fmt::format(
@@ -48,14 +69,15 @@ std::string version_text() {
       "  Gloo      {}\n"
       "  hwloc     interface {}\n"
       "  vectors   {}, the widest that this processor has a kernel for\n"
-      "  CUDA      none: data are in host memory so far\n"
-      "  NCCL      none: polyring scale models it",
+      "  CUDA      {}\n"
+      "  NCCL      {}",
       version(), commit(), compiler(), MpiWorld::library(),
-      has_gloo() ? gloo_version() : "none in this build", hwloc_version(), to_text(best_isa()));
+      has_gloo() ? gloo_version() : "none in this build", hwloc_version(), to_text(best_isa()), cuda_text(),
+      nccl_text());
 }
 
 ExitCode run(int argc, char** argv) {
-  CommandLine line("Polyring measures how well GPU clusters scale.", version_text(),
+  CommandLine line("Polyring measures how well GPU clusters scale.", version_text,
                    "polyring SUBCOMMAND --help has the options and an example of each.",
                    command_line(argc, argv));
   add_probe(line);

@@ -74,7 +74,7 @@ Contender make_contender(const std::string& algorithm, const CollectiveOf& what,
 std::vector<double> time_allreduce(const GroupWork& work, const World& world, Watchdog& watchdog,
                                    const TransportOptions& transport) {
   TransportOptions how = transport;
-  if (!work.interface.empty()) how = {"tcp", work.interface};
+  if (!work.interface.empty()) how = {"tcp", work.interface, {}};
   const std::unique_ptr<Communicator> communicator = open_communicator(world, how);
   const CollectiveOf what = allreduce_of(work.size, work.kind, work.op);
   std::vector<Contender> contenders;

@@ -147,10 +147,10 @@ Option Subcommand::add_flag(const std::string& names, bool& value, const std::st
 
 Option Subcommand::option(const std::string& name) const { return {*app_, *app_->get_option(name)}; }
 
-CommandLine::CommandLine(const std::string& summary, const std::string& version, const std::string& footer,
-                         std::string text)
+CommandLine::CommandLine(const std::string& summary, std::function<std::string()> version,
+                         const std::string& footer, std::string text)
     : app_(std::make_unique<CLI::App>(summary, "polyring")), text_(std::move(text)) {
-  app_->set_version_flag("--version", version);
+  app_->set_version_flag("--version", std::move(version));
   app_->footer(footer);
 }
 

@@ -81,8 +81,8 @@ class Subcommand {
 
 class CommandLine {
  public:
-  /// `text`: the words as typed, for the record.
-  CommandLine(const std::string& summary, const std::string& version, const std::string& footer,
+  /// `version` says what --version shows, when it is asked for. `text`: the words as typed, for the record.
+  CommandLine(const std::string& summary, std::function<std::string()> version, const std::string& footer,
               std::string text);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;

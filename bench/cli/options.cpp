@@ -150,12 +150,11 @@ void PlanOptions::refuse_without_schedule(std::string_view command) const {
 
 void PlanOptions::refuse_modelled() const {
   for (const std::string& algorithm : algorithms) {
-    if (has_schedule(algorithm) || algorithm == "mpi") continue;
-    throw Error(
-        ExitCode::not_available,
-        fmt::format("{0} is not available: it reduces on GPUs or in switches, and ranks have host memory "
-                    "so far; polyring scale --algorithm {0} models it",
-                    algorithm));
+    if (has_schedule(algorithm) || algorithm == "mpi" || algorithm == "nccl") continue;
+    throw Error(ExitCode::not_available,
+                fmt::format("{0} is not available: it reduces in switches, which no transport "
+                            "here can; polyring scale --algorithm {0} models it",
+                            algorithm));
   }
 }
 

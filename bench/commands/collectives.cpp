@@ -107,6 +107,7 @@ class CollectiveRun {
       source_ = source_here();
       head_start = emulated_head_start();
     });
+    if (options_.contenders.transport.gpu.is_software()) source_ = Source::emulated;
     cluster_ = host_memory_cluster(world_);
     bounds_ = Bounds(cluster_, head_start, options_.collective);
     const std::string ignored = options_.contenders.plan.ignored();
@@ -144,7 +145,7 @@ class CollectiveRun {
   /// Whether passes over the memory are timed beside the algorithms.
   bool has_memory_bound(Bytes size) const {
     return collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1 &&
-           size >= kLeastMemoryBound;
+           size >= kLeastMemoryBound && !options_.contenders.transport.gpu.on_gpu();
   }
 
   Collective collective() const { return options_.collective; }
@@ -190,7 +191,8 @@ class CollectiveRun {
       }
       return memory.most();
     };
-    const Fitting fitting = fit_counts(world_, counts_, size_of(kind_), options_.model.empty(), need);
+    const Fitting fitting = fit_counts(world_, counts_, size_of(kind_), options_.model.empty(), need,
+                                       memory_room(world_, options_.contenders.transport.gpu));
     counts_.resize(fitting.counts);
     lowered_ = fitting.sentence;
     if (world_.rank() == 0 && !lowered_.empty()) warn(lowered_);
@@ -224,6 +226,7 @@ class CollectiveRun {
     outline.output = options_.output;
     outline.header = run_.header(&cluster_);
     outline.header.collective = to_text(collective());
+    options_.contenders.transport.gpu.describe(outline.header);
     if (world_.size() == 1)
       outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
                                                  reduces(collective()) ? "reduce across" : "exchange"));
@@ -447,6 +450,7 @@ void add_collective(CommandLine& line, const Described& described) {
   const Subcommand command =
       line.add_subcommand(to_text(described.collective), described.summary, described.example, action, true);
   options->contenders.add_to(command, described.collective);
+  options->contenders.transport.gpu.add_to(command);
   options->payload.add_to(command, reduces(described.collective) ? "sum" : "");
   options->sizes.add_to(command);
   if (allreduce) {

@@ -8,6 +8,7 @@
 #include "base/names.hpp"
 #include "base/text.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/contenders/staged_call.hpp"
 #include "bench/session/memory_need.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
@@ -41,6 +42,26 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
   return names;
 }
 
+class NcclCall final : public CollectiveCall {
+ public:
+  NcclCall(std::string algorithm, std::shared_ptr<NcclCollectives> nccl, const CollectiveOf& what)
+      : algorithm_(std::move(algorithm)), nccl_(std::move(nccl)), what_(what) {}
+
+  std::string algorithm() const override { return algorithm_; }
+  std::string implementation() const override { return "NCCL " + nccl_->version(); }
+  bool keeps_time_limit() const override { return true; }
+  void run(const std::byte* input, std::byte* output) override { nccl_->run(what_, input, output); }
+
+ private:
+  std::string algorithm_;
+  std::shared_ptr<NcclCollectives> nccl_;
+  CollectiveOf what_;
+};
+
+bool is_nccl(std::string_view name) {
+  return name == kNcclAlgorithm || name.starts_with(std::string(kNcclAlgorithm) + ":");
+}
+
 class PlannedCall final : public CollectiveCall {
  public:
   PlannedCall(PersistentCollective collective, std::string implementation)
@@ -60,7 +81,7 @@ class PlannedCall final : public CollectiveCall {
 
 void ContenderOptions::add_to(Subcommand command, Collective collective) {
   const char* const first = collective == Collective::alltoall ? "direct" : "multi-ring";
-  std::vector<std::string> vendors{std::string(kMpiAlgorithm)};
+  std::vector<std::string> vendors{std::string(kMpiAlgorithm), std::string(kNcclAlgorithm)};
   if (collective == Collective::allreduce) {
     for (const std::string_view family : {"mpi:NAME", "mpi:all"}) vendors.emplace_back(family);
     for (const std::string& name : gloo_algorithms())
@@ -106,6 +127,13 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
 
 void ContenderOptions::check_build() const {
   plan.refuse_modelled();
+  transport.gpu.check();
+  const bool nccl = std::ranges::find(plan.algorithms, kNcclAlgorithm) != plan.algorithms.end();
+  if (nccl && !transport.gpu.on_gpu()) {
+    throw Error(ExitCode::not_available,
+                "nccl is not available: it reduces on GPUs, and the ranks' data are in host memory without "
+                "--device cuda of polyring allreduce; polyring scale --algorithm nccl models it");
+  }
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
     throw Error(
@@ -140,7 +168,7 @@ std::optional<std::string> doubt_of(std::span<const std::string> contenders,
 }
 
 bool is_vendors_call(std::string_view name) {
-  return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
+  return name == kMpiAlgorithm || is_nccl(name) || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
@@ -199,6 +227,9 @@ void ContenderMaker::add_names(const std::string& asked) {
     names = baseline_names(kMpiPrefix, *of_mpi, mpi().names());
   } else if (const auto of_gloo = after(kGlooPrefix, asked)) {
     names = baseline_names(kGlooPrefix, *of_gloo, gloo_algorithms());
+  } else if (asked == kNcclAlgorithm) {
+    names = {need_gpu_plugin().nccl_name(what_.collective)};
+    nccl();  // what it refuses is said before anything is measured
   } else if (asked != kMpiAlgorithm) {
     const Problem problem{asked, {world_.size(), world_.ranks_per_node(), world_.nodes()}};
     const Plan plan = plain_plan(problem, options_.plan.constraints(asked));
@@ -220,7 +251,10 @@ std::vector<Contender> ContenderMaker::make(Communicator& communicator, Count co
   std::vector<Contender> contenders;
   for (const std::string& name : names_) {
     contenders.push_back(make_one(name, communicator, count));
-    contenders.back().in_place = works_in_place(name);
+    Contender& made = contenders.back();
+    if (!made.plan && communicator.transport().on_device() && !is_nccl(name))
+      made.call = make_staged(std::move(made.call), communicator.transport(), what(count));
+    made.in_place = works_in_place(name);
   }
   return contenders;
 }
@@ -230,6 +264,7 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   const ReduceOp op = what_.op;
   if (name == kMpiAlgorithm)
     return {name, std::nullopt, make_mpi_call(what_.collective, *mpi_world_, kind, op, count)};
+  if (is_nccl(name)) return {name, std::nullopt, std::make_unique<NcclCall>(name, nccl(), what(count))};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
@@ -283,7 +318,7 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
   const auto gloo = static_cast<std::uint64_t>(std::count_if(names_.begin(), names_.end(), is_gloo));
   const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
-    return is_vendors_call(name) && !is_gloo(name);
+    return is_vendors_call(name) && !is_gloo(name) && !is_nccl(name);
   });
   return {gloo * together.value + (mpi ? longest.value : 0)};
 }
@@ -327,6 +362,14 @@ std::optional<std::string> ContenderMaker::note() const {
 MpiAlgorithms& ContenderMaker::mpi() {
   if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(*mpi_world_);
   return *mpi_;
+}
+
+const std::shared_ptr<NcclCollectives>& ContenderMaker::nccl() {
+  if (!nccl_) {
+    GpuPlugin& plugin = need_gpu_plugin();
+    nccl_ = plugin.make_nccl(world_, choose_gpu(world_, plugin, options_.transport.gpu), timeout_);
+  }
+  return nccl_;
 }
 
 Gloo& ContenderMaker::gloo() {

@@ -26,6 +26,8 @@ namespace polyring {
 
 /// The name under which MPI's own call takes part.
 inline constexpr std::string_view kMpiAlgorithm = "mpi";
+/// The same of NCCL's: "nccl", or "nccl:ring" where its environment leaves one algorithm.
+inline constexpr std::string_view kNcclAlgorithm = "nccl";
 
 struct ContenderOptions {
   PlanOptions plan;
@@ -67,7 +69,7 @@ struct Contender {
   bool in_place = true;  // whether it can be done so
 };
 
-/// Makes contenders, and keeps what they share: the MPI library's settings, Gloo's connections.
+/// Makes contenders, and keeps what they share: the MPI library's settings, Gloo's connections, NCCL's.
 class ContenderMaker {
  public:
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
@@ -114,6 +116,7 @@ class ContenderMaker {
  private:
   MpiAlgorithms& mpi();
   Gloo& gloo();
+  const std::shared_ptr<NcclCollectives>& nccl();
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
@@ -132,6 +135,7 @@ class ContenderMaker {
   std::map<std::pair<std::string, Count>, PlanChoice> chosen_;
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
+  std::shared_ptr<NcclCollectives> nccl_;
 };
 
 /// Why the times of these contenders are doubtful where they ran, beside what doubts() says; nothing where

@@ -66,10 +66,19 @@ std::unique_ptr<Communicator> open_communicator(const World& world, const Transp
   }
   if (known.tcp) how.network = {};
   how.interface = options.interface;
+  if (options.gpu.on_gpu()) {
+    GpuPlugin& plugin = need_gpu_plugin();
+    how.device = to_gpu(plugin, world, choose_gpu(world, plugin, options.gpu));
+  }
   auto communicator = std::make_unique<Communicator>(world, std::move(how));
   const JoinedTransport& joined = communicator->joined();
-  if (world.rank() == 0 && !joined.fallback.empty())
-    warn("messages go through {} inside hosts, too: {}", joined.name, joined.fallback);
+  if (world.rank() == 0 && !joined.fallback.empty()) {
+    if (options.gpu.on_gpu()) {
+      warn("GPUs of a host do not reach each other's memory: {}", joined.fallback);
+    } else {
+      warn("messages go through {} inside hosts, too: {}", joined.name, joined.fallback);
+    }
+  }
   return communicator;
 }
 

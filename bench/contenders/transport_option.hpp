@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/cli/command_line.hpp"
+#include "bench/contenders/gpu_option.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/world.hpp"
 
@@ -13,6 +14,7 @@ namespace polyring {
 struct TransportOptions {
   std::string transport = "auto";
   std::string interface;  // for TCP; empty: that of the default route
+  GpuOptions gpu;
 
   /// Adds --transport and --tcp-interface.
   void add_to(Subcommand command);

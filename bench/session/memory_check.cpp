@@ -29,6 +29,7 @@ std::string cgroup_of(const RankMemory& rank) {
   return fmt::format("{} {}", rank.machine, rank.room.cgroup_id);
 }
 std::string machine_of(const RankMemory& rank) { return rank.machine; }
+std::string gpu_of(const RankMemory& rank) { return fmt::format("{} {}", rank.host, rank.room.gpu_id); }
 std::string process_of(const RankMemory& rank) { return std::to_string(rank.process); }
 
 constexpr std::array kLimits{
@@ -36,7 +37,8 @@ constexpr std::array kLimits{
     Limit{cgroup_of, &MemoryRoom::cgroup, &MemoryNeed::memory, "are left of its control group's limit"},
     Limit{host_of, &MemoryRoom::shared_files, &MemoryNeed::shared_files, "are free in its /dev/shm"},
     Limit{process_of, &MemoryRoom::address_space, &MemoryNeed::address_space,
-          "of address space are left by ulimit -v"}};
+          "of address space are left by ulimit -v"},
+    Limit{gpu_of, &MemoryRoom::gpu, &MemoryNeed::gpu, "of its GPU's memory are free"}};
 
 double scarcity(const Shortage& shortage) {
   return static_cast<double>(shortage.needed.value) / std::max(1.0, static_cast<double>(shortage.left.value));
@@ -137,8 +139,7 @@ std::optional<Shortage> find_shortage(const World& world, const MemoryNeed& own,
 }
 
 Fitting fit_counts(const World& world, std::span<const Count> counts, int element_size, bool lowerable,
-                   const NeedOf& need) {
-  const MemoryRoom room = memory_room();
+                   const NeedOf& need, const MemoryRoom& room) {
   const auto shortage_at = [&](Count count) { return find_shortage(world, need(count), room); };
   const auto shortage = shortage_at(counts.back());
   if (!shortage) return {counts.size(), ""};

@@ -54,6 +54,6 @@ struct Fitting {
   std::string sentence;  // empty: all of them
 };
 Fitting fit_counts(const World& world, std::span<const Count> counts, int element_size, bool lowerable,
-                   const NeedOf& need);
+                   const NeedOf& need, const MemoryRoom& room = memory_room());
 
 }  // namespace polyring

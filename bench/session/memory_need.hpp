@@ -16,6 +16,7 @@ struct MemoryNeed {
   Bytes memory;         // of the host's
   Bytes shared_files;   // in /dev/shm; memory that we share has no file there
   Bytes address_space;  // the others' shared memory too, which a process of its own maps
+  Bytes gpu{};          // of the memory of its GPU
 
   bool operator==(const MemoryNeed&) const = default;
 };
@@ -34,7 +35,8 @@ class MemoryCount final : public Transport {
   bool reaches(Rank peer) const override { return model_.reaches(peer); }
   Memory allocate(Bytes size) override;
   Memory scratch(Bytes size) override;
-  Memory host(Bytes size) override { return scratch(size); }
+  Memory host(Bytes size) override { return take(size, Where::own); }
+  bool on_device() const override { return model_.on_device(); }
 
   void upload(std::byte*, std::span<const std::byte>) override {}
   void download(std::span<std::byte>, const std::byte*) override {}
@@ -50,27 +52,34 @@ class MemoryCount final : public Transport {
   void abandon() override { operations_.clear(); }
 
   /// Of the most that was held at one time.
-  MemoryNeed most() const { return need(held_->most, held_->most_shared); }
+  MemoryNeed most() const { return need(held_->most, held_->most_shared, held_->most_gpu); }
 
  private:
+  enum class Where { own, shared, gpu };
   /// Memory may be given back later than this object goes.
   struct Held {
     std::uint64_t own = 0;
     std::uint64_t shared = 0;
     std::uint64_t most = 0;  // of both together
     std::uint64_t most_shared = 0;
+    std::uint64_t gpu = 0;
+    std::uint64_t most_gpu = 0;
     std::map<std::uint64_t, std::uint64_t> reached;  // shared memory: its addresses and bytes
-    void add(std::uint64_t bytes, bool is_shared);
+    std::uint64_t& in(Where where);
+    void add(std::uint64_t bytes, Where where);
   };
   struct Operation {
     Ticket ticket = 0;
     std::vector<std::size_t> blocks;
+    std::vector<Memory> copies;
   };
 
-  Memory take(Bytes size, bool is_shared);
-  MemoryNeed need(std::uint64_t all, std::uint64_t shared) const;
+  Memory take(Bytes size, Where where);
+  Where payloads() const;
+  MemoryNeed need(std::uint64_t all, std::uint64_t shared, std::uint64_t gpu) const;
   bool is_reached(std::span<const std::byte> data) const;
   void take_block(Operation& operation, std::span<const std::byte> data);
+  void take_copy(Operation& operation, std::span<const std::byte> data);
 
   const Transport& model_;
   std::shared_ptr<Held> held_ = std::make_shared<Held>();

@@ -16,6 +16,8 @@ struct MemoryRoom {
   std::uint64_t cgroup_id = 0;  // which of them has it: the inode of its folder, one of a kind on a machine
   std::optional<Bytes> shared_files;   // in /dev/shm, for all of the host's processes
   std::optional<Bytes> address_space;  // RLIMIT_AS of this process alone
+  std::optional<Bytes> gpu;            // of its GPU's memory, for all that use it
+  std::uint64_t gpu_id = 0;            // another for each of a host's GPUs
 
   bool operator==(const MemoryRoom&) const = default;
 };

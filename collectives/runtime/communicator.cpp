@@ -62,10 +62,15 @@ Communicator::Communicator(const Bootstrap& bootstrap, CommunicatorOptions optio
       options_(std::move(options)),
       hosts_(find_hosts(bootstrap)),
       rules_(options_.rules ? *options_.rules : default_rules()),
-      joined_(join(
-          bootstrap, hosts_.hosts, options_.transport,
-          options_.network ? options_.network : [this] { return make_network(); }, rules_)),
+      joined_(make_joined()),
       runner_(*joined_.transport) {}
+
+JoinedTransport Communicator::make_joined() const {
+  const MakeNetwork network = options_.network ? options_.network : [this] { return make_network(); };
+  JoinedTransport joined = join(bootstrap_, hosts_.hosts, options_.transport, network, rules_);
+  if (options_.device) options_.device(joined, hosts_.hosts, rules_);
+  return joined;
+}
 
 Communicator::~Communicator() {
   if (!runner_.is_busy()) return;

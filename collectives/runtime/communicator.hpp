@@ -36,6 +36,8 @@ struct CommunicatorOptions {
   /// What connects hosts; empty: TCP, over `interface`.
   MakeNetwork network{};
   std::string interface;  // empty: that of the default route
+  /// Buffers are in the memory of a device; empty: in the host's.
+  MoveToDevice device{};
   /// How a rank waits, and what it does when it gives up; empty: it throws Error(ExitCode::timeout) after
   /// `timeout`.
   std::optional<WaitRules> rules{};
@@ -179,6 +181,7 @@ class Communicator {
   Runner::Run start(Executor& executor, const std::byte* input, std::byte* output);
   void wait(Runner::Run run);
   void poll(Runner::Run run);
+  JoinedTransport make_joined() const;
   WaitRules default_rules() const;
   Network make_network() const;
 

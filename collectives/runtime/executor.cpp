@@ -8,23 +8,6 @@
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring {
-namespace {
-
-/// Lanes take turns, so that all of them make progress from the start.
-std::vector<Stream> streams_of(const Schedule& schedule) {
-  std::vector<Stream> streams;
-  int most = 0;
-  for (const Lane& lane : schedule.lanes) most = std::max(most, lane.chunks);
-  for (int chunk = 0; chunk < most; ++chunk) {
-    for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
-      if (chunk >= schedule.lanes[static_cast<std::size_t>(lane)].chunks) continue;
-      if (!stream_slice(schedule, {lane, chunk}).empty()) streams.push_back({lane, chunk});
-    }
-  }
-  return streams;
-}
-
-}  // namespace
 
 Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& transport,
                    ExecutorOptions options)
@@ -39,8 +22,7 @@ Executor::Executor(Schedule schedule, ElementKind kind, ReduceOp op, Transport& 
     usage_error("a schedule for {} ranks cannot run on a transport of {}; make them equal", schedule_.ranks,
                 transport.size());
   }
-  if (options_.window < 1)
-    usage_error("a window of {} chunks is impossible; give 1 or more", options_.window);
+  check_window(options_.window);
   const auto reaches = [&](Rank peer) { return transport_.reaches(peer); };
   const Partials partials = partial_kind_ == kind_ ? Partials::in_output : Partials::apart;
   int chunks = 0;
@@ -122,21 +104,22 @@ bool Executor::does_the_same_as(const Executor& other) const {
                     });
 }
 
-void Executor::check(const std::byte* input, const std::byte* output) const {
-  if (input == output && owners_.empty()) return;
-  const Collective collective = schedule_.collective;
-  const int ranks = schedule_.ranks;
-  const Count in = input_count(collective, ranks, schedule_.count) * size_;
-  const Count out = output_count(collective, ranks, schedule_.count) * size_;
+void check_buffers(const Schedule& schedule, Rank rank, Count element_size, const std::byte* input,
+                   const std::byte* output) {
+  const bool has_blocks = schedule.blocks() > 1;
+  if (input == output && !has_blocks) return;
+  const Collective collective = schedule.collective;
+  const Count in = input_count(collective, schedule.ranks, schedule.count) * element_size;
+  const Count out = output_count(collective, schedule.ranks, schedule.count) * element_size;
   const bool meet = std::less<>()(input, output + out) && std::less<>()(output, input + in);
   if (!meet) return;
-  if (owners_.empty())
+  if (!has_blocks)
     usage_error("the buffers overlap, and are not the same; use one for both, or two that do not overlap");
   if (collective == Collective::alltoall)
     usage_error("an alltoall cannot be done in place; give it two buffers");
   const std::byte* const longer = in > out ? input : output;
   const std::byte* const shorter = in > out ? output : input;
-  if (shorter != longer + transport_.rank() * std::min(in, out))
+  if (shorter != longer + rank * std::min(in, out))
     usage_error(
         "the buffers overlap, and the shorter is not the rank's own block of the longer; use that "
         "place, or two buffers that do not overlap");

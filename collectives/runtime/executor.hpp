@@ -45,6 +45,10 @@ struct ExecutorOptions {
   Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
 };
 
+/// Throws a usage Error unless a rank's buffers are apart, or in place as Executor::run() says.
+void check_buffers(const Schedule& schedule, Rank rank, Count element_size, const std::byte* input,
+                   const std::byte* output);
+
 class Executor {
  public:
   /// Keeps a reference to the transport. All ranks must make the same schedule; ranks may differ in nothing
@@ -61,7 +65,9 @@ class Executor {
   // For a Runner, the parts of run():
 
   /// Throws a usage Error unless these buffers are apart, or in place as run() says.
-  void check(const std::byte* input, const std::byte* output) const;
+  void check(const std::byte* input, const std::byte* output) const {
+    check_buffers(schedule_, transport_.rank(), size_, input, output);
+  }
   /// Starts what can be started. Tags are from `first_tag` to `first_tag` + tags() − 1, and tickets are
   /// `tickets` plus a number below kTickets. Only within Transport::attempt().
   void begin(const std::byte* input, std::byte* output, int first_tag, Ticket tickets);

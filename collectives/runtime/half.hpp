@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "collectives/runtime/host_device.hpp"
+
 namespace polyring {
 
 struct Float16 {
@@ -21,26 +23,26 @@ struct Bfloat16 {
 namespace half {
 
 template <typename Floats, typename Bits>
-[[gnu::always_inline]] inline Floats from_bfloat16(Bits value) {
+[[gnu::always_inline]] POLYRING_HD inline Floats from_bfloat16(Bits value) {
   return __builtin_bit_cast(Floats, value << 16);
 }
 
 /// Rounds to nearest, ties to even; of NaNs it takes only those whose payload is in the upper 16 bits.
 template <typename Bits, typename Floats>
-[[gnu::always_inline]] inline Bits round_to_bfloat16(Floats value) {
+[[gnu::always_inline]] POLYRING_HD inline Bits round_to_bfloat16(Floats value) {
   const Bits bits = __builtin_bit_cast(Bits, value);
   return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 }
 
 template <typename Bits, typename Floats>
-[[gnu::always_inline]] inline Bits to_bfloat16(Floats value) {
+[[gnu::always_inline]] POLYRING_HD inline Bits to_bfloat16(Floats value) {
   const Bits bits = __builtin_bit_cast(Bits, value);
   const Bits quiet = (bits | 0x400000u) >> 16;
   return (bits & 0x7fffffffu) > 0x7f800000u ? quiet : round_to_bfloat16<Bits>(value);
 }
 
 template <typename Floats, typename Bits>
-[[gnu::always_inline]] inline Floats from_float16(Bits value) {
+[[gnu::always_inline]] POLYRING_HD inline Floats from_float16(Bits value) {
   // Shifted into place the exponent is 112 too small, which a multiplication mends for subnormals as well.
   const Bits magnitude = (value & 0x7fffu) << 13;
   const Bits scaled = __builtin_bit_cast(Bits, __builtin_bit_cast(Floats, magnitude) * 0x1p112f);
@@ -52,7 +54,7 @@ template <typename Floats, typename Bits>
 
 /// Rounds to nearest, ties to even; above 65504 to infinity.
 template <typename Bits, typename Floats>
-[[gnu::always_inline]] inline Bits to_float16(Floats value) {
+[[gnu::always_inline]] POLYRING_HD inline Bits to_float16(Floats value) {
   const Bits bits = __builtin_bit_cast(Bits, value);
   const Bits magnitude = bits & 0x7fffffffu;
   // Below 2^-14 a float16 is subnormal: adding 0.5 leaves its 10 bits, rounded by the hardware, at the

@@ -68,6 +68,9 @@ class Transport {
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
 
+  /// Whether payloads are in the memory of a device, which the CPU does not touch.
+  virtual bool on_device() const { return false; }
+
   /// For payloads. At least one byte, aligned for any element and vector, and where ranks reach each other's
   /// memory, within their reach.
   virtual Memory allocate(Bytes size) = 0;

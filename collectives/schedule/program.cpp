@@ -41,6 +41,7 @@ class Compiler {
         add_exchange();
         mark_last();
         ++stage;
+        round_ += 2;
         continue;
       }
       for (int step = 0; step < step_count(lane_, stage); ++step) {
@@ -50,10 +51,13 @@ class Compiler {
         } else {
           add_messages();
         }
+        ++round_;
       }
       if (is_last_reduction(stage)) mark_last();
     }
     add_rest();
+    program_.rounds = round_;
+    assert(program_.steps.empty() || program_.steps.back().round < round_);
     for (Program::Step& step : program_.steps) step.sends_first = overwrites_sent(step);
     program_.has_partials = uses(Area::partial);
     program_.has_work = uses(Area::work);
@@ -75,7 +79,13 @@ class Compiler {
     Program::Step last{};
     for (const Slice gap : in_results_.gaps({0, whole_.count}))
       last.copies.push_back({gap, Area::input, Area::output});
-    if (!last.copies.empty()) program_.steps.push_back(std::move(last));
+    if (!last.copies.empty()) append(std::move(last));
+    if (schedule_.collective == Collective::allgather || schedule_.ranks == 1) ++round_;
+  }
+
+  void append(Program::Step step) {
+    step.round = round_;
+    program_.steps.push_back(std::move(step));
   }
 
   StageKind kind_of(int stage) const { return lane_.stages[static_cast<std::size_t>(stage)].kind; }
@@ -201,13 +211,15 @@ class Compiler {
         step.receives.push_back({transfer.source, slice, Combine::copy, to, 0, false});
         come.add(slice);
       }
-      if (!nothing_to_do()) program_.steps.push_back(std::move(step));
+      if (!nothing_to_do()) append(std::move(step));
+      ++round_;
     }
     step = {};
     for (Count block = 0; block < schedule_.ranks; ++block) {
       for (const Slice gap : come.gaps({block * block_, block_})) step.copies.push_back({gap, from, to});
     }
-    if (!step.copies.empty()) program_.steps.push_back(std::move(step));
+    if (!step.copies.empty()) append(std::move(step));
+    ++round_;
     if (stage + 1 == stage_count(lane_)) in_results_.add({0, whole_.count});
   }
 
@@ -238,7 +250,7 @@ class Compiler {
     }
     for (Program::Fold& fold : step.folds) fold.result = result_at(fold.slice);
     program_.staging = std::max(program_.staging, staging);
-    program_.steps.push_back(std::move(step));
+    append(std::move(step));
   }
 
   /// Whether a fold writes over what the step sends.
@@ -330,7 +342,7 @@ class Compiler {
       partner(exchange, transfer.source).takes = relative(transfer.slice);
       in_results_.add(relative(transfer.slice));
     }
-    program_.steps.push_back(std::move(step));
+    append(std::move(step));
   }
 
   /// Where the slice that this rank holds in the end becomes complete, which is in the output.
@@ -365,6 +377,7 @@ class Compiler {
   Count block_;   // elements
   Area results_;  // where reductions have theirs that are not the last, if of the payload's kind
   Program program_;
+  int round_ = 0;  // of the lane
   Intervals in_results_;
   Intervals in_partials_;
 
@@ -378,6 +391,10 @@ class Compiler {
 };
 
 }  // namespace
+
+void check_window(int window) {
+  if (window < 1) usage_error("a window of {} chunks is impossible; give 1 or more", window);
+}
 
 Program compile(const Schedule& schedule, Stream stream, Rank rank, const std::function<bool(Rank)>& reaches,
                 Partials partials) {

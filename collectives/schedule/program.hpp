@@ -12,6 +12,10 @@
 // Where the ranks of a group reach each other's memory, a step of theirs is an exchange instead of messages;
 // and a reduction in one step with the spread that follows it is one exchange: each result is written
 // straight to all who need it.
+//
+// Each step has its round: both ends of a message, and all ranks of an exchange, have the same one. A stage's
+// steps have one each, and so have copies behind an all-to-all's stage and those at the end. Several steps
+// share one where an exchange is made block by block.
 #pragma once
 
 #include <functional>
@@ -24,6 +28,8 @@ namespace polyring {
 
 /// Chunks of each lane that are in flight at once.
 inline constexpr int kDefaultWindow = 4;
+/// Throws a usage Error for less than one.
+void check_window(int window);
 
 /// Where a rank's elements are. Partial results are of their own kind, all else of the payload's.
 enum class Area { input, output, partial, work };
@@ -86,10 +92,12 @@ struct Program {
     std::vector<Receive> receives;
     std::vector<Fold> folds;
     bool sends_first;  // what is sent is overwritten by a fold
+    int round;         // its number in the lane, the same on all ranks that take part in it
     bool operator==(const Step&) const = default;
   };
 
   std::vector<Step> steps;
+  int rounds = 0;     // of the lane
   Count staging = 0;  // elements
   bool has_partials = false;
   bool has_work = false;

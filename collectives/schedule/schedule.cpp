@@ -220,6 +220,19 @@ Slice stream_slice(const Schedule& schedule, Stream stream) {
   return {lane.slice.offset + blocks * in_block.offset, blocks * in_block.count};
 }
 
+std::vector<Stream> streams_of(const Schedule& schedule) {
+  std::vector<Stream> streams;
+  int most = 0;
+  for (const Lane& lane : schedule.lanes) most = std::max(most, lane.chunks);
+  for (int chunk = 0; chunk < most; ++chunk) {
+    for (int lane = 0; lane < static_cast<int>(schedule.lanes.size()); ++lane) {
+      if (chunk >= schedule.lanes[index(lane)].chunks) continue;
+      if (!stream_slice(schedule, {lane, chunk}).empty()) streams.push_back({lane, chunk});
+    }
+  }
+  return streams;
+}
+
 std::vector<Rank> block_owners(const Lane& lane, int ranks) {
   std::vector<Rank> owners(index(ranks));
   for (int block = 0; block < ranks; ++block) {

@@ -188,6 +188,10 @@ inline Combine combine_of(StageKind kind) {
 /// The elements of a stream.
 Slice stream_slice(const Schedule& schedule, Stream stream);
 
+/// All streams that have elements, chunk by chunk: lanes take turns, so that all of them make progress from
+/// the start.
+std::vector<Stream> streams_of(const Schedule& schedule);
+
 /// The ranks whose blocks a lane's are, in the lane's order: as the dimensions' groups come to hold them, the
 /// first dimension's members outermost. Of a schedule with blocks.
 std::vector<Rank> block_owners(const Lane& lane, int ranks);

@@ -27,6 +27,8 @@ OPTIONS = {
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "
     "--rankfile --timeout --no-trial --dry-run --offline",
 }
+for collective in COLLECTIVES:
+    OPTIONS[collective] += " --device --gpus --share-gpu"
 OPTIONS["reduce-scatter"] += " --partials --op"
 for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept", "compare"):
     OPTIONS[showing] += " --format --wide --quiet"

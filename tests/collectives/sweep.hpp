@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,28 @@ inline std::vector<Collective> block_collectives_of(const Plan& plan) {
     if (can_make(plan, collective)) collectives.push_back(collective);
   }
   return collectives;
+}
+
+/// Those and the allreduce.
+inline std::vector<Collective> collectives_of(const Plan& plan) {
+  std::vector<Collective> collectives = block_collectives_of(plan);
+  collectives.push_back(Collective::allreduce);
+  return collectives;
+}
+
+/// Who reaches whose memory; empty: nobody another's.
+struct NamedReach {
+  const char* name;
+  std::function<bool(Rank, Rank)> reach;
+};
+
+inline const std::vector<NamedReach>& reaches() {
+  static const std::vector<NamedReach> all{
+      {"nobody's memory", nullptr},
+      {"everybody's memory", [](Rank, Rank) { return true; }},
+      {"their neighbour's", [](Rank a, Rank b) { return a / 2 == b / 2; }},
+      {"that of three", [](Rank a, Rank b) { return a / 3 == b / 3; }}};
+  return all;
 }
 
 /// Sizes of a block that tend to break schedules.

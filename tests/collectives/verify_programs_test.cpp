@@ -21,25 +21,11 @@
 namespace polyring {
 namespace {
 
+using testing::collectives_of;
 using ::testing::HasSubstr;
 using testing::plans_of;
-using Reach = std::function<bool(Rank, Rank)>;
 
-struct NamedReach {
-  const char* name;
-  Reach reach;
-};
-
-const std::vector<NamedReach> kReaches{{"nobody's memory", nullptr},
-                                       {"everybody's memory", [](Rank, Rank) { return true; }},
-                                       {"their neighbour's", [](Rank a, Rank b) { return a / 2 == b / 2; }},
-                                       {"that of three", [](Rank a, Rank b) { return a / 3 == b / 3; }}};
-
-std::vector<Collective> collectives_of(const Plan& plan) {
-  std::vector<Collective> collectives = testing::block_collectives_of(plan);
-  collectives.push_back(Collective::allreduce);
-  return collectives;
-}
+const std::vector<testing::NamedReach>& kReaches = testing::reaches();
 
 class EveryProgram : public ::testing::TestWithParam<std::string> {};
 
@@ -96,7 +82,7 @@ TEST(Programs, AreThoseOfTheGoldenFiles) {
   for (const Shape& shape : shapes) {
     const int ranks = shape.plan.ranks();
     const Schedule schedule = make_schedule(shape.plan, ranks, 2 * ranks, 4, shape.collective);
-    const Reach& reach = kReaches[static_cast<std::size_t>(shape.reach)].reach;
+    const auto& reach = kReaches[static_cast<std::size_t>(shape.reach)].reach;
     const std::vector<Program> programs = compile_all(schedule, {}, reach, shape.partials);
     std::string text;
     for (std::size_t rank = 0; rank < programs.size(); ++rank)

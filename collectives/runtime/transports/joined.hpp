@@ -38,6 +38,10 @@ struct JoinedTransport {
   std::string fallback;  // why shared memory is not used although it was wanted; empty otherwise
 };
 
+/// Collective. Has the ranks' data in the memory of a device, by a transport over this one; changes its name.
+using MoveToDevice =
+    std::function<void(JoinedTransport& joined, const RankHosts& hosts, const WaitRules& rules)>;
+
 /// Collective. `hosts` are the group's. Throws Error(ExitCode::not_available) where shared memory must be had
 /// and cannot.
 JoinedTransport join(const Bootstrap& bootstrap, const RankHosts& hosts, TransportChoice choice,

@@ -120,6 +120,21 @@ TEST(Shortage, IsThereWhenTheRanksOfAHostTogetherNeedMore) {
   EXPECT_EQ(to_text(*found), "2 ranks on b need 0.98 GiB, and 1.00 GiB of its memory are available");
 }
 
+TEST(Shortage, IsThereWhenRanksThatShareAGpuNeedMoreThanItHas) {
+  MemoryRoom first = only(&MemoryRoom::gpu, kGiB);
+  MemoryRoom second = first;
+  first.gpu_id = 1;
+  second.gpu_id = 2;
+  RankMemory one = rank("a", 0, first);
+  RankMemory other = rank("a", 0, second);
+  one.need.gpu = other.need.gpu = times(900, kMiB);
+  EXPECT_FALSE(find_shortage(std::vector{one, other}));
+  other.room.gpu_id = 1;
+  const auto found = find_shortage(std::vector{one, other});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(to_text(*found), "2 ranks on a need 1.76 GiB, and 1.00 GiB of its GPU's memory are free");
+}
+
 TEST(Shortage, NamesTheScarcestHostAndLimit) {
   const std::vector<RankMemory> ranks{rank("a", 100, only(&MemoryRoom::host, times(90, kMiB))),
                                       rank("b", 100, only(&MemoryRoom::cgroup, times(50, kMiB))),

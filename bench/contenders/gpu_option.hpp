@@ -1,0 +1,52 @@
+// Whether the ranks' data are on GPUs: the options, and which rank has which GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/cli/command_line.hpp"
+#include "bench/session/memory_room.hpp"
+#include "collectives/cuda/gpu.hpp"
+#include "collectives/runtime/world.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+struct GpuOptions {
+  std::string device = "cpu";  // or "cuda"
+  bool share = false;          // ranks of a host may have one GPU
+  std::string gpus;            // indices, for the ranks of each host; empty: all
+
+  bool on_gpu() const { return device != "cpu"; }
+
+  /// Adds --device, --gpus and --share-gpu.
+  void add_to(Subcommand command);
+  /// For before MPI is started: throws a usage Error for a list that is none, and
+  /// Error(ExitCode::not_available) where this build has no plug-in, or none can be loaded.
+  void check() const;
+  /// Whether the GPUs are tests' software, whose times say nothing.
+  bool is_software() const;
+  /// Adds the version of CUDA and the first GPU's name, where GPUs are used.
+  void describe(ResultFile& result) const;
+};
+
+/// A rank, and the GPUs that its process sees.
+struct RankGpus {
+  int host = 0;
+  std::string host_name;
+  std::vector<std::string> ids;  // of its GPUs, in the order of their indices; empty: it sees none
+  std::string why_none;
+};
+
+/// The index of each rank's GPU, among those that its process sees. The ranks of a host that see the same
+/// GPUs take them in turn. `wanted`: the indices that they may take; empty: all. Throws an AgreedError where
+/// a rank sees none or an index does not exist, and unless `share` where two ranks would have one.
+std::vector<int> assign_gpus(const std::vector<RankGpus>& ranks, const std::vector<int>& wanted, bool share);
+
+/// Collective. This rank's GPU.
+GpuDevice choose_gpu(const World& world, GpuPlugin& plugin, const GpuOptions& options);
+
+/// Collective. What memory this rank may still take, with that of its GPU where it has one.
+MemoryRoom memory_room(const World& world, const GpuOptions& options);
+
+}  // namespace polyring

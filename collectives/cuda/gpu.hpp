@@ -1,0 +1,126 @@
+// GPUs, as the program sees them: a plug-in that is opened at run time, so that the program itself needs no
+// CUDA. Nothing of CUDA is in here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "collectives/runtime/bootstrap.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/transport.hpp"
+#include "collectives/runtime/transports/joined.hpp"
+#include "topology/rank_hosts.hpp"
+
+namespace polyring {
+
+/// One that this process may use.
+struct GpuDevice {
+  int index = 0;     // from 0, as CUDA counts them here
+  std::string id;    // no other GPU, nor slice of one (MIG), has it
+  std::string name;  // "NVIDIA H100 80GB HBM3"
+  std::string pci;   // "0000:1b:00.0"; of a slice (MIG), its GPU's
+  int major = 0;     // of the compute capability
+  int minor = 0;
+  Bytes memory;
+};
+
+/// The ranks' transport on memory of their GPUs.
+struct GpuTransport {
+  std::unique_ptr<Transport> transport;
+  bool peers = false;    // ranks of a host reach each other's GPU memory
+  std::string fallback;  // why they do not, although there are several
+};
+
+/// NCCL's own collectives, on this rank's GPU.
+class NcclCollectives {
+ public:
+  virtual ~NcclCollectives() = default;
+
+  /// "2.28.9".
+  virtual std::string version() const = 0;
+  /// All ranks must call it. As CollectiveCall::run() of a benchmark; in place, as NCCL does it. Throws
+  /// Error(ExitCode::nccl) where NCCL fails, and Error(ExitCode::timeout) after the time limit.
+  virtual void run(const CollectiveOf& what, const std::byte* input, std::byte* output) = 0;
+};
+
+/// A collective by one plan that is enqueued on a stream of the rank's GPU, all of it at once. All ranks run
+/// the same ones in the same order. It ends before its transport.
+class GpuCollective {
+ public:
+  virtual ~GpuCollective() = default;
+
+  /// As Executor::run(), on GPU memory of the transport's allocate(). Where buffers are new, those of all
+  /// ranks are. Throws Error(ExitCode::timeout) that names the ranks that were waited for; after any failure
+  /// the transport is broken.
+  virtual void run(const std::byte* input, std::byte* output) = 0;
+  /// Of the last run(): from its begin to its end on this GPU, in microseconds.
+  virtual double last_us() const = 0;
+
+  /// run() without waiting, on a cudaStream_t, which may be captured if the buffers are known.
+  virtual void launch(const std::byte* input, std::byte* output, void* stream) = 0;
+  /// For what launch() has given its streams, not for graphs.
+  virtual void wait() = 0;
+
+  /// What carries it: "peer memory", "peer memory and NCCL 2.28.9".
+  virtual std::string way() const = 0;
+};
+
+class GpuPlugin {
+ public:
+  virtual ~GpuPlugin() = default;
+
+  /// Of the CUDA runtime that is loaded: "13.0".
+  virtual std::string cuda_version() const = 0;
+  /// Throws Error(ExitCode::not_available) where there are none, or no driver, or one that is too old.
+  virtual std::vector<GpuDevice> gpus() const = 0;
+  /// Of this GPU's memory.
+  virtual Bytes free_memory(int gpu) const = 0;
+
+  /// Collective. Keeps the reference to the bootstrap. This rank's data are on the GPU of this index. `host`
+  /// joins the same ranks on host memory; it carries what GPUs cannot pass to each other, and who has
+  /// finished what. Several ranks may have one GPU. Throws Error(ExitCode::cuda) where CUDA does.
+  virtual GpuTransport make_transport(std::unique_ptr<Transport> host, const Bootstrap& bootstrap,
+                                      const RankHosts& hosts, int gpu, const WaitRules& rules) = 0;
+
+  /// The version of the NCCL that this process would load, "2.28.9"; else why there is none: a sentence.
+  struct Nccl {
+    std::string version;
+    std::string why_not;
+  };
+  virtual Nccl nccl() const = 0;
+  /// "nccl", or "nccl:ring" where the environment (NCCL_ALGO) leaves one algorithm for this collective.
+  virtual std::string nccl_name(Collective collective) const = 0;
+  /// Collective. Throws an AgreedError where a rank has no NCCL, versions differ, or two ranks have one GPU
+  /// and NCCL does not allow it; Error(ExitCode::timeout) where its start takes longer than the limit.
+  virtual std::unique_ptr<NcclCollectives> make_nccl(const Bootstrap& bootstrap, const GpuDevice& gpu,
+                                                     Seconds limit) = 0;
+
+  /// Collective, on a transport of make_transport(). Null where the collective cannot be enqueued, with the
+  /// reason, half a sentence, the same on all ranks: then an Executor on the transport does it.
+  virtual std::unique_ptr<GpuCollective> make_collective(Transport& transport, const Plan& plan,
+                                                         const CollectiveOf& what, std::string& why_not) = 0;
+};
+
+/// For CommunicatorOptions::device: the buffers of a communicator of these ranks are on this GPU of the
+/// rank's. Keeps the references.
+MoveToDevice to_gpu(GpuPlugin& plugin, const Bootstrap& bootstrap, GpuDevice gpu);
+
+/// What the plug-in exports: kGpuPluginEntry, of this type. Null where it is of another build than `build`.
+using GpuPluginEntry = GpuPlugin* (*)(const char* build);
+inline constexpr const char* kGpuPluginEntry = "polyring_gpu_plugin";
+
+struct LoadedGpuPlugin {
+  GpuPlugin* plugin = nullptr;
+  std::string path;     // where it is, or was sought first
+  std::string why_not;  // half a sentence; empty: it is loaded
+};
+
+/// The plug-in of this process: POLYRING_CUDA_PLUGIN, or what lies where this program was built or installed.
+const LoadedGpuPlugin& gpu_plugin();
+
+/// The same. Throws Error(ExitCode::not_available) where it cannot be had.
+GpuPlugin& need_gpu_plugin();
+
+}  // namespace polyring

@@ -1,0 +1,115 @@
+#include "collectives/cuda/gpu_collective.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/cuda/owners.hpp"
+#include "collectives/schedule/catalogue.hpp"
+
+namespace polyring::cuda {
+namespace {
+
+class EnqueuedCollective final : public GpuCollective {
+ public:
+  EnqueuedCollective(RankGpu& gpu, NcclCommunicator* nccl, StreamSchedule what)
+      : gpu_(gpu),
+        stream_(make_stream()),
+        begun_(make_timed_event()),
+        way_(nccl == nullptr ? "peer memory"
+                             : fmt::format("peer memory and NCCL {}", NcclLibrary::of_process().version())),
+        collective_(gpu, nccl, std::move(what)) {}
+
+  void run(const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(gpu_.device()), "use a GPU (cudaSetDevice)");
+    check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
+    collective_.launch(input, output, stream_.get());
+    wait();
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begun_.get(), collective_.ended()),
+          "tell the time between events (cudaEventElapsedTime)");
+    last_us_ = 1e3 * double{milliseconds};
+  }
+  double last_us() const override { return last_us_; }
+
+  void launch(const std::byte* input, std::byte* output, void* stream) override {
+    collective_.launch(input, output, static_cast<cudaStream_t>(stream));
+  }
+  void wait() override { collective_.wait(gpu_.rules().timeout); }
+  std::string way() const override { return way_; }
+
+ private:
+  RankGpu& gpu_;
+  Stream stream_;
+  Event begun_;
+  std::string way_;
+  StreamCollective collective_;
+  double last_us_ = 0;
+};
+
+/// Collective: the first rank's reason that has one.
+std::string agree(const RankGpu& gpu, std::string_view why_not) {
+  Rank rank = 0;
+  for (const std::vector<std::byte>& reason : gpu.bootstrap().allgather(std::as_bytes(std::span(why_not)))) {
+    if (!reason.empty()) {
+      const std::string_view text(reinterpret_cast<const char*>(reason.data()), reason.size());
+      return fmt::format("on rank {}: {}", rank, text);
+    }
+    ++rank;
+  }
+  return {};
+}
+
+/// Collective: makes one unless a rank cannot.
+std::unique_ptr<GpuCollective> make_if_all_can(RankGpu& gpu, NcclCommunicator* nccl, StreamSchedule what,
+                                               std::string& why_not) {
+  std::unique_ptr<GpuCollective> made;
+  std::string own;
+  gpu.words();
+  try {
+    made = std::make_unique<EnqueuedCollective>(gpu, nccl, std::move(what));
+  } catch (const Error& error) {
+    own = error.what();
+  }
+  why_not = agree(gpu, own);
+  return why_not.empty() ? std::move(made) : nullptr;
+}
+
+}  // namespace
+
+StreamSchedule stream_schedule(const RankGpu& gpu, const Plan& plan, const CollectiveOf& what) {
+  StreamSchedule made;
+  made.schedule = make_schedule(plan, gpu.hosts().ranks(), what.count, size_of(what.kind), what.collective);
+  made.kind = what.kind;
+  made.op = what.op;
+  const bool apart = what.partials == Partials::apart && exact_partial(what.kind, what.op) != what.kind;
+  made.partials = apart ? Partials::apart : Partials::in_output;
+  made.order = order_of(
+      made.schedule, gpu.rank(), [&](Rank peer) { return gpu.peers().reaches(peer); }, made.partials);
+  return made;
+}
+
+std::unique_ptr<GpuCollective> make_gpu_collective(Transport& transport, const Plan& plan,
+                                                   const CollectiveOf& what, std::string& why_not) {
+  auto* const gpu = dynamic_cast<RankGpu*>(&transport);
+  why_not = gpu == nullptr ? "the ranks' transport is not one on GPU memory" : "";
+  if (gpu == nullptr) return nullptr;
+  StreamSchedule schedule = stream_schedule(*gpu, plan, what);
+  NcclCommunicator* nccl = nullptr;
+  why_not = agree(*gpu, why_not_on_stream(*gpu, schedule, true));
+  if (!why_not.empty()) return nullptr;
+  const std::string why_nccl = agree(*gpu, why_not_on_stream(*gpu, schedule, false));
+  if (!why_nccl.empty()) {
+    nccl = gpu->nccl(why_not);
+    if (nccl == nullptr) {
+      why_not = fmt::format("{}: {}", why_nccl, why_not);
+      return nullptr;
+    }
+  }
+  return make_if_all_can(*gpu, nccl, std::move(schedule), why_not);
+}
+
+}  // namespace polyring::cuda

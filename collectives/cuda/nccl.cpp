@@ -1,0 +1,389 @@
+#include "collectives/cuda/nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/host_name.hpp"
+#include "collectives/cuda/nccl_calls.hpp"
+#include "collectives/cuda/nccl_ranks.hpp"
+#include "collectives/runtime/backoff.hpp"
+
+namespace polyring {
+namespace {
+
+ncclDataType_t type_of(ElementKind kind) {
+  switch (kind) {
+    case ElementKind::float32:
+      return ncclFloat32;
+    case ElementKind::float64:
+      return ncclFloat64;
+    case ElementKind::float16:
+      return ncclFloat16;
+    case ElementKind::bfloat16:
+      return ncclBfloat16;
+    case ElementKind::int32:
+      return ncclInt32;
+    case ElementKind::int64:
+      return ncclInt64;
+  }
+  return ncclFloat32;
+}
+
+ncclRedOp_t operation_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return ncclSum;
+    case ReduceOp::prod:
+      return ncclProd;
+    case ReduceOp::min:
+      return ncclMin;
+    case ReduceOp::max:
+      return ncclMax;
+    case ReduceOp::avg:
+      return ncclAvg;
+  }
+  return ncclSum;
+}
+
+/// What a thread of its own finds out about a start that blocks.
+struct BlockingStart {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<ncclResult_t> result;
+  ncclComm_t communicator = nullptr;
+};
+
+}  // namespace
+
+/// The calls of NcclCommunicator. The mutex is held during each call of NCCL, and not while waiting, so that
+/// abort() never frees what another thread's call uses.
+class NcclCommunicator::State {
+ public:
+  State(const NcclLibrary& library, const Bootstrap& bootstrap, const NcclDevice& device,
+        const NcclOptions& options)
+      : library_(library),
+        calls_(library.calls()),
+        rank_(bootstrap.rank()),
+        size_(bootstrap.size()),
+        device_(device.index),
+        who_(fmt::format("rank {} on {} (GPU {})", rank_, own_host_name(), device_)),
+        limit_(options.limit),
+        blocking_(options.blocking || calls_.ncclCommInitRankConfig == nullptr) {}
+
+  Rank rank() const { return rank_; }
+  int size() const { return size_; }
+
+  void start(const ncclUniqueId& id) { blocking_ ? start_and_wait(id) : start_without_blocking(id); }
+
+  /// Waits for the others' ends.
+  void finish();
+
+  /// An operation on the communicator: notes it, and calls it.
+  template <typename Call>
+  void operate(const char* name, Count count, ElementKind kind, ReduceOp op, Call&& call) {
+    if (!library_.reduces(kind, op)) refuse(kind, op);
+    last_ = {name, last_.number + 1, count, kind};
+    run(name, [&](ncclComm_t communicator) { return call(calls_, communicator); });
+  }
+
+  void group(const std::function<void()>& calls);
+  std::shared_ptr<void> register_memory(void* memory, Bytes bytes, const std::shared_ptr<State>& self);
+  void check();
+  void wait(const std::function<bool()>& done);
+  void abort(const std::string& why);
+
+ private:
+  struct Operation {
+    const char* name = "none";
+    std::uint64_t number = 0;
+    Count count = 0;
+    ElementKind kind = ElementKind::float32;
+  };
+
+  template <typename Call>
+  void run(const char* name, Call&& call) {
+    std::unique_lock lock(mutex_);
+    need_communicator();
+    const ncclResult_t result = call(communicator_.load());
+    if (in_group_ && result == ncclInProgress) return;  // the group's end waits
+    lock.unlock();
+    settle(name, result);
+  }
+
+  void start_without_blocking(const ncclUniqueId& id);
+  void start_and_wait(const ncclUniqueId& id);
+  void need_communicator() const;
+  ncclResult_t progress();
+  void settle(const char* name, ncclResult_t result);
+  std::string explain(ncclResult_t result);
+  void end_group_after_failure();
+  [[noreturn]] void refuse(ElementKind kind, ReduceOp op) const;
+  [[noreturn]] void time_out(const std::string& what);
+  [[noreturn]] void fail(const Error& error);
+  void deregister(void* handle);
+
+  const NcclLibrary& library_;
+  const NcclCalls& calls_;
+  const Rank rank_;
+  const int size_;
+  const int device_;
+  const std::string who_;
+  const Seconds limit_;
+  const bool blocking_;
+
+  std::recursive_mutex mutex_;
+  std::atomic<ncclComm_t> communicator_{nullptr};
+  std::optional<Error> failure_;  // the first
+  bool in_group_ = false;
+  Operation last_;
+};
+
+void NcclCommunicator::State::start_without_blocking(const ncclUniqueId& id) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t communicator = nullptr;
+  const ncclResult_t result = calls_.ncclCommInitRankConfig(&communicator, size_, id, rank_, &config);
+  communicator_ = communicator;
+  settle("ncclCommInitRankConfig", result);
+}
+
+void NcclCommunicator::State::start_and_wait(const ncclUniqueId& id) {
+  const auto start = std::make_shared<BlockingStart>();
+  std::thread([start, id, size = size_, rank = rank_, device = device_, init = calls_.ncclCommInitRank] {
+    ncclComm_t communicator = nullptr;
+    const ncclResult_t result =
+        cudaSetDevice(device) == cudaSuccess ? init(&communicator, size, id, rank) : ncclUnhandledCudaError;
+    const std::lock_guard lock(start->mutex);
+    start->communicator = communicator;
+    start->result = result;
+    start->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(start->mutex);
+  const std::chrono::duration<double> limit(limit_.value);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(limit);
+  if (!start->changed.wait_until(lock, deadline, [&] { return start->result.has_value(); })) {
+    time_out("ncclCommInitRank");
+  }
+  communicator_ = *start->result == ncclSuccess ? start->communicator : nullptr;
+  settle("ncclCommInitRank", *start->result);
+}
+
+void NcclCommunicator::State::finish() {
+  if (communicator_.load() == nullptr) return;
+  if (calls_.ncclCommFinalize != nullptr) run("ncclCommFinalize", calls_.ncclCommFinalize);
+  const std::lock_guard lock(mutex_);
+  if (ncclComm_t const communicator = communicator_.exchange(nullptr)) calls_.ncclCommDestroy(communicator);
+}
+
+void NcclCommunicator::State::need_communicator() const {
+  if (communicator_.load() != nullptr) return;
+  if (failure_) throw Error(*failure_);
+  throw Error(ExitCode::nccl,
+              fmt::format("{}: the communicator of NCCL {} was aborted", who_, library_.version()));
+}
+
+/// ncclInProgress while the last call is not complete.
+ncclResult_t NcclCommunicator::State::progress() {
+  const std::lock_guard lock(mutex_);
+  need_communicator();
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t result = calls_.ncclCommGetAsyncError(communicator_.load(), &state);
+  return result == ncclSuccess ? state : result;
+}
+
+/// Waits for a call's end; then what it returned, or came to, must be a success.
+void NcclCommunicator::State::settle(const char* name, ncclResult_t result) {
+  Backoff backoff(limit_, true);
+  while (result == ncclInProgress) {
+    result = progress();
+    if (result == ncclInProgress && !backoff.again()) time_out(name);
+  }
+  if (result == ncclSuccess) return;
+  fail(Error(ExitCode::nccl, fmt::format("{}: {} of NCCL {} failed: {}; NCCL_DEBUG=WARN makes NCCL say more",
+                                         who_, name, library_.version(), explain(result))));
+}
+
+std::string NcclCommunicator::State::explain(ncclResult_t result) {
+  std::string text = calls_.ncclGetErrorString(result);
+  const std::lock_guard lock(mutex_);
+  const char* const last =
+      calls_.ncclGetLastError == nullptr ? nullptr : calls_.ncclGetLastError(communicator_.load());
+  if (last != nullptr && *last != 0) text += fmt::format(" ({})", last);
+  return text;
+}
+
+void NcclCommunicator::State::refuse(ElementKind kind, ReduceOp op) const {
+  throw Error(ExitCode::not_available,
+              fmt::format("NCCL {} has no {}; use NCCL 2.10 or later", library_.version(),
+                          kind == ElementKind::bfloat16 ? to_text(kind) : to_text(op)));
+}
+
+void NcclCommunicator::State::time_out(const std::string& what) {
+  fail(Error(
+      ExitCode::timeout,
+      fmt::format("{}: {} of NCCL {} has not ended within {}; NCCL_DEBUG=INFO shows what NCCL waits for",
+                  who_, what, library_.version(), to_text(limit_))));
+}
+
+void NcclCommunicator::State::fail(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+  }
+  if (!in_group_) abort("");  // else the group's end does, since NCCL must leave the group first
+  throw Error(*failure_);
+}
+
+void NcclCommunicator::State::group(const std::function<void()>& calls) {
+  std::unique_lock lock(mutex_);
+  need_communicator();
+  const char* name = "ncclGroupStart";
+  ncclResult_t result = calls_.ncclGroupStart();
+  if (result == ncclSuccess) {
+    in_group_ = true;
+    try {
+      calls();
+    } catch (...) {
+      end_group_after_failure();
+      throw;
+    }
+    in_group_ = false;
+    name = "ncclGroupEnd";
+    result = calls_.ncclGroupEnd();
+  }
+  lock.unlock();
+  settle(name, result);
+}
+
+void NcclCommunicator::State::end_group_after_failure() {
+  in_group_ = false;
+  calls_.ncclGroupEnd();
+  abort("a call within a group failed");
+}
+
+std::shared_ptr<void> NcclCommunicator::State::register_memory(void* memory, Bytes bytes,
+                                                               const std::shared_ptr<State>& self) {
+  if (calls_.ncclCommRegister == nullptr || calls_.ncclCommDeregister == nullptr) return nullptr;
+  void* handle = nullptr;
+  run("ncclCommRegister", [&](ncclComm_t communicator) {
+    return calls_.ncclCommRegister(communicator, memory, bytes.value, &handle);
+  });
+  return {handle, [self](void* registered) { self->deregister(registered); }};
+}
+
+void NcclCommunicator::State::deregister(void* handle) {
+  const std::lock_guard lock(mutex_);
+  ncclComm_t const communicator = communicator_.load();
+  if (communicator != nullptr && handle != nullptr) calls_.ncclCommDeregister(communicator, handle);
+}
+
+void NcclCommunicator::State::check() {
+  const ncclResult_t result = progress();
+  if (result != ncclInProgress) settle(last_.name, result);
+}
+
+void NcclCommunicator::State::wait(const std::function<bool()>& done) {
+  Backoff backoff(limit_, true);
+  while (!done()) {
+    check();
+    if (backoff.again()) continue;
+    time_out(fmt::format("what runs on the stream up to operation {}, {} of {} {},", last_.number, last_.name,
+                         last_.count, to_text(last_.kind)));
+  }
+}
+
+void NcclCommunicator::State::abort(const std::string& why) {
+  // A call that blocks holds the mutex: this is what ends it.
+  constexpr int kPolls = 1000;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  for (int poll = 0; !lock.try_lock() && (!blocking_ || poll < kPolls); ++poll) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (lock.owns_lock() && !failure_) {
+    failure_ = Error(ExitCode::nccl, fmt::format("{}: the communicator of NCCL {} was aborted: {}", who_,
+                                                 library_.version(), why));
+  }
+  if (ncclComm_t const communicator = communicator_.exchange(nullptr)) calls_.ncclCommAbort(communicator);
+}
+
+NcclCommunicator::NcclCommunicator(const NcclLibrary& library, const Bootstrap& bootstrap,
+                                   const NcclDevice& device, const NcclOptions& options) {
+  const ncclUniqueId id = agree_on_nccl(library, bootstrap, device);
+  state_ = std::make_shared<State>(library, bootstrap, device, options);
+  state_->start(id);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (std::uncaught_exceptions() > 0) {  // the others may never come to their ends
+    state_->abort("this rank failed");
+    return;
+  }
+  try {
+    state_->finish();
+  } catch (const Error&) {
+    // It was aborted, and whoever cares for the results has seen an error or will see the other ranks'.
+  }
+}
+
+Rank NcclCommunicator::rank() const { return state_->rank(); }
+int NcclCommunicator::size() const { return state_->size(); }
+
+void NcclCommunicator::all_reduce(const void* from, void* to, Count count, ElementKind kind, ReduceOp op,
+                                  cudaStream_t stream) {
+  state_->operate("ncclAllReduce", count, kind, op, [&](const NcclCalls& calls, ncclComm_t communicator) {
+    return calls.ncclAllReduce(from, to, static_cast<std::size_t>(count), type_of(kind), operation_of(op),
+                               communicator, stream);
+  });
+}
+
+void NcclCommunicator::reduce_scatter(const void* from, void* to, Count count, ElementKind kind, ReduceOp op,
+                                      cudaStream_t stream) {
+  state_->operate("ncclReduceScatter", count, kind, op, [&](const NcclCalls& calls, ncclComm_t communicator) {
+    return calls.ncclReduceScatter(from, to, static_cast<std::size_t>(count), type_of(kind), operation_of(op),
+                                   communicator, stream);
+  });
+}
+
+void NcclCommunicator::all_gather(const void* from, void* to, Count count, ElementKind kind,
+                                  cudaStream_t stream) {
+  state_->operate("ncclAllGather", count, kind, ReduceOp::sum,
+                  [&](const NcclCalls& calls, ncclComm_t communicator) {
+                    return calls.ncclAllGather(from, to, static_cast<std::size_t>(count), type_of(kind),
+                                               communicator, stream);
+                  });
+}
+
+void NcclCommunicator::send(const void* from, Count count, ElementKind kind, Rank to, cudaStream_t stream) {
+  state_->operate(
+      "ncclSend", count, kind, ReduceOp::sum, [&](const NcclCalls& calls, ncclComm_t communicator) {
+        return calls.ncclSend(from, static_cast<std::size_t>(count), type_of(kind), to, communicator, stream);
+      });
+}
+
+void NcclCommunicator::receive(void* to, Count count, ElementKind kind, Rank from, cudaStream_t stream) {
+  state_->operate(
+      "ncclRecv", count, kind, ReduceOp::sum, [&](const NcclCalls& calls, ncclComm_t communicator) {
+        return calls.ncclRecv(to, static_cast<std::size_t>(count), type_of(kind), from, communicator, stream);
+      });
+}
+
+void NcclCommunicator::group(const std::function<void()>& calls) { state_->group(calls); }
+
+std::shared_ptr<void> NcclCommunicator::register_memory(void* memory, Bytes bytes) {
+  return state_->register_memory(memory, bytes, state_);
+}
+
+void NcclCommunicator::check() { state_->check(); }
+void NcclCommunicator::wait(const std::function<bool()>& done) { state_->wait(done); }
+void NcclCommunicator::abort() { state_->abort("abort() was called"); }
+
+}  // namespace polyring

@@ -1,0 +1,71 @@
+#include "collectives/cuda/nccl_collectives.hpp"
+
+#include "base/error.hpp"
+#include "collectives/cuda/nccl.hpp"
+#include "collectives/cuda/nccl_choice.hpp"
+#include "collectives/cuda/owners.hpp"
+
+namespace polyring::cuda {
+namespace {
+
+class Collectives final : public NcclCollectives {
+ public:
+  Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu, Seconds limit)
+      : library_(library),
+        device_(gpu.index),
+        communicator_(library, bootstrap, {gpu.index, gpu.pci, gpu.id}, {.limit = limit, .blocking = true}),
+        stream_(make_stream()) {}
+
+  std::string version() const override { return library_.version(); }
+
+  void run(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
+    enqueue(what, input, output);
+    communicator_.wait([this] {
+      const cudaError_t state = cudaStreamQuery(stream_.get());
+      if (state == cudaErrorNotReady) {
+        cudaGetLastError();  // no error, but CUDA keeps it as one
+        return false;
+      }
+      check(state, "finish what NCCL was given (cudaStreamQuery)");
+      return true;
+    });
+  }
+
+ private:
+  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+    const cudaStream_t stream = stream_.get();
+    const Count block = what.count / communicator_.size();
+    switch (what.collective) {
+      case Collective::allreduce:
+        return communicator_.all_reduce(input, output, what.count, what.kind, what.op, stream);
+      case Collective::reduce_scatter:
+        return communicator_.reduce_scatter(input, output, block, what.kind, what.op, stream);
+      case Collective::allgather:
+        return communicator_.all_gather(input, output, block, what.kind, stream);
+      case Collective::alltoall:
+        return communicator_.group([&] {
+          const Count bytes = block * size_of(what.kind);
+          for (Rank peer = 0; peer < communicator_.size(); ++peer) {
+            communicator_.send(input + peer * bytes, block, what.kind, peer, stream);
+            communicator_.receive(output + peer * bytes, block, what.kind, peer, stream);
+          }
+        });
+    }
+  }
+
+  const NcclLibrary& library_;
+  int device_;
+  NcclCommunicator communicator_;
+  Stream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<NcclCollectives> make_nccl_collectives(const Bootstrap& bootstrap, const GpuDevice& gpu,
+                                                       Seconds limit) {
+  check(cudaSetDevice(gpu.index), "use a GPU (cudaSetDevice)");
+  return std::make_unique<Collectives>(NcclLibrary::of_process(), bootstrap, gpu, limit);
+}
+
+}  // namespace polyring::cuda

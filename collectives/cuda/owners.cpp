@@ -1,0 +1,33 @@
+#include "collectives/cuda/owners.hpp"
+
+#include <utility>
+
+namespace polyring::cuda {
+
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+        "make a stream (cudaStreamCreateWithFlags)");
+  return Stream(stream);
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event (cudaEventCreateWithFlags)");
+  return Event(event);
+}
+
+Event make_timed_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDefault), "make an event (cudaEventCreateWithFlags)");
+  return Event(event);
+}
+
+Event EventPool::take() {
+  if (free_.empty()) return make_event();
+  Event event = std::move(free_.back());
+  free_.pop_back();
+  return event;
+}
+
+}  // namespace polyring::cuda

@@ -1,0 +1,51 @@
+// What the program finds in libpolyring_cuda.so.
+#include <string_view>
+#include <utility>
+
+#include "collectives/cuda/build.hpp"
+#include "collectives/cuda/devices.hpp"
+#include "collectives/cuda/gpu.hpp"
+#include "collectives/cuda/gpu_collective.hpp"
+#include "collectives/cuda/nccl.hpp"
+#include "collectives/cuda/nccl_choice.hpp"
+#include "collectives/cuda/nccl_collectives.hpp"
+#include "collectives/cuda/transport.hpp"
+
+namespace polyring {
+namespace {
+
+class CudaPlugin final : public GpuPlugin {
+ public:
+  std::string cuda_version() const override { return cuda::runtime_version(); }
+  std::vector<GpuDevice> gpus() const override { return cuda::gpus(); }
+  Bytes free_memory(int gpu) const override { return cuda::free_memory(gpu); }
+  GpuTransport make_transport(std::unique_ptr<Transport> host, const Bootstrap& bootstrap,
+                              const RankHosts& hosts, int gpu, const WaitRules& rules) override {
+    return cuda::make_gpu_transport(std::move(host), bootstrap, hosts, gpu, rules);
+  }
+
+  Nccl nccl() const override {
+    const NcclLibrary& library = NcclLibrary::of_process();
+    return {library.version(), library.why_not()};
+  }
+  std::string nccl_name(Collective collective) const override {
+    return polyring::nccl_name(nccl_choice(collective));
+  }
+  std::unique_ptr<NcclCollectives> make_nccl(const Bootstrap& bootstrap, const GpuDevice& gpu,
+                                             Seconds limit) override {
+    return cuda::make_nccl_collectives(bootstrap, gpu, limit);
+  }
+
+  std::unique_ptr<GpuCollective> make_collective(Transport& transport, const Plan& plan,
+                                                 const CollectiveOf& what, std::string& why_not) override {
+    return cuda::make_gpu_collective(transport, plan, what, why_not);
+  }
+};
+
+}  // namespace
+}  // namespace polyring
+
+extern "C" [[gnu::visibility("default")]] polyring::GpuPlugin* polyring_gpu_plugin(const char* build) {
+  static polyring::CudaPlugin plugin;
+  return std::string_view(build) == polyring::kGpuBuild ? &plugin : nullptr;
+}

@@ -1,0 +1,29 @@
+#include "collectives/cuda/queue.hpp"
+
+namespace polyring::cuda {
+
+void Queue::then(std::function<void()> done) {
+  Event event = events_.take();
+  check(cudaEventRecord(event.get(), stream_.get()), "record an event (cudaEventRecord)");
+  pending_.push_back({std::move(event), std::move(done)});
+}
+
+bool Queue::poll() {
+  bool any = false;
+  while (!pending_.empty()) {
+    const cudaError_t state = cudaEventQuery(pending_.front().event.get());
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // no error, but CUDA keeps it as one
+      break;
+    }
+    check(state, "finish what it was given (cudaEventQuery)");
+    Pending over = std::move(pending_.front());
+    pending_.pop_front();
+    events_.give_back(std::move(over.event));
+    over.done();
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace polyring::cuda

@@ -1,0 +1,151 @@
+"""--device cuda, on the software GPU: its libraries come before CUDA's (LD_LIBRARY_PATH), and a file says what machine it
+pretends to be and which faults it has (tests/software_gpu/plan.hpp)."""
+
+import json
+import os
+import time
+
+from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
+
+CUDA = 2
+NCCL = 3
+SMALL = ("-b", "4K", "-e", "64K", "-f", "16", "-n", 2)
+LIMIT = ("-T", 3)
+
+
+class Gpus(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.environ.pop, "POLYRING_SOFTWARE_GPU", None)
+
+    def machine(self, *lines):
+        """What the software GPU is from now on."""
+        path = self.folder / "gpu.plan"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        os.environ["POLYRING_SOFTWARE_GPU"] = str(path)
+
+    def result(self, *words, ranks=0):
+        self.succeed(*words, "-J", "out.json", ranks=ranks)
+        path = self.folder / "out.json"
+        result = json.loads(path.read_text(encoding="utf-8"))
+        path.unlink()
+        self.assertEqual(result["versions"]["gpu"], "software GPU")
+        self.assertRegex(result["versions"]["cuda"], r"^\d+\.\d+$")
+        for row in result["rows"]:
+            self.assertEqual((row["wrong"], row["source"]), (0, "emulated"))
+        return result
+
+    def fails(self, *words, code, ranks=0, naming=()):
+        """Ends soon, with this code and sentences that name all of these."""
+        begin = time.monotonic()
+        ran = self.run_program(*words, ranks=ranks)
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        self.assertLess(time.monotonic() - begin, 60)
+        for name in naming:
+            self.assertIn(name, ran.stderr)
+
+    def test_version_says_what_is_loaded(self):
+        self.assertRegex(self.succeed("--version"), r"CUDA +\d+\.\d+, 8 GPUs: software GPU\n")
+        self.machine("driver none")
+        self.assertRegex(self.succeed("--version"), r"CUDA +\d+\.\d+, loaded from .*no NVIDIA driver")
+        os.environ["POLYRING_CUDA_PLUGIN"] = PROGRAM
+        self.addCleanup(os.environ.pop, "POLYRING_CUDA_PLUGIN")
+        self.assertRegex(self.succeed("--version"), r"CUDA +none: it cannot be loaded")
+
+    def test_every_collective_with_threads_as_ranks(self):
+        for collective in COLLECTIVES:
+            with self.subTest(collective=collective):
+                rows = self.result(collective, "-g", 3, "--device", "cuda", *SMALL)["rows"]
+                self.assertEqual({row["implementation"] for row in rows}, {"polyring over software GPU, peer memory"})
+
+    def test_processes_beside_mpi_on_copies(self):
+        rows = self.result("allreduce", "--device", "cuda", "--algorithm", "multi-ring,ring,mpi", *SMALL, ranks=3)["rows"]
+        ours = {row["implementation"] for row in rows if row["algorithm"] != "mpi"}
+        theirs = {row["implementation"] for row in rows if row["algorithm"] == "mpi"}
+        self.assertEqual(ours, {"polyring over software GPU, peer memory"})
+        self.assertTrue(all(name.endswith(", copied to the host and back") for name in theirs), theirs)
+        for collective in ("reduce-scatter", "allgather", "alltoall"):
+            self.result(collective, "--device", "cuda", "--algorithm", "direct,mpi", *SMALL, ranks=3)
+
+    def test_nccl_beside_ours(self):
+        for words, ranks in ((("-g", 3), 0), ((), 3)):
+            for collective in COLLECTIVES:
+                rows = self.result(collective, *words, "--device", "cuda", "--algorithm", "nccl,direct", *SMALL, ranks=ranks)["rows"]
+                self.assertEqual({row["implementation"] for row in rows if row["algorithm"] == "nccl"}, {"NCCL 2.28.9"})
+        os.environ["NCCL_ALGO"] = "Ring"
+        self.addCleanup(os.environ.pop, "NCCL_ALGO")
+        rows = self.result("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "nccl", *SMALL)["rows"]
+        self.assertEqual({row["algorithm"] for row in rows}, {"nccl:ring"})
+
+    def test_nccl_that_cannot_be(self):
+        words = ("allreduce", "--device", "cuda", "--algorithm", "nccl", *SMALL, *LIMIT)
+        self.machine("devices 1")
+        self.refused(*words, "-g", 2, "--share-gpu", naming="GPU", code=NOT_AVAILABLE)
+        self.machine("nccl rank 1 hung start")
+        self.fails(*words, "-g", 2, code=TIMEOUT, naming=("rank ", "ncclCommInit"))
+        self.machine("nccl rank 1 failed operation 2")
+        self.fails(*words, "-g", 2, code=NCCL, naming=("rank 1",))
+        self.machine("nccl rank 1 hung operation 2")
+        self.fails(*words, "-g", 2, code=TIMEOUT, naming=("rank ",))
+        os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
+        self.addCleanup(os.environ.pop, "POLYRING_NCCL")
+        self.refused(*words, "-g", 2, naming="/no/such/libnccl.so", code=NOT_AVAILABLE)
+
+    def test_gpus_that_are_no_peers_pass_through_the_host(self):
+        self.machine("peers none")
+        for words, ranks in ((("-g", 3), 0), ((), 3)):
+            ran = self.run_program("allreduce", *words, "--device", "cuda", "--algorithm", "multi-ring", *SMALL, "-J", "out.json", ranks=ranks)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("GPUs of a host do not reach each other's memory", ran.stderr)
+            rows = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))["rows"]
+            self.assertIn("software GPU, pinned memory and shared memory", rows[0]["implementation"])
+            (self.folder / "out.json").unlink()
+
+    def test_which_gpus_ranks_take(self):
+        self.machine("devices 2")
+        words = ("allreduce", "--device", "cuda", *SMALL)
+        self.refused(*words, "-g", 3, naming="2 GPUs for 3 ranks")
+        self.refused(*words, ranks=3, naming="2 GPUs for 3 ranks")
+        self.result(*words, "-g", 3, "--share-gpu")
+        self.result(*words, "--share-gpu", ranks=3)
+        self.result(*words, "-g", 2, "--gpus", "1,0")
+        self.refused(*words, "-g", 2, "--gpus", "1,2", naming="there is no GPU 2 for rank 0")
+        self.refused(*words, "-g", 2, "--gpus", "1,1", naming="would have one GPU")
+        self.refused(*words, "-g", 2, "--gpus", "1,x", naming="'1,x' is no list of GPUs")
+
+    def test_machines_without_a_usable_gpu(self):
+        words = ("allreduce", "-g", 2, "--device", "cuda", *SMALL)
+        for lines, naming in ((("devices 0",), "no GPU can be seen"), (("driver none",), "no NVIDIA driver"),
+                              (("driver 11.4",), "the NVIDIA driver is for CUDA up to 11.4")):
+            self.machine(*lines)
+            self.refused(*words, naming=naming, code=NOT_AVAILABLE)
+        self.machine("devices 2")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        self.addCleanup(os.environ.pop, "CUDA_VISIBLE_DEVICES")
+        self.refused(*words, naming="CUDA_VISIBLE_DEVICES", code=NOT_AVAILABLE)
+        os.environ["POLYRING_CUDA_PLUGIN"] = "/no/such/plugin.so"
+        self.addCleanup(os.environ.pop, "POLYRING_CUDA_PLUGIN")
+        self.refused(*words, naming="there is no /no/such/plugin.so", code=NOT_AVAILABLE)
+
+    def test_too_little_memory_is_said_before_the_run(self):
+        self.machine("devices 2", "device * memory 64MiB")
+        words = ("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "ring")
+        self.refused(*words, "-b", "48M", "-e", "48M", naming="of its GPU's memory are free")
+        self.machine("devices 2", "failed allocation above 1MiB on device 1")
+        self.fails(*words, "-b", "4M", "-e", "4M", code=NOT_AVAILABLE, naming=("rank 1", "GPU 1 has no"))
+
+    def test_faults_end_the_job(self):
+        words = ("allreduce", "--device", "cuda", "--algorithm", "multi-ring", *SMALL, *LIMIT)
+        for start, ranks in ((("-g", 2), 0), ((), 2)):
+            with self.subTest(ranks=ranks):
+                self.machine("devices 2", "lost device 1 at operation 9")
+                self.fails(*words, *start, ranks=ranks, code=CUDA, naming=("rank 1", "GPU 1"))
+                self.machine("devices 2", "hung stream on device 1 at operation 9")
+                self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank ",))
+        self.machine("devices 2", "killed at operation 9 on device 1")
+        ran = self.run_program(*words, ranks=2)
+        self.assertNotIn(ran.returncode, (0, USAGE), ran.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+// Collectives for the tests of GPUs, and what the host makes of them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/index.hpp"
+#include "bench/measure/payload.hpp"
+#include "collectives/runtime/executor.hpp"
+#include "collectives/runtime/transports/threads.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "tests/collectives/sweep.hpp"
+
+namespace polyring::testing {
+
+struct Case {
+  Plan plan;
+  CollectiveOf what;
+};
+
+inline std::string to_text(const Case& test) {
+  return fmt::format("{} by {} of {} {}, {}", to_text(test.what.collective), to_text(test.plan),
+                     test.what.count, to_text(test.what.kind), to_text(test.what.op));
+}
+
+/// Which of the cases this process tries: five take all.
+inline std::size_t seed() {
+  const char* const text = std::getenv("POLYRING_SOFTWARE_GPU_SEED");
+  return text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
+}
+
+/// All kinds with each algorithm, and with all seeds all operations with each of these. The numbers of ranks,
+/// the plans and the sizes take turns.
+inline std::vector<Case> cases_for(int ranks, int most_ranks) {
+  std::vector<Case> cases;
+  std::size_t turn = 0;
+  const auto known = algorithms();
+  for (std::size_t a = 0; a < known.size(); ++a) {
+    for (std::size_t k = 0; k < std::size(kElementKinds); ++k) {
+      for (std::size_t o = 0; o < std::size(kReduceOps); ++o, ++turn) {
+        if (index(ranks - 1) != (a + k + o) % most_ranks || (a + k + o) % 5 != seed() % 5) continue;
+        const ElementKind kind = kElementKinds[k];
+        const std::vector<Plan> plans = plans_of(known[a], ranks, size_of(kind));
+        std::vector<Count> counts = awkward_counts(ranks);
+        counts.push_back(3 * Payload::kPeriod + 1);
+        const Plan& plan = plans[turn % plans.size()];
+        cases.push_back({plan, {Collective::allreduce, counts[turn % counts.size()], kind, kReduceOps[o]}});
+        for (const Collective collective : block_collectives_of(plan)) {
+          const std::vector<Count> blocks = awkward_blocks();
+          cases.push_back({plan, {collective, blocks[turn % blocks.size()] * ranks, kind, kReduceOps[o]}});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+inline std::size_t bytes(Count count, ElementKind kind) { return bytes_of(count, kind).value; }
+
+/// Special values on all ranks, whose order must not matter where it is that of the plan.
+inline std::vector<std::byte> input_of(const Case& test, Rank rank, int ranks) {
+  const Payload payload(test.what.kind, test.what.op, ranks, PayloadValues::special);
+  std::vector<std::byte> input(
+      bytes(input_count(test.what.collective, ranks, test.what.count), test.what.kind));
+  payload.fill({test.what.collective, rank, test.what.count}, input.data());
+  return input;
+}
+
+/// What the host makes of it, by rank.
+inline std::vector<std::vector<std::byte>> on_host(const Case& test, int ranks) {
+  std::vector<std::vector<std::byte>> outputs(index(ranks));
+  run_ranks(ranks, [&](ThreadTransport& transport) {
+    const std::vector<std::byte> input = input_of(test, transport.rank(), ranks);
+    std::vector<std::byte>& output = outputs[index(transport.rank())];
+    output.resize(bytes(output_count(test.what.collective, ranks, test.what.count), test.what.kind));
+    make_executor(test.plan, test.what, transport)->run(input.data(), output.data());
+  });
+  return outputs;
+}
+
+}  // namespace polyring::testing

@@ -33,9 +33,9 @@
 //
 // Then nothing waits for something that comes later in this order, on any rank, and no ranks can wait for
 // each other in a circle. (Kernels that wait must also find room beside each other on a GPU: that is the
-// runner's task.) The entries of one round use different memory, except for several exchanges of one chunk,
-// of which each names the one before. So folds of a round may run beside the group and the exchanges of the
-// same round and of later ones, as far as no entry in there names theirs as `after`.
+// runner's task.) The entries of one round use different memory. Only several exchanges of one chunk share
+// memory; each names the one before it as `after`. So folds of a round may run beside the group and the
+// exchanges of the same round and of later ones, as far as no entry in there names theirs as `after`.
 #pragma once
 
 #include <functional>

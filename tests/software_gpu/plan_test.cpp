@@ -175,7 +175,7 @@ TEST(Plan, RefusesWhatIsNotImplemented) {
 // --- Faults
 // ---------------------------------------------------------------------------------------------------------
 
-/// So many operations on the current device, each of which must go well.
+/// Gives the current device so many operations; all must succeed.
 void work(int operations) {
   for (int operation = 0; operation < operations; ++operation) {
     OK(cudaLaunchHostFunc(

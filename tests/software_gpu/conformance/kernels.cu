@@ -26,6 +26,8 @@ void launch_wait(const volatile unsigned* word, cudaStream_t stream) {
 
 void launch_unknown(cudaStream_t stream) { polyring_conformance_unknown<<<1, 1, 0, stream>>>({nullptr}); }
 
-void launch_too_many_threads(cudaStream_t stream) { polyring_conformance_wait<<<1, 4096, 0, stream>>>({nullptr}); }
+void launch_too_many_threads(cudaStream_t stream) {
+  polyring_conformance_wait<<<1, 4096, 0, stream>>>({nullptr});
+}
 
 const void* add_kernel() { return reinterpret_cast<const void*>(&polyring_conformance_add); }

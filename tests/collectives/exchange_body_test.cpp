@@ -243,8 +243,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, Exchanges,
                                          Case{Way::hand_on, true, 4}),
                          name_of);
 
-/// Runs rank 0's kernel and sets its abort word while it waits; returns its status by rank.
-std::array<std::uint32_t, 8> status_of_aborted(Ranks& ranks, LaunchShape shape, bool all_at_once) {
+/// Runs rank 0's kernel and sets its abort word when `waits` says that nothing more can happen; returns its
+/// status by rank.
+std::array<std::uint32_t, 8> status_of_aborted(Ranks& ranks, LaunchShape shape, bool all_at_once,
+                                               const std::function<bool()>& waits) {
   const ExchangeArguments arguments = ranks.arguments(0);
   std::atomic<bool> ended = false;
   std::jthread kernel_thread([&] {
@@ -254,7 +256,7 @@ std::array<std::uint32_t, 8> status_of_aborted(Ranks& ranks, LaunchShape shape, 
       kernel(Way::part_for_all).run(&arguments, shape, kPause);
     ended = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (!waits()) std::this_thread::yield();
   EXPECT_FALSE(ended);
   flags::write(ranks.memory(0).abort, 1);
   kernel_thread.join();
@@ -269,7 +271,13 @@ TEST_P(AbortedExchange, EndsAndSaysWhoseOperandsDidNotCome) {
     for (std::size_t r = 0; r < ranks.size(); ++r) ranks.fill(r, 1);
     const std::vector<std::int32_t> before = ranks.output(0);
     flags::signal(ranks.memory(0).flags[1].ready, 1);
-    const auto status = status_of_aborted(ranks, {2, 3}, GetParam());
+    RankMemory& own = ranks.memory(0);
+    const auto is_ready = [&] {
+      return flags::has_come(ranks.memory(1).flags[0].ready, 1) &&
+             flags::has_come(ranks.memory(2).flags[0].ready, 1) &&
+             (!in_place || flags::has_come(own.counters.copied, 1));
+    };
+    const auto status = status_of_aborted(ranks, {2, 3}, GetParam(), is_ready);
     EXPECT_THAT(status, testing::ElementsAre(0, 0, kMissedReady, 0, 0, 0, 0, 0));
     // The others hear that it was ready, never that it is done.
     EXPECT_EQ(ranks.memory(1).flags[0].ready, 1u);
@@ -283,7 +291,11 @@ TEST_P(AbortedExchange, EndsAndSaysWhoIsNotDone) {
   Ranks ranks({Way::part_for_all, false, 3});
   for (FlagPair& pair : ranks.memory(0).flags) flags::signal(pair.ready, 1);
   flags::signal(ranks.memory(0).flags[2].done, 1);
-  const auto status = status_of_aborted(ranks, {2, 2}, GetParam());
+  const auto is_done = [&] {
+    return flags::has_come(ranks.memory(1).flags[0].done, 1) &&
+           flags::has_come(ranks.memory(2).flags[0].done, 1);
+  };
+  const auto status = status_of_aborted(ranks, {2, 2}, GetParam(), is_done);
   EXPECT_THAT(status, testing::ElementsAre(0, kMissedDone, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(ranks.memory(1).flags[0].done, 1u);
 }

@@ -109,7 +109,7 @@ class CollectiveRun {
     });
     if (options_.contenders.transport.gpu.is_software()) source_ = Source::emulated;
     cluster_ = host_memory_cluster(world_);
-    bounds_ = Bounds(cluster_, head_start, options_.collective);
+    if (!on_gpu()) bounds_ = Bounds(cluster_, head_start, options_.collective);
     const std::string ignored = options_.contenders.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
   }
@@ -145,8 +145,11 @@ class CollectiveRun {
   /// Whether passes over the memory are timed beside the algorithms.
   bool has_memory_bound(Bytes size) const {
     return collective() == Collective::allreduce && world_.nodes() == 1 && world_.size() > 1 &&
-           size >= kLeastMemoryBound && !options_.contenders.transport.gpu.on_gpu();
+           size >= kLeastMemoryBound && !on_gpu();
   }
+
+  /// Then what is known of the hosts' memory says nothing about the data.
+  bool on_gpu() const { return options_.contenders.transport.gpu.on_gpu(); }
 
   Collective collective() const { return options_.collective; }
   int blocks() const { return blocks_of(collective(), world_.size()); }
@@ -178,7 +181,7 @@ class CollectiveRun {
       const PayloadMemory payloads = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, maker_.what(largest));
       const Bytes longest{bytes(largest)};
-      const Memory of_vendors = memory.scratch(maker_.vendors_memory(longest, longest));
+      const Memory of_vendors = memory.host(maker_.vendors_memory(longest, longest));
       std::set<Count> counts(counts_.begin(), counts_.end());
       counts.erase(counts.upper_bound(largest), counts.end());
       counts.insert(largest);
@@ -227,6 +230,12 @@ class CollectiveRun {
     outline.header = run_.header(&cluster_);
     outline.header.collective = to_text(collective());
     options_.contenders.transport.gpu.describe(outline.header);
+    if (on_gpu()) {
+      outline.header.notes.push_back(
+          "The data were on GPUs. The machine is described, and plans are chosen, without them, and there is "
+          "no "
+          "bound.");
+    }
     if (world_.size() == 1)
       outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
                                                  reduces(collective()) ? "reduce across" : "exchange"));
@@ -300,7 +309,7 @@ class CollectiveRun {
 
   /// What good implementations take on such hosts, where somebody has published what they reach.
   void add_expected(CollectiveRow& row) const {
-    if (world_.rank() != 0 || row.busbw_GBps <= 0) return;
+    if (world_.rank() != 0 || row.busbw_GBps <= 0 || on_gpu()) return;
     try {
       const auto interval = expected_interval(cluster_, collective(), row.algorithm, {row.size_bytes});
       if (interval)

@@ -49,7 +49,8 @@ class NcclCall final : public CollectiveCall {
 
   std::string algorithm() const override { return algorithm_; }
   std::string implementation() const override { return "NCCL " + nccl_->version(); }
-  bool keeps_time_limit() const override { return true; }
+  // NCCL's first calls connect the ranks, and wait for the others inside of NCCL.
+  bool keeps_time_limit() const override { return false; }
   void run(const std::byte* input, std::byte* output) override { nccl_->run(what_, input, output); }
 
  private:
@@ -320,7 +321,13 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
     return is_vendors_call(name) && !is_gloo(name) && !is_nccl(name);
   });
-  return {gloo * together.value + (mpi ? longest.value : 0)};
+  // Calls on the host's memory for data on a GPU keep both buffers there.
+  const auto staged =
+      !options_.transport.gpu.on_gpu() ? 0 : std::ranges::count_if(names_, [](const auto& name) {
+        return is_vendors_call(name) && !is_nccl(name);
+      });
+  const auto copies = 2 * static_cast<std::uint64_t>(staged) * longest.value;
+  return {gloo * together.value + (mpi ? longest.value : 0) + copies};
 }
 
 std::optional<Plan> ContenderMaker::plan(const std::string& name, const Communicator& communicator,
@@ -367,7 +374,9 @@ MpiAlgorithms& ContenderMaker::mpi() {
 const std::shared_ptr<NcclCollectives>& ContenderMaker::nccl() {
   if (!nccl_) {
     GpuPlugin& plugin = need_gpu_plugin();
-    nccl_ = plugin.make_nccl(world_, choose_gpu(world_, plugin, options_.transport.gpu), timeout_);
+    WaitRules rules = world_.wait_rules();
+    rules.timeout = timeout_;
+    nccl_ = plugin.make_nccl(world_, choose_gpu(world_, plugin, options_.transport.gpu), rules);
   }
   return nccl_;
 }

@@ -75,7 +75,6 @@ class MemoryCount final : public Transport {
   };
 
   Memory take(Bytes size, Where where);
-  Where payloads() const;
   MemoryNeed need(std::uint64_t all, std::uint64_t shared, std::uint64_t gpu) const;
   bool is_reached(std::span<const std::byte> data) const;
   void take_block(Operation& operation, std::span<const std::byte> data);

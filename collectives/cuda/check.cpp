@@ -15,4 +15,13 @@ void check(cudaError_t result, std::string_view doing) {
                           cudaGetErrorString(result), cudaGetErrorName(result)));
 }
 
+bool is_over(cudaError_t answer, std::string_view what) {
+  if (answer == cudaErrorNotReady) {
+    cudaGetLastError();  // no error, but CUDA keeps it as one
+    return false;
+  }
+  check(answer, what);
+  return true;
+}
+
 }  // namespace polyring::cuda

@@ -11,4 +11,7 @@ namespace polyring::cuda {
 /// from the GPU".
 void check(cudaError_t result, std::string_view doing);
 
+/// The same of a query: false where CUDA answers that what was asked for is not ready yet.
+bool is_over(cudaError_t answer, std::string_view what);
+
 }  // namespace polyring::cuda

@@ -95,7 +95,7 @@ class GpuPlugin {
   /// Collective. Throws an AgreedError where a rank has no NCCL, versions differ, or two ranks have one GPU
   /// and NCCL does not allow it; Error(ExitCode::timeout) where its start takes longer than the limit.
   virtual std::unique_ptr<NcclCollectives> make_nccl(const Bootstrap& bootstrap, const GpuDevice& gpu,
-                                                     Seconds limit) = 0;
+                                                     const WaitRules& rules) = 0;
 
   /// Collective, on a transport of make_transport(). Null where the collective cannot be enqueued, with the
   /// reason, half a sentence, the same on all ranks: then an Executor on the transport does it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/error.hpp"
 #include "collectives/cuda/bodies/body.hpp"
 
 namespace polyring {
@@ -10,7 +11,14 @@ namespace {
 
 ReduceArguments with_buffers(std::span<std::byte* const> results,
                              std::span<const std::byte* const> operands) {
-  assert(!operands.empty() && operands.size() <= kMostOperands && results.size() <= kMostResults);
+  assert(!operands.empty());
+  if (operands.size() > kMostOperands || results.size() > kMostResults) {
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("a step of this plan combines {} operands into {} results, and GPU kernels take {} of "
+                    "each; choose dimensions or patterns with smaller groups",
+                    operands.size(), results.size(), kMostOperands));
+  }
   ReduceArguments arguments{};
   std::copy(operands.begin(), operands.end(), arguments.operands);
   std::copy(results.begin(), results.end(), arguments.results);

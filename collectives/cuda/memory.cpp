@@ -83,14 +83,20 @@ void DeviceHeap::free_spare() {
 void DeviceHeap::give_back(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto piece = used_.find(memory);
-  if (!keeps_) spare_.emplace(memory, piece->second);
+  if (!piece->second.kept) spare_.emplace(memory, piece->second);
   used_.erase(piece);
+}
+
+void DeviceHeap::keep_all() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [memory, piece] : used_) piece.kept = true;
 }
 
 Bytes DeviceHeap::spare() {
   const std::lock_guard lock(mutex_);
   Bytes all;
-  for (const auto& [memory, piece] : spare_) all = all + Bytes{piece.bytes};
+  for (const auto& [memory, piece] : spare_)
+    if (!piece.exported) all = all + Bytes{piece.bytes};
   return all;
 }
 

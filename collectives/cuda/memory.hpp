@@ -38,17 +38,18 @@ class DeviceHeap {
   /// process.
   GpuLocation locate(const std::byte* address, bool exports);
 
-  /// Bytes that have been given back.
+  /// Bytes that have been given back, and can be freed for others.
   Bytes spare();
 
-  /// What is given back from now on stays as it is: others may still use it.
-  void keep_all() { keeps_ = true; }
+  /// What is in use now is not used again when it is given back: others may still use it.
+  void keep_all();
 
  private:
   struct Piece {
     std::uint64_t number = 0;
     std::size_t bytes = 0;
     bool exported = false;
+    bool kept = false;
     cudaIpcMemHandle_t handle{};
   };
 
@@ -57,7 +58,6 @@ class DeviceHeap {
   void free_spare();
 
   int device_;
-  bool keeps_ = false;
   std::uint64_t next_ = 0;
   std::mutex mutex_;
   std::map<const std::byte*, Piece> used_;  // by their beginnings

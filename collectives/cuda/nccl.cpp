@@ -76,6 +76,7 @@ class NcclCommunicator::State {
         device_(device.index),
         who_(fmt::format("rank {} on {} (GPU {})", rank_, own_host_name(), device_)),
         limit_(options.limit),
+        yields_(options.yields),
         blocking_(options.blocking || calls_.ncclCommInitRankConfig == nullptr) {}
 
   Rank rank() const { return rank_; }
@@ -137,6 +138,7 @@ class NcclCommunicator::State {
   const int device_;
   const std::string who_;
   const Seconds limit_;
+  const bool yields_;
   const bool blocking_;
 
   std::recursive_mutex mutex_;
@@ -292,7 +294,7 @@ void NcclCommunicator::State::check() {
 }
 
 void NcclCommunicator::State::wait(const std::function<bool()>& done) {
-  Backoff backoff(limit_, true);
+  Backoff backoff(limit_, yields_);
   while (!done()) {
     check();
     if (backoff.again()) continue;

@@ -70,6 +70,9 @@ struct NcclOptions {
   /// takes some 10 us, but a hung start or call can be ended in order. If blocking, a hung start leaves a
   /// thread behind, so that the process should end. Always so before NCCL 2.14.
   bool blocking = false;
+  /// How wait() waits; false: it spins, as other transports do where ranks have cores of their own. Times are
+  /// compared with theirs.
+  bool yields = true;
 };
 
 /// Owns a communicator. One thread makes the calls; abort() may be called from any. Operations run on CUDA

@@ -25,7 +25,7 @@ bool NcclLibrary::reduces(ElementKind, ReduceOp) const { return false; }
 
 NcclCommunicator::NcclCommunicator(const NcclLibrary& library, const Bootstrap&, const NcclDevice&,
                                    const NcclOptions&) {
-  throw Error(ExitCode::not_available, library.why_not());
+  throw AgreedError(ExitCode::not_available, library.why_not());
 }
 
 // Nobody comes here, since there is no communicator.

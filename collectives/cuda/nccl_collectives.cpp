@@ -10,10 +10,12 @@ namespace {
 
 class Collectives final : public NcclCollectives {
  public:
-  Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu, Seconds limit)
+  Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu,
+              const WaitRules& rules)
       : library_(library),
         device_(gpu.index),
-        communicator_(library, bootstrap, {gpu.index, gpu.pci, gpu.id}, {.limit = limit, .blocking = true}),
+        communicator_(library, bootstrap, {gpu.index, gpu.pci, gpu.id},
+                      {.limit = rules.timeout, .blocking = true, .yields = rules.yields}),
         stream_(make_stream()) {}
 
   std::string version() const override { return library_.version(); }
@@ -22,13 +24,7 @@ class Collectives final : public NcclCollectives {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
     enqueue(what, input, output);
     communicator_.wait([this] {
-      const cudaError_t state = cudaStreamQuery(stream_.get());
-      if (state == cudaErrorNotReady) {
-        cudaGetLastError();  // no error, but CUDA keeps it as one
-        return false;
-      }
-      check(state, "finish what NCCL was given (cudaStreamQuery)");
-      return true;
+      return is_over(cudaStreamQuery(stream_.get()), "finish what NCCL was given (cudaStreamQuery)");
     });
   }
 
@@ -63,9 +59,9 @@ class Collectives final : public NcclCollectives {
 }  // namespace
 
 std::unique_ptr<NcclCollectives> make_nccl_collectives(const Bootstrap& bootstrap, const GpuDevice& gpu,
-                                                       Seconds limit) {
+                                                       const WaitRules& rules) {
   check(cudaSetDevice(gpu.index), "use a GPU (cudaSetDevice)");
-  return std::make_unique<Collectives>(NcclLibrary::of_process(), bootstrap, gpu, limit);
+  return std::make_unique<Collectives>(NcclLibrary::of_process(), bootstrap, gpu, rules);
 }
 
 }  // namespace polyring::cuda

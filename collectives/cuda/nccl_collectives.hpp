@@ -9,6 +9,6 @@ namespace polyring::cuda {
 
 /// See GpuPlugin::make_nccl().
 std::unique_ptr<NcclCollectives> make_nccl_collectives(const Bootstrap& bootstrap, const GpuDevice& gpu,
-                                                       Seconds limit);
+                                                       const WaitRules& rules);
 
 }  // namespace polyring::cuda

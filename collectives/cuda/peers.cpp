@@ -9,6 +9,8 @@
 #include "base/index.hpp"
 #include "base/random_token.hpp"
 #include "collectives/cuda/check.hpp"
+#include "collectives/cuda/kernels.hpp"
+#include "collectives/cuda/owners.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -73,25 +75,83 @@ void enable_access(int device, int other) {
   check(result, fmt::format("access the memory of GPU {} (cudaDeviceEnablePeerAccess)", other));
 }
 
-void read_word(const std::byte* from, std::uint32_t expected) {
-  std::uint32_t word = 0;
-  check(cudaMemcpy(&word, from, sizeof word, cudaMemcpyDefault), "read another rank's memory (cudaMemcpy)");
-  if (word != expected)
-    throw Error(ExitCode::cuda, "the GPU reads something else than stands in another rank's memory");
-}
+/// A word of each rank's, and one for each rank to write.
+class Words {
+ public:
+  Words(int ranks, int device)
+      : own_(static_cast<std::uint32_t>(random_token())),
+        ranks_(index(ranks)),
+        memory_(DeviceHeap::of(device).allocate(Bytes{(2 + ranks_) * kBytes})),
+        stream_(make_stream()) {
+    write(0, own_);
+    for (std::size_t i = 0; i <= ranks_; ++i) write(1 + i, 0);
+  }
+
+  std::uint32_t own() const { return own_; }
+  const std::byte* begin() const { return memory_.get(); }
+
+  /// By a kernel on this rank's GPU, since copies may take other ways.
+  void exchange_with(std::byte* other, std::uint32_t expected, Rank own_rank) {
+    launch_copy(at(1), other, kBytes, 1, stream_.get());
+    launch_copy(other + (2 + index(own_rank)) * kBytes, at(0), kBytes, 1, stream_.get());
+    check(cudaStreamSynchronize(stream_.get()), "reach another rank's memory (cudaStreamSynchronize)");
+    if (read(1) != expected)
+      throw Error(ExitCode::cuda, "the GPU reads something else than stands in another rank's memory");
+  }
+
+  /// What the rank has written here.
+  std::uint32_t from(Rank rank) { return read(2 + index(rank)); }
+
+ private:
+  static constexpr std::size_t kBytes = sizeof(std::uint32_t);
+
+  std::byte* at(std::size_t place) const { return memory_.get() + place * kBytes; }
+  // From memory that is not pinned a copy has only been read when its call returns.
+  void write(std::size_t place, std::uint32_t word) {
+    check(cudaMemcpyAsync(at(place), &word, kBytes, cudaMemcpyDefault, stream_.get()),
+          "copy a word to the GPU (cudaMemcpyAsync)");
+    check(cudaStreamSynchronize(stream_.get()), "finish a copy (cudaStreamSynchronize)");
+  }
+  std::uint32_t read(std::size_t place) {
+    std::uint32_t word = 0;
+    check(cudaMemcpyAsync(&word, at(place), kBytes, cudaMemcpyDefault, stream_.get()),
+          "copy a word from the GPU (cudaMemcpyAsync)");
+    check(cudaStreamSynchronize(stream_.get()), "finish a copy (cudaStreamSynchronize)");
+    return word;
+  }
+
+  std::uint32_t own_;
+  std::size_t ranks_;
+  Memory memory_;
+  Stream stream_;
+};
 
 /// Why not; nothing where it does.
-std::string why_not_reached(const Introduction& own, Rank rank, const Introduction& other,
-                            MappedMemory& mapped) {
+std::string why_not_reached(const Introduction& own, Rank own_rank, Rank rank, const Introduction& other,
+                            Words& words, MappedMemory& mapped) {
   try {
     if (own.process == other.process) enable_access(own.device, other.device);
-    read_word(own.process == other.process ? reinterpret_cast<const std::byte*>(other.location.address)
-                                           : mapped.at(rank, other.location),
-              other.word);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was an address of this process
+    words.exchange_with(own.process == other.process ? reinterpret_cast<std::byte*>(other.location.address)
+                                                     : mapped.at(rank, other.location),
+                        other.word, own_rank);
     return {};
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// Collective. The first rank's reason; nothing where none has one.
+std::string first_reason(const Bootstrap& bootstrap, const std::string& own) {
+  Rank rank = 0;
+  for (const std::vector<std::byte>& reason : bootstrap.allgather(std::as_bytes(std::span(own)))) {
+    if (!reason.empty()) {
+      const std::string_view text(reinterpret_cast<const char*>(reason.data()), reason.size());
+      return fmt::format("on rank {}: {}", rank, text);
+    }
+    ++rank;
+  }
+  return {};
 }
 
 }  // namespace
@@ -100,22 +160,17 @@ Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device,
   static const std::uint64_t process = random_token();
   const Rank rank = bootstrap.rank();
   const std::vector<int> neighbors = hosts.neighbors(rank);
-  DeviceHeap& heap = DeviceHeap::of(device);
-  Memory memory = heap.allocate(Bytes{sizeof(std::uint32_t)});
+  Words words(bootstrap.size(), device);
   Introduction own{.process = process,
                    .device = device,
-                   .word = static_cast<std::uint32_t>(random_token()),
+                   .word = words.own(),
                    .location = {},
                    .host = hosts.of_rank[index(rank)],
                    .gpu = id_of(device)};
-  check(cudaMemcpy(memory.get(), &own.word, sizeof own.word, cudaMemcpyDefault),
-        "copy a word to the GPU (cudaMemcpy)");
-  // From memory that is not pinned it has only been read by then.
-  check(cudaStreamSynchronize(nullptr), "finish a copy (cudaStreamSynchronize)");
   const bool exports = neighbors.size() > 1;
   std::string why_not;
   try {
-    own.location = heap.locate(memory.get(), exports);
+    own.location = DeviceHeap::of(device).locate(words.begin(), exports);
   } catch (const Error& error) {
     why_not = error.what();
   }
@@ -125,18 +180,18 @@ Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device,
   for (std::size_t i = 0; i < all.size(); ++i) peers.same_process[i] = all[i].process == process;
   for (const int neighbor : neighbors) {
     if (neighbor == rank || !why_not.empty()) continue;
-    why_not = why_not_reached(own, neighbor, all[index(neighbor)], mapped);
+    why_not = why_not_reached(own, rank, neighbor, all[index(neighbor)], words, mapped);
     peers.reached[index(neighbor)] = 1;
   }
-  // Also the barrier before which the word must stay.
-  Rank of = 0;
-  for (const std::vector<std::byte>& reason : bootstrap.allgather(std::as_bytes(std::span(why_not)))) {
-    if (!reason.empty() && peers.why_not.empty()) {
-      const std::string_view text(reinterpret_cast<const char*>(reason.data()), reason.size());
-      peers.why_not = fmt::format("on rank {}: {}", of, text);
-    }
-    ++of;
+  peers.why_not = first_reason(bootstrap, why_not);
+  for (const int neighbor : neighbors) {
+    if (neighbor == rank || !peers.why_not.empty() || !why_not.empty()) continue;
+    if (words.from(neighbor) != all[index(neighbor)].word)
+      why_not = fmt::format("what rank {} writes to this rank's memory is not there", neighbor);
   }
+  // Also the barrier before which the words must stay.
+  const std::string later = first_reason(bootstrap, why_not);
+  if (peers.why_not.empty()) peers.why_not = later;
   if (!peers.why_not.empty()) std::ranges::fill(peers.reached, 0);
   return peers;
 }

@@ -32,8 +32,8 @@ class CudaPlugin final : public GpuPlugin {
     return polyring::nccl_name(nccl_choice(collective));
   }
   std::unique_ptr<NcclCollectives> make_nccl(const Bootstrap& bootstrap, const GpuDevice& gpu,
-                                             Seconds limit) override {
-    return cuda::make_nccl_collectives(bootstrap, gpu, limit);
+                                             const WaitRules& rules) override {
+    return cuda::make_nccl_collectives(bootstrap, gpu, rules);
   }
 
   std::unique_ptr<GpuCollective> make_collective(Transport& transport, const Plan& plan,

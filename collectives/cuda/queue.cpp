@@ -11,12 +11,8 @@ void Queue::then(std::function<void()> done) {
 bool Queue::poll() {
   bool any = false;
   while (!pending_.empty()) {
-    const cudaError_t state = cudaEventQuery(pending_.front().event.get());
-    if (state == cudaErrorNotReady) {
-      cudaGetLastError();  // no error, but CUDA keeps it as one
+    if (!is_over(cudaEventQuery(pending_.front().event.get()), "finish what it was given (cudaEventQuery)"))
       break;
-    }
-    check(state, "finish what it was given (cudaEventQuery)");
     Pending over = std::move(pending_.front());
     pending_.pop_front();
     events_.give_back(std::move(over.event));

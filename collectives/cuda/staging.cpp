@@ -1,6 +1,7 @@
 #include "collectives/cuda/staging.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "collectives/cuda/memory.hpp"
 
@@ -69,21 +70,28 @@ void Staging::advance_all(Way& way) {
   for (const Key& key : keys) advance(way, key);
 }
 
-std::byte* Staging::take_buffer(Way& way) {
+/// Short messages have short buffers.
+std::size_t Staging::buffer_bytes(std::size_t bytes) const {
+  constexpr std::size_t kLeast = 4096;
+  return std::min<std::size_t>(options_.piece.value, std::bit_ceil(std::max(bytes, kLeast)));
+}
+
+std::byte* Staging::take_buffer(Way& way, std::size_t bytes) {
   ++way.used;
-  if (way.free.empty()) {
-    buffers_.push_back(pinned_memory(options_.piece));
+  const auto found = way.free.find(buffer_bytes(bytes));
+  if (found == way.free.end()) {
+    buffers_.push_back(pinned_memory(Bytes{buffer_bytes(bytes)}));
     return buffers_.back().get();
   }
-  std::byte* const buffer = way.free.back();
-  way.free.pop_back();
+  std::byte* const buffer = found->second;
+  way.free.erase(found);
   return buffer;
 }
 
 void Staging::begin_piece(Way& way, const std::shared_ptr<Message>& message) {
   using Use = HostMessages::Use;
-  std::byte* const buffer = take_buffer(way);
   const std::size_t bytes = std::min<std::size_t>(options_.piece.value, message->bytes - message->begun);
+  std::byte* const buffer = take_buffer(way, bytes);
   std::byte* const data = message->data + message->begun;
   message->begun += bytes;
   ++message->under_way;
@@ -103,7 +111,7 @@ void Staging::begin_piece(Way& way, const std::shared_ptr<Message>& message) {
 
 void Staging::end_piece(Way& way, const std::shared_ptr<Message>& message, std::byte* buffer,
                         std::size_t bytes) {
-  way.free.push_back(buffer);
+  way.free.emplace(buffer_bytes(bytes), buffer);
   --way.used;
   --message->under_way;
   message->through += bytes;

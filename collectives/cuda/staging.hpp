@@ -54,7 +54,7 @@ class Staging {
     explicit Way(EventPool& events) : queue(events) {}
     Queue queue;
     std::map<Key, std::deque<std::shared_ptr<Message>>> not_begun;  // or not in whole, in order
-    std::vector<std::byte*> free;
+    std::multimap<std::size_t, std::byte*> free;                    // by their length
     int used = 0;
   };
 
@@ -63,7 +63,8 @@ class Staging {
   void advance_all(Way& way);
   void begin_piece(Way& way, const std::shared_ptr<Message>& message);
   void end_piece(Way& way, const std::shared_ptr<Message>& message, std::byte* buffer, std::size_t bytes);
-  std::byte* take_buffer(Way& way);
+  std::size_t buffer_bytes(std::size_t bytes) const;
+  std::byte* take_buffer(Way& way, std::size_t bytes);
 
   HostMessages& host_;
   StagingOptions options_;

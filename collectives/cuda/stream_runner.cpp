@@ -236,10 +236,7 @@ void StreamCollective::wait(cudaEvent_t event, Seconds limit) {
 bool StreamCollective::ends(cudaEvent_t event, Seconds limit) const {
   Backoff backoff(limit, gpu_.rules().yields);
   for (;;) {
-    const cudaError_t state = cudaEventQuery(event);
-    if (state == cudaSuccess) return true;
-    if (state != cudaErrorNotReady) check(state, "finish what it was given (cudaEventQuery)");
-    cudaGetLastError();  // no error, but CUDA keeps it as one
+    if (is_over(cudaEventQuery(event), "finish what it was given (cudaEventQuery)")) return true;
     if (nccl_ != nullptr) nccl_->check();
     if (!backoff.again()) return false;
   }

@@ -175,12 +175,14 @@ void GpuRankTransport::enqueue_copy(std::byte* to, const std::byte* from, std::s
 }
 
 void GpuRankTransport::copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) {
+  use(device_);
   enqueue_copy(to, from.data(), from.size(), local_);
   local_.then([this, ticket] { done_.push_back(ticket); });
 }
 
 void GpuRankTransport::combine(const Reduction& reduction, std::byte* result,
                                std::span<const std::byte* const> operands, Count count, Ticket ticket) {
+  use(device_);
   launch_reduce(reduction, std::span(&result, 1), operands, count, most_blocks_, local_.stream());
   local_.then([this, ticket] { done_.push_back(ticket); });
 }
@@ -214,6 +216,7 @@ void GpuRankTransport::tell_over(Rank to, int tag, Operation& operation, Operati
 
 /// The receiver reads from the sender's memory.
 void GpuRankTransport::send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) {
+  use(device_);
   if (!reaches(to)) return staging_.send(to, tag, data, [this, ticket] { done_.push_back(ticket); });
   Operation& operation = begin(ticket, 1);
   Operation::Partner& partner = operation.partners.front();
@@ -226,6 +229,7 @@ void GpuRankTransport::send(Rank to, int tag, std::span<const std::byte> data, T
 }
 
 void GpuRankTransport::receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) {
+  use(device_);
   if (!reaches(from)) return staging_.receive(from, tag, data, [this, ticket] { done_.push_back(ticket); });
   Operation& operation = begin(ticket, 1);
   Operation::Partner& partner = operation.partners.front();
@@ -242,6 +246,7 @@ void GpuRankTransport::receive(Rank from, int tag, std::span<std::byte> data, Ti
 }
 
 void GpuRankTransport::exchange(const Exchange& exchange, Ticket ticket) {
+  use(device_);
   Operation& operation = begin(ticket, exchange.partners.size());
   operation.exchange = exchange;
   operation.offers = exchange.partners.size();
@@ -368,6 +373,7 @@ NcclCommunicator* GpuRankTransport::nccl(std::string& why_not) {
 }
 
 bool GpuRankTransport::poll(std::vector<Ticket>& done) {
+  use(device_);
   const bool host = host_.poll();
   const bool local = local_.poll();
   const bool exchanges = exchanges_.poll();

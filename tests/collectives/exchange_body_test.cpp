@@ -39,11 +39,13 @@ struct Case {
   int ranks;
 };
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const Case& given) {
   const char* const ways[] = {"part_for_all", "all_for_itself", "hand_on"};
-  return std::string(ways[static_cast<int>(info.param.way)]) + (info.param.in_place ? "_in_place" : "") +
-         "_" + std::to_string(info.param.ranks);
+  return std::string(ways[static_cast<int>(given.way)]) + (given.in_place ? "_in_place" : "") + "_" +
+         std::to_string(given.ranks);
 }
+
+void PrintTo(const Case& given, std::ostream* out) { *out << name_of(given); }
 
 std::byte* bytes(std::int32_t* data) { return reinterpret_cast<std::byte*>(data); }
 
@@ -241,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Exchanges,
                                          Case{Way::all_for_itself, true, 2},
                                          Case{Way::all_for_itself, true, 4}, Case{Way::hand_on, false, 2},
                                          Case{Way::hand_on, true, 4}),
-                         name_of);
+                         [](const auto& info) { return name_of(info.param); });
 
 /// Runs rank 0's kernel and sets its abort word when `waits` says that nothing more can happen; returns its
 /// status by rank.

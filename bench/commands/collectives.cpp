@@ -230,12 +230,6 @@ class CollectiveRun {
     outline.header = run_.header(&cluster_);
     outline.header.collective = to_text(collective());
     options_.contenders.transport.gpu.describe(outline.header);
-    if (on_gpu()) {
-      outline.header.notes.push_back(
-          "The data were on GPUs. The machine is described, and plans are chosen, without them, and there is "
-          "no "
-          "bound.");
-    }
     if (world_.size() == 1)
       outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
                                                  reduces(collective()) ? "reduce across" : "exchange"));

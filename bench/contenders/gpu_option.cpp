@@ -90,6 +90,9 @@ void GpuOptions::describe(ResultFile& result) const {
   const GpuPlugin& plugin = need_gpu_plugin();
   result.versions["cuda"] = plugin.cuda_version();
   result.versions["gpu"] = plugin.gpus().front().name;
+  result.notes.push_back(
+      "The data were on GPUs. The machine is described, and plans are chosen, without them, and there is no "
+      "bound.");
 }
 
 std::vector<int> assign_gpus(const std::vector<RankGpus>& ranks, const std::vector<int>& wanted, bool share) {

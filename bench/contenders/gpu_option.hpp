@@ -26,7 +26,7 @@ struct GpuOptions {
   void check() const;
   /// Whether the GPUs are tests' software, whose times say nothing.
   bool is_software() const;
-  /// Adds the version of CUDA and the first GPU's name, where GPUs are used.
+  /// Where GPUs are used: adds the version of CUDA, the first GPU's name, and what the result does not tell.
   void describe(ResultFile& result) const;
 };
 

@@ -31,6 +31,7 @@ class Gpus(ProgramTest):
         path.unlink()
         self.assertEqual(result["versions"]["gpu"], "software GPU")
         self.assertRegex(result["versions"]["cuda"], r"^\d+\.\d+$")
+        self.assertTrue(any("The data were on GPUs." in note for note in result["notes"]))
         for row in result["rows"]:
             self.assertEqual((row["wrong"], row["source"]), (0, "emulated"))
         return result

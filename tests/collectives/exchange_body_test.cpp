@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Exchanges,
                                          Case{Way::all_for_itself, true, 2},
                                          Case{Way::all_for_itself, true, 4}, Case{Way::hand_on, false, 2},
                                          Case{Way::hand_on, true, 4}),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& given) { return name_of(given.param); });
 
 /// Runs rank 0's kernel and sets its abort word when `waits` says that nothing more can happen; returns its
 /// status by rank.

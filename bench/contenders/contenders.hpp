@@ -105,8 +105,8 @@ class ContenderMaker {
   /// Collective. For each of names(), the first of them that does the same on all ranks, though by another
   /// name; empty where there is none.
   std::vector<std::string> same_as(const Communicator& communicator, Count count);
-  /// What vendors' calls are known to take of the host's memory by themselves, while one of them runs with the longest of the
-  /// payloads; `together` are the payloads of all calls that exist at one time.
+  /// What vendors' calls are known to take of the host's memory by themselves, while one of them runs with
+  /// the longest of the payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
 
   /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this

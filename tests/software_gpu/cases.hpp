@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <string>
@@ -33,6 +34,15 @@ inline std::size_t seed() {
   return text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
 }
 
+/// At most 16 chunks where the plan has any: each is a kernel or more at every rank, and ranks of a software
+/// GPU share cores.
+inline Plan in_fewer_chunks(Plan plan, Count count, ElementKind kind) {
+  constexpr std::uint64_t kMost = 16;
+  if (plan.chunk.value > 0)
+    plan.chunk.value = std::max(plan.chunk.value, bytes_of(count / kMost, kind).value);
+  return plan;
+}
+
 /// All kinds with each algorithm, and with all seeds all operations with each of these. The numbers of ranks,
 /// the plans and the sizes take turns.
 inline std::vector<Case> cases_for(int ranks, int most_ranks) {
@@ -48,7 +58,9 @@ inline std::vector<Case> cases_for(int ranks, int most_ranks) {
         std::vector<Count> counts = awkward_counts(ranks);
         counts.push_back(3 * Payload::kPeriod + 1);
         const Plan& plan = plans[turn % plans.size()];
-        cases.push_back({plan, {Collective::allreduce, counts[turn % counts.size()], kind, kReduceOps[o]}});
+        const Count count = counts[turn % counts.size()];
+        cases.push_back(
+            {in_fewer_chunks(plan, count, kind), {Collective::allreduce, count, kind, kReduceOps[o]}});
         for (const Collective collective : block_collectives_of(plan)) {
           const std::vector<Count> blocks = awkward_blocks();
           cases.push_back({plan, {collective, blocks[turn % blocks.size()] * ranks, kind, kReduceOps[o]}});

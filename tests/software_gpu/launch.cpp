@@ -2,10 +2,12 @@
 #include <cuda_runtime_api.h>
 #include <sched.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -67,16 +69,31 @@ LaunchShape shape_of(const Kernel& kernel, dim3 grid, dim3 block) {
   return {grid.x, block.x};
 }
 
+/// A kernel that waits for others. There may be many more of them than cores: so that those that they wait
+/// for get on, they soon sleep.
+struct Waiting {
+  const Device& device;
+  int turns = 0;
+};
+
 /// Between two looks of a kernel at a word that it waits for. A kernel does not outlive its device.
 void pause_kernel(void* context) {
-  const cudaError_t error = static_cast<const Device*>(context)->error();
+  constexpr int kYields = 8;
+  constexpr std::chrono::microseconds kSleep{20};
+  auto& waiting = *static_cast<Waiting*>(context);
+  const cudaError_t error = waiting.device.error();
   require(error == cudaSuccess, error);
-  sched_yield();
+  if (++waiting.turns > kYields) {
+    std::this_thread::sleep_for(kSleep);
+  } else {
+    sched_yield();
+  }
 }
 
 void run_kernel(const HostKernel& body, const std::vector<std::byte>& arguments, LaunchShape shape,
                 Device& device) {
-  const HostPause pause{pause_kernel, &device};
+  Waiting waiting{device};
+  const HostPause pause{pause_kernel, &waiting};
   const auto touched =
       touches_other_memory(device.reach(), [&] { body.run(arguments.data(), shape, pause); });
   if (!touched) return;

@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/random_token.hpp"
@@ -22,6 +24,9 @@
 namespace polyring {
 namespace {
 
+/// Where a process fails before the others have opened what it shares, it may still be about to say why: they
+/// wait so long before they fail for it, so that the job ends with its sentence and its exit code.
+constexpr std::chrono::seconds kFirstToSayWhy{1};
 constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
 
 /// Different in every process.
@@ -62,6 +67,8 @@ std::string advice(int error) {
         "run fewer ranks on a host",
         most);
   }
+  if (error == ENOENT)
+    return "; the process that made it has ended, or is out of sight, as from one container to another";
   if (error == EMFILE) return "; raise the limit of open files (ulimit -n)";
   return "";
 }
@@ -109,8 +116,11 @@ int open_file(const SegmentName& name) {
   const std::string process = own ? "self" : std::to_string(name.process);
   const int descriptor =
       open(fmt::format("/proc/{}/fd/{}", process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) fail(name.bytes, "open");
-  return descriptor;
+  if (descriptor >= 0) return descriptor;
+  const int error = errno;
+  if (!own) std::this_thread::sleep_for(kFirstToSayWhy);
+  errno = error;
+  fail(name.bytes, "open");
 }
 
 /// Those that threads of this process have made, and may look for.

@@ -376,7 +376,7 @@ class CollectiveRun {
 
   /// What a result must say that is known only in the end.
   std::vector<std::string> notes() const {
-    std::vector<std::string> notes;
+    std::vector<std::string> notes = maker_.host_notes();
     if (const auto note = maker_.note()) notes.push_back(*note);
     for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
     for (std::string& note : same_notes()) notes.push_back(std::move(note));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace polyring {
@@ -23,6 +24,14 @@ class CollectiveCall {
   /// shorter is the rank's block of the longer: the same address for an allreduce. An alltoall is not done in
   /// place.
   virtual void run(const std::byte* input, std::byte* output) = 0;
+
+  /// run() without waiting, behind those before it, where a device goes on by itself; else run().
+  virtual void start(const std::byte* input, std::byte* output) { run(input, output); }
+  /// Until all that start() began is over.
+  virtual void finish() {}
+  /// Of the last run(), by the clock of the device that did it, in microseconds; nothing: its caller's clock
+  /// must do.
+  virtual std::optional<double> device_us() const { return std::nullopt; }
 };
 
 }  // namespace polyring

@@ -8,6 +8,7 @@
 #include "base/names.hpp"
 #include "base/text.hpp"
 #include "bench/cli/output.hpp"
+#include "bench/contenders/gpu_calls.hpp"
 #include "bench/contenders/staged_call.hpp"
 #include "bench/session/memory_need.hpp"
 #include "collectives/schedule/catalogue.hpp"
@@ -42,25 +43,14 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
   return names;
 }
 
-class NcclCall final : public CollectiveCall {
- public:
-  NcclCall(std::string algorithm, std::shared_ptr<NcclCollectives> nccl, const CollectiveOf& what)
-      : algorithm_(std::move(algorithm)), nccl_(std::move(nccl)), what_(what) {}
-
-  std::string algorithm() const override { return algorithm_; }
-  std::string implementation() const override { return "NCCL " + nccl_->version(); }
-  // NCCL's first calls connect the ranks, and wait for the others inside of NCCL.
-  bool keeps_time_limit() const override { return false; }
-  void run(const std::byte* input, std::byte* output) override { nccl_->run(what_, input, output); }
-
- private:
-  std::string algorithm_;
-  std::shared_ptr<NcclCollectives> nccl_;
-  CollectiveOf what_;
-};
-
 bool is_nccl(std::string_view name) {
   return name == kNcclAlgorithm || name.starts_with(std::string(kNcclAlgorithm) + ":");
+}
+
+/// What a name says of it, behind the rest.
+std::string rounding(const CollectiveOf& what) {
+  const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
+  return rounds ? ", rounded at each step" : "";
 }
 
 class PlannedCall final : public CollectiveCall {
@@ -173,12 +163,11 @@ bool is_vendors_call(std::string_view name) {
 }
 
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
-  const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
   const JoinedTransport& joined = communicator.joined();
   const std::string messages =
       joined.message.value > 0 ? fmt::format(" in messages of {}", to_text(joined.message)) : "";
   const std::string implementation =
-      fmt::format("polyring over {}{}{}", joined.name, messages, rounds ? ", rounded at each step" : "");
+      fmt::format("polyring over {}{}{}", joined.name, messages, rounding(what));
   auto call = std::make_unique<PlannedCall>(communicator.prepare(what, plan), implementation);
   std::string name = plan.algorithm;
   return {std::move(name), std::move(plan), std::move(call)};
@@ -265,7 +254,7 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   const ReduceOp op = what_.op;
   if (name == kMpiAlgorithm)
     return {name, std::nullopt, make_mpi_call(what_.collective, *mpi_world_, kind, op, count)};
-  if (is_nccl(name)) return {name, std::nullopt, std::make_unique<NcclCall>(name, nccl(), what(count))};
+  if (is_nccl(name)) return {name, std::nullopt, make_nccl_call(name, nccl(), what(count))};
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
@@ -274,6 +263,18 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   }
   const PlanChoice& chosen = choose(name, communicator, count);
   if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
+  if (communicator.transport().on_device()) {
+    std::string why_not;
+    auto made =
+        need_gpu_plugin().make_collective(communicator.transport(), chosen.plan, what(count), why_not);
+    if (made) {
+      const std::string implementation =
+          fmt::format("polyring on streams over {}{}", made->way(), rounding(what(count)));
+      return {chosen.plan.algorithm, chosen.plan,
+              make_enqueued_call(chosen.plan.algorithm, implementation, std::move(made))};
+    }
+    by_host_[name] = why_not;
+  }
   return make_planned(chosen.plan, communicator, what(count));
 }
 
@@ -348,6 +349,14 @@ const PlanChoice& ContenderMaker::choose(const std::string& algorithm, const Com
 std::optional<std::string> ContenderMaker::left_out() const {
   if (left_out_.empty()) return std::nullopt;
   return fmt::format("{} skipped: there is no MPI between {}", fmt::join(left_out_, ", "), world_.kind());
+}
+
+std::vector<std::string> ContenderMaker::host_notes() const {
+  std::vector<std::string> notes;
+  for (const auto& [name, why_not] : by_host_)
+    notes.push_back(fmt::format("The host ordered the steps of {}, which cannot be enqueued on streams: {}.",
+                                name, why_not));
+  return notes;
 }
 
 std::optional<std::string> ContenderMaker::note() const {

@@ -93,6 +93,9 @@ class ContenderMaker {
   /// What a result must say about the plans that a file had a part in; nothing when none had. On rank 0.
   std::optional<std::string> note() const;
 
+  /// The same of those whose steps on GPUs the host orders.
+  std::vector<std::string> host_notes() const;
+
   /// Throws a usage Error when one of them cannot reduce so many elements.
   void check(Count largest) const;
 
@@ -133,6 +136,7 @@ class ContenderMaker {
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
   JobPlanner planner_;
   std::map<std::pair<std::string, Count>, PlanChoice> chosen_;
+  std::map<std::string, std::string> by_host_;  // why the host orders the steps of this one on GPUs
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
   std::shared_ptr<NcclCollectives> nccl_;

@@ -108,7 +108,7 @@ class Measurement {
       if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
       const Clock::time_point begin = job_.now();
       contender.call->run(buffers.input, buffers.output);
-      together_us += microseconds(job_.now() - begin);
+      together_us += contender.call->device_us().value_or(microseconds(job_.now() - begin));
       job_.world.barrier_without_limit();
     }
     job_.watchdog.rest();
@@ -120,8 +120,9 @@ class Measurement {
     const Clock::time_point begin = job_.now();
     for (int i = 0; i < block.calls; ++i) {
       if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
-      contender.call->run(buffers.input, buffers.output);
+      contender.call->start(buffers.input, buffers.output);
     }
+    contender.call->finish();
     const Clock::time_point end = job_.now();
     job_.watchdog.rest();
     return microseconds(end - begin);
@@ -151,7 +152,7 @@ class Measurement {
     contender.call->run(buffers.input, buffers.output);
     const Clock::time_point end = job_.now();
     job_.watchdog.rest();
-    return microseconds(end - begin);
+    return contender.call->device_us().value_or(microseconds(end - begin));
   }
 
   const Job& job_;

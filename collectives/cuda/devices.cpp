@@ -72,6 +72,8 @@ std::vector<GpuDevice> gpus() {
   return found;
 }
 
+std::string name_of(int device) { return gpu_at(device).name; }
+
 int multiprocessors(int device) {
   int number = 0;
   check(cudaDeviceGetAttribute(&number, cudaDevAttrMultiProcessorCount, device),

@@ -14,6 +14,8 @@ std::string runtime_version();
 /// See GpuPlugin::gpus().
 std::vector<GpuDevice> gpus();
 
+/// "NVIDIA H100 80GB HBM3".
+std::string name_of(int device);
 int multiprocessors(int device);
 
 /// See GpuPlugin::free_memory().

@@ -40,9 +40,14 @@ class NcclCollectives {
 
   /// "2.28.9".
   virtual std::string version() const = 0;
-  /// All ranks must call it. As CollectiveCall::run() of a benchmark; in place, as NCCL does it. Throws
-  /// Error(ExitCode::nccl) where NCCL fails, and Error(ExitCode::timeout) after the time limit.
-  virtual void run(const CollectiveOf& what, const std::byte* input, std::byte* output) = 0;
+  /// All ranks must call it. Enqueues the collective on a stream, behind those before it; in place, as NCCL
+  /// does it. Throws Error(ExitCode::nccl) where NCCL fails.
+  virtual void start(const CollectiveOf& what, const std::byte* input, std::byte* output) = 0;
+  /// Until all that was started is over. Throws Error(ExitCode::nccl), or Error(ExitCode::timeout) after the
+  /// time limit.
+  virtual void wait() = 0;
+  /// Of the one that was started last and waited for: from its begin to its end on this GPU, in microseconds.
+  virtual double last_us() const = 0;
 };
 
 /// A collective by one plan that is enqueued on a stream of the rank's GPU, all of it at once. All ranks run
@@ -51,19 +56,18 @@ class GpuCollective {
  public:
   virtual ~GpuCollective() = default;
 
-  /// As Executor::run(), on GPU memory of the transport's allocate(). Where buffers are new, those of all
-  /// ranks are. Throws Error(ExitCode::timeout) that names the ranks that were waited for; after any failure
-  /// the transport is broken.
-  virtual void run(const std::byte* input, std::byte* output) = 0;
-  /// Of the last run(): from its begin to its end on this GPU, in microseconds.
+  /// As Executor::run(), on GPU memory of the transport's allocate(), without waiting. On a stream of its
+  /// own, behind those before it. Where buffers are new, those of all ranks are.
+  virtual void start(const std::byte* input, std::byte* output) = 0;
+  /// The same on a cudaStream_t, which may be captured if the buffers are known.
+  virtual void start_on(void* stream, const std::byte* input, std::byte* output) = 0;
+  /// Until all that was started is over, except for graphs. Throws Error(ExitCode::timeout) that names the
+  /// ranks that were waited for; after any failure the transport is broken.
+  virtual void wait() = 0;
+  /// Of the last start() that was waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
 
-  /// run() without waiting, on a cudaStream_t, which may be captured if the buffers are known.
-  virtual void launch(const std::byte* input, std::byte* output, void* stream) = 0;
-  /// For what launch() has given its streams, not for graphs.
-  virtual void wait() = 0;
-
-  /// What carries it: "peer memory", "peer memory and NCCL 2.28.9".
+  /// What carries it: "NVIDIA H100, peer memory", "NVIDIA H100, peer memory and NCCL 2.28.9".
   virtual std::string way() const = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/owners.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
@@ -19,35 +20,28 @@ class EnqueuedCollective final : public GpuCollective {
       : gpu_(gpu),
         stream_(make_stream()),
         begun_(make_timed_event()),
-        way_(nccl == nullptr ? "peer memory"
-                             : fmt::format("peer memory and NCCL {}", NcclLibrary::of_process().version())),
         collective_(gpu, nccl, std::move(what)) {}
 
-  void run(const std::byte* input, std::byte* output) override {
+  void start(const std::byte* input, std::byte* output) override {
     check(cudaSetDevice(gpu_.device()), "use a GPU (cudaSetDevice)");
     check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
     collective_.launch(input, output, stream_.get());
-    wait();
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, begun_.get(), collective_.ended()),
-          "tell the time between events (cudaEventElapsedTime)");
-    last_us_ = 1e3 * double{milliseconds};
   }
-  double last_us() const override { return last_us_; }
-
-  void launch(const std::byte* input, std::byte* output, void* stream) override {
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
     collective_.launch(input, output, static_cast<cudaStream_t>(stream));
   }
   void wait() override { collective_.wait(gpu_.rules().timeout); }
-  std::string way() const override { return way_; }
+  double last_us() const override { return microseconds_between(begun_.get(), collective_.ended()); }
+  std::string way() const override {
+    const std::string way = collective_.way();
+    return fmt::format("{}{}{}", name_of(gpu_.device()), way.empty() ? "" : ", ", way);
+  }
 
  private:
   RankGpu& gpu_;
   Stream stream_;
   Event begun_;
-  std::string way_;
   StreamCollective collective_;
-  double last_us_ = 0;
 };
 
 /// Collective: the first rank's reason that has one.

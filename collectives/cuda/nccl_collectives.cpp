@@ -16,17 +16,24 @@ class Collectives final : public NcclCollectives {
         device_(gpu.index),
         communicator_(library, bootstrap, {gpu.index, gpu.pci, gpu.id},
                       {.limit = rules.timeout, .blocking = true, .yields = rules.yields}),
-        stream_(make_stream()) {}
+        stream_(make_stream()),
+        begun_(make_timed_event()),
+        ended_(make_timed_event()) {}
 
   std::string version() const override { return library_.version(); }
 
-  void run(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
+  void start(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
+    check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
     enqueue(what, input, output);
+    check(cudaEventRecord(ended_.get(), stream_.get()), "record an event (cudaEventRecord)");
+  }
+  void wait() override {
     communicator_.wait([this] {
-      return is_over(cudaStreamQuery(stream_.get()), "finish what NCCL was given (cudaStreamQuery)");
+      return is_over(cudaEventQuery(ended_.get()), "finish what NCCL was given (cudaEventQuery)");
     });
   }
+  double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
 
  private:
   void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
@@ -54,6 +61,8 @@ class Collectives final : public NcclCollectives {
   int device_;
   NcclCommunicator communicator_;
   Stream stream_;
+  Event begun_;
+  Event ended_;
 };
 
 }  // namespace

@@ -23,6 +23,13 @@ Event make_timed_event() {
   return Event(event);
 }
 
+double microseconds_between(cudaEvent_t begin, cudaEvent_t end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, begin, end),
+        "tell the time between events (cudaEventElapsedTime)");
+  return 1e3 * double{milliseconds};
+}
+
 Event EventPool::take() {
   if (free_.empty()) return make_event();
   Event event = std::move(free_.back());

@@ -28,6 +28,8 @@ Stream make_stream();
 /// For order alone: it has no time.
 Event make_event();
 Event make_timed_event();
+/// Of two with times, that are over.
+double microseconds_between(cudaEvent_t begin, cudaEvent_t end);
 
 /// Events that are used again and again.
 class EventPool {

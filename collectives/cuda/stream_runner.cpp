@@ -127,6 +127,15 @@ StreamCollective::~StreamCollective() {
   }
 }
 
+std::string StreamCollective::way() const {
+  const bool exchanges = std::ranges::any_of(
+      plan_.steps, [](const StreamStep& step) { return std::holds_alternative<ExchangeStep>(step); });
+  std::vector<std::string> ways;
+  if (exchanges || (has_messages(plan_) && nccl_ == nullptr)) ways.emplace_back("peer memory");
+  if (nccl_ != nullptr) ways.push_back("NCCL " + NcclLibrary::of_process().version());
+  return fmt::format("{}", fmt::join(ways, " and "));
+}
+
 void StreamCollective::launch(const std::byte* input, std::byte* output, cudaStream_t stream) {
   use(gpu_.device());
   if (!failure_ && gpu_.words().failure()) failure_ = gpu_.words().failure();

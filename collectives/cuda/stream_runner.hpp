@@ -59,6 +59,10 @@ class StreamCollective {
   /// The same, for what an event stands for: behind a graph with this collective, for example.
   void wait(cudaEvent_t event, Seconds limit);
 
+  /// What carries it between ranks: "peer memory", "NCCL 2.28.9", "peer memory and NCCL 2.28.9"; empty:
+  /// nothing need be carried.
+  std::string way() const;
+
   /// Behind the last launch; it has a time.
   cudaEvent_t ended() const { return ended_.get(); }
 

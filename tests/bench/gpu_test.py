@@ -32,6 +32,7 @@ class Gpus(ProgramTest):
         self.assertEqual(result["versions"]["gpu"], "software GPU")
         self.assertRegex(result["versions"]["cuda"], r"^\d+\.\d+$")
         self.assertTrue(any("The data were on GPUs." in note for note in result["notes"]))
+        self.assertTrue(any("times say nothing" in note for note in result["notes"]))
         for row in result["rows"]:
             self.assertEqual((row["wrong"], row["source"]), (0, "emulated"))
         return result
@@ -57,13 +58,19 @@ class Gpus(ProgramTest):
         for collective in COLLECTIVES:
             with self.subTest(collective=collective):
                 rows = self.result(collective, "-g", 3, "--device", "cuda", *SMALL)["rows"]
-                self.assertEqual({row["implementation"] for row in rows}, {"polyring over software GPU, peer memory"})
+                self.assertEqual({row["implementation"] for row in rows}, {"polyring on streams over software GPU, peer memory"})
+
+    def test_every_way_of_timing(self):
+        for timing in ("osu", "back-to-back"):
+            for words, ranks in ((("-g", 2), 0), ((), 2)):
+                rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", "--timing", timing, *SMALL, ranks=ranks)["rows"]
+                self.assertTrue(all(row["time_us"]["median"] > 0 for row in rows))
 
     def test_processes_beside_mpi_on_copies(self):
         rows = self.result("allreduce", "--device", "cuda", "--algorithm", "multi-ring,ring,mpi", *SMALL, ranks=3)["rows"]
         ours = {row["implementation"] for row in rows if row["algorithm"] != "mpi"}
         theirs = {row["implementation"] for row in rows if row["algorithm"] == "mpi"}
-        self.assertEqual(ours, {"polyring over software GPU, peer memory"})
+        self.assertEqual(ours, {"polyring on streams over software GPU, peer memory"})
         self.assertTrue(all(name.endswith(", copied to the host and back") for name in theirs), theirs)
         for collective in ("reduce-scatter", "allgather", "alltoall"):
             self.result(collective, "--device", "cuda", "--algorithm", "direct,mpi", *SMALL, ranks=3)
@@ -92,14 +99,21 @@ class Gpus(ProgramTest):
         self.addCleanup(os.environ.pop, "POLYRING_NCCL")
         self.refused(*words, "-g", 2, naming="/no/such/libnccl.so", code=NOT_AVAILABLE)
 
-    def test_gpus_that_are_no_peers_pass_through_the_host(self):
+    def test_gpus_that_are_no_peers_have_nccl_or_the_host(self):
         self.machine("peers none")
-        for words, ranks in ((("-g", 3), 0), ((), 3)):
+        self.addCleanup(os.environ.pop, "POLYRING_NCCL", None)
+        by_nccl = "polyring on streams over software GPU, NCCL 2.28.9"
+        by_host = "polyring over software GPU, pinned memory and shared memory"
+        for words, ranks, implementation in ((("-g", 3), 0, by_nccl), ((), 3, by_nccl), (("-g", 3), 0, by_host), ((), 3, by_host)):
+            ordered = implementation == by_host
+            if ordered:
+                os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
             ran = self.run_program("allreduce", *words, "--device", "cuda", "--algorithm", "multi-ring", *SMALL, "-J", "out.json", ranks=ranks)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn("GPUs of a host do not reach each other's memory", ran.stderr)
-            rows = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))["rows"]
-            self.assertIn("software GPU, pinned memory and shared memory", rows[0]["implementation"])
+            result = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))
+            self.assertEqual({row["implementation"] for row in result["rows"]}, {implementation})
+            self.assertEqual(any(note.startswith("The host ordered the steps of multi-ring") for note in result["notes"]), ordered)
             (self.folder / "out.json").unlink()
 
     def test_which_gpus_ranks_take(self):
@@ -108,7 +122,8 @@ class Gpus(ProgramTest):
         self.refused(*words, "-g", 3, naming="2 GPUs for 3 ranks")
         self.refused(*words, ranks=3, naming="2 GPUs for 3 ranks")
         self.result(*words, "-g", 3, "--share-gpu")
-        self.result(*words, "--share-gpu", ranks=3)
+        shared = self.result(*words, "--share-gpu", ranks=3)
+        self.assertTrue(any("share a GPU in different processes" in note for note in shared["notes"]), shared["notes"])
         self.result(*words, "-g", 2, "--gpus", "1,0")
         self.refused(*words, "-g", 2, "--gpus", "1,2", naming="there is no GPU 2 for rank 0")
         self.refused(*words, "-g", 2, "--gpus", "1,1", naming="would have one GPU")

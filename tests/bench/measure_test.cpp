@@ -7,7 +7,11 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "bench/measure/stragglers.hpp"
 #include "tests/bench/measure_fixture.hpp"
@@ -75,6 +79,52 @@ TEST_F(MeasureTest, ASampleIsTheMaximumOverTheRanks) {
   EXPECT_TRUE(!samples[0].wrong) << "a result is said to be checked that was not";
   for (const double sample : samples[0].microseconds) {
     EXPECT_EQ(sample, 20e3) << fmt::format("a sample of {} us is not that of the slowest rank", sample);
+  }
+}
+
+/// A device's, that goes on by itself: a run takes 10 ms of the host's, and a millisecond for each rank up to
+/// this one by its own clock.
+class OnDevice final : public CollectiveCall {
+ public:
+  explicit OnDevice(Rank rank) : own_us_(1e3 * (rank + 1)) {}
+  std::string algorithm() const override { return "device"; }
+  std::string implementation() const override { return "test"; }
+  bool keeps_time_limit() const override { return false; }
+  void run(const std::byte* input, std::byte* output) override {
+    start(input, output);
+    finish();
+  }
+  void start(const std::byte*, std::byte*) override { ++started_; }
+  void finish() override {
+    most_ = std::max(most_, started_);
+    test_time += milliseconds(10) * std::exchange(started_, 0);
+  }
+  std::optional<double> device_us() const override { return own_us_; }
+
+  int most_at_once() const { return most_; }
+
+ private:
+  double own_us_;
+  int started_ = 0;
+  int most_ = 0;
+};
+
+TEST_F(MeasureTest, ADevicesClockIsBelievedAndItsCallsFollowEachOther) {
+  job_.now = &test_now;
+  const double slowest_us = 1e3 * world_.size();
+  const double mean_us = 0.5e3 * (world_.size() + 1);
+  for (const auto& [timing, expected_us, at_once] :
+       {std::tuple{TimingMethod::isolated, slowest_us, 1}, std::tuple{TimingMethod::osu, mean_us, 1},
+        std::tuple{TimingMethod::back_to_back, 10e3, 4}}) {
+    auto device = std::make_unique<OnDevice>(world_.rank());
+    const OnDevice& seen = *device;
+    std::vector<Contender> contenders;
+    contenders.push_back({"device", {}, std::move(device), {}});
+    const auto samples = measured(contenders, {.stop = {4, 1}, .check = false, .timing = timing}, false);
+    ASSERT_FALSE(samples[0].microseconds.empty());
+    for (const double sample : samples[0].microseconds)
+      EXPECT_NEAR(sample, expected_us, 1e-6) << to_text(timing);
+    EXPECT_EQ(seen.most_at_once(), at_once) << to_text(timing);
   }
 }
 

@@ -85,7 +85,8 @@ void expect_same(const RankOfGpu& rank, const Case& test, const std::vector<std:
         buffers.fill();
         rank.bootstrap.barrier();  // an upload is no part of the collective
       }
-      collective->run(buffers.from, buffers.to);
+      collective->start(buffers.from, buffers.to);
+      collective->wait();
       ASSERT_EQ(buffers.output(), expected)
           << to_text(test) << (in_place ? ", in place" : "") << ", time " << time << ", on rank "
           << rank.rank() << " of " << rank.transport.size();

@@ -1,0 +1,68 @@
+#include "bench/contenders/gpu_calls.hpp"
+
+#include <utility>
+
+namespace polyring {
+namespace {
+
+class NcclCall final : public CollectiveCall {
+ public:
+  NcclCall(std::string algorithm, std::shared_ptr<NcclCollectives> nccl, const CollectiveOf& what)
+      : algorithm_(std::move(algorithm)), nccl_(std::move(nccl)), what_(what) {}
+
+  std::string algorithm() const override { return algorithm_; }
+  std::string implementation() const override { return "NCCL " + nccl_->version(); }
+  // NCCL's first calls connect the ranks, and wait for the others inside of NCCL.
+  bool keeps_time_limit() const override { return false; }
+  void run(const std::byte* input, std::byte* output) override {
+    start(input, output);
+    finish();
+  }
+  void start(const std::byte* input, std::byte* output) override { nccl_->start(what_, input, output); }
+  void finish() override { nccl_->wait(); }
+  std::optional<double> device_us() const override { return nccl_->last_us(); }
+
+ private:
+  std::string algorithm_;
+  std::shared_ptr<NcclCollectives> nccl_;
+  CollectiveOf what_;
+};
+
+class EnqueuedCall final : public CollectiveCall {
+ public:
+  EnqueuedCall(std::string algorithm, std::string implementation, std::unique_ptr<GpuCollective> collective)
+      : algorithm_(std::move(algorithm)),
+        implementation_(std::move(implementation)),
+        collective_(std::move(collective)) {}
+
+  std::string algorithm() const override { return algorithm_; }
+  std::string implementation() const override { return implementation_; }
+  bool keeps_time_limit() const override { return true; }
+  void run(const std::byte* input, std::byte* output) override {
+    start(input, output);
+    finish();
+  }
+  void start(const std::byte* input, std::byte* output) override { collective_->start(input, output); }
+  void finish() override { collective_->wait(); }
+  std::optional<double> device_us() const override { return collective_->last_us(); }
+
+ private:
+  std::string algorithm_;
+  std::string implementation_;
+  std::unique_ptr<GpuCollective> collective_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveCall> make_nccl_call(std::string algorithm, std::shared_ptr<NcclCollectives> nccl,
+                                               const CollectiveOf& what) {
+  return std::make_unique<NcclCall>(std::move(algorithm), std::move(nccl), what);
+}
+
+std::unique_ptr<CollectiveCall> make_enqueued_call(std::string algorithm, std::string implementation,
+                                                   std::unique_ptr<GpuCollective> collective) {
+  return std::make_unique<EnqueuedCall>(std::move(algorithm), std::move(implementation),
+                                        std::move(collective));
+}
+
+}  // namespace polyring

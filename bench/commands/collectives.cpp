@@ -14,6 +14,7 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
 #include "bench/cli/sizes.hpp"
+#include "bench/cli/timing.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
 #include "bench/contenders/contenders.hpp"
@@ -43,7 +44,7 @@ struct CollectiveOptions {
   int iterations = 0;
   int warmup = 5;
   int check = 1;
-  std::string timing{to_text(TimingMethod::isolated)};
+  TimingOptions timing;
   std::string values{to_text(PayloadValues::whole)};
   std::string buffers = "library";
   MeasuringOptions measuring;
@@ -64,10 +65,6 @@ std::vector<Count> counts_of(const CollectiveOptions& options, int element_size,
   return {counts.begin(), counts.end()};
 }
 
-TimingMethod parse_timing_method(std::string_view text) {
-  return *std::ranges::find_if(kTimingMethods, [&](TimingMethod method) { return text == to_text(method); });
-}
-
 /// One measurement: all contenders with one payload.
 struct Point {
   Count count = 0;
@@ -82,7 +79,7 @@ class CollectiveRun {
         world_(run.world),
         kind_(options.payload.kind()),
         op_(options.payload.op()),
-        timing_(parse_timing_method(options.timing)),
+        timing_(options.timing.resolve(options.contenders.transport.gpu.on_gpu())),
         payload_(kind_, op_, world_.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_), world_.size())),
         maker_(options.contenders, world_, run.timeout,
@@ -101,6 +98,12 @@ class CollectiveRun {
   /// All that can be wrong with the options, before anything is measured.
   void check() {
     maker_.check(counts_.back());
+    for (const std::string& name : maker_.names()) {
+      if (options_.timing.graphs > 0 && is_vendors_host_call(name))
+        usage_error(
+            "{} reduces in the host's memory, and cannot be launched as a CUDA graph (-G); leave it out",
+            name);
+    }
     Seconds head_start;
     on_root(world_, [&] {
       check_output(options_.output);
@@ -123,7 +126,8 @@ class CollectiveRun {
     fit_memory(communicator);
     const PayloadMemory memory = payload_memory(job.transport, counts_.back());
     open(session, communicator);
-    const MeasureOptions how{{options_.iterations, options_.warmup}, options_.check != 0, timing_};
+    const MeasureOptions how{
+        {options_.iterations, options_.warmup}, options_.check != 0, timing_, options_.timing.graphs};
     for (const Count count : counts_) {
       std::vector<Contender> contenders = maker_.make(communicator, count);
       for (Contender& contender : contenders) contender.buffers = memory.buffers();
@@ -377,6 +381,9 @@ class CollectiveRun {
   /// What a result must say that is known only in the end.
   std::vector<std::string> notes() const {
     std::vector<std::string> notes = maker_.host_notes();
+    if (const int graphs = options_.timing.graphs; graphs > 0)
+      notes.push_back(fmt::format("The calls of a block were one CUDA graph, launched {} back to back.",
+                                  counted(graphs, "time")));
     if (const auto note = maker_.note()) notes.push_back(*note);
     for (std::string& note : bounds_.notes()) notes.push_back(std::move(note));
     for (std::string& note : same_notes()) notes.push_back(std::move(note));
@@ -423,12 +430,6 @@ struct Described {
   const char* example;
 };
 
-std::vector<std::string> timing_method_names() {
-  std::vector<std::string> names;
-  for (const TimingMethod method : kTimingMethods) names.emplace_back(to_text(method));
-  return names;
-}
-
 constexpr std::array kCommands{
     Described{
         Collective::allreduce, "Measure allreduces side by side, verified",
@@ -447,6 +448,7 @@ void add_collective(CommandLine& line, const Described& described) {
   const bool allreduce = described.collective == Collective::allreduce;
   const auto action = [options, &line] {
     options->contenders.check_build();
+    options->timing.resolve(options->contenders.transport.gpu.on_gpu());
     return run_measuring(line.text(), options->measuring,
                          [&](const MeasuringRun& run) { return CollectiveRun(*options, run).run(); });
   };
@@ -465,15 +467,7 @@ void add_collective(CommandLine& line, const Described& described) {
   command.add_option("-w,--warmup_iters", options->warmup, "Iterations before the timing")
       .show_default()
       .range(0, 1000000);
-  command
-      .add_option(
-          "--timing", options->timing,
-          "isolated: one call on fresh input, the slowest rank's time; osu: as OSU's benchmarks, on the "
-          "same buffers, each call after a barrier; back-to-back: as nccl-tests, without barriers; the "
-          "last two in blocks of -n calls, with the mean over calls and ranks")
-      .show_default()
-      .type_name("METHOD")
-      .names({"timing", timing_method_names()});
+  options->timing.add_to(command);
   command.add_option("-c,--check", options->check, "1: compare every result with the right one; 0: do not")
       .show_default()
       .range(0, 1);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+
+#include "collectives/cuda/gpu.hpp"
 
 namespace polyring {
 
@@ -29,6 +32,9 @@ class CollectiveCall {
   virtual void start(const std::byte* input, std::byte* output) { run(input, output); }
   /// Until all that start() began is over.
   virtual void finish() {}
+  /// So many calls on these buffers, on which it was run before, as a CUDA graph; null where they cannot be
+  /// one.
+  virtual std::unique_ptr<GpuGraph> capture(int, const std::byte*, std::byte*) { return nullptr; }
   /// Of the last run(), by the clock of the device that did it, in microseconds; nothing: its caller's clock
   /// must do.
   virtual std::optional<double> device_us() const { return std::nullopt; }

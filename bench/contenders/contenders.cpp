@@ -158,9 +158,11 @@ std::optional<std::string> doubt_of(std::span<const std::string> contenders,
          "rank two cores, as with mpirun --map-by slot:PE=2";
 }
 
-bool is_vendors_call(std::string_view name) {
-  return name == kMpiAlgorithm || is_nccl(name) || after(kMpiPrefix, name) || after(kGlooPrefix, name);
+bool is_vendors_host_call(std::string_view name) {
+  return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
+
+bool is_vendors_call(std::string_view name) { return is_nccl(name) || is_vendors_host_call(name); }
 
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
   const JoinedTransport& joined = communicator.joined();
@@ -242,7 +244,7 @@ std::vector<Contender> ContenderMaker::make(Communicator& communicator, Count co
   for (const std::string& name : names_) {
     contenders.push_back(make_one(name, communicator, count));
     Contender& made = contenders.back();
-    if (!made.plan && communicator.transport().on_device() && !is_nccl(name))
+    if (communicator.transport().on_device() && is_vendors_host_call(name))
       made.call = make_staged(std::move(made.call), communicator.transport(), what(count));
     made.in_place = works_in_place(name);
   }
@@ -320,13 +322,11 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   const auto is_gloo = [](const std::string& name) { return after(kGlooPrefix, name).has_value(); };
   const auto gloo = static_cast<std::uint64_t>(std::count_if(names_.begin(), names_.end(), is_gloo));
   const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
-    return is_vendors_call(name) && !is_gloo(name) && !is_nccl(name);
+    return is_vendors_host_call(name) && !is_gloo(name);
   });
   // Calls on the host's memory for data on a GPU keep both buffers there.
   const auto staged =
-      !options_.transport.gpu.on_gpu() ? 0 : std::ranges::count_if(names_, [](const auto& name) {
-        return is_vendors_call(name) && !is_nccl(name);
-      });
+      options_.transport.gpu.on_gpu() ? std::ranges::count_if(names_, is_vendors_host_call) : 0;
   const auto copies = 2 * static_cast<std::uint64_t>(staged) * longest.value;
   return {gloo * together.value + (mpi ? longest.value : 0) + copies};
 }

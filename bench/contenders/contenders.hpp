@@ -149,6 +149,8 @@ std::optional<std::string> doubt_of(std::span<const std::string> contenders,
 
 /// Whether it names a vendor's call, which has no plan.
 bool is_vendors_call(std::string_view name);
+/// The same of one that reads and writes the host's memory.
+bool is_vendors_host_call(std::string_view name);
 
 /// Measures the plan by the calls that a program would use: operations of the communicator, which lives
 /// longer. Without buffers yet.

@@ -20,6 +20,9 @@ class NcclCall final : public CollectiveCall {
   }
   void start(const std::byte* input, std::byte* output) override { nccl_->start(what_, input, output); }
   void finish() override { nccl_->wait(); }
+  std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
+    return nccl_->capture(calls, what_, input, output);
+  }
   std::optional<double> device_us() const override { return nccl_->last_us(); }
 
  private:
@@ -44,6 +47,9 @@ class EnqueuedCall final : public CollectiveCall {
   }
   void start(const std::byte* input, std::byte* output) override { collective_->start(input, output); }
   void finish() override { collective_->wait(); }
+  std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
+    return collective_->capture(calls, input, output);
+  }
   std::optional<double> device_us() const override { return collective_->last_us(); }
 
  private:

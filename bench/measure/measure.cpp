@@ -1,5 +1,7 @@
 #include "bench/measure/measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/statistics.hpp"
 
 namespace polyring {
@@ -20,6 +23,7 @@ struct Block {
   int calls = 1;
   int warmups = 0;
   bool barriers = false;    // after each call
+  int graphs = 0;           // launches of a CUDA graph of the calls; 0: they are none
   int calls_per_watch = 1;  // as few as take next to no time more than one
 };
 
@@ -78,9 +82,13 @@ class Measurement {
   /// So many calls on the same buffers. The mean time of one of them on this rank, in microseconds.
   double block(Contender& contender, const Block& block) {
     prepare(contender);
-    for (int i = 0; i < block.warmups; ++i) run(contender);
+    // What a graph has must have run before.
+    const int warmups = block.graphs > 0 ? std::max(1, block.warmups) : block.warmups;
+    for (int i = 0; i < warmups; ++i) run(contender);
+    const auto graph = block.graphs > 0 ? capture(contender, block) : nullptr;
     job_.world.idle_barrier();
     job_.world.barrier();
+    if (graph) return launched(contender, *graph, block.graphs) / block.calls;
     return (block.barriers ? apart(contender, block) : back_to_back(contender, block)) / block.calls;
   }
 
@@ -126,6 +134,26 @@ class Measurement {
     const Clock::time_point end = job_.now();
     job_.watchdog.rest();
     return microseconds(end - begin);
+  }
+
+  std::unique_ptr<GpuGraph> capture(Contender& contender, const Block& block) const {
+    const Buffers buffers = place(contender);
+    auto graph = contender.call->capture(block.calls, buffers.input, buffers.output);
+    if (graph) return graph;
+    throw AgreedError(ExitCode::not_available,
+                      fmt::format("calls of {} by {} cannot be launched as a CUDA graph; leave it out, or -G",
+                                  contender.algorithm, contender.call->implementation()));
+  }
+
+  /// The mean of so many launches.
+  double launched(const Contender& contender, GpuGraph& graph, int launches) const {
+    job_.watchdog.watch(contender.algorithm);
+    const Clock::time_point begin = job_.now();
+    for (int launch = 0; launch < launches; ++launch) graph.start();
+    graph.wait();
+    const Clock::time_point end = job_.now();
+    job_.watchdog.rest();
+    return microseconds(end - begin) / launches;
   }
 
   void prepare(const Contender& contender) const {
@@ -269,6 +297,7 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
         .calls = static_cast<int>(iterations),
         .warmups = stop.warmups(),
         .barriers = options.timing == TimingMethod::osu,
+        .graphs = options.graphs,
         // Without a warm-up nothing is known of a call.
         .calls_per_watch = stop.warmups() == 0
                                ? 1

@@ -45,6 +45,9 @@ struct MeasureOptions {
   StoppingRule stop;
   bool check = true;
   TimingMethod timing = TimingMethod::isolated;
+  /// The calls of a block that are back to back are one CUDA graph, which is launched so often; 0: they are
+  /// calls.
+  int graphs = 0;
   /// Up to this size run each contender once untimed before each timing. Otherwise its few microseconds
   /// mostly show caches that the contenders before it have filled, unless its library is the barrier's as
   /// well.
@@ -89,7 +92,8 @@ struct MeasureMemory {
 /// as a backward pass does: no contender finds caches as another has left them, and values do not grow in
 /// place. Else a contender's turn is a block of calls, after as many calls as stop.warmups(); there are
 /// StoppingRule::kBlocks blocks of each, of stop.iterations calls where these are given. Input and output are
-/// written anew before each block.
+/// written anew before each block. With options.graphs, throws AgreedError(ExitCode::not_available) where a
+/// contender's calls cannot be a graph.
 std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, const MeasuredCall& call,
                              const MeasureOptions& options);
 

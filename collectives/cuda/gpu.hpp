@@ -33,6 +33,18 @@ struct GpuTransport {
   std::string fallback;  // why they do not, although there are several
 };
 
+/// Calls that were captured as a CUDA graph, and are launched together. While they run, nothing else does on
+/// their GPU.
+class GpuGraph {
+ public:
+  virtual ~GpuGraph() = default;
+
+  /// Launches them, behind those before them.
+  virtual void start() = 0;
+  /// As that of the collective, which lives longer.
+  virtual void wait() = 0;
+};
+
 /// NCCL's own collectives, on this rank's GPU.
 class NcclCollectives {
  public:
@@ -48,6 +60,9 @@ class NcclCollectives {
   virtual void wait() = 0;
   /// Of the one that was started last and waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
+  /// So many calls, the first of which is no one's first on these buffers. All ranks capture.
+  virtual std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
+                                            std::byte* output) = 0;
 };
 
 /// A collective by one plan that is enqueued on a stream of the rank's GPU, all of it at once. All ranks run
@@ -66,6 +81,8 @@ class GpuCollective {
   virtual void wait() = 0;
   /// Of the last start() that was waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
+  /// So many calls on buffers that it has had before. All ranks capture.
+  virtual std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) = 0;
 
   /// What carries it: "NVIDIA H100, peer memory", "NVIDIA H100, peer memory and NCCL 2.28.9".
   virtual std::string way() const = 0;

@@ -8,11 +8,35 @@
 #include <vector>
 
 #include "collectives/cuda/devices.hpp"
+#include "collectives/cuda/graph.hpp"
 #include "collectives/cuda/owners.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring::cuda {
 namespace {
+
+class CollectiveGraph final : public GpuGraph {
+ public:
+  CollectiveGraph(StreamCollective& collective, cudaStream_t stream, Seconds limit, CapturedGraph graph)
+      : collective_(collective),
+        stream_(stream),
+        limit_(limit),
+        ended_(make_event()),
+        graph_(std::move(graph)) {}
+
+  void start() override {
+    graph_.launch(stream_);
+    check(cudaEventRecord(ended_.get(), stream_), "record an event (cudaEventRecord)");
+  }
+  void wait() override { collective_.wait(ended_.get(), limit_); }
+
+ private:
+  StreamCollective& collective_;
+  cudaStream_t stream_;
+  Seconds limit_;
+  Event ended_;
+  CapturedGraph graph_;
+};
 
 class EnqueuedCollective final : public GpuCollective {
  public:
@@ -32,6 +56,14 @@ class EnqueuedCollective final : public GpuCollective {
   }
   void wait() override { collective_.wait(gpu_.rules().timeout); }
   double last_us() const override { return microseconds_between(begun_.get(), collective_.ended()); }
+  std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(gpu_.device()), "use a GPU (cudaSetDevice)");
+    const cudaStream_t stream = stream_.get();
+    CapturedGraph graph(stream, [&] {
+      for (int call = 0; call < calls; ++call) collective_.launch(input, output, stream);
+    });
+    return std::make_unique<CollectiveGraph>(collective_, stream, gpu_.rules().timeout, std::move(graph));
+  }
   std::string way() const override {
     const std::string way = collective_.way();
     return fmt::format("{}{}{}", name_of(gpu_.device()), way.empty() ? "" : ", ", way);

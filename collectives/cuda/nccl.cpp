@@ -15,6 +15,7 @@
 #include "collectives/cuda/nccl_calls.hpp"
 #include "collectives/cuda/nccl_ranks.hpp"
 #include "collectives/runtime/backoff.hpp"
+#include "collectives/runtime/cause.hpp"
 
 namespace polyring {
 namespace {
@@ -210,6 +211,7 @@ void NcclCommunicator::State::settle(const char* name, ncclResult_t result) {
     if (result == ncclInProgress && !backoff.again()) time_out(name);
   }
   if (result == ncclSuccess) return;
+  if (result == ncclRemoteError) let_the_cause_be_said();
   fail(Error(ExitCode::nccl, fmt::format("{}: {} of NCCL {} failed: {}; NCCL_DEBUG=WARN makes NCCL say more",
                                          who_, name, library_.version(), explain(result))));
 }

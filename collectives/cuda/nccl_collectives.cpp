@@ -1,6 +1,9 @@
 #include "collectives/cuda/nccl_collectives.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
+#include "collectives/cuda/graph.hpp"
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/nccl_choice.hpp"
 #include "collectives/cuda/owners.hpp"
@@ -28,14 +31,39 @@ class Collectives final : public NcclCollectives {
     enqueue(what, input, output);
     check(cudaEventRecord(ended_.get(), stream_.get()), "record an event (cudaEventRecord)");
   }
-  void wait() override {
-    communicator_.wait([this] {
-      return is_over(cudaEventQuery(ended_.get()), "finish what NCCL was given (cudaEventQuery)");
-    });
+  void wait() override { wait(ended_.get()); }
+  std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
+                                    std::byte* output) override {
+    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
+    return std::make_unique<Graph>(*this, CapturedGraph(stream_.get(), [&] {
+      for (int call = 0; call < calls; ++call) enqueue(what, input, output);
+    }));
   }
   double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
 
  private:
+  class Graph final : public GpuGraph {
+   public:
+    Graph(Collectives& collectives, CapturedGraph graph)
+        : collectives_(collectives), ended_(make_event()), graph_(std::move(graph)) {}
+
+    void start() override {
+      graph_.launch(collectives_.stream_.get());
+      check(cudaEventRecord(ended_.get(), collectives_.stream_.get()), "record an event (cudaEventRecord)");
+    }
+    void wait() override { collectives_.wait(ended_.get()); }
+
+   private:
+    Collectives& collectives_;
+    Event ended_;
+    CapturedGraph graph_;
+  };
+
+  void wait(cudaEvent_t event) {
+    communicator_.wait(
+        [event] { return is_over(cudaEventQuery(event), "finish what NCCL was given (cudaEventQuery)"); });
+  }
+
   void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
     const cudaStream_t stream = stream_.get();
     const Count block = what.count / communicator_.size();

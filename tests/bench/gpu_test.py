@@ -66,6 +66,16 @@ class Gpus(ProgramTest):
                 rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", "--timing", timing, *SMALL, ranks=ranks)["rows"]
                 self.assertTrue(all(row["time_us"]["median"] > 0 for row in rows))
 
+    def test_graphs(self):
+        words = ("allreduce", "--device", "cuda", "-G", 3)
+        for start, ranks in ((("-g", 2), 0), ((), 2)):
+            result = self.result(*words, *start, "--algorithm", "multi-ring,ring,nccl", "-w", 0, *SMALL, ranks=ranks)
+            self.assertEqual({row["timing"] for row in result["rows"]}, {"back-to-back"})
+            self.assertIn("The calls of a block were one CUDA graph, launched 3 times back to back.", result["notes"])
+            self.assertTrue(all(row["time_us"]["median"] > 0 for row in result["rows"]))
+        self.refused(*words, "--algorithm", "ring,mpi", *SMALL, ranks=2, naming="mpi reduces in the host's memory, and cannot be")
+        self.refused(*words, "-g", 2, "--timing", "osu", naming="use one of them")
+
     def test_processes_beside_mpi_on_copies(self):
         rows = self.result("allreduce", "--device", "cuda", "--algorithm", "multi-ring,ring,mpi", *SMALL, ranks=3)["rows"]
         ours = {row["implementation"] for row in rows if row["algorithm"] != "mpi"}

@@ -10,23 +10,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/random_token.hpp"
+#include "collectives/runtime/cause.hpp"
 
 namespace polyring {
 namespace {
 
-/// Where a process fails before the others have opened what it shares, it may still be about to say why: they
-/// wait so long before they fail for it, so that the job ends with its sentence and its exit code.
-constexpr std::chrono::seconds kFirstToSayWhy{1};
 constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
 
 /// Different in every process.
@@ -118,7 +114,7 @@ int open_file(const SegmentName& name) {
       open(fmt::format("/proc/{}/fd/{}", process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor >= 0) return descriptor;
   const int error = errno;
-  if (!own) std::this_thread::sleep_for(kFirstToSayWhy);
+  if (!own) let_the_cause_be_said();
   errno = error;
   fail(name.bytes, "open");
 }

@@ -1,0 +1,22 @@
+// How calls are timed, as options.
+#pragma once
+
+#include <string>
+
+#include "bench/cli/command_line.hpp"
+#include "reports/result.hpp"
+
+namespace polyring {
+
+struct TimingOptions {
+  std::string method{to_text(TimingMethod::isolated)};
+  int graphs = 0;  // launches of a block's calls as a CUDA graph; 0: they are called one by one
+
+  /// --timing and -G.
+  void add_to(Subcommand command);
+  /// Calls in graphs are back to back. For before MPI is started: throws a usage Error for graphs of calls
+  /// that are not on GPUs, or timed otherwise.
+  TimingMethod resolve(bool on_gpu) const;
+};
+
+}  // namespace polyring

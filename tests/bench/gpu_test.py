@@ -10,6 +10,7 @@ from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, Program
 CUDA = 2
 NCCL = 3
 SMALL = ("-b", "4K", "-e", "64K", "-f", "16", "-n", 2)
+ONE = ("-b", "4K", "-e", "4K", "-n", 2, "-w", 0)
 LIMIT = ("-T", 3)
 
 
@@ -62,18 +63,18 @@ class Gpus(ProgramTest):
 
     def test_every_way_of_timing(self):
         for timing in ("osu", "back-to-back"):
-            for words, ranks in ((("-g", 2), 0), ((), 2)):
-                rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", "--timing", timing, *SMALL, ranks=ranks)["rows"]
+            for words, ranks in ((("-g", 2), 0), ((), 3)):
+                rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", "--timing", timing, *ONE, ranks=ranks)["rows"]
                 self.assertTrue(all(row["time_us"]["median"] > 0 for row in rows))
 
     def test_graphs(self):
         words = ("allreduce", "--device", "cuda", "-G", 3)
-        for start, ranks in ((("-g", 2), 0), ((), 2)):
-            result = self.result(*words, *start, "--algorithm", "multi-ring,ring,nccl", "-w", 0, *SMALL, ranks=ranks)
+        for start, ranks in ((("-g", 2), 0), ((), 3)):
+            result = self.result(*words, *start, "--algorithm", "multi-ring,ring,nccl", *ONE, ranks=ranks)
             self.assertEqual({row["timing"] for row in result["rows"]}, {"back-to-back"})
             self.assertIn("The calls of a block were one CUDA graph, launched 3 times back to back.", result["notes"])
             self.assertTrue(all(row["time_us"]["median"] > 0 for row in result["rows"]))
-        self.refused(*words, "--algorithm", "ring,mpi", *SMALL, ranks=2, naming="mpi reduces in the host's memory, and cannot be")
+        self.refused(*words, "--algorithm", "ring,mpi", *ONE, ranks=2, naming="mpi reduces in the host's memory, and cannot be")
         self.refused(*words, "-g", 2, "--timing", "osu", naming="use one of them")
 
     def test_processes_beside_mpi_on_copies(self):

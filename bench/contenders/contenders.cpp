@@ -244,11 +244,18 @@ std::vector<Contender> ContenderMaker::make(Communicator& communicator, Count co
   for (const std::string& name : names_) {
     contenders.push_back(make_one(name, communicator, count));
     Contender& made = contenders.back();
-    if (communicator.transport().on_device() && is_vendors_host_call(name))
-      made.call = make_staged(std::move(made.call), communicator.transport(), what(count));
+    if (communicator.transport().on_device() && is_vendors_host_call(name)) {
+      made.call = takes_gpu_memory(name)
+                      ? make_unstaged(std::move(made.call))
+                      : make_staged(std::move(made.call), communicator.transport(), what(count));
+    }
     made.in_place = works_in_place(name);
   }
   return contenders;
+}
+
+bool ContenderMaker::takes_gpu_memory(const std::string& name) const {
+  return !after(kGlooPrefix, name) && mpi_takes_gpu_memory(what_.collective, what_.kind, what_.op);
 }
 
 Contender ContenderMaker::make_one(const std::string& name, Communicator& communicator, Count count) {
@@ -325,8 +332,10 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
     return is_vendors_host_call(name) && !is_gloo(name);
   });
   // Calls on the host's memory for data on a GPU keep both buffers there.
-  const auto staged =
-      options_.transport.gpu.on_gpu() ? std::ranges::count_if(names_, is_vendors_host_call) : 0;
+  const auto is_staged = [this](const std::string& name) {
+    return options_.transport.gpu.on_gpu() && is_vendors_host_call(name) && !takes_gpu_memory(name);
+  };
+  const auto staged = std::ranges::count_if(names_, is_staged);
   const auto copies = 2 * static_cast<std::uint64_t>(staged) * longest.value;
   return {gloo * together.value + (mpi ? longest.value : 0) + copies};
 }

@@ -123,6 +123,7 @@ class ContenderMaker {
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
+  bool takes_gpu_memory(const std::string& vendors_host_call) const;
   Contender make_one(const std::string& name, Communicator& communicator, Count count);
 
   ContenderOptions options_;

@@ -1,5 +1,7 @@
 #include "bench/contenders/mpi.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -168,6 +170,12 @@ class MpiBlocks final : public CollectiveCall {
 };
 
 }  // namespace
+
+bool mpi_takes_gpu_memory(Collective collective, ElementKind kind, ReduceOp op) {
+  const bool by_us = reduces(collective) && (builtin_type(kind) == MPI_DATATYPE_NULL || op == ReduceOp::avg);
+  auto* const query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
+  return !by_us && query != nullptr && query() == 1;
+}
 
 std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,
                                                    ReduceOp op, Count count) {

@@ -27,6 +27,10 @@ void check_mpi_count(Collective collective, int ranks, Count count);
 std::unique_ptr<CollectiveCall> make_mpi_call(Collective collective, const MpiWorld& world, ElementKind kind,
                                               ReduceOp op, Count count);
 
+/// Whether MPI's own call of it takes buffers on GPUs: where the library says so (MPIX_Query_cuda_support(),
+/// of Open MPI and MPICH), and nothing of it is done by functions of ours, which are the host's.
+bool mpi_takes_gpu_memory(Collective collective, ElementKind kind, ReduceOp op);
+
 /// Its name: "MPI_Reduce_scatter_block".
 std::string mpi_function(Collective collective);
 

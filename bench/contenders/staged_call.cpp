@@ -48,7 +48,24 @@ class StagedCall final : public CollectiveCall {
   Memory output_;
 };
 
+class UnstagedCall final : public CollectiveCall {
+ public:
+  explicit UnstagedCall(std::unique_ptr<CollectiveCall> call) : call_(std::move(call)) {}
+
+  std::string algorithm() const override { return call_->algorithm(); }
+  std::string implementation() const override { return call_->implementation() + ", on GPU memory"; }
+  bool keeps_time_limit() const override { return call_->keeps_time_limit(); }
+  void run(const std::byte* input, std::byte* output) override { call_->run(input, output); }
+
+ private:
+  std::unique_ptr<CollectiveCall> call_;
+};
+
 }  // namespace
+
+std::unique_ptr<CollectiveCall> make_unstaged(std::unique_ptr<CollectiveCall> call) {
+  return std::make_unique<UnstagedCall>(std::move(call));
+}
 
 std::unique_ptr<CollectiveCall> make_staged(std::unique_ptr<CollectiveCall> call, Transport& transport,
                                             const CollectiveOf& what) {

@@ -14,4 +14,7 @@ namespace polyring {
 std::unique_ptr<CollectiveCall> make_staged(std::unique_ptr<CollectiveCall> call, Transport& transport,
                                             const CollectiveOf& what);
 
+/// The same of a call that takes GPU memory itself.
+std::unique_ptr<CollectiveCall> make_unstaged(std::unique_ptr<CollectiveCall> call);
+
 }  // namespace polyring

@@ -86,6 +86,14 @@ class Gpus(ProgramTest):
         for collective in ("reduce-scatter", "allgather", "alltoall"):
             self.result(collective, "--device", "cuda", "--algorithm", "direct,mpi", *SMALL, ranks=3)
 
+    def test_an_mpi_that_takes_gpu_memory(self):
+        os.environ["LD_PRELOAD"] = os.environ["POLYRING_MPI_ON_GPUS"]
+        self.addCleanup(os.environ.pop, "LD_PRELOAD")
+        for words, copied in ((("allreduce",), False), (("alltoall",), False), (("allreduce", "-d", "half"), True), (("allreduce", "-o", "avg"), True)):
+            rows = self.result(*words, "--device", "cuda", "--algorithm", "mpi", "-b", "1K", "-e", "1K", "-n", 2, ranks=2)["rows"]
+            how = ", copied to the host and back" if copied else ", on GPU memory"
+            self.assertTrue(all(row["implementation"].endswith(how) for row in rows), rows)
+
     def test_nccl_beside_ours(self):
         for words, ranks in ((("-g", 3), 0), ((), 3)):
             for collective in COLLECTIVES:

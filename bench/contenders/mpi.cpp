@@ -1,13 +1,14 @@
 #include "bench/contenders/mpi.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "base/error.hpp"
 #include "bench/contenders/mpi_call.hpp"
 #include "collectives/runtime/kernels.hpp"
+
+/// Of Open MPI and of MPICH, where they have it.
+extern "C" __attribute__((weak)) int MPIX_Query_cuda_support();
 
 namespace polyring {
 namespace {
@@ -173,8 +174,7 @@ class MpiBlocks final : public CollectiveCall {
 
 bool mpi_takes_gpu_memory(Collective collective, ElementKind kind, ReduceOp op) {
   const bool by_us = reduces(collective) && (builtin_type(kind) == MPI_DATATYPE_NULL || op == ReduceOp::avg);
-  auto* const query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
-  return !by_us && query != nullptr && query() == 1;
+  return !by_us && MPIX_Query_cuda_support != nullptr && MPIX_Query_cuda_support() == 1;
 }
 
 std::unique_ptr<CollectiveCall> make_mpi_allreduce(const MpiWorld& world, MpiCall call, ElementKind kind,

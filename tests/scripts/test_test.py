@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -107,6 +108,36 @@ class Test(unittest.TestCase):
         said = "".join(f"      | {number}\n" for number in range(11, 31))
         self.assertEqual(self.summary(1, POLYRING_TEST_PRESETS="release asan"),
                          f"  release: passed\n    skipped: why\n      style\n  asan: FAILED\n    failed: wrong\n{said}")
+
+    def test_the_next_preset_is_built_beside_the_tests(self):
+        """The test ends only when the other build has begun."""
+        begun = self.root / "begun"
+        (self.root / "scripts/build").write_text(f"#!/bin/sh\necho builds $1\n[ $1 = release ] || touch {begun}\n[ $1 != tsan ] || exit 3\n")
+        self.write_tests("release", f'add_test(waits timeout 20 sh -c "until [ -e {begun} ]; do sleep 0.1; done")\n')
+        self.write_tests("asan", "add_test(fine true)\n")
+        ran = self.run_script(POLYRING_TEST_PRESETS="release asan")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("\n== asan: build\nbuilds asan\n\n== asan: test\n", ran.stdout)
+        self.assertIn("\nSummary\n  release: passed\n  asan: passed\n", ran.stdout)
+        ran = self.run_script(POLYRING_TEST_PRESETS="release tsan")
+        self.assertEqual(ran.returncode, 3, ran.stdout + ran.stderr)
+        self.assertTrue(ran.stdout.endswith("\n== tsan: build\nbuilds tsan\n"), ran.stdout)
+
+    def test_a_build_ends_with_the_script(self):
+        here = self.root / "here"
+        (self.root / "scripts/build").write_text(f"#!/bin/sh\n[ $1 = release ] || (echo $$ > {here}; exec sleep 600)\n")
+        self.write_tests("release", f'add_test(waits timeout 20 sh -c "until [ -s {here} ]; do sleep 0.1; done")\n')
+        script = subprocess.Popen([self.root / "scripts/test"], env={**os.environ, "POLYRING_TEST_PRESETS": "release asan", "POLYRING_MUST_RUN": ""},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while not (here.exists() and here.read_text().strip()):
+            time.sleep(0.05)
+        group = os.getpgid(int(here.read_text()))
+        script.terminate()
+        script.communicate(timeout=30)
+        with self.assertRaises(ProcessLookupError):
+            for _ in range(100):
+                os.killpg(group, 0)
+                time.sleep(0.05)
 
     def test_a_list_of_an_earlier_run_is_not_shown(self):
         self.write_tests("release", TESTS)

@@ -32,7 +32,7 @@ GOOD = {
     "one-gpu": 0.9, "small": 9.9, "nccl": "2.28.9", "wrong": 0, "exit": {}, "gpu": "NVIDIA H100 80GB HBM3", "sleep": 0,
 }
 
-STAND_IN = """#!{python}
+STAND_IN = """#!{python} -IS
 import json, os, pathlib, sys, time
 given = json.loads(pathlib.Path("{folder}/given.json").read_text())
 name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]

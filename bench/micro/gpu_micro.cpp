@@ -182,6 +182,7 @@ std::vector<Measure> measure_host_copies(const Gpu& gpu, const Options& options)
   const Bytes size{options.size.value / 4};
   const Memory there = gpu.allocate(size);
   const Memory here = cuda::pinned_memory(size);
+  launch_fill(there.get(), size.value, kOne, gpu.blocks, gpu.stream());
   Measure to{"to_host", size.value, {}};
   Measure from{"from_host", size.value, {}};
   for (int i = -1; i < options.repetitions; ++i) {

@@ -46,7 +46,7 @@ ALLOWED = CORE | {box: below | set(CORE) for box, below in (BENCH | COMMANDS).it
 CONFINED = {
     "CLI/*": {"bench/cli/*.cpp"},
     "cuda/*": {"collectives/cuda/flags.hpp"},
-    "cuda*.h": {"collectives/cuda/*"},
+    "cuda*.h": {"collectives/cuda/*", "bench/micro/gpu_*"},
     "dlfcn.h": {"topology/inventory/probe/nvml_library.cpp", "collectives/cuda/loader.cpp", "collectives/cuda/nccl_library.cpp"},
     "gloo/*": {"bench/contenders/gloo*"},
     "hwloc.h": {"topology/inventory/probe/hwloc_*"},

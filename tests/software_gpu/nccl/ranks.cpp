@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "base/index.hpp"
@@ -23,6 +24,11 @@ void set_plan(const char* lines) {
 }  // namespace
 
 NcclLibrary fake_nccl() { return NcclLibrary(POLYRING_SOFTWARE_NCCL); }
+
+bool is_another_nccl() { return std::getenv("POLYRING_NCCL") != nullptr; }
+NcclLibrary tested_nccl() {
+  return is_another_nccl() ? NcclLibrary(std::getenv("POLYRING_NCCL")) : fake_nccl();
+}
 
 NcclPlan::NcclPlan(const std::string& lines) { set_plan(lines.c_str()); }
 NcclPlan::~NcclPlan() { set_plan(nullptr); }
@@ -69,7 +75,7 @@ std::vector<RankEnd> run_threads(int ranks, const std::function<void(const Boots
 
 std::vector<RankEnd> run_ranks(int ranks, const NcclOptions& options,
                                const std::function<void(const NcclRank&)>& body) {
-  const NcclLibrary library = fake_nccl();
+  const NcclLibrary library = tested_nccl();
   return run_threads(ranks, [&](const Bootstrap& bootstrap) {
     const DeviceStream stream;
     NcclCommunicator communicator(library, bootstrap, device_of(bootstrap.rank()), options);

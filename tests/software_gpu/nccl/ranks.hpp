@@ -18,6 +18,11 @@ namespace polyring {
 
 /// The fake libnccl.so.2, opened anew: its version is that of the plan at this time.
 NcclLibrary fake_nccl();
+/// Another one is to be tested, which POLYRING_NCCL names: NVIDIA's.
+bool is_another_nccl();
+/// That one, or the fake.
+NcclLibrary tested_nccl();
+
 /// Of the fake, until the end of the scope: see software_nccl.hpp.
 class NcclPlan {
  public:
@@ -81,7 +86,7 @@ struct RankEnd {
 
 /// One thread for each rank, which does `body` with GPU number `rank`. Returns how they ended.
 std::vector<RankEnd> run_threads(int ranks, const std::function<void(const Bootstrap&)>& body);
-/// The same, each with a communicator.
+/// The same, each with a communicator of the library that is tested.
 std::vector<RankEnd> run_ranks(int ranks, const NcclOptions& options,
                                const std::function<void(const NcclRank&)>& body);
 

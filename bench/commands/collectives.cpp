@@ -98,12 +98,6 @@ class CollectiveRun {
   /// All that can be wrong with the options, before anything is measured.
   void check() {
     maker_.check(counts_.back());
-    for (const std::string& name : maker_.names()) {
-      if (options_.timing.graphs > 0 && is_vendors_host_call(name))
-        usage_error(
-            "{} reduces in the host's memory, and cannot be launched as a CUDA graph (-G); leave it out",
-            name);
-    }
     Seconds head_start;
     on_root(world_, [&] {
       check_output(options_.output);
@@ -449,6 +443,12 @@ void add_collective(CommandLine& line, const Described& described) {
   const auto action = [options, &line] {
     options->contenders.check_build();
     options->timing.resolve(options->contenders.transport.gpu.on_gpu());
+    if (options->timing.graphs > 0) {
+      for (const std::string& name : options->contenders.plan.algorithms) {
+        if (is_vendors_host_call(name))
+          usage_error("{} cannot be launched as a CUDA graph (-G); name others with --algorithm", name);
+      }
+    }
     return run_measuring(line.text(), options->measuring,
                          [&](const MeasuringRun& run) { return CollectiveRun(*options, run).run(); });
   };

@@ -363,8 +363,8 @@ std::optional<std::string> ContenderMaker::left_out() const {
 std::vector<std::string> ContenderMaker::host_notes() const {
   std::vector<std::string> notes;
   for (const auto& [name, why_not] : by_host_)
-    notes.push_back(fmt::format("The host ordered the steps of {}, which cannot be enqueued on streams: {}.",
-                                name, why_not));
+    notes.push_back(fmt::format(
+        "The host ordered the steps of {} where they could not be enqueued on streams: {}.", name, why_not));
   return notes;
 }
 

@@ -137,7 +137,7 @@ class ContenderMaker {
   std::set<Bytes> tuned_payloads_;  // whose plan came from there
   JobPlanner planner_;
   std::map<std::pair<std::string, Count>, PlanChoice> chosen_;
-  std::map<std::string, std::string> by_host_;  // why the host orders the steps of this one on GPUs
+  std::map<std::string, std::string> by_host_;  // why the host ordered steps of this one on GPUs
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
   std::shared_ptr<NcclCollectives> nccl_;
@@ -150,7 +150,7 @@ std::optional<std::string> doubt_of(std::span<const std::string> contenders,
 
 /// Whether it names a vendor's call, which has no plan.
 bool is_vendors_call(std::string_view name);
-/// The same of one that reads and writes the host's memory.
+/// The same of one that the host carries out, and no GPU.
 bool is_vendors_host_call(std::string_view name);
 
 /// Measures the plan by the calls that a program would use: operations of the communicator, which lives

@@ -94,8 +94,9 @@ void GpuOptions::describe(ResultFile& result) const {
     result.notes.push_back(
         "These GPUs are software for tests: what they compute counts, and times say nothing.");
   result.notes.push_back(
-      "The data were on GPUs. Calls that are enqueued on streams are timed by CUDA's events, others by the "
-      "host's clock. The machine is described, and plans are chosen, without GPUs, and there is no bound.");
+      "The data were on GPUs. Calls that are enqueued on streams are timed by CUDA's events, unless they are "
+      "timed in blocks, and all others by the host's clock. The machine is described, and plans are chosen, "
+      "without GPUs, and there is no bound.");
 }
 
 std::vector<int> assign_gpus(const std::vector<RankGpus>& ranks, const std::vector<int>& wanted, bool share) {

@@ -43,12 +43,20 @@ class Measurement {
     std::fill_n(memory_.stale.data(), memory_.stale.bytes(), std::byte{0xff});
   }
 
-  /// Wrong elements on all ranks. A vendor's call owes no more than MPI asks for.
-  Count wrong(Contender& contender) const {
+  /// Wrong elements on all ranks; of a graph of the call, too, where graphs are timed.
+  Count wrong(Contender& contender, bool graphs) const {
+    const Count called = wrong_after(contender, [&] { run(contender); });
+    if (!graphs || called > 0) return called;
+    const auto graph = capture(contender, 1);
+    return wrong_after(contender, [&] { launch(contender, *graph, 1, 1); });
+  }
+
+  /// A vendor's call owes no more than MPI asks for.
+  Count wrong_after(const Contender& contender, const std::function<void()>& action) const {
     const Buffers buffers = place(contender);
     memory_.stale.write(buffers.output, output_count_);
     job_.transport.upload(buffers.input, fresh_);
-    run(contender);
+    action();
     return job_.world.sum(memory_.result.wrong(payload_, buffers.output, output_count_,
                                                contender.plan ? Match::bits : Match::value, expected_));
   }
@@ -85,10 +93,11 @@ class Measurement {
     // What a graph has must have run before.
     const int warmups = block.graphs > 0 ? std::max(1, block.warmups) : block.warmups;
     for (int i = 0; i < warmups; ++i) run(contender);
-    const auto graph = block.graphs > 0 ? capture(contender, block) : nullptr;
+    const auto graph = block.graphs > 0 ? capture(contender, block.calls) : nullptr;
+    if (graph) launch(contender, *graph, 1, block.calls);  // the first launch brings it to the GPU
     job_.world.idle_barrier();
     job_.world.barrier();
-    if (graph) return launched(contender, *graph, block.graphs) / block.calls;
+    if (graph) return launch(contender, *graph, block.graphs, block.calls) / block.calls;
     return (block.barriers ? apart(contender, block) : back_to_back(contender, block)) / block.calls;
   }
 
@@ -130,24 +139,27 @@ class Measurement {
       if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
       contender.call->start(buffers.input, buffers.output);
     }
+    job_.watchdog.watch(contender.algorithm, block.calls);
     contender.call->finish();
     const Clock::time_point end = job_.now();
     job_.watchdog.rest();
     return microseconds(end - begin);
   }
 
-  std::unique_ptr<GpuGraph> capture(Contender& contender, const Block& block) const {
+  std::unique_ptr<GpuGraph> capture(const Contender& contender, int calls) const {
     const Buffers buffers = place(contender);
-    auto graph = contender.call->capture(block.calls, buffers.input, buffers.output);
+    job_.watchdog.watch(contender.algorithm, calls);
+    auto graph = contender.call->capture(calls, buffers.input, buffers.output);
+    job_.watchdog.rest();
     if (graph) return graph;
     throw AgreedError(ExitCode::not_available,
-                      fmt::format("calls of {} by {} cannot be launched as a CUDA graph; leave it out, or -G",
+                      fmt::format("calls of {} by {} cannot be launched as a CUDA graph; leave it out",
                                   contender.algorithm, contender.call->implementation()));
   }
 
-  /// The mean of so many launches.
-  double launched(const Contender& contender, GpuGraph& graph, int launches) const {
-    job_.watchdog.watch(contender.algorithm);
+  /// The mean of so many launches of a graph of so many calls, in microseconds.
+  double launch(const Contender& contender, GpuGraph& graph, int launches, int calls) const {
+    job_.watchdog.watch(contender.algorithm, launches * calls);
     const Clock::time_point begin = job_.now();
     for (int launch = 0; launch < launches; ++launch) graph.start();
     graph.wait();
@@ -279,13 +291,15 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
   Timed timed;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (call.in_place && !contenders[i].in_place) continue;
-    if (options.check && contenders[i].verified) samples[i].wrong = measurement.wrong(contenders[i]);
+    if (options.check && contenders[i].verified)
+      samples[i].wrong = measurement.wrong(contenders[i], options.graphs > 0);
     if (samples[i].wrong.value_or(0) == 0) timed.push_back(i);
   }
   const StoppingRule& stop = options.stop;
   const double slowest_us = warm_up(measurement, contenders, timed, stop);
   const bool isolated = options.timing == TimingMethod::isolated;
-  std::int64_t iterations = isolated ? stop.iterations_of(slowest_us) : stop.calls_of_block(slowest_us);
+  std::int64_t iterations = isolated ? stop.iterations_of(slowest_us)
+                                     : stop.calls_of_block(slowest_us * std::max(1, options.graphs));
   if (stop.chooses()) iterations = job.world.broadcast(iterations);
   if (isolated) {
     const bool rehearsed = call.size() <= options.rehearsed;

@@ -68,7 +68,8 @@ class Watchdog {
 
   /// From now on this is being done, and nothing else.
   void watch(const WatchedCall& call);
-  void watch(const std::string& what) { watch({what, timeout_}); }
+  /// So many calls.
+  void watch(const std::string& what, int calls = 1) { watch({what, calls * timeout_}); }
   /// Nothing is being waited for.
   void rest();
 

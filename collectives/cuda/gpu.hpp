@@ -56,7 +56,7 @@ class NcclCollectives {
   /// does it. Throws Error(ExitCode::nccl) where NCCL fails.
   virtual void start(const CollectiveOf& what, const std::byte* input, std::byte* output) = 0;
   /// Until all that was started is over. Throws Error(ExitCode::nccl), or Error(ExitCode::timeout) after the
-  /// time limit.
+  /// time limit of one, times their number.
   virtual void wait() = 0;
   /// Of the one that was started last and waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
@@ -76,8 +76,9 @@ class GpuCollective {
   virtual void start(const std::byte* input, std::byte* output) = 0;
   /// The same on a cudaStream_t, which may be captured if the buffers are known.
   virtual void start_on(void* stream, const std::byte* input, std::byte* output) = 0;
-  /// Until all that was started is over, except for graphs. Throws Error(ExitCode::timeout) that names the
-  /// ranks that were waited for; after any failure the transport is broken.
+  /// Until all that was started is over, except for graphs; the time limit is that of one, times their
+  /// number. Throws Error(ExitCode::timeout) that names the ranks that were waited for; after any failure the
+  /// transport is broken.
   virtual void wait() = 0;
   /// Of the last start() that was waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;

@@ -17,6 +17,7 @@ namespace {
 
 class CollectiveGraph final : public GpuGraph {
  public:
+  /// `limit` is that of one launch.
   CollectiveGraph(StreamCollective& collective, cudaStream_t stream, Seconds limit, CapturedGraph graph)
       : collective_(collective),
         stream_(stream),
@@ -25,15 +26,16 @@ class CollectiveGraph final : public GpuGraph {
         graph_(std::move(graph)) {}
 
   void start() override {
-    graph_.launch(stream_);
-    check(cudaEventRecord(ended_.get(), stream_), "record an event (cudaEventRecord)");
+    collective_.launch(graph_, ended_.get(), stream_);
+    ++started_;
   }
-  void wait() override { collective_.wait(ended_.get(), limit_); }
+  void wait() override { collective_.wait(ended_.get(), std::exchange(started_, 0) * limit_); }
 
  private:
   StreamCollective& collective_;
   cudaStream_t stream_;
   Seconds limit_;
+  int started_ = 0;
   Event ended_;
   CapturedGraph graph_;
 };
@@ -50,11 +52,13 @@ class EnqueuedCollective final : public GpuCollective {
     check(cudaSetDevice(gpu_.device()), "use a GPU (cudaSetDevice)");
     check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
     collective_.launch(input, output, stream_.get());
+    ++started_;
   }
   void start_on(void* stream, const std::byte* input, std::byte* output) override {
     collective_.launch(input, output, static_cast<cudaStream_t>(stream));
+    ++started_;
   }
-  void wait() override { collective_.wait(gpu_.rules().timeout); }
+  void wait() override { collective_.wait(std::exchange(started_, 0) * gpu_.rules().timeout); }
   double last_us() const override { return microseconds_between(begun_.get(), collective_.ended()); }
   std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
     check(cudaSetDevice(gpu_.device()), "use a GPU (cudaSetDevice)");
@@ -62,7 +66,8 @@ class EnqueuedCollective final : public GpuCollective {
     CapturedGraph graph(stream, [&] {
       for (int call = 0; call < calls; ++call) collective_.launch(input, output, stream);
     });
-    return std::make_unique<CollectiveGraph>(collective_, stream, gpu_.rules().timeout, std::move(graph));
+    return std::make_unique<CollectiveGraph>(collective_, stream, calls * gpu_.rules().timeout,
+                                             std::move(graph));
   }
   std::string way() const override {
     const std::string way = collective_.way();
@@ -73,6 +78,7 @@ class EnqueuedCollective final : public GpuCollective {
   RankGpu& gpu_;
   Stream stream_;
   Event begun_;
+  int started_ = 0;  // since the last wait()
   StreamCollective collective_;
 };
 

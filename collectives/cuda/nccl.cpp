@@ -99,7 +99,7 @@ class NcclCommunicator::State {
   void group(const std::function<void()>& calls);
   std::shared_ptr<void> register_memory(void* memory, Bytes bytes, const std::shared_ptr<State>& self);
   void check();
-  void wait(const std::function<bool()>& done);
+  void wait(const std::function<bool()>& done, int operations);
   void abort(const std::string& why);
 
  private:
@@ -128,7 +128,7 @@ class NcclCommunicator::State {
   std::string explain(ncclResult_t result);
   void end_group_after_failure();
   [[noreturn]] void refuse(ElementKind kind, ReduceOp op) const;
-  [[noreturn]] void time_out(const std::string& what);
+  [[noreturn]] void time_out(const std::string& what, Seconds limit);
   [[noreturn]] void fail(const Error& error);
   void deregister(void* handle);
 
@@ -174,7 +174,7 @@ void NcclCommunicator::State::start_and_wait(const ncclUniqueId& id) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(limit);
   if (!start->changed.wait_until(lock, deadline, [&] { return start->result.has_value(); })) {
-    time_out("ncclCommInitRank");
+    time_out("ncclCommInitRank", limit_);
   }
   communicator_ = *start->result == ncclSuccess ? start->communicator : nullptr;
   settle("ncclCommInitRank", *start->result);
@@ -208,7 +208,7 @@ void NcclCommunicator::State::settle(const char* name, ncclResult_t result) {
   Backoff backoff(limit_, true);
   while (result == ncclInProgress) {
     result = progress();
-    if (result == ncclInProgress && !backoff.again()) time_out(name);
+    if (result == ncclInProgress && !backoff.again()) time_out(name, limit_);
   }
   if (result == ncclSuccess) return;
   if (result == ncclRemoteError) let_the_cause_be_said();
@@ -231,11 +231,11 @@ void NcclCommunicator::State::refuse(ElementKind kind, ReduceOp op) const {
                           kind == ElementKind::bfloat16 ? to_text(kind) : to_text(op)));
 }
 
-void NcclCommunicator::State::time_out(const std::string& what) {
+void NcclCommunicator::State::time_out(const std::string& what, Seconds limit) {
   fail(Error(
       ExitCode::timeout,
       fmt::format("{}: {} of NCCL {} has not ended within {}; NCCL_DEBUG=INFO shows what NCCL waits for",
-                  who_, what, library_.version(), to_text(limit_))));
+                  who_, what, library_.version(), to_text(limit))));
 }
 
 void NcclCommunicator::State::fail(const Error& error) {
@@ -295,13 +295,15 @@ void NcclCommunicator::State::check() {
   if (result != ncclInProgress) settle(last_.name, result);
 }
 
-void NcclCommunicator::State::wait(const std::function<bool()>& done) {
-  Backoff backoff(limit_, yields_);
+void NcclCommunicator::State::wait(const std::function<bool()>& done, int operations) {
+  const Seconds limit = operations * limit_;
+  Backoff backoff(limit, yields_);
   while (!done()) {
     check();
     if (backoff.again()) continue;
     time_out(fmt::format("what runs on the stream up to operation {}, {} of {} {},", last_.number, last_.name,
-                         last_.count, to_text(last_.kind)));
+                         last_.count, to_text(last_.kind)),
+             limit);
   }
 }
 
@@ -387,7 +389,9 @@ std::shared_ptr<void> NcclCommunicator::register_memory(void* memory, Bytes byte
 }
 
 void NcclCommunicator::check() { state_->check(); }
-void NcclCommunicator::wait(const std::function<bool()>& done) { state_->wait(done); }
+void NcclCommunicator::wait(const std::function<bool()>& done, int operations) {
+  state_->wait(done, operations);
+}
 void NcclCommunicator::abort() { state_->abort("abort() was called"); }
 
 }  // namespace polyring

@@ -116,9 +116,9 @@ class NcclCommunicator {
 
   /// Throws if NCCL has reported an error since, or abort() was called.
   void check();
-  /// Polls until `done` returns true. Ends the communicator when it does not within the limit, or as check()
-  /// does; then the streams run on, and results are undefined.
-  void wait(const std::function<bool()>& done);
+  /// Polls until `done` returns true. Ends the communicator when it does not within the limit for each of so
+  /// many operations, or as check() does; then the streams run on, and results are undefined.
+  void wait(const std::function<bool()>& done, int operations = 1);
 
   /// Ends what runs on the streams. Any number of times, from any thread.
   void abort();

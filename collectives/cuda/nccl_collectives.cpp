@@ -30,38 +30,44 @@ class Collectives final : public NcclCollectives {
     check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
     enqueue(what, input, output);
     check(cudaEventRecord(ended_.get(), stream_.get()), "record an event (cudaEventRecord)");
+    ++started_;
   }
-  void wait() override { wait(ended_.get()); }
+  void wait() override { wait(ended_.get(), std::exchange(started_, 0)); }
   std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
                                     std::byte* output) override {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
-    return std::make_unique<Graph>(*this, CapturedGraph(stream_.get(), [&] {
+    CapturedGraph graph(stream_.get(), [&] {
       for (int call = 0; call < calls; ++call) enqueue(what, input, output);
-    }));
+    });
+    return std::make_unique<Graph>(*this, calls, std::move(graph));
   }
   double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
 
  private:
   class Graph final : public GpuGraph {
    public:
-    Graph(Collectives& collectives, CapturedGraph graph)
-        : collectives_(collectives), ended_(make_event()), graph_(std::move(graph)) {}
+    Graph(Collectives& collectives, int calls, CapturedGraph graph)
+        : collectives_(collectives), calls_(calls), ended_(make_event()), graph_(std::move(graph)) {}
 
     void start() override {
       graph_.launch(collectives_.stream_.get());
       check(cudaEventRecord(ended_.get(), collectives_.stream_.get()), "record an event (cudaEventRecord)");
+      started_ += calls_;
     }
-    void wait() override { collectives_.wait(ended_.get()); }
+    void wait() override { collectives_.wait(ended_.get(), std::exchange(started_, 0)); }
 
    private:
     Collectives& collectives_;
+    int calls_;
+    int started_ = 0;
     Event ended_;
     CapturedGraph graph_;
   };
 
-  void wait(cudaEvent_t event) {
+  void wait(cudaEvent_t event, int operations) {
     communicator_.wait(
-        [event] { return is_over(cudaEventQuery(event), "finish what NCCL was given (cudaEventQuery)"); });
+        [event] { return is_over(cudaEventQuery(event), "finish what NCCL was given (cudaEventQuery)"); },
+        operations);
   }
 
   void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
@@ -91,6 +97,7 @@ class Collectives final : public NcclCollectives {
   Stream stream_;
   Event begun_;
   Event ended_;
+  int started_ = 0;  // since the last wait()
 };
 
 }  // namespace

@@ -155,6 +155,18 @@ void StreamCollective::launch(const std::byte* input, std::byte* output, cudaStr
   }
 }
 
+void StreamCollective::launch(const CapturedGraph& graph, cudaEvent_t ended, cudaStream_t stream) {
+  use(gpu_.device());
+  if (failure_) throw Error(*failure_);
+  try {
+    graph.launch(stream);
+    check(cudaEventRecord(ended, stream), "record an event (cudaEventRecord)");
+  } catch (const Error& error) {
+    cudaEventRecord(ended, stream);
+    fail(ended, error);
+  }
+}
+
 const StreamBinding& StreamCollective::bound(const std::byte* input, std::byte* output, bool capturing) {
   const Buffers key{input, output};
   auto found = bindings_.find(key);
@@ -234,11 +246,11 @@ void StreamCollective::wait(cudaEvent_t event, Seconds limit) {
   if (failure_) throw Error(*failure_);
   try {
     if (ends(event, limit)) return;
+    end_now(event);
+    throw Error(ExitCode::timeout, sentence(limit));
   } catch (const Error& error) {
     fail(event, error);
   }
-  end_now(event);
-  fail(event, Error(ExitCode::timeout, sentence(limit)));
 }
 
 /// False at the limit.

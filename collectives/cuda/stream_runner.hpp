@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "collectives/cuda/graph.hpp"
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/rank_gpu.hpp"
 #include "collectives/cuda/spin_queue.hpp"
@@ -51,6 +52,9 @@ class StreamCollective {
   /// other collectives of this GPU. Buffers are apart or in place, as for Executor::run(). After a failure it
   /// throws that.
   void launch(const std::byte* input, std::byte* output, cudaStream_t stream);
+
+  /// Launches a graph of launches of this collective, and records the event behind it.
+  void launch(const CapturedGraph& graph, cudaEvent_t ended, cudaStream_t stream);
 
   /// Until the last launch has ended. At the limit, or where an event says that the GPU or NCCL failed, ends
   /// what is under way and throws. Error(ExitCode::timeout) names those who were waited for. Then the

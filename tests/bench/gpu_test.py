@@ -74,7 +74,13 @@ class Gpus(ProgramTest):
             self.assertEqual({row["timing"] for row in result["rows"]}, {"back-to-back"})
             self.assertIn("The calls of a block were one CUDA graph, launched 3 times back to back.", result["notes"])
             self.assertTrue(all(row["time_us"]["median"] > 0 for row in result["rows"]))
-        self.refused(*words, "--algorithm", "ring,mpi", *ONE, ranks=2, naming="mpi reduces in the host's memory, and cannot be")
+        self.refused(*words, "--algorithm", "ring,mpi", *ONE, ranks=2, naming="mpi cannot be launched as a CUDA graph")
+        self.refused(*words, *ONE, ranks=2, naming="name others with --algorithm")
+        self.machine("peers none")
+        os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
+        self.addCleanup(os.environ.pop, "POLYRING_NCCL")
+        self.fails(*words, "-g", 2, "--algorithm", "ring", *ONE, code=NOT_AVAILABLE, naming=("calls of ring", "cannot be launched as a CUDA graph"))
+        self.machine("devices 2")
         self.refused(*words, "-g", 2, "--timing", "osu", naming="use one of them")
 
     def test_processes_beside_mpi_on_copies(self):
@@ -170,13 +176,16 @@ class Gpus(ProgramTest):
         self.fails(*words, "-b", "4M", "-e", "4M", code=NOT_AVAILABLE, naming=("rank 1", "GPU 1 has no"))
 
     def test_faults_end_the_job(self):
-        words = ("allreduce", "--device", "cuda", "--algorithm", "multi-ring", *SMALL, *LIMIT)
+        """Before the first collective, where operation 9 is, and in a collective."""
+        words = ("allreduce", "--device", "cuda", "--algorithm", "multi-ring", *SMALL[:-1], 20, *LIMIT)
         for start, ranks in ((("-g", 2), 0), ((), 2)):
-            with self.subTest(ranks=ranks):
-                self.machine("devices 2", "lost device 1 at operation 9")
-                self.fails(*words, *start, ranks=ranks, code=CUDA, naming=("rank 1", "GPU 1"))
-                self.machine("devices 2", "hung stream on device 1 at operation 9")
-                self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank ",))
+            for operation in (9, 90):
+                with self.subTest(ranks=ranks, operation=operation):
+                    self.machine("devices 2", f"lost device 1 at operation {operation}")
+                    self.fails(*words, *start, ranks=ranks, code=CUDA, naming=("rank 1", "GPU 1"))
+                    self.machine("devices 2", f"hung stream on device 1 at operation {operation}")
+                    self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank ",))
+            self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank 1 (", ") did not come to a step", "allreduce by multi-ring"))
         self.machine("devices 2", "killed at operation 9 on device 1")
         ran = self.run_program(*words, ranks=2)
         self.assertNotIn(ran.returncode, (0, USAGE), ran.stderr)

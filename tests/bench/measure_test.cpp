@@ -100,10 +100,25 @@ class OnDevice final : public CollectiveCall {
     test_time += milliseconds(10) * std::exchange(started_, 0);
   }
   std::optional<double> device_us() const override { return own_us_; }
+  std::unique_ptr<GpuGraph> capture(int calls, const std::byte*, std::byte*) override {
+    return std::make_unique<Graph>(calls);
+  }
 
   int most_at_once() const { return most_; }
 
  private:
+  /// A call in it takes 2 ms.
+  class Graph final : public GpuGraph {
+   public:
+    explicit Graph(int calls) : calls_(calls) {}
+    void start() override { ++started_; }
+    void wait() override { test_time += milliseconds(2) * calls_ * std::exchange(started_, 0); }
+
+   private:
+    int calls_;
+    int started_ = 0;
+  };
+
   double own_us_;
   int started_ = 0;
   int most_ = 0;
@@ -126,6 +141,19 @@ TEST_F(MeasureTest, ADevicesClockIsBelievedAndItsCallsFollowEachOther) {
       EXPECT_NEAR(sample, expected_us, 1e-6) << to_text(timing);
     EXPECT_EQ(seen.most_at_once(), at_once) << to_text(timing);
   }
+}
+
+TEST_F(MeasureTest, CallsOfAGraphShareItsTime) {
+  job_.now = &test_now;
+  MeasureOptions options{.stop = {4, 1}, .check = false, .timing = TimingMethod::back_to_back};
+  options.graphs = 3;
+  std::vector<Contender> contenders;
+  contenders.push_back({"device", {}, std::make_unique<OnDevice>(world_.rank()), {}});
+  const auto samples = measured(contenders, options, false);
+  ASSERT_FALSE(samples[0].microseconds.empty());
+  for (const double sample : samples[0].microseconds) EXPECT_NEAR(sample, 2e3, 1e-6);
+  contenders.push_back(contender("none", [](const std::byte*, std::byte*) {}));
+  EXPECT_THROW(measured(contenders, options, false), AgreedError);
 }
 
 TEST_F(MeasureTest, RivalsTakeTurns) {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -55,11 +54,9 @@ TEST(Segment, GetsTheMemoryThatItIsTold) {
   EXPECT_EQ(segment.address()[11 * kPage], std::byte{1}) << "what was written is lost";
 }
 
-/// The other process may be about to say why it gave up: that is to be heard first.
-TEST(Segment, OfAProcessThatGaveUpIsMissedLater) {
+TEST(Segment, OfAProcessThatGaveUpIsMissed) {
   SegmentName name = Segment(kPage).name();  // it is gone
   name.token ^= 1;                           // as another process's
-  const auto begin = std::chrono::steady_clock::now();
   std::string said;
   try {
     const Mapping mapping(name);
@@ -70,7 +67,6 @@ TEST(Segment, OfAProcessThatGaveUpIsMissedLater) {
             "4096 bytes of shared memory are not to be had: open: No such file or directory; the process "
             "that made it has ended, "
             "or is out of sight, as from one container to another");
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds{1});
 }
 
 TEST(Segment, GetsItsMemoryUnderAProfilersTimer) {

@@ -114,7 +114,8 @@ int open_file(const SegmentName& name) {
       open(fmt::format("/proc/{}/fd/{}", process, name.descriptor).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor >= 0) return descriptor;
   const int error = errno;
-  if (!own) let_the_cause_be_said();
+  // Where the process is in sight, it has closed the file, and may be about to say why.
+  if (!own && access(fmt::format("/proc/{}", process).c_str(), F_OK) == 0) let_the_cause_be_said();
   errno = error;
   fail(name.bytes, "open");
 }

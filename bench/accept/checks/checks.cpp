@@ -6,9 +6,9 @@
 namespace polyring {
 
 std::span<const Check* const> checks() {
-  static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
-                                   &kAllAllreduce, &kRails,   &kDips,    &kStragglers,    &kRepeatability,
-                                   &kNicCounters,  &kHostCpu, &kData,    &kTrain};
+  static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect,   &kHostAllreduce, &kPairsAllreduce,
+                                   &kAllAllreduce, &kRails,   &kDips,      &kStragglers,    &kRepeatability,
+                                   &kNicCounters,  &kHostCpu, &kGpuHealth, &kData,          &kTrain};
   return kAll;
 }
 

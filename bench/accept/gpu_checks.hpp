@@ -7,8 +7,8 @@
 
 namespace polyring {
 
-/// How fast each GPU computes, and how fast its memory is.
-inline constexpr std::array<std::string_view, 2> kLaterChecks{"gpu.compute", "gpu.memory"};
+/// How fast each GPU computes.
+inline constexpr std::array<std::string_view, 1> kLaterChecks{"gpu.compute"};
 
 /// What to say of one of these; empty for all other names.
 std::string why_not_yet(std::string_view name);

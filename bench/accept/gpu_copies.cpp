@@ -88,7 +88,7 @@ const CopyCheck& copies_to_and_between_gpus() {
                                 {"among all GPUs", "GB/s"}},
                                outside_jobs,
                                Bytes{64 << 20},
-                               4};
+                               6};
   return check;
 }
 

@@ -103,7 +103,8 @@ class Copies {
         errors_[host] = replies[host].error;
         continue;
       }
-      const json said = json::parse(replies[host].text);
+      const json said = replies[host].text.empty() ? json{{"why", "the host did not answer"}}
+                                                   : json::parse(replies[host].text);
       if (hosts_[host].attempts++ == 0) describe(host, said);
       if (hosts_[host].why.empty()) take(host, said.at("rates"));
     }
@@ -325,14 +326,21 @@ class Copies {
   }
 
   void add_software(std::size_t host, std::vector<CheckRow>& rows) const {
-    const auto copies = std::ranges::count(items_, host, &Item::host);
+    std::int64_t ways = 0;
+    std::int64_t right = 0;
+    for (const Item& item : items_) {
+      if (item.host != host) continue;
+      ++ways;
+      right += item.wrong == 0 ? 1 : 0;
+    }
     CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {static_cast<int>(host)}));
     row.verdict = Verdict::shown;
+    row.source = Source::emulated;
     row.why = fmt::format(
-        "{} by {} were compared with what they were to be. These GPUs are software for tests, "
-        "and rates say nothing.",
-        counted(copies, "kind") + " of copies",
-        counted(static_cast<std::int64_t>(hosts_[host].names.size()), "GPU"));
+        "Its {} copied in {}, and what they copied was right in {}. They are software for tests, and rates "
+        "say nothing.",
+        counted(static_cast<std::int64_t>(hosts_[host].names.size()), "GPU"), counted(ways, "way"),
+        right == ways ? "all of them" : fmt::format("{} of them", right));
   }
 
   /// GPUs of which most copies with others are bad, if that is not so of most GPUs.

@@ -45,6 +45,7 @@ Way way_of(const Machine& machine, const std::vector<std::optional<int>>& gpus, 
 
 /// Whether copies reach most of the narrowest link.
 bool says_much(const Path& path, const GpuCopy& copy) {
+  if (path.type == PathType::c2c) return false;
   if (copy.from == kHostMemory || copy.to == kHostMemory) return true;
   return path.type == PathType::nvl || path.type == PathType::pix || path.type == PathType::pxb;
 }
@@ -95,12 +96,12 @@ std::vector<CopyLink> links_of_copies(const Machine& machine, const std::vector<
     };
     for (const Hop& hop : path->hops)
       limit(machine.links[index(hop.link)].bandwidth, users.at({hop.link, hop.forward}));
+    link.kind = std::string(to_text(path->type));
+    if (known) link.kind += " " + to_text(least);
     const int package = ways[i].package;
     // One GPU alone is far from what a socket's memory carries.
     if (package >= 0 && of_memory.at(package) > 2)
       limit(machine.packages[index(package)].memory_bandwidth, of_memory.at(package));
-    link.kind = std::string(to_text(path->type));
-    if (known) link.kind += " " + to_text(least);
     if (known && says_much(*path, copy)) link.share = least;
   }
   return links;

@@ -229,7 +229,9 @@ TEST(GpuCopies, BySoftwareAreNotJudgedByRates) {
   hosts.part = 0.001;
   const std::vector<CheckRow> rows = hosts.check();
   ASSERT_THAT(rows, ElementsAre(row("node0", Verdict::shown)));
-  EXPECT_THAT(rows[0].why, HasSubstr("These GPUs are software for tests, and rates say nothing."));
+  EXPECT_THAT(rows[0].why,
+              HasSubstr("was right in all of them. They are software for tests, and rates say nothing."));
+  EXPECT_EQ(rows[0].source, Source::emulated);
   EXPECT_EQ(hosts.asked, 1);
 }
 
@@ -287,6 +289,18 @@ TEST(CopyLinks, AreSharedByCopiesInTheSameDirection) {
   // These two GPUs hang on one switch.
   EXPECT_NEAR(share({{kHostMemory, 0}, {kHostMemory, 1}}), alone / 2, 0.1);
   EXPECT_EQ(share({{kHostMemory, 7}}), 0) << "the probe does not know it";
+}
+
+TEST(CopyLinks, OfManyGpusToMemoryOfUnknownSpeedHaveNoShare) {
+  Machine machine = preset("dgx-a100", 1).host(0);
+  const std::vector<std::optional<int>> gpus{0, 1, 2, 3};
+  const std::vector<GpuCopy> copies{{kHostMemory, 0}, {kHostMemory, 1}, {kHostMemory, 2}, {kHostMemory, 3}};
+  for (const double memory : {0.0, 20.0, 400.0}) {
+    for (Package& package : machine.packages) package.memory_bandwidth = gigabytes_per_second(memory);
+    const CopyLink link = links_of_copies(machine, gpus, copies).front();
+    EXPECT_NEAR(link.share.gigabytes_per_second(), std::min(memory / 4, 15.75), 0.1);
+    EXPECT_THAT(link.kind, HasSubstr("15.8 GB/s")) << "copies are compared by their links all the same";
+  }
 }
 
 TEST(GpuMemory, ThatIsSlowFails) {

@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/accept/acceptance.hpp"
+#include <nlohmann/json.hpp>
+
+#include "bench/accept/gpu_direct.hpp"
 #include "bench/accept/gpu_watch.hpp"
 #include "tests/bench/accept/fake_measurer.hpp"
+#include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 
 namespace polyring {
@@ -192,6 +195,83 @@ TEST(GpuStates, LeaveOutPowerLimitsWhichComeWithLoad) {
   EXPECT_THAT(states.gpus[1].slowdown, ElementsAre("power brake"));
   EXPECT_EQ(states.gpus[1].xids.size(), health.gpus[1].first_xids.size());
   EXPECT_DOUBLE_EQ(states.gpus[1].watts, 250.5);
+}
+
+/// What the kernel shows of a host with one GPU and one NIC.
+class GdrTree {
+ public:
+  GdrTree() {
+    folder_.write("sys/bus/pci/devices/0000:10:00.0/vendor", "0x10de\n");
+    folder_.write("sys/bus/pci/devices/0000:10:00.0/class", "0x030200\n");
+    folder_.write("sys/bus/pci/devices/0000:10:00.1/vendor", "0x10de\n");  // its sound
+    folder_.write("sys/bus/pci/devices/0000:10:00.1/class", "0x040300\n");
+    folder_.write("sys/class/infiniband/mlx5_0/device/vendor", "0x15b3\n");
+    folder_.write("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+    folder_.write("sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet\n");  // software
+    write("osrelease", "6.8.0-45-generic\n");
+    write("modules", "mlx5_ib 1 0 - Live 0x0\nnvidia 2 1 nvidia_peermem_not, Live 0x0\n");
+    write("version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Release Build\n");
+  }
+  void write(const std::string& what, const std::string& text) const {
+    folder_.write(what == "osrelease" ? "proc/sys/kernel/osrelease"
+                  : what == "modules" ? "proc/modules"
+                                      : "proc/driver/nvidia/version",
+                  text);
+  }
+  GpuDirect read() const { return read_gpu_direct(folder_.path()); }
+
+ private:
+  testing::TemporaryFolder folder_;
+};
+
+CheckRow gdr_of(const GpuDirect& found) {
+  const Site site = make_site({1});
+  FakeMeasurer measurer(site, 1);
+  measurer.reply = [&](int, const std::string&, const std::string&) {
+    return HostReply{nlohmann::json{
+        {"gpus", found.gpus},
+        {"nics", found.nics},
+        {"module", found.module},
+        {"driver", found.driver},
+        {"kernel",
+         found.kernel}}.dump()};
+  };
+  const std::vector<CheckRow> rows = rows_of_check("host.gdr", site, measurer);
+  EXPECT_EQ(rows.size(), 1u);
+  return rows.front();
+}
+
+TEST(HostGdr, FailsWhereNothingLetsNicsReachGpus) {
+  const GdrTree tree;
+  const GpuDirect found = tree.read();
+  EXPECT_EQ(found, (GpuDirect{1, {"mlx5_0"}, "", "closed", "6.8.0-45-generic"}));
+  const CheckRow row = gdr_of(found);
+  EXPECT_EQ(row.verdict, Verdict::fail);
+  EXPECT_THAT(row.why, HasSubstr("It has 1 GPU and 1 NIC (mlx5_0), and nothing lets the NICs reach"));
+  EXPECT_THAT(row.remedy, HasSubstr("modprobe nvidia_peermem"));
+}
+
+TEST(HostGdr, PassesByAModuleOrDmaBuf) {
+  const GdrTree tree;
+  for (const char* module : {"nvidia_peermem", "nv_peer_mem"}) {
+    tree.write("modules", std::string("mlx5_ib 1 0 - Live 0x0\n") + module + " 16384 0 - Live 0x0\n");
+    EXPECT_EQ(tree.read().module, module);
+    EXPECT_EQ(gdr_of(tree.read()).verdict, Verdict::pass);
+  }
+  tree.write("modules", "mlx5_ib 1 0 - Live 0x0\n");
+  tree.write("version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15\n");
+  EXPECT_THAT(gdr_of(tree.read()).why, HasSubstr("by DMA-BUF"));
+  tree.write("osrelease", "5.4.0-1\n");
+  EXPECT_EQ(gdr_of(tree.read()).verdict, Verdict::fail) << "this kernel has no DMA-BUF for it";
+  tree.write("version", "");
+  EXPECT_EQ(gdr_of(tree.read()).verdict, Verdict::missing);
+}
+
+TEST(HostGdr, IsSkippedWithoutGpusOrNics) {
+  EXPECT_EQ(gdr_of({0, {"mlx5_0"}, "", "", "6.8.0"}).verdict, Verdict::skipped);
+  EXPECT_EQ(gdr_of({8, {}, "", "closed", "6.8.0"}).verdict, Verdict::skipped);
+  const testing::TemporaryFolder empty;
+  EXPECT_EQ(read_gpu_direct(empty.path()), GpuDirect{});
 }
 
 }  // namespace

@@ -285,6 +285,10 @@ bool enable_access(int device, int other) {
   if (can == 0) return false;
   use(device);
   const cudaError_t result = cudaDeviceEnablePeerAccess(other, 0);
+  if (result == cudaErrorTooManyPeers) {
+    cudaGetLastError();
+    return false;
+  }
   if (result == cudaErrorPeerAccessAlreadyEnabled)
     cudaGetLastError();
   else

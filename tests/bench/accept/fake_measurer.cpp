@@ -105,8 +105,7 @@ std::vector<HostReply> FakeMeasurer::ask(const std::string& check, const std::st
 }
 
 std::vector<CheckRow> rows_of_check(std::string_view name, const Site& site, Measurer& measurer,
-                                    const CheckOptions& options) {
-  const NothingGiven given;
+                                    const CheckOptions& options, const GivenThresholds& given) {
   const ExpectedLeast expected = expected_least;
   const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
   std::vector<CheckRow> rows;

@@ -63,7 +63,8 @@ class NothingGiven final : public GivenThresholds {
 
 /// What the check finds, as run_checks() runs it.
 std::vector<CheckRow> rows_of_check(std::string_view name, const Site& site, Measurer& measurer,
-                                    const CheckOptions& options = {});
+                                    const CheckOptions& options = {},
+                                    const GivenThresholds& given = NothingGiven());
 
 /// Matches a CheckRow.
 inline auto row(const std::string& subject, Verdict verdict) {

@@ -1,6 +1,7 @@
 // gpu.copies and gpu.memory, on made-up hosts whose GPUs copy at made-up rates.
 #include "bench/accept/gpu_copies.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,14 +52,15 @@ class CopyingHosts {
 
   static std::string pci(std::size_t gpu) { return fmt::format("0000:{:02x}:00.0", 0xa0 + gpu); }
 
-  std::vector<CheckRow> check(std::string_view name = "gpu.copies", const CheckOptions& options = {}) {
+  std::vector<CheckRow> check(std::string_view name = "gpu.copies", const CheckOptions& options = {},
+                              const GivenThresholds& given = testing::NothingGiven()) {
     FakeMeasurer measurer(site, 1);
     measurer.reply = [&](int host, const std::string& of, const std::string& question) {
       ++asked;
       if (host == without_driver) return HostReply{R"({"why": "no driver"})"};
       return reply ? reply(host) : HostReply{answer(host, of, question)};
     };
-    return rows_of_check(name, site, measurer, options);
+    return rows_of_check(name, site, measurer, options, given);
   }
 
   Site site;
@@ -193,6 +195,23 @@ TEST(GpuCopies, WithoutKnownLinksAreJudgedByOthers) {
   hosts.gpus = 1;
   EXPECT_THAT(hosts.check(), Each(Field(&CheckRow::verdict, Verdict::missing)))
       << "nothing to compare it with";
+}
+
+/// What a baseline or a specification says of one host's rows.
+class GivenForNode1 final : public GivenThresholds {
+ public:
+  std::optional<Threshold> of(const Judged& judged) const override {
+    if (judged.subject != "node1" || judged.quantity.name != "to GPU") return std::nullopt;
+    return Threshold{30, {}, "spec site.toml:3"};
+  }
+  std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
+};
+
+TEST(GpuCopies, MustReachWhatASpecificationSaysOfTheirHost) {
+  CopyingHosts hosts("dgx-a100", 2);
+  const std::vector<CheckRow> rows = bad_ones(hosts.check("gpu.copies", {}, GivenForNode1{}));
+  ASSERT_THAT(rows, ElementsAre(of_quantity("node1", "to GPU")));
+  EXPECT_EQ(rows[0].threshold_source, "spec site.toml:3");
 }
 
 TEST(GpuCopies, ThatAreWrongFail) {

@@ -48,6 +48,7 @@ struct Item {
   bool direct = true;
   std::uint64_t wrong = 0;
   std::vector<double> GBps{};
+  int attempts = 0;
   CheckRow row{};
 
   bool between_gpus() const {
@@ -62,7 +63,7 @@ struct HostOfCopies {
   std::vector<std::string> models;  // likewise
   int probed = 0;                   // GPUs that the probe found
   std::vector<CopyJob> jobs{};
-  int attempts = 0;
+  bool described = false;
 };
 
 class Copies {
@@ -105,7 +106,7 @@ class Copies {
       }
       const json said = replies[host].text.empty() ? json{{"why", "the host did not answer"}}
                                                    : json::parse(replies[host].text);
-      if (hosts_[host].attempts++ == 0) describe(host, said);
+      if (!std::exchange(hosts_[host].described, true)) describe(host, said);
       if (hosts_[host].why.empty()) take(host, said.at("rates"));
     }
   }
@@ -151,6 +152,7 @@ class Copies {
       if (item.host != host) continue;
       const auto of_job = rates.find(job_of(item).name());
       if (of_job == rates.end()) continue;
+      ++item.attempts;
       std::vector<double> sum;
       for (std::size_t i = item.first; i < item.first + item.count; ++i) {
         const json& one = of_job->at(i);
@@ -231,7 +233,7 @@ class Copies {
       } else {
         item.row.verdict = Verdict::shown;
       }
-      item.row.attempts = hosts_[item.host].attempts;
+      item.row.attempts = item.attempts;
       if (item.row.verdict == Verdict::fail) item.row.remedy = remedy_of(item);
       add_faults(item);
     }
@@ -410,7 +412,8 @@ class Copies {
       return row;
     }
     const auto bad = std::ranges::count_if(group, is_bad);
-    row.why = bad > 0 ? fmt::format("{} of {} such copies are bad, the worst {}: {}", bad, group.size(),
+    row.why = bad > 0 ? fmt::format("{} of {} such copies {}, the worst {}: {}", bad, group.size(),
+                                    row.verdict == Verdict::fail ? "are bad" : "are unclear",
                                     worst->row.subject, row.why)
                       : fmt::format("The slowest of {} such copies, {}: {}", group.size(), worst->row.subject,
                                     row.why);

@@ -239,6 +239,7 @@ TEST(GpuCopies, ThatAreSlowForAWhilePass) {
   hosts.slows = [&](int, const GpuCopy&) { return hosts.asked == 1 ? 0.4 : 1.0; };
   const std::vector<CheckRow> rows = hosts.check();
   EXPECT_THAT(rows, Each(Field(&CheckRow::verdict, Verdict::pass)));
+  EXPECT_THAT(rows, Each(Field(&CheckRow::attempts, ::testing::Gt(1))));
   EXPECT_GT(hosts.asked, 2);
 }
 

@@ -91,11 +91,10 @@ Helper::~Helper() {
 Ending Helper::ask(Seconds limit) {
   if (ending_ != Ending::by_itself) return ending_;
   const Milliseconds longest(static_cast<std::int64_t>(limit.value * 1e3));
-  if (!write_byte(socket_))
-    ending_ = Ending::crashed;
-  else if (!is_ready(socket_, longest))
+  const bool asked = write_byte(socket_);
+  if (asked && !is_ready(socket_, longest))
     ending_ = Ending::out_of_time;
-  else if (!read_byte(socket_))
+  else if (!asked || !read_byte(socket_))
     ending_ = Ending::crashed;
   if (ending_ != Ending::by_itself) kill(child_, SIGKILL);
   return ending_;

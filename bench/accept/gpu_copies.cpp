@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "bench/contenders/gpu_option.hpp"
 #include "bench/session/memory_room.hpp"
 
 namespace polyring {
@@ -66,8 +67,6 @@ Bytes size_that_fits(const GpuPlugin& plugin, const std::vector<GpuDevice>& gpus
   return {most};
 }
 
-bool is_software(const std::vector<GpuDevice>& gpus) { return gpus.front().name.starts_with("software GPU"); }
-
 }  // namespace
 
 std::string CopyJob::name() const {
@@ -108,7 +107,8 @@ std::string measure_copies(const CopyCheck& check, const std::string& question) 
     if (error.code() != ExitCode::not_available) throw;
     return json{{"why", error.what()}}.dump();
   }
-  json answer{{"gpus", json::array()}, {"software", is_software(gpus)}, {"rates", json::object()}};
+  const bool software = is_software(gpus.front());
+  json answer{{"gpus", json::array()}, {"software", software}, {"rates", json::object()}};
   for (const GpuDevice& gpu : gpus) answer["gpus"].push_back({{"pci", gpu.pci}, {"model", gpu.name}});
   std::vector<CopyJob> jobs = check.jobs(static_cast<int>(gpus.size()));
   const std::size_t of_all = jobs.size();
@@ -116,9 +116,9 @@ std::string measure_copies(const CopyCheck& check, const std::string& question) 
     std::erase_if(jobs, [&](const CopyJob& job) { return !only.contains(job.name()); });
   constexpr Bytes kOfSoftware{1 << 20};
   GpuCopyWork work;
-  work.size = is_software(gpus) ? kOfSoftware : size_that_fits(*loaded.plugin, gpus, check.size);
+  work.size = software ? kOfSoftware : size_that_fits(*loaded.plugin, gpus, check.size);
   work.time = {asked.at("seconds").get<double>() / static_cast<double>(of_all)};
-  if (is_software(gpus)) work.time = {0}, work.fewest = 2;
+  if (software) work.time = {0}, work.fewest = 2;
   const std::unique_ptr<GpuCopies> copies = loaded.plugin->make_copies(work);
   for (const CopyJob& job : jobs) {
     json of_job = json::array();

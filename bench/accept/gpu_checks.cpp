@@ -5,8 +5,8 @@
 namespace polyring {
 
 std::string why_not_yet(std::string_view name) {
-  if (std::ranges::find(kGpuChecks, name) == kGpuChecks.end()) return "";
-  return std::string(name) + ": this version has no checks of GPUs yet; leave it out";
+  if (std::ranges::find(kLaterChecks, name) == kLaterChecks.end()) return "";
+  return std::string(name) + ": this version does not have this check yet; leave it out";
 }
 
 }  // namespace polyring

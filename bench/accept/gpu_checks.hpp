@@ -7,9 +7,8 @@
 
 namespace polyring {
 
-/// How fast each GPU computes, how fast its memory is, and its clocks, temperature, ECC errors and Xid
-/// events.
-inline constexpr std::array<std::string_view, 3> kGpuChecks{"gpu.compute", "gpu.memory", "gpu.health"};
+/// How fast each GPU computes.
+inline constexpr std::array<std::string_view, 1> kLaterChecks{"gpu.compute"};
 
 /// What to say of one of these; empty for all other names.
 std::string why_not_yet(std::string_view name);

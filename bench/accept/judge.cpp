@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "base/statistics.hpp"
@@ -77,6 +78,11 @@ void judge(CheckRow& row, const Quantity& quantity, std::vector<double> samples,
       row.why = fmt::format("{}, too noisy to tell whether it is {}.", value_text(row), range);
       row.remedy = "See what else runs on these hosts, and run this check again with a larger --budget.";
   }
+}
+
+std::string as_sentence(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text + ".";
 }
 
 }  // namespace polyring

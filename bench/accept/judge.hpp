@@ -42,4 +42,7 @@ struct Quantity {
 /// Sets a remedy where the verdict itself suggests one.
 void judge(CheckRow& row, const Quantity& quantity, std::vector<double> samples, const Threshold& threshold);
 
+/// Half a sentence, made whole.
+std::string as_sentence(std::string text);
+
 }  // namespace polyring

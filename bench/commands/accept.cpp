@@ -1,11 +1,13 @@
 // polyring accept: judges a cluster, check by check.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/text.hpp"
-#include "bench/accept/check.hpp"
+#include "bench/accept/checks/checks.hpp"
 #include "bench/accept/gpu_checks.hpp"
+#include "bench/accept/gpu_watch.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
@@ -31,6 +33,8 @@ void add_accept(CommandLine& line) {
   auto options = std::make_shared<AcceptOptions>();
   const auto action = [options, &line] {
     if (options->nagios) keep_output_for_results();  // Nagios reads the first line
+    const std::vector<std::string>& wanted = options->checks;
+    if (wanted.empty() || std::ranges::find(wanted, kGpuHealth.name) != wanted.end()) watch_own_gpus();
     const std::string own =
         probe_own_host([] { return probe_this_machine(); }, parse_timeout(options->measuring.timeout));
     return run_measuring(line.text(), options->measuring,
@@ -55,7 +59,7 @@ void add_accept(CommandLine& line) {
       .one_value_each_time()
       .type_name("NAME,…")
       .separated_by(',')
-      .names({"check", check_names(), strings(kGpuChecks)});
+      .names({"check", check_names(), strings(kLaterChecks)});
   command
       .add_option("--algorithm", options->algorithms,
                   "Of all.allreduce; the first one of all other checks, too")

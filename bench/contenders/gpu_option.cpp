@@ -81,8 +81,10 @@ void GpuOptions::check() const {
   if (on_gpu()) need_gpu_plugin();
 }
 
+bool is_software(const GpuDevice& gpu) { return gpu.name.starts_with("software GPU"); }
+
 bool GpuOptions::is_software() const {
-  return on_gpu() && need_gpu_plugin().gpus().front().name.starts_with("software GPU");
+  return on_gpu() && polyring::is_software(need_gpu_plugin().gpus().front());
 }
 
 void GpuOptions::describe(ResultFile& result) const {

@@ -12,6 +12,9 @@
 
 namespace polyring {
 
+/// Whether it is tests' software, whose times say nothing.
+bool is_software(const GpuDevice& gpu);
+
 struct GpuOptions {
   std::string device = "cpu";  // or "cuda"
   bool share = false;          // ranks of a host may have one GPU

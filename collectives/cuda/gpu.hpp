@@ -2,7 +2,9 @@
 // CUDA. Nothing of CUDA is in here.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,40 @@ class GpuCollective {
   virtual std::string way() const = 0;
 };
 
+/// A place of data that is no GPU's index: pinned host memory, near the GPU at the copy's other end.
+inline constexpr int kHostMemory = -1;
+
+/// From and to where: indices of GPUs of this process, or kHostMemory for one of them. From a GPU to itself
+/// it is copied inside its memory.
+struct GpuCopy {
+  int from = kHostMemory;
+  int to = kHostMemory;
+};
+
+struct GpuCopyWork {
+  Bytes size{64 << 20};  // of each copy, rounded down to whole words
+  Seconds time{0.2};     // about so long, but `fewest` samples at least
+  int fewest = 12;
+  Seconds limit{60};  // of a sample, then Error(ExitCode::timeout) is thrown
+};
+
+struct GpuCopyRates {
+  std::vector<double> GBps;       // samples; 1e9 bytes per second
+  std::uint64_t wrong_bytes = 0;  // of what was copied
+  bool direct = true;             // between GPUs: not through host memory
+};
+
+/// Copies by GPUs' copy engines.
+class GpuCopies {
+ public:
+  virtual ~GpuCopies() = default;
+
+  /// What each reaches while all of these are made at the same time, each on a stream of its own, timed by
+  /// the GPU. No two of them are the same. Throws Error(ExitCode::cuda) where CUDA does, and
+  /// Error(ExitCode::not_available) where memory is lacking.
+  virtual std::vector<GpuCopyRates> run(std::span<const GpuCopy> at_once) = 0;
+};
+
 class GpuPlugin {
  public:
   virtual ~GpuPlugin() = default;
@@ -123,6 +159,8 @@ class GpuPlugin {
   /// reason, half a sentence, the same on all ranks: then an Executor on the transport does it.
   virtual std::unique_ptr<GpuCollective> make_collective(Transport& transport, const Plan& plan,
                                                          const CollectiveOf& what, std::string& why_not) = 0;
+
+  virtual std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) = 0;
 };
 
 /// For CommunicatorOptions::device: the buffers of a communicator of these ranks are on this GPU of the

@@ -9,6 +9,7 @@
 #include "base/index.hpp"
 #include "base/random_token.hpp"
 #include "collectives/cuda/check.hpp"
+#include "collectives/cuda/copies.hpp"
 #include "collectives/cuda/kernels.hpp"
 #include "collectives/cuda/owners.hpp"
 
@@ -58,21 +59,6 @@ std::vector<Introduction> gather(const Bootstrap& bootstrap, const Introduction&
     std::memcpy(&all.back(), bytes.data(), sizeof own);
   }
   return all;
-}
-
-/// Lets kernels of `device` read and write memory of `other`, both of this process.
-void enable_access(int device, int other) {
-  if (device == other) return;
-  int can = 0;
-  check(cudaDeviceCanAccessPeer(&can, device, other), "ask whether GPUs are peers (cudaDeviceCanAccessPeer)");
-  if (can == 0)
-    throw Error(ExitCode::cuda, fmt::format("GPU {} cannot access the memory of GPU {}", device, other));
-  const cudaError_t result = cudaDeviceEnablePeerAccess(other, 0);
-  if (result == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();
-    return;
-  }
-  check(result, fmt::format("access the memory of GPU {} (cudaDeviceEnablePeerAccess)", other));
 }
 
 /// A word of each rank's, and one for each rank to write.
@@ -130,7 +116,9 @@ class Words {
 std::string why_not_reached(const Introduction& own, Rank own_rank, Rank rank, const Introduction& other,
                             Words& words, MappedMemory& mapped) {
   try {
-    if (own.process == other.process) enable_access(own.device, other.device);
+    if (own.process == other.process && own.device != other.device &&
+        !enable_access(own.device, other.device))
+      return fmt::format("GPU {} cannot access the memory of GPU {}", own.device, other.device);
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it was an address of this process
     words.exchange_with(own.process == other.process ? reinterpret_cast<std::byte*>(other.location.address)
                                                      : mapped.at(rank, other.location),

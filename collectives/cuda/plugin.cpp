@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collectives/cuda/build.hpp"
+#include "collectives/cuda/copies.hpp"
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/cuda/gpu_collective.hpp"
@@ -40,6 +41,8 @@ class CudaPlugin final : public GpuPlugin {
                                                  const CollectiveOf& what, std::string& why_not) override {
     return cuda::make_gpu_collective(transport, plan, what, why_not);
   }
+
+  std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) override { return cuda::make_copies(work); }
 };
 
 }  // namespace

@@ -100,6 +100,30 @@ class Gpus(ProgramTest):
             how = ", copied to the host and back" if copied else ", on GPU memory"
             self.assertTrue(all(row["implementation"].endswith(how) for row in rows), rows)
 
+    def accepted(self, *words, code=0, ranks=0):
+        """The rows of checks of GPUs, by check."""
+        ran = self.run_program("accept", "--checks", "hosts.alike,gpu.copies,gpu.memory", *words, "-J", "out.json", ranks=ranks)
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        path = self.folder / "out.json"
+        rows = [row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if row["check"] != "hosts.alike"]
+        path.unlink()
+        return rows
+
+    def test_copies_are_shown_and_not_judged_by_rates(self):
+        self.machine("devices 3", "no-peers 0 1")
+        for words, ranks in ((("-g", 2), 0), ((), 2)):
+            rows = self.accepted(*words, ranks=ranks)
+            self.assertEqual([(row["check"], row["verdict"], row["source"]) for row in rows],
+                             [("gpu.copies", "shown", "emulated"), ("gpu.memory", "shown", "emulated")])
+            for row, ways in zip(rows, (30, 3)):
+                self.assertIn(f"Its 3 GPUs copied in {ways} ways, and what they copied was right in all of them. They are software", row["why"])
+
+    def test_a_lost_gpu_is_named(self):
+        self.machine("devices 2", "lost device 1 at operation 20")
+        rows = self.accepted("-g", 2, code=NOT_AVAILABLE)
+        self.assertEqual(rows[0]["verdict"], "error")
+        self.assertIn("GPU 1 cannot", rows[0]["why"])
+
     def test_nccl_beside_ours(self):
         for words, ranks in ((("-g", 3), 0), ((), 3)):
             for collective in COLLECTIVES:

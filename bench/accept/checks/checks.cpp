@@ -8,7 +8,8 @@ namespace polyring {
 std::span<const Check* const> checks() {
   static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
                                    &kAllAllreduce, &kRails,   &kDips,    &kStragglers,    &kRepeatability,
-                                   &kNicCounters,  &kHostCpu, &kData,    &kTrain};
+                                   &kNicCounters,  &kHostCpu, &kHostGdr, &kGpuCopies,     &kGpuMemory,
+                                   &kGpuHealth,    &kData,    &kTrain};
   return kAll;
 }
 

@@ -17,6 +17,10 @@ extern const Check kRepeatability;
 extern const Check kStragglers;
 extern const Check kNicCounters;
 extern const Check kHostCpu;
+extern const Check kHostGdr;
+extern const Check kGpuCopies;
+extern const Check kGpuMemory;
+extern const Check kGpuHealth;
 extern const Check kData;
 extern const Check kTrain;
 

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -33,11 +32,6 @@ std::optional<CpuLimits> read(const std::vector<HostReply>& replies, std::size_t
   const nlohmann::json from = nlohmann::json::parse(replies[host].text);
   return CpuLimits{from.at("cpus"), from.at("limited"), from.at("least_MHz"), from.at("could_MHz"),
                    from.at("throttled")};
-}
-
-std::string as_sentence(std::string text) {
-  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text + ".";
 }
 
 /// The governor that more than half of the machines have; empty where there is none.

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "bench/accept/acceptance.hpp"
+#include "bench/accept/expected_least.hpp"
 #include "collectives/schedule/bound.hpp"
 #include "topology/processes.hpp"
 
@@ -100,6 +102,16 @@ std::vector<HostReply> FakeMeasurer::ask(const std::string& check, const std::st
   for (std::size_t host = 0; reply && host < replies.size(); ++host)
     replies[host] = reply(static_cast<int>(host), check, question);
   return replies;
+}
+
+std::vector<CheckRow> rows_of_check(std::string_view name, const Site& site, Measurer& measurer,
+                                    const CheckOptions& options, const GivenThresholds& given) {
+  const ExpectedLeast expected = expected_least;
+  const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
+  std::vector<CheckRow> rows;
+  run_checks({{find_check(name), false}}, checking, Budget({}, [] { return Seconds{}; }),
+             {[](const Check&) {}, [&](std::vector<CheckRow> found) { rows = std::move(found); }});
+  return rows;
 }
 
 Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps) {

@@ -61,6 +61,11 @@ class NothingGiven final : public GivenThresholds {
   std::optional<Bytes> size_of(std::string_view) const override { return std::nullopt; }
 };
 
+/// What the check finds, as run_checks() runs it.
+std::vector<CheckRow> rows_of_check(std::string_view name, const Site& site, Measurer& measurer,
+                                    const CheckOptions& options = {},
+                                    const GivenThresholds& given = NothingGiven());
+
 /// Matches a CheckRow.
 inline auto row(const std::string& subject, Verdict verdict) {
   return ::testing::AllOf(::testing::Field(&CheckRow::subject, subject),

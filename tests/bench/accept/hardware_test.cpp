@@ -29,21 +29,10 @@ using ::testing::IsEmpty;
 using testing::make_site;
 using testing::NothingGiven;
 using testing::row;
+using testing::rows_of_check;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
-
-/// As run_checks() runs it.
-std::vector<CheckRow> run(std::string_view name, const Site& site, Measurer& measurer,
-                          const CheckOptions& options = {}) {
-  const NothingGiven given;
-  const ExpectedLeast expected = expected_least;
-  const Checking checking{measurer, site, given, expected, options, [](const std::string&) {}};
-  std::vector<CheckRow> rows;
-  run_checks({{find_check(name), false}}, checking, Budget({}, [] { return Seconds{}; }),
-             {[](const Check&) {}, [&](std::vector<CheckRow> found) { rows = std::move(found); }});
-  return rows;
-}
 
 /// So many hosts like the preset, after `change` has had each.
 Site site_like(std::string_view preset_name, int hosts, const std::function<void(int, Machine&)>& change) {
@@ -71,7 +60,7 @@ TEST(Links, AreComparedWithThoseOfOtherHosts) {
       machine.link_faults = {{"gpu2", "gpu2 (a) runs on 8 of 16 PCIe lanes: see whether it sits well"}};
   });
   FakeMeasurer measurer(site, 1);
-  const std::vector<CheckRow> rows = run("links", site, measurer);
+  const std::vector<CheckRow> rows = rows_of_check("links", site, measurer);
   const std::string down = site.inventory.cluster.host(0).nics[3].name;
   const std::string slow = site.inventory.cluster.host(0).nics[0].name;
   ASSERT_THAT(rows,
@@ -92,7 +81,7 @@ TEST(Links, ThatNobodyComparesDoNotPass) {
   });
   site.inventory.unprobed.push_back({"node9", "its probe did not end"});
   FakeMeasurer measurer(site, 1);
-  EXPECT_THAT(run("links", site, measurer),
+  EXPECT_THAT(rows_of_check("links", site, measurer),
               UnorderedElementsAre(row("node0", Verdict::pass), row("node1", Verdict::missing),
                                    row("node2", Verdict::pass), row("node9", Verdict::error)));
 }
@@ -105,7 +94,7 @@ TEST(Links, OfNicsWithOtherNamesAreComparedInTheirOrder) {
   FakeMeasurer measurer(site, 1);
   CheckOptions options;
   options.like = "dgx-a100";
-  EXPECT_THAT(run("links", site, measurer, options),
+  EXPECT_THAT(rows_of_check("links", site, measurer, options),
               ElementsAre(row("ibp3 of node0", Verdict::fail), row("ibp3 of node1", Verdict::fail)));
 }
 
@@ -114,10 +103,10 @@ TEST(Links, ThatAllHostsHaveAreComparedWithAMachine) {
     machine.nics[3].ports[0].bandwidth = gigabytes_per_second(12.5);
   });
   FakeMeasurer measurer(site, 1);
-  EXPECT_THAT(run("links", site, measurer), Each(Field(&CheckRow::verdict, Verdict::pass)));
+  EXPECT_THAT(rows_of_check("links", site, measurer), Each(Field(&CheckRow::verdict, Verdict::pass)));
   CheckOptions options;
   options.like = "dgx-a100";
-  const std::vector<CheckRow> rows = run("links", site, measurer, options);
+  const std::vector<CheckRow> rows = rows_of_check("links", site, measurer, options);
   ASSERT_THAT(rows, SizeIs(2));
   EXPECT_THAT(rows, Each(Field(&CheckRow::verdict, Verdict::fail)));
   EXPECT_THAT(rows[0].why, HasSubstr("beside 'dgx-a100'"));
@@ -139,7 +128,7 @@ TEST(Links, OfGpusAndNicsThatAreMissingAreFaults) {
   CheckOptions options;
   options.like = "dgx-a100";
   const std::string nic = preset("dgx-a100", 1).host(0).nics.back().name;
-  EXPECT_THAT(run("links", site, measurer, options),
+  EXPECT_THAT(rows_of_check("links", site, measurer, options),
               ElementsAre(row("GPUs of node0", Verdict::fail), row(nic + " of node0", Verdict::fail),
                           row("GPUs of node1", Verdict::fail), row(nic + " of node1", Verdict::fail)));
 }
@@ -147,7 +136,8 @@ TEST(Links, OfGpusAndNicsThatAreMissingAreFaults) {
 TEST(Links, AreNoneOnHostsWithoutDevices) {
   const Site site = make_site({2, 2});
   FakeMeasurer measurer(site, 1);
-  EXPECT_THAT(run("links", site, measurer), ElementsAre(Field(&CheckRow::verdict, Verdict::skipped)));
+  EXPECT_THAT(rows_of_check("links", site, measurer),
+              ElementsAre(Field(&CheckRow::verdict, Verdict::skipped)));
 }
 
 TEST(MachineLike, IsAPresetOrAFile) {
@@ -203,7 +193,7 @@ std::vector<CheckRow> counters_of(Site& site, const HostReply& after) {
   measurer.reply = [&](int host, const std::string&, const std::string&) {
     return asked++ >= static_cast<int>(site.hosts.size()) && host == 1 ? after : Counting(0).reply();
   };
-  return run("nic.counters", site, measurer);
+  return rows_of_check("nic.counters", site, measurer);
 }
 
 TEST(NicCounters, ThatGrowAreFaultsOfTheirPort) {
@@ -264,7 +254,7 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
     conditions.other_cpus = host == "node1" ? 1.5 : 0;
     measurer.of_hosts.push_back(conditions);
   }
-  std::vector<CheckRow> rows = run("host.cpu", site, measurer);
+  std::vector<CheckRow> rows = rows_of_check("host.cpu", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("node0", Verdict::pass), row("node1", Verdict::inconclusive),
                                 row("node2", Verdict::pass), row("node3", Verdict::fail)));
   EXPECT_EQ(
@@ -281,13 +271,13 @@ TEST(HostCpu, FailsForLimitedClocksAndDoubtsLoad) {
         fmt::format(R"({{"cpus": 2, "limited": {}, "least_MHz": 1500, "could_MHz": 3000, "throttled": {}}})",
                     host == 0 ? 2 : 0, host == 2 && later ? 9 : 4)};
   };
-  rows = run("host.cpu", site, measurer);
+  rows = rows_of_check("host.cpu", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("node0", Verdict::fail), row("node1", Verdict::inconclusive),
                                 row("node2", Verdict::fail), row("node3", Verdict::fail)));
   EXPECT_EQ(rows[0].why, "2 of its 2 CPUs may run at 1500 MHz at most, and can do 3000.");
   EXPECT_EQ(rows[2].why, "Heat has slowed its CPUs down 5 times while this ran.");
   site.source = Source::emulated;
-  EXPECT_THAT(run("host.cpu", site, measurer)[1], row("node1", Verdict::skipped));
+  EXPECT_THAT(rows_of_check("host.cpu", site, measurer)[1], row("node1", Verdict::skipped));
 }
 
 /// Of a host that reaches all others.
@@ -308,11 +298,11 @@ TEST(Rails, ThatAreSlowAreFoundWithTheirHost) {
                       question);
   };
   for (int host = 0; host < 5; ++host) measurer.rail_GBps[{"mgmt", host}] = 0.1;
-  EXPECT_THAT(run("rails", site, measurer),
+  EXPECT_THAT(rows_of_check("rails", site, measurer),
               ElementsAre(row("eth2 of node4", Verdict::fail), row("eth0", Verdict::pass),
                           row("eth1", Verdict::pass), row("eth2", Verdict::pass)));
   measurer.rail_GBps[{"eth1", 3}] = 1;
-  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  const std::vector<CheckRow> rows = rows_of_check("rails", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("eth2 of node4", Verdict::fail), row("eth0", Verdict::pass),
                                 row("eth1", Verdict::fail), row("eth1 of node3", Verdict::fail),
                                 row("eth2", Verdict::pass)));
@@ -329,7 +319,7 @@ TEST(Rails, ThatTheKernelGoesAroundDoNotPass) {
     sent += std::int64_t{1} << 32;
     return interfaces(fmt::format(R"({{"eth0": {0}, "eth1": {1}}})", sent, host == 1 ? 0 : sent));
   };
-  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  const std::vector<CheckRow> rows = rows_of_check("rails", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("eth0", Verdict::pass), row("eth1", Verdict::inconclusive)));
   EXPECT_EQ(rows[1].why, "node1 sent what was meant for it through another interface.");
 }
@@ -341,7 +331,7 @@ TEST(Rails, ThatOneOfTwoHostsLacksAreDown) {
     return interfaces(host == 0 ? R"({"eth0": 100000, "eth1": 100000})" : R"({"eth0": 100000, "lan": -1})",
                       question);
   };
-  EXPECT_THAT(run("rails", site, measurer),
+  EXPECT_THAT(rows_of_check("rails", site, measurer),
               ElementsAre(row("eth1 of node1", Verdict::fail), row("eth0", Verdict::missing)));
 }
 
@@ -353,7 +343,7 @@ TEST(Rails, ThatAreDownOnAllHostsAreShown) {
     if (question != "down") return interfaces(R"({"eth0": 100000, "eth1": 100000})", question);
     return HostReply{host == 2 ? R"({"eth2": 0})" : R"({"eth1": 0, "eth2": 0})"};  // eth1 is a rail by now
   };
-  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  const std::vector<CheckRow> rows = rows_of_check("rails", site, measurer);
   ASSERT_THAT(
       rows, ElementsAre(row("eth2", Verdict::shown), row("eth0", Verdict::pass), row("eth1", Verdict::pass)));
   EXPECT_EQ(rows[0].why, "It is down on all hosts.");
@@ -372,7 +362,7 @@ TEST(Rails, OverWhichAHostIsNotReachedAreMeasuredWithoutIt) {
     if (connects) return HostReply{R"([{"to": 3, "why": "no answer"}, {"to": 0, "why": "no answer"}])"};
     return interfaces(R"({"eth0": 100000, "eth1": 100000})", question);
   };
-  const std::vector<CheckRow> rows = run("rails", site, measurer);
+  const std::vector<CheckRow> rows = rows_of_check("rails", site, measurer);
   ASSERT_THAT(rows, ElementsAre(row("eth1 of node2", Verdict::fail), row("eth0", Verdict::pass),
                                 row("eth1", Verdict::pass)));
   EXPECT_EQ(rows[0].why, "This host and the others cannot reach each other over this rail: no answer.");
@@ -398,7 +388,7 @@ TEST(Rails, AreNotMeasuredWhereThereIsOne) {
     measurer.reply = [](int, const std::string&, const std::string& question) {
       return interfaces(R"({"eth0": 100000, "mgmt": 1000})", question);
     };
-    const std::vector<CheckRow> rows = run("rails", site, measurer);
+    const std::vector<CheckRow> rows = rows_of_check("rails", site, measurer);
     ASSERT_THAT(rows, ElementsAre(Field(&CheckRow::verdict, Verdict::skipped)));
     EXPECT_THAT(rows[0].remedy, HasSubstr("UCX_NET_DEVICES"));
     EXPECT_EQ(measurer.orders, 0);
@@ -432,26 +422,26 @@ TEST(DataReads, AreOfTheFilesThatAreThere) {
 TEST(Data, MustBeAsFastAsTheGpusTrain) {
   const Site site = site_like("dgx1-p100", 2, [](int, Machine&) {});
   FakeMeasurer measurer(site, 1);
-  EXPECT_EQ(run("data", site, measurer).front().why, "No --data was given.");
+  EXPECT_EQ(rows_of_check("data", site, measurer).front().why, "No --data was given.");
   measurer.reply = [](int host, const std::string&, const std::string&) {
     const std::vector<double> rates(16, host == 0 ? 1.0 : 0.01);
     return HostReply{nlohmann::json{{"sequential", rates}, {"random", rates}, {"direct", host == 0}}.dump()};
   };
   CheckOptions options;
   options.data = "/data";
-  std::vector<CheckRow> rows = run("data", site, measurer, options);
+  std::vector<CheckRow> rows = rows_of_check("data", site, measurer, options);
   ASSERT_THAT(rows, SizeIs(4));
   EXPECT_THAT(rows, Each(Field(&CheckRow::verdict, Verdict::missing)));
   EXPECT_THAT(rows[2].why, HasSubstr("refuses direct reads"));
   options.model = "resnet50";
-  rows = run("data", site, measurer, options);
+  rows = rows_of_check("data", site, measurer, options);
   ASSERT_THAT(rows, ElementsAre(row("sequential reads of node0", Verdict::pass),
                                 row("random reads of node0", Verdict::pass),
                                 row("sequential reads of node1", Verdict::fail),
                                 row("random reads of node1", Verdict::fail)));
   EXPECT_THAT(rows[0].threshold_source, HasSubstr("8 x "));
   measurer.reply = [](int, const std::string&, const std::string&) { return HostReply{"", "'/data': gone"}; };
-  rows = run("data", site, measurer, options);
+  rows = rows_of_check("data", site, measurer, options);
   EXPECT_THAT(rows, ElementsAre(row("node0", Verdict::error), row("node1", Verdict::error)));
   EXPECT_EQ(rows[0].why, "The data cannot be read there: '/data': gone.");
 }

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+
 #include "topology/inventory/probe/nvml_library.hpp"
 #include "topology/inventory/probe/trial.hpp"
 
@@ -53,6 +58,30 @@ std::string summary(const NvmlReport& report, const Machine& machine) {
 
 }  // namespace
 
+std::string nvml_failure(Ending ending, const NvmlNotes& notes, const std::string& library, Seconds limit) {
+  if (ending == Ending::crashed)
+    return fmt::format("NVIDIA's driver crashed in {}; see whether nvidia-smi works, and dmesg",
+                       text_of(notes.call));
+  if (ending == Ending::out_of_time)
+    return fmt::format(
+        "NVIDIA's driver did not answer within {} in {}; see whether nvidia-smi works, and dmesg; "
+        "nvidia-smi -pm 1 (as root) keeps the driver loaded, which makes it answer sooner",
+        to_text(limit), text_of(notes.call));
+  if (notes.init < 0)
+    return fmt::format("{} is not there ({}); it comes with NVIDIA's driver", library,
+                       text_of(notes.loading));
+  return notes.init != 0 ? init_failure(notes.init) : "";
+}
+
+bool has_nvidia_driver() {
+  // The last is that of Windows' subsystem for Linux.
+  return std::ranges::any_of(std::array{"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"},
+                             [](const char* driver) {
+                               std::error_code failed;
+                               return std::filesystem::exists(driver, failed);
+                             });
+}
+
 NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::string&)>& notice,
                       const std::string& library, Seconds limit) {
   const Shared<NvmlReport> report;
@@ -63,20 +92,8 @@ NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::stri
   const Ending ending = try_out([&] { fill_nvml_report(library, *report); }, limit, wait);
   NvmlFindings findings{{"NVML", false, {}}, {}, {}};
   std::string& detail = findings.source.detail;
-  if (ending == Ending::crashed) {
-    detail = fmt::format("NVIDIA's driver crashed in {}; see whether nvidia-smi works, and dmesg",
-                         text_of(report->call));
-  } else if (ending == Ending::out_of_time) {
-    detail = fmt::format(
-        "NVIDIA's driver did not answer within {} in {}; see whether nvidia-smi works, and dmesg; "
-        "nvidia-smi -pm 1 (as root) keeps the driver loaded, which makes it answer sooner",
-        to_text(limit), text_of(report->call));
-  } else if (report->init < 0) {
-    detail =
-        fmt::format("{} is not there ({}); it comes with NVIDIA's driver", library, text_of(report->loading));
-  } else if (report->init != 0) {
-    detail = init_failure(report->init);
-  } else {
+  detail = nvml_failure(ending, *report, library, limit);
+  if (detail.empty()) {
     merge_nvml(*report, machine);
     if (machine.gpu_driver.empty() && report->driver[0] != 0)
       machine.gpu_driver = "NVIDIA " + text_of(report->driver);

@@ -7,6 +7,7 @@
 
 #include "base/units.hpp"
 #include "topology/inventory/probe/nvml_report.hpp"
+#include "topology/inventory/probe/trial.hpp"
 #include "topology/machine.hpp"
 
 namespace polyring::probe {
@@ -24,6 +25,12 @@ struct NvmlFindings {
 /// milliseconds. `notice` is told, in words, of a call that takes longer than kLongWait (trial.hpp).
 NvmlFindings add_nvml(Machine& machine, const std::function<void(const std::string&)>& notice = {},
                       const std::string& library = "libnvidia-ml.so.1", Seconds limit = {30});
+
+/// Why the library said nothing, and what would help: half a sentence. Empty: it has answered.
+std::string nvml_failure(Ending ending, const NvmlNotes& notes, const std::string& library, Seconds limit);
+
+/// Whether NVIDIA's driver seems to be there: where it is not, asking would only take time.
+bool has_nvidia_driver();
 
 /// Adds the report to the machine: models, memory, NVLink and C2C links in place of those that it has;
 /// remarks on links that are inactive, peers that cannot reach each other, throttled clocks and ECC errors.

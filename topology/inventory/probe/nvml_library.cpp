@@ -1,34 +1,14 @@
 #include "topology/inventory/probe/nvml_library.hpp"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
-#include <string_view>
+#include <array>
+
+#include "topology/inventory/probe/nvml_calls.hpp"
 
 namespace polyring::probe {
 namespace {
 
-// What we use of NVML, declared from NVIDIA's «NVML API Reference Guide» (docs.nvidia.com/deploy/nvml-api).
-// All functions return an nvmlReturn_t; NVML promises that numbers and structures of one version never
-// change.
-using Device = struct nvmlDevice_st*;
-using Return = int;
-
-constexpr Return kSuccess = 0;
-constexpr Return kNoPermission = 4;       // NVML_ERROR_NO_PERMISSION
-constexpr Return kFunctionNotFound = 13;  // NVML_ERROR_FUNCTION_NOT_FOUND
-
-struct PciInfo {  // nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3
-  char bus_id_legacy[16];
-  unsigned domain;
-  unsigned bus;
-  unsigned device;
-  unsigned device_and_vendor;  // vendor in the lower half
-  unsigned subsystem;
-  char bus_id[32];
-};
+using namespace nvml;
 
 struct Memory {  // nvmlMemory_t
   unsigned long long total;
@@ -62,52 +42,22 @@ constexpr unsigned kC2cLinkCount = 170;
 constexpr unsigned kC2cGetStatus = 171;
 constexpr unsigned kC2cGetMaxBandwidth = 172;  // MB/s of one link
 
-constexpr int kClockMemory = 2;        // NVML_CLOCK_MEM
-constexpr int kErrorUncorrected = 1;   // NVML_MEMORY_ERROR_TYPE_UNCORRECTED
-constexpr int kSinceDriverLoaded = 0;  // NVML_VOLATILE_ECC
-constexpr int kPeerByRead = 0;         // NVML_P2P_CAPS_INDEX_READ
-constexpr int kPeerByNvlink = 2;       // NVML_P2P_CAPS_INDEX_NVLINK
-constexpr unsigned kIbm = 0x1014;      // whose NPU is the POWER processor's end of an NVLink
-
-template <std::size_t N>
-void copy_text(std::array<char, N>& to, std::string_view text) {
-  to = {};
-  std::copy_n(text.data(), std::min(text.size(), N - 1), to.data());
-}
-
-std::string address_of(const PciInfo& pci) {
-  return fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
-}
+constexpr int kClockMemory = 2;    // NVML_CLOCK_MEM
+constexpr int kPeerByRead = 0;     // NVML_P2P_CAPS_INDEX_READ
+constexpr int kPeerByNvlink = 2;   // NVML_P2P_CAPS_INDEX_NVLINK
+constexpr unsigned kIbm = 0x1014;  // whose NPU is the POWER processor's end of an NVLink
 
 class Nvml {
  public:
-  Nvml(void* library, NvmlReport& report) : library_(library), report_(report) {}
+  Nvml(const std::string& library, NvmlReport& report) : calls_(library, report), report_(report) {}
 
-  /// Calls the function of this name, and notes the call; NVML_ERROR_FUNCTION_NOT_FOUND when an older driver
-  /// has none.
-  template <typename... Args>
-  Return call(const char* name, Args... args) {
-    copy_text(report_.call, name);
-    void* const symbol = dlsym(library_, name);
-    if (symbol == nullptr) {
-      note_missing(name);
-      return kFunctionNotFound;
-    }
-    const Return result = reinterpret_cast<Return (*)(Args...)>(symbol)(args...);
-    if (result == kNoPermission && !report_.no_permission) {
-      report_.no_permission = true;
-      copy_text(report_.refused, name);
-    }
-    return result;
-  }
-
+  bool loaded() const { return calls_.loaded(); }
   void read_all();
 
  private:
-  void note_missing(std::string_view name) {
-    const std::string_view known = report_.missing.data();
-    if (known.find(name) != std::string_view::npos) return;
-    copy_text(report_.missing, known.empty() ? std::string(name) : fmt::format("{}, {}", known, name));
+  template <typename... Args>
+  Return call(const char* name, Args... args) {
+    return calls_.call(name, args...);
   }
 
   /// Sets the number to a field's value; false when this GPU or driver has none.
@@ -118,7 +68,7 @@ class Nvml {
   void read_c2c(Device device, NvmlGpu& gpu);
   void read_health(Device device, NvmlGpu& gpu);
 
-  void* library_;
+  Calls calls_;
   NvmlReport& report_;
 };
 
@@ -195,8 +145,7 @@ void Nvml::read_health(Device device, NvmlGpu& gpu) {
   unsigned long long reasons = 0;
   constexpr const char* kReasons = "nvmlDeviceGetCurrentClocksEventReasons";
   constexpr const char* kBefore535 = "nvmlDeviceGetCurrentClocksThrottleReasons";
-  gpu.clock_reasons_known =
-      call(dlsym(library_, kReasons) != nullptr ? kReasons : kBefore535, device, &reasons) == kSuccess;
+  gpu.clock_reasons_known = call(calls_.has(kReasons) ? kReasons : kBefore535, device, &reasons) == kSuccess;
   gpu.clock_reasons = reasons;
   unsigned long long errors = 0;
   if (call("nvmlDeviceGetTotalEccErrors", device, kErrorUncorrected, kSinceDriverLoaded, &errors) == kSuccess)
@@ -267,14 +216,8 @@ void Nvml::read_all() {
 }  // namespace
 
 void fill_nvml_report(const std::string& library, NvmlReport& report) {
-  copy_text(report.call, "dlopen");
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = dlerror();
-    copy_text(report.loading, why == nullptr ? "it cannot be loaded" : why);
-    return;
-  }
-  Nvml(handle, report).read_all();
+  Nvml nvml(library, report);
+  if (nvml.loaded()) nvml.read_all();
 }
 
 }  // namespace polyring::probe

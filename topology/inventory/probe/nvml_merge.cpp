@@ -10,6 +10,7 @@
 
 #include "topology/gpu_links.hpp"
 #include "topology/inventory/probe/nvml.hpp"
+#include "topology/inventory/probe/nvml_health.hpp"
 #include "topology/inventory/probe/pci_links.hpp"
 
 namespace polyring::probe {
@@ -35,19 +36,6 @@ Bandwidth published_for_version(unsigned number) {
   const auto found = std::ranges::find(generations, kVersions[number], &NvlinkGeneration::version);
   return found == generations.end() ? Bandwidth{} : found->bandwidth;
 }
-
-constexpr struct {
-  std::uint64_t bit;
-  const char* reason;
-} kThrottling[] = {
-    // Chapter «NvmlClocksEventReasons»; those of an idle GPU and of clocks that somebody has set are left
-    // out.
-    {0x04, "power limit"},
-    {0x08, "hardware slowdown"},
-    {0x20, "temperature (software)"},
-    {0x40, "temperature (hardware)"},
-    {0x80, "power brake"},
-};
 
 /// nvmlGpuP2PStatus_t.
 std::string_view peer_fault(unsigned char status) {
@@ -245,10 +233,7 @@ class Merger {
 
   void remark_health(const NvmlGpu& found, DeviceId id) {
     const std::string& name = gpu(id).name;
-    std::vector<std::string> reasons;
-    for (const auto& [bit, reason] : kThrottling) {
-      if ((found.clock_reasons & bit) != 0) reasons.emplace_back(reason);
-    }
+    const std::vector<std::string> reasons = throttle_reasons(found.clock_reasons);
     if (!reasons.empty())
       remark("{} holds its clocks down: {}; see nvidia-smi -q -d PERFORMANCE", name,
              fmt::join(reasons, ", "));

@@ -50,17 +50,21 @@ struct NvmlGpu {
 
 constexpr unsigned char kPeerUnknown = 255;
 
-struct NvmlReport {
+/// How the library was loaded and called.
+struct NvmlNotes {
   std::array<char, 64> call{};      // the last function that was called
   int init = -1;                    // nvmlReturn_t of nvmlInit_v2; -1: the library was not loaded
   std::array<char, 256> loading{};  // why not
+  bool no_permission = false;       // some call was refused for want of rights,
+  std::array<char, 64> refused{};   // the first of them
+  std::array<char, 128> missing{};  // functions that this driver does not have
+};
+
+struct NvmlReport : NvmlNotes {
   std::array<char, 80> driver{};
   int listed = 0;     // GPUs that NVML counts
   int gpu_count = 0;  // of `gpus` that were read to the end
   std::array<NvmlGpu, kMostNvmlGpus> gpus{};
-  bool no_permission = false;       // some call was refused for want of rights,
-  std::array<char, 64> refused{};   // the first of them
-  std::array<char, 128> missing{};  // functions that this driver does not have
 };
 
 /// A text of the report, which the child process need not have ended.

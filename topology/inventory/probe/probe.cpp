@@ -80,11 +80,7 @@ void check_hwloc_xml(std::string_view xml, std::string_view origin) {
 
 /// NVML where a driver of NVIDIA's is, and nowhere else: asking takes a child process.
 probe::NvmlFindings ask_nvml(Machine& machine, const WaitNotice& notice) {
-  // The last is that of Windows' subsystem for Linux.
-  for (const char* driver : {"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"}) {
-    std::error_code failed;
-    if (std::filesystem::exists(driver, failed)) return probe::add_nvml(machine, notice);
-  }
+  if (probe::has_nvidia_driver()) return probe::add_nvml(machine, notice);
   return {
       {"NVML", false,
        "neither /proc/driver/nvidia nor /dev/nvidiactl is there; where GPUs of NVIDIA's are, install their "

@@ -29,22 +29,6 @@ constexpr int kEndedByItself = 42;  // not a status that a crash handler exits w
   throw Error(ExitCode::internal, fmt::format("{} failed: {}", call, std::strerror(errno)));
 }
 
-/// A child may crash, without a core file, a handler's help or a word about it, and ends when its parent
-/// does, or when its alarm rings.
-void prepare_to_crash() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
-    std::signal(signal_number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nowhere = open("/dev/null", O_WRONLY);
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(nowhere, STDERR_FILENO);
-}
-
 [[noreturn]] void run_in_child(const std::function<void()>& action) {
   prepare_to_crash();
   try {
@@ -179,6 +163,20 @@ class Answerer {
 };
 
 }  // namespace
+
+void prepare_to_crash() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
+    std::signal(signal_number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nowhere = open("/dev/null", O_WRONLY);
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(nowhere, STDERR_FILENO);
+}
 
 Ending try_out(const std::function<void()>& action, Seconds limit, const std::function<void()>& wait) {
   constexpr std::chrono::milliseconds kToDie{200};

@@ -32,6 +32,10 @@ inline constexpr Seconds kLongWait{2};
 /// takes longer than kLongWait.
 Ending try_out(const std::function<void()>& action, Seconds limit, const std::function<void()>& wait = {});
 
+/// In a child process: it may crash, without a core file, a handler's help or a word about it, and ends when
+/// its parent does, or when its alarm rings.
+void prepare_to_crash();
+
 struct TriedAnswer {
   Ending ending;
   std::string text;  // empty unless it ended by itself, and without an exception

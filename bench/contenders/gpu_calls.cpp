@@ -20,6 +20,10 @@ class NcclCall final : public CollectiveCall {
   }
   void start(const std::byte* input, std::byte* output) override { nccl_->start(what_, input, output); }
   void finish() override { nccl_->wait(); }
+  bool is_enqueued() const override { return true; }
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
+    nccl_->start_on(stream, what_, input, output);
+  }
   std::optional<double> device_us() const override { return nccl_->last_us(); }
 
  private:
@@ -44,6 +48,10 @@ class EnqueuedCall final : public CollectiveCall {
   }
   void start(const std::byte* input, std::byte* output) override { collective_->start(input, output); }
   void finish() override { collective_->wait(); }
+  bool is_enqueued() const override { return true; }
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
+    collective_->start_on(stream, input, output);
+  }
   std::optional<double> device_us() const override { return collective_->last_us(); }
 
  private:

@@ -25,8 +25,13 @@ class Collectives final : public NcclCollectives {
   void start(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
     check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
-    enqueue(what, input, output);
-    check(cudaEventRecord(ended_.get(), stream_.get()), "record an event (cudaEventRecord)");
+    start_on(stream_.get(), what, input, output);
+  }
+  void start_on(void* stream, const CollectiveOf& what, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
+    enqueue(what, input, output, static_cast<cudaStream_t>(stream));
+    check(cudaEventRecord(ended_.get(), static_cast<cudaStream_t>(stream)),
+          "record an event (cudaEventRecord)");
   }
   void wait() override {
     communicator_.wait([this] {
@@ -36,8 +41,7 @@ class Collectives final : public NcclCollectives {
   double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
 
  private:
-  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
-    const cudaStream_t stream = stream_.get();
+  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output, cudaStream_t stream) {
     const Count block = what.count / communicator_.size();
     switch (what.collective) {
       case Collective::allreduce:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collectives/cuda/build.hpp"
+#include "collectives/cuda/compute.hpp"
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/cuda/gpu_collective.hpp"
@@ -39,6 +40,10 @@ class CudaPlugin final : public GpuPlugin {
   std::unique_ptr<GpuCollective> make_collective(Transport& transport, const Plan& plan,
                                                  const CollectiveOf& what, std::string& why_not) override {
     return cuda::make_gpu_collective(transport, plan, what, why_not);
+  }
+
+  std::unique_ptr<GpuCompute> make_compute(Transport& transport, Seconds step) override {
+    return cuda::make_gpu_compute(transport, step);
   }
 };
 

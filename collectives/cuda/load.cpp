@@ -1,0 +1,139 @@
+#include "collectives/cuda/load.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "collectives/cuda/cublas.hpp"
+#include "collectives/cuda/devices.hpp"
+#include "collectives/cuda/kernels.hpp"
+#include "collectives/cuda/owners.hpp"
+#include "collectives/runtime/backoff.hpp"
+
+namespace polyring::cuda {
+namespace {
+
+constexpr int kTries = 5;
+constexpr std::size_t kSome = 1 << 16;  // elements
+
+class Product final : public Load {
+ public:
+  Product(RankGpu& gpu, std::shared_ptr<Cublas> cublas, int side, cudaStream_t stream)
+      : cublas_(std::move(cublas)), side_(side), matrices_(gpu.allocate(Bytes{3 * bytes()})) {
+    fill(stream);
+  }
+
+  std::string way() const override {
+    return fmt::format("products of {0} x {0} matrices of float16 by cuBLAS {1}", side_, cublas_->version());
+  }
+  void launch(cudaStream_t stream) override {
+    std::byte* const a = matrices_.get();
+    cublas_->multiply(side_, a, a + bytes(), a + 2 * bytes(), stream);
+  }
+
+ private:
+  std::size_t bytes() const { return sizeof(std::uint16_t) * index(side_) * index(side_); }
+
+  /// With numbers of both signs, from 1/16 to 1: a GPU takes more power, and so more time, for what looks
+  /// like data than for zeros.
+  void fill(cudaStream_t stream) {
+    std::vector<std::uint16_t> some(kSome);
+    const std::size_t some_bytes = sizeof(std::uint16_t) * kSome;
+    std::minstd_rand random(1);  // NOLINT(cert-msc51-cpp): the same on all ranks
+    for (std::uint16_t& half : some) {
+      const auto bits = static_cast<std::uint32_t>(random() >> 4);
+      half = static_cast<std::uint16_t>((bits & 0x83ffU) | ((11U + (bits >> 10 & 3U)) << 10));
+    }
+    for (std::size_t at = 0; at < 2 * bytes(); at += some_bytes) {
+      check(cudaMemcpyAsync(matrices_.get() + at, some.data(), std::min(some_bytes, 2 * bytes() - at),
+                            cudaMemcpyDefault, stream),
+            "copy to the GPU (cudaMemcpyAsync)");
+    }
+    check(cudaStreamSynchronize(stream), "finish copies (cudaStreamSynchronize)");
+  }
+
+  std::shared_ptr<Cublas> cublas_;
+  int side_;
+  Memory matrices_;
+};
+
+class Loop final : public Load {
+ public:
+  Loop(RankGpu& gpu, std::int64_t turns, std::string why)
+      : result_(gpu.allocate(Bytes{sizeof(float)})),
+        turns_(turns),
+        blocks_(multiprocessors(gpu.device())),
+        why_(std::move(why)) {}
+
+  std::string way() const override {
+    return fmt::format("a loop of arithmetic on all multiprocessors, since {}", why_);
+  }
+  void launch(cudaStream_t stream) override {
+    launch_work(reinterpret_cast<float*>(result_.get()), turns_, blocks_, stream);
+  }
+
+ private:
+  Memory result_;
+  std::int64_t turns_;
+  int blocks_;
+  std::string why_;
+};
+
+/// The largest matrices whose product does not take longer.
+std::unique_ptr<Load> make_product(RankGpu& gpu, std::shared_ptr<Cublas> cublas, cudaStream_t stream,
+                                   Seconds wanted) {
+  std::unique_ptr<Load> made;
+  for (const int side : {512, 1024, 2048, 4096, 8192}) {
+    auto larger = std::make_unique<Product>(gpu, cublas, side, stream);
+    if (made && time_of(*larger, gpu, stream, 1) > wanted) break;
+    made = std::move(larger);
+  }
+  return made;
+}
+
+std::unique_ptr<Load> make_loop(RankGpu& gpu, cudaStream_t stream, Seconds wanted, const std::string& why) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  std::int64_t turns = 1;
+  for (;;) {
+    auto made = std::make_unique<Loop>(gpu, turns, why);
+    const Seconds time = time_of(*made, gpu, stream, 1);
+    if (2 * time >= wanted || turns >= kMost) return made;
+    turns *= 2;
+  }
+}
+
+}  // namespace
+
+Seconds time_of(Load& load, const RankGpu& gpu, cudaStream_t stream, int launches) {
+  const Event begin = make_timed_event();
+  const Event end = make_timed_event();
+  std::vector<double> tries;
+  load.launch(stream);
+  for (int i = 0; i < kTries; ++i) {
+    check(cudaEventRecord(begin.get(), stream), "record an event (cudaEventRecord)");
+    for (int launch = 0; launch < launches; ++launch) load.launch(stream);
+    check(cudaEventRecord(end.get(), stream), "record an event (cudaEventRecord)");
+    Backoff backoff(gpu.rules().timeout, gpu.rules().yields);
+    while (!is_over(cudaEventQuery(end.get()), "finish a load (cudaEventQuery)")) {
+      if (!backoff.again())
+        throw Error(ExitCode::timeout, fmt::format("GPU {} does not finish a load within {}", gpu.device(),
+                                                   to_text(gpu.rules().timeout)));
+    }
+    tries.push_back(1e-6 * microseconds_between(begin.get(), end.get()) / launches);
+  }
+  std::ranges::sort(tries);
+  return {tries[kTries / 2]};
+}
+
+std::unique_ptr<Load> make_load(RankGpu& gpu, cudaStream_t stream, Seconds wanted) {
+  std::string why_not;
+  if (std::shared_ptr<Cublas> cublas = Cublas::open(why_not))
+    return make_product(gpu, std::move(cublas), stream, wanted);
+  return make_loop(gpu, stream, wanted, why_not);
+}
+
+}  // namespace polyring::cuda

@@ -6,10 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "collectives/cuda/load.hpp"
 #include "collectives/cuda/owners.hpp"
-#include "collectives/runtime/backoff.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -70,13 +68,7 @@ class Compute final : public GpuCompute {
   void* communicating() override { return communicating_.get(); }
   void wait(Moment moment, Seconds limit) override {
     use();
-    Backoff backoff(limit, gpu_.rules().yields);
-    while (!is_over(cudaEventQuery(event(moment)), "finish what it was given (cudaEventQuery)")) {
-      if (backoff.again()) continue;
-      throw Error(ExitCode::timeout, fmt::format("GPU {} of rank {} has not finished its part of a training "
-                                                 "step within {}",
-                                                 gpu_.device(), gpu_.rank(), to_text(limit)));
-    }
+    cuda::wait(gpu_, event(moment), limit);
   }
   Seconds at(Moment moment) override {
     use();

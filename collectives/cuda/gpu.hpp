@@ -119,7 +119,7 @@ class GpuCompute {
 };
 
 /// The most that one takes of a GPU's memory.
-inline constexpr Bytes kGpuComputeMemory{std::uint64_t{448} << 20};
+inline constexpr Bytes kGpuComputeMemory{std::uint64_t{640} << 20};
 
 class GpuPlugin {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
@@ -18,13 +19,13 @@ namespace polyring::cuda {
 namespace {
 
 constexpr int kTries = 5;
-constexpr std::size_t kSome = 1 << 16;  // elements
+constexpr std::size_t kSome = 1 << 20;  // bytes
 
 class Product final : public Load {
  public:
   Product(RankGpu& gpu, std::shared_ptr<Cublas> cublas, int side, cudaStream_t stream)
       : cublas_(std::move(cublas)), side_(side), matrices_(gpu.allocate(Bytes{3 * bytes()})) {
-    fill(stream);
+    fill(gpu, stream);
   }
 
   std::string way() const override {
@@ -40,20 +41,22 @@ class Product final : public Load {
 
   /// With numbers of both signs, from 1/16 to 1: a GPU takes more power, and so more time, for what looks
   /// like data than for zeros.
-  void fill(cudaStream_t stream) {
-    std::vector<std::uint16_t> some(kSome);
-    const std::size_t some_bytes = sizeof(std::uint16_t) * kSome;
+  void fill(RankGpu& gpu, cudaStream_t stream) {
+    const Memory some = pinned_memory(Bytes{kSome});
     std::minstd_rand random(1);  // NOLINT(cert-msc51-cpp): the same on all ranks
-    for (std::uint16_t& half : some) {
+    for (std::size_t at = 0; at < kSome; at += sizeof(std::uint16_t)) {
       const auto bits = static_cast<std::uint32_t>(random() >> 4);
-      half = static_cast<std::uint16_t>((bits & 0x83ffU) | ((11U + (bits >> 10 & 3U)) << 10));
+      const auto half = static_cast<std::uint16_t>((bits & 0x83ffU) | ((11U + (bits >> 10 & 3U)) << 10));
+      std::memcpy(some.get() + at, &half, sizeof half);
     }
-    for (std::size_t at = 0; at < 2 * bytes(); at += some_bytes) {
-      check(cudaMemcpyAsync(matrices_.get() + at, some.data(), std::min(some_bytes, 2 * bytes() - at),
+    for (std::size_t at = 0; at < 2 * bytes(); at += kSome) {
+      check(cudaMemcpyAsync(matrices_.get() + at, some.get(), std::min(kSome, 2 * bytes() - at),
                             cudaMemcpyDefault, stream),
             "copy to the GPU (cudaMemcpyAsync)");
     }
-    check(cudaStreamSynchronize(stream), "finish copies (cudaStreamSynchronize)");
+    const Event filled = make_event();
+    check(cudaEventRecord(filled.get(), stream), "record an event (cudaEventRecord)");
+    wait(gpu, filled.get(), gpu.rules().timeout);
   }
 
   std::shared_ptr<Cublas> cublas_;
@@ -108,7 +111,22 @@ std::unique_ptr<Load> make_loop(RankGpu& gpu, cudaStream_t stream, Seconds wante
 
 }  // namespace
 
-Seconds time_of(Load& load, const RankGpu& gpu, cudaStream_t stream, int launches) {
+void wait(RankGpu& gpu, cudaEvent_t event, Seconds limit) {
+  try {
+    Backoff backoff(limit, gpu.rules().yields);
+    while (!is_over(cudaEventQuery(event), "finish what it was given (cudaEventQuery)")) {
+      if (backoff.again()) continue;
+      throw Error(ExitCode::timeout,
+                  fmt::format("GPU {} of rank {} has not finished its part of a training step within {}",
+                              gpu.device(), gpu.rank(), to_text(limit)));
+    }
+  } catch (const Error&) {
+    gpu.break_off();
+    throw;
+  }
+}
+
+Seconds time_of(Load& load, RankGpu& gpu, cudaStream_t stream, int launches) {
   const Event begin = make_timed_event();
   const Event end = make_timed_event();
   std::vector<double> tries;
@@ -117,12 +135,7 @@ Seconds time_of(Load& load, const RankGpu& gpu, cudaStream_t stream, int launche
     check(cudaEventRecord(begin.get(), stream), "record an event (cudaEventRecord)");
     for (int launch = 0; launch < launches; ++launch) load.launch(stream);
     check(cudaEventRecord(end.get(), stream), "record an event (cudaEventRecord)");
-    Backoff backoff(gpu.rules().timeout, gpu.rules().yields);
-    while (!is_over(cudaEventQuery(end.get()), "finish a load (cudaEventQuery)")) {
-      if (!backoff.again())
-        throw Error(ExitCode::timeout, fmt::format("GPU {} does not finish a load within {}", gpu.device(),
-                                                   to_text(gpu.rules().timeout)));
-    }
+    wait(gpu, end.get(), gpu.rules().timeout);
     tries.push_back(1e-6 * microseconds_between(begin.get(), end.get()) / launches);
   }
   std::ranges::sort(tries);

@@ -22,7 +22,11 @@ class Load {
 /// arithmetic. Tries out on the stream what takes how long.
 std::unique_ptr<Load> make_load(RankGpu& gpu, cudaStream_t stream, Seconds wanted);
 
+/// Until the event is over. Throws Error(ExitCode::timeout) where that takes longer; after any failure the
+/// transport is broken.
+void wait(RankGpu& gpu, cudaEvent_t event, Seconds limit);
+
 /// How long each of so many launches behind each other takes, the median of some tries.
-Seconds time_of(Load& load, const RankGpu& gpu, cudaStream_t stream, int launches);
+Seconds time_of(Load& load, RankGpu& gpu, cudaStream_t stream, int launches);
 
 }  // namespace polyring::cuda

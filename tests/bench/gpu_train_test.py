@@ -3,12 +3,15 @@
 import os
 
 from gpus import GpuTest
-from program import GLOO, NOT_AVAILABLE, USAGE, main
+from program import NOT_AVAILABLE, TIMEOUT, USAGE, main
+
+CUDA = 2
 
 COMPUTE_MS = 10
 STEPS = ("train", "--device", "cuda", "--compute-ms", COMPUTE_MS, "-n", 1, "--datatype", "half")
 ACTIVITIES = {"computation", "kernels of allreduces", "copies host to device", "copies device to host", "copies device to device"}
 LOOP = "a loop of arithmetic on all multiprocessors, since cuBLAS could not be loaded (/no/such"
+LOADED = 390  # operations of a GPU: allreduces are checked, and kernels that compute are tried
 TO_GPU, TO_HOST = "copies host to device", "copies device to host"
 
 
@@ -113,6 +116,14 @@ class GpuTrain(GpuTest):
         self.refused(*words, "--device", "cuda", naming="of its GPU's memory are free", code=USAGE)
         self.machine("driver none")
         self.refused(*words, "--device", "cuda", naming="no NVIDIA driver", code=NOT_AVAILABLE)
+
+    def test_faults_end_the_job(self):
+        words = ("train", "--device", "cuda", "-g", 2, "--compute-ms", 1, "-n", 1, "--algorithm", "ring", "--datatype", "half", "--bucket", "none", "-T", 3)
+        for fault, code in (("lost device", CUDA), ("hung stream on device", TIMEOUT)):
+            self.machine("devices 2", f"{fault} 1 at operation {LOADED}")
+            ran = self.run_program(*words)
+            self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+            self.assertIn("rank ", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ TEST(PlansTable, HasARowForEachSizeOfBucket) {
 TEST(GpuProfileTable, ListsWhatAGpuDidAndIsEmptyWithoutOne) {
   const auto rows = rows_of<TrainRow>(examples::train());
   EXPECT_EQ(gpu_profile_table(rows).csv(),
-            "algorithm,gpus,time_%,time_ms,calls,activity\n"
+            "algorithm,gpus,time_percent,time_ms,calls,activity\n"
             "multi-ring,4,75.0,169.1,2,computation\n"
             "multi-ring,4,25.0,56.40,15,kernels of allreduces\n"
             "multi-ring,4,,12.50,,idle\n");

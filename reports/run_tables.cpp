@@ -124,7 +124,7 @@ const RowColumns<TrainRow>& train_columns() {
       {{"", "iteration", "ms", right, 3}, [](Row row) { return number(row.iteration_ms.median); }},
       {{"95 % interval", "from", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_low); }},
       {{"95 % interval", "to", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_high); }},
-      {{"", "throughput", "images/s", right, 4}, [](Row row) { return number(row.images_per_second); }},
+      {{"", "throughput", "images/s", right, 5}, [](Row row) { return number(row.images_per_second); }},
       {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
       {{"", "compute", "ms", right, 6}, [](Row row) { return number(row.compute_ms); }},
       {{"", "slow-down", "%", right, 1},
@@ -132,7 +132,7 @@ const RowColumns<TrainRow>& train_columns() {
          return if_known(row.compute_slowdown, [](double ratio) { return percent(ratio - 1); });
        }},
       {{"", "communication", "ms", right, 5}, [](Row row) { return if_known(row.communication_ms, number); }},
-      {{"", "exposed", "ms", right, 5}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "exposed", "ms", right, 4}, [](Row row) { return number(row.exposed_comm_ms); }},
       {{"", "#wrong", "", right}, [](Row row) { return wrong_text(row.wrong); }},
   };
   return all;

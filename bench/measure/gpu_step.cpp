@@ -156,7 +156,8 @@ Seconds communication_on_gpu(Trainer& trainer, const TrainingWork& work, Watchdo
   return GpuStep(trainer, idle, watchdog).run(at_once).total();
 }
 
-std::vector<GpuShare> shares_of(const Step& step, bool enqueued, std::vector<GpuActivity> activities) {
+std::vector<GpuShare> shares_of(const Step& step, std::uint64_t launches, bool enqueued,
+                                const std::vector<GpuActivity>& activities) {
   std::array<Total, 5> totals{Total{"computation", {}, 0}, Total{"kernels of allreduces", {}, 0},
                               Total{kToGpu, {}, 0}, Total{kToHost, {}, 0},
                               Total{"copies device to device", {}, 0}};
@@ -168,13 +169,15 @@ std::vector<GpuShare> shares_of(const Step& step, bool enqueued, std::vector<Gpu
     spans.push_back(span);
   };
   for (const Span& span : {step.forward, step.backward, step.optimizer}) add(totals[0], span);
+  totals[0].calls = launches;
   for (const GpuActivity& activity : activities)
     add(totals[1 + static_cast<std::size_t>(activity.kind)], {activity.begin, activity.end});
   for (const BucketTimes& bucket : step.buckets)
     if (enqueued) add(totals[1], bucket.communication);
 
   Seconds all;
-  for (const Total& total : totals) all = all + total.time;
+  for (const Total& total : totals)
+    if (total.calls > 0) all = all + total.time;
   std::ranges::stable_sort(totals, std::ranges::greater(), &Total::time);
   std::vector<GpuShare> shares;
   for (const Total& total : totals) {
@@ -194,7 +197,7 @@ std::vector<GpuShare> profile_of_step(Trainer& trainer, const TrainingWork& work
   work.gpu->record(true);
   const Step step = step_on_gpu(trainer, work, ready, watchdog);
   work.gpu->record(false);
-  return shares_of(step, GpuStep::is_enqueued(trainer), work.gpu->activities());
+  return shares_of(step, work.gpu->launches(), GpuStep::is_enqueued(trainer), work.gpu->activities());
 }
 
 }  // namespace polyring

@@ -1,6 +1,7 @@
 // One training step on a GPU: kernels compute, allreduces go on beside them, and events take the times.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -24,9 +25,10 @@ Seconds communication_on_gpu(Trainer& trainer, const TrainingWork& work, Watchdo
 std::vector<GpuShare> profile_of_step(Trainer& trainer, const TrainingWork& work,
                                       const std::vector<Seconds>& ready, Watchdog& watchdog);
 
-/// Of these activities and the step of the same begin. Enqueued calls are kernels from their begin to their
-/// end; `enqueued`: the trainer's are.
-std::vector<GpuShare> shares_of(const Step& step, bool enqueued, std::vector<GpuActivity> activities);
+/// Of these activities and the step of the same begin, whose computation was so many launches. Enqueued calls
+/// are kernels from their begin to their end; `enqueued`: the step's are.
+std::vector<GpuShare> shares_of(const Step& step, std::uint64_t launches, bool enqueued,
+                                const std::vector<GpuActivity>& activities);
 
 /// Whether an activity of those is a copy from or to the host.
 bool is_host_copy(std::string_view activity);

@@ -55,6 +55,7 @@ class Compute final : public GpuCompute {
     const std::int64_t until = std::llround(computed.value / unit_.value);
     for (; launched_ < until; ++launched_) load_->launch(computing_.get());
   }
+  std::uint64_t launches() const override { return static_cast<std::uint64_t>(launched_); }
   Moment mark(Stream stream) override {
     use();
     if (used_ == moments_.size()) moments_.push_back(make_timed_event());

@@ -101,6 +101,8 @@ class GpuCompute {
   virtual void begin() = 0;
   /// Enqueues what is still missing of this much computation since begin().
   virtual void compute_until(Seconds computed) = 0;
+  /// How many kernels that were since begin().
+  virtual std::uint64_t launches() const = 0;
   /// When the stream has done all that it was given.
   virtual Moment mark(Stream stream) = 0;
   /// What the stream is given from now on comes after the moment.

@@ -41,8 +41,8 @@ auto idle(double time_ms) {
 }
 
 TEST(GpuProfile, CountsEnqueuedCallsAsKernels) {
-  EXPECT_THAT(shares_of(step(), true, {}),
-              testing::ElementsAre(share("computation", 100.0 / 150, 100, 2),
+  EXPECT_THAT(shares_of(step(), 500, true, {}),
+              testing::ElementsAre(share("computation", 100.0 / 150, 100, 500),
                                    share("kernels of allreduces", 50.0 / 150, 50, 2), idle(20)));
 }
 
@@ -51,8 +51,8 @@ TEST(GpuProfile, ListsCopiesAndKernelsByTheirTimeAndCountsOverlapOnceWhereNothin
       activity(Kind::to_host, 90, 120), activity(Kind::to_gpu, 115, 135), activity(Kind::to_gpu, 135, 149),
       activity(Kind::kernel, 30, 31),   activity(Kind::on_gpu, 32, 34),   activity(Kind::kernel, 50, 50)};
   const double all = 100 + 30 + 34 + 1 + 2;
-  EXPECT_THAT(shares_of(step(), false, activities),
-              testing::ElementsAre(share("computation", 100 / all, 100, 2),
+  EXPECT_THAT(shares_of(step(), 500, false, activities),
+              testing::ElementsAre(share("computation", 100 / all, 100, 500),
                                    share("copies host to device", 34 / all, 34, 2),
                                    share("copies device to host", 30 / all, 30, 1),
                                    share("copies device to device", 2 / all, 2, 1),
@@ -61,7 +61,7 @@ TEST(GpuProfile, ListsCopiesAndKernelsByTheirTimeAndCountsOverlapOnceWhereNothin
 
 TEST(GpuProfile, KnowsWhichCopiesPassTheHost) {
   for (const GpuShare& of :
-       shares_of(step(), true, {activity(Kind::to_gpu, 1, 2), activity(Kind::on_gpu, 2, 3)}))
+       shares_of(step(), 500, true, {activity(Kind::to_gpu, 1, 2), activity(Kind::on_gpu, 2, 3)}))
     EXPECT_EQ(is_host_copy(of.activity), of.activity == "copies host to device") << of.activity;
 }
 

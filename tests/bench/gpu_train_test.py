@@ -32,7 +32,7 @@ class GpuTrain(GpuTest):
 
     def check(self, row, buckets):
         compute, iteration = row["compute_ms"], row["iteration_ms"]["median"]
-        self.assertGreater(compute, 0)
+        self.assertGreater(compute, COMPUTE_MS / 20)  # however busy the machine was when the kernels were tried
         self.assertGreater(row["compute_slowdown"], 0)
         self.assertGreater(row["communication_ms"], 0)
         self.assertLessEqual(row["exposed_comm_ms"], iteration)
@@ -55,7 +55,9 @@ class GpuTrain(GpuTest):
         for span in travelled:
             self.assertGreaterEqual(span["begin_ms"], free)
             free = span["end_ms"]
-        self.assertGreaterEqual(free, computed["backward"]["end_ms"] if len(travelled) > 0 else 0)
+        self.assertGreaterEqual(free, computed["backward"]["end_ms"])
+        # The only step of the slowest rank; in the file there are fewer digits.
+        self.assertGreaterEqual(row["iteration_ms"]["median"], free - 0.001)
 
     def check_profile(self, row):
         profile = row["gpu_profile"]
@@ -72,34 +74,28 @@ class GpuTrain(GpuTest):
         return {share["activity"]: share for share in row["gpu_profile"]}
 
     def test_enqueued_calls_beside_products_of_matrices(self):
-        rows, notes = self.steps("-g", 2, "--bucket", "fused:16MiB", algorithms=("multi-ring", "nccl"))
+        """On several numbers of ranks."""
+        rows, notes = self.steps("-g", 2, "--ranks", "1,2", "--bucket", "fused:16MiB", algorithms=("ring", "nccl"), counts=(1, 2))
         self.assertRegex(notes, r"products of (\d+) x \1 matrices of float16 by cuBLAS 13\.1\.0")
         self.assertIn("All times are by CUDA's events.", notes)
         for row in rows:
             self.assertEqual(self.activities(row).keys() - {"idle"}, {"computation", "kernels of allreduces"})
             self.assertEqual(self.activities(row)["kernels of allreduces"]["calls"], sum(span["lane"] == "communication" for span in row["timeline"]))
 
-    def test_processes_and_calls_on_copies(self):
-        """On several numbers of ranks."""
-        rows, notes = self.steps("--ranks", "1,2", "--bucket", "none", ranks=2, algorithms=("ring", "mpi"), counts=(1, 2), buckets=1)
-        for ring, mpi in (map(self.activities, rows[:2]), map(self.activities, rows[2:])):
-            self.assertNotIn(TO_GPU, ring)
-            for way in (TO_GPU, TO_HOST):
-                self.assertEqual(mpi[way]["calls"], 1)
-            self.assertNotIn("kernels of allreduces", mpi)
-        self.assertRegex(notes, r"With mpi on 2 ranks, copies between host and GPU are \d+ % of what the GPU of rank 0 does")
-        self.assertNotIn("With ring", notes)
-
-    def test_the_host_orders_steps_beside_a_loop(self):
+    def test_the_host_orders_steps_and_copies_for_mpi_beside_a_loop(self):
         self.machine("peers none", "device * multiprocessors 4")
         self.without("POLYRING_NCCL")
         self.without("POLYRING_CUBLAS")
-        (row,), notes = self.steps("-g", 2, "--bucket", "fused:32MiB", "--no-overlap", algorithms=("ring",))
+        rows, notes = self.steps("--bucket", "none", "--no-overlap", ranks=2, algorithms=("ring", "mpi"), buckets=1)
         self.assertIn(LOOP, notes)
         self.assertIn("The host ordered the steps of ring", notes)
-        activities = self.activities(row)
+        ring, mpi = map(self.activities, rows)
         for activity in ("kernels of allreduces", TO_GPU, TO_HOST):
-            self.assertGreater(activities[activity]["calls"], 1)
+            self.assertGreater(ring[activity]["calls"], 1)
+        for way in (TO_GPU, TO_HOST):
+            self.assertEqual(mpi[way]["calls"], 1)
+        self.assertNotIn("kernels of allreduces", mpi)
+        self.assertRegex(notes, r"With mpi on 2 ranks, copies between host and GPU are \d+ % of what the GPU of rank 0 does")
 
     def test_the_table_and_the_profile(self):
         out = self.succeed(*STEPS, "-g", 1, "--algorithm", "ring", "--bucket", "none")

@@ -12,10 +12,11 @@
 namespace polyring::cuda {
 namespace {
 
-/// A step has this many launches, unless they would be shorter than kShortest: CUDA takes about a thousand
-/// before it makes the host wait.
+/// A step has this many launches, unless they would be shorter than kShortest or longer than kLongest: CUDA
+/// takes about a thousand before it makes the host wait.
 constexpr double kLaunches = 500;
 constexpr Seconds kShortest{100e-6};
+constexpr Seconds kLongest{10e-3};
 /// Of a try of how long a launch takes, if the step is not shorter.
 constexpr Seconds kTry{0.1};
 
@@ -25,7 +26,8 @@ class Compute final : public GpuCompute {
       : gpu_(gpu),
         computing_(make_stream()),
         communicating_(make_stream()),
-        load_(make_load(gpu, computing_.get(), std::max(kShortest, {step.value / kLaunches}))),
+        load_(make_load(gpu, computing_.get(),
+                        std::clamp(Seconds{step.value / kLaunches}, kShortest, kLongest))),
         unit_(time_of(*load_, gpu, computing_.get(), 1)) {
     // In a row, as in a step.
     const double launches = std::min(step, kTry).value / unit_.value;
@@ -36,7 +38,7 @@ class Compute final : public GpuCompute {
     cudaSetDevice(gpu_.device());
     if (cudaStreamQuery(computing_.get()) == cudaSuccess) return;
     cudaGetLastError();
-    static_cast<void>(load_.release());  // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(load_.release());
   }
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
 extern "C" struct cublasContext {
@@ -34,9 +35,9 @@ bool is_matrix(const void* matrix, int side, int device) {
 }
 
 /// As a GPU with 500 TFlop/s takes, and not less than a launch.
-void multiply(void* side) {
-  const auto of_side = static_cast<double>(reinterpret_cast<std::uintptr_t>(side));
-  std::this_thread::sleep_for(std::chrono::duration<double>(5e-6 + 2 * of_side * of_side * of_side / 5e14));
+void multiply(void* data) {
+  const std::unique_ptr<const double> side(static_cast<const double*>(data));
+  std::this_thread::sleep_for(std::chrono::duration<double>(5e-6 + 2 * *side * *side * *side / 5e14));
 }
 
 }  // namespace
@@ -80,7 +81,9 @@ int cublasGemmEx(cublasContext* handle, int transpose_a, int transpose_b, int m,
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
   for (const void* const matrix : {a, b, static_cast<const void*>(c)})
     if (!is_matrix(matrix, m, handle->device)) return kInvalidValue;
-  void* const side = reinterpret_cast<void*>(static_cast<std::uintptr_t>(m));
-  return cudaLaunchHostFunc(handle->stream, multiply, side) == cudaSuccess ? kSuccess : kExecutionFailed;
+  auto side = std::make_unique<double>(m);
+  if (cudaLaunchHostFunc(handle->stream, multiply, side.get()) != cudaSuccess) return kExecutionFailed;
+  static_cast<void>(side.release());  // multiply() has it
+  return kSuccess;
 }
 }

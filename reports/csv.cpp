@@ -69,6 +69,7 @@ struct Cells {
   void add(const std::string&, const std::optional<std::vector<double>>&) {}
   void add(const std::string&, const std::vector<TimelineSpan>&) {}
   void add(const std::string&, const std::optional<std::vector<BucketPlan>>&) {}
+  void add(const std::string&, const std::optional<std::vector<GpuShare>>&) {}
 };
 
 template <typename Row>

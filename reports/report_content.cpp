@@ -115,6 +115,7 @@ struct TablesOf {
   void operator()(const std::vector<TrainRow>& rows) {
     add(ReportTopic::step, "", "", train_table(rows));
     add(ReportTopic::step, "plans", "The plan of each size of bucket", plans_table(rows));
+    add(ReportTopic::step, "gpu-profile", "What the GPU of rank 0 did in a step", gpu_profile_table(rows));
   }
   void operator()(const std::vector<ScaleRow>& rows) {
     add(ReportTopic::scaling, "", "", scale_table(rows));

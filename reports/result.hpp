@@ -132,6 +132,16 @@ struct BucketPlan {
   bool operator==(const BucketPlan&) const = default;
 };
 
+/// What a GPU did in a training step, of one kind, as nvprof lists it.
+struct GpuShare {
+  std::string activity;         // "copies host to device", …; "idle": nothing
+  std::optional<double> share;  // of the time of all activities together, which may overlap; nothing of idle
+  double time_ms = 0;
+  std::uint64_t calls = 0;
+
+  bool operator==(const GpuShare&) const = default;
+};
+
 struct TrainRow {
   std::string machine;
   std::string model;
@@ -151,6 +161,10 @@ struct TrainRow {
   double efficiency = 0;         // images_per_second / (gpus * that of one rank alone), 1 is ideal
   double exposed_comm_ms = 0;    // communication that no computation hides, per iteration
   double compute_ms = 0;         // per iteration
+  // Where a GPU computes.
+  std::optional<double> compute_slowdown{};            // of the computation, beside communication
+  std::optional<double> communication_ms{};            // of the allreduces alone, per iteration
+  std::optional<std::vector<GpuShare>> gpu_profile{};  // of rank 0's GPU, in one iteration
   std::optional<std::uint64_t> wrong;
   std::vector<TimelineSpan> timeline;            // of one iteration; may be empty
   std::optional<std::vector<BucketPlan>> plans;  // by size, where there are several, or orders

@@ -88,6 +88,15 @@ void fields(Visitor& visit, MaybeConst<BucketPlan> auto& plan) {
   visit("plan", plan.plan, {.what = "In words, with the algorithm"});
 }
 
+template <typename Visitor>
+void fields(Visitor& visit, MaybeConst<GpuShare> auto& share) {
+  visit("activity", share.activity);
+  visit("share", share.share,
+        {.what = "Of the time of all activities together, which may overlap; null of idle time"});
+  visit("time_ms", share.time_ms);
+  visit("calls", share.calls);
+}
+
 /// What the rows of training and scaling have in common.
 template <typename Visitor>
 void run_fields(Visitor& visit, auto& row) {
@@ -115,6 +124,14 @@ void fields(Visitor& visit, MaybeConst<TrainRow> auto& row) {
   visit("efficiency", row.efficiency, {.what = "Against one rank alone; 1 is ideal"});
   visit("exposed_comm_ms", row.exposed_comm_ms);
   visit("compute_ms", row.compute_ms);
+  visit("compute_slowdown", row.compute_slowdown,
+        {.what = "The computation's time beside communication, over that alone; absent: no GPU computed",
+         .may_be_absent = true});
+  visit("communication_ms", row.communication_ms,
+        {.what = "Of the allreduces alone, per iteration; absent: no GPU computed", .may_be_absent = true});
+  visit("gpu_profile", row.gpu_profile,
+        {.what = "What the GPU of rank 0 did in one iteration; absent: no GPU computed",
+         .may_be_absent = true});
   visit("wrong", row.wrong);
   visit("timeline", row.timeline);
   visit("plans", row.plans,

@@ -33,6 +33,8 @@ constexpr Definition kDefinition<TimelineSpan>{"timeline_span"};
 template <>
 constexpr Definition kDefinition<BucketPlan>{"bucket_plan"};
 template <>
+constexpr Definition kDefinition<GpuShare>{"gpu_share"};
+template <>
 constexpr Definition kDefinition<RankHost>{"rank_host"};
 template <>
 constexpr Definition kDefinition<LeafHosts>{"leaf_hosts",

@@ -124,10 +124,15 @@ const RowColumns<TrainRow>& train_columns() {
       {{"", "iteration", "ms", right, 3}, [](Row row) { return number(row.iteration_ms.median); }},
       {{"95 % interval", "from", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_low); }},
       {{"95 % interval", "to", "ms", right, 2}, [](Row row) { return number(row.iteration_ms.ci_high); }},
-      {{"", "throughput", "images/s", right, 4}, [](Row row) { return number(row.images_per_second); }},
+      {{"", "throughput", "images/s", right, 5}, [](Row row) { return number(row.images_per_second); }},
       {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
       {{"", "compute", "ms", right, 6}, [](Row row) { return number(row.compute_ms); }},
-      {{"", "exposed", "ms", right, 5}, [](Row row) { return number(row.exposed_comm_ms); }},
+      {{"", "slow-down", "%", right, 1},
+       [](Row row) {
+         return if_known(row.compute_slowdown, [](double ratio) { return percent(ratio - 1); });
+       }},
+      {{"", "communication", "ms", right, 5}, [](Row row) { return if_known(row.communication_ms, number); }},
+      {{"", "exposed", "ms", right, 4}, [](Row row) { return number(row.exposed_comm_ms); }},
       {{"", "#wrong", "", right}, [](Row row) { return wrong_text(row.wrong); }},
   };
   return all;
@@ -193,6 +198,24 @@ Table plans_table(std::span<const TrainRow> rows) {
     for (const BucketPlan& of_bucket : plans) {
       table.add_row({row.algorithm, to_text(Bytes{of_bucket.size_bytes}), std::to_string(of_bucket.buckets),
                      of_bucket.plan});
+    }
+  }
+  return table;
+}
+
+Table gpu_profile_table(std::span<const TrainRow> rows) {
+  Table table({{"", "algorithm", "", Align::left},
+               {"", "gpus", "", Align::right},
+               {"", "time", "%", Align::right},
+               {"", "time", "ms", Align::right},
+               {"", "calls", "", Align::right},
+               {"", "activity", "", Align::left}});
+  for (const TrainRow& row : rows) {
+    if (!row.gpu_profile) continue;
+    table.add_gap();
+    for (const GpuShare& share : *row.gpu_profile) {
+      table.add_row({row.algorithm, std::to_string(row.gpus), if_known(share.share, percent),
+                     number(share.time_ms), share.share ? std::to_string(share.calls) : "", share.activity});
     }
   }
   return table;

@@ -109,6 +109,9 @@ Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all 
 /// The plan of each size of bucket, of rows in which they differ.
 Table plans_table(std::span<const TrainRow> rows);
 
+/// What the GPU of rank 0 did in a step, of rows where one computed.
+Table gpu_profile_table(std::span<const TrainRow> rows);
+
 /// The default plan of each payload beside the best other one.
 Table tune_table(std::span<const TuneRow> rows);
 

@@ -3,264 +3,27 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
 #include "bench/commands/measuring.hpp"
-#include "bench/contenders/contenders.hpp"
-#include "bench/measure/host_piece.hpp"
-#include "bench/measure/payload.hpp"
-#include "bench/measure/timeline.hpp"
-#include "bench/measure/training.hpp"
-#include "bench/predict/compute.hpp"
-#include "bench/record/emulation.hpp"
+#include "bench/commands/train_steps.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
-#include "bench/session/memory_check.hpp"
 #include "bench/session/session.hpp"
 #include "reports/tables.hpp"
 #include "reports/wrong_results.hpp"
 
 namespace polyring {
 namespace {
-
-struct TrainOptions {
-  ContenderOptions contenders;
-  PayloadOptions payload;
-  ComputeOptions compute;
-  std::string bucket = "fused:64MiB";
-  bool no_overlap = false;
-  std::string ranks;  // empty: all
-  int iterations = 10;
-  MeasuringOptions measuring;
-  std::string output;
-};
-
-/// What is trained, on however many ranks.
-struct Training {
-  explicit Training(const TrainOptions& options)
-      : kind(options.payload.kind()),
-        op(options.payload.op()),
-        model(make_model(options.compute.model)),
-        compute(options.compute.resolve(model, "")),
-        policy(parse_bucket_policy(options.bucket)),
-        buckets(make_buckets(model, policy, size_of(kind))) {}
-
-  Bytes gradients() const { return bytes_of(model.total_elements(), kind); }
-
-  ElementKind kind;
-  ReduceOp op;
-  Model model;
-  Compute compute;
-  BucketPolicy policy;
-  std::vector<Bucket> buckets;
-};
-
-/// The steps of one number of ranks.
-class StepsRun {
- public:
-  /// Collective over run.world. Throws as ContenderMaker and Communicator do, and a usage Error where there
-  /// are too many elements or there is too little memory.
-  StepsRun(const TrainOptions& options, const Training& training, const MeasuringRun& run)
-      : options_(options),
-        training_(training),
-        run_(run),
-        maker_(options.contenders, run.world, run.timeout, {.kind = training.kind, .op = training.op}) {
-    for (const Bucket& bucket : training.buckets) maker_.check(bucket.elements);
-    communicator_ = run_.connect(options.contenders.transport);
-    check_memory();
-  }
-
-  int ranks() const { return run_.world.size(); }
-  std::string ranks_text() const { return fmt::format("{} rank{}", ranks(), ranks() == 1 ? "" : "s"); }
-  const MeasuringRun& run() const { return run_; }
-  /// What nobody exceeds between two turns, while messages arrive in time.
-  Seconds longest_turn() const {
-    const Seconds step = training_.compute.step.total() +
-                         static_cast<double>(training_.buckets.size()) * std::max(run_.timeout, kLeastLimit);
-    return static_cast<double>(1 + algorithms()) * step;
-  }
-  std::size_t algorithms() const { return maker_.names().size(); }
-  std::optional<std::string> note() const { return maker_.note(); }
-  std::optional<std::string> left_out() const { return maker_.left_out(); }
-
-  /// Rows as wide as those to come. Collective over these ranks.
-  std::vector<TrainRow> expected() {
-    constexpr double kWide_ms = 99'999;
-    const auto largest = std::ranges::max_element(training_.buckets, {}, &Bucket::elements);
-    std::vector<TrainRow> rows;
-    for (const std::string& name : maker_.names()) {
-      PlansBySize plans;
-      if (const auto plan = maker_.plan(name, *communicator_, largest->elements))
-        plans[largest->elements] = {*plan, 1};
-      TrainRow& row = rows.emplace_back(described(name, plans));
-      row.iteration_ms = exact_timing(kWide_ms);
-      // As many as decide whether there is an interval.
-      row.iteration_ms.samples.resize(static_cast<std::size_t>(std::min(options_.iterations, 10)), kWide_ms);
-      row.images_per_second = row.compute_ms = row.exposed_comm_ms = kWide_ms;
-      row.efficiency = 1;
-    }
-    return rows;
-  }
-
-  /// Rows on rank 0, nothing on the others, and how often each algorithm was timed. Collective.
-  using SoFar = std::function<void(std::vector<TrainRow> rows, std::uint64_t turns)>;
-
-  /// Collective over these ranks. A sentence for each algorithm whose result was wrong; then nothing is
-  /// timed.
-  std::vector<std::string> measure(const std::function<void()>& turn, const SoFar& so_far) {
-    const Job job = run_.job(*communicator_);
-    const Memory gradients = job.transport.allocate(training_.gradients());
-
-    // The first trainer is a rank alone.
-    std::vector<Trainer> trainers(1 + maker_.names().size());
-    std::vector<PlansBySize> plans(maker_.names().size());
-    for (const Bucket& bucket : training_.buckets) {
-      auto contenders = maker_.make(*communicator_, bucket.elements);
-      for (std::size_t i = 0; i < contenders.size(); ++i) {
-        trainers[i + 1].allreduces.push_back(std::move(contenders[i].call));
-        if (!contenders[i].plan) continue;
-        OfSize& of_size = plans[i][bucket.elements];
-        of_size.plan = *contenders[i].plan;
-        ++of_size.buckets;
-      }
-    }
-    std::vector<std::string> wrong = verify(trainers, job.transport, gradients.get());
-    if (!wrong.empty()) return wrong;
-    // Zeros stay zeros under every operation: nothing overflows, however long it runs.
-    {
-      const HostPiece zeros(job.transport, training_.kind, training_.model.total_elements());
-      std::fill_n(zeros.data(), zeros.bytes(), std::byte{});
-      zeros.write(gradients.get(), training_.model.total_elements());
-    }
-    const TrainingWork work{training_.compute.step, training_.buckets, training_.kind, !options_.no_overlap,
-                            gradients.get()};
-    const auto keep = [&](const std::vector<TrainingSteps>& measured) {
-      so_far(rows(measured, plans), measured.front().total_ms.size());
-    };
-    measure_steps(trainers, job, work, options_.iterations, {turn, keep});
-    return {};
-  }
-
- private:
-  struct OfSize {
-    Plan plan;
-    std::uint64_t buckets = 0;
-  };
-  /// By a bucket's elements; none for a vendor's call.
-  using PlansBySize = std::map<Count, OfSize>;
-
-  /// All buckets' allreduces are there at once. Collective.
-  void check_memory() {
-    MemoryCount memory(communicator_->transport());
-    const Count elements = training_.model.total_elements();
-    const Memory gradients = memory.allocate(training_.gradients());
-    const HostPiece piece(memory, training_.kind, elements);
-    const HostPiece result(memory, training_.kind, elements);
-    std::vector<std::unique_ptr<Executor>> planned;
-    Count largest = 0;
-    for (const Bucket& bucket : training_.buckets) {
-      largest = std::max(largest, bucket.elements);
-      for (auto& allreduce : maker_.make_planned_over(memory, *communicator_, bucket.elements))
-        planned.push_back(std::move(allreduce));
-    }
-    for (const auto& allreduce : planned) allreduce->run(gradients.get(), gradients.get());
-    const Memory of_vendors =
-        memory.scratch(maker_.vendors_memory(bytes_of(largest, training_.kind), training_.gradients()));
-    const auto shortage = find_shortage(run_.world, memory.most(), memory_room());
-    if (!shortage) return;
-    usage_error(
-        "too little memory: {}; choose a smaller model than {}, smaller buckets, or fewer ranks a host",
-        to_text(*shortage), training_.model.name);
-  }
-
-  /// A sentence for each algorithm that is wrong, over all buckets and ranks.
-  std::vector<std::string> verify(std::vector<Trainer>& trainers, Transport& transport,
-                                  std::byte* gradients) const {
-    const Payload payload(training_.kind, training_.op, ranks());
-    const Count largest = training_.model.total_elements();
-    const HostPiece piece(transport, training_.kind, largest);
-    const HostPiece result(transport, training_.kind, largest);
-    payload.fill(run_.world.rank(), piece.data(), piece.elements());
-    std::vector<std::string> wrong;
-    for (std::size_t i = 1; i < trainers.size(); ++i) {
-      Count of_trainer = 0;
-      for (std::size_t bucket = 0; bucket < training_.buckets.size(); ++bucket) {
-        const Count count = training_.buckets[bucket].elements;
-        piece.write(gradients, count);
-        CollectiveCall& allreduce = *trainers[i].allreduces[bucket];
-        if (!allreduce.keeps_time_limit()) run_.watchdog.watch("the check of " + allreduce.algorithm());
-        allreduce.run(gradients, gradients);
-        run_.watchdog.rest();
-        of_trainer += result.wrong(payload, gradients, count);
-      }
-      const Count of_all = run_.world.sum(of_trainer);
-      if (of_all == 0) continue;
-      wrong.push_back(fmt::format("{} gave {} wrong elements on {}, where nothing was timed",
-                                  maker_.names()[i - 1], of_all, ranks_text()));
-    }
-    return wrong;
-  }
-
-  std::vector<TrainRow> rows(const std::vector<TrainingSteps>& measured,
-                             const std::vector<PlansBySize>& plans) const {
-    std::vector<TrainRow> rows;
-    const Timing alone = timing(measured.front().total_ms);
-    for (std::size_t i = 0; i < plans.size() && run_.world.rank() == 0; ++i) {
-      TrainRow& row = rows.emplace_back(described(maker_.names()[i], plans[i]));
-      row.iteration_ms = timing(measured[i + 1].total_ms);
-      row.images_per_second =
-          static_cast<double>(ranks()) * options_.compute.batch / (row.iteration_ms.median * 1e-3);
-      row.efficiency = alone.median / row.iteration_ms.median;
-      row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
-      row.timeline = timeline_of(median_step(measured[i + 1]));
-    }
-    return rows;
-  }
-
-  void set_plans(TrainRow& row, const PlansBySize& plans) const {
-    const Plan& largest = plans.rbegin()->second.plan;
-    row.dims = dims_text(largest.dims);
-    row.patterns = if_any(patterns_text(largest));
-    row.lanes = largest.lanes;
-    row.chunk_bytes = largest.chunk.value;
-    if (plans.size() == 1 && largest.orders.empty()) return;
-    std::vector<BucketPlan>& all = row.plans.emplace();
-    for (const auto& [elements, of_size] : plans)
-      all.push_back({bytes_of(elements, training_.kind).value, of_size.buckets, to_text(of_size.plan)});
-  }
-
-  /// A row without what is measured.
-  TrainRow described(const std::string& name, const PlansBySize& plans) const {
-    TrainRow row;
-    row.model = training_.model.name;
-    row.algorithm = name;
-    if (!plans.empty()) set_plans(row, plans);
-    row.gpus = ranks();
-    row.nodes = run_.world.nodes();
-    row.batch = options_.compute.batch;
-    row.bucket = to_text(training_.policy);
-    row.overlap = !options_.no_overlap;
-    row.compute_ms = training_.compute.step.total().value * 1e3;
-    row.wrong = 0;
-    row.source = source_here();
-    return row;
-  }
-
-  const TrainOptions& options_;
-  const Training& training_;
-  MeasuringRun run_;
-  ContenderMaker maker_;
-  std::unique_ptr<Communicator> communicator_;
-};
 
 /// The numbers of ranks to measure, ascending.
 std::vector<int> counts_of(const TrainOptions& options, int ranks) {
@@ -294,6 +57,7 @@ class TrainRun {
       on_members(world_, part.steps != nullptr, part.longest_turn, [&](const std::function<void()>& goes_on) {
         measure(session, *part.steps, goes_on);
         part.note = part.steps->note();
+        part.gpu_notes = part.steps->gpu_notes();
         // The next number of ranks needs the memory.
         part.steps.reset();
         part.own.reset();
@@ -312,7 +76,8 @@ class TrainRun {
     std::unique_ptr<World> own;       // of the first ranks; null where it is the whole job
     std::unique_ptr<StepsRun> steps;  // null on the ranks that wait, and when all is measured
     Seconds longest_turn;
-    std::optional<std::string> note;  // on rank 0, of its plans
+    std::optional<std::string> note;     // on rank 0, of its plans
+    std::vector<std::string> gpu_notes;  // on rank 0, once it is measured
   };
 
   /// All that can be wrong with the options, before anything is measured.
@@ -372,8 +137,10 @@ class TrainRun {
     Session::Outline outline;
     outline.output = options_.output;
     outline.header = parts_.back().steps->run().header(&machine_);
+    options_.contenders.transport.gpu.describe(outline.header, "All times are by CUDA's events.");
     outline.header.notes.push_back(
-        fmt::format("The computation is simulated by sleeping; its time, {:.1f} ms a step, is {}.",
+        fmt::format("The computation is simulated by {}; its time, {:.1f} ms a step, is {}.",
+                    options_.contenders.transport.gpu.on_gpu() ? "kernels on each rank's GPU" : "sleeping",
                     training_.compute.step.total().value * 1e3, training_.compute.source));
     if (counts_.back() == 1) outline.header.notes.push_back("One rank: there is nothing to reduce across.");
     if (counts_.front() < world_.size()) {
@@ -403,7 +170,17 @@ class TrainRun {
     if (!rows.empty())
       session.add_note(fmt::format(
           "A rank's step alone took {} ms (median, measured); efficiency is against it.", alone_text(rows)));
+    for (const Part& part : parts_) {
+      for (const std::string& note : part.gpu_notes)
+        if (std::ranges::count(session.result().notes, note) == 0) session.add_note(note);
+    }
     session.remark("\n");
+    const Table profile = gpu_profile_table(rows);
+    if (!profile.empty())
+      session.remark(
+          "What the GPU of rank 0 did in a step; percents are of all activities together, which may "
+          "overlap:\n\n" +
+          shown(profile) + "\n");
     const Table plans = plans_table(rows);
     if (!plans.empty()) session.remark("The plan of each size of bucket:\n\n" + shown(plans) + "\n");
     for (const std::string& note : session.result().notes) session.remark(note + "\n");
@@ -455,24 +232,26 @@ class TrainRun {
 void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
-    options->contenders.check_build();
+    options->check();
     return run_measuring(line.text(), options->measuring,
                          [&](const MeasuringRun& run) { return TrainRun(*options, run).run(); });
   };
-  const Subcommand command =
-      line.add_subcommand("train", "Measure synthetic training steps with real allreduces",
-                          "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100\n"
-                          "  mpirun -np 256 polyring train --ranks 4..256 -J train.json",
-                          action, true);
+  const Subcommand command = line.add_subcommand(
+      "train", "Measure synthetic training steps with real allreduces",
+      "mpirun -np 4 polyring train --model resnet50 --batch 32 --gpu P100\n"
+      "  mpirun -np 8 polyring train --device cuda --algorithm multi-ring,nccl --compute-ms 100\n"
+      "  mpirun -np 256 polyring train --ranks 4..256 -J train.json",
+      action, true);
   options->compute.add_to(command);
   options->contenders.add_to(command);
+  options->contenders.transport.gpu.add_to(command);
   options->payload.add_to(command, "avg");
   command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
   command.add_flag("--no-overlap", options->no_overlap,
                    "Begin to communicate only when the backward pass is over");
   command
       .add_option(
-          "--ranks,--gpus", options->ranks,
+          "--ranks", options->ranks,
           "Measure steps on these numbers of ranks, one after the other: 4,8,16, or 4..256, doubling; the "
           "first ranks of the job, while the others wait")
       .type_name("COUNTS");

@@ -30,6 +30,10 @@ class CollectiveCall {
 
   /// run() without waiting, behind those before it, where a device goes on by itself; else run().
   virtual void start(const std::byte* input, std::byte* output) { run(input, output); }
+  /// Whether a device goes on by itself.
+  virtual bool is_enqueued() const { return false; }
+  /// start() on a cudaStream_t, for those that are enqueued.
+  virtual void start_on(void* /*stream*/, const std::byte* input, std::byte* output) { start(input, output); }
   /// Until all that start() began is over.
   virtual void finish() {}
   /// So many calls on these buffers, on which it was run before, as a CUDA graph; null where they cannot be

@@ -123,7 +123,7 @@ void ContenderOptions::check_build() const {
   if (nccl && !transport.gpu.on_gpu()) {
     throw Error(ExitCode::not_available,
                 "nccl is not available: it reduces on GPUs, and the ranks' data are in host memory without "
-                "--device cuda of polyring allreduce; polyring scale --algorithm nccl models it");
+                "--device cuda; polyring scale --algorithm nccl models it");
   }
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
@@ -331,12 +331,12 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   const bool mpi = std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
     return is_vendors_host_call(name) && !is_gloo(name);
   });
-  // Calls on the host's memory for data on a GPU keep both buffers there.
+  // Calls on the host's memory for data on a GPU keep both buffers there, for as long as they live.
   const auto is_staged = [this](const std::string& name) {
     return options_.transport.gpu.on_gpu() && is_vendors_host_call(name) && !takes_gpu_memory(name);
   };
   const auto staged = std::ranges::count_if(names_, is_staged);
-  const auto copies = 2 * static_cast<std::uint64_t>(staged) * longest.value;
+  const auto copies = 2 * static_cast<std::uint64_t>(staged) * together.value;
   return {gloo * together.value + (mpi ? longest.value : 0) + copies};
 }
 

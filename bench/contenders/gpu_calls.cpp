@@ -23,6 +23,10 @@ class NcclCall final : public CollectiveCall {
   std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
     return nccl_->capture(calls, what_, input, output);
   }
+  bool is_enqueued() const override { return true; }
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
+    nccl_->start_on(stream, what_, input, output);
+  }
   std::optional<double> device_us() const override { return nccl_->last_us(); }
 
  private:
@@ -50,6 +54,10 @@ class EnqueuedCall final : public CollectiveCall {
   void finish() override { collective_->wait(); }
   std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
     return collective_->capture(calls, input, output);
+  }
+  bool is_enqueued() const override { return true; }
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
+    collective_->start_on(stream, input, output);
   }
   std::optional<double> device_us() const override { return collective_->last_us(); }
 

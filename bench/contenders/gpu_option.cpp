@@ -87,7 +87,7 @@ bool GpuOptions::is_software() const {
   return on_gpu() && polyring::is_software(need_gpu_plugin().gpus().front());
 }
 
-void GpuOptions::describe(ResultFile& result) const {
+void GpuOptions::describe(ResultFile& result, std::string_view timed) const {
   if (!on_gpu()) return;
   const GpuPlugin& plugin = need_gpu_plugin();
   result.versions["cuda"] = plugin.cuda_version();
@@ -95,10 +95,10 @@ void GpuOptions::describe(ResultFile& result) const {
   if (is_software())
     result.notes.push_back(
         "These GPUs are software for tests: what they compute counts, and times say nothing.");
-  result.notes.push_back(
-      "The data were on GPUs. Calls that are enqueued on streams are timed by CUDA's events, unless they are "
-      "timed in blocks, and all others by the host's clock. The machine is described, and plans are chosen, "
-      "without GPUs, and there is no bound.");
+  result.notes.push_back(fmt::format(
+      "The data were on GPUs. {} The machine is described, and plans are chosen, without GPUs, and "
+      "there is no bound.",
+      timed));
 }
 
 std::vector<int> assign_gpus(const std::vector<RankGpus>& ranks, const std::vector<int>& wanted, bool share) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/cli/command_line.hpp"
@@ -29,8 +30,12 @@ struct GpuOptions {
   void check() const;
   /// Whether the GPUs are tests' software, whose times say nothing.
   bool is_software() const;
-  /// Where GPUs are used: adds the version of CUDA, the first GPU's name, and what the result does not tell.
-  void describe(ResultFile& result) const;
+  /// Where GPUs are used: adds the version of CUDA, the first GPU's name, and what the result does not tell;
+  /// `timed`: how things were timed, a sentence.
+  void describe(ResultFile& result, std::string_view timed = kCallsTimed) const;
+  static constexpr std::string_view kCallsTimed =
+      "Calls that are enqueued on streams are timed by CUDA's events, unless they are timed in blocks, and "
+      "all others by the host's clock.";
 };
 
 /// A rank, and the GPUs that its process sees.

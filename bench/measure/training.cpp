@@ -7,6 +7,8 @@
 #include <span>
 #include <thread>
 
+#include "bench/measure/gpu_step.hpp"
+
 namespace polyring {
 namespace {
 
@@ -55,11 +57,32 @@ Step run_one(Trainer& trainer, const TrainingWork& work, const std::vector<Secon
 }
 
 /// Of the turns from `first` on, over the ranks.
+void take_maximum(std::vector<double>& times, std::size_t first, const World& world) {
+  const std::vector<double> slowest = world.max(std::span(times).subspan(first));
+  std::copy(slowest.begin(), slowest.end(), times.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
 void take_maximum(std::vector<TrainingSteps>& measured, std::size_t first, const World& world) {
   for (TrainingSteps& steps : measured) {
-    const std::vector<double> slowest = world.max(std::span(steps.total_ms).subspan(first));
-    std::copy(slowest.begin(), slowest.end(), steps.total_ms.begin() + static_cast<std::ptrdiff_t>(first));
+    for (std::vector<double>* times : {&steps.total_ms, &steps.compute_ms, &steps.communication_ms})
+      if (!times->empty()) take_maximum(*times, first, world);
   }
+}
+
+/// A step of the trainer; where `into` is not null, it is kept there. Collective.
+void measure_one(Trainer& trainer, const Job& job, const TrainingWork& work,
+                 const std::vector<Seconds>& ready, TrainingSteps* into) {
+  job.world.barrier();
+  const Step step = work.gpu == nullptr ? run_one(trainer, work, ready, job.watchdog)
+                                        : step_on_gpu(trainer, work, ready, job.watchdog);
+  if (into == nullptr) return;
+  into->steps.push_back(step);
+  into->total_ms.push_back(step.total().value * 1e3);
+  if (work.gpu == nullptr) return;
+  job.world.barrier();
+  const Seconds communication = communication_on_gpu(trainer, work, job.watchdog);
+  into->compute_ms.push_back((step.total() - step.exposed_communication()).value * 1e3);
+  into->communication_ms.push_back(communication.value * 1e3);
 }
 
 }  // namespace
@@ -73,11 +96,10 @@ std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const J
   for (int iteration = -1; iteration < iterations; ++iteration) {
     if (observer.turn) observer.turn();
     for (std::size_t i = 0; i < trainers.size(); ++i) {
+      measure_one(trainers[i], job, work, ready, iteration < 0 ? nullptr : &measured[i]);
+      if (work.gpu == nullptr || iteration + 1 < iterations) continue;
       job.world.barrier();
-      const Step step = run_one(trainers[i], work, ready, job.watchdog);
-      if (iteration < 0) continue;
-      measured[i].steps.push_back(step);
-      measured[i].total_ms.push_back(step.total().value * 1e3);
+      measured[i].profile = profile_of_step(trainers[i], work, ready, job.watchdog);
     }
     // By the number of turns, on which all ranks agree; clocks differ.
     const int turns = iteration + 1;

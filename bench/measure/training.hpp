@@ -1,4 +1,5 @@
-// Synthetic training steps, measured: computing is time that passes, allreduces are real.
+// Synthetic training steps, measured: computing is time that passes, or kernels on a GPU; allreduces are
+// real.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,11 @@
 #include "collectives/schedule/element.hpp"
 #include "models/buckets.hpp"
 #include "models/step.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
+
+class GpuCompute;
 
 /// One contestant: an allreduce for each bucket, in their order. None: the step of a rank alone.
 struct Trainer {
@@ -21,6 +25,10 @@ struct Trainer {
 struct TrainingSteps {
   std::vector<double> total_ms;  // of each iteration, the maximum over the ranks
   std::vector<Step> steps;       // this rank's
+  // On GPUs, of each iteration, the maximum over the ranks.
+  std::vector<double> compute_ms;        // until the backward pass ends, with the optimiser
+  std::vector<double> communication_ms;  // of the allreduces without computation
+  std::vector<GpuShare> profile;         // of one step more, in the end, on this rank
 };
 
 /// What is told while the steps are measured.
@@ -38,12 +46,14 @@ struct TrainingWork {
   ElementKind kind = ElementKind::float32;
   bool overlap = true;             // a bucket is reduced while the backward pass goes on
   std::byte* gradients = nullptr;  // the buckets, one behind the other
+  GpuCompute* gpu = nullptr;       // what computes; null: time passes
+  Seconds timeout{};               // on a GPU, for what is not computation
 };
 
-/// Lets the trainers take turns for `iterations` steps, after one unmeasured step each. The computation is
-/// not done: its time passes while this rank sleeps, as a host sleeps while its GPU works. Each bucket's
-/// allreduce begins, in place, when the computation has released its gradients and the bucket before is done.
-/// Collective.
+/// Lets the trainers take turns for `iterations` steps, after one unmeasured step each. Without a GPU the
+/// computation is not done: its time passes while this rank sleeps, as a host sleeps while its GPU works; see
+/// gpu_step.hpp for one with. Each bucket's allreduce begins, in place, when the computation has released its
+/// gradients and the bucket before is done. Collective.
 std::vector<TrainingSteps> measure_steps(std::vector<Trainer>& trainers, const Job& job,
                                          const TrainingWork& work, int iterations,
                                          const StepObserver& observer = {});

@@ -118,4 +118,12 @@ struct CompareArguments {
   std::int32_t element_bytes;  // 1, 2, 4 or 8, which both addresses are multiples of
 };
 
+/// Each thread multiplies and adds so many times.
+struct WorkArguments {
+  float* result;  // of the first thread: otherwise a compiler would leave the work out
+  std::int64_t turns;
+  float factor;
+  float summand;
+};
+
 }  // namespace polyring

@@ -10,6 +10,7 @@ struct OtherKernels {
   const void* messages;
   const void* fill;
   const void* compare;
+  const void* work;
 };
 extern const OtherKernels kOtherKernels;
 

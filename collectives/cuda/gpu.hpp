@@ -2,6 +2,7 @@
 // CUDA. Nothing of CUDA is in here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -62,6 +63,9 @@ class NcclCollectives {
   virtual void wait() = 0;
   /// Of the one that was started last and waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
+  /// start() on a cudaStream_t.
+  virtual void start_on(void* stream, const CollectiveOf& what, const std::byte* input,
+                        std::byte* output) = 0;
   /// So many calls, the first of which is no one's first on these buffers. All ranks capture.
   virtual std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
                                             std::byte* output) = 0;
@@ -125,6 +129,54 @@ class GpuCopies {
   virtual std::vector<GpuCopyRates> run(std::span<const GpuCopy> at_once) = 0;
 };
 
+/// Something that a GPU did, in time since GpuCompute::begin().
+struct GpuActivity {
+  enum class Kind { kernel, to_gpu, to_host, on_gpu };  // a kernel, or a copy and its direction
+  Kind kind = Kind::kernel;
+  Seconds begin;
+  Seconds end;
+};
+
+/// What stands for the computation of a training step: kernels of no use, on a stream of their own, that take
+/// as long as wanted while the GPU does nothing else. It also takes the time, by events, and has a stream for
+/// the communication beside it.
+class GpuCompute {
+ public:
+  enum class Stream { computing, communicating };
+  /// The number of a moment on a stream, from 0 since begin().
+  using Moment = std::size_t;
+
+  virtual ~GpuCompute() = default;
+
+  /// "products of 4096 x 4096 matrices by cuBLAS 13.0.2", or a loop of arithmetic and why there is no cuBLAS.
+  virtual std::string way() const = 0;
+
+  /// A step begins. Forgets all moments; nothing may be under way.
+  virtual void begin() = 0;
+  /// Enqueues what is still missing of this much computation since begin().
+  virtual void compute_until(Seconds computed) = 0;
+  /// How many kernels that were since begin().
+  virtual std::uint64_t launches() const = 0;
+  /// When the stream has done all that it was given.
+  virtual Moment mark(Stream stream) = 0;
+  /// What the stream is given from now on comes after the moment.
+  virtual void order(Moment moment, Stream stream) = 0;
+  /// The cudaStream_t for the communication.
+  virtual void* communicating() = 0;
+  /// Until the moment has passed. Throws Error(ExitCode::timeout) where that takes longer.
+  virtual void wait(Moment moment, Seconds limit) = 0;
+  /// From begin() to a moment that has passed.
+  virtual Seconds at(Moment moment) = 0;
+
+  /// Whether the transport's copies and kernels take their own times, too, which costs some.
+  virtual void record(bool on) = 0;
+  /// Those since begin(). All must be over.
+  virtual std::vector<GpuActivity> activities() = 0;
+};
+
+/// The most that one takes of a GPU's memory.
+inline constexpr Bytes kGpuComputeMemory{std::uint64_t{640} << 20};
+
 class GpuPlugin {
  public:
   virtual ~GpuPlugin() = default;
@@ -161,6 +213,9 @@ class GpuPlugin {
                                                          const CollectiveOf& what, std::string& why_not) = 0;
 
   virtual std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) = 0;
+  /// On the GPU of a transport of make_transport(), which it keeps. Finds out how long the kernels take
+  /// there, for steps with about this much computation.
+  virtual std::unique_ptr<GpuCompute> make_compute(Transport& transport, Seconds step) = 0;
 };
 
 /// For CommunicatorOptions::device: the buffers of a communicator of these ranks are on this GPU of the

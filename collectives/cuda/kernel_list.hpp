@@ -8,6 +8,7 @@
 #include "collectives/cuda/bodies/fill.hpp"
 #include "collectives/cuda/bodies/messages.hpp"
 #include "collectives/cuda/bodies/reduce.hpp"
+#include "collectives/cuda/bodies/work.hpp"
 #include "collectives/cuda/elements.hpp"
 
 /// X(op, kind of the operands, kind of the results)
@@ -34,7 +35,8 @@
   X(copy, ExchangeBody<CopyingOperand>) \
   X(messages, MessageBody)              \
   X(fill, FillBody)                     \
-  X(compare, CompareBody)
+  X(compare, CompareBody)               \
+  X(work, WorkBody)
 
 #define POLYRING_REDUCTION_NAME(op, from, to) polyring_reduce_##op##_##from##_##to
 #define POLYRING_REDUCTION_BODY(op, from, to) \

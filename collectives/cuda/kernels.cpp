@@ -107,6 +107,13 @@ void launch_compare(const std::byte* left, const std::byte* right, Count count, 
   launch(kOtherKernels.compare, arguments, count * element_bytes, max_blocks, stream, "comparison");
 }
 
+void launch_work(float* result, std::int64_t turns, int blocks, cudaStream_t stream) {
+  // Towards a limit of 2: no number on the way is slower than others.
+  const WorkArguments arguments{result, turns, 0.5F, 1.0F};
+  const std::int64_t for_all = std::int64_t{blocks} * kBlockThreads * kThreadBytes;
+  launch(kOtherKernels.work, arguments, for_all, blocks, stream, "load");
+}
+
 int blocks_resident(const void* kernel, int threads) {
   int device = 0;
   int multiprocessors = 0;

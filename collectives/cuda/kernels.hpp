@@ -43,6 +43,9 @@ void launch_fill(std::byte* to, std::size_t bytes, std::uint32_t pattern, int ma
 void launch_compare(const std::byte* left, const std::byte* right, Count count, int element_bytes,
                     std::uint64_t* differing, int max_blocks, cudaStream_t stream);
 
+/// Each thread of the grid multiplies and adds so many times; `result`, in device memory, is of no use.
+void launch_work(float* result, std::int64_t turns, int blocks, cudaStream_t stream);
+
 /// How many blocks of a kernel the current device holds at once.
 int blocks_resident(const void* kernel, int threads);
 /// The same of the kernel that an exchange with this reduction uses, and of the one that copies.

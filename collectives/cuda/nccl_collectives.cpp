@@ -28,8 +28,13 @@ class Collectives final : public NcclCollectives {
   void start(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
     check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
-    enqueue(what, input, output);
-    check(cudaEventRecord(ended_.get(), stream_.get()), "record an event (cudaEventRecord)");
+    start_on(stream_.get(), what, input, output);
+  }
+  void start_on(void* stream, const CollectiveOf& what, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
+    enqueue(what, input, output, static_cast<cudaStream_t>(stream));
+    check(cudaEventRecord(ended_.get(), static_cast<cudaStream_t>(stream)),
+          "record an event (cudaEventRecord)");
     ++started_;
   }
   void wait() override { wait(ended_.get(), std::exchange(started_, 0)); }
@@ -37,7 +42,7 @@ class Collectives final : public NcclCollectives {
                                     std::byte* output) override {
     check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
     CapturedGraph graph(stream_.get(), [&] {
-      for (int call = 0; call < calls; ++call) enqueue(what, input, output);
+      for (int call = 0; call < calls; ++call) enqueue(what, input, output, stream_.get());
     });
     return std::make_unique<Graph>(*this, calls, std::move(graph));
   }
@@ -70,8 +75,7 @@ class Collectives final : public NcclCollectives {
         operations);
   }
 
-  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output) {
-    const cudaStream_t stream = stream_.get();
+  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output, cudaStream_t stream) {
     const Count block = what.count / communicator_.size();
     switch (what.collective) {
       case Collective::allreduce:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collectives/cuda/build.hpp"
+#include "collectives/cuda/compute.hpp"
 #include "collectives/cuda/copies.hpp"
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/gpu.hpp"
@@ -43,6 +44,9 @@ class CudaPlugin final : public GpuPlugin {
   }
 
   std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) override { return cuda::make_copies(work); }
+  std::unique_ptr<GpuCompute> make_compute(Transport& transport, Seconds step) override {
+    return cuda::make_gpu_compute(transport, step);
+  }
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/cuda/activity.hpp"
 #include "collectives/cuda/memory.hpp"
 #include "collectives/cuda/peers.hpp"
 #include "collectives/runtime/bootstrap.hpp"
@@ -36,6 +37,8 @@ class RankGpu {
   virtual const RankHosts& hosts() const = 0;
   virtual const Peers& peers() const = 0;
   virtual const WaitRules& rules() const = 0;
+
+  virtual ActivityLog& activities() = 0;
 
   virtual Memory allocate(Bytes size) = 0;
   /// Throws a usage Error where this rank cannot reach the data.

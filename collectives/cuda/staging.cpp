@@ -6,19 +6,8 @@
 #include "collectives/cuda/memory.hpp"
 
 namespace polyring::cuda {
-namespace {
-
-/// Between the GPU and pinned memory.
-void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return;
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
-        "copy between GPU and host (cudaMemcpyAsync)");
-}
-
-}  // namespace
-
-Staging::Staging(HostMessages& host, EventPool& events, StagingOptions options)
-    : host_(host), options_(options), out_(events), in_(events) {}
+Staging::Staging(HostMessages& host, EventPool& events, ActivityLog& activities, StagingOptions options)
+    : host_(host), activities_(activities), options_(options), out_(events), in_(events) {}
 
 /// The GPU may still copy from there.
 Staging::~Staging() {
@@ -88,6 +77,16 @@ std::byte* Staging::take_buffer(Way& way, std::size_t bytes) {
   return buffer;
 }
 
+/// Between the GPU and pinned memory.
+void Staging::copy(std::byte* to, const std::byte* from, std::size_t bytes, Way& way) {
+  if (bytes == 0) return;
+  const cudaStream_t stream = way.queue.stream();
+  activities_.add(&way == &in_ ? GpuActivity::Kind::to_gpu : GpuActivity::Kind::to_host, stream, [&] {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+          "copy between GPU and host (cudaMemcpyAsync)");
+  });
+}
+
 void Staging::begin_piece(Way& way, const std::shared_ptr<Message>& message) {
   using Use = HostMessages::Use;
   const std::size_t bytes = std::min<std::size_t>(options_.piece.value, message->bytes - message->begun);
@@ -98,11 +97,11 @@ void Staging::begin_piece(Way& way, const std::shared_ptr<Message>& message) {
   const auto end = [this, &way, message, buffer, bytes] { end_piece(way, message, buffer, bytes); };
   if (&way == &in_) {
     host_.receive(message->peer, Use::piece, message->tag, {buffer, bytes}, [this, data, buffer, bytes, end] {
-      copy(data, buffer, bytes, in_.queue.stream());
+      copy(data, buffer, bytes, in_);
       in_.queue.then(end);
     });
   } else {
-    copy(buffer, data, bytes, out_.queue.stream());
+    copy(buffer, data, bytes, out_);
     out_.queue.then([this, message, buffer, bytes, end] {
       host_.send(message->peer, Use::piece, message->tag, {buffer, bytes}, end);
     });

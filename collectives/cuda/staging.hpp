@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/cuda/activity.hpp"
 #include "collectives/cuda/host_messages.hpp"
 #include "collectives/cuda/queue.hpp"
 
@@ -22,7 +23,7 @@ struct StagingOptions {
 class Staging {
  public:
   /// Keeps the references.
-  Staging(HostMessages& host, EventPool& events, StagingOptions options = {});
+  Staging(HostMessages& host, EventPool& events, ActivityLog& activities, StagingOptions options = {});
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -64,9 +65,11 @@ class Staging {
   void begin_piece(Way& way, const std::shared_ptr<Message>& message);
   void end_piece(Way& way, const std::shared_ptr<Message>& message, std::byte* buffer, std::size_t bytes);
   std::size_t buffer_bytes(std::size_t bytes) const;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes, Way& way);
   std::byte* take_buffer(Way& way, std::size_t bytes);
 
   HostMessages& host_;
+  ActivityLog& activities_;
   StagingOptions options_;
   Way out_;
   Way in_;

@@ -71,7 +71,7 @@ class GpuRankTransport final : public Transport, public RankGpu {
         peers_(find_peers(bootstrap, hosts, device, mapped_)),
         local_(events_),
         exchanges_(events_),
-        staging_(host_, events_) {}
+        staging_(host_, events_, activities_) {}
   ~GpuRankTransport() override {
     cudaSetDevice(device_);
     for (const Queue* queue : {&local_, &exchanges_}) cudaStreamSynchronize(queue->stream());
@@ -86,10 +86,10 @@ class GpuRankTransport final : public Transport, public RankGpu {
   Memory allocate(Bytes size) override { return heap_.allocate(size); }
   Memory host(Bytes size) override { return pinned_memory(size); }
   void upload(std::byte* to, std::span<const std::byte> from) override {
-    copy_now(to, from.data(), from.size());
+    copy_now(GpuActivity::Kind::to_gpu, to, from.data(), from.size());
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
-    copy_now(to.data(), from, to.size());
+    copy_now(GpuActivity::Kind::to_host, to.data(), from, to.size());
   }
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
@@ -110,6 +110,7 @@ class GpuRankTransport final : public Transport, public RankGpu {
   const RankHosts& hosts() const override { return hosts_; }
   const Peers& peers() const override { return peers_; }
   const WaitRules& rules() const override { return rules_; }
+  ActivityLog& activities() override { return activities_; }
   std::byte* at(Rank rank, const GpuLocation& location) override {
     return peers_.in_this_process(rank) ? reinterpret_cast<std::byte*>(location.address)
                                         : mapped_.at(rank, location);
@@ -128,8 +129,10 @@ class GpuRankTransport final : public Transport, public RankGpu {
     check(cudaSetDevice(device), "use a GPU (cudaSetDevice)");
     return device;
   }
-  void copy_now(std::byte* to, const std::byte* from, std::size_t bytes);
+  void copy_now(GpuActivity::Kind kind, std::byte* to, const std::byte* from, std::size_t bytes);
   void enqueue_copy(std::byte* to, const std::byte* from, std::size_t bytes, Queue& queue);
+  void reduce(const Reduction& reduction, std::span<std::byte* const> results,
+              std::span<const std::byte* const> operands, Count count, Queue& queue);
   Operation& begin(Ticket ticket, std::size_t partners);
   void await_over(Rank from, int tag);
   void tell_over(Rank to, int tag, Operation& operation, Operation::Partner& partner);
@@ -148,6 +151,7 @@ class GpuRankTransport final : public Transport, public RankGpu {
   WaitRules rules_;
   DeviceHeap& heap_;
   EventPool events_;
+  ActivityLog activities_;
   MappedMemory mapped_;
   HostMessages host_;
   Peers peers_;
@@ -162,16 +166,27 @@ class GpuRankTransport final : public Transport, public RankGpu {
   std::string why_no_nccl_;
 };
 
-void GpuRankTransport::copy_now(std::byte* to, const std::byte* from, std::size_t bytes) {
+void GpuRankTransport::copy_now(GpuActivity::Kind kind, std::byte* to, const std::byte* from,
+                                std::size_t bytes) {
   if (bytes == 0) return;
   use(device_);
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, local_.stream()), "copy (cudaMemcpyAsync)");
+  activities_.add(kind, local_.stream(), [&] {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, local_.stream()), "copy (cudaMemcpyAsync)");
+  });
   check(cudaStreamSynchronize(local_.stream()), "finish a copy (cudaStreamSynchronize)");
 }
 
 void GpuRankTransport::enqueue_copy(std::byte* to, const std::byte* from, std::size_t bytes, Queue& queue) {
   if (bytes == 0) return;
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue.stream()), "copy (cudaMemcpyAsync)");
+  activities_.add(GpuActivity::Kind::on_gpu, queue.stream(), [&] {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue.stream()), "copy (cudaMemcpyAsync)");
+  });
+}
+
+void GpuRankTransport::reduce(const Reduction& reduction, std::span<std::byte* const> results,
+                              std::span<const std::byte* const> operands, Count count, Queue& queue) {
+  activities_.add(GpuActivity::Kind::kernel, queue.stream(),
+                  [&] { launch_reduce(reduction, results, operands, count, most_blocks_, queue.stream()); });
 }
 
 void GpuRankTransport::copy(std::byte* to, std::span<const std::byte> from, Ticket ticket) {
@@ -183,7 +198,7 @@ void GpuRankTransport::copy(std::byte* to, std::span<const std::byte> from, Tick
 void GpuRankTransport::combine(const Reduction& reduction, std::byte* result,
                                std::span<const std::byte* const> operands, Count count, Ticket ticket) {
   use(device_);
-  launch_reduce(reduction, std::span(&result, 1), operands, count, most_blocks_, local_.stream());
+  reduce(reduction, std::span(&result, 1), operands, count, local_);
   local_.then([this, ticket] { done_.push_back(ticket); });
 }
 
@@ -329,7 +344,7 @@ void GpuRankTransport::enqueue(Operation& operation) {
   }
   if (exchange.result != nullptr) results.push_back(exchange.result);
   const Count count = static_cast<Count>(exchange.own.size()) / size_of(exchange.reduction.kind);
-  launch_reduce(exchange.reduction, results, operands, count, most_blocks_, exchanges_.stream());
+  reduce(exchange.reduction, results, operands, count, exchanges_);
 }
 
 void GpuRankTransport::swap(std::span<const Letter> letters) {

@@ -1,11 +1,11 @@
-"""--device cuda, on the software GPU: its libraries come before CUDA's (LD_LIBRARY_PATH), and a file says what machine it
-pretends to be and which faults it has (tests/software_gpu/plan.hpp)."""
+"""--device cuda of the commands that measure a collective."""
 
 import json
 import os
 import time
 
-from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, ProgramTest, main
+from gpus import GpuTest
+from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, main
 
 CUDA = 2
 NCCL = 3
@@ -14,30 +14,7 @@ ONE = ("-b", "4K", "-e", "4K", "-n", 2, "-w", 0)
 LIMIT = ("-T", 3)
 
 
-class Gpus(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(os.environ.pop, "POLYRING_SOFTWARE_GPU", None)
-
-    def machine(self, *lines):
-        """What the software GPU is from now on."""
-        path = self.folder / "gpu.plan"
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        os.environ["POLYRING_SOFTWARE_GPU"] = str(path)
-
-    def result(self, *words, ranks=0):
-        self.succeed(*words, "-J", "out.json", ranks=ranks)
-        path = self.folder / "out.json"
-        result = json.loads(path.read_text(encoding="utf-8"))
-        path.unlink()
-        self.assertEqual(result["versions"]["gpu"], "software GPU")
-        self.assertRegex(result["versions"]["cuda"], r"^\d+\.\d+$")
-        self.assertTrue(any("The data were on GPUs." in note for note in result["notes"]))
-        self.assertTrue(any("times say nothing" in note for note in result["notes"]))
-        for row in result["rows"]:
-            self.assertEqual((row["wrong"], row["source"]), (0, "emulated"))
-        return result
-
+class Gpus(GpuTest):
     def fails(self, *words, code, ranks=0, naming=()):
         """Ends soon, with this code and sentences that name all of these."""
         begin = time.monotonic()

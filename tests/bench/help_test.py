@@ -29,6 +29,7 @@ OPTIONS = {
 }
 for collective in COLLECTIVES:
     OPTIONS[collective] += " --device --gpus --share-gpu"
+OPTIONS["train"] += " --device --gpus --share-gpu"
 OPTIONS["reduce-scatter"] += " --partials --op"
 for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept", "compare"):
     OPTIONS[showing] += " --format --wide --quiet"

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
@@ -333,6 +335,16 @@ TEST(CompareBody, CountsElementsThatDiffer) {
   }
 }
 
+TEST(WorkKernel, DoesAsManyTurnsAsItIsTold) {
+  float result = 7;
+  kernel("work").run(std::array{WorkArguments{&result, 0, 0.5F, 1}}.data(), {2, 3}, {});
+  EXPECT_EQ(result, 0);  // the first thread begins with its number
+  for (std::int64_t turns : {1, 2, 3, 200}) {
+    kernel("work").run(std::array{WorkArguments{&result, turns, 0.5F, 1}}.data(), {2, 3}, {});
+    EXPECT_EQ(result, turns == 200 ? 2.0F : 2 - std::ldexp(1.0F, 1 - static_cast<int>(turns))) << turns;
+  }
+}
+
 TEST(KernelTable, NamesEachKernelOnce) {
   std::set<std::string_view> names;
   for (const HostKernel& known : host_kernels()) {
@@ -340,7 +352,7 @@ TEST(KernelTable, NamesEachKernelOnce) {
     EXPECT_EQ(find_host_kernel(known.name), &known);
     EXPECT_LE(known.argument_bytes, 4096u) << known.name;
   }
-  EXPECT_EQ(names.size(), 44u);
+  EXPECT_EQ(names.size(), 45u);
   EXPECT_EQ(find_host_kernel("polyring_reduce"), nullptr);
 }
 

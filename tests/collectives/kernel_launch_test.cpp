@@ -153,6 +153,15 @@ TEST(Launch, CopiesFillsAndCompares) {
   EXPECT_EQ(differing, 1u);
 }
 
+TEST(LaunchWork, TakesAllTheBlocksItIsGiven) {
+  float result = 0;
+  launch_work(&result, 3, 9, kStream);
+  EXPECT_EQ(launched.kernel, "polyring_work");
+  EXPECT_EQ(launched.blocks, 9u);
+  EXPECT_EQ(launched.stream, kStream);
+  EXPECT_EQ(result, 1.75F);
+}
+
 TEST(LaunchExchange, RunsAllRanksPartsOnTheirMemory) {
   // The one peer has come and gone twice already.
   std::vector<std::int32_t> own{1, 2, 3};

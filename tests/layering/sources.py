@@ -47,7 +47,7 @@ CONFINED = {
     "CLI/*": {"bench/cli/*.cpp"},
     "cuda/*": {"collectives/cuda/flags.hpp"},
     "cuda*.h": {"collectives/cuda/*", "bench/micro/gpu_*"},
-    "dlfcn.h": {"topology/inventory/probe/nvml_calls.hpp", "collectives/cuda/loader.cpp", "collectives/cuda/nccl_library.cpp"},
+    "dlfcn.h": {"topology/inventory/probe/nvml_calls.hpp", "collectives/cuda/loader.cpp", "collectives/cuda/nccl_library.cpp", "collectives/cuda/cublas.cpp"},
     "gloo/*": {"bench/contenders/gloo*"},
     "hwloc.h": {"topology/inventory/probe/hwloc_*"},
     "hwloc/*.h": {"topology/inventory/probe/hwloc_*"},

@@ -54,9 +54,9 @@ class ReportTest : public testing::Test {
 TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   const Report written = report(results(), folder_ / "r");
   EXPECT_EQ(written.folder, folder_ / "r");
-  for (const char* name :
-       {"report.md", "out.json", "out.csv", "train.json", "train.csv", "scale.json", "scale.csv",
-        "out-comparison.csv", "out-conditions.csv", "train-plans.csv", "scale-inputs.csv"}) {
+  for (const char* name : {"report.md", "out.json", "out.csv", "train.json", "train.csv", "scale.json",
+                           "scale.csv", "out-comparison.csv", "out-conditions.csv", "train-plans.csv",
+                           "train-gpu-profile.csv", "scale-inputs.csv"}) {
     EXPECT_GT(fs::file_size(folder_ / "r" / name), 100u) << name;
   }
   const std::string text = read_file(folder_ / "r/report.md");

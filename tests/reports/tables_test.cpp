@@ -129,6 +129,16 @@ TEST(PlansTable, HasARowForEachSizeOfBucket) {
   EXPECT_TRUE(plans_table(std::span(rows).last(1)).empty());
 }
 
+TEST(GpuProfileTable, ListsWhatAGpuDidAndIsEmptyWithoutOne) {
+  const auto rows = rows_of<TrainRow>(examples::train());
+  EXPECT_EQ(gpu_profile_table(rows).csv(),
+            "algorithm,gpus,time_percent,time_ms,calls,activity\n"
+            "multi-ring,4,75.0,169.1,2,computation\n"
+            "multi-ring,4,25.0,56.40,15,kernels of allreduces\n"
+            "multi-ring,4,,12.50,,idle\n");
+  EXPECT_TRUE(gpu_profile_table(std::span(rows).last(1)).empty());
+}
+
 TEST(AllreduceTable, PutsInPlaceBesideOutOfPlaceAndAlgorithmsOfASizeTogether) {
   auto rows = rows_of<CollectiveRow>(examples::allreduce());
   const std::string ordered = collective_table(rows).csv();

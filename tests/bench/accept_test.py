@@ -205,7 +205,7 @@ class Accept(ProgramTest):
         self.write("cut.json", json.dumps(cut))
         ran = self.run_program(*words, "--duration", "3s", "--resume", "cut.json", ranks=2)
         self.assertEqual(ran.returncode, BELOW, ran.stderr)
-        self.assertIn(f"Resumed from cut.json: {rounds} rounds, hosts.alike as judged then.", ran.stdout)
+        self.assertIn(f"Resumed from cut.json: {rounds} round{'s' if rounds > 1 else ''}, hosts.alike as judged then.", ran.stdout)
         after = json.loads((self.folder / "accept.json.1").read_text(encoding="utf-8"))
         self.assertEqual(after["rows"][0], failed)
         self.assertEqual([row["check"] for row in after["rows"]], ["hosts.alike", "host.allreduce"])

@@ -29,7 +29,7 @@ struct NvmlGpuHealth {
   unsigned default_power_limit_milliwatts = 0;
   std::uint64_t clock_reasons = 0;  // bits of chapter «NvmlClocksEventReasons», at any time while watched
   bool clock_reasons_known = false;
-  int ecc = -1;                     // 1: on; -1: unknown
+  int ecc = -1;                          // 1: on; -1: unknown
   std::uint64_t uncorrected_errors = 0;  // ECC, since the driver was loaded
   std::uint64_t uncorrected_before = 0;  // of these, when the watch began
   unsigned retired_pages = 0;

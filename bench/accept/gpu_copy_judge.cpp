@@ -345,7 +345,8 @@ class Copies {
         right == ways ? "all of them" : fmt::format("{} of them", right));
   }
 
-  /// GPUs of which most copies with others are bad, if that is not so of most GPUs.
+  /// The GPUs that are at fault: most of their copies with others are bad. None where that is so of most
+  /// GPUs.
   static std::vector<int> blamed(const std::vector<const Item*>& group) {
     std::map<int, std::pair<int, int>> counts;  // bad ones, and all
     for (const Item* item : group) {

@@ -66,7 +66,7 @@ class NcclCollectives {
   /// start() on a cudaStream_t.
   virtual void start_on(void* stream, const CollectiveOf& what, const std::byte* input,
                         std::byte* output) = 0;
-  /// So many calls, the first of which is no one's first on these buffers. All ranks capture.
+  /// So many calls. All ranks capture the same, after start() on the same buffers.
   virtual std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
                                             std::byte* output) = 0;
 };
@@ -88,7 +88,7 @@ class GpuCollective {
   virtual void wait() = 0;
   /// Of the last start() that was waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
-  /// So many calls on buffers that it has had before. All ranks capture.
+  /// So many calls. All ranks capture the same, after start() on the same buffers.
   virtual std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) = 0;
 
   /// What carries it: "NVIDIA H100, peer memory", "NVIDIA H100, peer memory and NCCL 2.28.9".

@@ -71,7 +71,7 @@ std::vector<Fault> own_faults(const GpuState& gpu) {
   return faults;
 }
 
-/// What most GPUs of a model have: more than half of those of which it is known.
+/// The value that more than half have; nothing where there is none.
 template <typename Value>
 std::optional<Value> usual(const std::vector<Value>& values) {
   std::map<Value, std::size_t> count;

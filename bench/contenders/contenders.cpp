@@ -263,7 +263,11 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   const ReduceOp op = what_.op;
   if (name == kMpiAlgorithm)
     return {name, std::nullopt, make_mpi_call(what_.collective, *mpi_world_, kind, op, count)};
-  if (is_nccl(name)) return {name, std::nullopt, make_nccl_call(name, nccl(), what(count))};
+  if (is_nccl(name)) {
+    auto call = nccl().make(what(count));
+    const std::string implementation = call->way();
+    return {name, std::nullopt, make_enqueued_call(name, implementation, std::move(call))};
+  }
   if (const auto of_mpi = after(kMpiPrefix, name)) {
     return {name, std::nullopt, mpi().make(*of_mpi, kind, op, count)};
   }
@@ -389,14 +393,14 @@ MpiAlgorithms& ContenderMaker::mpi() {
   return *mpi_;
 }
 
-const std::shared_ptr<NcclCollectives>& ContenderMaker::nccl() {
+NcclCollectives& ContenderMaker::nccl() {
   if (!nccl_) {
     GpuPlugin& plugin = need_gpu_plugin();
     WaitRules rules = world_.wait_rules();
     rules.timeout = timeout_;
     nccl_ = plugin.make_nccl(world_, choose_gpu(world_, plugin, options_.transport.gpu), rules);
   }
-  return nccl_;
+  return *nccl_;
 }
 
 Gloo& ContenderMaker::gloo() {

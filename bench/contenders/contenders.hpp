@@ -119,7 +119,7 @@ class ContenderMaker {
  private:
   MpiAlgorithms& mpi();
   Gloo& gloo();
-  const std::shared_ptr<NcclCollectives>& nccl();
+  NcclCollectives& nccl();
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
@@ -140,7 +140,7 @@ class ContenderMaker {
   std::map<std::string, std::string> by_host_;  // why the host ordered steps of this one on GPUs
   std::unique_ptr<MpiAlgorithms> mpi_;
   std::unique_ptr<Gloo> gloo_;
-  std::shared_ptr<NcclCollectives> nccl_;
+  std::unique_ptr<NcclCollectives> nccl_;
 };
 
 /// Why the times of these contenders are doubtful where they ran, beside what doubts() says; nothing where

@@ -5,36 +5,6 @@
 namespace polyring {
 namespace {
 
-class NcclCall final : public CollectiveCall {
- public:
-  NcclCall(std::string algorithm, std::shared_ptr<NcclCollectives> nccl, const CollectiveOf& what)
-      : algorithm_(std::move(algorithm)), nccl_(std::move(nccl)), what_(what) {}
-
-  std::string algorithm() const override { return algorithm_; }
-  std::string implementation() const override { return "NCCL " + nccl_->version(); }
-  // NCCL's first calls connect the ranks, and wait for the others inside of NCCL.
-  bool keeps_time_limit() const override { return false; }
-  void run(const std::byte* input, std::byte* output) override {
-    start(input, output);
-    finish();
-  }
-  void start(const std::byte* input, std::byte* output) override { nccl_->start(what_, input, output); }
-  void finish() override { nccl_->wait(); }
-  std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
-    return nccl_->capture(calls, what_, input, output);
-  }
-  bool is_enqueued() const override { return true; }
-  void start_on(void* stream, const std::byte* input, std::byte* output) override {
-    nccl_->start_on(stream, what_, input, output);
-  }
-  std::optional<double> device_us() const override { return nccl_->last_us(); }
-
- private:
-  std::string algorithm_;
-  std::shared_ptr<NcclCollectives> nccl_;
-  CollectiveOf what_;
-};
-
 class EnqueuedCall final : public CollectiveCall {
  public:
   EnqueuedCall(std::string algorithm, std::string implementation, std::unique_ptr<GpuCollective> collective)
@@ -44,7 +14,7 @@ class EnqueuedCall final : public CollectiveCall {
 
   std::string algorithm() const override { return algorithm_; }
   std::string implementation() const override { return implementation_; }
-  // CUDA's calls wait where a GPU has too much to do already.
+  // CUDA's calls wait where a GPU has too much to do already, and NCCL's first ones connect the ranks.
   bool keeps_time_limit() const override { return false; }
   void run(const std::byte* input, std::byte* output) override {
     start(input, output);
@@ -68,11 +38,6 @@ class EnqueuedCall final : public CollectiveCall {
 };
 
 }  // namespace
-
-std::unique_ptr<CollectiveCall> make_nccl_call(std::string algorithm, std::shared_ptr<NcclCollectives> nccl,
-                                               const CollectiveOf& what) {
-  return std::make_unique<NcclCall>(std::move(algorithm), std::move(nccl), what);
-}
 
 std::unique_ptr<CollectiveCall> make_enqueued_call(std::string algorithm, std::string implementation,
                                                    std::unique_ptr<GpuCollective> collective) {

@@ -9,10 +9,6 @@
 
 namespace polyring {
 
-/// `algorithm` is its name: "nccl", "nccl:ring".
-std::unique_ptr<CollectiveCall> make_nccl_call(std::string algorithm, std::shared_ptr<NcclCollectives> nccl,
-                                               const CollectiveOf& what);
-
 /// `algorithm` and `implementation` are what CollectiveCall tells.
 std::unique_ptr<CollectiveCall> make_enqueued_call(std::string algorithm, std::string implementation,
                                                    std::unique_ptr<GpuCollective> collective);

@@ -48,51 +48,37 @@ class GpuGraph {
   virtual void wait() = 0;
 };
 
-/// NCCL's own collectives, on this rank's GPU.
-class NcclCollectives {
- public:
-  virtual ~NcclCollectives() = default;
-
-  /// "2.28.9".
-  virtual std::string version() const = 0;
-  /// All ranks must call it. Enqueues the collective on a stream, behind those before it; in place, as NCCL
-  /// does it. Throws Error(ExitCode::nccl) where NCCL fails.
-  virtual void start(const CollectiveOf& what, const std::byte* input, std::byte* output) = 0;
-  /// Until all that was started is over. Throws Error(ExitCode::nccl), or Error(ExitCode::timeout) after the
-  /// time limit of one, times their number.
-  virtual void wait() = 0;
-  /// Of the one that was started last and waited for: from its begin to its end on this GPU, in microseconds.
-  virtual double last_us() const = 0;
-  /// start() on a cudaStream_t.
-  virtual void start_on(void* stream, const CollectiveOf& what, const std::byte* input,
-                        std::byte* output) = 0;
-  /// So many calls. All ranks capture the same, after start() on the same buffers.
-  virtual std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
-                                            std::byte* output) = 0;
-};
-
-/// A collective by one plan that is enqueued on a stream of the rank's GPU, all of it at once. All ranks run
-/// the same ones in the same order. It ends before its transport.
+/// A collective that is enqueued on a stream of the rank's GPU, all of it at once: ours by one plan, or
+/// NCCL's. All ranks run the same ones in the same order. It ends before its transport, or its NCCL.
 class GpuCollective {
  public:
   virtual ~GpuCollective() = default;
 
-  /// As Executor::run(), on GPU memory of the transport's allocate(), without waiting. On a stream of its
-  /// own, behind those before it. Where buffers are new, those of all ranks are.
+  /// As Executor::run(), on GPU memory (ours: of the transport's allocate()), without waiting. On a stream of
+  /// its own, behind those before it. Where buffers are new, those of all ranks are.
   virtual void start(const std::byte* input, std::byte* output) = 0;
   /// The same on a cudaStream_t, which may be captured if the buffers are known.
   virtual void start_on(void* stream, const std::byte* input, std::byte* output) = 0;
   /// Until all that was started is over, except for graphs; the time limit is that of one, times their
-  /// number. Throws Error(ExitCode::timeout) that names the ranks that were waited for; after any failure the
-  /// transport is broken.
+  /// number. Throws Error(ExitCode::timeout), where it is ours with the ranks that were waited for, and
+  /// Error(ExitCode::nccl); after any failure the transport, or NCCL, is broken.
   virtual void wait() = 0;
   /// Of the last start() that was waited for: from its begin to its end on this GPU, in microseconds.
   virtual double last_us() const = 0;
   /// So many calls. All ranks capture the same, after start() on the same buffers.
   virtual std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) = 0;
 
-  /// What carries it: "NVIDIA H100, peer memory", "NVIDIA H100, peer memory and NCCL 2.28.9".
+  /// What carries it: "NVIDIA H100, peer memory", "NVIDIA H100, peer memory and NCCL 2.28.9", or
+  /// "NCCL 2.28.9".
   virtual std::string way() const = 0;
+};
+
+/// NCCL's own collectives, on this rank's GPU.
+class NcclCollectives {
+ public:
+  virtual ~NcclCollectives() = default;
+
+  virtual std::unique_ptr<GpuCollective> make(const CollectiveOf& what) = 0;
 };
 
 /// A place of data that is no GPU's index: pinned host memory, near the GPU at the copy's other end.

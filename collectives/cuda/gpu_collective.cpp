@@ -23,7 +23,10 @@ class CollectiveGraph final : public GpuGraph {
         stream_(stream),
         limit_(limit),
         ended_(make_event()),
-        graph_(std::move(graph)) {}
+        graph_(std::move(graph)) {
+    if (collective.nccl() != nullptr)
+      in_nccl_ = collective.nccl()->before_abort([this] { graph_.destroy(); });
+  }
 
   void start() override {
     collective_.launch(graph_, ended_.get(), stream_);
@@ -38,6 +41,7 @@ class CollectiveGraph final : public GpuGraph {
   int started_ = 0;
   Event ended_;
   CapturedGraph graph_;
+  std::shared_ptr<void> in_nccl_;
 };
 
 class EnqueuedCollective final : public GpuCollective {

@@ -15,6 +15,8 @@ class CapturedGraph {
   CapturedGraph(cudaStream_t stream, const std::function<void()>& enqueue);
 
   void launch(cudaStream_t stream) const;
+  /// Also while it runs: CUDA keeps what is needed until then. It cannot be launched any more.
+  void destroy() { graph_.reset(); }
 
  private:
   struct Destroy {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -101,6 +102,8 @@ class NcclCommunicator::State {
   void check();
   void wait(const std::function<bool()>& done, int operations);
   void abort(const std::string& why);
+  int add_graph(std::function<void()> destroy);
+  void forget_graph(int number);
 
  private:
   struct Operation {
@@ -147,6 +150,10 @@ class NcclCommunicator::State {
   std::optional<Error> failure_;  // the first
   bool in_group_ = false;
   Operation last_;
+
+  std::mutex graphs_mutex_;
+  std::map<int, std::function<void()>> graphs_;  // by their numbers: how to destroy them
+  int next_graph_ = 0;
 };
 
 void NcclCommunicator::State::start_without_blocking(const ncclUniqueId& id) {
@@ -318,7 +325,26 @@ void NcclCommunicator::State::abort(const std::string& why) {
     failure_ = Error(ExitCode::nccl, fmt::format("{}: the communicator of NCCL {} was aborted: {}", who_,
                                                  library_.version(), why));
   }
-  if (ncclComm_t const communicator = communicator_.exchange(nullptr)) calls_.ncclCommAbort(communicator);
+  ncclComm_t const communicator = communicator_.exchange(nullptr);
+  if (communicator == nullptr) return;
+  std::map<int, std::function<void()>> graphs;
+  {
+    const std::lock_guard graphs_lock(graphs_mutex_);
+    graphs.swap(graphs_);
+  }
+  for (const auto& [number, destroy] : graphs) destroy();
+  calls_.ncclCommAbort(communicator);
+}
+
+int NcclCommunicator::State::add_graph(std::function<void()> destroy) {
+  const std::lock_guard lock(graphs_mutex_);
+  graphs_.emplace(next_graph_, std::move(destroy));
+  return next_graph_++;
+}
+
+void NcclCommunicator::State::forget_graph(int number) {
+  const std::lock_guard lock(graphs_mutex_);
+  graphs_.erase(number);
 }
 
 NcclCommunicator::NcclCommunicator(const NcclLibrary& library, const Bootstrap& bootstrap,
@@ -389,6 +415,10 @@ std::shared_ptr<void> NcclCommunicator::register_memory(void* memory, Bytes byte
 }
 
 void NcclCommunicator::check() { state_->check(); }
+std::shared_ptr<void> NcclCommunicator::before_abort(std::function<void()> destroy_graph) {
+  const int number = state_->add_graph(std::move(destroy_graph));
+  return {state_.get(), [state = state_, number](void*) { state->forget_graph(number); }};
+}
 void NcclCommunicator::wait(const std::function<bool()>& done, int operations) {
   state_->wait(done, operations);
 }

@@ -114,6 +114,10 @@ class NcclCommunicator {
   /// the communicator's. Null before NCCL 2.19.
   std::shared_ptr<void> register_memory(void* memory, Bytes bytes);
 
+  /// For a graph that has captured calls: NCCL ends no communicator while there is one. Is called before an
+  /// abort, unless the handle's end comes first.
+  std::shared_ptr<void> before_abort(std::function<void()> destroy_graph);
+
   /// Throws if NCCL has reported an error since, or abort() was called.
   void check();
   /// Polls until `done` returns true. Ends the communicator when it does not within the limit for each of so

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/error.hpp"
 #include "collectives/cuda/graph.hpp"
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/nccl_choice.hpp"
@@ -11,97 +10,119 @@
 namespace polyring::cuda {
 namespace {
 
-class Collectives final : public NcclCollectives {
+/// What the calls have in common.
+struct Shared {
+  const NcclLibrary& library;
+  int device;
+  NcclCommunicator communicator;
+  Stream stream;
+
+  void wait(cudaEvent_t event, int calls) {
+    communicator.wait(
+        [event] { return is_over(cudaEventQuery(event), "finish what NCCL was given (cudaEventQuery)"); },
+        calls);
+  }
+};
+
+class Graph final : public GpuGraph {
  public:
-  Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu,
-              const WaitRules& rules)
-      : library_(library),
-        device_(gpu.index),
-        communicator_(library, bootstrap, {gpu.index, gpu.pci, gpu.id},
-                      {.limit = rules.timeout, .blocking = true, .yields = rules.yields}),
-        stream_(make_stream()),
-        begun_(make_timed_event()),
-        ended_(make_timed_event()) {}
+  Graph(Shared& shared, int calls, CapturedGraph graph)
+      : shared_(shared),
+        calls_(calls),
+        ended_(make_event()),
+        graph_(std::move(graph)),
+        in_nccl_(shared.communicator.before_abort([this] { graph_.destroy(); })) {}
 
-  std::string version() const override { return library_.version(); }
-
-  void start(const CollectiveOf& what, const std::byte* input, std::byte* output) override {
-    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
-    check(cudaEventRecord(begun_.get(), stream_.get()), "record an event (cudaEventRecord)");
-    start_on(stream_.get(), what, input, output);
+  void start() override {
+    shared_.communicator.check();
+    graph_.launch(shared_.stream.get());
+    check(cudaEventRecord(ended_.get(), shared_.stream.get()), "record an event (cudaEventRecord)");
+    started_ += calls_;
   }
-  void start_on(void* stream, const CollectiveOf& what, const std::byte* input, std::byte* output) override {
-    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
-    enqueue(what, input, output, static_cast<cudaStream_t>(stream));
-    check(cudaEventRecord(ended_.get(), static_cast<cudaStream_t>(stream)),
-          "record an event (cudaEventRecord)");
-    ++started_;
-  }
-  void wait() override { wait(ended_.get(), std::exchange(started_, 0)); }
-  std::unique_ptr<GpuGraph> capture(int calls, const CollectiveOf& what, const std::byte* input,
-                                    std::byte* output) override {
-    check(cudaSetDevice(device_), "use a GPU (cudaSetDevice)");
-    CapturedGraph graph(stream_.get(), [&] {
-      for (int call = 0; call < calls; ++call) enqueue(what, input, output, stream_.get());
-    });
-    return std::make_unique<Graph>(*this, calls, std::move(graph));
-  }
-  double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
+  void wait() override { shared_.wait(ended_.get(), std::exchange(started_, 0)); }
 
  private:
-  class Graph final : public GpuGraph {
-   public:
-    Graph(Collectives& collectives, int calls, CapturedGraph graph)
-        : collectives_(collectives), calls_(calls), ended_(make_event()), graph_(std::move(graph)) {}
+  Shared& shared_;
+  int calls_;
+  int started_ = 0;  // since the last wait()
+  Event ended_;
+  CapturedGraph graph_;
+  std::shared_ptr<void> in_nccl_;
+};
 
-    void start() override {
-      graph_.launch(collectives_.stream_.get());
-      check(cudaEventRecord(ended_.get(), collectives_.stream_.get()), "record an event (cudaEventRecord)");
-      started_ += calls_;
-    }
-    void wait() override { collectives_.wait(ended_.get(), std::exchange(started_, 0)); }
+class NcclCall final : public GpuCollective {
+ public:
+  NcclCall(Shared& shared, const CollectiveOf& what)
+      : shared_(shared), what_(what), begun_(make_timed_event()), ended_(make_timed_event()) {}
 
-   private:
-    Collectives& collectives_;
-    int calls_;
-    int started_ = 0;
-    Event ended_;
-    CapturedGraph graph_;
-  };
-
-  void wait(cudaEvent_t event, int operations) {
-    communicator_.wait(
-        [event] { return is_over(cudaEventQuery(event), "finish what NCCL was given (cudaEventQuery)"); },
-        operations);
+  void start(const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
+    check(cudaEventRecord(begun_.get(), shared_.stream.get()), "record an event (cudaEventRecord)");
+    start_on(shared_.stream.get(), input, output);
   }
+  void start_on(void* stream, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
+    auto* const in = static_cast<cudaStream_t>(stream);
+    enqueue(input, output, in);
+    check(cudaEventRecord(ended_.get(), in), "record an event (cudaEventRecord)");
+    ++started_;
+  }
+  void wait() override { shared_.wait(ended_.get(), std::exchange(started_, 0)); }
+  double last_us() const override { return microseconds_between(begun_.get(), ended_.get()); }
+  std::unique_ptr<GpuGraph> capture(int calls, const std::byte* input, std::byte* output) override {
+    check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
+    CapturedGraph graph(shared_.stream.get(), [&] {
+      for (int call = 0; call < calls; ++call) enqueue(input, output, shared_.stream.get());
+    });
+    return std::make_unique<Graph>(shared_, calls, std::move(graph));
+  }
+  std::string way() const override { return "NCCL " + shared_.library.version(); }
 
-  void enqueue(const CollectiveOf& what, const std::byte* input, std::byte* output, cudaStream_t stream) {
-    const Count block = what.count / communicator_.size();
-    switch (what.collective) {
+ private:
+  void enqueue(const std::byte* input, std::byte* output, cudaStream_t stream) {
+    NcclCommunicator& communicator = shared_.communicator;
+    const Count block = what_.count / communicator.size();
+    switch (what_.collective) {
       case Collective::allreduce:
-        return communicator_.all_reduce(input, output, what.count, what.kind, what.op, stream);
+        return communicator.all_reduce(input, output, what_.count, what_.kind, what_.op, stream);
       case Collective::reduce_scatter:
-        return communicator_.reduce_scatter(input, output, block, what.kind, what.op, stream);
+        return communicator.reduce_scatter(input, output, block, what_.kind, what_.op, stream);
       case Collective::allgather:
-        return communicator_.all_gather(input, output, block, what.kind, stream);
+        return communicator.all_gather(input, output, block, what_.kind, stream);
       case Collective::alltoall:
-        return communicator_.group([&] {
-          const Count bytes = block * size_of(what.kind);
-          for (Rank peer = 0; peer < communicator_.size(); ++peer) {
-            communicator_.send(input + peer * bytes, block, what.kind, peer, stream);
-            communicator_.receive(output + peer * bytes, block, what.kind, peer, stream);
+        return communicator.group([&] {
+          const Count bytes = block * size_of(what_.kind);
+          for (Rank peer = 0; peer < communicator.size(); ++peer) {
+            communicator.send(input + peer * bytes, block, what_.kind, peer, stream);
+            communicator.receive(output + peer * bytes, block, what_.kind, peer, stream);
           }
         });
     }
   }
 
-  const NcclLibrary& library_;
-  int device_;
-  NcclCommunicator communicator_;
-  Stream stream_;
+  Shared& shared_;
+  CollectiveOf what_;
   Event begun_;
   Event ended_;
   int started_ = 0;  // since the last wait()
+};
+
+class Collectives final : public NcclCollectives {
+ public:
+  Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu,
+              const WaitRules& rules)
+      : shared_{library, gpu.index,
+                NcclCommunicator(library, bootstrap, {gpu.index, gpu.pci, gpu.id},
+                                 {.limit = rules.timeout, .blocking = true, .yields = rules.yields}),
+                make_stream()} {}
+
+  std::unique_ptr<GpuCollective> make(const CollectiveOf& what) override {
+    check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
+    return std::make_unique<NcclCall>(shared_, what);
+  }
+
+ private:
+  Shared shared_;
 };
 
 }  // namespace

@@ -67,6 +67,9 @@ class StreamCollective {
   /// nothing need be carried.
   std::string way() const;
 
+  /// Null where no message is NCCL's.
+  NcclCommunicator* nccl() const { return nccl_; }
+
   /// Behind the last launch; it has a time.
   cudaEvent_t ended() const { return ended_.get(); }
 

@@ -121,6 +121,8 @@ class Gpus(GpuTest):
         self.fails(*words, "-g", 2, code=NCCL, naming=("rank 1",))
         self.machine("nccl rank 1 hung operation 2")
         self.fails(*words, "-g", 2, code=TIMEOUT, naming=("rank ",))
+        # With -G that one is in a graph.
+        self.fails(*words, "-g", 2, "-G", 2, code=TIMEOUT, naming=("rank ", "has not ended within"))
         os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
         self.addCleanup(os.environ.pop, "POLYRING_NCCL")
         self.refused(*words, "-g", 2, naming="/no/such/libnccl.so", code=NOT_AVAILABLE)

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <memory>
 
 #include "tests/software_gpu/errors.hpp"
 #include "tests/software_gpu/memory.hpp"
@@ -11,11 +12,13 @@ using namespace polyring::software_gpu;
 
 extern "C" {
 
-cudaError_t polyring_software_gpu_enqueue(cudaStream_t stream, void (*run)(void*), void* context) {
+cudaError_t polyring_software_gpu_enqueue(cudaStream_t stream, void (*run)(void*), void (*destroy)(void*),
+                                          void* context) {
+  const std::shared_ptr<void> kept(context, destroy);
   return call(Needs::working, [&] {
     const std::lock_guard lock(Process::get().mutex);
     submit(stream_of(stream),
-           {.what = "operation of another library", .run = [run, context] { run(context); }});
+           {.what = "operation of another library", .run = [run, kept] { run(kept.get()); }});
   });
 }
 

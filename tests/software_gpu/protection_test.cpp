@@ -79,7 +79,8 @@ void other_library_enqueues() {
   OK(cudaDeviceSynchronize());
   unsigned seen = 0;
   OK(cudaMemsetAsync(words, 0, sizeof *words, stream));
-  OK(polyring_software_gpu_enqueue(stream, add_hundred, words));
+  OK(polyring_software_gpu_enqueue(
+      stream, add_hundred, [](void*) {}, words));
   launch_add({words, words, 1, 1}, stream);
   OK(cudaMemcpyAsync(&seen, words, sizeof seen, cudaMemcpyDeviceToHost, stream));
   CHECK(seen == 101);

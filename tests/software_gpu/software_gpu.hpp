@@ -7,11 +7,12 @@
 
 extern "C" {
 
-/// Does run(context) in the stream, after all that the stream was given before. Captured like a kernel.
-/// `run` may touch device memory only between polyring_software_gpu_allow() and forbid(). It may throw
-/// nothing, and may wait for other ranks. A wait that must end with the device asks
-/// polyring_software_gpu_error().
-cudaError_t polyring_software_gpu_enqueue(cudaStream_t stream, void (*run)(void* context), void* context);
+/// Does run(context) in the stream, after all that the stream was given before, and destroy(context) when
+/// nothing can run it any more. Captured like a kernel: then its graphs run it any number of times. `run` may
+/// touch device memory only between polyring_software_gpu_allow() and forbid(). It may throw nothing, and may
+/// wait for other ranks. A wait that must end with the device asks polyring_software_gpu_error().
+cudaError_t polyring_software_gpu_enqueue(cudaStream_t stream, void (*run)(void* context),
+                                          void (*destroy)(void* context), void* context);
 
 /// From now on this thread may touch device memory of all devices, until as many calls of forbid().
 void polyring_software_gpu_allow(void);

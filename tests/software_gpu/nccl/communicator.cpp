@@ -51,6 +51,10 @@ struct Communicator::Enqueued {
   Work work;
   std::uint64_t turn = 0;
   bool captured = false;  // runs any number of times, whenever its graph does
+
+  ~Enqueued() {
+    if (captured) --communicator->captured_;
+  }
 };
 
 Communicator::Communicator(int rank, int size, int device, bool blocking, std::string root_path)
@@ -184,14 +188,6 @@ void Communicator::launch(Work work) {
   polls_left_ = static_cast<int>(random_() % kMostPolls);
 }
 
-/// Graphs may run whenever, also after the end of the communicator.
-void Communicator::keep_for_ever(std::unique_ptr<Enqueued> enqueued) {
-  static std::mutex mutex;
-  static auto* const kept = new std::vector<std::unique_ptr<Enqueued>>;
-  const std::lock_guard lock(mutex);
-  kept->push_back(std::move(enqueued));
-}
-
 void Communicator::launch_now(Work work) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(work.stream, &status);
@@ -200,23 +196,31 @@ void Communicator::launch_now(Work work) {
   enqueued->communicator = shared_from_this();
   enqueued->work = std::move(work);
   enqueued->captured = status == cudaStreamCaptureStatusActive;
-  Enqueued* const context = enqueued.get();
   if (enqueued->captured) {
-    keep_for_ever(std::move(enqueued));
+    ++captured_;
   } else {
     const std::lock_guard lock(mutex_);
     enqueued->turn = launched_++;
-    enqueued.release();  // run_in_stream() deletes it
   }
-  if (polyring_software_gpu_enqueue(stream, run_in_stream, context) != cudaSuccess) {
+  const auto run = [](void* context) {
+    const auto* const each = static_cast<Enqueued*>(context);
+    each->communicator->run(*each);
+  };
+  const auto destroy = [](void* context) { delete static_cast<Enqueued*>(context); };
+  if (polyring_software_gpu_enqueue(stream, run, destroy, enqueued.release()) != cudaSuccess)
     fail({ncclUnhandledCudaError, "the stream takes no operation"});
-  }
 }
 
-void Communicator::run_in_stream(void* context) {
-  auto* const enqueued = static_cast<Enqueued*>(context);
-  enqueued->communicator->run(*enqueued);
-  if (!enqueued->captured) delete enqueued;
+/// As NCCL's commDestroySync() does, which also ncclCommAbort() comes to.
+void Communicator::wait_for_graphs() const {
+  constexpr int kPolls = 5000;
+  for (int poll = 0; captured_ > 0 && poll < kPolls; ++poll)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (captured_ > 0)
+    fail_loudly(
+        fmt::format("rank {} ends a communicator while {} of its calls are in graphs: NCCL waits until these "
+                    "are destroyed",
+                    rank_, captured_.load()));
 }
 
 bool Communicator::is_over() {
@@ -312,6 +316,7 @@ void Communicator::abort() {
     set_phase(Phase::aborted);
     put_off_.reset();
   }
+  wait_for_graphs();
   close();
 }
 
@@ -327,6 +332,7 @@ void Communicator::destroy() {
   if (phase_ == Phase::ready) say_goodbye();
   set_phase(Phase::aborted);
   lock.unlock();
+  wait_for_graphs();
   close();
 }
 

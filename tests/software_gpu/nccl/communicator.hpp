@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -73,8 +74,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool greet();
   void take(Message message);
   void launch_now(Work work);
-  static void keep_for_ever(std::unique_ptr<Enqueued> enqueued);
-  static void run_in_stream(void* context);
+  void wait_for_graphs() const;
   void run(const Enqueued& enqueued);
   bool wait_for_turn(std::unique_lock<std::mutex>& lock, const Enqueued& enqueued);
   bool is_over();
@@ -103,9 +103,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int polls_left_ = 0;           // that still say ncclInProgress
   std::optional<Work> put_off_;  // until then
   std::uint64_t operations_ = 0;
-  std::uint64_t launched_ = 0;  // works with a turn
-  std::uint64_t turn_ = 0;      // whose it is
-  bool running_ = false;        // a work
+  std::uint64_t launched_ = 0;    // works with a turn
+  std::atomic<int> captured_{0};  // works that graphs have
+  std::uint64_t turn_ = 0;        // whose it is
+  bool running_ = false;          // a work
   std::optional<Bytes> answer_;
   bool finalizing_ = false;
 };

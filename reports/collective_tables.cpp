@@ -162,6 +162,8 @@ std::string timing_caption(std::span<const CollectiveRow> rows) {
              "ranks";
     case TimingMethod::back_to_back:
       return "timed back to back: calls on the same buffers without a barrier, the mean over calls and ranks";
+    case TimingMethod::graph:
+      return "timed in a CUDA graph: calls on the same buffers back to back, the mean over calls and ranks";
   }
   return "";
 }

@@ -29,6 +29,8 @@ const char* calls_text(TimingMethod method) {
       return "calls that each follow a barrier, on the same buffers";
     case TimingMethod::back_to_back:
       return "calls back to back, on the same buffers, which overlap";
+    case TimingMethod::graph:
+      return "calls of a CUDA graph, on the same buffers";
   }
   return "";
 }
@@ -42,8 +44,11 @@ void add_timing(std::vector<std::string>& notes, const ComparedRun& base, const 
         base.label, calls_text(theirs), run.label, calls_text(ours));
     const bool base_is_ours = any_row(base).source != Source::imported;
     if (base_is_ours || any_row(run).source != Source::imported) {
-      note += fmt::format(" polyring {} --timing {} measures as {} did.", run.results.front().collective,
-                          to_text(base_is_ours ? ours : theirs), base_is_ours ? run.label : base.label);
+      const TimingMethod wanted = base_is_ours ? ours : theirs;
+      const std::string option =
+          wanted == TimingMethod::graph ? "-G N" : fmt::format("--timing {}", to_text(wanted));
+      note += fmt::format(" polyring {} {} measures as {} did.", run.results.front().collective, option,
+                          base_is_ours ? run.label : base.label);
     }
     notes.push_back(std::move(note));
   }

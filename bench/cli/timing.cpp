@@ -9,7 +9,8 @@ namespace polyring {
 
 void TimingOptions::add_to(Subcommand command) {
   std::vector<std::string> names;
-  for (const TimingMethod known : kTimingMethods) names.emplace_back(to_text(known));
+  for (const TimingMethod known : kTimingMethods)
+    if (known != TimingMethod::graph) names.emplace_back(to_text(known));
   command
       .add_option(
           "--timing", method,
@@ -21,7 +22,8 @@ void TimingOptions::add_to(Subcommand command) {
       .names({"timing", names});
   command
       .add_option("-G,--cudagraph", graphs,
-                  "On GPUs: make the -n calls of a block one CUDA graph, and launch it N times back to back")
+                  "On GPUs, instead of --timing: make the -n calls of a block one CUDA graph, and launch it "
+                  "N times back to back")
       .range(1, 1000);
 }
 
@@ -31,9 +33,9 @@ TimingMethod TimingOptions::resolve(bool on_gpu) const {
   if (graphs == 0) return asked;
   if (!on_gpu)
     usage_error("-G launches CUDA graphs, and the ranks' data are in host memory; add --device cuda");
-  if (asked == TimingMethod::osu)
-    usage_error("-G launches calls back to back, and --timing osu has a barrier after each; use one of them");
-  return TimingMethod::back_to_back;
+  if (asked != TimingMethod::isolated)
+    usage_error("-G is a way of timing by itself; leave --timing {} out, or -G", method);
+  return TimingMethod::graph;
 }
 
 }  // namespace polyring

@@ -14,8 +14,8 @@ struct TimingOptions {
 
   /// --timing and -G.
   void add_to(Subcommand command);
-  /// Calls in graphs are back to back. For before MPI is started: throws a usage Error for graphs of calls
-  /// that are not on GPUs, or timed otherwise.
+  /// For before MPI is started: throws a usage Error for graphs of calls that are not on GPUs, or are timed
+  /// otherwise, too.
   TimingMethod resolve(bool on_gpu) const;
 };
 

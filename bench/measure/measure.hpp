@@ -45,9 +45,7 @@ struct MeasureOptions {
   StoppingRule stop;
   bool check = true;
   TimingMethod timing = TimingMethod::isolated;
-  /// The calls of a block that are back to back are one CUDA graph, which is launched so often; 0: they are
-  /// calls.
-  int graphs = 0;
+  int graphs = 0;  // launches of each CUDA graph, which TimingMethod::graph makes of a block's calls
   /// Up to this size run each contender once untimed before each timing. Otherwise its few microseconds
   /// mostly show caches that the contenders before it have filled, unless its library is the barrier's as
   /// well.

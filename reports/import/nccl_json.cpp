@@ -143,8 +143,10 @@ void read_blocking(const json& root, ImportedRun& run) {
 void read_rest(const json& root, ImportedRun& run) {
   const json& config = member(root, "config");
   if (json_whole(member(config, "validation")) == 0u) run.notes.push_back("Its results were not checked");
-  if (json_whole(member(config, "graph")).value_or(0) > 0)
+  if (json_whole(member(config, "graph")).value_or(0) > 0) {
+    run.timing = TimingMethod::graph;
     run.notes.push_back("Its calls came from a CUDA graph");
+  }
   read_blocking(root, run);
   const json& bounds = member(root, "out_of_bounds");
   if (json_says(member(bounds, "okay"), false))

@@ -123,8 +123,10 @@ class NcclReader {
     one_size_ = least && least == whole_after(line.text, "maxBytes");
     if (line.text.find("validation: 0") != std::string::npos)
       run_.notes.push_back("Its results were not checked");
-    if (whole_after(line.text, "graph:").value_or(0) > 0)
+    if (whole_after(line.text, "graph:").value_or(0) > 0) {
+      run_.timing = TimingMethod::graph;
       run_.notes.push_back("Its calls came from a CUDA graph");
+    }
   }
 
   void read_version(const LogLine& line, std::string_view key) {

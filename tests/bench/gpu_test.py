@@ -48,7 +48,7 @@ class Gpus(GpuTest):
         words = ("allreduce", "--device", "cuda", "-G", 3)
         for start, ranks in ((("-g", 2), 0), ((), 3)):
             result = self.result(*words, *start, "--algorithm", "multi-ring,ring,nccl", *ONE, ranks=ranks)
-            self.assertEqual({row["timing"] for row in result["rows"]}, {"back-to-back"})
+            self.assertEqual({row["timing"] for row in result["rows"]}, {"graph"})
             self.assertIn("The calls of a block were one CUDA graph, launched 3 times back to back.", result["notes"])
             self.assertTrue(all(row["time_us"]["median"] > 0 for row in result["rows"]))
         self.refused(*words, "--algorithm", "ring,mpi", *ONE, ranks=2, naming="mpi cannot be launched as a CUDA graph")
@@ -58,7 +58,7 @@ class Gpus(GpuTest):
         self.addCleanup(os.environ.pop, "POLYRING_NCCL")
         self.fails(*words, "-g", 2, "--algorithm", "ring", *ONE, code=NOT_AVAILABLE, naming=("calls of ring", "cannot be launched as a CUDA graph"))
         self.machine("devices 2")
-        self.refused(*words, "-g", 2, "--timing", "osu", naming="use one of them")
+        self.refused(*words, "-g", 2, "--timing", "osu", naming="-G is a way of timing by itself")
 
     def test_processes_beside_mpi_on_copies(self):
         rows = self.result("allreduce", "--device", "cuda", "--algorithm", "multi-ring,ring,mpi", *SMALL, ranks=3)["rows"]

@@ -145,7 +145,7 @@ TEST_F(MeasureTest, ADevicesClockIsBelievedAndItsCallsFollowEachOther) {
 
 TEST_F(MeasureTest, CallsOfAGraphShareItsTime) {
   job_.now = &test_now;
-  MeasureOptions options{.stop = {4, 1}, .check = false, .timing = TimingMethod::back_to_back};
+  MeasureOptions options{.stop = {4, 1}, .check = false, .timing = TimingMethod::graph};
   options.graphs = 3;
   std::vector<Contender> contenders;
   contenders.push_back({"device", {}, std::make_unique<OnDevice>(world_.rank()), {}});

@@ -241,7 +241,9 @@ TEST(NcclLog, WrongElementsAreAsGiven) {
 
 TEST(NcclLog, WhatIsNotComparableIsNoted) {
   const std::string text = small_log("nccl_new.txt");
-  EXPECT_TRUE(notes_say(parse_log(with(text, "graph: 0", "graph: 4"), "x.log")[0], "CUDA graph"));
+  const auto graphs = parse_log(with(text, "graph: 0", "graph: 4"), "x.log")[0];
+  EXPECT_TRUE(notes_say(graphs, "CUDA graph"));
+  EXPECT_EQ(rows_of(graphs)[0].timing, TimingMethod::graph);
   const auto blocking = [&](const std::string& how) {
     return parse_log(with(text, "#\n# Using", "# Blocking Enabled: " + how + " \n#\n# Using"), "x.log")[0];
   };

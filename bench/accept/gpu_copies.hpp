@@ -1,6 +1,7 @@
 // Copies by GPUs, as checks measure and judge them: what a host measures, and what rank 0 makes of it.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,5 +42,18 @@ std::string measure_copies(const CopyCheck& check, const std::string& question);
 /// On rank 0: asks all hosts, as often as it takes, and judges each copy by its links, and beside copies over
 /// links of the same kind.
 std::vector<CheckRow> judge_copies(const Checking& checking, const CopyCheck& check);
+
+/// The check of these copies. `what`: see Check.
+template <const CopyCheck& (*kCopies)()>
+Check check_of_copies(std::string_view what) {
+  Check check{kCopies().name, what, nullptr, kCopies().quantities, nullptr};
+  check.turns = [](const Site& site, const CheckOptions&) {
+    const auto has_gpus = [](const HostGroup& group) { return !group.machine.gpus.empty(); };
+    return std::ranges::any_of(site.inventory.cluster.groups, has_gpus) ? kCopies().turns : 0;
+  };
+  check.run = [](const Checking& checking) { return judge_copies(checking, kCopies()); };
+  check.answer = [](const std::string& question) { return measure_copies(kCopies(), question); };
+  return check;
+}
 
 }  // namespace polyring

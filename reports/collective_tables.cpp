@@ -162,6 +162,10 @@ std::string timing_caption(std::span<const CollectiveRow> rows) {
              "ranks";
     case TimingMethod::back_to_back:
       return "timed back to back: calls on the same buffers without a barrier, the mean over calls and ranks";
+    case TimingMethod::blocking:
+      return "timed blocking: calls on the same buffers, each when the one before is over, the mean over "
+             "calls "
+             "and ranks";
     case TimingMethod::graph:
       return "timed in a CUDA graph: calls on the same buffers back to back, the mean over calls and ranks";
   }

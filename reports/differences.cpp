@@ -126,6 +126,8 @@ std::string timing_text(const CollectiveRow& row) {
       return "calls after barriers, as OSU";
     case TimingMethod::back_to_back:
       return "calls back to back";
+    case TimingMethod::blocking:
+      return "calls one after the other";
     case TimingMethod::graph:
       return "calls of a CUDA graph";
   }

@@ -29,6 +29,8 @@ const char* calls_text(TimingMethod method) {
       return "calls that each follow a barrier, on the same buffers";
     case TimingMethod::back_to_back:
       return "calls back to back, on the same buffers, which overlap";
+    case TimingMethod::blocking:
+      return "calls that each begin when the one before is over, on the same buffers";
     case TimingMethod::graph:
       return "calls of a CUDA graph, on the same buffers";
   }

@@ -40,6 +40,8 @@ std::string_view to_text(TimingMethod method) {
       return "osu";
     case TimingMethod::back_to_back:
       return "back-to-back";
+    case TimingMethod::blocking:
+      return "blocking";
     case TimingMethod::graph:
       return "graph";
   }

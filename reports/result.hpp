@@ -34,13 +34,15 @@ enum class TimingMethod {
   isolated,      // a sample: one call on fresh input, the maximum over the ranks
   osu,           // as OSU's benchmarks: each call after a barrier, on the same buffers again and again
   back_to_back,  // as nccl-tests, and IMB with -sync off: calls follow each other without a barrier
-  graph,         // as nccl-tests with -G: the same, in a CUDA graph
+  blocking,      // as nccl-tests with -z 2: the same, but a call is over before the next one begins
+  graph,         // as nccl-tests with -G: calls back to back in a CUDA graph
 };
 // A sample of all but the first is the mean over the calls of a block, and over the ranks.
 inline constexpr std::array kTimingMethods{TimingMethod::isolated, TimingMethod::osu,
-                                           TimingMethod::back_to_back, TimingMethod::graph};
+                                           TimingMethod::back_to_back, TimingMethod::blocking,
+                                           TimingMethod::graph};
 
-/// "isolated", "osu", "back-to-back" and "graph".
+/// "isolated", "osu", "back-to-back", "blocking" and "graph".
 std::string_view to_text(TimingMethod method);
 
 /// A series of timings and its summary (see statistics.hpp); the unit is in the name of the member that holds

@@ -54,13 +54,14 @@ void fields(Visitor& visit, MaybeConst<CollectiveRow> auto& row) {
   visit("op", row.op);
   visit("in_place", row.in_place);
   visit("time_us", row.time_us);
-  visit(
-      "timing", row.timing,
-      {.what = "isolated: a sample is one call on fresh input, the maximum over the ranks; osu: calls on "
-               "the same buffers, each after a barrier; back-to-back: the same without barriers; graph: the "
-               "same in a CUDA graph; a sample of these is the mean over a block of calls and over the "
-               "ranks; absent: isolated",
-       .may_be_absent = true});
+  visit("timing", row.timing,
+        {.what =
+             "isolated: a sample is one call on fresh input, the maximum over the ranks; osu: calls on "
+             "the same buffers, each after a barrier; back-to-back: the same without barriers; blocking: the "
+             "same, but a call is over before the next one begins; graph: calls back to back in a CUDA "
+             "graph; a sample of these is the mean over a block of calls and over the ranks; absent: "
+             "isolated",
+         .may_be_absent = true});
   visit("algbw_GBps", row.algbw_GBps, {.what = "size / median, 1 GB/s = 1e9 B/s"});
   visit("busbw_GBps", row.busbw_GBps,
         {.what = "algbw * f (n - 1) / n, where f is 2 for an allreduce and 1 for the others"});

@@ -1,5 +1,7 @@
 #include "bench/cli/timing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -15,11 +17,17 @@ void TimingOptions::add_to(Subcommand command) {
       .add_option(
           "--timing", method,
           "isolated: one call on fresh input, the slowest rank's time; osu: as OSU's benchmarks, on the "
-          "same buffers, each call after a barrier; back-to-back: as nccl-tests, without barriers; the "
-          "last two in blocks of -n calls, with the mean over calls and ranks")
+          "same buffers, each call after a barrier; back-to-back: as nccl-tests, without barriers; blocking: "
+          "the same, but a call is over before the next one begins; the last three in blocks of -n calls, "
+          "with the mean over calls and ranks")
       .show_default()
       .type_name("METHOD")
       .names({"timing", names});
+  command
+      .add_option("-z,--blocking", blocking,
+                  "nccl-tests' names of these: 2 is --timing blocking; 1 and 3 are --timing osu, whose times "
+                  "are without the barriers'; 0: as --timing says")
+      .range(0, 3);
   command
       .add_option("-G,--cudagraph", graphs,
                   "On GPUs, instead of --timing: make the -n calls of a block one CUDA graph, and launch it "
@@ -30,11 +38,16 @@ void TimingOptions::add_to(Subcommand command) {
 TimingMethod TimingOptions::resolve(bool on_gpu) const {
   const TimingMethod asked =
       *std::ranges::find_if(kTimingMethods, [&](TimingMethod known) { return method == to_text(known); });
+  std::vector<std::string> ways;
+  if (asked != TimingMethod::isolated) ways.push_back("--timing " + method);
+  if (blocking != 0) ways.push_back(fmt::format("-z {}", blocking));
+  if (graphs != 0) ways.push_back(fmt::format("-G {}", graphs));
+  if (ways.size() > 1)
+    usage_error("{} is one way of timing, and {} another; leave one out", ways[0], ways[1]);
+  if (blocking != 0) return blocking == 2 ? TimingMethod::blocking : TimingMethod::osu;
   if (graphs == 0) return asked;
   if (!on_gpu)
     usage_error("-G launches CUDA graphs, and the ranks' data are in host memory; add --device cuda");
-  if (asked != TimingMethod::isolated)
-    usage_error("-G is a way of timing by itself; leave --timing {} out, or -G", method);
   return TimingMethod::graph;
 }
 

@@ -23,6 +23,7 @@ struct Block {
   int calls = 1;
   int warmups = 0;
   bool barriers = false;    // after each call
+  bool waits = false;       // for each call, before the next one
   int graphs = 0;           // launches of a CUDA graph of the calls; 0: they are none
   int calls_per_watch = 1;  // as few as take next to no time more than one
 };
@@ -138,6 +139,7 @@ class Measurement {
     for (int i = 0; i < block.calls; ++i) {
       if (i % block.calls_per_watch == 0) job_.watchdog.watch(contender.algorithm);
       contender.call->start(buffers.input, buffers.output);
+      if (block.waits) contender.call->finish();
     }
     job_.watchdog.watch(contender.algorithm, block.calls);
     contender.call->finish();
@@ -311,6 +313,7 @@ std::vector<Samples> measure(std::span<Contender> contenders, const Job& job, co
         .calls = static_cast<int>(iterations),
         .warmups = stop.warmups(),
         .barriers = options.timing == TimingMethod::osu,
+        .waits = options.timing == TimingMethod::blocking,
         .graphs = options.graphs,
         // Without a warm-up nothing is known of a call.
         .calls_per_watch = stop.warmups() == 0

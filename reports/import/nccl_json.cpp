@@ -18,6 +18,7 @@
 #include "reports/import/bandwidths.hpp"
 #include "reports/import/log_format.hpp"
 #include "reports/import/log_json.hpp"
+#include "reports/import/nccl_runs.hpp"
 #include "reports/import/vocabulary.hpp"
 #include "reports/wrong_results.hpp"
 
@@ -130,13 +131,13 @@ std::string joined(const json& texts) {
   return all;
 }
 
-/// How it was timed: -z waits for each call, and with 2 has no barrier.
+/// How it was timed: -z waits for each call, but with 2 has no barrier, and with 3 does not time it.
 void read_blocking(const json& root, ImportedRun& run) {
   if (!json_says(member(member(root, "config"), "blocking_collectives"), true)) return;
   const std::string command = " " + run.command + " ";
-  const bool barrier = command.find(" -z 2 ") == std::string::npos;
-  run.timing = barrier ? TimingMethod::osu : TimingMethod::back_to_back;
-  run.notes.push_back("Each call was waited for (-z): not comparable with calls back to back");
+  const auto says = [&](const char* option) { return command.find(option) != std::string::npos; };
+  run.timing = says(" -z 2 ") ? TimingMethod::blocking : TimingMethod::osu;
+  if (!says(" -z 2 ") && !says(" -z 3 ")) run.notes.push_back(kBarriersInTimes);
 }
 
 /// What else it says of the run.

@@ -77,8 +77,9 @@ class NcclReader {
     if (text.starts_with("# error: "))
       run_.notes.push_back("NCCL said: " + printable_line(text.substr(9), 120));
     if (text.starts_with("# Blocking Enabled")) {
-      if (text.find("and barrier") != std::string_view::npos) run_.timing = TimingMethod::osu;
-      run_.notes.push_back("Each call was waited for (-z): not comparable with calls back to back");
+      const auto says = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
+      run_.timing = says("and barrier") ? TimingMethod::osu : TimingMethod::blocking;
+      if (says("and barrier") && !says("outer iteration")) run_.notes.push_back(kBarriersInTimes);
     }
     if (text.find("test concluded") == std::string_view::npos) read_command(line);
   }

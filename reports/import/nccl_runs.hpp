@@ -29,6 +29,9 @@ struct NcclRun {
   std::map<std::string, std::string> versions;
 };
 
+/// What a log says of a run with -z 1.
+inline constexpr const char* kBarriersInTimes = "Its times include the barrier after each call (-z 1)";
+
 /// All runs of a log. Refuses an aborted run, and tables that are printed into each other.
 std::vector<NcclRun> read_nccl_runs(const LogText& log);
 

@@ -7,7 +7,7 @@ from plots.results import COLLECTIVES, InputError, ranks_text
 DETAILS = {"patterns": str, "lanes": lambda value: f"{value} lanes", "chunk_bytes": lambda value: f"{size_text(value)} chunks",
            "implementation": str}
 TIMINGS = {"isolated": "", "osu": "timed as OSU does", "back-to-back": "timed back to back",
-           "graph": "timed in a CUDA graph"}
+           "blocking": "timed blocking", "graph": "timed in a CUDA graph"}
 VENDORS = ("mpi", "nccl")
 MOST_RUNS = 4  # over one another: style.py has so many shades and markers
 

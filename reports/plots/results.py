@@ -7,7 +7,7 @@ VERSION = 1
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, type(None))
 
-TIMINGS = ("isolated", "osu", "back-to-back", "graph")
+TIMINGS = ("isolated", "osu", "back-to-back", "blocking", "graph")
 SOURCES = ("measured", "emulated", "modelled", "published", "imported")
 
 RUN_KEYS = {"machine": str, "model": str, "algorithm": str, "gpus": int, "nodes": int, "batch": int, "bucket": str,

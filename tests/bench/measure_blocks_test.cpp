@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 /// Rank r takes r + 1 ms for a call. The clock stands still in barriers.
 TEST_F(MeasureTest, ASampleOfABlockIsTheMeanOverCallsAndRanks) {
   job_.now = &test_now;
-  for (const TimingMethod timing : {TimingMethod::osu, TimingMethod::back_to_back}) {
+  for (const TimingMethod timing : {TimingMethod::osu, TimingMethod::back_to_back, TimingMethod::blocking}) {
     int calls = 0;
     std::vector<Contender> contenders;
     contenders.push_back(contender("slow", [&](const std::byte*, std::byte*) {
@@ -87,6 +87,34 @@ TEST_F(MeasureTest, OsusCallsAreEachAfterABarrier) {
     const double last_end = world_.max(ns(ends[call]));
     const double first_begin = -world_.max(-ns(begins[call + 1]));
     EXPECT_LE(last_end, first_begin) << "call " << call + 1;
+  }
+}
+
+/// Tells when its calls were begun and waited for.
+class Enqueued final : public CollectiveCall {
+ public:
+  explicit Enqueued(std::string& told) : told_(told) {}
+  std::string algorithm() const override { return "enqueued"; }
+  std::string implementation() const override { return "test"; }
+  bool keeps_time_limit() const override { return false; }
+  void run(const std::byte*, std::byte*) override { told_ += "r"; }
+  void start(const std::byte*, std::byte*) override { told_ += "s"; }
+  void finish() override { told_ += "f"; }
+
+ private:
+  std::string& told_;
+};
+
+TEST_F(MeasureTest, OnlyBlockingCallsAreWaitedForOneByOne) {
+  for (const auto& [timing, block] :
+       {std::pair{TimingMethod::back_to_back, "rsssf"}, std::pair{TimingMethod::blocking, "rsfsfsff"}}) {
+    std::string told;
+    std::vector<Contender> contenders;
+    contenders.push_back({"enqueued", {}, std::make_unique<Enqueued>(told), {}});
+    measured(contenders, {{3, 1}, false, timing}, false);
+    std::string expected = "r";
+    for (int i = 0; i < StoppingRule::kBlocks; ++i) expected += block;
+    EXPECT_EQ(told, expected) << to_text(timing);
   }
 }
 

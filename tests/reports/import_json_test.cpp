@@ -93,8 +93,10 @@ TEST(NcclJson, WhatIsNotComparableIsNoted) {
   const std::string waited =
       with(text, "\"blocking_collectives\":\"false\"", "\"blocking_collectives\":\"true\"");
   EXPECT_EQ(rows_of(parse_log(waited, "x.json")[0])[0].timing, TimingMethod::osu);
+  EXPECT_TRUE(notes_say(parse_log(waited, "x.json")[0], "(-z 1)"));
+  EXPECT_FALSE(notes_say(parse_log(with(waited, "\"-I\",\"1\"", "\"-z\",\"3\""), "x.json")[0], "(-z 1)"));
   EXPECT_EQ(rows_of(parse_log(with(waited, "\"-I\",\"1\"", "\"-z\",\"2\""), "x.json")[0])[0].timing,
-            TimingMethod::back_to_back);
+            TimingMethod::blocking);
   EXPECT_REFUSED(with(text, "\"time\":", "\"cpu_time\":"), "without -C");
   EXPECT_REFUSED(with(text, "\"time\":52.0", "\"time\":5.2"),
                  "result 1 lacks its size or time, or they contradict");

@@ -189,7 +189,7 @@ TEST(NcclLog, CyclesAreSamplesAndIterationsAColumn) {
   EXPECT_EQ(row.count, 4096u) << "of a block";
   EXPECT_EQ(row.timing, TimingMethod::osu) << "a barrier between calls";
   EXPECT_TRUE(notes_say(files[0], "3 cycles (-N)"));
-  EXPECT_TRUE(notes_say(files[0], "(-z)"));
+  EXPECT_FALSE(notes_say(files[0], "(-z 1)")) << "the times are without it";
 }
 
 TEST(NcclLog, ACycleOfOneSizeIsOneWhereThereIsOneSize) {
@@ -247,11 +247,15 @@ TEST(NcclLog, WhatIsNotComparableIsNoted) {
   const auto blocking = [&](const std::string& how) {
     return parse_log(with(text, "#\n# Using", "# Blocking Enabled: " + how + " \n#\n# Using"), "x.log")[0];
   };
-  EXPECT_EQ(rows_of(blocking("wait for completion and barrier after each collective"))[0].timing,
-            TimingMethod::osu);
+  const auto with_barriers = blocking("wait for completion and barrier after each collective");
+  EXPECT_EQ(rows_of(with_barriers)[0].timing, TimingMethod::osu);
+  EXPECT_TRUE(notes_say(with_barriers, "(-z 1)"));
   const auto waited = blocking("wait after each inner iteration (-m), no barrier");
-  EXPECT_EQ(rows_of(waited)[0].timing, TimingMethod::back_to_back);
-  EXPECT_TRUE(notes_say(waited, "(-z)"));
+  EXPECT_EQ(rows_of(waited)[0].timing, TimingMethod::blocking);
+  EXPECT_FALSE(notes_say(waited, "(-z 1)"));
+  const auto outer = blocking("wait and barrier after each outer iteration (-n); reported time excludes it");
+  EXPECT_EQ(rows_of(outer)[0].timing, TimingMethod::osu);
+  EXPECT_FALSE(notes_say(outer, "(-z 1)"));
   EXPECT_REFUSED(with(text, " time   algbw", " cputime   algbw"), "line 12: its times are the CPU's");
   EXPECT_TRUE(notes_say(
       parse_log(with(text, "# Collective test concluded", "# error: no peers\n# Collective test concluded"),

@@ -119,12 +119,15 @@ class CollectiveRun {
     const Job job = run_.job(communicator);
     fit_memory(communicator);
     const PayloadMemory memory = payload_memory(job.transport, counts_.back());
+    std::optional<PayloadMemory> of_nccl;
+    if (maker_.registers()) of_nccl = maker_.registered_memory(counts_.back());
     open(session, communicator);
     const MeasureOptions how{
         {options_.iterations, options_.warmup}, options_.check != 0, timing_, options_.timing.graphs};
     for (const Count count : counts_) {
       std::vector<Contender> contenders = maker_.make(communicator, count);
-      for (Contender& contender : contenders) contender.buffers = memory.buffers();
+      for (Contender& contender : contenders)
+        contender.buffers = (of_nccl && is_nccls_call(contender.algorithm) ? *of_nccl : memory).buffers();
       if (has_memory_bound(Bytes{bytes(count)})) {
         for (Contender& pass : make_memory_passes(kind_, count, memory.buffers()))
           contenders.push_back(std::move(pass));
@@ -177,6 +180,8 @@ class CollectiveRun {
       MemoryCount memory(communicator.transport());
       largest -= largest % blocks();
       const PayloadMemory payloads = payload_memory(memory, largest);
+      std::optional<PayloadMemory> of_nccl;
+      if (maker_.registers()) of_nccl = payload_memory(memory, largest);
       const MeasureMemory measuring(memory, maker_.what(largest));
       const Bytes longest{bytes(largest)};
       const Memory of_vendors = memory.host(maker_.vendors_memory(longest, longest));
@@ -233,7 +238,8 @@ class CollectiveRun {
                                                  reduces(collective()) ? "reduce across" : "exchange"));
     if (options_.buffers == "library" && any_vendor() && !all_vendors())
       outline.header.notes.push_back(
-          "All calls, the vendors' too, used the same buffers, of our own allocator.");
+          fmt::format("All calls, the vendors' too, used the same buffers, of our own allocator{}.",
+                      maker_.registers() ? "; only NCCL had its own" : ""));
     if (parse_payload_values(options_.values) == PayloadValues::special)
       outline.header.notes.push_back(
           "The payload is of special values, with which processors may take longer.");
@@ -480,6 +486,7 @@ void add_collective(CommandLine& line, const Described& described) {
       .type_name("VALUES")
       .names({"payload", payload_values_names()});
   add_buffers_option(command, options->buffers);
+  options->contenders.add_registration_to(command);
   options->measuring.add_to(command);
   add_output_option(command, options->output);
 }

@@ -43,10 +43,6 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
   return names;
 }
 
-bool is_nccl(std::string_view name) {
-  return name == kNcclAlgorithm || name.starts_with(std::string(kNcclAlgorithm) + ":");
-}
-
 /// What a name says of it, behind the rest.
 std::string rounding(const CollectiveOf& what) {
   const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
@@ -116,6 +112,14 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
       .excludes({"--tuned", "--calibration"});
 }
 
+void ContenderOptions::add_registration_to(Subcommand command) {
+  command
+      .add_option(
+          "-R,--local_register", registration,
+          "Buffers of NCCL's own for nccl: 1: registered; 2: symmetric; 0: the same as for the others")
+      .range(0, 2);
+}
+
 void ContenderOptions::check_build() const {
   plan.refuse_modelled();
   transport.gpu.check();
@@ -125,6 +129,8 @@ void ContenderOptions::check_build() const {
                 "nccl is not available: it reduces on GPUs, and the ranks' data are in host memory without "
                 "--device cuda; polyring scale --algorithm nccl models it");
   }
+  if (registration != 0 && !nccl)
+    usage_error("-R registers NCCL's buffers, and nccl is not among the algorithms; add --algorithm nccl");
   for (const std::string& name : plan.algorithms) {
     if (has_gloo() || !after(kGlooPrefix, name)) continue;
     throw Error(
@@ -162,7 +168,11 @@ bool is_vendors_host_call(std::string_view name) {
   return name == kMpiAlgorithm || after(kMpiPrefix, name) || after(kGlooPrefix, name);
 }
 
-bool is_vendors_call(std::string_view name) { return is_nccl(name) || is_vendors_host_call(name); }
+bool is_nccls_call(std::string_view name) {
+  return name == kNcclAlgorithm || name.starts_with(std::string(kNcclAlgorithm) + ":");
+}
+
+bool is_vendors_call(std::string_view name) { return is_nccls_call(name) || is_vendors_host_call(name); }
 
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
   const JoinedTransport& joined = communicator.joined();
@@ -263,7 +273,7 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   const ReduceOp op = what_.op;
   if (name == kMpiAlgorithm)
     return {name, std::nullopt, make_mpi_call(what_.collective, *mpi_world_, kind, op, count)};
-  if (is_nccl(name)) {
+  if (is_nccls_call(name)) {
     auto call = nccl().make(what(count));
     const std::string implementation = call->way();
     return {name, std::nullopt, make_enqueued_call(name, implementation, std::move(call))};
@@ -391,6 +401,15 @@ std::optional<std::string> ContenderMaker::note() const {
 MpiAlgorithms& ContenderMaker::mpi() {
   if (!mpi_) mpi_ = std::make_unique<MpiAlgorithms>(*mpi_world_);
   return *mpi_;
+}
+
+PayloadMemory ContenderMaker::registered_memory(Count count) {
+  const Bytes size = bytes_of(count, what_.kind);
+  const auto make = [&] {
+    return nccl().allocate(size, options_.registration == 2 ? NcclMemory::symmetric : NcclMemory::local);
+  };
+  Memory input = make();
+  return {std::move(input), make()};
 }
 
 NcclCollectives& ContenderMaker::nccl() {

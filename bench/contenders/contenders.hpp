@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/cli/options.hpp"
@@ -36,8 +37,11 @@ struct ContenderOptions {
   std::string partials = "float32";  // or "same"
   std::string calibration;           // empty: none
   std::string plan_for;              // a machine; empty: this one
+  int registration = 0;              // of NCCL's buffers: nccl-tests' -R
 
   void add_to(Subcommand command, Collective collective = Collective::allreduce);
+  /// -R.
+  void add_registration_to(Subcommand command);
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
   /// what this build has not.
   void check_build() const;
@@ -54,6 +58,8 @@ struct PayloadMemory {
   /// For payloads of up to `count` elements. `library`: within reach of the other ranks of the host; else
   /// from anywhere.
   PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library);
+  PayloadMemory(Memory for_input, Memory for_output)
+      : input(std::move(for_input)), output(std::move(for_output)) {}
   Buffers buffers() const { return {input.get(), output.get()}; }
 
   Memory input;
@@ -112,6 +118,11 @@ class ContenderMaker {
   /// the longest of the payloads; `together` are the payloads of all calls that exist at one time.
   Bytes vendors_memory(Bytes longest, Bytes together) const;
 
+  /// Whether NCCL has buffers of its own (-R).
+  bool registers() const { return options_.registration != 0; }
+  /// Collective, before make(). These, for payloads of up to `count` elements.
+  PayloadMemory registered_memory(Count count);
+
   /// Collective. The contenders for `count` elements, in the order of names(). They must not outlive this
   /// object.
   std::vector<Contender> make(Communicator& communicator, Count count);
@@ -148,6 +159,8 @@ class ContenderMaker {
 std::optional<std::string> doubt_of(std::span<const std::string> contenders,
                                     std::span<const HostConditions> hosts);
 
+/// Whether it names NCCL's call.
+bool is_nccls_call(std::string_view name);
 /// Whether it names a vendor's call, which has no plan.
 bool is_vendors_call(std::string_view name);
 /// The same of one that the host carries out, and no GPU.

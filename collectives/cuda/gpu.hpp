@@ -73,12 +73,21 @@ class GpuCollective {
   virtual std::string way() const = 0;
 };
 
+/// How memory of NCCL's own is registered: for this rank, or as a part of one window of all ranks.
+enum class NcclMemory { local, symmetric };
+
 /// NCCL's own collectives, on this rank's GPU.
 class NcclCollectives {
  public:
   virtual ~NcclCollectives() = default;
 
+  /// way() says it where there has been an allocate().
   virtual std::unique_ptr<GpuCollective> make(const CollectiveOf& what) = 0;
+
+  /// Collective, in the same order on all ranks. Memory that NCCL uses without copies of its own; it ends
+  /// before this. Throws Error(ExitCode::not_available) where this NCCL has none (before 2.19, and 2.27 for
+  /// symmetric memory), or there is not as much.
+  virtual Memory allocate(Bytes size, NcclMemory kind) = 0;
 };
 
 /// A place of data that is no GPU's index: pinned host memory, near the GPU at the copy's other end.

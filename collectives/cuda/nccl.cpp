@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -20,6 +21,10 @@
 
 namespace polyring {
 namespace {
+
+// The first versions with memory that can be registered, and with symmetric memory.
+constexpr int kWithRegistered = 21900;
+constexpr int kWithSymmetric = 22700;
 
 ncclDataType_t type_of(ElementKind kind) {
   switch (kind) {
@@ -98,7 +103,7 @@ class NcclCommunicator::State {
   }
 
   void group(const std::function<void()>& calls);
-  std::shared_ptr<void> register_memory(void* memory, Bytes bytes, const std::shared_ptr<State>& self);
+  Memory allocate(Bytes bytes, NcclMemory kind, const std::shared_ptr<State>& self);
   void check();
   void wait(const std::function<bool()>& done, int operations);
   void abort(const std::string& why);
@@ -133,7 +138,14 @@ class NcclCommunicator::State {
   [[noreturn]] void refuse(ElementKind kind, ReduceOp op) const;
   [[noreturn]] void time_out(const std::string& what, Seconds limit);
   [[noreturn]] void fail(const Error& error);
-  void deregister(void* handle);
+
+  struct Registered {
+    void* handle = nullptr;  // null: NCCL does not take it
+    std::function<ncclResult_t(ncclComm_t, void*)> deregister;
+  };
+  Registered register_locally(void* memory, Bytes bytes);
+  Registered register_window(void* memory, Bytes bytes);
+  void deregister(const std::byte* memory);
 
   const NcclLibrary& library_;
   const NcclCalls& calls_;
@@ -147,6 +159,7 @@ class NcclCommunicator::State {
 
   std::recursive_mutex mutex_;
   std::atomic<ncclComm_t> communicator_{nullptr};
+  std::map<const std::byte*, Registered> registered_;
   std::optional<Error> failure_;  // the first
   bool in_group_ = false;
   Operation last_;
@@ -281,20 +294,60 @@ void NcclCommunicator::State::end_group_after_failure() {
   abort("a call within a group failed");
 }
 
-std::shared_ptr<void> NcclCommunicator::State::register_memory(void* memory, Bytes bytes,
-                                                               const std::shared_ptr<State>& self) {
-  if (calls_.ncclCommRegister == nullptr || calls_.ncclCommDeregister == nullptr) return nullptr;
-  void* handle = nullptr;
-  run("ncclCommRegister", [&](ncclComm_t communicator) {
-    return calls_.ncclCommRegister(communicator, memory, bytes.value, &handle);
+Memory NcclCommunicator::State::allocate(Bytes bytes, NcclMemory kind, const std::shared_ptr<State>& self) {
+  const bool symmetric = kind == NcclMemory::symmetric;
+  const std::string_view name = symmetric ? "symmetric" : "registered";
+  const auto refusal = [&](std::string_view what, std::string_view remedy) -> Error {
+    return {ExitCode::not_available,
+            fmt::format("{}: NCCL {} {}; {}", who_, library_.version(), what, remedy)};
+  };
+  if (library_.version_code() < (symmetric ? kWithSymmetric : kWithRegistered))
+    throw refusal(fmt::format("has no {} memory", name),
+                  fmt::format("use NCCL {} or later, or leave -R out", symmetric ? "2.27" : "2.19"));
+  void* made = nullptr;
+  if (calls_.ncclMemAlloc(&made, std::max<std::size_t>(bytes.value, 1)) != ncclSuccess)
+    throw refusal(fmt::format("has no {} of GPU memory left", to_text(bytes)), "use smaller sizes");
+  Memory memory(static_cast<std::byte*>(made), [self](std::byte* owned) {
+    self->deregister(owned);
+    self->calls_.ncclMemFree(owned);
   });
-  return {handle, [self](void* registered) { self->deregister(registered); }};
+  const Registered registered = symmetric ? register_window(made, bytes) : register_locally(made, bytes);
+  if (registered.handle == nullptr)
+    throw refusal(fmt::format("takes no {} memory here", name), "NCCL_DEBUG=INFO says why; or leave -R out");
+  const std::lock_guard lock(mutex_);
+  registered_.emplace(memory.get(), registered);
+  return memory;
 }
 
-void NcclCommunicator::State::deregister(void* handle) {
+NcclCommunicator::State::Registered NcclCommunicator::State::register_locally(void* memory, Bytes bytes) {
+  Registered registered{nullptr, calls_.ncclCommDeregister};
+  run("ncclCommRegister", [&](ncclComm_t communicator) {
+    return calls_.ncclCommRegister(communicator, memory, bytes.value, &registered.handle);
+  });
+  return registered;
+}
+
+NcclCommunicator::State::Registered NcclCommunicator::State::register_window(void* memory, Bytes bytes) {
+#if NCCL_VERSION_CODE >= 22700
+  ncclWindow_t window = nullptr;
+  run("ncclCommWindowRegister", [&](ncclComm_t communicator) {
+    return calls_.ncclCommWindowRegister(communicator, memory, bytes.value, &window, NCCL_WIN_COLL_SYMMETRIC);
+  });
+  return {window, [deregister = calls_.ncclCommWindowDeregister](ncclComm_t communicator, void* handle) {
+            return deregister(communicator, static_cast<ncclWindow_t>(handle));
+          }};
+#else
+  (void)memory, (void)bytes;
+  return {};  // unknown to the header that this was built with
+#endif
+}
+
+void NcclCommunicator::State::deregister(const std::byte* memory) {
   const std::lock_guard lock(mutex_);
+  const auto registered = registered_.extract(memory);
   ncclComm_t const communicator = communicator_.load();
-  if (communicator != nullptr && handle != nullptr) calls_.ncclCommDeregister(communicator, handle);
+  if (communicator != nullptr && registered)
+    registered.mapped().deregister(communicator, registered.mapped().handle);
 }
 
 void NcclCommunicator::State::check() {
@@ -410,8 +463,8 @@ void NcclCommunicator::receive(void* to, Count count, ElementKind kind, Rank fro
 
 void NcclCommunicator::group(const std::function<void()>& calls) { state_->group(calls); }
 
-std::shared_ptr<void> NcclCommunicator::register_memory(void* memory, Bytes bytes) {
-  return state_->register_memory(memory, bytes, state_);
+Memory NcclCommunicator::allocate(Bytes bytes, NcclMemory kind) {
+  return state_->allocate(bytes, kind, state_);
 }
 
 void NcclCommunicator::check() { state_->check(); }

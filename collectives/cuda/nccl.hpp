@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/units.hpp"
+#include "collectives/cuda/gpu.hpp"
 #include "collectives/runtime/bootstrap.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/slice.hpp"
@@ -110,9 +111,10 @@ class NcclCommunicator {
   /// throws, the communicator is aborted.
   void group(const std::function<void()>& calls);
 
-  /// Memory that NCCL may use without copies (nccl-tests' -R), until the handle's end, which comes before
-  /// the communicator's. Null before NCCL 2.19.
-  std::shared_ptr<void> register_memory(void* memory, Bytes bytes);
+  /// Memory of NCCL's own on this rank's GPU, which it may use without copies; at least one byte. Local: from
+  /// NCCL 2.19 on. Symmetric: from 2.27 on; all ranks allocate the same in the same order. Throws
+  /// Error(ExitCode::not_available) for an older one, or where NCCL does not take it.
+  Memory allocate(Bytes bytes, NcclMemory kind);
 
   /// For a graph that has captured calls: NCCL ends no communicator while there is one. Is called before an
   /// abort, unless the handle's end comes first.

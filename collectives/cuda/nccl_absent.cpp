@@ -38,9 +38,10 @@ void NcclCommunicator::all_gather(const void*, void*, Count, ElementKind, cudaSt
 void NcclCommunicator::send(const void*, Count, ElementKind, Rank, cudaStream_t) {}
 void NcclCommunicator::receive(void*, Count, ElementKind, Rank, cudaStream_t) {}
 void NcclCommunicator::group(const std::function<void()>&) {}
-std::shared_ptr<void> NcclCommunicator::register_memory(void*, Bytes) { return nullptr; }
+Memory NcclCommunicator::allocate(Bytes, NcclMemory) { return {}; }
+std::shared_ptr<void> NcclCommunicator::before_abort(std::function<void()>) { return nullptr; }
 void NcclCommunicator::check() {}
-void NcclCommunicator::wait(const std::function<bool()>&) {}
+void NcclCommunicator::wait(const std::function<bool()>&, int) {}
 void NcclCommunicator::abort() {}
 
 }  // namespace polyring

@@ -20,14 +20,26 @@
   CALL(ncclGroupEnd)               \
   CALL(ncclGetErrorString)
 
+/// Symmetric memory (2.27), which older headers do not have.
+#if NCCL_VERSION_CODE >= 22700
+#define POLYRING_NCCL_SYMMETRIC(CALL) \
+  CALL(ncclCommWindowRegister)        \
+  CALL(ncclCommWindowDeregister)
+#else
+#define POLYRING_NCCL_SYMMETRIC(CALL)
+#endif
+
 /// What only newer ones have: communicators whose calls do not block and their end (2.14), the last error's
-/// text (2.13), registered memory (2.19).
+/// text (2.13), memory of its own that can be registered (2.19).
 #define POLYRING_NCCL_OPTIONAL(CALL) \
   CALL(ncclCommInitRankConfig)       \
   CALL(ncclCommFinalize)             \
   CALL(ncclGetLastError)             \
+  CALL(ncclMemAlloc)                 \
+  CALL(ncclMemFree)                  \
   CALL(ncclCommRegister)             \
-  CALL(ncclCommDeregister)
+  CALL(ncclCommDeregister)           \
+  POLYRING_NCCL_SYMMETRIC(CALL)
 
 namespace polyring {
 

@@ -16,6 +16,7 @@ struct Shared {
   int device;
   NcclCommunicator communicator;
   Stream stream;
+  std::string memory;  // for way(): the kind of memory that was allocated
 
   void wait(cudaEvent_t event, int calls) {
     communicator.wait(
@@ -76,7 +77,7 @@ class NcclCall final : public GpuCollective {
     });
     return std::make_unique<Graph>(shared_, calls, std::move(graph));
   }
-  std::string way() const override { return "NCCL " + shared_.library.version(); }
+  std::string way() const override { return "NCCL " + shared_.library.version() + shared_.memory; }
 
  private:
   void enqueue(const std::byte* input, std::byte* output, cudaStream_t stream) {
@@ -111,14 +112,23 @@ class Collectives final : public NcclCollectives {
  public:
   Collectives(const NcclLibrary& library, const Bootstrap& bootstrap, const GpuDevice& gpu,
               const WaitRules& rules)
-      : shared_{library, gpu.index,
+      : shared_{library,
+                gpu.index,
                 NcclCommunicator(library, bootstrap, {gpu.index, gpu.pci, gpu.id},
                                  {.limit = rules.timeout, .blocking = true, .yields = rules.yields}),
-                make_stream()} {}
+                make_stream(),
+                {}} {}
 
   std::unique_ptr<GpuCollective> make(const CollectiveOf& what) override {
     check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
     return std::make_unique<NcclCall>(shared_, what);
+  }
+
+  Memory allocate(Bytes size, NcclMemory kind) override {
+    check(cudaSetDevice(shared_.device), "use a GPU (cudaSetDevice)");
+    Memory memory = shared_.communicator.allocate(size, kind);
+    shared_.memory = kind == NcclMemory::symmetric ? ", symmetric buffers" : ", registered buffers";
+    return memory;
   }
 
  private:

@@ -49,7 +49,7 @@ VALUES = {
     "--lanes": (*WHOLE, "1024"), "--chunk": SIZES, "--orders": ("0-2147483648", "0-2147483647", "99999999999999999999", "0"),
     "--dims": DIMS, "--ddl-options": [f"-mode p:{dims}" for dims in DIMS] + ["-dbg_level 99999999999999999999"],
     "--size": SIZES, "--minbytes": SIZES, "--maxbytes": SIZES, "--stepfactor": (*WHOLE, "1048576"), "--stepbytes": SIZES,
-    "--iters": WHOLE, "--warmup_iters": WHOLE, "--cudagraph": WHOLE, "--check": WHOLE, "--timeout": TIMES,
+    "--iters": WHOLE, "--warmup_iters": WHOLE, "--blocking": WHOLE, "--cudagraph": WHOLE, "--local_register": WHOLE, "--check": WHOLE, "--timeout": TIMES,
     "--nthreads": WHOLE, "--ngpus": WHOLE,
     "--batch": (*WHOLE, "1048576"), "--global-batch": (*WHOLE, "1073741824"), "--micro-batches": (*WHOLE, "1048576"),
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],

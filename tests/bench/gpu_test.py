@@ -39,10 +39,21 @@ class Gpus(GpuTest):
                 self.assertEqual({row["implementation"] for row in rows}, {"polyring on streams over software GPU, peer memory"})
 
     def test_every_way_of_timing(self):
-        for timing in ("osu", "back-to-back"):
+        for how, timing in ((("--timing", "osu"), "osu"), (("--timing", "back-to-back"), "back-to-back"), (("-z", 2), "blocking")):
             for words, ranks in ((("-g", 2), 0), ((), 3)):
-                rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", "--timing", timing, *ONE, ranks=ranks)["rows"]
+                rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", *how, *ONE, ranks=ranks)["rows"]
+                self.assertEqual({row["timing"] for row in rows}, {timing})
                 self.assertTrue(all(row["time_us"]["median"] > 0 for row in rows))
+
+    def test_registered_buffers(self):
+        words = ("allreduce", "-g", 3, "--device", "cuda", "--algorithm", "multi-ring,nccl", *SMALL)
+        for number, kind in ((1, "registered"), (2, "symmetric")):
+            result = self.result(*words, "-R", number)
+            said = {row["implementation"] for row in result["rows"] if row["algorithm"] == "nccl"}
+            self.assertRegex(" ".join(said), rf"^NCCL \S+, {kind} buffers$")
+            self.assertIn("All calls, the vendors' too, used the same buffers, of our own allocator; only NCCL had its own.", result["notes"])
+        self.machine("devices 3", "nccl version 2.18.5")
+        self.fails(*words, "-R", 1, code=NOT_AVAILABLE, naming=("NCCL 2.18.5 has no registered memory", "leave -R out"))
 
     def test_graphs(self):
         words = ("allreduce", "--device", "cuda", "-G", 3)
@@ -58,7 +69,7 @@ class Gpus(GpuTest):
         self.addCleanup(os.environ.pop, "POLYRING_NCCL")
         self.fails(*words, "-g", 2, "--algorithm", "ring", *ONE, code=NOT_AVAILABLE, naming=("calls of ring", "cannot be launched as a CUDA graph"))
         self.machine("devices 2")
-        self.refused(*words, "-g", 2, "--timing", "osu", naming="-G is a way of timing by itself")
+        self.refused(*words, "-g", 2, "--timing", "osu", naming="--timing osu is one way of timing, and -G 3 another")
 
     def test_processes_beside_mpi_on_copies(self):
         rows = self.result("allreduce", "--device", "cuda", "--algorithm", "multi-ring,ring,mpi", *SMALL, ranks=3)["rows"]
@@ -110,6 +121,12 @@ class Gpus(GpuTest):
         self.addCleanup(os.environ.pop, "NCCL_ALGO")
         rows = self.result("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "nccl", *SMALL)["rows"]
         self.assertEqual({row["algorithm"] for row in rows}, {"nccl:ring"})
+
+    def test_a_plug_in_without_nccl(self):
+        os.environ["POLYRING_CUDA_PLUGIN"] = os.environ["POLYRING_CUDA_WITHOUT_NCCL"]
+        self.addCleanup(os.environ.pop, "POLYRING_CUDA_PLUGIN")
+        self.result("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "multi-ring", *ONE)
+        self.fails("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "nccl", *ONE, code=NOT_AVAILABLE, naming=("there was no nccl.h",))
 
     def test_nccl_that_cannot_be(self):
         words = ("allreduce", "--device", "cuda", "--algorithm", "nccl", *SMALL, *LIMIT)

@@ -10,9 +10,9 @@ OPTIONS = {
     "--calibration --explain",
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
-    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --timing --cudagraph --check --payload --buffers --output_file",
+    "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --timing --blocking --cudagraph --check --payload --buffers --local_register --output_file",
     **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --orders "
-    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --cudagraph --check --payload --buffers --output_file"),
+    "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --blocking --cudagraph --check --payload --buffers --local_register --output_file"),
     "train": "--ranks --model --batch --compute-ms --gpu --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --model --batch --compute-ms --gpu --algorithm --dims --ddl-options --patterns "
@@ -38,7 +38,7 @@ for computing in ("plan", "verify"):
 for measuring in (*COLLECTIVES, "train", "tune", "accept"):
     OPTIONS[measuring] += " --nthreads --ngpus --timeout"
 # nccl-tests' letters.
-LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwcodtgGTJ", "reduce-scatter": "befinwcodtgGTJ", "allgather": "befinwcdtgGTJ", "alltoall": "befinwcdtgGTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "accept": "tgTJ", "compare": "J", "report": "", "completion": "", "launch": "HnT"}.items()}
+LETTERS = {name: letters + "q" * ("--quiet" in OPTIONS[name]) for name, letters in {"allreduce": "befinwzcodRtgGTJ", "reduce-scatter": "befinwzcodRtgGTJ", "allgather": "befinwzcdRtgGTJ", "alltoall": "befinwzcdRtgGTJ", "train": "dnotgTJ", "scale": "dJ", "plan": "d", "verify": "", "probe": "T", "tune": "befintgT", "calibrate": "J", "accept": "tgTJ", "compare": "J", "report": "", "completion": "", "launch": "HnT"}.items()}
 
 
 class Help(ProgramTest):

@@ -77,11 +77,35 @@ Operation message(What what, std::size_t count, ncclDataType_t type, int peer) {
   return operation;
 }
 
-/// Handles of registered memory.
+/// Handles of registered memory: of windows, and others.
 std::mutex registered_mutex;
-std::set<void*>& registered() {
-  static auto* const all = new std::set<void*>;
-  return *all;
+std::set<void*>& registered(bool windows) {
+  static auto* const all = new std::set<void*>[2];
+  return all[windows ? 1 : 0];
+}
+
+ncclResult_t register_memory(const ncclComm_t handle, const std::string& call, void* buffer, size_t bytes,
+                             bool window, void** registration) {
+  const CommunicatorPointer communicator = find_handle(handle, call.c_str());
+  if (!communicator) return ncclInvalidArgument;
+  if (polyring_software_gpu_device_of(buffer) != communicator->device() ||
+      polyring_software_gpu_bytes_at(buffer) < bytes) {
+    return refuse(ncclInvalidArgument, call + " of what is no memory of its device");
+  }
+  *registration = new char;
+  const std::lock_guard lock(registered_mutex);
+  registered(window).insert(*registration);
+  return ncclSuccess;
+}
+
+ncclResult_t deregister_memory(const ncclComm_t handle, const std::string& call, void* registration,
+                               bool window) {
+  if (!find_handle(handle, call.c_str())) return ncclInvalidArgument;
+  const std::lock_guard lock(registered_mutex);
+  if (registered(window).erase(registration) == 0)
+    return refuse(ncclInvalidArgument, call + " of what is not registered so");
+  delete static_cast<char*>(registration);
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -89,6 +113,11 @@ std::set<void*>& registered() {
 extern "C" {
 
 void polyring_software_nccl_plan(const char* lines) { replace_plan(lines); }
+
+int polyring_software_nccl_registered(int windows) {
+  const std::lock_guard lock(registered_mutex);
+  return static_cast<int>(registered(windows != 0).size());
+}
 
 ncclResult_t ncclGetVersion(int* result) {
   *result = version();
@@ -223,27 +252,29 @@ ncclResult_t ncclMemFree(void* pointer) {
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t bytes, void** registration) {
-  const CommunicatorPointer communicator = find_handle(handle, "ncclCommRegister");
-  if (!communicator) return ncclInvalidArgument;
-  if (polyring_software_gpu_device_of(buffer) != communicator->device() ||
-      polyring_software_gpu_bytes_at(buffer) < bytes) {
-    return refuse(ncclInvalidArgument, "ncclCommRegister of what is no memory of its device");
-  }
-  *registration = new char;
-  const std::lock_guard lock(registered_mutex);
-  registered().insert(*registration);
-  return ncclSuccess;
+  return register_memory(handle, "ncclCommRegister", buffer, bytes, false, registration);
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
-  if (!find_handle(handle, "ncclCommDeregister")) return ncclInvalidArgument;
-  const std::lock_guard lock(registered_mutex);
-  if (registered().erase(registration) == 0) {
-    return refuse(ncclInvalidArgument, "ncclCommDeregister of what is not registered");
-  }
-  delete static_cast<char*>(registration);
-  return ncclSuccess;
+  return deregister_memory(handle, "ncclCommDeregister", registration, false);
 }
+
+#if NCCL_VERSION_CODE >= 22700
+ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t bytes, ncclWindow_t* window,
+                                    int flags) {
+  if (flags != NCCL_WIN_COLL_SYMMETRIC)
+    return refuse(ncclInvalidArgument, "ncclCommWindowRegister of a window that is not symmetric");
+  void* registration = nullptr;
+  const ncclResult_t result =
+      register_memory(handle, "ncclCommWindowRegister", buffer, bytes, true, &registration);
+  *window = static_cast<ncclWindow_t>(registration);
+  return result;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t handle, ncclWindow_t window) {
+  return deregister_memory(handle, "ncclCommWindowDeregister", window, true);
+}
+#endif
 
 ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type,
                            ncclRedOp_t reduction, ncclComm_t handle, cudaStream_t stream) {

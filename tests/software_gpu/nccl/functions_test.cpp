@@ -234,17 +234,23 @@ void run_in_a_graph(const NcclRank& rank) {
 TEST_P(NcclFunctions, RunInGraphs) { run(run_in_a_graph); }
 TEST_P(NcclFunctions, RunInGraphsWithCallsThatBlock) { run(run_in_a_graph, true); }
 
-TEST_P(NcclFunctions, RegisteredMemory) {
-  run([](const NcclRank& rank) {
-    const DeviceBuffer buffer(payload(rank.communicator.rank(), 6, ElementKind::int32));
-    std::shared_ptr<void> registered = rank.communicator.register_memory(buffer.data(), {24});
-    EXPECT_NE(registered, nullptr);
-    rank.communicator.all_reduce(buffer.data(), buffer.data(), 6, ElementKind::int32, ReduceOp::prod,
-                                 rank.stream);
-    rank.finish();
-    registered.reset();
-    EXPECT_EQ(buffer.read(), reduced(rank.communicator.size(), 6, ElementKind::int32, ReduceOp::prod));
-  });
+TEST_P(NcclFunctions, MemoryOfItsOwn) {
+  for (const NcclMemory kind : {NcclMemory::local, NcclMemory::symmetric}) {
+    run([kind](const NcclRank& rank) {
+      const auto input = payload(rank.communicator.rank(), 6, ElementKind::int32);
+      const Memory memory = rank.communicator.allocate({input.size()}, kind);
+      cudaMemcpy(memory.get(), input.data(), input.size(), cudaMemcpyHostToDevice);
+      cudaStreamSynchronize(nullptr);
+      rank.communicator.all_reduce(memory.get(), memory.get(), 6, ElementKind::int32, ReduceOp::prod,
+                                   rank.stream);
+      rank.finish();
+      auto output = input;
+      cudaMemcpy(output.data(), memory.get(), output.size(), cudaMemcpyDeviceToHost);
+      EXPECT_EQ(output, reduced(rank.communicator.size(), 6, ElementKind::int32, ReduceOp::prod));
+      EXPECT_TRUE(is_another_nccl() || registered_with_fake(kind) > 0);
+    });
+    EXPECT_TRUE(is_another_nccl() || registered_with_fake(kind) == 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclFunctions, ::testing::Range(1, 7));

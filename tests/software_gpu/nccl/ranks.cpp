@@ -12,12 +12,15 @@
 namespace polyring {
 namespace {
 
+template <typename Function>
+Function* function_of_fake(const char* name) {
+  void* const library = dlopen(POLYRING_SOFTWARE_NCCL, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
 void set_plan(const char* lines) {
-  static const auto set = [] {
-    void* const library = dlopen(POLYRING_SOFTWARE_NCCL, RTLD_NOW | RTLD_LOCAL);
-    return reinterpret_cast<decltype(&polyring_software_nccl_plan)>(
-        dlsym(library, "polyring_software_nccl_plan"));
-  }();
+  static const auto set =
+      function_of_fake<decltype(polyring_software_nccl_plan)>("polyring_software_nccl_plan");
   set(lines);
 }
 
@@ -28,6 +31,12 @@ NcclLibrary fake_nccl() { return NcclLibrary(POLYRING_SOFTWARE_NCCL); }
 bool is_another_nccl() { return std::getenv("POLYRING_NCCL") != nullptr; }
 NcclLibrary tested_nccl() {
   return is_another_nccl() ? NcclLibrary(std::getenv("POLYRING_NCCL")) : fake_nccl();
+}
+
+int registered_with_fake(NcclMemory kind) {
+  static const auto count =
+      function_of_fake<decltype(polyring_software_nccl_registered)>("polyring_software_nccl_registered");
+  return count(kind == NcclMemory::symmetric ? 1 : 0);
 }
 
 NcclPlan::NcclPlan(const std::string& lines) { set_plan(lines.c_str()); }

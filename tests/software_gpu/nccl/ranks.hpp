@@ -23,6 +23,9 @@ bool is_another_nccl();
 /// That one, or the fake.
 NcclLibrary tested_nccl();
 
+/// How many pieces of memory are registered with the fake NCCL: as windows, or otherwise.
+int registered_with_fake(NcclMemory kind);
+
 /// Of the fake, until the end of the scope: see software_nccl.hpp.
 class NcclPlan {
  public:

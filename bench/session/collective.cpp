@@ -53,7 +53,8 @@ LastWords::Say last_words;
 /// The process ends behind this, so that nothing is unwound. Returns the exit code.
 ExitCode complain(Rank rank, const std::string& host, ExitCode code, std::string_view why) {
   if (isatty(STDERR_FILENO) == 1) std::fputs("\r\x1b[K", stderr);  // a progress that was shown
-  const std::string sentence = fmt::format("rank {} ({}): {}", rank, host, why);
+  const bool named = why.starts_with(fmt::format("rank {} on {} ", rank, host));
+  const std::string sentence = named ? std::string(why) : fmt::format("rank {} ({}): {}", rank, host, why);
   warn(sentence);
   const std::lock_guard lock(last_words_mutex);
   return last_words ? std::exchange(last_words, nullptr)(sentence, code) : code;

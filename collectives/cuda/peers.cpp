@@ -12,6 +12,7 @@
 #include "collectives/cuda/copies.hpp"
 #include "collectives/cuda/kernels.hpp"
 #include "collectives/cuda/owners.hpp"
+#include "collectives/cuda/queue.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -64,8 +65,9 @@ std::vector<Introduction> gather(const Bootstrap& bootstrap, const Introduction&
 /// A word of each rank's, and one for each rank to write.
 class Words {
  public:
-  Words(int ranks, int device)
-      : own_(static_cast<std::uint32_t>(random_token())),
+  Words(int ranks, int device, const WaitRules& rules)
+      : rules_(rules),
+        own_(static_cast<std::uint32_t>(random_token())),
         ranks_(index(ranks)),
         memory_(DeviceHeap::of(device).allocate(Bytes{(2 + ranks_) * kBytes})),
         stream_(make_stream()) {
@@ -80,7 +82,7 @@ class Words {
   void exchange_with(std::byte* other, std::uint32_t expected, Rank own_rank) {
     launch_copy(at(1), other, kBytes, 1, stream_.get());
     launch_copy(other + (2 + index(own_rank)) * kBytes, at(0), kBytes, 1, stream_.get());
-    check(cudaStreamSynchronize(stream_.get()), "reach another rank's memory (cudaStreamSynchronize)");
+    finish(stream_.get(), rules_, "reach another rank's memory");
     if (read(1) != expected)
       throw Error(ExitCode::cuda, "the GPU reads something else than stands in another rank's memory");
   }
@@ -96,16 +98,17 @@ class Words {
   void write(std::size_t place, std::uint32_t word) {
     check(cudaMemcpyAsync(at(place), &word, kBytes, cudaMemcpyDefault, stream_.get()),
           "copy a word to the GPU (cudaMemcpyAsync)");
-    check(cudaStreamSynchronize(stream_.get()), "finish a copy (cudaStreamSynchronize)");
+    finish(stream_.get(), rules_, "finish a copy");
   }
   std::uint32_t read(std::size_t place) {
     std::uint32_t word = 0;
     check(cudaMemcpyAsync(&word, at(place), kBytes, cudaMemcpyDefault, stream_.get()),
           "copy a word from the GPU (cudaMemcpyAsync)");
-    check(cudaStreamSynchronize(stream_.get()), "finish a copy (cudaStreamSynchronize)");
+    finish(stream_.get(), rules_, "finish a copy");
     return word;
   }
 
+  const WaitRules& rules_;
   std::uint32_t own_;
   std::size_t ranks_;
   Memory memory_;
@@ -125,6 +128,7 @@ std::string why_not_reached(const Introduction& own, Rank own_rank, Rank rank, c
                         other.word, own_rank);
     return {};
   } catch (const Error& error) {
+    if (error.code() == ExitCode::timeout) throw;
     return error.what();
   }
 }
@@ -144,11 +148,12 @@ std::string first_reason(const Bootstrap& bootstrap, const std::string& own) {
 
 }  // namespace
 
-Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device, MappedMemory& mapped) {
+Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device, const WaitRules& rules,
+                 MappedMemory& mapped) {
   static const std::uint64_t process = random_token();
   const Rank rank = bootstrap.rank();
   const std::vector<int> neighbors = hosts.neighbors(rank);
-  Words words(bootstrap.size(), device);
+  Words words(bootstrap.size(), device, rules);
   Introduction own{.process = process,
                    .device = device,
                    .word = words.own(),

@@ -26,6 +26,7 @@ struct Peers {
 
 /// Collective. Tries it: each rank reads from the memory of all others on its host. Where one cannot, no rank
 /// of the group reaches another, since all must choose the same plan.
-Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device, MappedMemory& mapped);
+Peers find_peers(const Bootstrap& bootstrap, const RankHosts& hosts, int device, const WaitRules& rules,
+                 MappedMemory& mapped);
 
 }  // namespace polyring::cuda

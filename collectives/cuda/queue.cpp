@@ -1,5 +1,13 @@
 #include "collectives/cuda/queue.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "collectives/runtime/backoff.hpp"
+
 namespace polyring::cuda {
 
 void Queue::then(std::function<void()> done) {
@@ -20,6 +28,35 @@ bool Queue::poll() {
     any = true;
   }
   return any;
+}
+
+void finish(cudaStream_t stream, const WaitRules& rules, std::string_view doing) {
+  Backoff backoff(rules.timeout, rules.yields);
+  try {
+    while (!is_over(cudaStreamQuery(stream), fmt::format("{} (cudaStreamQuery)", doing))) {
+      if (backoff.again()) continue;
+      int device = -1;
+      cudaGetDevice(&device);
+      throw Error(ExitCode::timeout,
+                  fmt::format("GPU {} did not {} within {}; nvidia-smi and dmesg show its state", device,
+                              doing, to_text(rules.timeout)));
+    }
+  } catch (const Error&) {
+    if (rules.failed) rules.failed();
+    throw;
+  }
+}
+
+void end_job(int device, std::string_view work, const WaitRules& rules) {
+  const std::string sentence =
+      fmt::format("GPU {} does not finish {}; nvidia-smi and dmesg show its state", device, work);
+  try {
+    throw Error(ExitCode::timeout, sentence);
+  } catch (const Error&) {
+    if (rules.failed) rules.failed();
+  }
+  fmt::print(stderr, "polyring: {}\n", sentence);
+  std::_Exit(static_cast<int>(ExitCode::timeout));
 }
 
 }  // namespace polyring::cuda

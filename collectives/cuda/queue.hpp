@@ -3,9 +3,11 @@
 
 #include <deque>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "collectives/cuda/owners.hpp"
+#include "collectives/runtime/transport.hpp"
 
 namespace polyring::cuda {
 
@@ -34,5 +36,14 @@ class Queue {
   Stream stream_;
   std::deque<Pending> pending_;
 };
+
+/// Until the stream has done what it was given. Throws, behind rules.failed, what check() does, and
+/// Error(ExitCode::timeout) that names the GPU and what was not done: "finish a copy". To free memory then
+/// may take for ever.
+void finish(cudaStream_t stream, const WaitRules& rules, std::string_view doing);
+
+/// For a GPU that does not come to the end of this work, and cannot be stopped: rules.failed ends the job, or
+/// this the process.
+[[noreturn]] void end_job(int device, std::string_view work, const WaitRules& rules);
 
 }  // namespace polyring::cuda

@@ -3,14 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 #include "collectives/cuda/check.hpp"
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/grid.hpp"
 #include "collectives/cuda/kernels.hpp"
+#include "collectives/cuda/queue.hpp"
 #include "collectives/cuda/stream_words.hpp"
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/executor.hpp"
@@ -270,9 +269,7 @@ void StreamCollective::end_now(cudaEvent_t event) const {
   Backoff backoff(gpu_.rules().timeout, true);
   while (cudaEventQuery(event) == cudaErrorNotReady) {
     cudaGetLastError();
-    if (backoff.again()) continue;
-    fmt::print(stderr, "polyring: GPU {} does not finish what it was given; the job ends\n", gpu_.device());
-    std::_Exit(static_cast<int>(ExitCode::timeout));
+    if (!backoff.again()) end_job(gpu_.device(), "a collective on a stream (cudaEventQuery)", gpu_.rules());
   }
   cudaGetLastError();
 }

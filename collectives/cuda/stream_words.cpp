@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "collectives/cuda/check.hpp"
+#include "collectives/cuda/queue.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -34,7 +35,7 @@ StreamWords::StreamWords(RankGpu& gpu) : places_(index(gpu.hosts().ranks())) {
   const std::vector<std::byte> zeros(bytes);
   check(cudaMemcpy(memory_.get(), zeros.data(), bytes, cudaMemcpyHostToDevice),
         "set words to zero (cudaMemcpy)");
-  check(cudaStreamSynchronize(nullptr), "finish a copy (cudaStreamSynchronize)");
+  finish(nullptr, gpu.rules(), "finish a copy");
 
   bool exports = false;
   for (const Rank rank : ranks_) exports = exports || !gpu.peers().in_this_process(rank);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <unordered_map>
 #include <utility>
 
@@ -68,13 +66,13 @@ class GpuRankTransport final : public Transport, public RankGpu {
         rules_(std::move(rules)),
         heap_(DeviceHeap::of(use(device))),
         host_(std::move(host)),
-        peers_(find_peers(bootstrap, hosts, device, mapped_)),
+        peers_(find_peers(bootstrap, hosts, device, rules_, mapped_)),
         local_(events_),
         exchanges_(events_),
         staging_(host_, events_, activities_) {}
   ~GpuRankTransport() override {
     cudaSetDevice(device_);
-    for (const Queue* queue : {&local_, &exchanges_}) cudaStreamSynchronize(queue->stream());
+    finish_work();
   }
   GpuRankTransport(const GpuRankTransport&) = delete;
   GpuRankTransport& operator=(const GpuRankTransport&) = delete;
@@ -173,7 +171,7 @@ void GpuRankTransport::copy_now(GpuActivity::Kind kind, std::byte* to, const std
   activities_.add(kind, local_.stream(), [&] {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, local_.stream()), "copy (cudaMemcpyAsync)");
   });
-  check(cudaStreamSynchronize(local_.stream()), "finish a copy (cudaStreamSynchronize)");
+  finish(local_.stream(), rules_, "finish a copy");
 }
 
 void GpuRankTransport::enqueue_copy(std::byte* to, const std::byte* from, std::size_t bytes, Queue& queue) {
@@ -447,10 +445,7 @@ void GpuRankTransport::finish_work() const {
       busy = busy || cudaStreamQuery(stream) == cudaErrorNotReady;
     cudaGetLastError();
     if (!busy) return;
-    if (!backoff.again()) {
-      fmt::print(stderr, "polyring: GPU {} does not finish what it was given; the job ends\n", device_);
-      std::_Exit(static_cast<int>(ExitCode::timeout));
-    }
+    if (!backoff.again()) end_job(device_, "the steps of a collective (cudaStreamQuery)", rules_);
   }
 }
 

@@ -58,7 +58,7 @@ class EmulatedGpus(EmulateTest):
         code, output, errors = self.run_job(
             shape(2, 2, "1gbit"), PROGRAM, "allreduce", "--device", "cuda", "--algorithm", "nccl", "-b", "1K", "-e", "1K", "-T", "3")
         self.assertEqual(code, TIMEOUT, output + errors)
-        self.assertRegex(errors, r"rank \d on node[01] \(GPU [01]\): .* has not ended within 3.00 s")
+        self.assertRegex(errors, r"(?m)^polyring: rank \d on node[01] \(GPU [01]\): .* has not ended within 3.00 s")
 
 
 if __name__ == "__main__":

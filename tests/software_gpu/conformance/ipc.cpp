@@ -194,6 +194,7 @@ std::string handle_of_inside() {
   const DeviceWords words(kWords);
   const unsigned values[] = {1, 2, 3, 4};
   NEED(cudaMemcpy(words.get(), values, sizeof values, cudaMemcpyHostToDevice));
+  NEED(cudaDeviceSynchronize());  // a copy from pageable memory may still be on its way
   Child child("reads", bytes_of(handle_of(words.get() + 2)));
   return child.line();
 }

@@ -1,0 +1,57 @@
+// Matrix products by the plug-in that ships: what GPUs multiply at once is right. tests/bench/gpu_test.py has
+// wrong ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/error.hpp"
+#include "collectives/cuda/gpu.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::Gt;
+using ::testing::SizeIs;
+
+/// Larger than the blocks that repeat in the matrices.
+constexpr GpuProductWork kShort{.side = 96, .warm_up = {0.001}, .time = {0.01}, .fewest = 5, .limit = {30}};
+
+TEST(Products, AreRightOnAllGpusAtOnce) {
+  constexpr std::array kGpus{2, 0, 1};
+  for (const bool again : {false, true}) {
+    const GpuProducts made = need_gpu_plugin().multiply(kGpus, kShort);
+    EXPECT_EQ(made.why_not, "");
+    EXPECT_EQ(made.way, "products of 96 x 96 matrices of float16 by cuBLAS 13.1.0");
+    ASSERT_THAT(made.rates, SizeIs(kGpus.size())) << again;
+    for (const GpuProductRates& of_gpu : made.rates) {
+      EXPECT_THAT(of_gpu.TFLOPs, SizeIs(Ge(5u)));
+      EXPECT_THAT(of_gpu.TFLOPs, Each(Gt(0)));
+      EXPECT_EQ(of_gpu.wrong_elements, 0u);
+      EXPECT_GE(of_gpu.products, 1 + 3 + 5);
+    }
+  }
+}
+
+TEST(Products, ThatWereNotMadeAreWrong) {
+  // The software cuBLAS multiplies nothing that is so large.
+  constexpr std::array kGpus{0};
+  const GpuProducts made =
+      need_gpu_plugin().multiply(kGpus, {.side = 257, .warm_up = {0}, .time = {0}, .fewest = 1});
+  EXPECT_GT(made.rates.at(0).wrong_elements, 257u * 256u);
+}
+
+TEST(Products, OfAGpuThatDoesNotExistFail) {
+  constexpr std::array kGpus{0, 99};
+  try {
+    need_gpu_plugin().multiply(kGpus, kShort);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::cuda);
+  }
+}
+
+}  // namespace
+}  // namespace polyring

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -37,6 +38,7 @@ void write_repeated(const Element* repeated, std::size_t elements, std::byte* to
 }  // namespace
 
 KnownProduct::KnownProduct(int side) : side_(index(side)), product_(kPeriod * kPeriod) {
+  assert(side <= kMostProductSide);
   std::minstd_rand random(1);  // NOLINT(cert-msc51-cpp): the same on all hosts
   const auto numbers = [&] {
     std::vector<int> made(kPeriod * side_);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -27,13 +27,21 @@ using Matrix = KnownProduct::Matrix;
 
 constexpr std::size_t kUploaded = 16 << 20;  // bytes at a time, at least a column
 constexpr int kTried = 3;                    // products, to know how long one takes
-constexpr int kMostOfBatch = 1001;
-constexpr int kBlocks = 8;  // of a comparison, for each multiprocessor
+constexpr int kMostOfBatch = 201;            // two batches are less than CUDA takes before the host must wait
+constexpr int kBlocks = 8;                   // of a comparison, for each multiprocessor
 
 void use(int device) { check(cudaSetDevice(device), "use a GPU (cudaSetDevice)"); }
 
 void record(const Event& event, const Stream& stream) {
   check(cudaEventRecord(event.get(), stream.get()), "record an event (cudaEventRecord)");
+}
+
+/// What a GPU that hangs may still use. It is never freed: CUDA and cuBLAS would wait for the GPU.
+void keep(std::unique_ptr<Cublas> cublas, Memory memory) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::pair<std::unique_ptr<Cublas>, Memory>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back({std::move(cublas), std::move(memory)});
 }
 
 /// Products that follow each other: one sample.
@@ -67,10 +75,8 @@ class Multiplier {
   ~Multiplier() {
     cudaSetDevice(gpu_);
     if (cudaStreamQuery(stream_.get()) == cudaSuccess) return;
-    // Something may be under way that never ends: cuBLAS's end would wait for it, and it uses the memory.
     cudaGetLastError();
-    static_cast<void>(cublas_.release());
-    static_cast<void>(count_.release());
+    keep(std::move(cublas_), std::move(count_));
     DeviceHeap::of(gpu_).keep_all();
   }
   Multiplier(const Multiplier&) = delete;
@@ -210,7 +216,7 @@ void upload(const Multipliers& all, int side) {
         for (const auto& one : all) one->finish_upload();
       }
     } catch (const Error&) {
-      static_cast<void>(some.release());  // a GPU may still read it, and CUDA would wait for that
+      keep(nullptr, std::move(some));
       throw;
     }
   }

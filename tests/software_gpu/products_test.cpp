@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "base/error.hpp"
 #include "collectives/cuda/gpu.hpp"
@@ -41,6 +45,28 @@ TEST(Products, ThatWereNotMadeAreWrong) {
   const GpuProducts made =
       need_gpu_plugin().multiply(kGpus, {.side = 257, .warm_up = {0}, .time = {0}, .fewest = 1});
   EXPECT_GT(made.rates.at(0).wrong_elements, 257u * 256u);
+}
+
+/// GPU 1 stops in the middle. Nothing waits for it longer, the end of the process neither.
+[[noreturn]] void multiply_where_one_hangs() {
+  const std::string plan = ::testing::TempDir() + "products.plan";
+  std::ofstream(plan) << "devices 2\nhung stream on device 1 at operation 12\n";
+  setenv("POLYRING_SOFTWARE_GPU", plan.c_str(), 1);
+  GpuProductWork work = kShort;
+  work.limit = {0.3};
+  try {
+    need_gpu_plugin().multiply(std::array{0, 1}, work);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    std::exit(static_cast<int>(error.code()));
+  }
+  std::exit(0);
+}
+
+TEST(Products, EndWithTheTimeLimitWhereAGpuHangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(multiply_where_one_hangs(), ::testing::ExitedWithCode(static_cast<int>(ExitCode::timeout)),
+              "GPU 1 has not finished matrix products within 300 ms");
 }
 
 TEST(Products, OfAGpuThatDoesNotExistFail) {

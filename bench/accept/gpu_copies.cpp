@@ -6,9 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/error.hpp"
-#include "base/index.hpp"
-#include "bench/contenders/gpu_option.hpp"
+#include "bench/accept/gpu_hosts.hpp"
 #include "bench/session/memory_room.hpp"
 
 namespace polyring {
@@ -98,35 +96,25 @@ const CopyCheck& copies_inside_gpus() {
 
 std::string measure_copies(const CopyCheck& check, const std::string& question) {
   const json asked = json::parse(question);
-  const LoadedGpuPlugin& loaded = gpu_plugin();
-  if (loaded.plugin == nullptr) return json{{"why", loaded.why_not}}.dump();
-  std::vector<GpuDevice> gpus;
-  try {
-    gpus = loaded.plugin->gpus();
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::not_available) throw;
-    return json{{"why", error.what()}}.dump();
-  }
-  const bool software = is_software(gpus.front());
-  json answer{{"gpus", json::array()}, {"software", software}, {"rates", json::object()}};
-  for (const GpuDevice& gpu : gpus) answer["gpus"].push_back({{"pci", gpu.pci}, {"model", gpu.name}});
-  std::vector<CopyJob> jobs = check.jobs(static_cast<int>(gpus.size()));
-  const std::size_t of_all = jobs.size();
-  if (const std::set<std::string> only = asked.at("only"); !only.empty())
-    std::erase_if(jobs, [&](const CopyJob& job) { return !only.contains(job.name()); });
-  constexpr Bytes kOfSoftware{1 << 20};
-  GpuCopyWork work;
-  work.size = software ? kOfSoftware : size_that_fits(*loaded.plugin, gpus, check.size);
-  work.time = {asked.at("seconds").get<double>() / static_cast<double>(of_all)};
-  if (software) work.time = {0}, work.fewest = 2;
-  const std::unique_ptr<GpuCopies> copies = loaded.plugin->make_copies(work);
-  for (const CopyJob& job : jobs) {
-    json of_job = json::array();
-    for (const GpuCopyRates& rates : copies->run(job.copies))
-      of_job.push_back({{"GBps", rates.GBps}, {"wrong", rates.wrong_bytes}, {"direct", rates.direct}});
-    answer["rates"][job.name()] = std::move(of_job);
-  }
-  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+  return measure_own_gpus([&](const OwnGpus& own, json& answer) {
+    answer["rates"] = json::object();
+    std::vector<CopyJob> jobs = check.jobs(static_cast<int>(own.gpus.size()));
+    const std::size_t of_all = jobs.size();
+    if (const std::set<std::string> only = asked.at("only"); !only.empty())
+      std::erase_if(jobs, [&](const CopyJob& job) { return !only.contains(job.name()); });
+    constexpr Bytes kOfSoftware{1 << 20};
+    GpuCopyWork work;
+    work.size = own.software ? kOfSoftware : size_that_fits(own.plugin, own.gpus, check.size);
+    work.time = {asked.at("seconds").get<double>() / static_cast<double>(of_all)};
+    if (own.software) work.time = {0}, work.fewest = 2;
+    const std::unique_ptr<GpuCopies> copies = own.plugin.make_copies(work);
+    for (const CopyJob& job : jobs) {
+      json of_job = json::array();
+      for (const GpuCopyRates& rates : copies->run(job.copies))
+        of_job.push_back({{"GBps", rates.GBps}, {"wrong", rates.wrong_bytes}, {"direct", rates.direct}});
+      answer["rates"][job.name()] = std::move(of_job);
+    }
+  });
 }
 
 }  // namespace polyring

@@ -1,13 +1,13 @@
 // Copies by GPUs, as checks measure and judge them: what a host measures, and what rank 0 makes of it.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/accept/check.hpp"
+#include "bench/accept/gpu_hosts.hpp"
 #include "collectives/cuda/gpu.hpp"
 
 namespace polyring {
@@ -47,10 +47,7 @@ std::vector<CheckRow> judge_copies(const Checking& checking, const CopyCheck& ch
 template <const CopyCheck& (*kCopies)()>
 Check check_of_copies(std::string_view what) {
   Check check{kCopies().name, what, nullptr, kCopies().quantities, nullptr};
-  check.turns = [](const Site& site, const CheckOptions&) {
-    const auto has_gpus = [](const HostGroup& group) { return !group.machine.gpus.empty(); };
-    return std::ranges::any_of(site.inventory.cluster.groups, has_gpus) ? kCopies().turns : 0;
-  };
+  check.turns = [](const Site& site, const CheckOptions&) { return has_gpus(site) ? kCopies().turns : 0; };
   check.run = [](const Checking& checking) { return judge_copies(checking, kCopies()); };
   check.answer = [](const std::string& question) { return measure_copies(kCopies(), question); };
   return check;

@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "base/index.hpp"
-#include "base/printable.hpp"
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "bench/accept/gpu_copies.hpp"
 #include "bench/accept/gpu_copy_links.hpp"
+#include "bench/accept/gpu_hosts.hpp"
 #include "bench/accept/groups.hpp"
 
 namespace polyring {
@@ -56,19 +54,10 @@ struct Item {
   }
 };
 
-struct HostOfCopies {
-  std::string why;  // no copies
-  bool software = false;
-  std::vector<std::string> names;   // of its GPUs
-  std::vector<std::string> models;  // likewise
-  int probed = 0;                   // GPUs that the probe found
-  std::vector<CopyJob> jobs{};
-  bool described = false;
-};
-
 class Copies {
  public:
-  Copies(const Checking& checking, const CopyCheck& check) : checking_(checking), check_(check) {}
+  Copies(const Checking& checking, const CopyCheck& check)
+      : checking_(checking), check_(check), hosts_(checking, check.name) {}
 
   std::vector<CheckRow> run() {
     ask({});
@@ -78,60 +67,32 @@ class Copies {
       if (again.empty()) break;
       ask(again);
     }
-    std::vector<CheckRow> rows = rows_of_absent();
+    std::vector<CheckRow> rows = hosts_.rows_of_absent();
     for (std::size_t host = 0; host < hosts_.size(); ++host) add_rows(host, rows);
     return rows;
   }
 
  private:
-  const Machine* machine(std::size_t host) const {
-    const Inventory& inventory = checking_.site.inventory;
-    const int number = static_cast<int>(host);
-    const bool known = inventory.unprobed.empty() && number < inventory.cluster.host_count();
-    return known ? &inventory.cluster.host(number) : nullptr;
-  }
-
   void ask(const std::set<std::string>& only) {
     checking_.progress(only.empty() ? "copies by all GPUs" : "what was slow, again");
     const json question{{"only", only}, {"seconds", check_.turns * checking_.options.turn.value}};
-    const auto begin = std::chrono::steady_clock::now();
-    const std::vector<HostReply> replies = checking_.measurer.ask(std::string(check_.name), question.dump());
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    seconds_ += took.count();
-    if (hosts_.empty()) hosts_.resize(replies.size());
-    for (std::size_t host = 0; host < replies.size(); ++host) {
-      if (!replies[host].error.empty()) {
-        errors_[host] = replies[host].error;
-        continue;
-      }
-      const json said = replies[host].text.empty() ? json{{"why", "the host did not answer"}}
-                                                   : json::parse(replies[host].text);
-      if (!std::exchange(hosts_[host].described, true)) describe(host, said);
-      if (hosts_[host].why.empty()) take(host, said.at("rates"));
-    }
+    hosts_.ask(question, [&](std::size_t host, const json& said) {
+      jobs_.resize(hosts_.size());
+      if (jobs_[host].empty()) make_items(host);
+      take(host, said.at("rates"));
+    });
   }
 
-  /// Makes the items of a host.
-  void describe(std::size_t host, const json& said) {
-    HostOfCopies& of = hosts_[host];
-    of.why = printable_line(said.value("why", ""));
-    const Machine* const probed = machine(host);
-    of.probed = probed != nullptr ? static_cast<int>(probed->gpus.size()) : 0;
-    if (!of.why.empty()) return;
-    of.software = said.at("software");
-    std::vector<std::optional<int>> gpus;
-    for (const json& gpu : said.at("gpus")) {
-      const std::string pci = gpu.at("pci");
-      gpus.push_back(probed != nullptr ? probed_gpu(*probed, pci) : std::nullopt);
-      of.names.push_back(gpus.back() ? probed->gpus[index(*gpus.back())].name
-                                     : fmt::format("GPU {}", of.names.size()));
-      of.models.push_back(printable_line(gpu.at("model").get<std::string>()));
-    }
-    of.jobs = check_.jobs(static_cast<int>(of.names.size()));
-    for (std::size_t number = 0; number < of.jobs.size(); ++number) {
-      const CopyJob& job = of.jobs[number];
-      const std::vector<CopyLink> links = probed != nullptr ? links_of_copies(*probed, gpus, job.copies)
-                                                            : std::vector<CopyLink>(job.copies.size());
+  void make_items(std::size_t host) {
+    const GpusOfHost& of = hosts_[host];
+    const Machine* const probed = hosts_.machine(host);
+    std::vector<CopyJob>& jobs = jobs_[host];
+    jobs = check_.jobs(static_cast<int>(of.names.size()));
+    for (std::size_t number = 0; number < jobs.size(); ++number) {
+      const CopyJob& job = jobs[number];
+      const std::vector<CopyLink> links = probed != nullptr
+                                              ? links_of_copies(*probed, of.probed_as, job.copies)
+                                              : std::vector<CopyLink>(job.copies.size());
       const std::size_t step = job.is_sum ? job.copies.size() : 1;
       for (std::size_t i = 0; i < job.copies.size(); i += step) {
         Item& item = items_.emplace_back();
@@ -166,7 +127,7 @@ class Copies {
     }
   }
 
-  const CopyJob& job_of(const Item& item) const { return hosts_[item.host].jobs[item.job]; }
+  const CopyJob& job_of(const Item& item) const { return jobs_[item.host][item.job]; }
   const Quantity& quantity_of(const Item& item) const { return check_.quantities[job_of(item).quantity]; }
   bool is_measured(const Item& item) const { return !hosts_[item.host].software && !item.GBps.empty(); }
 
@@ -222,7 +183,7 @@ class Copies {
     std::map<std::string, OfOthers> of_others;
     for (auto& [like, values] : medians) of_others.emplace(like, OfOthers(std::move(values)));
     for (Item& item : items_) {
-      item.row = row_of(checking_, check_.name, {static_cast<int>(item.host)});
+      item.row = hosts_.row(item.host);
       item.row.subject = subject_of_item(item);
       if (is_measured(item)) {
         const Quantity& quantity = quantity_of(item);
@@ -264,7 +225,7 @@ class Copies {
   std::set<std::string> to_repeat(int attempt) const {
     std::set<std::string> names;
     std::size_t jobs = 1;
-    for (const HostOfCopies& host : hosts_) jobs = std::max(jobs, host.jobs.size());
+    for (const std::vector<CopyJob>& of_host : jobs_) jobs = std::max(jobs, of_host.size());
     for (const Item& item : items_) {
       if (!is_measured(item) || item.wrong > 0 || (item.nvlink && !item.direct)) continue;
       const auto more = static_cast<double>(names.size() + 1);
@@ -274,37 +235,8 @@ class Copies {
     return names;
   }
 
-  /// Of hosts that have measured nothing.
-  std::vector<CheckRow> rows_of_absent() const {
-    std::vector<CheckRow> rows;
-    const bool any =
-        std::ranges::any_of(hosts_, [](const HostOfCopies& host) { return !host.names.empty(); });
-    for (const auto& [host, why] : errors_) {
-      CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {static_cast<int>(host)}));
-      row.verdict = Verdict::error;
-      row.why = fmt::format("Its GPUs could not be measured: {}.", why);
-      row.remedy = "See dmesg and nvidia-smi there, and what gpu.health says.";
-    }
-    for (std::size_t host = 0; host < hosts_.size(); ++host) {
-      const HostOfCopies& of = hosts_[host];
-      if (!any || errors_.contains(host) || of.why.empty()) continue;
-      CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {static_cast<int>(host)}));
-      row.verdict = Verdict::missing;
-      row.why = fmt::format("Its GPUs cannot be used, and those of other hosts can: {}.", of.why);
-      row.remedy = "See what nvidia-smi says there.";
-    }
-    if (any || !rows.empty()) return rows;
-    CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {}));
-    row.subject.clear();
-    row.verdict = Verdict::skipped;
-    row.why =
-        fmt::format("CUDA has no GPU to use: {}.", hosts_.empty() ? "no host answered" : hosts_.front().why);
-    return rows;
-  }
-
   void add_rows(std::size_t host, std::vector<CheckRow>& rows) const {
-    const HostOfCopies& of = hosts_[host];
-    if (errors_.contains(host) || !of.why.empty()) return;
+    if (!hosts_[host].measured()) return;
     std::vector<std::vector<const Item*>> groups;
     std::map<std::string, std::size_t> at;
     for (const Item& item : items_) {
@@ -315,19 +247,12 @@ class Copies {
     }
     const std::size_t before = rows.size();
     for (const std::vector<const Item*>& group : groups) add_group(group, rows);
-    for (std::size_t i = before; i < rows.size(); ++i)
-      rows[i].seconds = seconds_ / static_cast<double>(hosts_.size() * (rows.size() - before));
-    if (of.software) add_software(host, rows);
-    const int seen = static_cast<int>(of.names.size());
-    if (of.software || seen >= of.probed) return;
-    CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {static_cast<int>(host)}));
-    row.verdict = Verdict::skipped;
-    row.why = fmt::format("The first rank there sees {} of its {} GPUs; the others were not measured.", seen,
-                          of.probed);
-    row.remedy = "Show it all GPUs (Slurm: --gpu-bind=none).";
+    hosts_.share_time(rows, before);
+    if (hosts_[host].software) rows.push_back(row_of_software(host));
+    hosts_.add_unseen(host, rows);
   }
 
-  void add_software(std::size_t host, std::vector<CheckRow>& rows) const {
+  CheckRow row_of_software(std::size_t host) const {
     std::int64_t ways = 0;
     std::int64_t right = 0;
     for (const Item& item : items_) {
@@ -335,14 +260,11 @@ class Copies {
       ++ways;
       right += item.wrong == 0 ? 1 : 0;
     }
-    CheckRow& row = rows.emplace_back(row_of(checking_, check_.name, {static_cast<int>(host)}));
-    row.verdict = Verdict::shown;
-    row.source = Source::emulated;
-    row.why = fmt::format(
-        "Its {} copied in {}, and what they copied was right in {}. They are software for tests, and rates "
-        "say nothing.",
-        counted(static_cast<std::int64_t>(hosts_[host].names.size()), "GPU"), counted(ways, "way"),
-        right == ways ? "all of them" : fmt::format("{} of them", right));
+    const auto gpus = static_cast<std::int64_t>(hosts_[host].names.size());
+    return hosts_.row_of_software(
+        host,
+        fmt::format("Its {} copied in {}, and what they copied was right in {}", counted(gpus, "GPU"),
+                    counted(ways, "way"), right == ways ? "all of them" : fmt::format("{} of them", right)));
   }
 
   /// The GPUs that are at fault: most of their copies with others are bad. None where that is so of most
@@ -423,10 +345,9 @@ class Copies {
 
   const Checking& checking_;
   const CopyCheck& check_;
-  std::vector<HostOfCopies> hosts_;
-  std::map<std::size_t, std::string> errors_;  // by host
+  GpuHosts hosts_;
+  std::vector<std::vector<CopyJob>> jobs_;  // of each host
   std::vector<Item> items_;
-  double seconds_ = 0;
 };
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "base/files.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "bench/accept/gpu_checks.hpp"
 
 namespace polyring {
 namespace {
@@ -95,7 +94,6 @@ class Reader {
   }
 
   const Check& check_named(const auto& where, const std::string& name) const {
-    if (const std::string why = why_not_yet(name); !why.empty()) wrong(where, why);
     const auto at = std::ranges::find(names_, name);
     if (at == names_.end()) wrong(where, unknown_name("check", name, names_));
     return *known_[static_cast<std::size_t>(at - names_.begin())];

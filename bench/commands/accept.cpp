@@ -6,7 +6,6 @@
 
 #include "base/text.hpp"
 #include "bench/accept/checks/checks.hpp"
-#include "bench/accept/gpu_checks.hpp"
 #include "bench/accept/gpu_watch.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
@@ -59,7 +58,7 @@ void add_accept(CommandLine& line) {
       .one_value_each_time()
       .type_name("NAME,…")
       .separated_by(',')
-      .names({"check", check_names(), strings(kLaterChecks)});
+      .names({"check", check_names()});
   command
       .add_option("--algorithm", options->algorithms,
                   "Of all.allreduce; the first one of all other checks, too")

@@ -16,7 +16,6 @@
 #include "bench/accept/baseline.hpp"
 #include "bench/accept/earlier_run.hpp"
 #include "bench/accept/expected_least.hpp"
-#include "bench/accept/gpu_checks.hpp"
 #include "bench/accept/job_measurer.hpp"
 #include "bench/accept/machine_like.hpp"
 #include "bench/accept/rank_deaths.hpp"
@@ -124,8 +123,6 @@ class AcceptRun {
   };
 
   void plan() {
-    for (const std::string& name : options_.checks)
-      if (const std::string why = why_not_yet(name); !why.empty()) throw Error(ExitCode::not_available, why);
     if (!options_.resume.empty()) earlier_ = read_earlier_run(options_.resume, duration_.value > 0);
     if (!options_.spec.empty()) spec_ = read_spec(options_.spec, checks());
     const bool by_option = !options_.checks.empty();

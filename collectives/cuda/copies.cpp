@@ -139,7 +139,7 @@ class Copies final : public GpuCopies {
   }
 
   std::vector<GpuCopyRates> run(std::span<const GpuCopy> at_once) override {
-    const Current current;
+    const CurrentDevice current;
     std::vector<Lane> lanes;
     for (const GpuCopy& copy : at_once) lanes.push_back(make_lane(copy));
     for (Lane& lane : lanes) prepare(lane);
@@ -167,15 +167,6 @@ class Copies final : public GpuCopies {
  private:
   static constexpr std::size_t kWord = sizeof(std::uint64_t);
   static constexpr int kMostTimes = 512;
-
-  /// Others in this process go on with their own GPU.
-  struct Current {
-    int device = 0;
-    Current() { check(cudaGetDevice(&device), "say which GPU is used (cudaGetDevice)"); }
-    Current(const Current&) = delete;
-    Current& operator=(const Current&) = delete;
-    ~Current() { cudaSetDevice(device); }
-  };
 
   Lane make_lane(const GpuCopy& copy) {
     Lane lane{.copy = copy, .device = copy.from == kHostMemory ? copy.to : copy.from, .seed = ++seed_};

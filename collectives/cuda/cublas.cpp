@@ -79,21 +79,24 @@ Cublas::Cublas(const CublasCalls& calls, CublasHandle handle) : calls_(calls), h
 
 Cublas::~Cublas() { calls_.destroy(handle_); }
 
-void Cublas::multiply(int side, const std::byte* a, const std::byte* b, std::byte* c, cudaStream_t stream) {
-  const float one = 1;
-  const float zero = 0;
+void Cublas::multiply(const CublasProduct& product, const std::byte* a, const std::byte* b, std::byte* c,
+                      cudaStream_t stream) {
+  const int side = product.side;
   int result = calls_.set_stream(handle_, stream);
   if (result == kCublasSuccess) {
-    result = calls_.multiply(handle_, kCublasAsItIs, kCublasAsItIs, side, side, side, &one, a, kCublasFloat16,
-                             side, b, kCublasFloat16, side, &zero, c, kCublasFloat16, side, kCublasInFloat32,
+    result = calls_.multiply(handle_, kCublasAsItIs, kCublasAsItIs, side, side, side, &product.factor, a,
+                             kCublasFloat16, side, b, kCublasFloat16, side, &product.kept, c,
+                             product.in_float32 ? kCublasFloat32 : kCublasFloat16, side, kCublasInFloat32,
                              kCublasChoose);
   }
   if (result == kCublasSuccess) return;
   cudaGetLastError();
-  throw Error(ExitCode::cuda, fmt::format("cuBLAS cannot multiply matrices of {0} x {0} on this GPU "
+  int device = 0;
+  cudaGetDevice(&device);
+  throw Error(ExitCode::cuda, fmt::format("GPU {2} cannot multiply matrices of {0} x {0} by cuBLAS "
                                           "(cublasGemmEx answers {1}); set POLYRING_CUBLAS to another "
                                           "libcublas.so, or to none",
-                                          side, result));
+                                          side, result, device));
 }
 
 }  // namespace polyring::cuda

@@ -11,6 +11,14 @@
 
 namespace polyring::cuda {
 
+/// c = factor · a · b + kept · c, all side x side: a and b of float16, added up in float32.
+struct CublasProduct {
+  int side = 0;
+  bool in_float32 = false;  // c; else it is of float16
+  float factor = 1;
+  float kept = 0;
+};
+
 /// For the device that is current where it is made.
 class Cublas {
  public:
@@ -24,9 +32,9 @@ class Cublas {
   /// "13.1.0".
   const std::string& version() const { return version_; }
 
-  /// Enqueues c = a · b, of float16, side x side, added up in float32. Throws Error(ExitCode::cuda) where
-  /// cuBLAS refuses.
-  void multiply(int side, const std::byte* a, const std::byte* b, std::byte* c, cudaStream_t stream);
+  /// Enqueues the product. Throws Error(ExitCode::cuda) where cuBLAS refuses.
+  void multiply(const CublasProduct& product, const std::byte* a, const std::byte* b, std::byte* c,
+                cudaStream_t stream);
 
  private:
   Cublas(const CublasCalls& calls, CublasHandle handle);

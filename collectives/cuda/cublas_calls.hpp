@@ -16,7 +16,8 @@ using CublasHandle = struct cublasContext*;
 
 inline constexpr int kCublasSuccess = 0;
 inline constexpr int kCublasAsItIs = 0;   // a matrix that is not transposed
-inline constexpr int kCublasFloat16 = 2;  // cudaDataType
+inline constexpr int kCublasFloat32 = 0;  // cudaDataType
+inline constexpr int kCublasFloat16 = 2;
 inline constexpr int kCublasInFloat32 = 68;
 inline constexpr int kCublasChoose = -1;  // the algorithm
 
@@ -62,8 +63,8 @@ static_assert(
     std::is_same_v<decltype(static_cast<internal::TheirMultiply>(&::cublasGemmEx)), internal::TheirMultiply>);
 static_assert(internal::kSameCall<decltype(CublasCalls::multiply), internal::TheirMultiply>);
 static_assert(kCublasSuccess == CUBLAS_STATUS_SUCCESS && kCublasAsItIs == CUBLAS_OP_N &&
-              kCublasFloat16 == CUDA_R_16F && kCublasInFloat32 == CUBLAS_COMPUTE_32F &&
-              kCublasChoose == CUBLAS_GEMM_DEFAULT);
+              kCublasFloat32 == CUDA_R_32F && kCublasFloat16 == CUDA_R_16F &&
+              kCublasInFloat32 == CUBLAS_COMPUTE_32F && kCublasChoose == CUBLAS_GEMM_DEFAULT);
 #endif
 
 }  // namespace polyring

@@ -124,6 +124,32 @@ class GpuCopies {
   virtual std::vector<GpuCopyRates> run(std::span<const GpuCopy> at_once) = 0;
 };
 
+/// Products of two known matrices, side x side, of float16, added up in float32.
+struct GpuProductWork {
+  int side = 8192;     // kMostProductSide at most
+  Seconds warm_up{1};  // at least so long; then
+  Seconds time{1};     // about so long, but `fewest` samples at least
+  int fewest = 12;
+  Seconds limit{60};  // of a sample, then Error(ExitCode::timeout) is thrown
+};
+inline constexpr int kMostProductSide = 8192;
+/// What these take of each GPU's memory: two matrices of float16, the result, and what it must be.
+constexpr Bytes memory_of_products(int side) {
+  return {std::uint64_t{12} * static_cast<std::uint64_t>(side) * static_cast<std::uint64_t>(side)};
+}
+
+struct GpuProductRates {
+  std::vector<double> TFLOPs;        // samples; 1e12 multiplications and additions per second
+  std::uint64_t wrong_elements = 0;  // of all results, compared bit by bit
+  std::int64_t products = 0;         // whose results were compared
+};
+
+struct GpuProducts {
+  std::string why_not;                 // half a sentence; empty: they were made
+  std::string way;                     // "products of 8192 x 8192 matrices of float16 by cuBLAS 13.0.2"
+  std::vector<GpuProductRates> rates;  // of each GPU
+};
+
 /// Something that a GPU did, in time since GpuCompute::begin().
 struct GpuActivity {
   enum class Kind { kernel, to_gpu, to_host, on_gpu };  // a kernel, or a copy and its direction
@@ -208,6 +234,8 @@ class GpuPlugin {
                                                          const CollectiveOf& what, std::string& why_not) = 0;
 
   virtual std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) = 0;
+  /// What each of these GPUs reaches while all of them multiply, timed by the GPU. Throws as GpuCopies does.
+  virtual GpuProducts multiply(std::span<const int> gpus, const GpuProductWork& work) = 0;
   /// On the GPU of a transport of make_transport(), which it keeps. Finds out how long the kernels take
   /// there, for steps with about this much computation.
   virtual std::unique_ptr<GpuCompute> make_compute(Transport& transport, Seconds step) = 0;

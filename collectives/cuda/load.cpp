@@ -34,7 +34,7 @@ class Product final : public Load {
   }
   void launch(cudaStream_t stream) override {
     std::byte* const a = matrices_.get();
-    cublas_->multiply(side_, a, a + bytes(), a + 2 * bytes(), stream);
+    cublas_->multiply({.side = side_}, a, a + bytes(), a + 2 * bytes(), stream);
   }
 
  private:

@@ -25,6 +25,18 @@ using Event = std::unique_ptr<CUevent_st, internal::DestroyEvent>;
 /// One that does not wait for the default stream.
 Stream make_stream();
 
+/// Makes the device that is current now current again: others in this process go on with theirs.
+class CurrentDevice {
+ public:
+  CurrentDevice() { check(cudaGetDevice(&device_), "say which GPU is used (cudaGetDevice)"); }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() { cudaSetDevice(device_); }
+
+ private:
+  int device_ = 0;
+};
+
 /// For order alone: it has no time.
 Event make_event();
 Event make_timed_event();

@@ -11,6 +11,7 @@
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/nccl_choice.hpp"
 #include "collectives/cuda/nccl_collectives.hpp"
+#include "collectives/cuda/products.hpp"
 #include "collectives/cuda/transport.hpp"
 
 namespace polyring {
@@ -44,6 +45,9 @@ class CudaPlugin final : public GpuPlugin {
   }
 
   std::unique_ptr<GpuCopies> make_copies(const GpuCopyWork& work) override { return cuda::make_copies(work); }
+  GpuProducts multiply(std::span<const int> gpus, const GpuProductWork& work) override {
+    return cuda::multiply(gpus, work);
+  }
   std::unique_ptr<GpuCompute> make_compute(Transport& transport, Seconds step) override {
     return cuda::make_gpu_compute(transport, step);
   }

@@ -9,6 +9,8 @@ from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, main
 
 CUDA = 2
 NCCL = 3
+BELOW = 8
+MISSING = 9
 SMALL = ("-b", "4K", "-e", "64K", "-f", "16", "-n", 2)
 ONE = ("-b", "4K", "-e", "4K", "-n", 2, "-w", 0)
 LIMIT = ("-T", 3)
@@ -88,9 +90,9 @@ class Gpus(GpuTest):
             how = ", copied to the host and back" if copied else ", on GPU memory"
             self.assertTrue(all(row["implementation"].endswith(how) for row in rows), rows)
 
-    def accepted(self, *words, code=0, ranks=0):
+    def accepted(self, *words, code=0, ranks=0, checks="gpu.copies,gpu.memory"):
         """The rows of checks of GPUs, by check."""
-        ran = self.run_program("accept", "--checks", "hosts.alike,gpu.copies,gpu.memory", *words, "-J", "out.json", ranks=ranks)
+        ran = self.run_program("accept", "--checks", f"hosts.alike,{checks}", *words, "-J", "out.json", ranks=ranks)
         self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
         path = self.folder / "out.json"
         rows = [row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if row["check"] != "hosts.alike"]
@@ -111,6 +113,38 @@ class Gpus(GpuTest):
         rows = self.accepted("-g", 2, code=NOT_AVAILABLE)
         self.assertEqual(rows[0]["verdict"], "error")
         self.assertIn("GPU 1 cannot", rows[0]["why"])
+
+    def test_products_are_shown_and_not_judged_by_rates(self):
+        self.machine("devices 3")
+        for words, ranks in ((("-g", 2), 0), ((), 2)):
+            row, = self.accepted(*words, ranks=ranks, checks="gpu.compute")
+            self.assertEqual((row["check"], row["verdict"], row["source"]), ("gpu.compute", "shown", "emulated"))
+            self.assertIn("Its 3 GPUs multiplied matrices, and all of them computed right. They are software", row["why"])
+            self.assertNotIn("TFLOP", json.dumps(row))
+
+    def test_a_gpu_that_computes_wrong_is_named(self):
+        """Product 2 is in the middle of others, whose results come over it."""
+        for product in (2, 5):
+            self.machine("devices 3", f"cublas device 1 wrong at product {product}")
+            wrong, shown = self.accepted("-g", 2, code=BELOW, checks="gpu.compute")
+            self.assertEqual((wrong["verdict"], shown["verdict"]), ("fail", "shown"))
+            self.assertRegex(wrong["subject"], r"^GPU 1 of ")
+            self.assertRegex(wrong["why"], r"^It computes wrong: 1 wrong element in the results of \d+ products\.$")
+            self.assertIn("2 of them computed right", shown["why"])
+
+    def test_no_product_without_cublas(self):
+        os.environ["POLYRING_CUBLAS"] = "/no/such/libcublas.so"
+        self.addCleanup(os.environ.pop, "POLYRING_CUBLAS")
+        row, = self.accepted("-g", 2, code=MISSING, checks="gpu.compute")
+        self.assertEqual(row["verdict"], "missing")
+        self.assertIn("cuBLAS could not be loaded (/no/such/libcublas.so", row["why"])
+        self.assertIn("POLYRING_CUBLAS", row["remedy"])
+
+    def test_a_gpu_that_is_lost_while_it_multiplies_is_named(self):
+        self.machine("devices 2", "lost device 1 at operation 12")
+        row, = self.accepted("-g", 2, code=NOT_AVAILABLE, checks="gpu.compute")
+        self.assertEqual(row["verdict"], "error")
+        self.assertIn("GPU 1 cannot", row["why"])
 
     def test_nccl_beside_ours(self):
         for words, ranks in ((("-g", 3), 0), ((), 3)):

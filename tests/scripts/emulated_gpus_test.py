@@ -7,6 +7,7 @@ import os
 
 from emulated import PROGRAM, TIMEOUT, EmulateTest, main, shape
 
+BELOW = 8
 ALLREDUCES = "multi-ring,ring,halving-doubling,recursive-doubling,direct,one-shot,tree,chain-tree,parameter-server,nccl,mpi"
 # Each type meets another operation. Not all sizes divide by the ranks.
 CASES = (("float", "sum", "10012"), ("double", "min", "8"), ("half", "avg", "10006"), ("bfloat16", "prod", "6"),
@@ -59,6 +60,13 @@ class EmulatedGpus(EmulateTest):
             shape(2, 2, "1gbit"), PROGRAM, "allreduce", "--device", "cuda", "--algorithm", "nccl", "-b", "1K", "-e", "1K", "-T", "3")
         self.assertEqual(code, TIMEOUT, output + errors)
         self.assertRegex(errors, r"(?m)^polyring: rank \d on node[01] \(GPU [01]\): .* has not ended within 3.00 s")
+
+    def test_a_gpu_that_computes_wrong_is_named_with_its_host(self):
+        self.machine("devices 2", "rank 2 cublas device 1 wrong at product 3")
+        code, output, errors = self.run_job(shape(2, 2, "1gbit"), PROGRAM, "accept", "--checks", "gpu.compute")
+        self.assertEqual(code, BELOW, output + errors)
+        self.assertRegex(output, r"FAIL +gpu.compute, GPU 1 of node1: It computes wrong: 1 wrong element in the results of \d+ products\.")
+        self.assertRegex(output, r"shown +gpu.compute, node0: Its 2 GPUs multiplied matrices, and all of them computed right\.")
 
 
 if __name__ == "__main__":

@@ -263,7 +263,7 @@ void read_line(Plan& plan, Line& line, const std::string& text) {
     read_delays(to, line);
   else if (is_fault(word))
     to.faults.push_back(read_fault(to, line, word));
-  else if (word == "nccl")
+  else if (word == "nccl" || word == "cublas")
     to.others.push_back(word + " " + line.rest());
   else
     line.refuse("\"" + text + "\" says nothing that is known here");

@@ -14,7 +14,7 @@
 //   hung stream on device 0 at operation 5
 //   failed allocation 3 on device 0      or `failed allocation above 64MiB on device 0`
 //   killed at operation 12 on device 0   the process, by SIGKILL
-//   nccl …                               is the fake NCCL's
+//   nccl …                               is the fake NCCL's, and `cublas …` the software cuBLAS's
 //
 // `rank 2` before a line restricts it to the process with this rank (of Open MPI, PMIx, PMI or Slurm).
 // Devices count from 0 in the machine, whatever CUDA_VISIBLE_DEVICES says. Operations are kernels, copies,

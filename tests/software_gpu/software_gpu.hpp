@@ -32,6 +32,7 @@ cudaError_t polyring_software_gpu_error(int device);
 const char* polyring_software_gpu_protection(void);
 
 /// The line number `index` (from 0) of the plan that begins with `word` and is meant for this process,
-/// without that word and "rank N"; null where there are not so many. For `nccl` lines.
+/// without that word and "rank N"; null where there are not so many. For `nccl` and
+/// `cublas` lines.
 const char* polyring_software_gpu_plan_line(const char* word, int index);
 }

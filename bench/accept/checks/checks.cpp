@@ -6,10 +6,10 @@
 namespace polyring {
 
 std::span<const Check* const> checks() {
-  static constexpr std::array kAll{&kHostsAlike,   &kLinks,   &kCorrect, &kHostAllreduce, &kPairsAllreduce,
-                                   &kAllAllreduce, &kRails,   &kDips,    &kStragglers,    &kRepeatability,
-                                   &kNicCounters,  &kHostCpu, &kHostGdr, &kGpuCopies,     &kGpuMemory,
-                                   &kGpuHealth,    &kData,    &kTrain};
+  static constexpr std::array kAll{&kHostsAlike,   &kLinks,     &kCorrect, &kHostAllreduce, &kPairsAllreduce,
+                                   &kAllAllreduce, &kRails,     &kDips,    &kStragglers,    &kRepeatability,
+                                   &kNicCounters,  &kHostCpu,   &kHostGdr, &kGpuCopies,     &kGpuMemory,
+                                   &kGpuCompute,   &kGpuHealth, &kData,    &kTrain};
   return kAll;
 }
 

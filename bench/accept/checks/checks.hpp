@@ -20,6 +20,7 @@ extern const Check kHostCpu;
 extern const Check kHostGdr;
 extern const Check kGpuCopies;
 extern const Check kGpuMemory;
+extern const Check kGpuCompute;
 extern const Check kGpuHealth;
 extern const Check kData;
 extern const Check kTrain;

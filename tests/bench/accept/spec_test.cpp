@@ -124,8 +124,6 @@ TEST(Spec, AChecksListThatIsNoneIsRefused) {
   EXPECT_THAT(refused("checks = [\n\"correct\",\n1]"), StartsWith("site.toml:3: 'checks' has a number"));
   EXPECT_THAT(refused("checks = [\"hosts.alik\"]"),
               HasSubstr("unknown check 'hosts.alik'; did you mean hosts.alike?"));
-  EXPECT_EQ(refused("checks = [\"gpu.compute\"]"),
-            "site.toml:1: gpu.compute: this version does not have this check yet; leave it out");
 }
 
 TEST(Spec, AReferenceToWhatThereIsNotIsRefused) {

@@ -47,6 +47,8 @@ elif name == "polyring_gpu_micro":
         sys.exit(5)
     measures = [dict(name=key, bytes=size, repetitions=5, median_us=us) for key, (size, us) in given["micro"].items()]
     print(json.dumps(dict(gpu=given["gpu"], gpus=1, cuda_runtime="13.0", measures=measures), indent=2))
+elif name == "polyring" and words[0] in ("train", "accept"):
+    sys.exit(given["exit"].get(words[0], 0))
 elif name == "polyring":
     ranks, nccl, file = int(option("-g") if "-g" in words else 2), "nccl" in option("--algorithm"), option("-J")
     if nccl and ranks == 2 and not os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE"):
@@ -122,7 +124,7 @@ class OnStandIns(Scripts):
         (path / "mpirun").chmod(0o755)
         printed = self.check(0, PATH=f"{path}:{os.environ['PATH']}")
         self.assertRegex(printed, r"NVIDIA H100 80GB HBM3 \(1 in this machine\), driver \S+, CUDA 13\.0, polyring 0\.1\.0 \(abc\), 20\d\d-\d\d-\d\d\.")
-        for step in ("conformance", "collectives", "streams", "nccl", "micro", "one-gpu-8", "small", "nccl-two", "processes",
+        for step in ("conformance", "collectives", "streams", "nccl", "micro", "one-gpu-8", "small", "nccl-two", "processes", "train", "accept",
                      "sanitizer-memcheck", "sanitizer-ranks"):
             self.assertRegex(printed, rf"\| {step} +\| passed ")
         self.assertRegex(printed, r"\| gpus +\| skipped \| 0 +\| there is one GPU")
@@ -167,6 +169,11 @@ class OnStandIns(Scripts):
         self.assertRegex(printed, r"conformance +failed +\d+ s +exit code 1; see .*/gpu-check/conformance\.log\n    said by polyring_conformance\n")
         self.assertRegex(printed, r"\| streams +\| passed ")
 
+    def test_what_accept_says(self):
+        for code, state, ended in ((9, "passed", 0), (8, "failed", WRONG)):
+            self.given(exit={"accept": code})
+            self.assertRegex(self.check(ended, "--only", "accept"), rf"\| accept +\| {state} ")
+
     def test_what_the_sanitizer_finds_is_a_failure(self):
         path = self.folder / "path"
         path.mkdir()
@@ -208,7 +215,7 @@ class OnTheSoftwareGpu(Scripts):
         (self.folder / "build").symlink_to(BUILD)
 
     def test_from_a_build(self):
-        printed = self.check(0, "--only", "micro,nccl-goals", "--software-gpu", str(SOFTWARE))
+        printed = self.check(0, "--only", "micro,nccl-goals,train,accept", "--software-gpu", str(SOFTWARE))
         self.assertIn("Times on the software GPU mean nothing: no goal is judged.", printed)
         self.assertRegex(printed, r"\| sum of 2 float32 operands, of the GPU's copy rate +\| \d+ % of \d+ GB/s, 1 MiB ")
         self.assertRegex(printed, r"\| NCCL, one rank +\| [\d.]+ \w+ out of place, ")

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "base/poison.hpp"
 #include "collectives/cuda/check.hpp"
 
 namespace polyring::cuda {
@@ -50,12 +51,14 @@ Memory DeviceHeap::allocate(Bytes size) {
   std::byte* memory = nullptr;
   if (spare != spare_.end()) {
     memory = spare->first;
+    unpoison(memory, spare->second.bytes);
     used_.emplace(memory, spare->second);
     spare_.erase(spare);
   } else {
     memory = make(bytes);
     used_.emplace(memory, Piece{.number = next_++, .bytes = bytes});
   }
+  poison(memory + size.value, used_.at(memory).bytes - size.value);
   return {memory, [this](std::byte* given) { give_back(given); }};
 }
 
@@ -75,6 +78,7 @@ std::byte* DeviceHeap::make(std::size_t bytes) {
 void DeviceHeap::free_spare() {
   std::erase_if(spare_, [](const auto& piece) {
     if (piece.second.exported) return false;
+    unpoison(piece.first, piece.second.bytes);
     cudaFree(piece.first);
     return true;
   });
@@ -83,7 +87,10 @@ void DeviceHeap::free_spare() {
 void DeviceHeap::give_back(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto piece = used_.find(memory);
-  if (!piece->second.kept) spare_.emplace(memory, piece->second);
+  if (!piece->second.kept) {
+    poison(memory, piece->second.bytes);
+    spare_.emplace(memory, piece->second);
+  }
   used_.erase(piece);
 }
 

@@ -9,17 +9,12 @@
 #include <cstring>
 #include <map>
 
+#include "base/poison.hpp"
 #include "tests/software_gpu/capture.hpp"
 #include "tests/software_gpu/errors.hpp"
 #include "tests/software_gpu/process.hpp"
 #include "tests/software_gpu/protection.hpp"
 #include "tests/software_gpu/stream.hpp"
-
-// Of AddressSanitizer, where it is there.
-extern "C" {
-__attribute__((weak)) void __asan_poison_memory_region(void const volatile* begin, std::size_t bytes);
-__attribute__((weak)) void __asan_unpoison_memory_region(void const volatile* begin, std::size_t bytes);
-}
 
 namespace polyring::software_gpu {
 namespace {
@@ -117,9 +112,8 @@ int make_shared_file(const char* name, std::size_t bytes) {
 }
 
 void guard_end(const Allocation& allocation, bool guard) {
-  const auto change = guard ? &__asan_poison_memory_region : &__asan_unpoison_memory_region;
-  if (change != nullptr)
-    change(allocation.begin + allocation.bytes, whole_pages(allocation.bytes) - allocation.bytes);
+  const auto change = guard ? poison : unpoison;
+  change(allocation.begin + allocation.bytes, whole_pages(allocation.bytes) - allocation.bytes);
 }
 
 }  // namespace polyring::software_gpu
@@ -193,12 +187,14 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
     auto* const begin = static_cast<std::byte*>(std::aligned_alloc(4096, whole_pages(bytes)));
     require(begin != nullptr, cudaErrorMemoryAllocation);
     fill_with_garbage(begin, bytes);
-    keep_allocation({.kind = Kind::pinned,
-                     .begin = begin,
-                     .bytes = bytes,
-                     .device = &process.current(),
-                     .physical = -1,
-                     .flags = flags});
+    const Allocation made{.kind = Kind::pinned,
+                          .begin = begin,
+                          .bytes = bytes,
+                          .device = &process.current(),
+                          .physical = -1,
+                          .flags = flags};
+    keep_allocation(made);
+    guard_end(made, true);
     *pointer = begin;
   });
 }
@@ -216,12 +212,13 @@ cudaError_t cudaFreeHost(void* pointer) {
     const Allocation* const found = find_allocation(pointer);
     require(found != nullptr && found->kind == Kind::pinned && found->begin == pointer,
             cudaErrorInvalidValue);
-    Device& device = *found->device;
-    const std::vector<Point> ends = ends_of(device);
+    const Allocation freed = *found;
+    const std::vector<Point> ends = ends_of(*freed.device);
     lock.unlock();
-    wait_for(ends, device);
+    wait_for(ends, *freed.device);
     lock.lock();
-    forget_allocation(static_cast<std::byte*>(pointer));
+    guard_end(freed, false);
+    forget_allocation(freed.begin);
     std::free(pointer);
   });
 }

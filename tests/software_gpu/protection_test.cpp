@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/poison.hpp"
 #include "tests/software_gpu/conformance/launches.hpp"
 #include "tests/software_gpu/scenario.hpp"
 #include "tests/software_gpu/software_gpu.hpp"
@@ -236,17 +237,44 @@ TEST(Protection, MemoryOfOtherHostIsRefused) { EXPECT_GOES_WELL("", opened_on_ot
 TEST(Protection, MemoryOutlivesItsKilledOwner) { EXPECT_GOES_WELL("", owner_is_killed); }
 TEST(Protection, OpenedMemoryIsForOneDevice) { EXPECT_GOES_WELL("", opened_on_other_device); }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-void kernel_reads_behind_end() {
-  unsigned* const words = device_words(100);
-  launch_add({words, words, 1, 101}, nullptr);
-  cudaDeviceSynchronize();
+#ifdef POLYRING_POISON
+void add_to(unsigned* words, unsigned count) {
+  launch_add({words, words, 1, count}, nullptr);
+  OK(cudaDeviceSynchronize());
 }
+
+void kernel_reads_behind_end() { add_to(device_words(100), 101); }
+
+void kernel_reads_behind_opened_end() {
+  in_two_processes(nullptr, [](unsigned* words) { add_to(words, 101); });
+}
+
+void host_writes_behind_pinned_end() {
+  unsigned* words = nullptr;
+  OK(cudaMallocHost(reinterpret_cast<void**>(&words), 100 * sizeof *words));
+  static_cast<volatile unsigned*>(words)[99] = 1;
+  static_cast<volatile unsigned*>(words)[100] = 1;
+}
+
+/// New memory lies where smaller memory was freed.
+void freed_memory_has_no_end() {
+  unsigned* const small = device_words(100);
+  OK(cudaFree(small));
+  unsigned* const large = device_words(200);
+  CHECK(large == small);
+  add_to(large, 200);
+}
+
 TEST(Protection, KernelBehindTheEndIsCaught) {
-  EXPECT_DEATH(run("", kernel_reads_behind_end), "AddressSanitizer");
+  EXPECT_DEATH(run("", kernel_reads_behind_end), "AddressSanitizer: use-after-poison");
 }
-#endif
+TEST(Protection, KernelBehindTheEndOfOpenedMemoryIsCaught) {
+  EXPECT_DEATH(run("", kernel_reads_behind_opened_end), "AddressSanitizer: use-after-poison");
+}
+TEST(Protection, HostBehindTheEndOfPinnedMemoryIsCaught) {
+  EXPECT_DEATH(run("", host_writes_behind_pinned_end), "AddressSanitizer: use-after-poison");
+}
+TEST(Protection, NewMemoryHasTheEndOfNoOther) { EXPECT_GOES_WELL("", freed_memory_has_no_end); }
 #endif
 
 }  // namespace

@@ -1,11 +1,12 @@
 """--device cuda of the commands that measure a collective."""
 
+import itertools
 import json
 import os
 import time
 
-from gpus import GpuTest
-from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, TIMEOUT, USAGE, main
+from gpus import GpuTest, slow, starts
+from program import COLLECTIVES, NOT_AVAILABLE, PROGRAM, SANITIZED, TIMEOUT, USAGE, main
 
 CUDA = 2
 NCCL = 3
@@ -42,7 +43,7 @@ class Gpus(GpuTest):
 
     def test_every_way_of_timing(self):
         for how, timing in ((("--timing", "osu"), "osu"), (("--timing", "back-to-back"), "back-to-back"), (("-z", 2), "blocking")):
-            for words, ranks in ((("-g", 2), 0), ((), 3)):
+            for words, ranks in starts(2, 3):
                 rows = self.result("allreduce", *words, "--device", "cuda", "--algorithm", "ring,nccl", *how, *ONE, ranks=ranks)["rows"]
                 self.assertEqual({row["timing"] for row in rows}, {timing})
                 self.assertTrue(all(row["time_us"]["median"] > 0 for row in rows))
@@ -59,7 +60,7 @@ class Gpus(GpuTest):
 
     def test_graphs(self):
         words = ("allreduce", "--device", "cuda", "-G", 3)
-        for start, ranks in ((("-g", 2), 0), ((), 3)):
+        for start, ranks in starts(2, 3):
             result = self.result(*words, *start, "--algorithm", "multi-ring,ring,nccl", *ONE, ranks=ranks)
             self.assertEqual({row["timing"] for row in result["rows"]}, {"graph"})
             self.assertIn("The calls of a block were one CUDA graph, launched 3 times back to back.", result["notes"])
@@ -83,8 +84,7 @@ class Gpus(GpuTest):
             self.result(collective, "--device", "cuda", "--algorithm", "direct,mpi", *SMALL, ranks=3)
 
     def test_an_mpi_that_takes_gpu_memory(self):
-        os.environ["LD_PRELOAD"] = os.environ["POLYRING_MPI_ON_GPUS"]
-        self.addCleanup(os.environ.pop, "LD_PRELOAD")
+        self.preload = os.environ["POLYRING_MPI_ON_GPUS"]
         for words, copied in ((("allreduce",), False), (("alltoall",), False), (("allreduce", "-d", "half"), True), (("allreduce", "-o", "avg"), True)):
             rows = self.result(*words, "--device", "cuda", "--algorithm", "mpi", "-b", "1K", "-e", "1K", "-n", 2, ranks=2)["rows"]
             how = ", copied to the host and back" if copied else ", on GPU memory"
@@ -101,7 +101,7 @@ class Gpus(GpuTest):
 
     def test_copies_are_shown_and_not_judged_by_rates(self):
         self.machine("devices 3", "no-peers 0 1")
-        for words, ranks in ((("-g", 2), 0), ((), 2)):
+        for words, ranks in starts(2, 2):
             rows = self.accepted(*words, ranks=ranks)
             self.assertEqual([(row["check"], row["verdict"], row["source"]) for row in rows],
                              [("gpu.copies", "shown", "emulated"), ("gpu.memory", "shown", "emulated")])
@@ -116,7 +116,7 @@ class Gpus(GpuTest):
 
     def test_products_are_shown_and_not_judged_by_rates(self):
         self.machine("devices 3")
-        for words, ranks in ((("-g", 2), 0), ((), 2)):
+        for words, ranks in starts(2, 2):
             row, = self.accepted(*words, ranks=ranks, checks="gpu.compute")
             self.assertEqual((row["check"], row["verdict"], row["source"]), ("gpu.compute", "shown", "emulated"))
             self.assertIn("Its 3 GPUs multiplied matrices, and all of them computed right. They are software", row["why"])
@@ -146,6 +146,7 @@ class Gpus(GpuTest):
         self.assertEqual(row["verdict"], "error")
         self.assertIn("GPU 1 cannot", row["why"])
 
+    @slow
     def test_nccl_beside_ours(self):
         for words, ranks in ((("-g", 3), 0), ((), 3)):
             for collective in COLLECTIVES:
@@ -162,6 +163,7 @@ class Gpus(GpuTest):
         self.result("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "multi-ring", *ONE)
         self.fails("allreduce", "-g", 2, "--device", "cuda", "--algorithm", "nccl", *ONE, code=NOT_AVAILABLE, naming=("there was no nccl.h",))
 
+    @slow
     def test_nccl_that_cannot_be(self):
         words = ("allreduce", "--device", "cuda", "--algorithm", "nccl", *SMALL, *LIMIT)
         self.machine("devices 1")
@@ -183,7 +185,7 @@ class Gpus(GpuTest):
         self.addCleanup(os.environ.pop, "POLYRING_NCCL", None)
         by_nccl = "polyring on streams over software GPU, NCCL 2.28.9"
         by_host = "polyring over software GPU, pinned memory and shared memory"
-        for words, ranks, implementation in ((("-g", 3), 0, by_nccl), ((), 3, by_nccl), (("-g", 3), 0, by_host), ((), 3, by_host)):
+        for implementation, (words, ranks) in itertools.product((by_nccl, by_host), starts(3, 3)):
             ordered = implementation == by_host
             if ordered:
                 os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
@@ -195,6 +197,7 @@ class Gpus(GpuTest):
             self.assertEqual(any(note.startswith("The host ordered the steps of multi-ring") for note in result["notes"]), ordered)
             (self.folder / "out.json").unlink()
 
+    @slow
     def test_which_gpus_ranks_take(self):
         self.machine("devices 2")
         words = ("allreduce", "--device", "cuda", *SMALL)
@@ -232,16 +235,19 @@ class Gpus(GpuTest):
     def test_faults_end_the_job(self):
         """Before the first collective, where operation 9 is, and in a collective."""
         words = ("allreduce", "--device", "cuda", "--algorithm", "multi-ring", *SMALL[:-1], 20, *LIMIT)
-        for start, ranks in ((("-g", 2), 0), ((), 2)):
-            for operation in (9, 90):
+        late = {9: ("rank ",), 90: ("rank 1 (", "GPU 1 did not finish a copy")}
+        alone = (1, 4, 6, 7)
+        if SANITIZED:
+            late, alone = {90: late[90]}, (7,)
+        for operation, naming in late.items():
+            for start, ranks in starts(2, 2):
                 with self.subTest(ranks=ranks, operation=operation):
                     self.machine("devices 2", f"lost device 1 at operation {operation}")
                     self.fails(*words, *start, ranks=ranks, code=CUDA, naming=("rank 1", "GPU 1"))
                     self.machine("devices 2", f"hung stream on device 1 at operation {operation}")
-                    self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank ",))
-            self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=("rank 1 (", "GPU 1 did not finish a copy"))
+                    self.fails(*words, *start, ranks=ranks, code=TIMEOUT, naming=naming)
         # One rank alone: nobody else notices. In the set-up, a copy, and a collective.
-        for operation in (1, 4, 6, 7):
+        for operation in alone:
             with self.subTest(operation=operation):
                 self.machine("devices 1", f"hung stream on device 0 at operation {operation}")
                 self.fails("allreduce", "--device", "cuda", "-g", 1, "--algorithm", "ring", *ONE, "-T", 1, code=TIMEOUT, naming=("rank 0 (", "GPU 0 d", "nvidia-smi"))

@@ -2,7 +2,7 @@
 
 import os
 
-from gpus import GpuTest
+from gpus import GpuTest, slow
 from program import NOT_AVAILABLE, TIMEOUT, USAGE, main
 
 CUDA = 2
@@ -73,6 +73,7 @@ class GpuTrain(GpuTest):
     def activities(self, row):
         return {share["activity"]: share for share in row["gpu_profile"]}
 
+    @slow
     def test_enqueued_calls_beside_products_of_matrices(self):
         """On several numbers of ranks."""
         rows, notes = self.steps("-g", 2, "--ranks", "1,2", "--bucket", "fused:16MiB", algorithms=("ring", "nccl"), counts=(1, 2))
@@ -82,6 +83,7 @@ class GpuTrain(GpuTest):
             self.assertEqual(self.activities(row).keys() - {"idle"}, {"computation", "kernels of allreduces"})
             self.assertEqual(self.activities(row)["kernels of allreduces"]["calls"], sum(span["lane"] == "communication" for span in row["timeline"]))
 
+    @slow
     def test_the_host_orders_steps_and_copies_for_mpi_beside_a_loop(self):
         self.machine("peers none", "device * multiprocessors 4")
         self.without("POLYRING_NCCL")
@@ -113,6 +115,7 @@ class GpuTrain(GpuTest):
         self.machine("driver none")
         self.refused(*words, "--device", "cuda", naming="no NVIDIA driver", code=NOT_AVAILABLE)
 
+    @slow
     def test_faults_end_the_job(self):
         words = ("train", "--device", "cuda", "-g", 2, "--compute-ms", 1, "-n", 1, "--algorithm", "ring", "--datatype", "half", "--bucket", "none", "-T", 3)
         for fault, code in (("lost device", CUDA), ("hung stream on device", TIMEOUT)):

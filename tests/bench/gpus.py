@@ -3,8 +3,16 @@ file says what machine it pretends to be and which faults it has (tests/software
 
 import json
 import os
+import unittest
 
-from program import ProgramTest
+from program import SANITIZED, ProgramTest
+
+slow = unittest.skipIf(SANITIZED, "slow under a sanitizer; the plain build runs it")
+
+
+def starts(threads, processes):
+    """How a job begins: words of its command line, and the ranks of mpiexec. Under a sanitizer, processes are slow."""
+    return ((("-g", threads), 0), *(() if SANITIZED else (((), processes),)))
 
 
 class GpuTest(ProgramTest):

@@ -31,10 +31,18 @@ MEASURING = {*COLLECTIVES, "train", "tune", "calibrate", "accept"}  # which init
 SUBCOMMANDS = ("probe", "plan", "verify", *COLLECTIVES, "train", "scale", "tune", "calibrate", "accept", "compare", "report", "launch", "completion")
 
 
-def command(*arguments, ranks=0):
-    """The words of the command line; without mpiexec for 0 ranks."""
+def command(*arguments, ranks=0, preload=""):
+    """The words of the command line; without mpiexec for 0 ranks. `preload` is a library for the program, and not for mpiexec."""
     start = [MPIEXEC, "-n", str(ranks)] if ranks else []
+    if preload:
+        start += ["env", f"LD_PRELOAD={preload}"]
     return [*start, PROGRAM, *map(str, arguments)]
+
+
+def has_threads(*arguments):
+    """Whether several ranks are threads of one process, which then does not initialise MPI."""
+    words = [str(word) for word in arguments]
+    return any(option in ("-g", "-t") and number != "1" for option, number in zip(words, words[1:]))
 
 
 def environment(*arguments, ranks=0):
@@ -42,7 +50,7 @@ def environment(*arguments, ranks=0):
     of its own: of the run before, which had no mpiexec, Open MPI's daemon may still be removing its folder."""
     own = dict(os.environ)
     own["OMPI_MCA_orte_tmpdir_base"] = tempfile.mkdtemp(dir=SESSIONS.name)
-    without_mpi = "--help" in arguments or not MEASURING.intersection(arguments[:1]) or {"-g", "-t"}.intersection(arguments)
+    without_mpi = "--help" in arguments or not MEASURING.intersection(arguments[:1]) or has_threads(*arguments)
     if "ASAN_OPTIONS" in own and not ranks and without_mpi:
         own["ASAN_OPTIONS"] += ":detect_leaks=1:fast_unwind_on_malloc=1"
     return own
@@ -73,6 +81,8 @@ def shortened(sentence, arguments):
 class ProgramTest(unittest.TestCase):
     """Each test has an empty folder of its own, in which the program runs."""
 
+    preload = ""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -80,7 +90,7 @@ class ProgramTest(unittest.TestCase):
 
     def run_program(self, *arguments, ranks=0):
         return subprocess.run(
-            command(*arguments, ranks=ranks), env=environment(*arguments, ranks=ranks),
+            command(*arguments, ranks=ranks, preload=self.preload), env=environment(*arguments, ranks=ranks),
             cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S,
         )
 

@@ -120,7 +120,8 @@ bool is_recorded(const std::map<std::string, Recorded>& recorded, const char* na
 int count_unasked(const std::map<std::string, Recorded>& recorded, const std::vector<Question>& questions) {
   int unasked = 0;
   for (const auto& [name, answer] : recorded) {
-    if (std::ranges::any_of(questions, [&](const Question& question) { return name == question.name; }))
+    if (std::ranges::any_of(questions,
+                            [&name = name](const Question& question) { return name == question.name; }))
       continue;
     std::printf("%s: an answer is recorded, but there is no such question\n", name.c_str());
     ++unasked;

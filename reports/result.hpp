@@ -69,6 +69,9 @@ Timing exact_timing(double value);
 inline constexpr std::array<std::string_view, 4> kCollectives{"allreduce", "reduce-scatter", "allgather",
                                                               "alltoall"};
 
+/// How our implementations begin where a whole collective is enqueued on the streams of GPUs.
+inline constexpr std::string_view kOnStreams = "polyring on streams over ";
+
 /// One way of doing a collective with one size.
 struct CollectiveRow {
   std::string algorithm;       // "multi-ring", "ring", "mpi", …
@@ -277,10 +280,11 @@ struct CheckRow {
   bool operator==(const CheckRow&) const = default;
 };
 
-/// Which host a rank ran on.
+/// Which host a rank ran on, and which of its GPUs had the data.
 struct RankHost {
   int rank = 0;
   std::string host;
+  std::optional<std::string> gpu{};  // its bus address; nothing: the data were in the host's memory
 
   bool operator==(const RankHost&) const = default;
 };

@@ -225,6 +225,11 @@ template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<RankHost> auto& place) {
   visit("rank", place.rank);
   visit("host", place.host);
+  visit(
+      "gpu", place.gpu,
+      {.what = "The bus address of the GPU that had the rank's data, as in machine; absent: they were in the "
+               "host's memory",
+       .may_be_absent = true});
 }
 
 template <typename Visitor>

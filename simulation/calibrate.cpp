@@ -3,11 +3,15 @@
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <unsupported/Eigen/NonLinearOptimization>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "simulation/simulate.hpp"
+#include "topology/path.hpp"
+#include "topology/rank_nics.hpp"
 
 namespace polyring {
 namespace {
@@ -38,10 +42,28 @@ struct Stated {
   }
 };
 
+/// The links of a host that messages of its ranks cross, to each other and to other hosts.
+std::set<int> crossed_links(const Machine& machine, bool several_hosts) {
+  const std::vector<std::vector<int>> nics =
+      several_hosts ? rank_nics(machine) : std::vector<std::vector<int>>{};
+  std::set<int> crossed;
+  const auto cross = [&](DeviceId from, DeviceId to) {
+    for (const Hop& hop : path_between(machine, from, to).hops) crossed.insert(hop.link);
+  };
+  for (int rank = 0; rank < machine.ranks(); ++rank) {
+    const DeviceId own = machine.rank_device(rank);
+    for (int other = 0; other < rank; ++other) cross(own, machine.rank_device(other));
+    if (!several_hosts) continue;
+    for (const int nic : nics[index(rank)]) cross(own, {DeviceKind::nic, nic});
+  }
+  return crossed;
+}
+
 Stated stated_links(const Cluster& cluster, LinkClass wanted) {
   Stated stated;
   for (const HostGroup& group : cluster.groups) {
-    for (const Link& link : group.machine.links) {
+    for (const int crossed : crossed_links(group.machine, cluster.host_count() > 1)) {
+      const Link& link = group.machine.links[index(crossed)];
       // Links of unknown speed constrain nothing, except those of processes: they have no data sheet.
       if (class_of(link.kind) == wanted && (link.bandwidth.known() || wanted == LinkClass::memory))
         stated.widen({true, link.latency, link.bandwidth});

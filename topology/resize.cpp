@@ -1,15 +1,17 @@
 #include "topology/resize.hpp"
 
+#include <numeric>
+#include <vector>
+
 #include "base/error.hpp"
+#include "topology/rank_gpus.hpp"
 
 namespace polyring {
 
 Machine with_gpus(const Machine& machine, int gpus) {
-  Machine smaller = machine;
-  smaller.gpus.resize(static_cast<std::size_t>(gpus));
-  const auto gone = [gpus](DeviceId id) { return id.kind == DeviceKind::gpu && id.index >= gpus; };
-  std::erase_if(smaller.links, [&](const Link& link) { return gone(link.from) || gone(link.to); });
-  return smaller;
+  std::vector<int> first(static_cast<std::size_t>(gpus));
+  std::iota(first.begin(), first.end(), 0);
+  return with_gpus(machine, first);
 }
 
 Cluster with_ranks(const Cluster& cluster, int ranks) {

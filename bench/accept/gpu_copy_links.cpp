@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -12,11 +11,6 @@
 
 namespace polyring {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 /// The way of a copy, and the package whose memory it uses; -1: none, or nothing tells which.
 struct Way {
@@ -56,12 +50,6 @@ Bandwidth share_of_memory(const Machine& machine, const GpuCopy& copy) {
 }
 
 }  // namespace
-
-std::optional<int> probed_gpu(const Machine& machine, const std::string& pci) {
-  const auto at = std::ranges::find_if(
-      machine.gpus, [&](const Gpu& gpu) { return !gpu.pci.empty() && lower(gpu.pci) == lower(pci); });
-  return at == machine.gpus.end() ? std::nullopt : std::optional(static_cast<int>(at - machine.gpus.begin()));
-}
 
 std::vector<CopyLink> links_of_copies(const Machine& machine, const std::vector<std::optional<int>>& gpus,
                                       std::span<const GpuCopy> at_once) {

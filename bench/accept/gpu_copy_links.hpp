@@ -19,10 +19,6 @@ struct CopyLink {
   bool nvlink = false;
 };
 
-/// Which of the machine's GPUs, by their bus addresses as CUDA writes them; nothing: the probe does not know
-/// it.
-std::optional<int> probed_gpu(const Machine& machine, const std::string& pci);
-
 /// Of each copy; `gpus`: the machine's GPUs in the order of CUDA's indices. A copy has the share of a link
 /// that is left when all that cross it in the same direction have as much. Host memory carries reads and
 /// writes together. Over a socket's bridge between PCIe links GPUs reach each other at rates that depend on

@@ -9,9 +9,8 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/printable.hpp"
-#include "bench/accept/gpu_copy_links.hpp"
 #include "bench/accept/groups.hpp"
-#include "bench/contenders/gpu_option.hpp"
+#include "topology/rank_gpus.hpp"
 
 namespace polyring {
 
@@ -32,7 +31,7 @@ std::string measure_own_gpus(const std::function<void(const OwnGpus&, json& answ
     if (error.code() != ExitCode::not_available) throw;
     return json{{"why", error.what()}}.dump();
   }
-  const OwnGpus own{*loaded.plugin, gpus, is_software(gpus.front())};
+  const OwnGpus own{*loaded.plugin, gpus, is_software(gpus.front().name)};
   json answer{{"gpus", json::array()}, {"software", own.software}};
   for (const GpuDevice& gpu : gpus) answer["gpus"].push_back({{"pci", gpu.pci}, {"model", gpu.name}});
   measure(own, answer);
@@ -76,7 +75,7 @@ void GpuHosts::describe(std::size_t host, const json& said) {
   of.software = said.at("software");
   for (const json& gpu : said.at("gpus")) {
     const std::string pci = gpu.at("pci");
-    const std::optional<int> number = probed != nullptr ? probed_gpu(*probed, pci) : std::nullopt;
+    const std::optional<int> number = probed != nullptr ? gpu_at(*probed, pci) : std::nullopt;
     of.names.push_back(number ? probed->gpus[index(*number)].name : fmt::format("GPU {}", of.names.size()));
     of.models.push_back(printable_line(gpu.at("model").get<std::string>()));
     of.probed_as.push_back(number);

@@ -36,8 +36,8 @@ void add_accept(CommandLine& line) {
     if (wanted.empty() || std::ranges::find(wanted, kGpuHealth.name) != wanted.end()) watch_own_gpus();
     const std::string own =
         probe_own_host([] { return probe_this_machine(); }, parse_timeout(options->measuring.timeout));
-    return run_measuring(line.text(), options->measuring,
-                         [&](const MeasuringRun& run) { return accept(*options, run, own); });
+    return run_measuring(line.text(), options->measuring, own,
+                         [&](const MeasuringRun& run) { return accept(*options, run); });
   };
   const Subcommand command =
       line.add_subcommand("accept", "Judge a cluster: which hosts, links and ranks are bad",

@@ -65,8 +65,8 @@ std::vector<CheckRow> rows_of(const ResultFile& result) {
 
 class AcceptRun {
  public:
-  AcceptRun(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host)
-      : options_(options), run_(run), world_(run.world), own_host_(own_host) {}
+  AcceptRun(const AcceptOptions& options, const MeasuringRun& run)
+      : options_(options), run_(run), world_(run.world) {}
 
   ExitCode run() {
     on_root(world_, [&] {
@@ -84,7 +84,7 @@ class AcceptRun {
             "FILE, or choose another --format");
       plan();
     });
-    const Site site = find_site(world_, own_host_, fabric_);
+    const Site site = find_site(world_, run_.own_host, fabric_);
     const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
     world_.set_timeout(run_.timeout);
     most_payload_ = payload_that_fits();
@@ -412,7 +412,6 @@ class AcceptRun {
   const AcceptOptions& options_;
   const MeasuringRun& run_;
   World& world_;
-  const std::string& own_host_;
   Bytes most_payload_;
   RankDeaths deaths_{world_};
   // On rank 0:
@@ -432,8 +431,8 @@ class AcceptRun {
 
 }  // namespace
 
-ExitCode accept(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host) {
-  return AcceptRun(options, run, own_host).run();
+ExitCode accept(const AcceptOptions& options, const MeasuringRun& run) {
+  return AcceptRun(options, run).run();
 }
 
 }  // namespace polyring

@@ -36,7 +36,7 @@ struct AcceptOptions {
 /// By how much values may be worse than a baseline's, if --tolerance is not given.
 inline constexpr const char* kBaselineTolerance = "10%";
 
-/// Collective. `own_host`: this host as probed, as JSON. Returns the exit code, the same on all ranks.
-ExitCode accept(const AcceptOptions& options, const MeasuringRun& run, const std::string& own_host);
+/// Collective. The run has this host as probed. Returns the exit code, the same on all ranks.
+ExitCode accept(const AcceptOptions& options, const MeasuringRun& run);
 
 }  // namespace polyring

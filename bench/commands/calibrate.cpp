@@ -48,6 +48,23 @@ Runs read_runs(const std::vector<std::string>& paths) {
   return all;
 }
 
+/// Where the data of all runs were.
+DataDevice device_of(const Runs& fitted, const Runs& checked) {
+  const MeasuredRun& first = fitted.runs.front();
+  for (const Runs* runs : {&fitted, &checked}) {
+    for (const MeasuredRun& run : runs->runs) {
+      if (run.device == first.device) continue;
+      const MeasuredRun& gpus = run.device == DataDevice::cuda ? run : first;
+      const MeasuredRun& host = run.device == DataDevice::cuda ? first : run;
+      usage_error(
+          "the data of '{}' were on GPUs and those of '{}' in host memory, so they crossed different "
+          "links; calibrate each by itself",
+          gpus.file, host.file);
+    }
+  }
+  return first.device;
+}
+
 /// A run that is given twice would be told as its own check.
 void refuse_the_same(const Runs& fitted, const Runs& checked) {
   for (std::size_t i = 0; i < fitted.files.size(); ++i) {
@@ -152,6 +169,7 @@ ExitCode calibrate_from(const CalibrateOptions& options, const std::string& comm
   CalibrationRecord record;
   record.created = iso_time_now();
   record.command = command;
+  record.device = device_of(fitted, checked);
   record.fitted_to = names_of(fitted);
   record.checked_on = names_of(checked);
   for (const Runs* runs : {&fitted, &checked})

@@ -82,6 +82,7 @@ class CollectiveRun {
         timing_(options.timing.resolve(options.contenders.transport.gpu.on_gpu())),
         payload_(kind_, op_, world_.size(), parse_payload_values(options.values)),
         counts_(counts_of(options, size_of(kind_), world_.size())),
+        gpus_(gpu_hosts(world_, options.contenders.transport.gpu, run.own_host)),
         maker_(options.contenders, world_, run.timeout,
                {.collective = options.collective, .kind = kind_, .op = op_}) {}
 
@@ -105,7 +106,7 @@ class CollectiveRun {
       head_start = emulated_head_start();
     });
     if (options_.contenders.transport.gpu.is_software()) source_ = Source::emulated;
-    cluster_ = host_memory_cluster(world_);
+    cluster_ = gpus_ ? gpus_->cluster : host_memory_cluster(world_);
     if (!on_gpu()) bounds_ = Bounds(cluster_, head_start, options_.collective);
     const std::string ignored = options_.contenders.plan.ignored();
     if (world_.rank() == 0 && !ignored.empty()) warn(ignored);
@@ -232,7 +233,7 @@ class CollectiveRun {
     outline.output = options_.output;
     outline.header = run_.header(&cluster_);
     outline.header.collective = to_text(collective());
-    options_.contenders.transport.gpu.describe(outline.header);
+    options_.contenders.transport.gpu.describe(outline.header, gpus_);
     if (world_.size() == 1)
       outline.header.notes.push_back(fmt::format("One rank: there is nothing to {}, only copies are timed.",
                                                  reduces(collective()) ? "reduce across" : "exchange"));
@@ -413,6 +414,7 @@ class CollectiveRun {
   Payload payload_;
   std::vector<Count> counts_;
   std::string lowered_;  // why counts_ have become fewer; empty: they have not
+  std::optional<JobHosts> gpus_;
   ContenderMaker maker_;
   Source source_ = Source::measured;  // on rank 0, as the next
   Cluster cluster_;
@@ -455,7 +457,9 @@ void add_collective(CommandLine& line, const Described& described) {
           usage_error("{} cannot be launched as a CUDA graph (-G); name others with --algorithm", name);
       }
     }
-    return run_measuring(line.text(), options->measuring,
+    const std::string own_host =
+        options->contenders.transport.gpu.probe(parse_timeout(options->measuring.timeout));
+    return run_measuring(line.text(), options->measuring, own_host,
                          [&](const MeasuringRun& run) { return CollectiveRun(*options, run).run(); });
   };
   const Subcommand command =

@@ -49,11 +49,12 @@ void MeasuringOptions::add_to(Subcommand command) {
 }
 
 ExitCode run_measuring(const std::string& command, const MeasuringOptions& options,
+                       const std::string& own_host,
                        const std::function<ExitCode(const MeasuringRun&)>& body) {
   const Seconds limit = parse_timeout(options.timeout);
   const auto on_rank = [&](World& world, Watchdog& watchdog) {
     const LoadWatch load;
-    return body({command, limit, world, watchdog, load});
+    return body({command, limit, world, watchdog, load, own_host});
   };
   const int ranks = options.threads * options.ranks_per_thread;
   if (ranks == 1) return run_collectively(limit, on_rank);

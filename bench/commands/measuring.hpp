@@ -27,6 +27,8 @@ struct MeasuringRun {
   World& world;
   Watchdog& watchdog;
   const LoadWatch& load;
+  const std::string&
+      own_host;  // what a probe before MPI was started said of this host; empty: there was none
 
   /// A result without rows; the cluster is null where the result does not tell it.
   ResultFile header(const Cluster* cluster) const;
@@ -48,9 +50,9 @@ struct MeasuringOptions {
   void add_to(Subcommand command);
 };
 
-/// Runs `body` on all ranks: MPI's, which it starts, or threads where more than one is asked for. Throws as
-/// run_collectively() does, and a usage Error for threads of several processes.
+/// Runs `body` on all ranks: MPI's, which it starts, or threads where more than one is asked for. `own_host`
+/// is for the runs. Throws as run_collectively() does, and a usage Error for threads of several processes.
 ExitCode run_measuring(const std::string& command, const MeasuringOptions& options,
-                       const std::function<ExitCode(const MeasuringRun&)>& body);
+                       const std::string& own_host, const std::function<ExitCode(const MeasuringRun&)>& body);
 
 }  // namespace polyring

@@ -123,7 +123,7 @@ ExitCode plan(const PlanCommandOptions& options) {
   const Inventory hosts = options.machine.load();
   Cluster machine = hosts.cluster;
   if (!options.calibration.empty())
-    machine = calibrated(std::move(machine), read_calibration(options.calibration).calibration);
+    machine = calibrated(machine, read_calibration(options.calibration, machine).calibration);
   const auto dims = options.plan.asked_dims();
   const int ranks = options.ranks != 0 ? options.ranks : dims ? Plan{"", *dims}.ranks() : machine.ranks();
   const Cluster cluster = with_ranks(machine, ranks);

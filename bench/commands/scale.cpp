@@ -346,7 +346,7 @@ Request request_of(const ScaleOptions& options) {
   scaling.micro_batches = options.micro_batches;
   check_algorithms(request.algorithms, options.plan, options.conditions.ask_for_costs());
   if (!options.calibration.empty()) {
-    request.calibration = read_calibration(options.calibration);
+    request.calibration = read_calibration(options.calibration, scaling.machine);
     scaling.machine = calibrated(std::move(scaling.machine), request.calibration->calibration);
     scaling.spread = request.calibration->calibration.error().spread;
     scaling.network_fitted = request.calibration->calibration.find(LinkClass::network) != nullptr;

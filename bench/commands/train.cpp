@@ -96,9 +96,13 @@ class TrainRun {
       }
       World& world = part.own ? *part.own : world_;
       part.steps = std::make_unique<StepsRun>(
-          options_, training_, MeasuringRun{run_.command, run_.timeout, world, run_.watchdog, run_.load});
+          options_, training_,
+          MeasuringRun{run_.command, run_.timeout, world, run_.watchdog, run_.load, run_.own_host});
       std::vector<TrainRow> rows = part.steps->expected();
-      if (ranks == counts_.back()) machine_ = host_memory_cluster(world);
+      if (ranks == counts_.back()) {
+        const auto& gpus = part.steps->gpus();
+        machine_ = gpus ? gpus->cluster : host_memory_cluster(world);
+      }
       expected_.insert(expected_.end(), rows.begin(), rows.end());
       part.note = part.steps->note();
     });
@@ -137,7 +141,8 @@ class TrainRun {
     Session::Outline outline;
     outline.output = options_.output;
     outline.header = parts_.back().steps->run().header(&machine_);
-    options_.contenders.transport.gpu.describe(outline.header, "All times are by CUDA's events.");
+    options_.contenders.transport.gpu.describe(outline.header, parts_.back().steps->gpus(),
+                                               "All times are by CUDA's events.");
     outline.header.notes.push_back(
         fmt::format("The computation is simulated by {}; its time, {:.1f} ms a step, is {}.",
                     options_.contenders.transport.gpu.on_gpu() ? "kernels on each rank's GPU" : "sleeping",
@@ -233,7 +238,9 @@ void add_train(CommandLine& line) {
   auto options = std::make_shared<TrainOptions>();
   const auto action = [options, &line] {
     options->check();
-    return run_measuring(line.text(), options->measuring,
+    const std::string own_host =
+        options->contenders.transport.gpu.probe(parse_timeout(options->measuring.timeout));
+    return run_measuring(line.text(), options->measuring, own_host,
                          [&](const MeasuringRun& run) { return TrainRun(*options, run).run(); });
   };
   const Subcommand command = line.add_subcommand(

@@ -62,6 +62,7 @@ StepsRun::StepsRun(const TrainOptions& options, const Training& training, const 
     : options_(options),
       training_(training),
       run_(run),
+      gpus_(gpu_hosts(run.world, options.contenders.transport.gpu, run.own_host)),
       maker_(options.contenders, run.world, run.timeout, {.kind = training.kind, .op = training.op}) {
   for (const Bucket& bucket : training.buckets) maker_.check(bucket.elements);
   communicator_ = run_.connect(options.contenders.transport);

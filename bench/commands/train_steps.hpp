@@ -65,6 +65,8 @@ class StepsRun {
   std::optional<std::string> left_out() const { return maker_.left_out(); }
   /// What a result must say of the plans; nothing where there is nothing to say. On rank 0.
   std::optional<std::string> note() const { return maker_.note(); }
+  /// Of the ranks; nothing where their data are in the hosts' memory.
+  const std::optional<JobHosts>& gpus() const { return gpus_; }
   /// What it must say of GPUs, once all is measured; empty where none compute. On rank 0.
   const std::vector<std::string>& gpu_notes() const { return gpu_notes_; }
 
@@ -102,6 +104,7 @@ class StepsRun {
   const TrainOptions& options_;
   const Training& training_;
   MeasuringRun run_;
+  std::optional<JobHosts> gpus_;
   ContenderMaker maker_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::string> gpu_notes_;

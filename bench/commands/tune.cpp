@@ -239,7 +239,7 @@ void add_tune(CommandLine& line) {
       "tune", "Find multi-ring's fastest plans by measurement, for later runs",
       "mpirun -np 4 polyring tune -b 64K -e 64M",
       [options, &line] {
-        return run_measuring(line.text(), options->measuring,
+        return run_measuring(line.text(), options->measuring, "",
                              [&](const MeasuringRun& run) { return TuneRun(*options, run).run(); });
       },
       true);

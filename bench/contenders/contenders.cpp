@@ -292,7 +292,7 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
         need_gpu_plugin().make_collective(communicator.transport(), chosen.plan, what(count), why_not);
     if (made) {
       const std::string implementation =
-          fmt::format("polyring on streams over {}{}", made->way(), rounding(what(count)));
+          fmt::format("{}{}{}", kOnStreams, made->way(), rounding(what(count)));
       return {chosen.plan.algorithm, chosen.plan,
               make_enqueued_call(chosen.plan.algorithm, implementation, std::move(made))};
     }

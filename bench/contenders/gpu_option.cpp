@@ -81,24 +81,23 @@ void GpuOptions::check() const {
   if (on_gpu()) need_gpu_plugin();
 }
 
-bool is_software(const GpuDevice& gpu) { return gpu.name.starts_with("software GPU"); }
-
 bool GpuOptions::is_software() const {
-  return on_gpu() && polyring::is_software(need_gpu_plugin().gpus().front());
+  return on_gpu() && polyring::is_software(need_gpu_plugin().gpus().front().name);
 }
 
-void GpuOptions::describe(ResultFile& result, std::string_view timed) const {
+std::string GpuOptions::probe(Seconds limit) const { return on_gpu() ? probe_with_gpus(limit) : ""; }
+
+void GpuOptions::describe(ResultFile& result, const std::optional<JobHosts>& hosts,
+                          std::string_view timed) const {
   if (!on_gpu()) return;
+  result.placement = hosts->placement;
   const GpuPlugin& plugin = need_gpu_plugin();
   result.versions["cuda"] = plugin.cuda_version();
   result.versions["gpu"] = plugin.gpus().front().name;
   if (is_software())
     result.notes.push_back(
         "These GPUs are software for tests: what they compute counts, and times say nothing.");
-  result.notes.push_back(fmt::format(
-      "The data were on GPUs. {} The machine is described, and plans are chosen, without GPUs, and "
-      "there is no bound.",
-      timed));
+  result.notes.push_back(fmt::format("The data were on GPUs. {} There is no bound.", timed));
 }
 
 std::vector<int> assign_gpus(const std::vector<RankGpus>& ranks, const std::vector<int>& wanted, bool share) {
@@ -150,6 +149,12 @@ GpuDevice choose_gpu(const World& world, GpuPlugin& plugin, const GpuOptions& op
   }
   const std::vector<int> assigned = assign_gpus(ranks, parse_indices(options.gpus), options.share);
   return gpus[index(assigned[index(world.rank())])];
+}
+
+std::optional<JobHosts> gpu_hosts(const World& world, const GpuOptions& options,
+                                  const std::string& own_host) {
+  if (!options.on_gpu()) return std::nullopt;
+  return gpu_hosts(world, choose_gpu(world, need_gpu_plugin(), options).pci, own_host);
 }
 
 MemoryRoom memory_room(const World& world, const GpuOptions& options) {

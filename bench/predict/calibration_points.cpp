@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/record/run_cluster.hpp"
+#include "collectives/cuda/gpu.hpp"
 #include "collectives/schedule/element.hpp"
 
 namespace polyring {
@@ -24,6 +25,25 @@ MeasuredPoint point_of(const CollectiveRow& row, const Cluster& cluster) {
   return point;
 }
 
+/// What a result of GPUs must say, and of which kind they must be.
+void check_gpus(const ResultFile& result, const std::string& file) {
+  const auto model = result.versions.find("gpu");
+  if (model == result.versions.end()) return;
+  if (is_software(model->second)) {
+    usage_error(
+        "'{}' was made on GPUs that are software for tests, whose times say nothing; give runs on real ones",
+        file);
+  }
+  if (!on_gpus(result.placement))
+    usage_error("'{}' does not say which GPU each rank had; run it again with this polyring", file);
+}
+
+/// Whether its time is that of messages on links. Where the host orders the steps of GPUs, each waits for it.
+bool is_of_links(const CollectiveRow& row, DataDevice device) {
+  if (row.dims.empty() || row.time_us.median <= 0 || row.count == 0) return false;
+  return device == DataDevice::cpu || row.implementation.starts_with(kOnStreams);
+}
+
 }  // namespace
 
 MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& result) {
@@ -34,6 +54,8 @@ MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& re
     usage_error("'{}' is a result of polyring {}; give results of polyring allreduce", run.file,
                 result.kind());
   }
+  check_gpus(result, run.file);
+  if (on_gpus(result.placement)) run.device = DataDevice::cuda;
   const Cluster cluster = cluster_of_run(result, run.file);
   for (const CollectiveRow& row : *rows) {
     if (row.source != Source::measured && row.source != Source::emulated)
@@ -43,8 +65,15 @@ MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& re
                   run.file, to_text(*row.timing));
     }
     run.source = row.source;
-    if (row.dims.empty() || row.time_us.median <= 0 || row.count == 0) continue;
-    run.points.push_back(point_of(row, cluster));
+    if (is_of_links(row, run.device)) run.points.push_back(point_of(row, cluster));
+  }
+  const bool gpus = run.device == DataDevice::cuda;
+  if (run.points.empty() && gpus) {
+    usage_error(
+        "'{}' has no time of an algorithm of polyring on the streams of GPUs, only of vendors' calls or of "
+        "steps that the host ordered; run one, as with --algorithm multi-ring,ring, where GPUs reach each "
+        "other or NCCL is",
+        run.file);
   }
   if (run.points.empty()) {
     usage_error(
@@ -52,7 +81,8 @@ MeasuredRun measured_run(const std::filesystem::path& path, const ResultFile& re
         "--algorithm multi-ring,ring",
         run.file);
   }
-  run.where = counted(cluster.ranks(), "rank") + " on " + counted(cluster.host_count(), "host");
+  run.where =
+      counted(cluster.ranks(), gpus ? "GPU" : "rank") + " on " + counted(cluster.host_count(), "host");
   return run;
 }
 

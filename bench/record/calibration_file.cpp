@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "topology/processes.hpp"
 
 namespace polyring {
 namespace {
@@ -17,7 +19,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "polyring-calibration";
 /// Raised whenever a reader of the old version would misread the new one.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr double kMost = 1e9;  // ranks, hosts or points
 constexpr double kMostBytes = 1e18;
 
@@ -110,6 +112,11 @@ struct Reader {
     if (source != to_text(Source::measured) && source != to_text(Source::emulated))
       wrong(fmt::format("its source is '{}'", source));
     record.source = source == to_text(Source::emulated) ? Source::emulated : Source::measured;
+    // Version 1 knew no other.
+    const std::string device = object.value("device", std::string(to_text(DataDevice::cpu)));
+    const auto known = data_device(device);
+    if (!known) wrong(fmt::format("there is no device '{}'", device));
+    record.device = *known;
     record.fitted_to = object.at("fitted_to").get<std::vector<std::string>>();
     record.checked_on = object.at("checked_on").get<std::vector<std::string>>();
     record.calibration = calibration(object);
@@ -131,6 +138,7 @@ std::string calibration_text(const CalibrationRecord& record) {
       {"created", record.created},
       {"command", record.command},
       {"source", to_text(record.source)},
+      {"device", to_text(record.device)},
       {"fitted_to", record.fitted_to},
       {"checked_on", record.checked_on},
       {"links", links},
@@ -164,10 +172,27 @@ CalibrationRecord read_calibration(const std::filesystem::path& path) {
   return parse_calibration(read_file(path), path.string());
 }
 
+CalibrationRecord read_calibration(const std::filesystem::path& path, const Cluster& modelled) {
+  CalibrationRecord record = read_calibration(path);
+  const bool gpus = std::ranges::any_of(modelled.groups, [](const HostGroup& group) {
+    return !group.machine.gpus.empty() && !has_processes(group.machine);
+  });
+  if (!gpus) check_device(record, DataDevice::cpu, path.string());
+  return record;
+}
+
+void check_device(const CalibrationRecord& record, DataDevice device, const std::string& file) {
+  if (record.device == device) return;
+  const bool gpus = device == DataDevice::cuda;
+  usage_error("'{}' holds for data {}, and these are {}; calibrate on results of --device {}", file,
+              gpus ? "in host memory" : "on GPUs", gpus ? "on GPUs" : "in host memory", to_text(device));
+}
+
 std::string note_of(const CalibrationRecord& record) {
   const Calibration& calibration = record.calibration;
+  const char* const rank = record.device == DataDevice::cuda ? "GPU" : "rank";
   std::string note = fmt::format("Calibrated on {} {} times of up to {}", calibration.fitted.points,
-                                 to_text(record.source), counted(calibration.range.most_ranks, "rank"));
+                                 to_text(record.source), counted(calibration.range.most_ranks, rank));
   if (!calibration.checked) {
     return note + fmt::format(
                       ", which it repeats with a mean error of {}, at worst {}; not checked on any "

@@ -15,12 +15,21 @@ namespace polyring {
 /// a host that cannot be probed.
 Cluster host_memory_cluster(const World& world);
 
-/// The cluster with the processes that `placement` puts on its hosts, whose data are in host memory: GPUs are
-/// left out. Throws a usage Error that begins with `what` when ranks of a host are not numbered one after
-/// another, and when they ran on another number of hosts.
+/// The same as an allreduce among GPUs sees them: with all that the hosts' own probes found before MPI was
+/// started; `own_host` is what probe_own_host() said of this one.
+Cluster gpu_cluster(const World& world, const std::string& own_host);
+
+/// Whether the ranks' data are on GPUs.
+bool on_gpus(std::span<const RankHost> placement);
+
+/// The cluster with the ranks that `placement` puts on its hosts: on their GPUs where it has these, and all
+/// others are left out; else processes, whose data are in host memory, and all GPUs are left out. Throws a
+/// usage Error that begins with `what` when ranks of a host are not numbered one after another, when they ran
+/// on another number of hosts, and where links between GPUs cannot be told: their host does not know them or
+/// a GPU, or two ranks have the same one.
 Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, const std::string& what);
 
-/// As the result describes them, with the processes that it placed on each. `file` names it in errors. Throws
+/// As the result describes them, with the ranks that it placed on each. `file` names it in errors. Throws
 /// a usage Error when it does not say what the machine was, and as with_ranks_of() and parse_probe_json() do.
 Cluster cluster_of_run(const ResultFile& result, const std::string& file);
 

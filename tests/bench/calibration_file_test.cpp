@@ -47,8 +47,10 @@ TEST(CalibrationFile, IsReadAsItWasWritten) {
 TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
   for (const char* text : {"", "[]", "{}", "{\"format\": \"polyring-result\"}", "\xff\xfe"})
     EXPECT_THAT(refused(text), HasSubstr("is no calibration, or damaged"));
-  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 2")), HasSubstr("of version 2"));
-  EXPECT_THAT(refused(damaged("\"version\": 1", "\"version\": 1e26")), HasSubstr("of version 1e+26"));
+  EXPECT_THAT(refused(damaged("\"version\": 2", "\"version\": 3")), HasSubstr("of version 3"));
+  EXPECT_THAT(refused(damaged("\"version\": 2", "\"version\": 1e26")), HasSubstr("of version 1e+26"));
+  EXPECT_THAT(refused(damaged("\"device\": \"cpu\"", "\"device\": \"abacus\"")),
+              HasSubstr("there is no device 'abacus'"));
   EXPECT_THAT(refused(damaged("\"network\"", "\"pigeons\"")), HasSubstr("no links of kind 'pigeons'"));
   EXPECT_THAT(refused(damaged("\"share\": 0.94", "\"share\": -0.94")), HasSubstr("share is -0.94"));
   EXPECT_THAT(refused(damaged("\"latency_us\": 90", "\"latency_us\": \"90\"")), HasSubstr("damaged"));
@@ -61,6 +63,23 @@ TEST(CalibrationFile, ThatIsNoneOrDamagedIsRefused) {
               HasSubstr("least_bytes is -1"));
   EXPECT_THAT(refused(damaged("\"emulated\"", "\"modelled\"")), HasSubstr("its source is 'modelled'"));
   EXPECT_THAT(refused(damaged("\"fitted\":", "\"fated\":")), HasSubstr("damaged"));
+}
+
+TEST(CalibrationFile, HoldsForDataInOnePlace) {
+  CalibrationRecord of_gpus = record();
+  of_gpus.device = DataDevice::cuda;
+  const CalibrationRecord read = parse_calibration(calibration_text(of_gpus), "a file");
+  EXPECT_EQ(read.device, DataDevice::cuda);
+  EXPECT_THAT(note_of(read), HasSubstr("times of up to 16 GPUs"));
+  check_device(read, DataDevice::cuda, "a file");
+  EXPECT_THAT(refusal([&] { check_device(read, DataDevice::cpu, "a file"); }),
+              HasSubstr("'a file' holds for data on GPUs, and these are in host memory"));
+  EXPECT_THAT(refusal([&] { check_device(record(), DataDevice::cuda, "a file"); }),
+              HasSubstr("'a file' holds for data in host memory, and these are on GPUs"));
+  // Those of version 1 say nothing of it.
+  const std::string first = changed(changed(calibration_text(record()), "  \"device\": \"cpu\",\n", ""),
+                                    "\"version\": 2", "\"version\": 1");
+  EXPECT_EQ(parse_calibration(first, "a file").device, DataDevice::cpu);
 }
 
 TEST(CalibrationFile, SaysWhatItsPredictionsAreWorth) {

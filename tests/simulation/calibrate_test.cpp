@@ -39,18 +39,20 @@ Calibration truth() {
   return calibration;
 }
 
-/// Allreduces of 1 KiB to 4 MiB by three algorithms, that took as long as in the calibration.
-std::vector<MeasuredPoint> points_on(const Cluster& cluster, const Calibration& calibration) {
+/// Allreduces of 1 KiB to 4 MiB in chunks of 64 KiB, times `longer`, by three algorithms, that took as long
+/// as in the calibration.
+std::vector<MeasuredPoint> points_on(const Cluster& cluster, const Calibration& calibration,
+                                     Count longer = 1) {
   const int ranks = cluster.ranks();
   std::vector<MeasuredPoint> points;
   for (const Count count : {256, 16384, 262144, 1048576}) {
     for (const char* algorithm : {"multi-ring", "ring", "halving-doubling"}) {
       MeasuredPoint point;
       point.cluster = cluster;
-      point.plan = {algorithm, {ranks}, {}, 1, {65536}};
+      point.plan = {algorithm, {ranks}, {}, 1, {65536 * static_cast<std::uint64_t>(longer)}};
       if (point.plan.algorithm == "multi-ring" && cluster.host_count() > 1)
         point.plan.dims = {cluster.host(0).ranks(), cluster.host_count()};
-      point.count = count;
+      point.count = longer * count;
       point.time = predict(point, calibration);
       points.push_back(point);
     }
@@ -127,6 +129,25 @@ TEST(Calibrate, FindsASpeedThatIsNotStated) {
   const Calibration found = calibrate(points_on(cluster, of_unknown));
   EXPECT_NEAR(found.find(LinkClass::network)->bandwidth.value / 20e6, 1, 0.02);
   EXPECT_NEAR(calibrated(cluster, found).host(0).nics.front().bandwidth().value / 20e6, 1, 0.02);
+}
+
+TEST(Calibrate, FitsLinksBetweenGpusThatMessagesCross) {
+  Calibration of_gpus;
+  of_gpus.links = {{LinkClass::nvlink, microseconds(3), {}, 0.8, {}, {}},
+                   {LinkClass::pcie, microseconds(5), {}, 0.7, {}, {}},
+                   {LinkClass::socket_bus, microseconds(2), {}, 0.6, {}, {}},
+                   {LinkClass::network, microseconds(9), {}, 0.9, {}, {}}};
+  // In a DGX A100 NVLink joins all GPUs, and PCIe leads to NICs alone.
+  const Calibration of_one = calibrate(points_on(preset("dgx-a100", 1), of_gpus, 64));
+  ASSERT_EQ(of_one.links.size(), 1u);
+  EXPECT_EQ(of_one.links[0].link, LinkClass::nvlink);
+  EXPECT_NEAR(of_one.links[0].latency.value / 3e-6, 1, 0.05);
+  EXPECT_NEAR(of_one.links[0].share / 0.8, 1, 0.05);
+  const Calibration of_two = calibrate(points_on(preset("dgx-a100", 2), of_gpus, 64));
+  std::vector<LinkClass> crossed;
+  for (const LinkFit& fit : of_two.links) crossed.push_back(fit.link);
+  EXPECT_THAT(crossed, ElementsAre(LinkClass::nvlink, LinkClass::pcie, LinkClass::network));
+  EXPECT_LT(of_two.fitted.worst, 0.02);
 }
 
 TEST(Calibrate, NeedsMoreTimesThanUnknowns) {

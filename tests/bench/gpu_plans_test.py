@@ -1,0 +1,94 @@
+"""Plans on GPUs: calibrate, tune and the choice among plans. The GPUs are software, on a machine that hwloc reads from a file.
+Open MPI's mpirun reads that file, too, and finds one core: ranks are threads where the file is used."""
+
+import json
+import os
+
+from gpus import GpuTest
+from hosts import FIXTURES
+from program import main
+
+MACHINE = FIXTURES / "cascaded_switches.v2.xml"  # of two GPUs
+SIZES = ("-b", "4K", "-e", "1M", "-f", "16", "-n", 2, "-w", 0)
+ONE = ("-b", "4K", "-e", "4K", "-n", 2, "-w", 0)
+
+
+class GpuPlans(GpuTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["HWLOC_XMLFILE"] = str(MACHINE)
+        self.addCleanup(os.environ.pop, "HWLOC_XMLFILE", None)
+        self.machine("devices 2", "device 0 pci 0000:03:00.0", "device 1 pci 0000:06:00.0")
+
+    def run_on_gpus(self, *words):
+        return self.result("allreduce", "-g", 2, "--device", "cuda", *words)
+
+    def keep(self, name, result, **versions):
+        """A file with this result, as of real GPUs unless said otherwise."""
+        result["versions"].update({"gpu": "NVIDIA P100"} | versions)
+        for row in result["rows"]:
+            row["source"] = "measured"
+        (self.folder / name).write_text(json.dumps(result), encoding="utf-8")
+
+    def measured_on_the_host(self, name):
+        self.succeed("allreduce", "-g", 2, *SIZES, "--algorithm", "multi-ring,ring", "-J", name)
+
+    def without_nccl(self):
+        os.environ["POLYRING_NCCL"] = "/no/such/libnccl.so"
+        self.addCleanup(os.environ.pop, "POLYRING_NCCL", None)
+
+    def test_the_result_says_which_gpu_a_rank_had(self):
+        words = ("--gpus", "1,0", "--algorithm", "multi-ring", *ONE)
+        result = self.run_on_gpus(*words)
+        self.assertEqual([place["gpu"] for place in result["placement"]], ["0000:06:00.0", "0000:03:00.0"])
+        gpus = result["machine"]["hosts"][0]["gpus"]
+        self.assertEqual([gpu["pci"] for gpu in gpus], ["0000:03:00.0", "0000:06:00.0"])
+        del os.environ["HWLOC_XMLFILE"]
+        for command in (("allreduce", *words), ("train", "--gpus", "1,0", "--compute-ms", 1, "-n", 1, "--bucket", "none", "--algorithm", "multi-ring")):
+            result = self.result(*command, "--device", "cuda", ranks=2)
+            self.assertEqual([place["gpu"] for place in result["placement"]], ["0000:06:00.0", "0000:03:00.0"])
+
+    def calibrate(self, *words):
+        self.succeed("calibrate", *words, "-J", "calibration.json")
+        path = self.folder / "calibration.json"
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def test_calibrates_the_links_between_gpus(self):
+        self.keep("gpus.json", self.run_on_gpus("--algorithm", "multi-ring,ring,nccl", *SIZES))
+        kept = self.calibrate("gpus.json")
+        self.assertEqual((kept["device"], [link["link"] for link in kept["links"]]), ("cuda", ["pcie"]))
+        self.assertEqual(kept["fitted"]["points"], 3 * 2 * 2, "of NCCL's calls, too")
+        self.assertEqual(kept["fitted_to"], ["gpus.json: 2 GPUs on 1 host"])
+        host = json.loads(self.succeed("probe", "--from", MACHINE, "--format", "json"))
+        self.succeed("plan", "--from", MACHINE, "--calibration", "calibration.json")
+        machine = host["hosts"][0]
+        machine["gpus"] = []
+        machine["links"] = [link for link in machine["links"] if not any(end.startswith("gpu") for end in (link["from"], link["to"]))]
+        (self.folder / "host.json").write_text(json.dumps(host), encoding="utf-8")
+        self.succeed("train", "-g", 2, "--compute-ms", 1, "-n", 1, "--bucket", "none", "--algorithm", "multi-ring", "-J", "train.json")
+        for command in (("plan", "--from", "host.json"), ("scale", "--from-run", "train.json")):
+            self.refused(*command, "--calibration", "calibration.json", naming="holds for data on GPUs")
+
+    def test_what_cannot_calibrate_links_is_refused(self):
+        result = self.run_on_gpus("--algorithm", "multi-ring,ring", *SIZES)
+        self.measured_on_the_host("host.json")
+        self.keep("gpus.json", result)
+        self.refused("calibrate", "gpus.json", "--check", "host.json", naming="'gpus.json' were on GPUs and those of 'host.json' in host memory")
+        self.refused("calibrate", "host.json", "gpus.json", naming="'gpus.json' were on GPUs and those of 'host.json' in host memory")
+        self.keep("software.json", result, gpu="software GPU")
+        self.refused("calibrate", "software.json", naming="'software.json' was made on GPUs that are software for tests")
+        for place in result["placement"]:
+            del place["gpu"]
+        self.keep("old.json", result)
+        self.refused("calibrate", "old.json", naming="'old.json' does not say which GPU each rank had")
+        self.keep("nccl.json", self.run_on_gpus("--algorithm", "nccl", *ONE))
+        self.refused("calibrate", "nccl.json", naming="only of vendors' calls or of steps that the host ordered")
+        self.without_nccl()
+        self.machine("devices 2", "device 0 pci 0000:03:00.0", "device 1 pci 0000:06:00.0", "peers none")
+        self.keep("by_host.json", self.run_on_gpus("--algorithm", "multi-ring", *ONE))
+        self.refused("calibrate", "by_host.json", naming="only of vendors' calls or of steps that the host ordered")
+
+
+
+if __name__ == "__main__":
+    main()

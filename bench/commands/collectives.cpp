@@ -84,7 +84,7 @@ class CollectiveRun {
         counts_(counts_of(options, size_of(kind_), world_.size())),
         gpus_(gpu_hosts(world_, options.contenders.transport.gpu, run.own_host)),
         maker_(options.contenders, world_, run.timeout,
-               {.collective = options.collective, .kind = kind_, .op = op_}) {}
+               {.collective = options.collective, .kind = kind_, .op = op_}, gpus_) {}
 
   ExitCode run() {
     check();
@@ -381,7 +381,7 @@ class CollectiveRun {
 
   /// What a result must say that is known only in the end.
   std::vector<std::string> notes() const {
-    std::vector<std::string> notes = maker_.host_notes();
+    std::vector<std::string> notes = maker_.gpu_notes();
     if (const int graphs = options_.timing.graphs; graphs > 0)
       notes.push_back(fmt::format("The calls of a block were one CUDA graph, launched {} back to back.",
                                   counted(graphs, "time")));

@@ -63,7 +63,7 @@ StepsRun::StepsRun(const TrainOptions& options, const Training& training, const 
       training_(training),
       run_(run),
       gpus_(gpu_hosts(run.world, options.contenders.transport.gpu, run.own_host)),
-      maker_(options.contenders, run.world, run.timeout, {.kind = training.kind, .op = training.op}) {
+      maker_(options.contenders, run.world, run.timeout, {.kind = training.kind, .op = training.op}, gpus_) {
   for (const Bucket& bucket : training.buckets) maker_.check(bucket.elements);
   communicator_ = run_.connect(options.contenders.transport);
   check_memory();
@@ -237,7 +237,7 @@ void StepsRun::add_gpu_notes(const GpuCompute& gpu, const std::vector<TrainRow>&
       fmt::format("The kernels that stand for the computation were {}. Slow-down is that of the computation "
                   "beside communication; exposed is what no computation hides; both are measured.",
                   gpu.way()));
-  for (std::string& note : maker_.host_notes()) gpu_notes_.push_back(std::move(note));
+  for (std::string& note : maker_.gpu_notes()) gpu_notes_.push_back(std::move(note));
   for (const TrainRow& row : rows) {
     const double copies = copies_share(row);
     if (copies < kMuchCopying) continue;

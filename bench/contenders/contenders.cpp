@@ -186,13 +186,13 @@ Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf
 }
 
 ContenderMaker::ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout,
-                               CollectiveOf what)
+                               CollectiveOf what, const std::optional<JobHosts>& gpus)
     : options_(options),
       world_(world),
       mpi_world_(as_mpi_world(world)),
       timeout_(timeout),
       what_(what),
-      planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world)
+      planner_(options.plan_for.empty() ? JobPlanner(options.calibration, world, gpus)
                                         : JobPlanner::for_machine(options.plan_for, world)) {
   what_.partials = parse_partials(options.partials);
   for (const std::string& asked : options.plan.algorithms) add_names(asked);
@@ -374,8 +374,11 @@ std::optional<std::string> ContenderMaker::left_out() const {
   return fmt::format("{} skipped: there is no MPI between {}", fmt::join(left_out_, ", "), world_.kind());
 }
 
-std::vector<std::string> ContenderMaker::host_notes() const {
+std::vector<std::string> ContenderMaker::gpu_notes() const {
   std::vector<std::string> notes;
+  if (const std::string& why = planner_.why_no_prices();
+      !why.empty() && options_.transport.gpu.on_gpu() && !std::ranges::all_of(names_, is_vendors_call))
+    notes.push_back(fmt::format("Plans follow rules, and not the links between the GPUs: {}.", why));
   for (const auto& [name, why_not] : by_host_)
     notes.push_back(fmt::format(
         "The host ordered the steps of {} where they could not be enqueued on streams: {}.", name, why_not));

@@ -81,8 +81,10 @@ class ContenderMaker {
   /// Throws a usage Error for a name that is neither in the catalogue nor a baseline's, and for a plan that
   /// does not fit the number of ranks. Throws Error(ExitCode::not_available) where MPI's algorithms are asked
   /// for and this library does not let them be chosen, or where nothing but MPI's is asked for and the ranks
-  /// are not MPI's. Collective: it reads tuned plans. The contenders do `what`, of any count.
-  ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout, CollectiveOf what);
+  /// are not MPI's. Collective: it reads tuned plans. The contenders do `what`, of any count. `gpus`: as
+  /// JobPlanner has it.
+  ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout, CollectiveOf what,
+                 const std::optional<JobHosts>& gpus = std::nullopt);
 
   /// What the contenders for `count` elements do.
   CollectiveOf what(Count count) const;
@@ -99,8 +101,8 @@ class ContenderMaker {
   /// What a result must say about the plans that a file had a part in; nothing when none had. On rank 0.
   std::optional<std::string> note() const;
 
-  /// The same of those whose steps on GPUs the host orders.
-  std::vector<std::string> host_notes() const;
+  /// The same of plans on GPUs: where they have no prices, and whose steps the host orders.
+  std::vector<std::string> gpu_notes() const;
 
   /// Throws a usage Error when one of them cannot reduce so many elements.
   void check(Count largest) const;

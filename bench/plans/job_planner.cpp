@@ -17,6 +17,7 @@
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "simulation/price_planner.hpp"
+#include "simulation/vendors/nccl_tuner.hpp"
 #include "topology/inventory/formats/read_inventory.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
@@ -36,26 +37,35 @@ constexpr int kMostPricedRanks = 1024;
 /// Speeds for links whose own the topology does not know; only the choice of a plan follows from them. Memory
 /// is as fast as between the processes of docs/performance.md, latencies are those of the presets' InfiniBand
 /// and Ethernet, and PCIe and the bus between sockets are as fast as NCCL takes PCIe 3.0 x16 and Xeons' bus
-/// to be (docs/model.md).
-Calibration typical_links(const Machine& host) {
+/// to be (docs/model.md). A message between GPUs takes as long as a hop of NCCL's protocol Simple, in which
+/// GPUs wait for whole chunks as in our kernels: over PCIe two links, between hosts one more at each end.
+Calibration typical_links(const Machine& host, bool gpus) {
   const bool infiniband = std::ranges::any_of(
       host.nics, [](const Nic& nic) { return nic.up() && nic.kind == NicKind::infiniband; });
+  const NcclHops hop = nccl_ring_hops(NcclProtocol::simple);
+  const Seconds nvlink = host.nvswitches > 0 ? 0.5 * hop.nvlink : hop.nvlink;
+  const Seconds pcie = gpus ? 0.5 * hop.pci : Seconds{};
+  const Seconds infinibands = gpus ? Seconds{hop.network.value - hop.pci.value} : microseconds(1.7);
+  const Seconds network = infiniband ? infinibands : microseconds(15);
   Calibration typical;
   typical.links = {{LinkClass::memory, microseconds(0.2), gigabytes_per_second(10), 1, {}, {}},
-                   {LinkClass::pcie, {}, gigabytes_per_second(12), 1, {}, {}},
+                   {LinkClass::nvlink, nvlink, {}, 1, {}, {}},
+                   {LinkClass::pcie, pcie, gigabytes_per_second(12), 1, {}, {}},
                    {LinkClass::socket_bus, {}, gigabytes_per_second(10), 1, {}, {}},
-                   {LinkClass::network, microseconds(infiniband ? 1.7 : 15), {}, 1, {}, {}}};
+                   {LinkClass::network, network, {}, 1, {}, {}}};
   return typical;
 }
 
-/// Nothing where links cannot be told apart, or it is not known how fast one of them is.
-std::optional<Cluster> typical_cluster(Cluster hosts, const World& world) {
+/// Nothing where links cannot be told apart, or it is not known how fast one of them is: `why`.
+std::optional<Cluster> typical_cluster(JobHosts hosts, std::string& why) {
   try {
-    Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
-    cluster = calibrated(cluster, typical_links(cluster.host(0)));
-    if (Router(cluster).unknown_speed().empty()) return cluster;
-  } catch (const Error&) {
-    // Ranks that are not numbered host after host, or no NIC that is up.
+    Cluster cluster = with_ranks_of(std::move(hosts.cluster), hosts.placement, "this job");
+    cluster = calibrated(cluster, typical_links(cluster.host(0), on_gpus(hosts.placement)));
+    why = Router(cluster).unknown_speed();
+    if (why.empty()) return cluster;
+  } catch (const Error& error) {
+    // Ranks that are not numbered host after host, or no NIC that is up, or a GPU that is not known.
+    why = error.what();
   }
   return std::nullopt;
 }
@@ -67,10 +77,13 @@ bool knows_nics(const Cluster& cluster) {
   });
 }
 
-Cluster calibrated_cluster(const std::string& file, Cluster hosts, const World& world) {
-  const Calibration calibration = read_calibration(file).calibration;
-  Cluster cluster = with_ranks_of(std::move(hosts), placement_of(world), "this job");
-  cluster = calibrated(std::move(cluster), calibration);
+/// Of the links between GPUs no source tells the latencies: those that are not fitted are typical.
+Cluster calibrated_cluster(const Calibration& calibration, const std::string& file, JobHosts hosts) {
+  Cluster cluster = with_ranks_of(std::move(hosts.cluster), hosts.placement, "this job");
+  Calibration typical;
+  if (on_gpus(hosts.placement)) typical = typical_links(cluster.host(0), true);
+  std::erase_if(typical.links, [&](const LinkFit& fit) { return calibration.find(fit.link) != nullptr; });
+  cluster = calibrated(calibrated(std::move(cluster), calibration), typical);
   const Router router(cluster);
   // A fit to messages between hosts includes the ways to their NICs. It knows a NIC's rate as a share of what
   // the topology states, so that this must be known.
@@ -127,18 +140,22 @@ PlanChoice decoded(std::string_view text) {
 
 }  // namespace
 
-JobPlanner::JobPlanner(const std::string& calibration, const World& world) : world_(&world) {
-  if (calibration.empty() && (world.nodes() == 1 || world.size() > kMostPricedRanks)) return;
-  Cluster hosts = host_memory_cluster(world);
+JobPlanner::JobPlanner(const std::string& calibration, const World& world,
+                       const std::optional<JobHosts>& gpus)
+    : world_(&world), on_gpus_(gpus.has_value()) {
+  const bool links_differ = world.nodes() > 1 || (on_gpus_ && world.size() > 1);
+  if (calibration.empty() && (!links_differ || world.size() > kMostPricedRanks)) return;
+  JobHosts hosts = gpus ? *gpus : JobHosts{host_memory_cluster(world), placement_of(world)};
   std::optional<Cluster> cluster;
   on_root(world, [&] {
-    if (!calibration.empty() && world.size() == 1) {
-      read_calibration(calibration);  // is refused if it is none; one rank sends nothing that has a price
-    } else if (!calibration.empty()) {
-      cluster = calibrated_cluster(calibration, std::move(hosts), world);
-    } else {
-      cluster = typical_cluster(std::move(hosts), world);
+    if (calibration.empty()) {
+      cluster = typical_cluster(std::move(hosts), why_no_prices_);
+      return;
     }
+    const CalibrationRecord record = read_calibration(calibration);
+    check_device(record, on_gpus_ ? DataDevice::cuda : DataDevice::cpu, calibration);
+    // One rank sends nothing that has a price.
+    if (world.size() > 1) cluster = calibrated_cluster(record.calibration, calibration, std::move(hosts));
   });
   knows_links_ = world.broadcast(cluster ? 1 : 0) == 1;
   if (knows_links_) calibration_ = calibration;
@@ -164,7 +181,12 @@ Problem JobPlanner::problem(const std::string& algorithm, const Communicator& co
                             const CollectiveOf& what) const {
   if (machine_) return modelled_problem(algorithm, *machine_, what.count, what.sizes());
   Problem problem = communicator.problem(algorithm, what);
-  const Bytes longest = is_priced(algorithm, what.collective) ? kLongestMessage : kUnpricedMessage;
+  const bool priced = is_priced(algorithm, what.collective);
+  if (priced && on_gpus_) {
+    problem.longest_message = {};  // they pass no core's cache
+    return problem;
+  }
+  const Bytes longest = priced ? kLongestMessage : kUnpricedMessage;
   const Bytes unasked = problem.longest_message;
   problem.longest_message = unasked.value > 0 ? std::min(longest, unasked) : longest;
   return problem;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/plans/job_hosts.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/world.hpp"
 #include "collectives/schedule/planner.hpp"
@@ -15,11 +16,13 @@ namespace polyring {
 class JobPlanner final : public Planner {
  public:
   /// Collective. Plans by price where the speeds of all links between the ranks are known, else by rules.
-  /// Rank 0's file of `polyring calibrate` has the speeds. Without a file (empty) only ranks of several hosts
-  /// are priced, by the topology's speeds, and by typical ones where it has none. Throws a usage Error for a
-  /// file that cannot be read, and where what it says does not tell how fast messages between these ranks
-  /// are.
-  JobPlanner(const std::string& calibration, const World& world);
+  /// `gpus`: the ranks whose data are on GPUs; nothing: these are in the hosts' memory. Rank 0's file of
+  /// `polyring calibrate` has the speeds. Without a file (empty) ranks of several hosts and those on GPUs are
+  /// priced by the topology's speeds, and by typical ones where it has none. Throws a usage Error for a file
+  /// that cannot be read or holds for data elsewhere, and where what it says does not tell how fast messages
+  /// between these ranks are.
+  JobPlanner(const std::string& calibration, const World& world,
+             const std::optional<JobHosts>& gpus = std::nullopt);
 
   /// Collective. Plans for this machine, a preset or a file that `polyring probe --from` reads, with as many
   /// ranks as this job has, as `polyring plan` does. Throws a usage Error where it cannot have so many.
@@ -35,6 +38,9 @@ class JobPlanner final : public Planner {
   /// The file of `polyring calibrate` that decides; empty: none.
   const std::string& calibration() const { return calibration_; }
 
+  /// Why plans have no prices although links are not equal, on rank 0; empty where they have.
+  const std::string& why_no_prices() const { return why_no_prices_; }
+
  private:
   explicit JobPlanner(const World& world) : world_(&world) {}
 
@@ -43,6 +49,8 @@ class JobPlanner final : public Planner {
 
   const World* world_;
   std::string calibration_;
+  std::string why_no_prices_;
+  bool on_gpus_ = false;
   bool knows_links_ = false;        // whether rank 0 knows the speeds of this job's
   bool for_other_ = false;          // whether another machine is planned for
   std::optional<Cluster> machine_;  // that one, on rank 0

@@ -126,6 +126,12 @@ NcclEstimate tree(const NcclSystem& system, NcclProtocol protocol, Bytes payload
 
 }  // namespace
 
+NcclHops nccl_ring_hops(NcclProtocol protocol) {
+  const std::size_t at = index(protocol);
+  return {microseconds(kRingHops.nvlink[at]), microseconds(kRingHops.pci[at]),
+          microseconds(kRingHops.network[at])};
+}
+
 std::string_view to_text(NcclAlgorithm algorithm) {
   return algorithm == NcclAlgorithm::ring ? "ring" : "tree";
 }

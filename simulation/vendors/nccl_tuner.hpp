@@ -22,6 +22,15 @@ std::string_view to_text(NcclProtocol protocol);  // "LL", "LL128", "Simple"
 inline constexpr std::string_view kNcclTuning = "NCCL, src/graph/tuning.cc";
 inline constexpr std::string_view kNcclLinks = "NCCL, src/graph/topo.h";
 
+/// What the model charges for a hop of a ring: over NVLink, from GPU to GPU over PCIe, and from GPU to GPU of
+/// another host.
+struct NcclHops {
+  Seconds nvlink;
+  Seconds pci;
+  Seconds network;
+};
+NcclHops nccl_ring_hops(NcclProtocol protocol);
+
 /// What the model knows of a cluster.
 struct NcclSystem {
   int ranks = 1;

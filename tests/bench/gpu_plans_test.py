@@ -43,10 +43,18 @@ class GpuPlans(GpuTest):
         self.assertEqual([place["gpu"] for place in result["placement"]], ["0000:06:00.0", "0000:03:00.0"])
         gpus = result["machine"]["hosts"][0]["gpus"]
         self.assertEqual([gpu["pci"] for gpu in gpus], ["0000:03:00.0", "0000:06:00.0"])
+        self.assertNotIn("follow rules", " ".join(result["notes"]))
         del os.environ["HWLOC_XMLFILE"]
         for command in (("allreduce", *words), ("train", "--gpus", "1,0", "--compute-ms", 1, "-n", 1, "--bucket", "none", "--algorithm", "multi-ring")):
             result = self.result(*command, "--device", "cuda", ranks=2)
             self.assertEqual([place["gpu"] for place in result["placement"]], ["0000:06:00.0", "0000:03:00.0"])
+
+    def test_links_that_are_not_known_have_no_price(self):
+        for lines, words, why in ((("devices 2",), (), "has no GPU 0000:"),
+                                  (("devices 1", "device 0 pci 0000:03:00.0"), ("--share-gpu",), "ranks share GPU 0000:03:00.0")):
+            self.machine(*lines)
+            notes = " ".join(self.run_on_gpus(*words, "--algorithm", "multi-ring", *ONE)["notes"])
+            self.assertRegex(notes, f"Plans follow rules, and not the links between the GPUs: this job: .*{why}")
 
     def calibrate(self, *words):
         self.succeed("calibrate", *words, "-J", "calibration.json")
@@ -59,6 +67,10 @@ class GpuPlans(GpuTest):
         self.assertEqual((kept["device"], [link["link"] for link in kept["links"]]), ("cuda", ["pcie"]))
         self.assertEqual(kept["fitted"]["points"], 3 * 2 * 2, "of NCCL's calls, too")
         self.assertEqual(kept["fitted_to"], ["gpus.json: 2 GPUs on 1 host"])
+        notes = " ".join(self.run_on_gpus("--algorithm", "multi-ring", *ONE, "--calibration", "calibration.json")["notes"])
+        self.assertIn("least price on this machine as calibrated", notes)
+        for ranks in (1, 2):
+            self.refused("allreduce", "-g", ranks, "--calibration", "calibration.json", *ONE, naming="holds for data on GPUs, and these are in host memory")
         host = json.loads(self.succeed("probe", "--from", MACHINE, "--format", "json"))
         self.succeed("plan", "--from", MACHINE, "--calibration", "calibration.json")
         machine = host["hosts"][0]
@@ -68,6 +80,12 @@ class GpuPlans(GpuTest):
         self.succeed("train", "-g", 2, "--compute-ms", 1, "-n", 1, "--bucket", "none", "--algorithm", "multi-ring", "-J", "train.json")
         for command in (("plan", "--from", "host.json"), ("scale", "--from-run", "train.json")):
             self.refused(*command, "--calibration", "calibration.json", naming="holds for data on GPUs")
+
+    def test_a_calibration_of_host_memory_is_not_for_gpus(self):
+        self.measured_on_the_host("host.json")
+        self.assertEqual(self.calibrate("host.json")["device"], "cpu")
+        self.refused("allreduce", "-g", 2, "--device", "cuda", "--calibration", "calibration.json", *ONE,
+                     naming="holds for data in host memory, and these are on GPUs")
 
     def test_what_cannot_calibrate_links_is_refused(self):
         result = self.run_on_gpus("--algorithm", "multi-ring,ring", *SIZES)

@@ -51,7 +51,11 @@ struct Outcome {
 class TuneRun {
  public:
   TuneRun(const TuneOptions& options, const MeasuringRun& run)
-      : options_(options), run_(run), world_(run.world), counts_(options.sizes.counts(size_of(kKind))) {}
+      : options_(options),
+        run_(run),
+        world_(run.world),
+        counts_(options.sizes.counts(size_of(kKind))),
+        gpus_(gpu_hosts(world_, options.transport.gpu, run.own_host)) {}
 
   ExitCode run() {
     if (world_.size() == 1)
@@ -81,16 +85,18 @@ class TuneRun {
     if (std::filesystem::exists(file_, ignored)) parse_tuned(read_file(file_), file_.string());
     if (options_.file.empty()) std::filesystem::create_directories(file_.parent_path(), ignored);
     check_writable(file_);
-    place_ = place_of(world_);
-    source_ = source_here();
+    place_ = place_of(world_, gpu().data_device());
+    source_ = gpu().is_software() ? Source::emulated : source_here();
   }
+
+  const GpuOptions& gpu() const { return options_.transport.gpu; }
 
   void tune_all(Session& session, std::vector<std::string>& wrong) {
     const std::unique_ptr<Communicator> opened = run_.connect(options_.transport);
     Communicator& communicator = *opened;
     const Job job = run_.job(communicator);
     place_.transport = communicator.joined().name;
-    const JobPlanner planner({}, world_);
+    const JobPlanner planner({}, world_, gpus_);
     fit_memory(planner, communicator);
     const PayloadMemory memory(job.transport, kKind, counts_.back(), options_.buffers == "library");
     open(session, planner, communicator);
@@ -137,7 +143,8 @@ class TuneRun {
       const Memory of_round = memory.scratch(Tuner::round_memory(largest));
       return memory.most();
     };
-    const Fitting fitting = fit_counts(world_, counts_, size_of(kKind), true, need);
+    const Fitting fitting =
+        fit_counts(world_, counts_, size_of(kKind), true, need, memory_room(world_, gpu()));
     counts_.resize(fitting.counts);
     if (world_.rank() == 0 && !fitting.sentence.empty()) warn(fitting.sentence);
   }
@@ -162,6 +169,7 @@ class TuneRun {
       Session::Outline outline;
       outline.output = file_.string();
       outline.header = run_.header(nullptr);
+      gpu().describe(outline.header, gpus_);
       outline.header.rows = std::vector<TuneRow>{};
       outline.planned = counts_.size();
       outline.table = [](const Rows& rows) { return tune_table(std::get<std::vector<TuneRow>>(rows)); };
@@ -224,6 +232,7 @@ class TuneRun {
   const MeasuringRun& run_;
   World& world_;
   std::vector<Count> counts_;
+  std::optional<JobHosts> gpus_;
   std::map<Count, std::vector<Plan>> starts_;
   std::vector<Outcome> outcomes_;
   std::filesystem::path file_;  // on rank 0, as the next
@@ -237,14 +246,19 @@ void add_tune(CommandLine& line) {
   auto options = std::make_shared<TuneOptions>();
   const Subcommand command = line.add_subcommand(
       "tune", "Find multi-ring's fastest plans by measurement, for later runs",
-      "mpirun -np 4 polyring tune -b 64K -e 64M",
+      "mpirun -np 4 polyring tune -b 64K -e 64M\n"
+      "  polyring tune --device cuda -g 4",
       [options, &line] {
-        return run_measuring(line.text(), options->measuring, "",
+        const GpuOptions& gpu = options->transport.gpu;
+        gpu.check();
+        const std::string own_host = gpu.probe(parse_timeout(options->measuring.timeout));
+        return run_measuring(line.text(), options->measuring, own_host,
                              [&](const MeasuringRun& run) { return TuneRun(*options, run).run(); });
       },
       true);
   options->sizes.add_to(command);
   options->transport.add_to(command);
+  options->transport.gpu.add_to(command);
   add_buffers_option(command, options->buffers);
   command
       .add_option("-n,--iters", options->iterations,

@@ -175,14 +175,25 @@ bool is_nccls_call(std::string_view name) {
 bool is_vendors_call(std::string_view name) { return is_nccls_call(name) || is_vendors_host_call(name); }
 
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
+  std::string name = plan.algorithm;
+  std::string by_host;
+  if (communicator.transport().on_device()) {
+    auto made = need_gpu_plugin().make_collective(communicator.transport(), plan, what, by_host);
+    if (made) {
+      const std::string implementation = fmt::format("{}{}{}", kOnStreams, made->way(), rounding(what));
+      auto call = make_enqueued_call(name, implementation, std::move(made));
+      return {std::move(name), std::move(plan), std::move(call)};
+    }
+  }
   const JoinedTransport& joined = communicator.joined();
   const std::string messages =
       joined.message.value > 0 ? fmt::format(" in messages of {}", to_text(joined.message)) : "";
   const std::string implementation =
       fmt::format("polyring over {}{}{}", joined.name, messages, rounding(what));
   auto call = std::make_unique<PlannedCall>(communicator.prepare(what, plan), implementation);
-  std::string name = plan.algorithm;
-  return {std::move(name), std::move(plan), std::move(call)};
+  Contender contender{std::move(name), std::move(plan), std::move(call)};
+  contender.by_host = std::move(by_host);
+  return contender;
 }
 
 ContenderMaker::ContenderMaker(const ContenderOptions& options, const World& world, Seconds timeout,
@@ -202,7 +213,8 @@ ContenderMaker::ContenderMaker(const ContenderOptions& options, const World& wor
   const bool free = multi_ring && options.plan.constraints(kTunedAlgorithm) == PlanConstraints{};
   const bool tunable =
       what.collective == Collective::allreduce && options_.calibration.empty() && options_.plan_for.empty();
-  if (tunable && (free || !options_.tuned.empty())) tuned_ = TunedPlans(options_.tuned, world);
+  if (tunable && (free || !options_.tuned.empty()))
+    tuned_ = TunedPlans(options_.tuned, world, options_.transport.gpu.data_device());
 }
 
 CollectiveOf ContenderMaker::what(Count count) const {
@@ -286,19 +298,9 @@ Contender ContenderMaker::make_one(const std::string& name, Communicator& commun
   }
   const PlanChoice& chosen = choose(name, communicator, count);
   if (chosen.source == PlanSource::tuned) tuned_payloads_.insert(bytes_of(count, kind));
-  if (communicator.transport().on_device()) {
-    std::string why_not;
-    auto made =
-        need_gpu_plugin().make_collective(communicator.transport(), chosen.plan, what(count), why_not);
-    if (made) {
-      const std::string implementation =
-          fmt::format("{}{}{}", kOnStreams, made->way(), rounding(what(count)));
-      return {chosen.plan.algorithm, chosen.plan,
-              make_enqueued_call(chosen.plan.algorithm, implementation, std::move(made))};
-    }
-    by_host_[name] = why_not;
-  }
-  return make_planned(chosen.plan, communicator, what(count));
+  Contender made = make_planned(chosen.plan, communicator, what(count));
+  if (!made.by_host.empty()) by_host_[name] = made.by_host;
+  return made;
 }
 
 bool ContenderMaker::works_in_place(const std::string& name) const {

@@ -72,7 +72,8 @@ struct Contender {
   std::unique_ptr<CollectiveCall> call;
   Buffers buffers{};  // given by whoever measures
   bool verified = true;
-  bool in_place = true;  // whether it can be done so
+  bool in_place = true;   // whether it can be done so
+  std::string by_host{};  // why the host orders its steps on GPUs, half a sentence; empty: it does not
 };
 
 /// Makes contenders, and keeps what they share: the MPI library's settings, Gloo's connections, NCCL's.
@@ -169,7 +170,8 @@ bool is_vendors_call(std::string_view name);
 bool is_vendors_host_call(std::string_view name);
 
 /// Measures the plan by the calls that a program would use: operations of the communicator, which lives
-/// longer. Without buffers yet.
+/// longer. On GPUs it is enqueued on streams where that can be, so that all ranks make the same at a time.
+/// Without buffers yet.
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what);
 
 }  // namespace polyring

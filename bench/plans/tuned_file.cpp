@@ -53,6 +53,15 @@ struct Entry {
     return static_cast<int>(whole(name, static_cast<std::uint64_t>(least), kMost));
   }
 
+  /// That of the first files was the CPU's, without a word.
+  DataDevice device() const {
+    constexpr const char* kName = "device";
+    if (!object.contains(kName)) return DataDevice::cpu;
+    const auto known = data_device(text(kName));
+    if (!known) wrong(kName, fmt::format("is '{}', which is none", text(kName)));
+    return *known;
+  }
+
   bool truth(const char* name) const {
     if (!value(name).is_boolean()) wrong(name, "is neither true nor false");
     return value(name).get<bool>();
@@ -73,6 +82,7 @@ ordered_json to_json(const TunedPlan& choice) {
                       {"nodes", choice.place.nodes},
                       {"ranks_per_node", choice.place.ranks_per_node},
                       {"transport", choice.place.transport},
+                      {"device", to_text(choice.place.device)},
                       {"size_bytes", choice.payload.value},
                       {"dims", dims_text(choice.plan.dims)},
                       {"patterns", patterns_text(choice.plan)},
@@ -90,7 +100,7 @@ TunedPlan read(const Entry& entry) {
   TunedPlan choice;
   choice.place = {entry.text("machine"),   entry.count("cores", 0), entry.text("network"),
                   entry.count("ranks", 1), entry.count("nodes", 1), entry.count("ranks_per_node", 0),
-                  entry.text("transport")};
+                  entry.text("transport"), entry.device()};
   choice.payload = {entry.whole("size_bytes", 1, kMostBytes)};
   choice.plan.lanes = entry.count("lanes", 1);
   choice.plan.chunk = {entry.whole("chunk_bytes", 0, kMostBytes)};

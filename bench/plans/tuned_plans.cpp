@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/plans/tuned_file.hpp"
 #include "bench/record/emulation.hpp"
@@ -34,7 +35,8 @@ TuningPlace with_transport(TuningPlace place, const std::string& transport) {
 }
 
 /// What the file has for this place. An absent default file has nothing.
-std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_default, const World& world) {
+std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_default, const World& world,
+                                    DataDevice device) {
   std::error_code unknown;  // then read_file() says why
   if (by_default && !std::filesystem::exists(file, unknown) && !unknown) return {};
   std::vector<TunedPlan> choices;
@@ -45,12 +47,13 @@ std::vector<TunedPlan> choices_here(const std::filesystem::path& file, bool by_d
     warn("goes on without tuned plans: {}", error.what());
     return {};
   }
-  const TuningPlace here = place_of(world);
+  const TuningPlace here = place_of(world, device);
   std::erase_if(choices, [&](const TunedPlan& choice) {
     return choice.place != with_transport(here, choice.place.transport);
   });
   if (choices.empty() && !by_default) {
-    warn("nothing in '{}' is for {} ranks on {} of this kind", file.string(), world.size(),
+    warn("nothing in '{}' is for {} on {} of this kind", file.string(),
+         counted(world.size(), device == DataDevice::cuda ? "GPU" : "rank"),
          world.nodes() == 1 ? "1 host" : fmt::format("{} hosts and a network", world.nodes()));
   }
   return choices;
@@ -75,11 +78,16 @@ std::string network_text(const Machine& machine, const std::map<std::string, std
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-TuningPlace place_of(const World& world) {
+TuningPlace place_of(const World& world, DataDevice device) {
   const Machine machine = probe_without_gpus();
-  TuningPlace place{
-      machine.packages.front().model, 0, emulation_note().value_or(""), world.size(), world.nodes(),
-      world.ranks_per_node(),         ""};
+  TuningPlace place{machine.packages.front().model,
+                    0,
+                    emulation_note().value_or(""),
+                    world.size(),
+                    world.nodes(),
+                    world.ranks_per_node(),
+                    "",
+                    device};
   if (place.network.empty() && world.nodes() > 1)
     place.network = network_text(machine, recorded_environment());
   for (const Package& package : machine.packages) place.cores += package.cores;
@@ -94,14 +102,14 @@ std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const W
   return parse_tuned({reinterpret_cast<const char*>(roots.data()), roots.size()}, "rank 0's choices");
 }
 
-TunedPlans::TunedPlans(const std::string& option, const World& world) {
+TunedPlans::TunedPlans(const std::string& option, const World& world, DataDevice device) {
   if (option == kNoTunedFile) return;
   std::vector<TunedPlan> choices;
   on_root(world, [&] {
     const auto file = option.empty() ? default_tuned_file() : std::filesystem::path(option);
     if (!file) return;
     file_ = file->string();
-    choices = choices_here(*file, option.empty(), world);
+    choices = choices_here(*file, option.empty(), world, device);
   });
   choices_ = roots_choices(choices, world);
 }

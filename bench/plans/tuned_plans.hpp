@@ -17,7 +17,7 @@ namespace polyring {
 std::string network_text(const Machine& machine, const std::map<std::string, std::string>& settings);
 
 /// Where this job runs, without its transport. On rank 0, whose machine stands for all.
-TuningPlace place_of(const World& world);
+TuningPlace place_of(const World& world, DataDevice device);
 
 /// Collective: rank 0's, on all ranks.
 std::vector<TunedPlan> roots_choices(std::span<const TunedPlan> choices, const World& world);
@@ -29,7 +29,7 @@ class TunedPlans {
 
   /// Collective: rank 0's file, on all ranks. `option` names it. When empty it is the default file: that need
   /// not exist, and a fault in it is a warning. Throws a usage Error when the option's file cannot be read.
-  TunedPlans(const std::string& option, const World& world);
+  TunedPlans(const std::string& option, const World& world, DataDevice device);
 
   /// Of one place, over any transports.
   const std::vector<TunedPlan>& choices() const { return choices_; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/schedule/data_device.hpp"
 #include "collectives/schedule/plan.hpp"
 
 namespace polyring {
@@ -22,6 +23,7 @@ struct TuningPlace {
   int nodes = 1;
   int ranks_per_node = 1;  // 0: hosts differ
   std::string transport;
+  DataDevice device = DataDevice::cpu;
 
   bool operator==(const TuningPlace&) const = default;
 };

@@ -106,6 +106,36 @@ class GpuPlans(GpuTest):
         self.keep("by_host.json", self.run_on_gpus("--algorithm", "multi-ring", *ONE))
         self.refused("calibrate", "by_host.json", naming="only of vendors' calls or of steps that the host ordered")
 
+    def tuned(self):
+        return json.loads((self.folder / "tuned.json").read_text(encoding="utf-8"))
+
+    def test_tunes_plans_on_gpus(self):
+        file = ("--tuned", "tuned.json")
+        tune = ("tune", "-b", "4K", "-e", "4K", "-n", 2, *file)
+        self.succeed(*tune, "-g", 2, "--device", "cuda")
+        self.succeed(*tune, "-g", 2)
+        document = self.tuned()
+        places = [(choice["device"], choice["transport"]) for choice in document["choices"]]
+        self.assertEqual(places, [("cuda", "software GPU, peer memory"), ("cpu", "shared memory")])
+        for choice in document["choices"]:
+            choice.update(is_default=False, patterns="ring", lanes={"cuda": 3, "cpu": 2}[choice["device"]])
+        (self.folder / "tuned.json").write_text(json.dumps(document), encoding="utf-8")
+        allreduce = ("allreduce", "-g", 2, "--algorithm", "multi-ring", *ONE, *file)
+        self.assertEqual({row["lanes"] for row in self.result(*allreduce, "--device", "cuda")["rows"]}, {3})
+        self.succeed(*allreduce, "-J", "host.json")
+        self.assertEqual({row["lanes"] for row in json.loads((self.folder / "host.json").read_text(encoding="utf-8"))["rows"]}, {2})
+        document["choices"] = document["choices"][:1]
+        (self.folder / "tuned.json").write_text(json.dumps(document), encoding="utf-8")
+        ran = self.run_program(*allreduce)
+        self.assertIn("nothing in 'tuned.json' is for 2 ranks", ran.stderr)
+
+    def test_tune_says_what_is_not_there(self):
+        self.refused("tune", "-g", 3, "--device", "cuda", naming="2 GPUs for 3 ranks")
+        self.refused("tune", "-g", 2, "--device", "cuda", "--gpus", "0,5", naming="there is no GPU 5")
+        self.refused("tune", "--device", "cuda", naming="one rank has nothing to reduce across")
+        os.environ["POLYRING_CUDA_PLUGIN"] = "/no/such/plugin.so"
+        self.addCleanup(os.environ.pop, "POLYRING_CUDA_PLUGIN")
+        self.refused("tune", "-g", 2, "--device", "cuda", naming="there is no /no/such/plugin.so", code=5)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ OPTIONS = {
 }
 for collective in COLLECTIVES:
     OPTIONS[collective] += " --device --gpus --share-gpu"
-OPTIONS["train"] += " --device --gpus --share-gpu"
+for on_gpus in ("train", "tune"):
+    OPTIONS[on_gpus] += " --device --gpus --share-gpu"
 OPTIONS["reduce-scatter"] += " --partials --op"
 for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept", "compare"):
     OPTIONS[showing] += " --format --wide --quiet"

@@ -51,7 +51,11 @@ class Variable {
 TEST(TunedFile, IsReadAsItWasWritten) {
   std::vector<TunedPlan> choices{choice(1024), choice(1 << 20), choice(1 << 20, 16), choice(2 << 20)};
   choices.back().plan.orders = {{1, 0}, {0, 1}};
+  choices[1].place.device = DataDevice::cuda;
   EXPECT_EQ(parse_tuned(tuned_text(choices), "a file"), choices);
+  // The first files knew the CPU alone.
+  const std::vector<TunedPlan> first = parse_tuned(damaged(",\"device\":\"cpu\"", ""), "a file");
+  EXPECT_EQ(first, std::vector{choice(1 << 20)});
   EXPECT_TRUE(parse_tuned(tuned_text({}), "a file").empty());
 }
 
@@ -73,6 +77,7 @@ TEST(TunedFile, ThatIsDamagedIsRefused) {
       {"\"ranks\":4", "\"ranks\":8"},  // than the plan has
       {"\"machine\":\"a processor\"", "\"machine\":1"},
       {"\"transport\":", "\"wires\":"},
+      {"\"device\":\"cpu\"", "\"device\":\"abacus\""},
       {"\"dims\":\"2x2\"", "\"dims\":\"2x\""},
       {"\"patterns\":\"direct+ring\"", "\"patterns\":\"direct\""},
       {"\"patterns\":\"direct+ring\"", "\"patterns\":\"direct+nonsense\""},

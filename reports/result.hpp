@@ -263,17 +263,18 @@ struct CheckRow {
   std::string subject{};             // "node03", "node03 and node07", "rank 5 on node02", "all hosts"
   std::vector<std::string> hosts{};  // that it is about
   Verdict verdict = Verdict::missing;
-  std::string why{};               // one sentence: the number, the threshold and where that comes from
-  std::string remedy{};            // what to do next, one sentence; empty where there is nothing to do
-  std::string quantity{};          // "busbw"; empty where nothing has a number
-  std::string unit{};              // of value, least and most
-  std::optional<Timing> value{};   // with its samples, where there are any
-  std::optional<double> least{};   // thresholds: the value passes from here …
-  std::optional<double> most{};    // … to here
-  std::string threshold_source{};  // "expected", "baseline accept.json", "spec site.toml:12", …
-  std::uint64_t size_bytes = 0;    // of the payload; 0: there is none
-  int attempts = 0;                // measurements of it
-  double seconds = 0;              // that they took
+  std::string why{};                    // one sentence: the number, the threshold and where that comes from
+  std::string remedy{};                 // what to do next, one sentence; empty where there is nothing to do
+  std::string quantity{};               // "busbw"; empty where nothing has a number
+  std::string unit{};                   // of value, least and most
+  std::optional<Timing> value{};        // with its samples, where there are any
+  std::optional<double> least{};        // thresholds: the value passes from here …
+  std::optional<double> most{};         // … to here
+  std::string threshold_source{};       // "expected", "baseline accept.json", "spec site.toml:12", …
+  std::uint64_t size_bytes = 0;         // of the payload; 0: there is none
+  int attempts = 0;                     // measurements of it
+  double seconds = 0;                   // that they took
+  std::optional<std::string> device{};  // "cuda": the data were on GPUs; nothing: in the hosts' memory
   std::optional<std::vector<double>> trend{};  // its median in each of several rounds; nothing: there was one
   Source source = Source::measured;
 

@@ -215,6 +215,9 @@ void fields(Visitor& visit, MaybeConst<CheckRow> auto& row) {
   visit("size_bytes", row.size_bytes, {.what = "Of the payload; 0: there is none"});
   visit("attempts", row.attempts, {.what = "Measurements of it"});
   visit("seconds", row.seconds, {.what = "That they took"});
+  visit("device", row.device,
+        {.what = "cuda: the data were on GPUs; absent: they were in the hosts' memory, or there are none",
+         .may_be_absent = true});
   visit("trend", row.trend,
         {.what = "Its median in each round that measured it; absent where there was one",
          .may_be_absent = true});

@@ -146,6 +146,8 @@ std::string difference_from(const ResultFile& baseline, const std::string& file,
   if (auto text = difference_of(before, hosts); !text.empty()) return text;
   if (auto text = difference_of_leaves(baseline, before.fabric, now, hosts.cluster.fabric); !text.empty())
     return text;
+  if (auto text = differ("device", input_of(baseline, "device"), input_of(now, "device")); !text.empty())
+    return text;
   if (auto text = differ("polyring", baseline.polyring_version, now.polyring_version); !text.empty())
     return text;
   std::set<std::string> versions;

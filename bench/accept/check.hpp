@@ -10,6 +10,7 @@
 
 #include "bench/accept/judge.hpp"
 #include "bench/accept/measurer.hpp"
+#include "collectives/schedule/data_device.hpp"
 #include "reports/result.hpp"
 #include "topology/cluster.hpp"
 #include "topology/inventory/inventory.hpp"
@@ -70,6 +71,8 @@ struct CheckOptions {
   std::string data;   // a folder; empty: none
   std::string model;  // that is trained, from `data` where that is given; empty: the check chooses
   std::string like;   // a machine; empty: none
+  DataDevice device = DataDevice::cpu;  // of checks that are Check::on_device
+  bool software_gpus = false;           // these are tests', whose rates say nothing
 };
 
 /// What a check has.
@@ -85,6 +88,8 @@ struct Checking {
   std::function<bool(int)> has_time = [](int) { return true; };
   /// What Measurer::ask() got before the first check, see Check::asks_first.
   std::vector<HostReply> before{};
+  /// False where rates say nothing: then nobody says what they must be.
+  bool judges_rates = true;
 
   /// Whether what has this verdict after so many attempts is to be measured again, in so many turns, so that
   /// the verdict is of all samples: what was slow for a while must not fail, nor what is noisy stay
@@ -94,9 +99,9 @@ struct Checking {
     return may_change && attempts < options.attempts && has_time(turns);
   }
 
-  /// What somebody gave, else `otherwise`.
+  /// What somebody gave, else `otherwise`; nothing where rates are not judged.
   Threshold threshold(const Judged& judged, const Threshold& otherwise) const {
-    return given.of(judged).value_or(otherwise);
+    return judges_rates ? given.of(judged).value_or(otherwise) : Threshold{};
   }
 };
 
@@ -112,7 +117,12 @@ struct Check {
   std::string (*answer)(const std::string& question) = nullptr;
   /// All hosts answer "" before the first check, so that this one sees what has changed.
   bool asks_first = false;
+  /// Its data are on GPUs where the job's are.
+  bool on_device = false;
 };
+
+/// Of a Check whose members before this one are those of most.
+inline constexpr bool kOnDevice = true;
 
 /// In the order in which they run; those that tell most for their time come first.
 std::span<const Check* const> checks();

@@ -67,15 +67,23 @@ Contender make_contender(const std::string& algorithm, const CollectiveOf& what,
   }
   const MpiWorld* const mpi = as_mpi_world(world);
   if (mpi == nullptr) throw AgreedError(ExitCode::not_available, "ranks that are threads have no MPI");
-  return {std::string(kMpiAlgorithm), {}, make_mpi_allreduce(*mpi, what.kind, what.op, what.count)};
+  auto call = make_mpi_allreduce(*mpi, what.kind, what.op, what.count);
+  if (communicator.transport().on_device())
+    call = on_gpus(std::move(call), algorithm, communicator.transport(), what);
+  return {algorithm, {}, std::move(call)};
+}
+
+/// On GPUs where the rank has one. On a network interface of its own it is in the hosts' memory.
+std::unique_ptr<Communicator> open(const GroupWork& work, const World& world,
+                                   const TransportOptions& transport, const std::optional<GpuDevice>& gpu) {
+  if (!work.interface.empty()) return open_communicator(world, {"tcp", work.interface, {}});
+  return open_communicator(world, transport, gpu);
 }
 
 /// On each rank of one group the wrong elements of all ranks, then the times, which are the same on all.
 std::vector<double> time_allreduce(const GroupWork& work, const World& world, Watchdog& watchdog,
-                                   const TransportOptions& transport) {
-  TransportOptions how = transport;
-  if (!work.interface.empty()) how = {"tcp", work.interface, {}};
-  const std::unique_ptr<Communicator> communicator = open_communicator(world, how);
+                                   const TransportOptions& transport, const std::optional<GpuDevice>& gpu) {
+  const std::unique_ptr<Communicator> communicator = open(work, world, transport, gpu);
   const CollectiveOf what = allreduce_of(work.size, work.kind, work.op);
   std::vector<Contender> contenders;
   contenders.push_back(make_contender(work.algorithm, what, world, *communicator));
@@ -94,9 +102,9 @@ std::vector<double> time_allreduce(const GroupWork& work, const World& world, Wa
 
 /// On each rank of one group its own wrong elements, by case.
 std::vector<double> wrong_elements(const std::string& algorithm, const std::vector<ResultCase>& cases,
-                                   const World& world, Watchdog& watchdog,
-                                   const TransportOptions& transport) {
-  const std::unique_ptr<Communicator> communicator = open_communicator(world, transport);
+                                   const World& world, Watchdog& watchdog, const TransportOptions& transport,
+                                   const std::optional<GpuDevice>& gpu) {
+  const std::unique_ptr<Communicator> communicator = open_communicator(world, transport, gpu);
   std::vector<double> wrong;
   for (const ResultCase& one : cases) {
     const CollectiveOf what = allreduce_of(one.size, one.kind, one.op);
@@ -104,13 +112,16 @@ std::vector<double> wrong_elements(const std::string& algorithm, const std::vect
     const PayloadMemory memory(communicator->transport(), what.kind, what.count, contender.plan.has_value());
     const Payload payload(what.kind, what.op, world.size());
     const auto [input, output] = memory.buffers();
-    payload.fill(world.rank(), input, what.count);
-    std::memset(output, 0xff, bytes_of(what.count, what.kind).value);
+    const HostPiece piece(communicator->transport(), what.kind, what.count);
+    payload.fill(world.rank(), piece.data(), piece.elements());
+    piece.write(input, what.count);
+    std::memset(piece.data(), 0xff, piece.bytes());
+    piece.write(output, what.count);
     if (!contender.call->keeps_time_limit()) watchdog.watch(algorithm);
     contender.call->run(input, output);
     watchdog.rest();
-    wrong.push_back(
-        static_cast<double>(payload.wrong(output, what.count, contender.plan ? Match::bits : Match::value)));
+    wrong.push_back(static_cast<double>(
+        piece.wrong(payload, output, what.count, contender.plan ? Match::bits : Match::value)));
   }
   return wrong;
 }
@@ -196,12 +207,14 @@ struct JobMeasurer::Order {
 };
 
 JobMeasurer::JobMeasurer(World& world, Watchdog& watchdog, const LoadWatch& load,
-                         const TransportOptions& transport, bool hosts_share_cores)
+                         const TransportOptions& transport, bool hosts_share_cores,
+                         std::optional<GpuDevice> gpu)
     : world_(world),
       watchdog_(watchdog),
       load_(load),
       transport_(transport),
-      hosts_share_cores_(hosts_share_cores) {}
+      hosts_share_cores_(hosts_share_cores),
+      gpu_(std::move(gpu)) {}
 
 /// What only this rank knows of ends the job: the others are in the midst of the same.
 template <typename Work>
@@ -353,7 +366,7 @@ std::vector<std::vector<std::vector<double>>> JobMeasurer::in_groups(const std::
 std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
   std::vector<GroupResult> results;
   for (const auto& of_ranks : in_groups(order.groups, [&](const World& world) {
-         std::vector<double> said = time_allreduce(order.work, world, watchdog_, transport_);
+         std::vector<double> said = time_allreduce(order.work, world, watchdog_, transport_, gpu_);
          if (world.rank() != 0) said.clear();  // it is the same on all
          return said;
        })) {
@@ -365,7 +378,7 @@ std::vector<GroupResult> JobMeasurer::do_allreduce(const Order& order) {
 
 std::vector<WrongRanks> JobMeasurer::do_verify(const Order& order) {
   const auto by_group = in_groups(order.groups, [&](const World& world) {
-    return wrong_elements(order.work.algorithm, order.cases, world, watchdog_, transport_);
+    return wrong_elements(order.work.algorithm, order.cases, world, watchdog_, transport_, gpu_);
   });
   std::vector<WrongRanks> results;
   for (std::size_t group = 0; group < by_group.size(); ++group) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace polyring {
 
 class JobMeasurer final : public Measurer {
  public:
-  /// Keeps the references. `load`: made when the job began. `hosts_share_cores`: see Site.
+  /// Keeps the references. `load`: made when the job began. `hosts_share_cores`: see Site. `gpu`: this
+  /// rank's, on which the data of allreduce() and verify() are.
   JobMeasurer(World& world, Watchdog& watchdog, const LoadWatch& load, const TransportOptions& transport,
-              bool hosts_share_cores);
+              bool hosts_share_cores, std::optional<GpuDevice> gpu);
 
   // On rank 0.
   std::vector<GroupResult> allreduce(const std::vector<RankGroup>& groups, const GroupWork& work) override;
@@ -55,8 +57,9 @@ class JobMeasurer final : public Measurer {
   World& world_;
   Watchdog& watchdog_;
   const LoadWatch& load_;
-  TransportOptions transport_;
+  TransportOptions transport_;  // with GPUs where there is one
   bool hosts_share_cores_;
+  std::optional<GpuDevice> gpu_;
 };
 
 }  // namespace polyring

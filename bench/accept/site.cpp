@@ -21,16 +21,16 @@
 namespace polyring {
 namespace {
 
-Cluster cluster_of_ranks(const Inventory& inventory, const World& world) {
+Cluster cluster_of_ranks(const Inventory& inventory, std::span<const RankHost> placement) {
   if (!inventory.unprobed.empty()) return {};
   Cluster cluster = inventory.cluster;
   for (HostGroup& group : cluster.groups) {
-    group.machine = without_gpus(std::move(group.machine));
+    if (!on_gpus(placement)) group.machine = without_gpus(std::move(group.machine));
     give_emulated_link(group.machine);
   }
   describe_emulated_fabric(cluster);
   try {
-    return with_ranks_of(std::move(cluster), placement_of(world), "this job");
+    return with_ranks_of(std::move(cluster), placement, "this job");
   } catch (const Error&) {
     return {};
   }
@@ -38,7 +38,8 @@ Cluster cluster_of_ranks(const Inventory& inventory, const World& world) {
 
 }  // namespace
 
-Site find_site(const World& world, const std::string& own, const std::optional<FabricMap>& fabric) {
+Site find_site(const World& world, const std::string& own, std::span<const RankHost> placement,
+               const std::optional<FabricMap>& fabric) {
   Site site;
   site.inventory = gather_probes(world, own);
   on_root(world, [&] {
@@ -51,7 +52,7 @@ Site find_site(const World& world, const std::string& own, const std::optional<F
       }
       site.ranks[host].push_back(rank);
     }
-    site.cluster = cluster_of_ranks(site.inventory, world);
+    site.cluster = cluster_of_ranks(site.inventory, placement);
     site.leaf = leaves_in_turn(site.hosts.size(), site.cluster.fabric.hosts_per_leaf);
     if (fabric) put_on_leaves(site, *fabric);
   });

@@ -14,9 +14,10 @@
 namespace polyring {
 
 /// Collective; ranks other than 0 get a site without hosts. `own`: probe_own_host()'s. Where the ranks of a
-/// host are not numbered one after another, or a host could not be probed, the cluster has no hosts.
-/// `fabric`: on rank 0, if one was given, see put_on_leaves().
-Site find_site(const World& world, const std::string& own, const std::optional<FabricMap>& fabric);
+/// host are not numbered one after another, a host could not be probed, or a GPU of `placement` is not known,
+/// the cluster has no hosts. `fabric`: on rank 0, if one was given, see put_on_leaves().
+Site find_site(const World& world, const std::string& own, std::span<const RankHost> placement,
+               const std::optional<FabricMap>& fabric);
 
 /// The site's leaves become those of leaves_of_hosts(), its fabric and the inventory's that of placed();
 /// hosts keep their numbers. One that the map does not have gets a leaf of its own, and a note says so.

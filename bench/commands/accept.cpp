@@ -32,6 +32,7 @@ void add_accept(CommandLine& line) {
   auto options = std::make_shared<AcceptOptions>();
   const auto action = [options, &line] {
     if (options->nagios) keep_output_for_results();  // Nagios reads the first line
+    options->transport.gpu.check();
     const std::vector<std::string>& wanted = options->checks;
     if (wanted.empty() || std::ranges::find(wanted, kGpuHealth.name) != wanted.end()) watch_own_gpus();
     const std::string own =
@@ -123,6 +124,7 @@ void add_accept(CommandLine& line) {
   command.add_flag("--nagios", options->nagios,
                    "Print one line, and exit with 0, 2 or 3, as plug-ins of Nagios do");
   options->transport.add_to(command);
+  options->transport.gpu.add_to(command);
   options->measuring.add_to(command);
   add_output_option(command, options->output);
 }

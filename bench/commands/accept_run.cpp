@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/index.hpp"
 #include "base/text.hpp"
 #include "bench/accept/acceptance.hpp"
 #include "bench/accept/baseline.hpp"
@@ -26,7 +27,9 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
 #include "bench/commands/measuring.hpp"
+#include "bench/plans/job_hosts.hpp"
 #include "bench/record/gather_probes.hpp"
+#include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/session/collective.hpp"
 #include "bench/session/memory_room.hpp"
@@ -63,6 +66,9 @@ std::vector<CheckRow> rows_of(const ResultFile& result) {
   return std::get<std::vector<CheckRow>>(result.rows);
 }
 
+constexpr std::string_view kOfAllreduces =
+    "These are the allreduces' alone; those between single rails were in the hosts' memory.";
+
 class AcceptRun {
  public:
   AcceptRun(const AcceptOptions& options, const MeasuringRun& run)
@@ -84,12 +90,14 @@ class AcceptRun {
             "FILE, or choose another --format");
       plan();
     });
-    const Site site = find_site(world_, run_.own_host, fabric_);
+    if (gpus().on_gpu()) gpu_ = choose_gpu(world_, need_gpu_plugin(), gpus());
+    placement_ = gpu_ ? gpu_placement(world_, gpu_->pci) : placement_of(world_);
+    const Site site = find_site(world_, run_.own_host, placement_, fabric_);
     const bool share_cores = world_.broadcast(site.hosts_share_cores() ? 1 : 0) == 1;
     world_.set_timeout(run_.timeout);
     most_payload_ = payload_that_fits();
     Session session(world_);
-    JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores);
+    JobMeasurer measurer(world_, run_.watchdog, run_.load, options_.transport, share_cores, gpu_);
     on_root(world_, [&] { open(session, site); });
     deaths_.tell_journal(session);
     {
@@ -143,17 +151,27 @@ class AcceptRun {
       usage_error("--tolerance is how far a value may be from a baseline's; give --baseline FILE, too");
   }
 
-  /// Collective. So that all buffers of all ranks fit into a part of the memory that is left, on every host.
+  const GpuOptions& gpus() const { return options_.transport.gpu; }
+
+  /// Collective. So that all buffers of all ranks fit into a part of the memory that is left, on every host
+  /// and GPU.
   Bytes payload_that_fits() const {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
     constexpr std::uint64_t kBuffers = 8;  // of a measurement, and as much again for others
-    const MemoryRoom room = memory_room();
+    const MemoryRoom room = memory_room(world_, gpus());
     std::uint64_t least = kMost * kBuffers * static_cast<std::uint64_t>(world_.size());
     for (const std::optional<Bytes>& one : {room.host, room.cgroup, room.shared_files, room.address_space})
       if (one) least = std::min(least, one->value);
     std::uint64_t neighbours = 0;
     for (Rank rank = 0; rank < world_.size(); ++rank) neighbours += world_.shares_host_with(rank) ? 1 : 0;
-    const double fits = static_cast<double>(least / (kBuffers * neighbours));
+    double fits = static_cast<double>(least / (kBuffers * neighbours));
+    if (room.gpu) {
+      const RankHost& own = placement_[index(world_.rank())];
+      const auto sharers = std::ranges::count_if(
+          placement_, [&](const RankHost& place) { return place.host == own.host && place.gpu == own.gpu; });
+      const auto buffers = kBuffers * static_cast<std::uint64_t>(sharers);
+      fits = std::min(fits, static_cast<double>(room.gpu->value / buffers));
+    }
     return {std::min(kMost, static_cast<std::uint64_t>(-world_.max(-fits)))};
   }
 
@@ -167,6 +185,10 @@ class AcceptRun {
     outline.header.inputs = {
         {"algorithm", options_.algorithms.front(), "--algorithm"},
         {"transport", options_.transport.transport + options_.transport.interface, "--transport"}};
+    if (gpus().on_gpu()) {
+      outline.header.inputs.push_back({"device", gpus().device, "--device"});
+      gpus().describe(outline.header, JobHosts{{}, placement_}, kOfAllreduces);
+    }
     if (fabric_) outline.header.inputs.push_back({"fabric", fabric_->source, "--fabric"});
     outline.header.leaves = recorded_leaves(site);
     if (duration_.value > 0) outline.header.rounds = Rounds{};
@@ -177,8 +199,8 @@ class AcceptRun {
     earlier_.check_same(outline.header, hosts);
     outline.planned = planned_.size();
     const CheckOptions how = check_options(site);
-    outline.title = fmt::format("acceptance of {} with {}, {}\n\n", counted(world_.nodes(), "host"),
-                                counted(world_.size(), "rank"), world_.kind());
+    outline.title = fmt::format("acceptance of {} with {}{}, {}\n\n", counted(world_.nodes(), "host"),
+                                counted(world_.size(), "rank"), gpu_ ? " on GPUs" : "", world_.kind());
     outline.table = [](const Rows& rows) { return check_table(std::get<std::vector<CheckRow>>(rows)); };
     std::vector<CheckRow> wide;
     for (const PlannedCheck& one : planned_) {
@@ -227,6 +249,8 @@ class AcceptRun {
     options.attempts = options_.attempts;
     options.like = options_.like;
     options.data = options_.data;
+    options.device = gpus().data_device();
+    options.software_gpus = gpus().is_software();
     options.model = options_.model;
     options.most_payload = most_payload_;
     options.turn = turn_in(budget_, planned_, site, options);
@@ -412,6 +436,8 @@ class AcceptRun {
   const AcceptOptions& options_;
   const MeasuringRun& run_;
   World& world_;
+  std::optional<GpuDevice> gpu_;  // this rank's
+  std::vector<RankHost> placement_;
   Bytes most_payload_;
   RankDeaths deaths_{world_};
   // On rank 0:

@@ -43,6 +43,11 @@ std::vector<std::string> baseline_names(std::string_view prefix, const std::stri
   return names;
 }
 
+/// Whether this vendor's call that the host carries out does.
+bool takes_gpu_memory(std::string_view name, const CollectiveOf& what) {
+  return !after(kGlooPrefix, name) && mpi_takes_gpu_memory(what.collective, what.kind, what.op);
+}
+
 /// What a name says of it, behind the rest.
 std::string rounding(const CollectiveOf& what) {
   const bool rounds = what.partials == Partials::in_output && exact_partial(what.kind, what.op) != what.kind;
@@ -174,6 +179,12 @@ bool is_nccls_call(std::string_view name) {
 
 bool is_vendors_call(std::string_view name) { return is_nccls_call(name) || is_vendors_host_call(name); }
 
+std::unique_ptr<CollectiveCall> on_gpus(std::unique_ptr<CollectiveCall> call, const std::string& name,
+                                        Transport& transport, const CollectiveOf& what) {
+  return takes_gpu_memory(name, what) ? make_unstaged(std::move(call))
+                                      : make_staged(std::move(call), transport, what);
+}
+
 Contender make_planned(Plan plan, Communicator& communicator, const CollectiveOf& what) {
   std::string name = plan.algorithm;
   std::string by_host;
@@ -266,18 +277,11 @@ std::vector<Contender> ContenderMaker::make(Communicator& communicator, Count co
   for (const std::string& name : names_) {
     contenders.push_back(make_one(name, communicator, count));
     Contender& made = contenders.back();
-    if (communicator.transport().on_device() && is_vendors_host_call(name)) {
-      made.call = takes_gpu_memory(name)
-                      ? make_unstaged(std::move(made.call))
-                      : make_staged(std::move(made.call), communicator.transport(), what(count));
-    }
+    if (communicator.transport().on_device() && is_vendors_host_call(name))
+      made.call = on_gpus(std::move(made.call), name, communicator.transport(), what(count));
     made.in_place = works_in_place(name);
   }
   return contenders;
-}
-
-bool ContenderMaker::takes_gpu_memory(const std::string& name) const {
-  return !after(kGlooPrefix, name) && mpi_takes_gpu_memory(what_.collective, what_.kind, what_.op);
 }
 
 Contender ContenderMaker::make_one(const std::string& name, Communicator& communicator, Count count) {
@@ -349,7 +353,7 @@ Bytes ContenderMaker::vendors_memory(Bytes longest, Bytes together) const {
   });
   // Calls on the host's memory for data on a GPU keep both buffers there, for as long as they live.
   const auto is_staged = [this](const std::string& name) {
-    return options_.transport.gpu.on_gpu() && is_vendors_host_call(name) && !takes_gpu_memory(name);
+    return options_.transport.gpu.on_gpu() && is_vendors_host_call(name) && !takes_gpu_memory(name, what_);
   };
   const auto staged = std::ranges::count_if(names_, is_staged);
   const auto copies = 2 * static_cast<std::uint64_t>(staged) * together.value;

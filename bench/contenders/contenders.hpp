@@ -137,7 +137,6 @@ class ContenderMaker {
   void add_names(const std::string& asked);
   /// Chosen once for each of the counts of one run: choosing may take its time.
   const PlanChoice& choose(const std::string& algorithm, const Communicator& communicator, Count count);
-  bool takes_gpu_memory(const std::string& vendors_host_call) const;
   Contender make_one(const std::string& name, Communicator& communicator, Count count);
 
   ContenderOptions options_;
@@ -168,6 +167,11 @@ bool is_nccls_call(std::string_view name);
 bool is_vendors_call(std::string_view name);
 /// The same of one that the host carries out, and no GPU.
 bool is_vendors_host_call(std::string_view name);
+
+/// A vendor's call of this name, which the host carries out, where data are on GPUs: on their memory where it
+/// takes that, else on copies in the host's. The transport lives longer.
+std::unique_ptr<CollectiveCall> on_gpus(std::unique_ptr<CollectiveCall> call, const std::string& name,
+                                        Transport& transport, const CollectiveOf& what);
 
 /// Measures the plan by the calls that a program would use: operations of the communicator, which lives
 /// longer. On GPUs it is enqueued on streams where that can be, so that all ranks make the same at a time.

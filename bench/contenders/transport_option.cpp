@@ -46,7 +46,8 @@ void TransportOptions::add_to(Subcommand command) {
       .type_name("NAME");
 }
 
-std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options) {
+std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options,
+                                                const std::optional<GpuDevice>& gpu) {
   const Known& known = find_known(options.transport);
   const MpiWorld* const mpi = as_mpi_world(world);
   if (mpi == nullptr && known.choice == TransportChoice::network && !known.tcp) {
@@ -68,7 +69,7 @@ std::unique_ptr<Communicator> open_communicator(const World& world, const Transp
   how.interface = options.interface;
   if (options.gpu.on_gpu()) {
     GpuPlugin& plugin = need_gpu_plugin();
-    how.device = to_gpu(plugin, world, choose_gpu(world, plugin, options.gpu));
+    how.device = to_gpu(plugin, world, gpu ? *gpu : choose_gpu(world, plugin, options.gpu));
   }
   auto communicator = std::make_unique<Communicator>(world, std::move(how));
   const JoinedTransport& joined = communicator->joined();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bench/cli/command_line.hpp"
@@ -21,7 +22,9 @@ struct TransportOptions {
 };
 
 /// Collective. The communicator of the job's ranks; says on standard error when it is not what was hoped for.
-/// Keeps a reference to the world, and has its time limit as it is now. Throws as Communicator does.
-std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options);
+/// Keeps a reference to the world, and has its time limit as it is now. `gpu`: this rank's, where the ranks
+/// are a part of the job and have theirs already. Throws as Communicator does.
+std::unique_ptr<Communicator> open_communicator(const World& world, const TransportOptions& options,
+                                                const std::optional<GpuDevice>& gpu = std::nullopt);
 
 }  // namespace polyring

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/printable.hpp"
@@ -22,15 +23,19 @@ std::string probe_with_gpus(Seconds limit) {
   return probe_own_host(probe, limit);
 }
 
-JobHosts gpu_hosts(const World& world, const std::string& own_gpu, const std::string& own_host) {
+std::vector<RankHost> gpu_placement(const World& world, const std::string& own_gpu) {
   const auto all = world.allgather(std::as_bytes(std::span(own_gpu)));
-  JobHosts hosts{{}, placement_of(world)};
-  for (RankHost& place : hosts.placement) {
+  std::vector<RankHost> placement = placement_of(world);
+  for (RankHost& place : placement) {
     const std::vector<std::byte>& bytes = all[index(place.rank)];
     place.gpu = printable_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  hosts.cluster = gpu_cluster(world, own_host);
-  return hosts;
+  return placement;
+}
+
+JobHosts gpu_hosts(const World& world, const std::string& own_gpu, const std::string& own_host) {
+  std::vector<RankHost> placement = gpu_placement(world, own_gpu);
+  return {gpu_cluster(world, own_host), std::move(placement)};
 }
 
 }  // namespace polyring

@@ -21,6 +21,10 @@ struct JobHosts {
 /// probe_own_host().
 std::string probe_with_gpus(Seconds limit);
 
+/// Collective. Which rank is on which host, and which GPU it has: `own_gpu` is the bus address of this
+/// rank's.
+std::vector<RankHost> gpu_placement(const World& world, const std::string& own_gpu);
+
 /// Collective. The hosts with their GPUs. `own_gpu` is the bus address of this rank's, and `own_host` what
 /// probe_with_gpus() said. Throws on rank 0 for a host that could not be probed.
 JobHosts gpu_hosts(const World& world, const std::string& own_gpu, const std::string& own_host);

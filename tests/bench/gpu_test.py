@@ -108,6 +108,27 @@ class Gpus(GpuTest):
             for row, ways in zip(rows, (30, 3)):
                 self.assertIn(f"Its 3 GPUs copied in {ways} ways, and what they copied was right in all of them. They are software", row["why"])
 
+    def test_allreduces_of_acceptance(self):
+        words = ("--device", "cuda", "--checks", "correct,host.allreduce,all.allreduce,train", "--budget", "12s")
+        for start, ranks, algorithms in ((("-g", 2), 0, "ring"), ((), 2, "multi-ring,mpi")):
+            ran = self.run_program("accept", *start, *words, "--algorithm", algorithms, "-J", "out.json", ranks=ranks)
+            result = json.loads((self.folder / "out.json").read_text(encoding="utf-8"))
+            (self.folder / "out.json").unlink()
+            self.assertEqual(len([place["gpu"] for place in result["placement"]]), 2)
+            self.assertIn({"name": "device", "value": "cuda", "source": "--device"}, result["inputs"])
+            self.assertIn("with 2 ranks on GPUs", ran.stdout)
+            rows = result["rows"]
+            on_gpus = [row for row in rows if row.get("device") == "cuda"]
+            self.assertEqual({row["source"] for row in on_gpus}, {"emulated"})
+            verdicts = {name: {row["verdict"] for row in on_gpus if row["check"] == name} for name in ("correct", "host.allreduce", "all.allreduce")}
+            self.assertEqual(verdicts, {"correct": {"pass"}, "host.allreduce": {"shown"}, "all.allreduce": {"shown"}}, ran.stdout + ran.stderr)
+            self.assertEqual([row["subject"] for row in on_gpus if row["check"] == "all.allreduce"], algorithms.split(","))
+            train = [row for row in rows if row["check"] == "train"]
+            self.assertEqual([(row["verdict"], "device" in row) for row in train], [("missing", False)])
+            self.assertIn("polyring train --device cuda", train[0]["remedy"])
+        self.refused("accept", "-g", 9, "--device", "cuda", naming="8 GPUs for 9 ranks")
+        self.refused("accept", "-g", 2, "--device", "cuda", "--gpus", "0,x", naming="'0,x' is no list of GPUs")
+
     def test_a_lost_gpu_is_named(self):
         self.machine("devices 2", "lost device 1 at operation 20")
         rows = self.accepted("-g", 2, code=NOT_AVAILABLE)

@@ -29,7 +29,7 @@ OPTIONS = {
 }
 for collective in COLLECTIVES:
     OPTIONS[collective] += " --device --gpus --share-gpu"
-for on_gpus in ("train", "tune"):
+for on_gpus in ("train", "tune", "accept"):
     OPTIONS[on_gpus] += " --device --gpus --share-gpu"
 OPTIONS["reduce-scatter"] += " --partials --op"
 for showing in (*COLLECTIVES, "train", "tune", "scale", "calibrate", "accept", "compare"):

@@ -54,6 +54,14 @@ class EmulatedGpus(EmulateTest):
             ways = self.ways("allreduce", "--algorithm", "multi-ring,ring,direct,tree", "-b", "10012", "-e", "10012")
             self.assertEqual(set(ways.values()), {f"polyring over software GPU, {inside}pinned memory and shared memory and MPI"})
 
+    def test_acceptance_of_each_pair_of_hosts(self):
+        result = self.measure("accept", shape(2, 2, "1gbit"), "--device", "cuda", "--checks", "correct,host.allreduce,pairs.allreduce", "--budget", "20s")
+        self.assertEqual(len({(place["host"], place["gpu"]) for place in result["placement"]}), 4)
+        rows = {check: [row for row in result["rows"] if row["check"] == check] for check in ("correct", "host.allreduce", "pairs.allreduce")}
+        self.assertEqual({row["verdict"] for row in rows["correct"]}, {"pass"})
+        self.assertEqual([row["verdict"] for row in rows["host.allreduce"] + rows["pairs.allreduce"]], 3 * ["shown"])
+        self.assertEqual({(row["device"], row["source"]) for row in result["rows"]}, {("cuda", "emulated")})
+
     def test_a_rank_whose_nccl_hangs_is_named_with_its_host(self):
         self.machine("devices 2", "nccl rank 3 hung operation 2")
         code, output, errors = self.run_job(

@@ -105,12 +105,13 @@ int turns_repeat(const Site&, const CheckOptions&) { return kRepeats; }
 
 }  // namespace
 
-const Check kAllAllreduce{
-    kAll, "all hosts together: the fabric, or what pairs do not show", turns_all, {kBusbw}, run_all};
-const Check kRepeatability{kRepeat,
-                           "all hosts together again: what changes from time to time",
-                           turns_repeat,
-                           {{"slowest/fastest", "", true}},
-                           run_repeat};
+const Check kAllAllreduce{kAll,      "all hosts together: the fabric, or what pairs do not show",
+                          turns_all, {kBusbw},
+                          run_all,   nullptr,
+                          false,     kOnDevice};
+const Check kRepeatability{kRepeat,      "all hosts together again: what changes from time to time",
+                           turns_repeat, {{"slowest/fastest", "", true}},
+                           run_repeat,   nullptr,
+                           false,        kOnDevice};
 
 }  // namespace polyring

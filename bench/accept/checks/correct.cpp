@@ -160,7 +160,9 @@ std::vector<CheckRow> run(const Checking& checking) { return CorrectCheck(checki
 
 }  // namespace
 
-const Check kCorrect{
-    kName, "wrong results of any algorithm, type or operation, and whose they are", turns, {}, run};
+const Check kCorrect{kName, "wrong results of any algorithm, type or operation, and whose they are",
+                     turns, {},
+                     run,   nullptr,
+                     false, kOnDevice};
 
 }  // namespace polyring

@@ -99,7 +99,9 @@ std::vector<CheckRow> run(const Checking& checking) { return DipsCheck(checking)
 
 }  // namespace
 
-const Check kDips{
-    kName, "sizes that are slower than their neighbours", turns, {{"busbw/neighbours'", ""}}, run};
+const Check kDips{kName, "sizes that are slower than their neighbours",
+                  turns, {{"busbw/neighbours'", ""}},
+                  run,   nullptr,
+                  false, kOnDevice};
 
 }  // namespace polyring

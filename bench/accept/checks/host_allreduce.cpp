@@ -125,6 +125,7 @@ std::vector<CheckRow> run(const Checking& checking) { return HostsCheck(checking
 }  // namespace
 
 const Check kHostAllreduce{
-    kName, "each host alone: slow links, memory or cores inside it", turns, {kBusbw}, run};
+    kName,    "each host alone: slow links, memory or cores inside it", turns, {kBusbw}, run, nullptr, false,
+    kOnDevice};
 
 }  // namespace polyring

@@ -377,6 +377,7 @@ std::vector<CheckRow> run(const Checking& checking) {
 }  // namespace
 
 const Check kPairsAllreduce{
-    kName, "each host with each other one: slow hosts, slow cables", turns, {kBusbw}, run};
+    kName,    "each host with each other one: slow hosts, slow cables", turns, {kBusbw}, run, nullptr, false,
+    kOnDevice};
 
 }  // namespace polyring

@@ -144,6 +144,9 @@ std::vector<CheckRow> run(const Checking& checking) {
   const CheckOptions& options = checking.options;
   const Site& site = checking.site;
   if (site.ranks_in_all() < 2) return {not_done(checking, "One rank has nobody to reduce with.", "")};
+  if (options.device != DataDevice::cpu)
+    return {not_done(checking, "Its steps are of data in the hosts' memory, and the job's data are on GPUs.",
+                     "See polyring train --device cuda.")};
   const Model model = make_model(options.model.empty() ? kUsualModel : options.model);
   const Bytes gradients = bytes_of(model.total_elements(), ElementKind::float32);
   if (gradients.value > options.most_payload.value)

@@ -451,12 +451,7 @@ void add_collective(CommandLine& line, const Described& described) {
   const auto action = [options, &line] {
     options->contenders.check_build();
     options->timing.resolve(options->contenders.transport.gpu.on_gpu());
-    if (options->timing.graphs > 0) {
-      for (const std::string& name : options->contenders.plan.algorithms) {
-        if (is_vendors_host_call(name))
-          usage_error("{} cannot be launched as a CUDA graph (-G); name others with --algorithm", name);
-      }
-    }
+    if (options->timing.graphs > 0) options->contenders.check_graphs();
     const std::string own_host =
         options->contenders.transport.gpu.probe(parse_timeout(options->measuring.timeout));
     return run_measuring(line.text(), options->measuring, own_host,

@@ -145,6 +145,13 @@ void ContenderOptions::check_build() const {
   }
 }
 
+void ContenderOptions::check_graphs() const {
+  for (const std::string& name : plan.algorithms) {
+    if (is_vendors_host_call(name))
+      usage_error("{} cannot be launched as a CUDA graph (-G); name others with --algorithm", name);
+  }
+}
+
 PayloadMemory::PayloadMemory(Transport& transport, ElementKind kind, Count count, bool library) {
   const Bytes size = bytes_of(count, kind);
   for (Memory* memory : {&input, &output})

@@ -45,6 +45,9 @@ struct ContenderOptions {
   /// For before MPI is started, when one rank can speak for all: throws Error(ExitCode::not_available) for
   /// what this build has not.
   void check_build() const;
+  /// The same for calls that are to be a CUDA graph: throws a usage Error for those that the host carries
+  /// out.
+  void check_graphs() const;
 };
 
 /// One rank's, of the same size everywhere.

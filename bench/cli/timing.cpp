@@ -16,17 +16,19 @@ void TimingOptions::add_to(Subcommand command) {
   command
       .add_option(
           "--timing", method,
-          "isolated: one call on fresh input, the slowest rank's time; osu: as OSU's benchmarks, on the "
-          "same buffers, each call after a barrier; back-to-back: as nccl-tests, without barriers; blocking: "
-          "the same, but a call is over before the next one begins; the last three in blocks of -n calls, "
-          "with the mean over calls and ranks")
+          "isolated: one call on fresh input, the slowest rank's time. The others time blocks of -n calls on "
+          "the same buffers, and give the mean over calls and ranks. osu: each call after a barrier, as "
+          "OSU's "
+          "benchmarks; back-to-back: no barriers, as nccl-tests; blocking: no barriers, but each call ends "
+          "before the next one begins, as nccl-tests with -z 2")
       .show_default()
       .type_name("METHOD")
       .names({"timing", names});
   command
-      .add_option("-z,--blocking", blocking,
-                  "nccl-tests' names of these: 2 is --timing blocking; 1 and 3 are --timing osu, whose times "
-                  "are without the barriers'; 0: as --timing says")
+      .add_option(
+          "-z,--blocking", blocking,
+          "As in nccl-tests. 2: --timing blocking; 1 or 3: --timing osu, which never times the barriers "
+          "(nccl-tests' -z 1 does); 0: what --timing says")
       .range(0, 3);
   command
       .add_option("-G,--cudagraph", graphs,

@@ -435,7 +435,8 @@ struct Described {
 constexpr std::array kCommands{
     Described{
         Collective::allreduce, "Measure allreduces side by side, verified",
-        "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json"},
+        "mpirun -np 4 polyring allreduce --dims 2x2 -b 1K -e 16M --algorithm multi-ring,mpi -J out.json\n"
+        "  mpirun -np 8 polyring allreduce --device cuda --algorithm multi-ring,nccl,mpi"},
     Described{
         Collective::reduce_scatter, "Measure reduce-scatters side by side, verified",
         "mpirun -np 4 polyring reduce-scatter -b 1K -e 16M --algorithm multi-ring,halving-doubling,mpi"},

@@ -88,14 +88,16 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
   transport.add_to(command);
   if (reduces(collective)) add_partials_option(command, partials);
   if (collective != Collective::allreduce) {
-    command.option("--algorithm").append_description(fmt::format("; mpi for {}", mpi_function(collective)));
+    command.option("--algorithm")
+        .append_description(fmt::format("; nccl for NCCL's own call, with --device cuda; mpi for {}",
+                                        mpi_function(collective)));
     return;
   }
   command.option("--algorithm")
-      .append_description(
-          fmt::format("; mpi for MPI_Allreduce as the library chooses, mpi:NAME for one of its algorithms; "
-                      "gloo:NAME for {} over TCP; mpi:all, gloo:all",
-                      fmt::join(gloo_algorithms(), ", ")));
+      .append_description(fmt::format("; nccl for NCCL's own call, with --device cuda; mpi for MPI_Allreduce "
+                                      "as the library chooses, mpi:NAME for one of its algorithms; "
+                                      "gloo:NAME for {} over TCP; mpi:all, gloo:all",
+                                      fmt::join(gloo_algorithms(), ", ")));
   command
       .add_option(
           "--tuned", tuned,
@@ -119,9 +121,10 @@ void ContenderOptions::add_to(Subcommand command, Collective collective) {
 
 void ContenderOptions::add_registration_to(Subcommand command) {
   command
-      .add_option(
-          "-R,--local_register", registration,
-          "Buffers of NCCL's own for nccl: 1: registered; 2: symmetric; 0: the same as for the others")
+      .add_option("-R,--local_register", registration,
+                  "The buffers of nccl. 0: those of all contenders; 1: its own, registered with NCCL (2.19 "
+                  "or later); "
+                  "2: its own, symmetric (2.27 or later)")
       .range(0, 2);
 }
 

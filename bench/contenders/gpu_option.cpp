@@ -62,18 +62,18 @@ std::string told(const RankGpus& own) {
 
 void GpuOptions::add_to(Subcommand command) {
   command
-      .add_option(
-          "--device", device,
-          "Where the data are: cpu, in the hosts' memory, or cuda, in that of GPUs, one for each rank")
+      .add_option("--device", device,
+                  "Where the data are. cpu: in host memory; cuda: in GPU memory, with one GPU for each rank")
       .show_default()
       .names({"device", {"cpu", "cuda"}});
   command
-      .add_option("--gpus", gpus,
-                  "The indices of the GPUs that the ranks of each host take, as in 0,1,2,3; "
-                  "without, all that they see, from the first")
+      .add_option(
+          "--gpus", gpus,
+          "Which GPUs the ranks of each host take, one each in this order: 0,1,2,3, numbered as the rank "
+          "sees them; without this option, all")
       .type_name("LIST");
   command.add_flag("--share-gpu", share,
-                   "Let several ranks have one GPU where there are more ranks than GPUs");
+                   "Let ranks share a GPU if a host has more ranks than GPUs; without, this is refused");
 }
 
 void GpuOptions::check() const {

@@ -144,7 +144,11 @@ JobPlanner::JobPlanner(const std::string& calibration, const World& world,
                        const std::optional<JobHosts>& gpus)
     : world_(&world), on_gpus_(gpus.has_value()) {
   const bool links_differ = world.nodes() > 1 || (on_gpus_ && world.size() > 1);
-  if (calibration.empty() && (!links_differ || world.size() > kMostPricedRanks)) return;
+  if (calibration.empty() && !links_differ) return;
+  if (calibration.empty() && world.size() > kMostPricedRanks) {
+    why_no_prices_ = fmt::format("they take too long to price for more than {} ranks", kMostPricedRanks);
+    return;
+  }
   JobHosts hosts = gpus ? *gpus : JobHosts{host_memory_cluster(world), placement_of(world)};
   std::optional<Cluster> cluster;
   on_root(world, [&] {

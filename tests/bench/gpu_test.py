@@ -256,7 +256,7 @@ class Gpus(GpuTest):
     def test_faults_end_the_job(self):
         """Before the first collective, where operation 9 is, and in a collective."""
         words = ("allreduce", "--device", "cuda", "--algorithm", "multi-ring", *SMALL[:-1], 20, *LIMIT)
-        late = {9: ("rank ",), 90: ("rank 1 (", "GPU 1 did not finish a copy")}
+        late = {9: ("rank ",), 90: ("rank 1 (",)}
         alone = (1, 4, 6, 7)
         if SANITIZED:
             late, alone = {90: late[90]}, (7,)

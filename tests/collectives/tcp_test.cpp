@@ -19,6 +19,7 @@
 #include "collectives/runtime/transports/tcp.hpp"
 #include "collectives/runtime/transports/threads.hpp"
 #include "tests/collectives/fabric.hpp"
+#include "tests/collectives/free_port.hpp"
 
 namespace polyring {
 namespace {
@@ -27,9 +28,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A port that nobody uses at this moment.
-int free_port() { return Listener("127.0.0.1", 0, 0).port(); }
 
 struct Outcome {
   std::string sentence;  // empty: all went well
@@ -63,7 +61,7 @@ std::vector<Outcome> start_all(const std::vector<TcpGroup>& groups,
 }
 
 std::vector<TcpGroup> group_of(int size, Seconds timeout = {30}) {
-  const Endpoint root{"127.0.0.1", free_port()};
+  const Endpoint root{"127.0.0.1", testing::free_port()};
   std::vector<TcpGroup> groups;
   for (Rank rank = 0; rank < size; ++rank) groups.push_back({root, "secret", rank, size, timeout});
   return groups;

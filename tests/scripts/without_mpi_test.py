@@ -1,6 +1,8 @@
 """Runs the example of an allreduce without MPI: as processes of this host, and on emulated hosts."""
 
+import contextlib
 import os
+import random
 import re
 import socket
 import subprocess
@@ -13,9 +15,12 @@ USAGE = 6
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """One that nobody uses, and that is no connection's own meanwhile: Linux gives those from 32768 on."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def place(rank, size, port, address="127.0.0.1"):

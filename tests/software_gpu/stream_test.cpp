@@ -22,8 +22,8 @@
 #include "collectives/cuda/stream_words.hpp"
 #include "collectives/cuda/transport.hpp"
 #include "collectives/runtime/bootstraps/threads.hpp"
-#include "collectives/runtime/net/socket.hpp"
 #include "collectives/runtime/transports/threads.hpp"
+#include "tests/collectives/free_port.hpp"
 #include "tests/software_gpu/cases.hpp"
 #include "tests/software_gpu/stream_ranks.hpp"
 
@@ -379,7 +379,7 @@ TEST(StreamCollective, FindsTwoSwappedStepsOverNccl) {
 std::vector<ProcessResult> run_processes_of_ranks(int ranks, const std::string& what) {
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe").replace_filename("software_gpu_stream_rank");
-  const int port = Listener("127.0.0.1", 0, 0).port();
+  const int port = testing::free_port();
   std::vector<std::vector<std::string>> programs;
   for (Rank rank = 0; rank < ranks; ++rank) {
     programs.push_back({"env", fmt::format("PMI_RANK={}", rank), program, fmt::to_string(port),

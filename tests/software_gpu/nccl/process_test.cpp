@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/random_token.hpp"
-#include "collectives/runtime/net/socket.hpp"
 #include "collectives/schedule/slice.hpp"
+#include "tests/collectives/free_port.hpp"
 
 namespace polyring {
 namespace {
@@ -26,7 +26,7 @@ constexpr int kNobody = -1;
 
 /// What the ranks print and return; one of them may leave early.
 std::vector<ProcessResult> run_processes_of_ranks(Rank leaves = kNobody) {
-  const int port = Listener("127.0.0.1", 0, 0).port();
+  const int port = testing::free_port();
   setenv("POLYRING_NCCL", POLYRING_SOFTWARE_NCCL, 1);
   std::vector<std::vector<std::string>> programs;
   for (Rank rank = 0; rank < kRanks; ++rank) {

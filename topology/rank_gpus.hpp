@@ -1,4 +1,4 @@
-// Machines of which ranks have only some GPUs.
+// Which GPUs of a host its ranks have.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,7 @@
 
 namespace polyring {
 
-/// The index of the GPU with this bus address, whether its letters are large or small; nothing: there is
-/// none.
+/// The index of the GPU with this bus address, in upper or lower case; nothing: there is none.
 std::optional<int> gpu_at(const Machine& machine, std::string_view pci);
 
 /// The machine with these of its GPUs alone, in this order, and the links that remain. None comes twice.

@@ -25,7 +25,7 @@ MeasuredPoint point_of(const CollectiveRow& row, const Cluster& cluster) {
   return point;
 }
 
-/// What a result of GPUs must say, and of which kind they must be.
+/// Refuses results of software GPUs, and results that do not say which GPU each rank had.
 void check_gpus(const ResultFile& result, const std::string& file) {
   const auto model = result.versions.find("gpu");
   if (model == result.versions.end()) return;

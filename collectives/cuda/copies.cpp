@@ -12,7 +12,6 @@
 #include <fstream>
 #include <map>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
@@ -21,6 +20,7 @@
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/memory.hpp"
 #include "collectives/cuda/owners.hpp"
+#include "collectives/cuda/poll.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -248,17 +248,15 @@ class Copies final : public GpuCopies {
   }
 
   void wait(Lane& lane) {
-    const auto deadline = Clock::now() + std::chrono::duration<double>(work_.limit.value);
     use(lane.device);
-    while (!is_over(cudaEventQuery(lane.end.get()), "finish a copy (cudaEventQuery)")) {
-      if (Clock::now() > deadline) {
-        hung_ = true;
-        throw Error(ExitCode::timeout,
-                    fmt::format("a copy from {} to {} did not end within {}", name_of(lane.copy.from),
-                                name_of(lane.copy.to), to_text(work_.limit)));
-      }
-      std::this_thread::yield();
-    }
+    const auto over = [&] {
+      return is_over(cudaEventQuery(lane.end.get()), "finish a copy (cudaEventQuery)");
+    };
+    if (over_within(work_.limit, true, over)) return;
+    hung_ = true;
+    throw Error(ExitCode::timeout,
+                fmt::format("a copy from {} to {} did not end within {}", name_of(lane.copy.from),
+                            name_of(lane.copy.to), to_text(work_.limit)));
   }
 
   GpuCopyWork work_;

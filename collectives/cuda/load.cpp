@@ -13,7 +13,7 @@
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/kernels.hpp"
 #include "collectives/cuda/owners.hpp"
-#include "collectives/runtime/backoff.hpp"
+#include "collectives/cuda/poll.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -114,13 +114,13 @@ std::unique_ptr<Load> make_loop(RankGpu& gpu, cudaStream_t stream, Seconds wante
 
 void wait(RankGpu& gpu, cudaEvent_t event, Seconds limit) {
   try {
-    Backoff backoff(limit, gpu.rules().yields);
-    while (!is_over(cudaEventQuery(event), "finish what it was given (cudaEventQuery)")) {
-      if (backoff.again()) continue;
-      throw Error(ExitCode::timeout,
-                  fmt::format("GPU {} of rank {} has not finished its part of a training step within {}",
-                              gpu.device(), gpu.rank(), to_text(limit)));
-    }
+    const auto over = [event] {
+      return is_over(cudaEventQuery(event), "finish what it was given (cudaEventQuery)");
+    };
+    if (over_within(limit, gpu.rules().yields, over)) return;
+    throw Error(ExitCode::timeout,
+                fmt::format("GPU {} of rank {} has not finished its part of a training step within {}",
+                            gpu.device(), gpu.rank(), to_text(limit)));
   } catch (const Error&) {
     gpu.break_off();
     throw;

@@ -18,6 +18,7 @@
 #include "collectives/cuda/known_product.hpp"
 #include "collectives/cuda/memory.hpp"
 #include "collectives/cuda/owners.hpp"
+#include "collectives/cuda/poll.hpp"
 
 namespace polyring::cuda {
 namespace {
@@ -174,11 +175,10 @@ class Multiplier {
 
   void wait(const Event& event, const std::string& what) {
     use(gpu_);
-    const auto deadline = Clock::now() + std::chrono::duration<double>(work_.limit.value);
-    while (!is_over(cudaEventQuery(event.get()), "finish what it was given (cudaEventQuery)")) {
-      if (Clock::now() > deadline) hangs(what);
-      std::this_thread::yield();
-    }
+    const auto over = [&] {
+      return is_over(cudaEventQuery(event.get()), "finish what it was given (cudaEventQuery)");
+    };
+    if (!over_within(work_.limit, true, over)) hangs(what);
   }
   [[noreturn]] void hangs(const std::string& what) const {
     throw Error(ExitCode::timeout,

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "collectives/runtime/backoff.hpp"
+#include "collectives/cuda/poll.hpp"
 
 namespace polyring::cuda {
 
@@ -31,16 +31,15 @@ bool Queue::poll() {
 }
 
 void finish(cudaStream_t stream, const WaitRules& rules, std::string_view doing) {
-  Backoff backoff(rules.timeout, rules.yields);
+  const std::string query = fmt::format("{} (cudaStreamQuery)", doing);
   try {
-    while (!is_over(cudaStreamQuery(stream), fmt::format("{} (cudaStreamQuery)", doing))) {
-      if (backoff.again()) continue;
-      int device = -1;
-      cudaGetDevice(&device);
-      throw Error(ExitCode::timeout,
-                  fmt::format("GPU {} did not {} within {}; nvidia-smi and dmesg show its state", device,
-                              doing, to_text(rules.timeout)));
-    }
+    if (over_within(rules.timeout, rules.yields, [&] { return is_over(cudaStreamQuery(stream), query); }))
+      return;
+    int device = -1;
+    cudaGetDevice(&device);
+    throw Error(ExitCode::timeout,
+                fmt::format("GPU {} did not {} within {}; nvidia-smi and dmesg show its state", device, doing,
+                            to_text(rules.timeout)));
   } catch (const Error&) {
     if (rules.failed) rules.failed();
     throw;

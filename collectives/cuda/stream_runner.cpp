@@ -9,9 +9,9 @@
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/grid.hpp"
 #include "collectives/cuda/kernels.hpp"
+#include "collectives/cuda/poll.hpp"
 #include "collectives/cuda/queue.hpp"
 #include "collectives/cuda/stream_words.hpp"
-#include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/executor.hpp"
 
 namespace polyring::cuda {
@@ -254,24 +254,24 @@ void StreamCollective::wait(cudaEvent_t event, Seconds limit) {
 
 /// False at the limit.
 bool StreamCollective::ends(cudaEvent_t event, Seconds limit) const {
-  Backoff backoff(limit, gpu_.rules().yields);
-  for (;;) {
+  return over_within(limit, gpu_.rules().yields, [&] {
     if (is_over(cudaEventQuery(event), "finish what it was given (cudaEventQuery)")) return true;
     if (nccl_ != nullptr) nccl_->check();
-    if (!backoff.again()) return false;
-  }
+    return false;
+  });
 }
 
 /// A GPU that does not come to its end cannot be stopped: then the job ends.
 void StreamCollective::end_now(cudaEvent_t event) const {
   gpu_.words().abort();
   if (nccl_ != nullptr) nccl_->abort();
-  Backoff backoff(gpu_.rules().timeout, true);
-  while (cudaEventQuery(event) == cudaErrorNotReady) {
+  const auto over = [event] {
+    const cudaError_t answer = cudaEventQuery(event);
     cudaGetLastError();
-    if (!backoff.again()) end_job(gpu_.device(), "a collective on a stream (cudaEventQuery)", gpu_.rules());
-  }
-  cudaGetLastError();
+    return answer != cudaErrorNotReady;
+  };
+  if (!over_within(gpu_.rules().timeout, true, over))
+    end_job(gpu_.device(), "a collective on a stream (cudaEventQuery)", gpu_.rules());
 }
 
 void StreamCollective::fail(cudaEvent_t event, const Error& error) {

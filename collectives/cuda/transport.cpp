@@ -14,6 +14,7 @@
 #include "collectives/cuda/memory.hpp"
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/peers.hpp"
+#include "collectives/cuda/poll.hpp"
 #include "collectives/cuda/queue.hpp"
 #include "collectives/cuda/rank_gpu.hpp"
 #include "collectives/cuda/staging.hpp"
@@ -438,15 +439,15 @@ void GpuRankTransport::abandon() {
 /// Until no operation of this rank's uses a buffer any more. A GPU that does not come to its end cannot be
 /// stopped: then the job ends.
 void GpuRankTransport::finish_work() const {
-  Backoff backoff(rules_.timeout, true);
-  for (;;) {
+  const auto over = [this] {
     bool busy = false;
     for (const cudaStream_t stream : {local_.stream(), exchanges_.stream(), staging_.out(), staging_.in()})
       busy = busy || cudaStreamQuery(stream) == cudaErrorNotReady;
     cudaGetLastError();
-    if (!busy) return;
-    if (!backoff.again()) end_job(device_, "the steps of a collective (cudaStreamQuery)", rules_);
-  }
+    return !busy;
+  };
+  if (!over_within(rules_.timeout, true, over))
+    end_job(device_, "the steps of a collective (cudaStreamQuery)", rules_);
 }
 
 }  // namespace

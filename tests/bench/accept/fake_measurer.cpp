@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/index.hpp"
 #include "bench/accept/acceptance.hpp"
 #include "bench/accept/expected_least.hpp"
 #include "collectives/schedule/bound.hpp"
+#include "topology/presets.hpp"
 #include "topology/processes.hpp"
 
 namespace polyring::testing {
@@ -134,5 +136,23 @@ Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps) {
   }
   return site;
 }
+
+Site make_site_like(std::string_view preset_name, int hosts) {
+  Site site = make_site(std::vector<int>(index(hosts), 2));
+  std::vector<Inventory> parts;
+  for (const std::string& host : site.hosts) {
+    Machine machine = preset(preset_name, 1).host(0);
+    machine.name = host;
+    for (int gpu = 0; gpu < static_cast<int>(machine.gpus.size()); ++gpu) {
+      std::string& pci = machine.gpus[index(gpu)].pci = bus_address(gpu);
+      std::ranges::transform(pci, pci.begin(), [](unsigned char c) { return std::tolower(c); });
+    }
+    parts.push_back(inventory_of(std::move(machine)));
+  }
+  site.inventory = merged(std::move(parts));
+  return site;
+}
+
+std::string bus_address(int gpu) { return fmt::format("0000:{:02X}:00.0", 0xa0 + gpu); }
 
 }  // namespace polyring::testing

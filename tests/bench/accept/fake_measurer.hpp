@@ -75,4 +75,9 @@ inline auto row(const std::string& subject, Verdict verdict) {
 /// Hosts node0, node1, … of so many ranks each, joined by one switch.
 Site make_site(const std::vector<int>& ranks_of_hosts, double link_GBps = 10);
 
+/// So many hosts of two ranks each, probed as hosts of this preset, whose GPUs have bus addresses.
+Site make_site_like(std::string_view preset, int hosts);
+/// Of a GPU there, as CUDA writes it.
+std::string bus_address(int gpu);
+
 }  // namespace polyring::testing

@@ -1,14 +1,11 @@
 // gpu.compute, on made-up hosts whose GPUs multiply at made-up rates.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/index.hpp"
 #include "tests/bench/accept/fake_measurer.hpp"
-#include "topology/presets.hpp"
 
 namespace polyring {
 namespace {
@@ -19,7 +16,6 @@ using ::testing::ElementsAre;
 using testing::FakeMeasurer;
 using ::testing::Field;
 using ::testing::HasSubstr;
-using testing::make_site;
 using testing::row;
 using testing::rows_of_check;
 using ::testing::SizeIs;
@@ -29,17 +25,7 @@ constexpr double kRate = 700;
 
 class MultiplyingHosts {
  public:
-  explicit MultiplyingHosts(int hosts) : site(make_site(std::vector<int>(index(hosts), 2))) {
-    std::vector<Inventory> parts;
-    for (int host = 0; host < hosts; ++host) {
-      Machine machine = preset("dgx-h100", 1).host(0);
-      machine.name = site.hosts[index(host)];
-      for (std::size_t i = 0; i < machine.gpus.size(); ++i)
-        machine.gpus[i].pci = fmt::format("0000:{:02x}:00.0", 0xa0 + i);
-      parts.push_back(inventory_of(std::move(machine)));
-    }
-    site.inventory = merged(std::move(parts));
-  }
+  explicit MultiplyingHosts(int hosts) : site(testing::make_site_like("dgx-h100", hosts)) {}
 
   std::vector<CheckRow> check(const GivenThresholds& given = testing::NothingGiven()) {
     FakeMeasurer measurer(site, 1);
@@ -59,8 +45,7 @@ class MultiplyingHosts {
                         {"side", 8192},
                         {"way", "products of 8192 x 8192 matrices of float16 by cuBLAS 13.0.2"}};
     for (int gpu = 0; gpu < gpus; ++gpu) {
-      said["gpus"].push_back(
-          {{"pci", fmt::format("0000:{:02X}:00.0", 0xa0 + gpu)}, {"model", model(host, gpu)}});
+      said["gpus"].push_back({{"pci", testing::bus_address(gpu)}, {"model", model(host, gpu)}});
       std::vector<double> samples;
       for (int sample = 0; sample < 12; ++sample)
         samples.push_back(kRate * part(host, gpu) *

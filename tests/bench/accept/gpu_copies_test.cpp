@@ -1,7 +1,6 @@
 // gpu.copies and gpu.memory, on made-up hosts whose GPUs copy at made-up rates.
 #include "bench/accept/gpu_copies.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +8,6 @@
 #include <random>
 #include <set>
 
-#include "base/index.hpp"
 #include "bench/accept/gpu_copy_links.hpp"
 #include "tests/bench/accept/fake_measurer.hpp"
 #include "topology/presets.hpp"
@@ -24,7 +22,6 @@ using ::testing::ElementsAre;
 using testing::FakeMeasurer;
 using ::testing::Field;
 using ::testing::HasSubstr;
-using testing::make_site;
 using ::testing::Not;
 using testing::row;
 using testing::rows_of_check;
@@ -37,20 +34,10 @@ bool is_of(const GpuCopy& copy, int gpu) { return copy.from == gpu || copy.to ==
 /// Hosts like a preset.
 class CopyingHosts {
  public:
-  CopyingHosts(std::string_view name, int hosts) : site(make_site(std::vector<int>(index(hosts), 2))) {
-    std::vector<Inventory> parts;
-    for (int host = 0; host < hosts; ++host) {
-      Machine machine = preset(name, 1).host(0);
-      machine.name = site.hosts[index(host)];
-      for (std::size_t i = 0; i < machine.gpus.size(); ++i) machine.gpus[i].pci = pci(i);
-      gpus = static_cast<int>(machine.gpus.size());
-      machine_ = machine;
-      parts.push_back(inventory_of(std::move(machine)));
-    }
-    site.inventory = merged(std::move(parts));
+  CopyingHosts(std::string_view name, int hosts)
+      : site(testing::make_site_like(name, hosts)), machine_(site.inventory.cluster.host(0)) {
+    gpus = static_cast<int>(machine_.gpus.size());
   }
-
-  static std::string pci(std::size_t gpu) { return fmt::format("0000:{:02x}:00.0", 0xa0 + gpu); }
 
   std::vector<CheckRow> check(std::string_view name = "gpu.copies", const CheckOptions& options = {},
                               const GivenThresholds& given = testing::NothingGiven()) {
@@ -84,8 +71,7 @@ class CopyingHosts {
     std::vector<std::optional<int>> all;
     for (int gpu = 0; gpu < gpus; ++gpu) {
       // CUDA writes it in capitals.
-      said["gpus"].push_back(
-          {{"pci", fmt::format("0000:{:02X}:00.0", 0xa0 + gpu)}, {"model", "NVIDIA Fake"}});
+      said["gpus"].push_back({{"pci", testing::bus_address(gpu)}, {"model", "NVIDIA Fake"}});
       all.emplace_back(gpu);
     }
     for (const CopyJob& job : check.jobs(gpus)) {

@@ -185,7 +185,10 @@ std::vector<ReportFinding> findings_of(std::span<const ReportSection> sections) 
   std::vector<ReportFinding> findings;
   for (const ReportSection& section : sections) {
     auto finding = wrong_finding(section);
-    if (!finding) {
+    if (!finding && is_of_software_gpu(section.result) && !is_judged(section)) {
+      finding = of_source(Source::emulated,
+                          section.name + ": its GPUs are software for tests, so its times say nothing.");
+    } else if (!finding) {
       finding = std::visit(FindingOf{section}, section.result.rows);
       if (finding && several && is_judged(section))
         finding->text = fmt::format("{}: {}", section.name, finding->text);

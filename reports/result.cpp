@@ -6,6 +6,7 @@
 #include <array>
 #include <ctime>
 
+#include "base/software_gpu.hpp"
 #include "base/statistics.hpp"
 
 namespace polyring {
@@ -102,5 +103,10 @@ void set_expected(CollectiveRow& row, double low_GBps, double high_GBps) {
 }
 
 std::string iso_time_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+bool is_of_software_gpu(const ResultFile& result) {
+  const auto gpu = result.versions.find("gpu");
+  return gpu != result.versions.end() && is_software_gpu(gpu->second);
+}
 
 }  // namespace polyring

@@ -367,6 +367,9 @@ struct ResultFile {
   bool operator==(const ResultFile&) const = default;
 };
 
+/// Whether data were on the software GPU of the tests, on which times say nothing.
+bool is_of_software_gpu(const ResultFile& result);
+
 /// Now, as in "2025-03-01T12:34:56Z".
 std::string iso_time_now();
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/printable.hpp"
+#include "base/software_gpu.hpp"
 #include "bench/accept/groups.hpp"
 #include "topology/rank_gpus.hpp"
 
@@ -31,7 +32,7 @@ std::string measure_own_gpus(const std::function<void(const OwnGpus&, json& answ
     if (error.code() != ExitCode::not_available) throw;
     return json{{"why", error.what()}}.dump();
   }
-  const OwnGpus own{*loaded.plugin, gpus, is_software(gpus.front().name)};
+  const OwnGpus own{*loaded.plugin, gpus, is_software_gpu(gpus.front().name)};
   json answer{{"gpus", json::array()}, {"software", own.software}};
   for (const GpuDevice& gpu : gpus) answer["gpus"].push_back({{"pci", gpu.pci}, {"model", gpu.name}});
   measure(own, answer);

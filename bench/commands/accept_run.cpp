@@ -67,7 +67,7 @@ std::vector<CheckRow> rows_of(const ResultFile& result) {
 }
 
 constexpr std::string_view kOfAllreduces =
-    "These are the allreduces' alone; those between single rails were in the hosts' memory.";
+    "That holds for the allreduces; between single rails the data were in host memory.";
 
 class AcceptRun {
  public:

@@ -393,8 +393,8 @@ class CollectiveRun {
 
   void finish(Session& session) {
     const auto& rows = std::get<std::vector<CollectiveRow>>(session.result().rows);
-    const auto has_mpi = [](const CollectiveRow& row) { return row.algorithm == kMpiAlgorithm; };
-    if (maker_.names().size() > 1 && std::any_of(rows.begin(), rows.end(), has_mpi))
+    const bool has_mpi = std::ranges::find(rows, kMpiAlgorithm, &CollectiveRow::algorithm) != rows.end();
+    if (maker_.names().size() > 1 && has_mpi && !is_of_software_gpu(session.result()))
       session.remark(fmt::format("\n{}", shown(comparison_table(rows, std::string(kMpiAlgorithm)))));
     for (const std::string& note : notes()) session.add_note(note);
     for (const std::string& note : session.result().notes) session.remark(fmt::format("\n{}\n", note));

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/software_gpu.hpp"
 #include "base/text.hpp"
 
 namespace polyring {
@@ -82,7 +83,7 @@ void GpuOptions::check() const {
 }
 
 bool GpuOptions::is_software() const {
-  return on_gpu() && polyring::is_software(need_gpu_plugin().gpus().front().name);
+  return on_gpu() && is_software_gpu(need_gpu_plugin().gpus().front().name);
 }
 
 std::string GpuOptions::probe(Seconds limit) const { return on_gpu() ? probe_with_gpus(limit) : ""; }

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "bench/record/run_cluster.hpp"
-#include "collectives/cuda/gpu.hpp"
 #include "collectives/schedule/element.hpp"
 
 namespace polyring {
@@ -27,9 +26,8 @@ MeasuredPoint point_of(const CollectiveRow& row, const Cluster& cluster) {
 
 /// Refuses results of software GPUs, and results that do not say which GPU each rank had.
 void check_gpus(const ResultFile& result, const std::string& file) {
-  const auto model = result.versions.find("gpu");
-  if (model == result.versions.end()) return;
-  if (is_software(model->second)) {
+  if (!result.versions.contains("gpu")) return;
+  if (is_of_software_gpu(result)) {
     usage_error(
         "'{}' was made on GPUs that are software for tests, whose times say nothing; give runs on real ones",
         file);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -29,9 +28,6 @@ struct GpuDevice {
   int minor = 0;
   Bytes memory;
 };
-
-/// Whether a GPU of this name is tests' software, whose times say nothing.
-constexpr bool is_software(std::string_view name) { return name.starts_with("software GPU"); }
 
 /// The ranks' transport on memory of their GPUs.
 struct GpuTransport {

@@ -40,6 +40,17 @@ TEST(WrongResults, OfRowsAreCounted) {
             fmt::format("1 of {} rows have wrong results (out).", rows_of(result).size()));
 }
 
+TEST(WrongResults, ComeBeforeWhatSoftwareGpusSay) {
+  ResultFile result = examples::allreduce();
+  EXPECT_THAT(finding_of(result).text, HasSubstr("times as fast as"));
+  result.versions["gpu"] = "NVIDIA H100";
+  EXPECT_THAT(finding_of(result).text, HasSubstr("times as fast as"));
+  result.versions["gpu"] = "software GPU (device 0)";
+  EXPECT_EQ(finding_of(result).text, "out: its GPUs are software for tests, so its times say nothing.");
+  rows_of(result)[2].wrong = 7;
+  EXPECT_EQ(finding_of(result).word, "WRONG");
+}
+
 /// A contender of ours that was wrong has a note and no row.
 TEST(WrongResults, OfNotesAreFoundAlsoWhereNoRowIsLeft) {
   ResultFile result = examples::allreduce();

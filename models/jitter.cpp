@@ -37,16 +37,12 @@ Seconds quantile(const std::vector<Step>& sorted, double part) {
 }  // namespace
 
 double parse_variation(std::string_view text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  if (unit == "%") number /= 100;
-  if (error != std::errc{} || (!unit.empty() && unit != "%") || !(number >= 0 && number <= 1)) {
+  const std::optional<double> variation = read_part(text);
+  if (!variation) {
     usage_error("jitter '{}' is not a coefficient of variation from 0 to 100 %; write it as 5% or 0.05",
                 text);
   }
-  return number;
+  return *variation;
 }
 
 double slowest_quantile(double variation, int ranks, double probability) {

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cmath>
 
+#include "models/gpu_peaks.hpp"
 #include "models/model.hpp"
 
 namespace polyring {
@@ -28,6 +29,30 @@ constexpr const char* kurth_v100 =
 constexpr const char* nvidia_a100 =
     "NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/README.md, DGX A100 80GB, 1 GPU, ImageNet, "
     "container mxnet-20.12, single precision is TF32";
+constexpr const char* nvidia_a100_2022 =
+    "NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/README.md, DGX A100 80GB, 1 GPU, ImageNet, "
+    "container mxnet-22.10, single precision is TF32";
+constexpr const char* nvidia_bert =
+    "NVIDIA DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, pretraining, 1 GPU, container "
+    "pytorch-21.11, DGX A100 80GB (single precision is TF32) and DGX-1 V100 32GB";
+constexpr const char* nvidia_bert_tensorflow =
+    "NVIDIA DeepLearningExamples, TensorFlow/LanguageModeling/BERT/README.md, pretraining, 1 GPU, container "
+    "tensorflow-20.06, DGX-1 V100 16GB and DGX A100 40GB (single precision is TF32)";
+constexpr const char* lambda =
+    "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-{fp16,fp32}.csv and -bs-, ResNet-50 "
+    "v1.5 "
+    "of NVIDIA DeepLearningExamples, 1 GPU, synthetic data, fp32 scripts use TF32 where there is some";
+constexpr const char* lambda_v2 =
+    "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-v2-{fp16,fp32}.csv and "
+    "scripts/config_v2, "
+    "ResNet-50 v1.5 of NVIDIA DeepLearningExamples, 1 GPU, synthetic data, fp32 scripts use TF32";
+constexpr const char* paddle =
+    "PaddlePaddle Fleet, deprecated/fleet_x/docs/source/paddle_fleet, benchmarks of ResNet-50 and VGG-16, "
+    "one "
+    "V100 SXM2 32GB";
+constexpr const char* timm =
+    "timm, results/benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv (huggingface/pytorch-image-models), "
+    "PyTorch 1.12, channels last";
 
 std::vector<Throughput> cited() {
   using enum Precision;
@@ -44,19 +69,57 @@ std::vector<Throughput> cited() {
       {"V100", "resnet50", 128, single, 417, nvidia_v100_32gb},
       {"V100", "resnet50", 192, mixed, 1376, nvidia_v100_16gb},
       {"V100", "resnet50", 256, mixed, 1492, nvidia_v100_32gb},
+      {"V100", "resnet50", 32, single, 335.43, paddle},
+      {"V100", "resnet50", 32, mixed, 740.01, paddle},
+      {"V100", "resnet50", 64, mixed, 919.95, paddle},
+      {"V100", "vgg16", 32, single, 252.68, paddle},
+      {"V100", "vgg16", 128, single, 266.24, paddle},
+      {"V100", "vgg16", 32, mixed, 407.69, paddle},
+      {"V100", "vgg16", 64, mixed, 468.51, paddle},
+      {"V100", "vgg16", 128, mixed, 512.02, paddle},
       {"V100", "deeplabv3plus", 1, single, 0.87, kurth_v100},
       {"A100", "resnet50", 256, single, 1022, nvidia_a100},
       {"A100", "resnet50", 256, mixed, 2180, nvidia_a100},
+      {"A100", "resnet50", 512, single, 1055.78, nvidia_a100_2022},
+      {"A100", "resnet50", 512, mixed, 3410.52, nvidia_a100_2022},
+      {"H100", "resnet50", 640, single, 1893, lambda},
+      {"H100", "resnet50", 1280, mixed, 2776, lambda},
+      {"H100 PCIe", "resnet50", 640, single, 1197, lambda},
+      {"H100 PCIe", "resnet50", 1280, mixed, 1866, lambda},
+      {"H200", "resnet50", 1280, single, 2259, lambda_v2},
+      {"H200", "resnet50", 2560, mixed, 3079, lambda_v2},
+      {"GH200", "resnet50", 720, single, 2063, lambda_v2},
+      {"GH200", "resnet50", 1360, mixed, 2844, lambda_v2},
+      {"RTX 8000", "resnet50", 496, single, 274, lambda},
+      {"RTX 8000", "resnet50", 928, mixed, 651, lambda},
+      {"A10", "resnet50", 224, single, 349, lambda},
+      {"A10", "resnet50", 448, mixed, 638, lambda},
+      {"A6000", "resnet50", 496, single, 514, lambda},
+      {"A6000", "resnet50", 928, mixed, 916, lambda},
+      {"RTX 3090", "resnet50", 224, single, 513, lambda},
+      {"RTX 4090", "resnet50", 224, single, 721, lambda},
+      {"RTX 4090", "resnet50", 448, mixed, 1301, lambda},
+      {"RTX 3090", "resnet50", 512, mixed, 1218.01, timm},
+      {"RTX 3090", "resnet101", 256, mixed, 747.89, timm},
+      {"RTX 3090", "resnet152", 192, mixed, 501.44, timm},
+      {"RTX 3090", "inception3", 384, mixed, 782.35, timm},
+      {"RTX 3090", "vgg16", 384, mixed, 546.06, timm},
+      {"RTX 3090", "vit-l16", 64, mixed, 117.2, timm},
+      {"V100", "bert-large", 8, single, 39.43, nvidia_bert_tensorflow},
+      {"V100", "bert-large", 16, mixed, 134.34, nvidia_bert_tensorflow},
+      {"V100", "bert-large", 32, single, 50, nvidia_bert},
+      {"V100", "bert-large", 64, mixed, 224, nvidia_bert},
+      {"A100", "bert-large", 64, single, 238.10, nvidia_bert_tensorflow},
+      {"A100", "bert-large", 64, mixed, 356.845, nvidia_bert_tensorflow},
+      {"A100", "bert-large", 128, single, 317, nvidia_bert},
+      {"A100", "bert-large", 256, mixed, 580, nvidia_bert},
   };
 }
 
-double flops(const Model& model) {
-  return model.forward_flops_per_sample + model.backward_flops_per_sample();
-}
-
 Throughput interpolate(const Throughput& low, const Throughput& high, const std::string& name) {
-  const double low_flops = flops(make_model(low.model));
-  const double fraction = (flops(make_model(name)) - low_flops) / (flops(make_model(high.model)) - low_flops);
+  const double low_flops = make_model(low.model).flops_per_sample();
+  const double fraction = (make_model(name).flops_per_sample() - low_flops) /
+                          (make_model(high.model).flops_per_sample() - low_flops);
   const double seconds = (1 - fraction) / low.samples_per_second + fraction / high.samples_per_second;
   return {low.gpu,
           name,
@@ -83,27 +146,19 @@ std::vector<Throughput> cited_and_derived() {
   return all;
 }
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+/// Of a product's variants with other peaks only those are the same GPU that are so near.
+constexpr double kSamePeak = 0.15;
 
-bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-/// Whether `word` is one of the words (runs of letters and digits) of `text`, in any case.
-bool has_word(std::string_view text, std::string_view word) {
-  auto begin = text.begin();
-  while (begin != text.end()) {
-    const auto end = std::find_if_not(begin, text.end(), is_word_character);
-    if (std::equal(begin, end, word.begin(), word.end(),
-                   [](char a, char b) { return lower(a) == lower(b); })) {
-      return true;
-    }
-    begin = std::find_if(end, text.end(), is_word_character);
-  }
-  return false;
+/// Whether what is known of `gpu` holds for `product`.
+bool is_same_gpu(std::string_view product, const std::string& gpu) {
+  if (!names_gpu(product, gpu)) return false;
+  const GpuPeak* of_product = find_gpu_peak(product);
+  const GpuPeak* known = find_gpu_peak(gpu);
+  if (of_product == nullptr || known == nullptr) return true;
+  return std::abs(of_product->float32 / known->float32 - 1) <= kSamePeak;
 }
 
 }  // namespace
-
-std::string_view to_text(Precision precision) { return precision == Precision::single ? "single" : "mixed"; }
 
 const std::vector<Throughput>& known_throughputs() {
   static const std::vector<Throughput> all = cited_and_derived();
@@ -114,11 +169,22 @@ std::optional<Throughput> find_throughput(std::string_view gpu, std::string_view
                                           Precision precision) {
   for (const Throughput& known : known_throughputs()) {
     if (known.model == model && known.batch == batch && known.precision == precision &&
-        has_word(gpu, known.gpu)) {
+        is_same_gpu(gpu, known.gpu)) {
       return known;
     }
   }
   return std::nullopt;
+}
+
+std::vector<Throughput> throughputs_of(std::string_view gpu, std::string_view model, Precision precision) {
+  std::vector<Throughput> all;
+  for (const Throughput& known : known_throughputs()) {
+    if (known.model == model && known.precision == precision && is_same_gpu(gpu, known.gpu))
+      all.push_back(known);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Throughput& a, const Throughput& b) { return a.batch < b.batch; });
+  return all;
 }
 
 std::string throughput_choices() {

@@ -1,6 +1,7 @@
 // How many samples per second one GPU trains on its own, from published measurements.
 //
-// There is no formula behind these: a combination that nobody published has no throughput here.
+// There is no formula behind these: a combination that nobody published has no throughput here. What
+// utilisation.hpp does is for those.
 #pragma once
 
 #include <optional>
@@ -8,13 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "models/precision.hpp"
+
 namespace polyring {
-
-/// Arithmetic of the training run: `single` is float32 (on A100: TF32), `mixed` is float16 with float32
-/// masters.
-enum class Precision { single, mixed };
-
-std::string_view to_text(Precision precision);  // "single", "mixed"
 
 struct Throughput {
   std::string gpu;    // "P100"
@@ -30,10 +27,14 @@ struct Throughput {
 /// models' FLOPs (the three differ in how often one block is repeated, and nothing is extrapolated).
 const std::vector<Throughput>& known_throughputs();
 
-/// Nothing when the combination is not known. `gpu` may be a product name: the known GPU must be one of its
-/// words, in any case, so "P100" and "Tesla P100-SXM2-16GB" are the same.
+/// Nothing when the combination is not known. `gpu` may be a product name: it must name the known GPU
+/// (names_gpu()), so "P100" and "Tesla P100-SXM2-16GB" are the same; a variant whose float32 peak differs by
+/// more than 15 % is not.
 std::optional<Throughput> find_throughput(std::string_view gpu, std::string_view model, int batch,
                                           Precision precision = Precision::single);
+
+/// All of one model on one GPU, smallest batch first.
+std::vector<Throughput> throughputs_of(std::string_view gpu, std::string_view model, Precision precision);
 
 /// What find_throughput() knows, one combination per item, for help texts and messages:
 /// "P100 resnet50 (batch 32, 64), …", with "mixed" after the batches of mixed precision.

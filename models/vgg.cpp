@@ -25,6 +25,7 @@ Model vgg16(std::string_view name, std::string_view summary) {
       in = stage.channels;
       const bool pooled = i + 1 == stage.convolutions;
       if (pooled) size /= 2;
+      if (pooled) stack.keep({.whole = in * size * size});  // the pool's output is the next layer's input
       stack.end_block(fmt::format("features.{}", index), in * size * size);
       index += pooled ? 3 : 2;
     }

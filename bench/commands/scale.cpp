@@ -64,14 +64,14 @@ struct Request {
 };
 
 /// What is the same at all GPU counts: nothing, but a GPU's batch, under weak scaling.
-std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& host) {
+std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& host, int of_gpu) {
   if (options.scaling == "weak" && options.global_batch)
     usage_error("--global-batch is for strong scaling; leave it out, or --scaling weak");
   if (options.global_batch || options.scaling != "strong") return options.global_batch;
-  const std::int64_t batch = std::int64_t{options.compute.batch} * host.ranks();
+  const std::int64_t batch = std::int64_t{of_gpu} * host.ranks();
   if (batch > kMostGlobalBatch)
-    usage_error("--batch {} for each of {} GPUs is more than {} in all; give a smaller one",
-                options.compute.batch, host.ranks(), kMostGlobalBatch);
+    usage_error("--batch {} for each of {} GPUs is more than {} in all; give a smaller one", of_gpu,
+                host.ranks(), kMostGlobalBatch);
   return static_cast<int>(batch);
 }
 
@@ -316,7 +316,6 @@ Request request_of_machine(const ScaleOptions& options) {
   request.asked = std::move(hosts.asked);
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = make_model(options.compute.model);
-  scaling.batch = options.compute.batch;
   scaling.policy = parse_bucket_policy(options.bucket);
   scaling.overlap = options.overlap;
   if (scaling.overlap && scaling.policy.kind == BucketPolicy::Kind::none) {
@@ -327,10 +326,13 @@ Request request_of_machine(const ScaleOptions& options) {
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
-  const Compute compute = options.compute.resolve(scaling.model, host.gpus.front().model);
+  const Gpu& gpu = host.gpus.front();
+  const Compute compute = options.compute.resolve(scaling.model, {gpu.model, gpu.memory});
   scaling.compute = compute.step;
-  scaling.global_batch = global_batch_of(options, host);
+  scaling.batch = compute.batch;
+  scaling.global_batch = global_batch_of(options, host, compute.batch);
   request.compute_source = compute.source;
+  if (!compute.choice.empty()) request.asked.push_back(compute.choice);
   request.algorithms = options.plan.algorithms;
   return request;
 }

@@ -54,7 +54,7 @@ Training::Training(const TrainOptions& options)
     : kind(options.payload.kind()),
       op(options.payload.op()),
       model(make_model(options.compute.model)),
-      compute(options.compute.resolve(model, "")),
+      compute(options.compute.resolve(model, {})),
       policy(parse_bucket_policy(options.bucket)),
       buckets(make_buckets(model, policy, size_of(kind))) {}
 
@@ -194,7 +194,7 @@ std::vector<TrainRow> StepsRun::rows(const std::vector<TrainingSteps>& measured,
     TrainRow& row = rows.emplace_back(described(maker_.names()[i], plans[i]));
     row.iteration_ms = timing(measured[i + 1].total_ms);
     row.images_per_second =
-        static_cast<double>(ranks()) * options_.compute.batch / (row.iteration_ms.median * 1e-3);
+        static_cast<double>(ranks()) * training_.compute.batch / (row.iteration_ms.median * 1e-3);
     row.efficiency = alone.median / row.iteration_ms.median;
     row.exposed_comm_ms = std::max(0.0, row.iteration_ms.median - row.compute_ms);
     if (on_gpu()) set_gpu_times(row, measured.front(), measured[i + 1]);
@@ -222,7 +222,7 @@ TrainRow StepsRun::described(const std::string& name, const PlansBySize& plans) 
   if (!plans.empty()) set_plans(row, plans);
   row.gpus = ranks();
   row.nodes = run_.world.nodes();
-  row.batch = options_.compute.batch;
+  row.batch = training_.compute.batch;
   row.bucket = to_text(training_.policy);
   row.overlap = !options_.no_overlap;
   row.compute_ms = training_.compute.step.total().value * 1e3;

@@ -34,8 +34,9 @@ std::vector<Combination> combinations(std::string_view machine, std::optional<in
 StepCompute compute_for(const Model& model, const std::string& gpu, int batch) {
   ComputeOptions options;
   options.batch = find_throughput(gpu, model.name, batch) ? batch : kBatches[0];
-  const StepCompute compute = options.resolve(model, gpu).step;
-  const double part = static_cast<double>(batch) / options.batch;
+  options.precision = to_text(Precision::single);
+  const StepCompute compute = options.resolve(model, {gpu, {}}).step;
+  const double part = static_cast<double>(batch) / *options.batch;
   return {part * compute.forward, part * compute.backward, compute.optimizer};
 }
 

@@ -1,30 +1,61 @@
-// How long a GPU computes for one training step: as stated, or from a published throughput.
+// How long a GPU computes for one training step: as stated, from a published throughput, or estimated from
+// the model's operations and a range of what like models use of the GPU's peak.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "base/units.hpp"
 #include "bench/cli/command_line.hpp"
+#include "models/precision.hpp"
 #include "models/step.hpp"
 
 namespace polyring {
 
+/// What a machine says of its GPUs.
+struct MachineGpu {
+  std::string model;  // the product; may be empty
+  Bytes memory;       // of one; 0: unknown
+};
+
 struct Compute {
-  StepCompute step;
-  std::string source;  // in words, with the citation
+  StepCompute step;     // the middle, where it is estimated
+  StepCompute fastest;  // of the range: the highest utilisation; `step` where it is not estimated
+  StepCompute slowest;  // the lowest
+  std::string source;   // in words, with the citations
+  int batch = 0;        // samples per GPU and step that `step` is of
+  Precision precision = Precision::single;
+  bool estimated = false;
+  /// For a caption: what was chosen without being asked for, and what is estimated, as a sentence without its
+  /// full stop. Empty where nothing is.
+  std::string choice;
 };
 
 struct ComputeOptions {
   std::string model = "resnet50";
-  int batch = 32;
-  std::optional<double> compute_ms;  // nothing: from the throughput of `gpu`
+  std::optional<int> batch;          // nothing: chosen, see resolve()
+  std::optional<double> compute_ms;  // nothing: from what is known of `gpu`
   std::string gpu;
+  std::string precision;    // single or mixed; empty: chosen
+  std::string utilisation;  // of the peak, as in `40%`; empty: from published results
 
   void add_to(Subcommand command);
 
-  /// `machine_gpu`: the model of the machine's GPUs, for when no --gpu is given; may be empty. Throws a usage
-  /// Error when no throughput is known for it, saying which are and that --compute-ms does without.
-  Compute resolve(const Model& of_model, const std::string& machine_gpu) const;
+  /// The first of these that can be had:
+  /// - the time that is stated,
+  /// - the published throughput with that batch,
+  /// - that with another batch, up to twice as large or small (estimated),
+  /// - the model's FLOPs by the GPU's peak and a range of utilisations (estimated).
+  ///
+  /// Without --batch: of the batches with a published throughput that fit the memory, the one nearest to 32;
+  /// where there is none, the largest power of two up to 256 samples and 32,768 tokens that fits, and 1 where
+  /// none does. Without --precision: single for CNNs and on GPUs without tensor cores, else mixed.
+  ///
+  /// What does not fit the memory at all is resolved, too: strategies decide. `machine`: its GPU counts when
+  /// no
+  /// --gpu is given. Throws a usage Error when that GPU is not known, with those that are; and for impossible
+  /// values.
+  Compute resolve(const Model& of_model, const MachineGpu& machine) const;
 };
 
 }  // namespace polyring

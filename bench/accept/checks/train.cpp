@@ -39,8 +39,12 @@ std::optional<Compute> compute_on(const std::string& gpu, const Model& model) {
     if (!batch || std::abs(known.batch - kUsualBatch) < std::abs(*batch - kUsualBatch)) batch = known.batch;
   }
   if (!batch) return std::nullopt;
-  return ComputeOptions{.model = model.name, .batch = *batch, .compute_ms = {}, .gpu = gpu}.resolve(model,
-                                                                                                    gpu);
+  ComputeOptions options;
+  options.model = model.name;
+  options.batch = *batch;
+  options.gpu = gpu;
+  options.precision = to_text(Precision::single);
+  return options.resolve(model, {gpu, {}});
 }
 
 std::optional<Compute> compute_of_site(const Checking& checking, const Model& model) {

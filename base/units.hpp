@@ -4,7 +4,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -63,9 +62,6 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what);
 /// `5us`, `1.5ms`, `2s`, `90ns`; a bare number is in seconds. Throws a usage Error for anything else, and
 /// outside of 0 to 1e9 s.
 Seconds parse_seconds(std::string_view text, std::string_view what);
-
-/// A part of a whole, from 0 to 1: `5%` or `0.05`. Nothing for anything else.
-std::optional<double> read_part(std::string_view text);
 
 /// An exact form that parse_bytes() reads: `64MiB` if a binary unit fits, else `100MB`, else plain bytes.
 std::string to_text(Bytes bytes);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <random>
 
 #include "base/error.hpp"
+#include "base/part.hpp"
 
 namespace polyring {
 

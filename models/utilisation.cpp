@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/units.hpp"
+#include "base/part.hpp"
 #include "models/more_results.hpp"
 #include "models/throughput.hpp"
 
@@ -168,14 +168,16 @@ Part part_of(const TrainingResult& result, const Model& model, const std::vector
 
 std::string basis_of(const Evidence& evidence, Family family, Precision precision) {
   std::set<std::string> gpus;
-  std::set<std::string> sources;
-  for (const TrainingResult& result : evidence.results) {
-    gpus.insert(result.gpu);
-    sources.insert(result.source);
-  }
-  return fmt::format("{} published result{} of family {}, {} precision, on {}: {}", evidence.results.size(),
+  for (const TrainingResult& result : evidence.results) gpus.insert(result.gpu);
+  return fmt::format("{} published result{} of the family {}, {} precision, on {}", evidence.results.size(),
                      evidence.results.size() == 1 ? "" : "s", to_text(family), to_text(precision),
-                     fmt::join(gpus, ", "), fmt::join(sources, "; "));
+                     fmt::join(gpus, ", "));
+}
+
+std::string sources_of(const Evidence& evidence) {
+  std::set<std::string> sources;
+  for (const TrainingResult& result : evidence.results) sources.insert(result.source);
+  return fmt::format("{}", fmt::join(sources, "; "));
 }
 
 std::vector<TrainingResult> all_results() {
@@ -222,7 +224,7 @@ UtilisationRange utilisation_of(const Model& model, const GpuPeak& gpu, Precisio
     }
     if (!of_model) widening *= kOtherModel;
     return {least / widening, median(std::move(middles)), std::min(limit, most * widening),
-            basis_of(evidence, family, precision)};
+            basis_of(evidence, family, precision), sources_of(evidence)};
   }
   assert(!"each family has results in each precision, or a related one has");
   std::abort();

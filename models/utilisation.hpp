@@ -48,7 +48,8 @@ struct UtilisationRange {
   double low = 0;
   double middle = 0;
   double high = 0;
-  std::string basis;  // what it rests on, in words, with the citations
+  std::string basis;    // what it rests on, in words: "11 published results of …"
+  std::string sources;  // their citations; empty where none are needed
 };
 
 /// From `results`, which are training_results() unless a test leaves some out; not empty.

@@ -58,6 +58,7 @@ struct Request {
   ScalingCase scaling;
   std::vector<std::string> algorithms;
   std::string compute_source;
+  std::string compute_citations;  // as in a Compute
   std::optional<CalibrationRecord> calibration;
   std::string measured;              // what was, in a sentence; empty when nothing was
   std::vector<std::string> asked{};  // as in an Inventory
@@ -100,6 +101,8 @@ std::vector<Input> inputs_of(const Request& request) {
                              fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
                                          scaling.model.gradients.size()),
                              scaling.model.summary}};
+  if (!request.compute_citations.empty())
+    inputs.push_back({"utilisation", "published results", request.compute_citations});
   const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
   inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
   for (const Citation& citation : scaling.machine.host(0).citations)
@@ -332,6 +335,7 @@ Request request_of_machine(const ScaleOptions& options) {
   scaling.batch = compute.batch;
   scaling.global_batch = global_batch_of(options, host, compute.batch);
   request.compute_source = compute.source;
+  request.compute_citations = compute.citations;
   if (!compute.choice.empty()) request.asked.push_back(compute.choice);
   request.algorithms = options.plan.algorithms;
   return request;
@@ -456,8 +460,8 @@ void add_scale(CommandLine& line) {
       .one_value_each_time()
       .type_name("FILE")
       .excludes({"--machine", "--from", "--sysfs", "--fabric", "--assume", "--rails", "--model", "--batch",
-                 "--compute-ms", "--gpu", "--bucket", "--overlap", "--strategy", "--scaling",
-                 "--global-batch"});
+                 "--compute-ms", "--gpu", "--precision", "--utilisation", "--bucket", "--overlap",
+                 "--strategy", "--scaling", "--global-batch"});
   command
       .add_option("--calibration", options->calibration,
                   "Links as polyring calibrate found them, in place of what is stated; with its error")

@@ -69,7 +69,7 @@ Chosen estimated_batch(const Model& model, Precision precision, Bytes memory) {
 
 Compute exactly(const Model& model, Seconds time, std::string source) {
   const StepCompute step = compute_of(model, time);
-  return {step, step, step, std::move(source), 0, Precision::single, false, ""};
+  return {step, step, step, std::move(source), "", 0, Precision::single, false, ""};
 }
 
 Compute from_throughput(const Model& model, const Throughput& known, int batch) {
@@ -122,10 +122,19 @@ Compute from_peak(const Model& model, const GpuPeak& peak, Precision precision, 
           fmt::format("estimated: {} TFLOP a step, {} of the {} TFLOP/s of one {} ({}), {}",
                       significant(flops / 1e12), parts, significant(most / 1e12, 4), peak.gpu, peak.source,
                       range.basis),
+          range.sources,
           batch,
           precision,
           true,
           ""};
+}
+
+/// `asked`: what the user says; may be empty.
+UtilisationRange range_of(const std::string& asked, const Model& model, const GpuPeak& peak,
+                          Precision precision) {
+  if (asked.empty()) return utilisation_of(model, peak, precision);
+  const double part = parse_utilisation(asked);
+  return {part, part, part, "as stated by --utilisation", ""};
 }
 
 Precision chosen_precision(const std::string& asked, const Model& model, const GpuPeak* peak) {
@@ -200,10 +209,9 @@ Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine
   const GpuPeak* peak = find_gpu_peak(name);
   if (peak == nullptr) refuse_gpu(name);
   const Precision in = chosen_precision(precision, of_model, peak);
-  const std::optional<double> stated =
-      utilisation.empty() ? std::nullopt : std::optional(parse_utilisation(utilisation));
+  // The user's part of the peak counts, whatever was published.
   const std::vector<Throughput> published =
-      stated ? std::vector<Throughput>{} : throughputs_of(name, of_model.name, in);
+      utilisation.empty() ? throughputs_of(name, of_model.name, in) : std::vector<Throughput>{};
   // Another GPU's memory is not that of the machine's.
   const Bytes memory = gpu.empty() ? machine.memory : Bytes{};
   Chosen chosen{batch.value_or(0), ""};
@@ -218,10 +226,7 @@ Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine
   } else if (const Throughput* near = near_batch(published, chosen.batch)) {
     compute = from_other_batch(of_model, *near, chosen.batch);
   } else {
-    const UtilisationRange range =
-        stated ? UtilisationRange{*stated, *stated, *stated, "as stated by --utilisation"}
-               : utilisation_of(of_model, *peak, in);
-    compute = from_peak(of_model, *peak, in, chosen.batch, range);
+    compute = from_peak(of_model, *peak, in, chosen.batch, range_of(utilisation, of_model, *peak, in));
   }
   compute.batch = chosen.batch;
   compute.precision = in;

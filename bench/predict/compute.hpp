@@ -22,8 +22,10 @@ struct Compute {
   StepCompute step;     // the middle, where it is estimated
   StepCompute fastest;  // of the range: the highest utilisation; `step` where it is not estimated
   StepCompute slowest;  // the lowest
-  std::string source;   // in words, with the citations
-  int batch = 0;        // samples per GPU and step that `step` is of
+  std::string source;   // in words, with the citation
+  /// What an estimate rests on, one citation after another: for the inputs, too long for a caption.
+  std::string citations;
+  int batch = 0;  // samples per GPU and step that `step` is of
   Precision precision = Precision::single;
   bool estimated = false;
   /// For a caption: what was chosen without being asked for, and what is estimated, as a sentence without its

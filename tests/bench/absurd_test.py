@@ -55,7 +55,7 @@ VALUES = {
     "--compute-ms": (*WHOLE, "1e300", "1e-300", "-1e300", "1e400", "nan", "inf"), "--bucket": [f"fused:{size}" for size in SIZES],
     "--strategy": STRATEGIES, "--sample-bytes": SIZES, "--filesystem": RATES, "--nvme": RATES, "--reduction-rate": RATES,
     "--attempts": WHOLE, "--budget": TIMES, "--duration": TIMES, "--tolerance": PARTS,
-    "--jitter": PARTS, "--seed": WHOLE,
+    "--jitter": PARTS, "--utilisation": PARTS, "--seed": WHOLE,
     "--message-overhead": (*TIMES, "1s,999999999min"),
     "--assume": [f"{key}={rate}" for key in ("nic", "nvlink", "socket") for rate in RATES]
     + ["pcie=gen99999999999999999999x16", "pcie=gen5x2147483648", "nic=" + "9" * 40 + "GbE", "nic=2147483647GbE", ",".join(9999 * ["nic=ndr"])],
@@ -64,7 +64,7 @@ VALUES = {
 }
 NO_NUMBERS = set(
     "--machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
-    "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
+    "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --precision --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
     "--device --share-gpu --points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --like --data --save-baseline --resume --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number

@@ -25,14 +25,20 @@ struct Published {
 };
 
 // Parameters and tensors: the parameter counts of torchvision's and Hugging Face's implementations; of
-// DeepLabv3+ that of its authors' log (climate-seg-benchmark, run_scripts/climseg-cgpu-513075.out).
+// DeepLabv3+ that of its authors' log (climate-seg-benchmark, run_scripts/climseg-cgpu-513075.out). Of
+// Llama 3 and Mixtral the totals of their safetensors (huggingface.co: meta-llama/Meta-Llama-3-8B and -70B,
+// mistralai/Mixtral-8x7B-v0.1; keras-hub has Mixtral's, too), of Stable Diffusion that of torchinfo
+// (segmind/distill-sd, README.md: 859,520,964). GPT-3's is checked below.
 // GMACs: torchvision's table of classification models (its "GFLOPS" are multiply-adds).
 const std::map<std::string, Published> published = {
-    {"resnet50", {25557032, 161, 4.09}},   {"resnet101", {44549160, 314, 7.80}},
-    {"resnet152", {60192808, 467, 11.51}}, {"resnet101-22k", {87252369, 314, 0}},
-    {"vgg16", {138357544, 32, 15.47}},     {"inception3", {23834568, 284, 5.71}},
-    {"deeplabv3plus", {43669251, 99, 0}},  {"bert-large", {336226108, 398, 0}},
-    {"gpt2-small", {124439808, 148, 0}},   {"gpt2-xl", {1557611200, 580, 0}},
+    {"resnet50", {25557032, 161, 4.09}},    {"resnet101", {44549160, 314, 7.80}},
+    {"resnet152", {60192808, 467, 11.51}},  {"resnet101-22k", {87252369, 314, 0}},
+    {"vgg16", {138357544, 32, 15.47}},      {"inception3", {23834568, 284, 5.71}},
+    {"deeplabv3plus", {43669251, 99, 0}},   {"bert-large", {336226108, 398, 0}},
+    {"gpt2-small", {124439808, 148, 0}},    {"gpt2-xl", {1557611200, 580, 0}},
+    {"gpt3-175b", {174604259328, 1156, 0}}, {"llama3-8b", {8030261248, 291, 0}},
+    {"llama3-70b", {70553706496, 723, 0}},  {"mixtral-8x7b", {46702792704, 995, 0}},
+    {"vit-l16", {304326632, 296, 61.55}},   {"stable-diffusion", {859520964, 686, 0}},
 };
 
 class Models : public testing::TestWithParam<std::string> {};
@@ -98,6 +104,25 @@ TEST(ModelCatalogue, RefusesAnUnknownNameAndListsTheKnownOnes) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_THAT(error.what(), testing::HasSubstr("'alexnet'"));
     for (const auto& [name, unused] : published) EXPECT_THAT(error.what(), testing::HasSubstr(name));
+  }
+}
+
+TEST_P(Models, SaysWhatASampleIsCalled) {
+  const Model model = make_model(GetParam());
+  const bool tokens =
+      model.family == Family::encoder || model.family == Family::decoder || model.family == Family::mixture;
+  EXPECT_EQ(model.sample.name == "sequences", tokens);
+  EXPECT_EQ(model.sample.tokens > 0, tokens);
+  EXPECT_FALSE(to_text(model.family).empty());
+}
+
+TEST_P(Models, HasExpertsWithinItsBlocks) {
+  const Model model = make_model(GetParam());
+  EXPECT_EQ(model.active_elements() < model.total_elements(), model.family == Family::mixture);
+  for (const Block& block : model.blocks) {
+    EXPECT_LE(block.experts.parameters, block.parameters) << block.name;
+    EXPECT_LE(block.experts.forward_flops, block.forward_flops) << block.name;
+    EXPECT_LE(block.attention_flops, block.forward_flops) << block.name;
   }
 }
 
@@ -180,6 +205,79 @@ TEST(Transformers, CostWhatTheClosedFormSays) {
   const double heads = 2 * (1024.0 * 1024 * (1 + 20) + 2 * 1024);  // pooler, transform, next sentence
   EXPECT_DOUBLE_EQ(make_model("bert-large").forward_flops_per_sample,
                    forward(24, 1024, 128, 20, 30522) + heads);
+}
+
+/// Of one step of one sequence, forward and backward: Korthikanti et al., arXiv 2205.05198, appendix A, for
+/// models whose head has all of the vocabulary: 72·L·s·h²·(1 + s/6h + v/12hL).
+TEST(Gpt3, CostsWhatKorthikantiCounted) {
+  const Model model = make_model("gpt3-175b");
+  const double L = 96, s = 2048, h = 12288, v = 50257;
+  EXPECT_NEAR(model.flops_per_sample(), 72 * L * s * h * h * (1 + s / (6 * h) + v / (12 * h * L)),
+              1e-9 * model.flops_per_sample());
+}
+
+/// Brown et al., arXiv 2005.14165, table D.1: 174,600 million parameters, 3.14e23 FLOPs for 300 billion
+/// tokens at 6 for each parameter; without the embedding of positions, and with attention, ours are 3 % more.
+TEST(Gpt3, HasTheParametersAndCostThatWerePublished) {
+  const Model model = make_model("gpt3-175b");
+  EXPECT_NEAR(static_cast<double>(model.total_elements()), 174.6e9, 0.05e9);
+  EXPECT_NEAR(model.flops_per_sample() / 2048 * 300e9, 3.14e23, 0.03 * 3.14e23);
+}
+
+/// 6 FLOPs for each weight that multiplies and each token, and attention's 12·L·d·s (PaLM, arXiv 2204.02311,
+/// appendix B). The embedding does not multiply.
+TEST(Decoders, CostWhatPalmsFormulaSays) {
+  struct Shape {
+    const char* name;
+    double layers, features, vocabulary, tokens;
+  };
+  for (const Shape& shape :
+       {Shape{"llama3-8b", 32, 4096, 128256, 8192}, Shape{"llama3-70b", 80, 8192, 128256, 8192},
+        Shape{"mixtral-8x7b", 32, 4096, 32000, 4096}}) {
+    const Model model = make_model(shape.name);
+    const double norms = (2 * shape.layers + 1) * shape.features;
+    const double weights =
+        static_cast<double>(model.active_elements()) - shape.vocabulary * shape.features - norms;
+    const double of_token = 6 * weights + 12 * shape.layers * shape.features * shape.tokens;
+    EXPECT_NEAR(model.flops_per_sample(), of_token * shape.tokens, 1e-9 * model.flops_per_sample())
+        << shape.name;
+  }
+}
+
+/// Jiang et al., arXiv 2401.04088: 47B parameters, of which a token uses 13B.
+TEST(Mixtral, HasEightExpertsOfWhichTwoAreActive) {
+  const Model model = make_model("mixtral-8x7b");
+  EXPECT_NEAR(static_cast<double>(model.active_elements()), 12.9e9, 0.05e9);
+  const Block& block = model.blocks[1];
+  EXPECT_EQ(block.experts.count, 8);
+  EXPECT_EQ(block.experts.active, 2);
+  EXPECT_EQ(block.experts.parameters, std::int64_t{8} * 3 * 4096 * 14336);
+  EXPECT_EQ(block.experts.sent, std::int64_t{2} * 4096 * 4096);
+  EXPECT_EQ(block.experts.forward_flops, 2.0 * 2 * 3 * 4096 * 14336 * 4096);
+  EXPECT_EQ(block.heads.query, 32);
+  EXPECT_EQ(block.heads.key_value, 8);
+}
+
+/// onnx-tool counts 888,870 million multiply-adds for two samples (ThanatosShinji/onnx-tool, README.md,
+/// UNet2DCondition) with all that works element by element; 94 % are convolutions, matrix products and
+/// attention (codetd.com/en/article/15627148).
+TEST(StableDiffusion, CostsWhatWasCounted) {
+  const Model model = make_model("stable-diffusion");
+  const double counted = 0.94 * 888.87e9 / 2;
+  EXPECT_NEAR(model.forward_flops_per_sample / 2, counted, 0.05 * counted);
+}
+
+TEST(StableDiffusion, SendsItsSkipConnectionsFromBlockToBlock) {
+  const Model model = make_model("stable-diffusion");
+  EXPECT_EQ(model.blocks[0].activations, 2 * 320 * 64 * 64 + 1280);
+  // Beside the last block's input: the one that is left of the first convolution has been used.
+  EXPECT_EQ(model.blocks[model.blocks.size() - 2].activations, 320 * 64 * 64 + 1280);
+}
+
+TEST(Llama, ReleasesItsHeadFirstAndItsEmbeddingLast) {
+  const Model model = make_model("llama3-8b");
+  EXPECT_EQ(model.gradients.front().name, "lm_head.weight");
+  EXPECT_EQ(model.gradients.back().name, "model.embed_tokens.weight");
 }
 
 }  // namespace

@@ -34,6 +34,24 @@ TEST(Throughputs, AreFoundByProductName) {
   EXPECT_TRUE(find_throughput("NVIDIA A100-SXM4-80GB", "resnet50", 256));
 }
 
+TEST(Throughputs, HoldForVariantsWithNearlyTheSamePeak) {
+  EXPECT_TRUE(find_throughput("Tesla P100-PCIE-16GB", "resnet50", 32));  // 12 % slower
+  const auto sxm = find_throughput("NVIDIA H100 80GB HBM3", "resnet50", 640);
+  const auto pcie = find_throughput("NVIDIA H100 PCIe", "resnet50", 640);
+  ASSERT_TRUE(sxm && pcie);
+  EXPECT_LT(pcie->samples_per_second, 0.7 * sxm->samples_per_second);
+  EXPECT_FALSE(find_throughput("NVIDIA H100 NVL 80GB SXM", "bert-large", 64));
+}
+
+TEST(Throughputs, OfOneModelAreSortedByBatch) {
+  const auto all = throughputs_of("Tesla V100-SXM2-16GB", "resnet50", Precision::single);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].batch, 32);
+  EXPECT_EQ(all[1].batch, 96);
+  EXPECT_EQ(all[2].batch, 128);
+  EXPECT_TRUE(throughputs_of("T4", "vgg16", Precision::single).empty());
+}
+
 TEST(Throughputs, AreNotGuessed) {
   EXPECT_FALSE(find_throughput("P100", "resnet50", 48));
   EXPECT_FALSE(find_throughput("P100", "gpt2-xl", 32));
@@ -83,7 +101,7 @@ TEST(Throughputs, AgreeWithThePublishedFile) {
 TEST(ThroughputChoices, ListEveryCombinationOnce) {
   const std::string text = throughput_choices();
   EXPECT_THAT(text, testing::StartsWith("P100 resnet50 (batch 32, 64), "));
-  EXPECT_THAT(text, testing::HasSubstr("A100 resnet50 (batch 256, 256 mixed)"));
+  EXPECT_THAT(text, testing::HasSubstr("A100 resnet50 (batch 256, 256 mixed, 512, 512 mixed)"));
   EXPECT_EQ(text.find("P100 resnet50"), text.rfind("P100 resnet50"));
 }
 

@@ -289,7 +289,7 @@ class Usage(ProgramTest):
                 self.refused(*words, "--compute-ms", ms, naming="--compute-ms")
             self.refused(*words, "--compute-ms", "5", "--gpu", "P100", naming="--gpu")
             self.refused(*words, "--gpu", "nonsense", naming="nonsense")
-            self.refused(*words, "--gpu", "P100", "--batch", "33", naming="33")
+            self.refused(*words, "--compute-ms", "5", "--precision", "mixed", naming="--precision")
             self.refused(*words, "--batch", "0", naming="--batch")
             self.refused(*words, "--batch", "-1", naming="--batch")
             for bucket in ("nonsense", "fused:0", "fused:", "fused:x"):

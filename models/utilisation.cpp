@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -226,8 +225,7 @@ UtilisationRange utilisation_of(const Model& model, const GpuPeak& gpu, Precisio
     return {least / widening, median(std::move(middles)), std::min(limit, most * widening),
             basis_of(evidence, family, precision), sources_of(evidence)};
   }
-  assert(!"each family has results in each precision, or a related one has");
-  std::abort();
+  std::abort();  // each family has results in each precision, or a related one has
 }
 
 double parse_utilisation(std::string_view text) {

@@ -244,7 +244,7 @@ TEST(Decoders, CostWhatPalmsFormulaSays) {
   }
 }
 
-/// Jiang et al., arXiv 2401.04088: 47B parameters, of which a token uses 13B.
+/// Jiang et al., arXiv 2401.04088: 47B parameters; a token uses 13B of them.
 TEST(Mixtral, HasEightExpertsOfWhichTwoAreActive) {
   const Model model = make_model("mixtral-8x7b");
   EXPECT_NEAR(static_cast<double>(model.active_elements()), 12.9e9, 0.05e9);

@@ -32,8 +32,9 @@ std::vector<std::string> words_of(std::string_view text) {
 GpuPeak row(std::string gpu, GpuGeneration generation, double float32, double tf32, double float16,
             std::string source) {
   const bool matrix_units = generation != GpuGeneration::pascal;
-  return {std::move(gpu),  generation,   kTera * float32,  kTera * tf32,
-          kTera * float16, matrix_units, std::move(source)};
+  const bool halved = gpu.starts_with("RTX 3090") || gpu.starts_with("RTX 4090");
+  return {std::move(gpu),  generation,   kTera * float32, kTera * tf32,
+          kTera * float16, matrix_units, halved,          std::move(source)};
 }
 
 /// Data sheets state twice as much for sparse products: halved here, where they state nothing else.

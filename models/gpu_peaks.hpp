@@ -22,7 +22,10 @@ struct GpuPeak {
   double tf32 = 0;            // 0: none
   double float16 = 0;         // also of bfloat16 from Ampere and CDNA on; added up in float32
   bool matrix_units = false;  // tensor or matrix cores compute float16
-  std::string source;         // the citation
+  /// GeForce: products that are added up in float32 take twice as long as others, which float16 and tf32
+  /// above contain. The rest of the GPU is not halved, so steps use more of its peak than of others'.
+  bool halved = false;
+  std::string source;  // the citation
 };
 
 const std::vector<GpuPeak>& gpu_peaks();

@@ -81,11 +81,8 @@ Results cnns() {
 /// d = 1024, three times that for both passes.
 Results encoders() {
   const std::string lambda =
-      "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-{fp16,fp32}.csv, BERT-large, "
-      "fine-tuning with sequences of 384 tokens, 1 GPU";
-  const std::string lambda_v2 =
-      "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-v2-{fp16,fp32}.csv, BERT-large, "
-      "fine-tuning with sequences of 384 tokens, 1 GPU";
+      "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-*.csv, BERT-large, fine-tuning with "
+      "sequences of 384 tokens, 1 GPU";
   const std::string superbench =
       "SuperBench results, v0.4.0 Azure-NDmv4-A100 and v0.2.1 HPE-MI100, BERT-large with sequences of 224 "
       "tokens, one of 8 GPUs, PyTorch";
@@ -117,10 +114,10 @@ Results encoders() {
       result("H100 PCIe", mixed, 203, k384, lambda),
       result("H100", single, 147, k384, lambda),
       result("H100", mixed, 307, k384, lambda),
-      result("GH200", single, 131, k384, lambda_v2),
-      result("GH200", mixed, 296, k384, lambda_v2),
-      result("H200", single, 181, k384, lambda_v2),
-      result("H200", mixed, 351, k384, lambda_v2),
+      result("GH200", single, 131, k384, lambda),
+      result("GH200", mixed, 296, k384, lambda),
+      result("H200", single, 181, k384, lambda),
+      result("H200", mixed, 351, k384, lambda),
       result("A100", single, 108.9, k224, superbench),
       result("A100", mixed, 159.1, k224, superbench),
       result("MI100", single, 43.8, k224, superbench),

@@ -34,18 +34,14 @@ constexpr const char* nvidia_a100_2022 =
     "container mxnet-22.10, single precision is TF32";
 constexpr const char* nvidia_bert =
     "NVIDIA DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, pretraining, 1 GPU, container "
-    "pytorch-21.11, DGX A100 80GB (single precision is TF32) and DGX-1 V100 32GB";
+    "pytorch-21.11, DGX A100 80GB and DGX-1 V100 32GB";
 constexpr const char* nvidia_bert_tensorflow =
     "NVIDIA DeepLearningExamples, TensorFlow/LanguageModeling/BERT/README.md, pretraining, 1 GPU, container "
     "tensorflow-20.06, DGX-1 V100 16GB and DGX A100 40GB (single precision is TF32)";
 constexpr const char* lambda =
-    "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-{fp16,fp32}.csv and -bs-, ResNet-50 "
-    "v1.5 "
-    "of NVIDIA DeepLearningExamples, 1 GPU, synthetic data, fp32 scripts use TF32 where there is some";
-constexpr const char* lambda_v2 =
-    "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-v2-{fp16,fp32}.csv and "
-    "scripts/config_v2, "
-    "ResNet-50 v1.5 of NVIDIA DeepLearningExamples, 1 GPU, synthetic data, fp32 scripts use TF32";
+    "Lambda, deeplearning-benchmark, pytorch/pytorch-train-throughput-*.csv, ResNet-50 v1.5 of NVIDIA "
+    "DeepLearningExamples, 1 GPU, synthetic data, fp32 scripts use TF32 where there is some; batches of "
+    "pytorch-train-bs-*.csv and scripts/config_v2";
 constexpr const char* paddle =
     "PaddlePaddle Fleet, deprecated/fleet_x/docs/source/paddle_fleet, benchmarks of ResNet-50 and VGG-16, "
     "one "
@@ -86,10 +82,10 @@ std::vector<Throughput> cited() {
       {"H100", "resnet50", 1280, mixed, 2776, lambda},
       {"H100 PCIe", "resnet50", 640, single, 1197, lambda},
       {"H100 PCIe", "resnet50", 1280, mixed, 1866, lambda},
-      {"H200", "resnet50", 1280, single, 2259, lambda_v2},
-      {"H200", "resnet50", 2560, mixed, 3079, lambda_v2},
-      {"GH200", "resnet50", 720, single, 2063, lambda_v2},
-      {"GH200", "resnet50", 1360, mixed, 2844, lambda_v2},
+      {"H200", "resnet50", 1280, single, 2259, lambda},
+      {"H200", "resnet50", 2560, mixed, 3079, lambda},
+      {"GH200", "resnet50", 720, single, 2063, lambda},
+      {"GH200", "resnet50", 1360, mixed, 2844, lambda},
       {"RTX 8000", "resnet50", 496, single, 274, lambda},
       {"RTX 8000", "resnet50", 928, mixed, 651, lambda},
       {"A10", "resnet50", 224, single, 349, lambda},
@@ -111,7 +107,6 @@ std::vector<Throughput> cited() {
       {"V100", "bert-large", 64, mixed, 224, nvidia_bert},
       {"A100", "bert-large", 64, single, 238.10, nvidia_bert_tensorflow},
       {"A100", "bert-large", 64, mixed, 356.845, nvidia_bert_tensorflow},
-      {"A100", "bert-large", 128, single, 317, nvidia_bert},
       {"A100", "bert-large", 256, mixed, 580, nvidia_bert},
   };
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -98,6 +99,14 @@ std::vector<TrainingResult> of_family(const std::vector<TrainingResult>& results
       found.push_back(result);
   }
   return found;
+}
+
+/// Those of GPUs that halve products like this one, or do not like it; all, where there are none.
+std::vector<TrainingResult> comparable(const std::vector<TrainingResult>& results, const GpuPeak& gpu) {
+  std::vector<TrainingResult> found;
+  std::copy_if(results.begin(), results.end(), std::back_inserter(found),
+               [&](const TrainingResult& result) { return find_gpu_peak(result.gpu)->halved == gpu.halved; });
+  return found.empty() ? results : found;
 }
 
 struct Evidence {
@@ -202,7 +211,8 @@ UtilisationRange utilisation_of(const Model& model, const GpuPeak& gpu, Precisio
                                 const std::vector<TrainingResult>& results) {
   double widening = kAlways;
   for (const Family family : like(model.family)) {
-    const Evidence evidence = nearest(of_family(results, family, model, precision), gpu.generation);
+    const Evidence evidence =
+        nearest(comparable(of_family(results, family, model, precision), gpu), gpu.generation);
     if (evidence.results.empty()) {
       widening *= kOtherFamily;
       continue;
@@ -219,10 +229,13 @@ UtilisationRange utilisation_of(const Model& model, const GpuPeak& gpu, Precisio
       least = std::min(least, part.low);
       most = std::max(most, part.high);
       of_model = of_model || part.of_model;
-      if (result.model == model.name) limit = std::max(limit, result.utilisation);
     }
+    for (const TrainingResult& result : results)
+      if (result.model == model.name && result.precision == precision)
+        limit = std::max(limit, result.utilisation);
     if (!of_model) widening *= kOtherModel;
-    return {least / widening, median(std::move(middles)), std::min(limit, most * widening),
+    const double high = std::min(limit, most * widening);
+    return {least / widening, std::min(high, median(std::move(middles))), high,
             basis_of(evidence, family, precision), sources_of(evidence)};
   }
   std::abort();  // each family has results in each precision, or a related one has

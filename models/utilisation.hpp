@@ -10,6 +10,7 @@
 //
 //   low = least / widening,  middle = median,  high = largest · widening
 //
+// Results of GeForce count for GeForce only, if there are any others (GpuPeak::halved).
 // Where a source has the model and another one on one GPU, the other's results are taken times the ratio of
 // the two. The widening is 1.1, times 1.1 for each year between the generations, 1.25 where nothing says how
 // the model compares with those of the results, and 1.5 where its family has none in this precision and a

@@ -30,7 +30,7 @@ constexpr std::array data_sets{
             "Analytics, SC18, arXiv 1810.01993)"},
 };
 
-constexpr std::array imagenet_models{"resnet50", "resnet101", "resnet152", "vgg16", "inception3"};
+constexpr std::array imagenet_models{"resnet50", "resnet101", "resnet152", "vgg16", "inception3", "vit-l16"};
 
 const DataSet* find_data_set(std::string_view name) {
   const auto* found = std::find_if(data_sets.begin(), data_sets.end(),

@@ -111,7 +111,8 @@ std::vector<TrainingResult> comparable(const std::vector<TrainingResult>& result
 
 struct Evidence {
   std::vector<TrainingResult> results;
-  int years = 0;  // between their generations and the GPU's, at most
+  int nearest = 0;  // years between the GPU's generation and that of the nearest of them
+  int years = 0;    // and of the farthest
 };
 
 bool is_enough(const std::vector<TrainingResult>& results) {
@@ -128,6 +129,7 @@ Evidence nearest(const std::vector<TrainingResult>& results, GpuGeneration gener
   std::set<int> distances;
   for (const TrainingResult& result : results) distances.insert(years_of(result));
   Evidence evidence;
+  if (!distances.empty()) evidence.nearest = *distances.begin();
   for (const int years : distances) {
     for (const TrainingResult& result : results)
       if (years_of(result) == years) evidence.results.push_back(result);
@@ -225,7 +227,8 @@ UtilisationRange utilisation_of(const Model& model, const GpuPeak& gpu, Precisio
     bool of_model = false;
     for (const TrainingResult& result : evidence.results) {
       const Part part = part_of(result, model, results);
-      middles.push_back(part.middle);
+      if (distance(find_gpu_peak(result.gpu)->generation, gpu.generation) == evidence.nearest)
+        middles.push_back(part.middle);
       least = std::min(least, part.low);
       most = std::max(most, part.high);
       of_model = of_model || part.of_model;

@@ -8,7 +8,7 @@
 // of the GPU's generation or, where these are fewer than three or all of one source, of the nearest
 // generations, too:
 //
-//   low = least / widening,  middle = median,  high = largest · widening
+//   low = least / widening,  middle = median of the nearest generation,  high = largest · widening
 //
 // Results of GeForce count for GeForce only, if there are any others (GpuPeak::halved).
 // Where a source has the model and another one on one GPU, the other's results are taken times the ratio of

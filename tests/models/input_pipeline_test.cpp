@@ -73,7 +73,7 @@ TEST(LimitOf, IsTheStreamThatWorksLonger) {
 }
 
 TEST(SampleSize, OfModelsIsThatOfTheirDataSet) {
-  for (const char* name : {"resnet50", "resnet101", "resnet152", "vgg16", "inception3"}) {
+  for (const char* name : {"resnet50", "resnet101", "resnet152", "vgg16", "inception3", "vit-l16"}) {
     const auto sample = sample_size_of_model(name);
     ASSERT_TRUE(sample);
     EXPECT_EQ(sample->bytes.value, 115439u);

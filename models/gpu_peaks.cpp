@@ -48,24 +48,33 @@ std::vector<GpuPeak> rows() {
       row("T4", turing, 8.1, 0, 65, "NVIDIA T4 data sheet"),
       row("RTX 8000", turing, 16.3, 0, 130.5, "NVIDIA Quadro RTX 8000 data sheet"),
       row("A100", ampere, 19.5, 156, 312, "NVIDIA A100 data sheet"),
+      row("A800", ampere, 19.5, 156, 312, "NVIDIA A800 data sheet"),
+      row("A30", ampere, 10.3, 82, 165, "NVIDIA A30 data sheet"),
       row("A10", ampere, 31.2, 62.5, 125, "NVIDIA A10 data sheet"),
       row("A40", ampere, 37.4, 74.8, 149.7, "NVIDIA A40 data sheet"),
       row("A6000", ampere, 38.7, 77.4, 154.8, "NVIDIA RTX A6000 data sheet"),
       row("RTX 3090", ampere, 35.6, 35.6, 71, "NVIDIA Ampere GA102 GPU Architecture, appendix A"),
+      row("L4", ada, 30.3, 60, 121, "NVIDIA L4 data sheet"),
       row("L40S", ada, 91.6, 183, 362, "NVIDIA L40S data sheet"),
       row("RTX 4090", ada, 82.6, 82.6, 165.2, "NVIDIA Ada GPU Architecture, appendix A"),
       row("H100", hopper, 67, 494.5, 989.5, "NVIDIA H100 data sheet (SXM)"),
       row("H100 PCIe", hopper, 51, 378, 756.5, "NVIDIA H100 data sheet (PCIe)"),
       row("H100 NVL", hopper, 60, 417.5, 835.5, "NVIDIA H100 data sheet (NVL)"),
+      row("H800", hopper, 67, 494.5, 989.5, "NVIDIA H800 data sheet (SXM)"),
       row("H200", hopper, 67, 494.5, 989.5, "NVIDIA H200 data sheet (SXM)"),
       row("GH200", hopper, 67, 494.5, 989.5, "NVIDIA GH200 Grace Hopper Superchip data sheet"),
       row("B200", blackwell, 75, 1125, 2250, "NVIDIA Blackwell data sheet (HGX B200)"),
       row("GB200", blackwell, 80, 1250, 2500, "NVIDIA Blackwell data sheet (GB200 NVL72), one of 72 GPUs"),
+      row("B300", blackwell, 80, 1125, 2250, "NVIDIA DGX B300 data sheet, one of 8 GPUs"),
+      row("GB300", blackwell, 80, 1250, 2500, "NVIDIA GB300 NVL72 specifications, one of 72 GPUs"),
       row("MI100", cdna, 46.1, 0, 184.6, "AMD Instinct MI100 data sheet"),
       row("MI250X", cdna2, 47.85, 0, 191.5,
           "AMD Instinct MI250X data sheet, halved: a rank runs on one of its two dies"),
+      row("MI250", cdna2, 45.25, 0, 181,
+          "AMD Instinct MI250 data sheet, halved: a rank runs on one of its two dies"),
       row("MI300X", cdna3, 163.4, 0, 1307.4, "AMD Instinct MI300X data sheet"),
       row("MI325X", cdna3, 163.4, 0, 1307.4, "AMD Instinct MI325X data sheet"),
+      row("MI355X", cdna4, 157.3, 0, 2500, "AMD Instinct MI355X specifications"),
   };
 }
 
@@ -93,6 +102,8 @@ std::string_view to_text(GpuGeneration generation) {
       return "CDNA 3";
     case GpuGeneration::blackwell:
       return "Blackwell";
+    case GpuGeneration::cdna4:
+      return "CDNA 4";
   }
   return "";
 }

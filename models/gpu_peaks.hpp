@@ -10,7 +10,7 @@
 namespace polyring {
 
 /// In the order in which they came out; AMD's beside NVIDIA's.
-enum class GpuGeneration { pascal, volta, turing, ampere, cdna, cdna2, ada, hopper, cdna3, blackwell };
+enum class GpuGeneration { pascal, volta, turing, ampere, cdna, cdna2, ada, hopper, cdna3, blackwell, cdna4 };
 
 std::string_view to_text(GpuGeneration generation);  // "Pascal", "CDNA 3"
 

@@ -50,13 +50,15 @@ int year_of(GpuGeneration generation) {
       return 2023;
     case GpuGeneration::blackwell:
       return 2024;
+    case GpuGeneration::cdna4:
+      return 2025;
   }
   return 0;
 }
 
 bool is_amd(GpuGeneration generation) {
   return generation == GpuGeneration::cdna || generation == GpuGeneration::cdna2 ||
-         generation == GpuGeneration::cdna3;
+         generation == GpuGeneration::cdna3 || generation == GpuGeneration::cdna4;
 }
 
 /// In years; 0 within a generation only.

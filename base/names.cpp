@@ -47,6 +47,14 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
 std::optional<std::string> known_name(std::string_view text, std::span<const std::string> known) {
   const std::string typed = lower_case(text);
   const auto found =

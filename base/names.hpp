@@ -8,8 +8,9 @@
 
 namespace polyring {
 
-/// ASCII letters in lower case, all else as it is.
+/// ASCII letters in lower or upper case, all else as it is.
 std::string lower_case(std::string_view text);
+std::string upper_case(std::string_view text);
 
 /// The first of `known` that is `text` in some case.
 std::optional<std::string> known_name(std::string_view text, std::span<const std::string> known);

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/names.hpp"
 #include "topology/device_identity.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/port_rates.hpp"
 #include "topology/shared_links.hpp"
 
 namespace polyring {
@@ -32,25 +34,16 @@ std::string socket_bus_name(const Machine& machine, const Link& link) {
   return "socket bus";
 }
 
-/// Four lanes of InfiniBand, as their rate's name says, per direction: see openfabrics_rate() in sysfs.hpp.
-struct NamedRate {
-  std::string_view name;
-  double gigabits;  // of payload
-};
-constexpr std::array kRates{NamedRate{"QDR", 40 * 0.8},        NamedRate{"FDR", 56 * 64.0 / 66},
-                            NamedRate{"EDR", 100 * 64.0 / 66}, NamedRate{"HDR", 200 * 64.0 / 66},
-                            NamedRate{"NDR", 400 * 64.0 / 66}, NamedRate{"XDR", 800 * 64.0 / 66}};
-
 /// "EDR InfiniBand" where the model names the rate and the port runs at it, else "InfiniBand of 12.1 GB/s".
 std::string port_name(const Nic& nic, Bandwidth bandwidth) {
   const char* kind = nic.kind == NicKind::infiniband ? "InfiniBand"
                      : nic.kind == NicKind::ethernet ? "Ethernet"
                                                      : "ports";
   if (nic.kind == NicKind::infiniband) {
-    for (const NamedRate& rate : kRates) {
-      const double part = bandwidth.value / gigabits_per_second(rate.gigabits).value;
-      if (contains(nic.model, rate.name) && std::abs(part - 1) < 0.01)
-        return fmt::format("{} {}", rate.name, kind);
+    for (const InfinibandRate& rate : infiniband_rates()) {
+      const std::string name = upper_case(rate.name);
+      const double part = bandwidth.value / rate.payload().value;
+      if (contains(nic.model, name) && std::abs(part - 1) < 0.01) return fmt::format("{} {}", name, kind);
     }
   }
   return fmt::format("{} of {}", kind, speed_text(bandwidth));

@@ -14,6 +14,7 @@
 #include "base/names.hpp"
 #include "base/text.hpp"
 #include "topology/inventory/probe/sysfs.hpp"
+#include "topology/port_rates.hpp"
 
 namespace polyring {
 namespace {
@@ -26,7 +27,7 @@ struct Key {
   double most;  // GB/s: above it units were probably confused
 };
 constexpr std::array kKeys{
-    Key{"nic", RateOf::nic_port, "NIC port", "NIC ports", 399},
+    Key{"nic", RateOf::nic_port, "NIC port", "NIC ports", kMostOfPort.gigabytes_per_second()},
     Key{"pcie", RateOf::pcie_link, "PCIe link", "PCIe links", 500},
     Key{"nvlink", RateOf::nvlink, "NVLink", "NVLinks", 500},
     Key{"xgmi", RateOf::xgmi_link, "xGMI link", "xGMI links", 500},
@@ -36,13 +37,6 @@ constexpr std::array kKeys{
 
 const Key& key_of(RateOf what) { return *std::ranges::find(kKeys, what, &Key::what); }
 
-/// InfiniBand of four lanes; what a port carries is as probes count it.
-struct NamedRate {
-  std::string_view name;
-  int gigabits;
-};
-constexpr std::array kInfiniband{NamedRate{"qdr", 40},  NamedRate{"fdr", 56},  NamedRate{"edr", 100},
-                                 NamedRate{"hdr", 200}, NamedRate{"ndr", 400}, NamedRate{"xdr", 800}};
 constexpr std::array kTransfers{"2.5", "5", "8", "16", "32", "64"};  // GT/s, by generation of PCIe
 
 /// Without white space around it, in lower case.
@@ -61,14 +55,8 @@ int number_before(std::string_view text, std::string_view rest) {
 
 /// Of `ndr` or `100gbe`.
 std::optional<Bandwidth> named_port(const std::string& name) {
-  const auto known = std::ranges::find(kInfiniband, name, &NamedRate::name);
-  if (known != kInfiniband.end()) {
-    const char* old = name == "qdr" ? "QDR" : "";
-    return probe::openfabrics_rate(fmt::format("{} Gb/sec {}", known->gigabits, old), NicKind::infiniband);
-  }
-  const int gigabits = number_before(name, "gbe");
-  if (gigabits > 0) return gigabits_per_second(gigabits);
-  return std::nullopt;
+  if (const auto known = infiniband_rate(name)) return known->payload();
+  return ethernet_rate(name);
 }
 
 /// Of `gen5x16`.
@@ -90,7 +78,7 @@ Bandwidth rate_of(const Key& key, const std::string& text) {
   if (key.what == RateOf::nic_port) {
     if (const auto rate = named_port(name)) return *rate;
     std::vector<std::string> known;
-    for (const NamedRate& rate : kInfiniband) known.emplace_back(rate.name);
+    for (const InfinibandRate& rate : infiniband_rates()) known.emplace_back(rate.name);
     if (!name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0)
       usage_error("--assume nic: {}, or write it as 400Gb/s or 100GbE", unknown_name("rate", name, known));
   }

@@ -35,69 +35,10 @@ void cite_network_latencies(Fabric& fabric) {
 
 }  // namespace
 
-GpuKind p100_sxm2() {
-  return {"Tesla P100-SXM2-16GB",
-          gibibytes(16),
-          gigabytes_per_second(732),
-          {"P100 SXM2: 16 GB of memory at 732 GB/s", "NVIDIA Tesla P100 data sheet"}};
-}
-
-GpuKind p100_pcie() {
-  return {"Tesla P100-PCIE-16GB",
-          gibibytes(16),
-          gigabytes_per_second(732),
-          {"P100 PCIe: 16 GB of memory at 732 GB/s, PCIe gen 3 x16", "NVIDIA Tesla P100 PCIe data sheet"}};
-}
-
-GpuKind v100_sxm2() {
-  return {"Tesla V100-SXM2-16GB",
-          gibibytes(16),
-          gigabytes_per_second(900),
-          {"V100 SXM2: 16 GB of memory at 900 GB/s", "NVIDIA Tesla V100 data sheet"}};
-}
-
-GpuKind a100_sxm4_40gb() {
-  return {"NVIDIA A100-SXM4-40GB",
-          gibibytes(40),
-          gigabytes_per_second(1555),
-          {"A100 SXM4: 40 GB of memory at 1555 GB/s", "NVIDIA A100 data sheet"}};
-}
-
-GpuKind h100_sxm5() {
-  return {"NVIDIA H100 80GB HBM3",
-          gibibytes(80),
-          gigabytes_per_second(3350),
-          {"H100 SXM5: 80 GB of memory at 3.35 TB/s", "NVIDIA H100 data sheet"}};
-}
-
 // 8, 16 and 32 GT/s on 16 lanes with 128b/130b coding: 15.75, 31.5 and 63 GB/s.
 Bandwidth pcie3_x16() { return gigabytes_per_second(15.75); }
 Bandwidth pcie4_x16() { return gigabytes_per_second(31.5); }
 Bandwidth pcie5_x16() { return gigabytes_per_second(63); }
-
-NicPart edr(std::string model) {
-  return {std::move(model),
-          NicKind::infiniband,
-          gigabytes_per_second(12.1),
-          {"EDR 4x: 12.1 GB/s of payload (100 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
-}
-
-NicPart hdr(std::string model) {
-  return {std::move(model),
-          NicKind::infiniband,
-          gigabytes_per_second(24.2),
-          {"HDR 4x: 24.2 GB/s of payload (200 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
-}
-
-NicPart ndr(std::string model) {
-  return {std::move(model),
-          NicKind::infiniband,
-          gigabytes_per_second(48.5),
-          {"NDR 4x: 48.5 GB/s of payload (400 Gb/s of data, less 3 % for headers and gaps)",
-           "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
-}
 
 CpuIdentity intel(int model) { return {"x86_64", "GenuineIntel", 6, model}; }
 
@@ -134,7 +75,8 @@ DeviceId add_gpu(Machine& machine, const GpuKind& kind, int numa, int host_bridg
 DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridge) {
   if (machine.nics.empty()) machine.citations.push_back(part.citation);
   const int index = static_cast<int>(machine.nics.size());
-  const std::string name = fmt::format("{}{}", part.kind == NicKind::infiniband ? "mlx5_" : "eth", index);
+  const std::string usual = part.kind == NicKind::infiniband ? "mlx5_" : "eth";
+  const std::string name = fmt::format("{}{}", part.device.empty() ? usual : part.device, index);
   machine.nics.push_back({name, part.model, "", numa, host_bridge, part.kind, {{1, true, part.port}}});
   return {DeviceKind::nic, index};
 }

@@ -1,46 +1,17 @@
 // The parts that preset machines are put together from, and the citations that several machines share.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "topology/cluster.hpp"
+#include "topology/presets/products.hpp"
 
 namespace polyring::presets {
-
-constexpr Bytes gibibytes(std::uint64_t count) { return {count << 30}; }
-
-/// What a kind of GPU brings with it.
-struct GpuKind {
-  std::string model;
-  Bytes memory;
-  Bandwidth memory_bandwidth;
-  Citation citation;
-};
-
-GpuKind p100_sxm2();
-GpuKind p100_pcie();
-GpuKind v100_sxm2();
-GpuKind a100_sxm4_40gb();
-GpuKind h100_sxm5();
 
 /// PCI Express x16 per direction; the narrower slots are fractions of these.
 Bandwidth pcie3_x16();
 Bandwidth pcie4_x16();
 Bandwidth pcie5_x16();
-
-/// What a kind of NIC brings with it: one port, which is up.
-struct NicPart {
-  std::string model;
-  NicKind kind;
-  Bandwidth port;
-  Citation citation;
-};
-
-/// One port of 4x InfiniBand, its bandwidth that of the payload.
-NicPart edr(std::string model);
-NicPart hdr(std::string model);
-NicPart ndr(std::string model);
 
 /// What a kind of processor brings with it, and its memory.
 struct SocketKind {

@@ -50,8 +50,8 @@ Machine ac922_machine(const Ac922& variant) {
                     8 * socket);
   }
   for (int socket = 0; socket < 2; ++socket) {
-    add_socket_gpus(machine, packages[static_cast<std::size_t>(socket)], v100_sxm2(), variant.gpus_per_socket,
-                    8 * socket, socket, variant.nvlink);
+    add_socket_gpus(machine, packages[static_cast<std::size_t>(socket)], gpu_product("V100-SXM2-16GB"),
+                    variant.gpus_per_socket, 8 * socket, socket, variant.nvlink);
   }
   // One adapter with two ports; each port is reached from both sockets, over the socket's own eight lanes.
   for (int port = 0; port < 2; ++port) {
@@ -85,7 +85,7 @@ Preset minsky() {
     const DeviceId package = packages[static_cast<std::size_t>(socket)];
     // Each GPU and each NIC has a host bridge of its own: 3 a socket, the NIC's first.
     for (int i = 0; i < 2; ++i) {
-      const DeviceId gpu = add_gpu(machine, p100_sxm2(), socket, 3 * socket + 1 + i);
+      const DeviceId gpu = add_gpu(machine, gpu_product("P100-SXM2"), socket, 3 * socket + 1 + i);
       add_nvlink(machine, gpu, package, gigabytes_per_second(40));
     }
     add_nvlink(machine, {DeviceKind::gpu, 2 * socket}, {DeviceKind::gpu, 2 * socket + 1},

@@ -93,7 +93,7 @@ Machine dgx1(std::string model, const GpuKind& gpu) {
 }  // namespace
 
 Preset dgx1_p100() {
-  Machine machine = dgx1("NVIDIA DGX-1 (8x P100)", p100_sxm2());
+  Machine machine = dgx1("NVIDIA DGX-1 (8x P100)", gpu_product("P100-SXM2"));
   add_cube_mesh(machine, gigabytes_per_second(20));
   cite(machine,
        "hybrid cube mesh, 4 NVLink 1.0 of 20 GB/s per direction a GPU; 4 PCIe switches with 2 GPUs and an "
@@ -106,7 +106,7 @@ Preset dgx1_p100() {
 }
 
 Preset dgx1_v100() {
-  Machine machine = dgx1("NVIDIA DGX-1 (8x V100)", v100_sxm2());
+  Machine machine = dgx1("NVIDIA DGX-1 (8x V100)", gpu_product("V100-SXM2-16GB"));
   add_doubled_cube_mesh(machine, gigabytes_per_second(25));
   cite(machine,
        "hybrid cube mesh, 6 NVLink 2.0 of 25 GB/s per direction a GPU; 4 PCIe switches with 2 GPUs and an "
@@ -125,7 +125,7 @@ Preset dgx_a100() {
   const Packages packages =
       add_packages(machine, {"AMD EPYC 7742", 64, gibibytes(512), gigabytes_per_second(204.8), amd(23, 49)},
                    gigabytes_per_second(96));
-  add_switch_trees(machine, packages, a100_sxm4_40gb(), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
+  add_switch_trees(machine, packages, gpu_product("A100-SXM4-40GB"), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
   add_nvswitches(machine, gigabytes_per_second(300));
   cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
        "NVIDIA A100 data sheet (600 GB/s, both directions); NVIDIA DGX A100 user guide");
@@ -145,7 +145,7 @@ Preset dgx_h100() {
   const Packages packages = add_packages(
       machine, {"Intel Xeon Platinum 8480C", 56, gibibytes(1024), gigabytes_per_second(307.2), intel(143)},
       gigabytes_per_second(96));
-  add_switch_trees(machine, packages, h100_sxm5(), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
+  add_switch_trees(machine, packages, gpu_product("H100-SXM"), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",
        "NVIDIA H100 data sheet (900 GB/s, both directions); NVIDIA DGX H100 user guide");
@@ -165,7 +165,7 @@ Preset big_basin() {
   machine.model = "Facebook Big Basin (8x P100)";
   const Packages packages =
       add_packages(machine, broadwell("Intel Xeon E5 v4", 14, gibibytes(128)), gigabytes_per_second(38.4));
-  add_switch_trees(machine, packages, p100_sxm2(), {}, 0, pcie3_x16());
+  add_switch_trees(machine, packages, gpu_product("P100-SXM2"), {}, 0, pcie3_x16());
   add_cube_mesh(machine, gigabytes_per_second(20));
   const DeviceId nic =
       add_nic(machine,
@@ -196,7 +196,7 @@ Preset ethernet() {
                                          gigabytes_per_second(38.4));
   for (int i = 0; i < 4; ++i) {
     const int socket = i / 2;
-    add_pcie(machine, add_gpu(machine, p100_pcie(), socket, socket),
+    add_pcie(machine, add_gpu(machine, gpu_product("P100-PCIE-16GB"), socket, socket),
              packages[static_cast<std::size_t>(socket)], pcie3_x16());
   }
   const DeviceId nic = add_nic(machine,

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "topology/inventory/probe/files.hpp"
+#include "topology/port_rates.hpp"
 
 namespace polyring::probe {
 namespace {
@@ -132,9 +133,9 @@ Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer) {
   const Bandwidth line = gigabits_per_second(leading_number(rate));
   if (link_layer == NicKind::ethernet) return line;
   for (const std::string_view old : {"SDR", "DDR", "QDR"}) {
-    if (rate.find(old) != std::string_view::npos) return 0.8 * line;
+    if (rate.find(old) != std::string_view::npos) return infiniband_payload(line, true);
   }
-  return (64.0 / 66) * line;
+  return infiniband_payload(line, false);
 }
 
 Sysfs::Sysfs(const fs::path& root) : live_(root == kLive) {

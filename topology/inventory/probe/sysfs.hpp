@@ -147,11 +147,7 @@ class Sysfs {
 /// `16.0 GT/s PCIe` on 16 lanes is 31.5 GB/s after line coding. 0 for text that is not a speed.
 Bandwidth pcie_bandwidth(std::string_view speed, int lanes);
 
-/// `100 Gb/sec (4X EDR)` is 12.1 GB/s of payload. Rates up to QDR are those of the line, on which 8 of 10
-/// bits are data; FDR's 56 Gb/s too, with 64 of 66. From EDR on the rate is of the data: 4 lanes of 25.78125
-/// Gb/s with 64 of 66 bits are the 100 Gb/s (InfiniBand Trade Association, rate table). 64/66 are taken of
-/// these once more, 3 % for headers, flow control and gaps: 12.1, 24.2 and 48.5 GB/s are the figures that
-/// EDR, HDR and NDR are published with, and with which ours are compared. Ethernet's rates (RoCE) are taken
+/// `100 Gb/sec (4X EDR)` is 12.1 GB/s of payload: see infiniband_payload(). Ethernet's rates (RoCE) are taken
 /// as they are. Of an unknown link layer they are taken for InfiniBand's, which is less.
 Bandwidth openfabrics_rate(std::string_view rate, NicKind link_layer);
 

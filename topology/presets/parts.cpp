@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace polyring::presets {
@@ -36,9 +37,14 @@ void cite_network_latencies(Fabric& fabric) {
 }  // namespace
 
 // 8, 16 and 32 GT/s on 16 lanes with 128b/130b coding: 15.75, 31.5 and 63 GB/s.
-Bandwidth pcie3_x16() { return gigabytes_per_second(15.75); }
-Bandwidth pcie4_x16() { return gigabytes_per_second(31.5); }
-Bandwidth pcie5_x16() { return gigabytes_per_second(63); }
+// A flit of generation 6 carries 242 bytes of 256: 121 GB/s.
+Bandwidth pcie_x16(int generation) {
+  constexpr std::array kGigabytes{15.75, 31.5, 63.0, 121.0};
+  return gigabytes_per_second(kGigabytes.at(static_cast<std::size_t>(generation - 3)));
+}
+Bandwidth pcie3_x16() { return pcie_x16(3); }
+Bandwidth pcie4_x16() { return pcie_x16(4); }
+Bandwidth pcie5_x16() { return pcie_x16(5); }
 
 CpuIdentity intel(int model) { return {"x86_64", "GenuineIntel", 6, model}; }
 
@@ -83,6 +89,11 @@ DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridg
 
 void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth) {
   add_link(machine, from, to, LinkKind::nvlink, bandwidth, kNvlinkLatency);
+}
+
+void add_gpu_links(Machine& machine, DeviceId from, DeviceId to, const GpuLinks& links, int count) {
+  add_link(machine, from, to, links.kind, count * links.each, kNvlinkLatency);
+  machine.links.back().count = count;
 }
 
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth) {

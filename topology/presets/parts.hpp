@@ -8,7 +8,8 @@
 
 namespace polyring::presets {
 
-/// PCI Express x16 per direction; the narrower slots are fractions of these.
+/// PCI Express x16 of a generation from 3 to 6, per direction; the narrower slots are fractions of it.
+Bandwidth pcie_x16(int generation);
 Bandwidth pcie3_x16();
 Bandwidth pcie4_x16();
 Bandwidth pcie5_x16();
@@ -38,6 +39,8 @@ DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridg
 
 /// One-way latencies of these links are NCCL's, see cite_latencies().
 void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
+/// So many of the GPUs' links, NVLink or xGMI; xGMI has NVLink's latency.
+void add_gpu_links(Machine& machine, DeviceId from, DeviceId to, const GpuLinks& links, int count);
 /// From a GPU to the NVSwitches. A transfer between GPUs crosses two such links.
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth);
 void add_pcie(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);

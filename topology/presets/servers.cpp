@@ -1,73 +1,18 @@
 // Servers with x86 processors: NVIDIA's DGX machines, Facebook's Big Basin and a commodity server.
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "topology/presets/catalogue.hpp"
-#include "topology/presets/parts.hpp"
+#include "topology/presets/layouts.hpp"
 
 namespace polyring::presets {
 namespace {
 
-using Packages = std::array<DeviceId, 2>;
+using Packages = std::vector<DeviceId>;
 
-/// Two equal packages, the socket bus between them.
-Packages add_packages(Machine& machine, const SocketKind& kind, Bandwidth socket_bus) {
-  Packages packages;
-  for (int socket = 0; socket < 2; ++socket) {
-    packages[static_cast<std::size_t>(socket)] = add_package(machine, kind, socket);
-  }
-  add_socket_bus(machine, packages[0], packages[1], socket_bus);
-  return packages;
-}
-
-/// The hybrid cube mesh of eight GPUs with four NVLinks each: both halves are complete, and GPU i meets GPU i
-/// + 4.
-void add_cube_mesh(Machine& machine, Bandwidth nvlink) {
-  const auto join = [&](int a, int b) {
-    add_nvlink(machine, {DeviceKind::gpu, a}, {DeviceKind::gpu, b}, nvlink);
-  };
-  for (const int half : {0, 4}) {
-    for (int a = half; a < half + 4; ++a) {
-      for (int b = a + 1; b < half + 4; ++b) join(a, b);
-    }
-  }
-  for (int i = 0; i < 4; ++i) join(i, i + 4);
-}
-
-/// The same mesh for GPUs with six links each: of a GPU's partners two have a double link.
-void add_doubled_cube_mesh(Machine& machine, Bandwidth nvlink) {
-  // By pair of GPUs, as nvidia-smi topo -m shows them.
-  constexpr std::array<std::pair<int, int>, 8> kDouble{
-      {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}}};
-  add_cube_mesh(machine, nvlink);
-  for (Link& link : machine.links) {
-    const std::pair ends(link.from.index, link.to.index);
-    if (link.kind == LinkKind::nvlink && std::ranges::find(kDouble, ends) != kDouble.end())
-      link.bandwidth = 2 * nvlink;
-  }
-}
-
-/// Four PCIe switches, two a socket, with two GPUs each and, where `nics_per_switch` > 0, as many NICs.
-void add_switch_trees(Machine& machine, const Packages& packages, const GpuKind& gpu, const NicPart& nic,
-                      int nics_per_switch, Bandwidth pcie) {
-  for (int s = 0; s < 4; ++s) {
-    const int socket = s / 2;
-    const DeviceId pci_switch = add_switch(machine);
-    add_pcie(machine, pci_switch, packages[static_cast<std::size_t>(socket)], pcie);
-    for (int i = 0; i < 2; ++i) add_pcie(machine, add_gpu(machine, gpu, socket, s), pci_switch, pcie);
-    for (int i = 0; i < nics_per_switch; ++i) {
-      add_pcie(machine, add_nic(machine, nic, socket, s), pci_switch, pcie);
-    }
-  }
-}
-
-/// Eight GPUs on all NVSwitches. They are counted as one: a GPU spreads its traffic over all of them evenly.
-void add_nvswitches(Machine& machine, Bandwidth per_gpu) {
-  machine.nvswitches = 1;
-  for (int i = 0; i < static_cast<int>(machine.gpus.size()); ++i) {
-    add_nvswitch_link(machine, {DeviceKind::gpu, i}, per_gpu);
-  }
+/// Two sockets as such machines usually have them.
+Packages usual_packages(Machine& machine, int pcie_generation) {
+  const UsualSockets usual = usual_sockets(pcie_generation);
+  return add_packages(machine, usual.socket, usual.bus);
 }
 
 SocketKind broadwell(std::string model, int cores, Bytes memory) {
@@ -84,9 +29,8 @@ void cite_broadwell(Machine& machine) {
 Machine dgx1(std::string model, const GpuKind& gpu) {
   Machine machine;
   machine.model = std::move(model);
-  const Packages packages = add_packages(machine, broadwell("Intel Xeon E5-2698 v4", 20, gibibytes(256)),
-                                         gigabytes_per_second(38.4));
-  add_switch_trees(machine, packages, gpu, edr("ConnectX-4 EDR"), 1, pcie3_x16());
+  add_switch_trees(machine, usual_packages(machine, 3), gpu, edr("ConnectX-4 EDR"), {4, 2, 1}, pcie3_x16(),
+                   pcie3_x16());
   return machine;
 }
 
@@ -122,10 +66,8 @@ Preset dgx1_v100() {
 Preset dgx_a100() {
   Machine machine;
   machine.model = "NVIDIA DGX A100 (8x A100 40GB)";
-  const Packages packages =
-      add_packages(machine, {"AMD EPYC 7742", 64, gibibytes(512), gigabytes_per_second(204.8), amd(23, 49)},
-                   gigabytes_per_second(96));
-  add_switch_trees(machine, packages, gpu_product("A100-SXM4-40GB"), hdr("ConnectX-6 HDR"), 2, pcie4_x16());
+  add_switch_trees(machine, usual_packages(machine, 4), gpu_product("A100-SXM4-40GB"), hdr("ConnectX-6 HDR"),
+                   {4, 2, 2}, pcie4_x16(), pcie4_x16());
   add_nvswitches(machine, gigabytes_per_second(300));
   cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
        "NVIDIA A100 data sheet (600 GB/s, both directions); NVIDIA DGX A100 user guide");
@@ -142,10 +84,8 @@ Preset dgx_a100() {
 Preset dgx_h100() {
   Machine machine;
   machine.model = "NVIDIA DGX H100 (8x H100)";
-  const Packages packages = add_packages(
-      machine, {"Intel Xeon Platinum 8480C", 56, gibibytes(1024), gigabytes_per_second(307.2), intel(143)},
-      gigabytes_per_second(96));
-  add_switch_trees(machine, packages, gpu_product("H100-SXM"), ndr("ConnectX-7 NDR"), 2, pcie5_x16());
+  add_switch_trees(machine, usual_packages(machine, 5), gpu_product("H100-SXM"), ndr("ConnectX-7 NDR"),
+                   {4, 2, 2}, pcie5_x16(), pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",
        "NVIDIA H100 data sheet (900 GB/s, both directions); NVIDIA DGX H100 user guide");
@@ -165,7 +105,7 @@ Preset big_basin() {
   machine.model = "Facebook Big Basin (8x P100)";
   const Packages packages =
       add_packages(machine, broadwell("Intel Xeon E5 v4", 14, gibibytes(128)), gigabytes_per_second(38.4));
-  add_switch_trees(machine, packages, gpu_product("P100-SXM2"), {}, 0, pcie3_x16());
+  add_switch_trees(machine, packages, gpu_product("P100-SXM2"), {}, {4, 2, 0}, pcie3_x16(), pcie3_x16());
   add_cube_mesh(machine, gigabytes_per_second(20));
   const DeviceId nic =
       add_nic(machine,

@@ -62,7 +62,7 @@ std::set<int> crossed_links(const Machine& machine, bool several_hosts) {
 Stated stated_links(const Cluster& cluster, LinkClass wanted) {
   Stated stated;
   for (const HostGroup& group : cluster.groups) {
-    for (const int crossed : crossed_links(group.machine, cluster.host_count() > 1)) {
+    for (const int crossed : crossed_links(group.machine, cluster.domain_count() > 1)) {
       const Link& link = group.machine.links[index(crossed)];
       // Links of unknown speed constrain nothing, except those of processes: they have no data sheet.
       if (class_of(link.kind) == wanted && (link.bandwidth.known() || wanted == LinkClass::memory))
@@ -76,7 +76,7 @@ Stated stated_network(const Cluster& cluster) {
   Stated stated;
   for (const HostGroup& group : cluster.groups) {
     for (const Nic& nic : group.machine.nics)
-      if (nic.up()) stated.widen({cluster.host_count() > 1, cluster.fabric.latency, nic.bandwidth()});
+      if (nic.up()) stated.widen({cluster.domain_count() > 1, cluster.fabric.latency, nic.bandwidth()});
   }
   return stated;
 }

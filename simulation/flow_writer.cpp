@@ -5,7 +5,7 @@ namespace polyring {
 void FlowWriter::add_message(int lane, Rank from, Rank to, double bytes) {
   route_.clear();
   const Seconds latency = router_.route(from, to, route_);
-  const bool in_host = cluster_.place(from).host == cluster_.place(to).host;
+  const bool in_host = cluster_.in_one_domain(cluster_.place(from).host, cluster_.place(to).host);
   const Seconds message = in_host ? costs_.message_in_host : costs_.message_between_hosts;
   add_message(lane, from, to, bytes, latency + message, route_);
 }

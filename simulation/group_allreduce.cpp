@@ -62,14 +62,16 @@ Schedule GroupAllreduce::schedule(const Plan& plan, Count count) const {
 
 std::vector<Plan> GroupAllreduce::candidates(const std::string& algorithm, const PlanConstraints& constraints,
                                              Count largest) const {
-  const int in_host = cluster_.host(0).ranks() / stride_;
-  const bool hosts_filled = in_host > 1 && cluster_.host(0).ranks() % stride_ == 0 && members_ % in_host == 0;
+  // A domain is a host, or the hosts that NVSwitches join.
+  const int domain = cluster_.domains_are_equal() ? cluster_.ranks_per_domain() : cluster_.host(0).ranks();
+  const int in_host = domain / stride_;
+  const bool hosts_filled = in_host > 1 && domain % stride_ == 0 && members_ % in_host == 0;
   const int of_a_host = hosts_filled ? in_host : 1;
   const std::vector<std::vector<int>> grids = find_algorithm(algorithm).has_dims
                                                   ? rank_grids(members_, of_a_host, members_ / of_a_host)
                                                   : std::vector<std::vector<int>>{{members_}};
   const auto bytes = static_cast<std::uint64_t>(largest) * static_cast<std::uint64_t>(sizes_.payload);
-  const bool in_one_host = cluster_.host(0).ranks() % (members_ * stride_) == 0;
+  const bool in_one_host = domain % (members_ * stride_) == 0;
   const RankGrid grid =
       in_one_host ? RankGrid{members_, members_, 1} : RankGrid{members_, of_a_host, members_ / of_a_host};
   const auto reach = [stride = stride_, peers = PeerAccess(cluster_)](Rank a, Rank b) {

@@ -28,12 +28,18 @@ void refuse_unlike_hosts(const Cluster& cluster) {
           "such hosts");
     }
   }
+  if (!cluster.domains_are_equal()) {
+    usage_error(
+        "in-network reduction is modelled for NVLink domains of equally many hosts, and {} hosts do not fill "
+        "domains of {}; leave in-network out, or choose a number of hosts that does",
+        cluster.host_count(), cluster.hosts_per_domain());
+  }
 }
 
-/// Of the multi-ring for one host alone.
+/// Of the multi-ring for one host, or one NVLink domain, alone.
 Schedule schedule_of(const Plan& plan, const Cluster& cluster, Count count, ElementSizes sizes) {
-  const Schedule of_host = make_schedule(plan, cluster.host(0).ranks(), count, sizes.payload);
-  return cluster.host_count() == 1 ? of_host : with_switches(of_host, cluster.ranks());
+  const Schedule of_host = make_schedule(plan, cluster.ranks_per_domain(), count, sizes.payload);
+  return cluster.domain_count() == 1 ? of_host : with_switches(of_host, cluster.ranks());
 }
 
 /// Whether it leaves each rank a share of the sum, which the switches then reduce further.
@@ -62,12 +68,12 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
                                 const PlanConstraints& constraints, const SimulationOptions& options) {
   refuse_unlike_hosts(cluster);
   const PlanConstraints in_host{{}, {}, constraints.lanes, constraints.chunk, constraints.orders};
-  if (cluster.host_count() == 1)
+  if (cluster.domain_count() == 1)
     return choose_plan(modelled_problem(kTunedAlgorithm, cluster, count, sizes), cluster, router, in_host,
                        options);
 
   // The way inside the host is what one host alone would choose.
-  const Cluster host = cluster_of(cluster.host(0), 1);
+  const Cluster host = one_domain(cluster, cluster.host(0));
   Problem problem = modelled_problem(kTunedAlgorithm, host, count, sizes);
   std::vector<PricedPlan> ways = price_plans(problem, host, Router(host), in_host);
   if (std::ranges::none_of(ways, leaves_shares, &PricedPlan::plan)) {
@@ -97,7 +103,8 @@ SimulatedPlan choose_in_network(const Cluster& cluster, const Router& router, Co
 }
 
 std::vector<Citation> in_network_inputs(const Cluster& cluster) {
-  if (cluster.host_count() == 1) return {{"one host: the multi-ring's allreduce", "this model"}};
+  if (cluster.domain_count() == 1)
+    return {{"one host, or one NVLink domain: the multi-ring's allreduce", "this model"}};
   return {
       {"a tree of switches: each sends on what it has reduced when it has it from all below it, and the "
        "root's result goes back down",
@@ -109,7 +116,7 @@ std::vector<Citation> in_network_inputs(const Cluster& cluster) {
        "of hosts and bytes at once",
        "assumed"},
       {"one half of the fabric's latencies counts on the way up, the other on the way down", "assumed"},
-      {"inside a host reduce-scatter before and allgather after; each GPU sends its share through the NIC "
+      {"inside a host (or NVLink domain) reduce-scatter before and allgather after; each GPU sends its share through the NIC "
        "nearest to it",
        "this model"}};
 }

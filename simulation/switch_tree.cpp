@@ -34,8 +34,8 @@ int SwitchTree::leaf_of(int rank) const {
 
 void SwitchTree::add_rounds(int lane, std::span<const double> held, Workload& workload,
                             FlowWriter& writer) const {
-  const auto of_host = held.first(static_cast<std::size_t>(cluster_.host(0).ranks()));
-  const double chunk = std::accumulate(of_host.begin(), of_host.end(), 0.0);
+  const auto of_domain = held.first(static_cast<std::size_t>(cluster_.ranks_per_domain()));
+  const double chunk = std::accumulate(of_domain.begin(), of_domain.end(), 0.0);
   add_round(workload, [&] { add_ranks(lane, held, true, writer); });
   if (leaves_ > 1) {
     add_round(workload, [&] { add_leaves(lane, chunk, true, writer); });

@@ -19,14 +19,14 @@ namespace polyring {
 
 class SwitchTree {
  public:
-  /// Keeps references to all that it is given. The cluster has several hosts, with equally many ranks each.
+  /// Keeps references to all that it is given. The cluster has several domains, with equally many ranks each.
   SwitchTree(const Cluster& cluster, const Router& router, const Costs& costs);
 
   /// They are actors, numbered on from the ranks.
   int switches() const { return leaves_ > 1 ? leaves_ + 1 : 1; }
 
-  /// Appends the rounds of one chunk of a lane. `held`: the bytes that each rank gives and takes; a host's
-  /// ranks hold the chunk together.
+  /// Appends the rounds of one chunk of a lane. `held`: the bytes that each rank gives and takes; the
+  /// ranks of a domain hold the chunk together.
   void add_rounds(int lane, std::span<const double> held, Workload& workload, FlowWriter& writer) const;
 
  private:

@@ -23,6 +23,9 @@ struct Fabric {
   Seconds latency;         // one way, from NIC to NIC under one leaf
   Seconds spine_latency;   // added when the two hosts hang under different leaves
   std::vector<Citation> citations;
+  /// Consecutive hosts whose GPUs hang on the same NVSwitches, so that they need no NIC to reach each other: 18
+  /// of a GB200 NVL72. 0: each host has its own.
+  int hosts_per_nvlink_domain = 0;
 };
 
 /// `count` hosts that are equal. Kept as a group, so that 4,608 hosts cost no more than one.
@@ -49,6 +52,17 @@ struct Cluster {
   int ranks() const;
   Place place(int rank) const;
 
+  /// A domain is what NICs join: the hosts of an NVLink domain, or else one host. Of hosts that do not fill the
+  /// last one, that has fewer.
+  int hosts_per_domain() const;
+  int domain_count() const;
+  /// Whether GPUs of the two hosts reach each other without a NIC.
+  bool in_one_domain(int host, int other) const;
+  /// Of the first domain.
+  int ranks_per_domain() const;
+  /// Whether all hosts have equally many ranks, and all domains equally many hosts.
+  bool domains_are_equal() const;
+
   /// Validates every machine and the fabric; throws a usage Error as Machine::validate() does.
   void validate() const;
 };
@@ -56,5 +70,8 @@ struct Cluster {
 /// `hosts` hosts like this one. Of their fabric nothing is known: it blocks nothing and takes no time.
 /// Throws a usage Error for fewer than 1 host.
 Cluster cluster_of(Machine machine, int hosts);
+
+/// One domain of the cluster, of hosts like this one: a host alone, or those of an NVLink domain.
+Cluster one_domain(const Cluster& cluster, Machine machine);
 
 }  // namespace polyring

@@ -148,7 +148,8 @@ std::vector<Way> ways_of(const Machine& machine, const Numbers& numbers, const s
 
 }  // namespace
 
-MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts) {
+MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts,
+               bool domain) {
   assert(static_cast<int>(inside.size()) == machine.ranks());
   const Numbers numbers(machine);
   const std::vector<int> nics = several_hosts ? usable_nics(machine) : std::vector<int>{};
@@ -164,15 +165,19 @@ MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool sev
   for (const int nic : nics) {
     network.add(numbers.of({DeviceKind::nic, nic}), numbers.sink(), room_of(ports_of(nic)), 0);
   }
+  for (int i = 0; domain && i < machine.nvswitches; ++i)
+    network.add(numbers.of({DeviceKind::nvswitch, i}), numbers.sink(), kInfinite, 0);
   MinCut cut;
   if (!network.fill(numbers.source(), numbers.sink())) {
     cut.unknown = true;
     const auto after_links = static_cast<int>(ways.size());
     const int after_ranks = after_links + machine.ranks();
+    const int after_nics = after_ranks + static_cast<int>(nics.size());
     for (const int arc : network.last_way(numbers.source(), numbers.sink())) {
       const int link = arc < after_links ? ways[static_cast<std::size_t>(arc)].link : kNoLink;
       if (link != kNoLink) cut.links.push_back(link);
-      if (arc >= after_ranks) cut.nics.push_back(nics[static_cast<std::size_t>(arc - after_ranks)]);
+      if (arc >= after_ranks && arc < after_nics)
+        cut.nics.push_back(nics[static_cast<std::size_t>(arc - after_ranks)]);
     }
     return cut;
   }

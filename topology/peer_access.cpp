@@ -25,10 +25,11 @@ bool reach_each_other(const Machine& machine, int a, int b) {
 
 bool PeerAccess::Hosts::pair(int from, int to) const { return reaches[index(from * ranks + to)]; }
 
-PeerAccess::PeerAccess(const Cluster& cluster) {
+PeerAccess::PeerAccess(const Cluster& cluster) : hosts_per_domain_(cluster.hosts_per_domain()) {
   int first_rank = 0;
+  int first_host = 0;
   for (const HostGroup& group : cluster.groups) {
-    Hosts hosts{first_rank, group.machine.ranks(), {}};
+    Hosts hosts{first_rank, first_host, group.machine.ranks(), {}};
     hosts.reaches.resize(index(hosts.ranks * hosts.ranks));
     for (int a = 0; a < hosts.ranks; ++a) {
       for (int b = 0; b < a; ++b) {
@@ -38,6 +39,7 @@ PeerAccess::PeerAccess(const Cluster& cluster) {
       }
     }
     first_rank += hosts.ranks * group.count;
+    first_host += group.count;
     groups_.push_back(std::move(hosts));
   }
 }
@@ -49,10 +51,13 @@ const PeerAccess::Hosts& PeerAccess::hosts_of(int rank) const {
 
 bool PeerAccess::operator()(int rank, int other) const {
   const Hosts& hosts = hosts_of(rank);
-  if (&hosts != &hosts_of(other)) return false;
+  const Hosts& others = hosts_of(other);
   const int from = rank - hosts.first_rank;
-  const int to = other - hosts.first_rank;
-  return from / hosts.ranks == to / hosts.ranks && hosts.pair(from % hosts.ranks, to % hosts.ranks);
+  const int to = other - others.first_rank;
+  const int host = hosts.first_host + from / hosts.ranks;
+  const int other_host = others.first_host + to / others.ranks;
+  if (host == other_host) return hosts.pair(from % hosts.ranks, to % hosts.ranks);
+  return hosts_per_domain_ > 1 && host / hosts_per_domain_ == other_host / hosts_per_domain_;
 }
 
 std::string PeerAccess::text() const {
@@ -76,8 +81,9 @@ std::string PeerAccess::text() const {
     for (int b = a + 1; b < host.ranks; ++b)
       if (host.pair(a, b)) pairs.push_back(fmt::format("{}-{}", a, b));
   }
-  if (pairs.empty()) return "no ranks";
-  if (index(inside) == index(host.ranks * (host.ranks - 1) / 2)) return "all ranks of a host";
+  if (pairs.empty()) return hosts_per_domain_ > 1 ? "all ranks of an NVLink domain" : "no ranks";
+  if (index(inside) == index(host.ranks * (host.ranks - 1) / 2))
+    return hosts_per_domain_ > 1 ? "all ranks of an NVLink domain" : "all ranks of a host";
   const std::vector<std::string>& shown = index(inside) == pairs.size() ? ranges : pairs;
   return fmt::format("{}", fmt::join(shown, ", "));
 }

@@ -96,7 +96,8 @@ Router::HostRoutes Router::routes_of(int group) const {
       add_links(machine, host, path, host.between.emplace_back());
     }
   }
-  if (cluster_.host_count() > 1) add_nics(machine, host);
+  if (cluster_.hosts_per_domain() > 1) add_nvswitches(machine, host);
+  if (cluster_.domain_count() > 1) add_nics(machine, host);
   return host;
 }
 
@@ -128,6 +129,15 @@ void Router::add_nics(const Machine& machine, HostRoutes& host) const {
   }
 }
 
+void Router::add_nvswitches(const Machine& machine, HostRoutes& host) {
+  const DeviceId switches{DeviceKind::nvswitch, 0};
+  for (int rank = 0; rank < host.ranks; ++rank) {
+    const DeviceId gpu = machine.rank_device(rank);
+    add_links(machine, host, path_between(machine, gpu, switches), host.up.emplace_back());
+    add_links(machine, host, path_between(machine, switches, gpu), host.down.emplace_back());
+  }
+}
+
 int Router::group_of_host(int host) const {
   const auto after = std::upper_bound(first_host_.begin(), first_host_.end(), host);
   return static_cast<int>(after - first_host_.begin()) - 1;
@@ -148,11 +158,25 @@ const Router::DevicePath& Router::between(Place from, Place to) const {
   return host.between[index(from.index_on_host * host.ranks + to.index_on_host)];
 }
 
+const Router::DevicePath& Router::way_out(Place from, Place to) const {
+  const HostRoutes& host = hosts_[index(group_of_host(from.host))];
+  return (cluster_.in_one_domain(from.host, to.host) ? host.up : host.leave)[index(from.index_on_host)];
+}
+
+const Router::DevicePath& Router::way_in(Place from, Place to) const {
+  const HostRoutes& host = hosts_[index(group_of_host(to.host))];
+  return (cluster_.in_one_domain(from.host, to.host) ? host.down : host.enter)[index(to.index_on_host)];
+}
+
 Seconds Router::route(int from_rank, int to_rank, std::vector<Crossing>& route) const {
   const Place from = cluster_.place(from_rank);
   const Place to = cluster_.place(to_rank);
   if (from.host == to.host)
     return append(between(from, to), first_resource(from.host, group_of_host(from.host)), route);
+  if (cluster_.in_one_domain(from.host, to.host)) {
+    const Seconds up = append(way_out(from, to), first_resource(from.host, group_of_host(from.host)), route);
+    return up + append(way_in(from, to), first_resource(to.host, group_of_host(to.host)), route);
+  }
   const Fabric& fabric = cluster_.fabric;
   Seconds latency = fabric.latency + leave(from_rank, route);
   for (const Uplinks& uplinks : uplinks_) {
@@ -230,7 +254,7 @@ const std::string& Router::first_unknown(const std::vector<DevicePath>& paths) {
 const std::string& Router::HostRoutes::unknown_between() const { return first_unknown(between); }
 
 const std::string& Router::HostRoutes::unknown() const {
-  for (const std::vector<DevicePath>* paths : {&between, &leave}) {
+  for (const std::vector<DevicePath>* paths : {&between, &leave, &up}) {
     const std::string& found = first_unknown(*paths);
     if (!found.empty()) return found;
   }
@@ -261,11 +285,10 @@ std::string Router::unknown_speed(int from_rank, int to_rank) const {
   const int group = group_of_host(from.host);
   const int other = group_of_host(to.host);
   const bool in_host = from.host == to.host;
-  const DevicePath& first =
-      in_host ? between(from, to) : hosts_[index(group)].leave[index(from.index_on_host)];
+  const DevicePath& first = in_host ? between(from, to) : way_out(from, to);
   if (!first.unknown.empty()) return sentence(group, first.unknown);
   if (in_host) return {};
-  const DevicePath& last = hosts_[index(other)].enter[index(to.index_on_host)];
+  const DevicePath& last = way_in(from, to);
   return last.unknown.empty() ? std::string() : sentence(other, last.unknown);
 }
 

@@ -25,8 +25,8 @@ struct Crossing {
 /// Answers "which resources does a transfer from rank a to rank b use?". Keeps a reference to the cluster.
 class Router {
  public:
-  /// Throws a usage Error when two ranks of a host are not connected, or hosts of a cluster lack a NIC that
-  /// is up.
+  /// Throws a usage Error when two ranks of a host are not connected, or hosts of several domains
+  /// (Cluster::domain_count()) lack a NIC that is up.
   explicit Router(const Cluster& cluster);
 
   int resource_count() const { return resource_count_; }
@@ -46,12 +46,13 @@ class Router {
   ResourceId of_link(int host, int link, bool forward) const;
   ResourceId of_nic(int host, int nic, bool out) const;
 
-  /// Appends the resources to `route` and returns the one-way latency. A host is left and entered by the
-  /// rank's NICs, see rank_nics(), each of which carries as much as the others.
+  /// Appends the resources to `route` and returns the one-way latency. Inside an NVLink domain a host is left
+  /// and entered by the NVLinks between the rank and the NVSwitches; otherwise by the rank's NICs, see
+  /// rank_nics(), each of which carries as much as the others.
   Seconds route(int from_rank, int to_rank, std::vector<Crossing>& route) const;
 
   /// The parts of a route between hosts that lie in them: from a rank out of its NICs, and in through them to
-  /// a rank. The cluster has several hosts.
+  /// a rank. The cluster has several domains.
   Seconds leave(int rank, std::vector<Crossing>& route) const;
   Seconds enter(int rank, std::vector<Crossing>& route) const;
   /// Appends the uplinks of the leaf of a host, unless they block nothing.
@@ -74,6 +75,8 @@ class Router {
     std::vector<DevicePath> between;  // [from * ranks + to]
     std::vector<DevicePath> leave;    // by rank: to its NICs and out
     std::vector<DevicePath> enter;
+    std::vector<DevicePath> up;  // by rank: to the NVSwitches of its domain
+    std::vector<DevicePath> down;
 
     /// Of its first path that has one; of all, or of those between its ranks.
     const std::string& unknown() const;
@@ -93,8 +96,12 @@ class Router {
   static DevicePath through_nics(const Machine& machine, const HostRoutes& host, int rank,
                                  const std::vector<int>& nics, bool out);
   void add_nics(const Machine& machine, HostRoutes& host) const;
+  static void add_nvswitches(const Machine& machine, HostRoutes& host);
   int group_of_host(int host) const;
   const DevicePath& between(Place from, Place to) const;
+  /// The two parts of a route between hosts, by NVLinks or by NICs.
+  const DevicePath& way_out(Place from, Place to) const;
+  const DevicePath& way_in(Place from, Place to) const;
   std::string sentence(int group, const std::string& unknown) const;
   ResourceId first_resource(int host, int group) const;
   Owner owner(ResourceId resource) const;

@@ -31,7 +31,7 @@ struct RateQuestion {
   std::string_view link;  // by the names of PublishedRate
   std::string_view implementation;
   Bytes size;
-  int hosts = 1;
+  int hosts = 1;  // NVLink domains, where hosts make some
   int ranks = 0;
 };
 

@@ -45,15 +45,16 @@ ExpectedBound many_hosts(const Machine& machine) {
   return row;
 }
 
-/// allreduce_bound(), but no faster than the GPUs of one host that NVLinks join are by these alone: where
-/// the network carries less than these, nobody takes it for what stays inside a host.
+/// allreduce_bound(), but no faster than the GPUs of one domain that NVLinks join are by these alone: where
+/// the network carries less than these, nobody takes it for what stays inside a domain.
 Bound bound_of(const Cluster& cluster) {
-  if (cluster.host_count() < 2) return usual_bound(Collective::allreduce, cluster, kExpectedPayload);
+  if (cluster.domain_count() < 2) return usual_bound(Collective::allreduce, cluster, kExpectedPayload);
   Bound bound = allreduce_bound(cluster, kExpectedPayload);
   const Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
   for (const HostGroup& group : cluster.groups) {
     if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
-    const Bound inside = usual_bound(Collective::allreduce, cluster_of(group.machine, 1), kExpectedPayload);
+    const Bound inside =
+        usual_bound(Collective::allreduce, one_domain(cluster, group.machine), kExpectedPayload);
     if (network.known() && network <= inside.bandwidth && inside.time > bound.time) bound = inside;
   }
   return bound;
@@ -63,8 +64,13 @@ Bound bound_of(const Cluster& cluster) {
 void add_switches(Expectation& expectation, const std::string& name, const Cluster& alone) {
   for (const UsableWay& way : usable_ways(alone, Collective::allreduce, "nccl:nvls")) {
     expectation.bounds.push_back(
-        {std::string(kInSwitches) + name, 1, alone.ranks(), way.front().rate, way.front().limit});
+        {std::string(kInSwitches) + name, alone.host_count(), alone.ranks(), way.front().rate, way.front().limit});
   }
+}
+
+void add_domain(Expectation& expectation, const std::string& name, const Cluster& domain) {
+  if (domain.host_count() > 1)
+    expectation.bounds.push_back(bound_row("inside a domain of " + name, domain, bound_of(domain)));
 }
 
 void add_intervals(Expectation& expectation, const Cluster& cluster) {
@@ -85,7 +91,7 @@ void add_intervals(Expectation& expectation, const Cluster& cluster) {
 /// Why no allreduce can be done here at all; empty when one can.
 std::string unconnected(const Cluster& cluster) {
   if (cluster.ranks() < 2) return kAlone;
-  if (cluster.host_count() < 2) return {};
+  if (cluster.domain_count() < 2) return {};
   for (const HostGroup& group : cluster.groups) {
     std::string why = why_alone(group.machine);
     if (!why.empty()) return why;
@@ -129,15 +135,19 @@ std::string why_not(const std::map<std::string, std::vector<std::string_view>>& 
 Expectation expected_bounds(const Cluster& cluster) {
   Expectation result;
   const Cluster kinds = by_kind(cluster);
-  // Which hosts share a leaf switch follows from their order.
-  const Cluster& whole = cluster.fabric.hosts_per_leaf > 0 ? cluster : kinds;
+  // Which hosts share a leaf switch or an NVLink domain follows from their order.
+  const bool ordered = cluster.fabric.hosts_per_leaf > 0 || cluster.hosts_per_domain() > 1;
+  const Cluster& whole = ordered ? cluster : kinds;
   for (const HostGroup& group : kinds.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
     result.bounds.push_back(bound_row("inside " + group.machine.name, alone, bound_of(alone)));
-    add_switches(result, group.machine.name, alone);
+    const Cluster domain = one_domain(cluster, group.machine);
+    add_domain(result, group.machine.name, domain);
+    add_switches(result, group.machine.name, domain);
   }
-  if (cluster.host_count() > 1) {
-    result.bounds.push_back(bound_row("between hosts", cluster, network_bound(whole, kExpectedPayload)));
+  if (cluster.domain_count() > 1) {
+    const char* between = cluster.hosts_per_domain() > 1 ? "between NVLink domains" : "between hosts";
+    result.bounds.push_back(bound_row(between, cluster, network_bound(whole, kExpectedPayload)));
     result.bounds.push_back(bound_row("together", cluster, bound_of(whole)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
     result.bounds.push_back(many_hosts(cluster.host(0)));

@@ -18,7 +18,7 @@ std::vector<ExpectedInterval> intervals_of(const UsableWay& way, const Cluster& 
   std::vector<ExpectedInterval> intervals;
   for (const UsableRate& usable : way) {
     const auto part = efficiency(
-        {usable.link, usable.implementation, size, cluster.host_count(), cluster.ranks()}, published);
+        {usable.link, usable.implementation, size, cluster.domain_count(), cluster.ranks()}, published);
     if (!part) return {};
     intervals.push_back({part->low * usable.rate, part->high * usable.rate, usable.rate, usable.link,
                          usable.limit, part->rests_on, part->from_data});

@@ -78,6 +78,10 @@ std::string class_of(const Machine& machine, const std::vector<int>& links) {
   return classes.size() == 1 ? *classes.begin() : "links of several kinds";
 }
 
+/// Of the NVLinks of a domain with more GPUs than a host has: what is published of them is another class.
+constexpr std::string_view kOfRack = " of a rack";
+bool is_rack(const Cluster& domain) { return domain.host_count() > 1 && domain.ranks() > 8; }
+
 /// The least that joins some GPUs of a host to its others, over what a ring uses.
 std::optional<UsableRate> least_cut(const Machine& host) {
   const Machine machine = with_gpu_fabric_alone(host);
@@ -142,14 +146,16 @@ class Ways {
   explicit Ways(const Cluster& cluster)
       : cluster_(cluster),
         ranks_(cluster.ranks()),
-        hosts_(cluster.host_count()),
+        hosts_(cluster.domain_count()),
         network_(hosts_ > 1 ? network_bound(cluster, kExpectedPayload) : Bound{}) {
     for (const HostGroup& group : cluster.groups) {
       has_gpus_ = has_gpus_ || (!group.machine.gpus.empty() && !has_processes(group.machine));
-      if (!has_inside(group.machine)) continue;
+      const Cluster domain = one_domain(cluster, group.machine);
+      if (!has_inside(domain)) continue;
       inside_ = true;
-      const Bound bound = usual_bound(Collective::allreduce, cluster_of(group.machine, 1), kExpectedPayload);
-      const auto cut = least_cut(group.machine);
+      const Bound bound = usual_bound(Collective::allreduce, domain, kExpectedPayload);
+      auto cut = least_cut(group.machine);
+      if (cut && is_rack(domain)) cut->link += kOfRack;
       known_ = known_ && cut && bound.time.value > 0;
       if (!known_) return;
       const Bandwidth whole = bus_bandwidth(kExpectedPayload, ranks_, bound.time);
@@ -186,12 +192,13 @@ class Ways {
     UsableRate rate{"", hosts_ > 1 ? "in-switch tree" : "in-switch", {}, {}};
     for (const HostGroup& group : cluster_.groups) {
       const Machine& machine = group.machine;
-      const double gpus = machine.ranks();
+      const Cluster domain = one_domain(cluster_, machine);
+      const double gpus = domain.ranks();
       for (const Link& link : machine.links) {
         if (link.to.kind != DeviceKind::nvswitch && link.from.kind != DeviceKind::nvswitch) continue;
         const Bandwidth reached = 2.0 * (ranks_ - 1) / ranks_ / (1 + 1 / gpus) * link.bandwidth;
         if (rate.rate.known() && reached >= rate.rate) continue;
-        rate.link = class_of(machine, link);
+        rate.link = class_of(machine, link) + (is_rack(domain) ? std::string(kOfRack) : "");
         rate.rate = reached;
         rate.limit = fmt::format("(1 + 1/{}) of the payload crosses the {} of each GPU", gpus,
                                  to_text(link.bandwidth));
@@ -203,7 +210,9 @@ class Ways {
   }
 
  private:
-  static bool has_inside(const Machine& machine) { return machine.ranks() > 1 && !has_processes(machine); }
+  static bool has_inside(const Cluster& domain) {
+    return domain.ranks() > 1 && !has_processes(domain.host(0));
+  }
 
   template <typename Network>
   UsableWay way(std::string_view implementation, UsableRate inside, Network network) const {

@@ -86,17 +86,18 @@ enum class Links { all, usual };
 /// Each host's ranks in groups; nothing where that leaves a single part.
 template <typename Grouping>
 Cut cut_by(const Cluster& cluster, Grouping grouping, Links links) {
-  const bool several_hosts = cluster.host_count() > 1;
+  const bool several_domains = cluster.domain_count() > 1;
+  const bool domain = cluster.hosts_per_domain() > 1;
   Cut parts;
   for (const HostGroup& hosts : cluster.groups) {
     const std::vector<RankGroup> groups = grouping(hosts.machine);
-    const bool all = links == Links::all || several_hosts;
+    const bool all = links == Links::all || several_domains;
     const Machine machine = all ? hosts.machine : with_gpu_fabric_alone(hosts.machine);
-    if (!several_hosts && groups.size() == 1) return {};
+    if (cluster.host_count() == 1 && groups.size() == 1) return {};
     std::vector<MinCut> cuts;
     std::set<double> speeds;
     for (const RankGroup& group : groups) {
-      cuts.push_back(min_cut(machine, mask_of(group, machine), several_hosts));
+      cuts.push_back(min_cut(machine, mask_of(group, machine), several_domains, domain));
       speeds.insert(cuts.back().bandwidth.value);
     }
     // Single ranks that are all equal need no names.
@@ -113,8 +114,9 @@ Cut cut_by(const Cluster& cluster, Grouping grouping, Links links) {
   return parts;
 }
 
+/// Each with what its NICs carry, also inside an NVLink domain; nothing for a single domain.
 Cut cut_into_hosts(const Cluster& cluster) {
-  if (cluster.host_count() < 2) return {};
+  if (cluster.domain_count() < 2) return {};
   Cut parts;
   for (const HostGroup& hosts : cluster.groups) {
     const Machine& machine = hosts.machine;
@@ -222,7 +224,8 @@ std::vector<Cut> network_cuts(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric;
   const Cut hosts = cut_into_hosts(cluster);
   const int count = cluster.host_count();
-  std::vector<Cut> cuts{hosts,
+  const int domain = cluster.hosts_per_domain();
+  std::vector<Cut> cuts{domain > 1 ? cut_into(hosts, count, domain, {}, "an NVLink domain") : hosts,
                         cut_into(hosts, count, fabric.hosts_per_leaf, fabric.leaf_uplink, "a leaf switch")};
   for (const Pods& pods : fabric.pods)
     cuts.push_back(cut_into(hosts, count, pods.hosts, pods.uplink, "a pod"));
@@ -254,7 +257,7 @@ Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payl
 }
 
 Bound usual_bound(Collective collective, const Cluster& cluster, Bytes payload) {
-  const bool pair_by_pair = collective == Collective::alltoall && cluster.host_count() == 1 &&
+  const bool pair_by_pair = collective == Collective::alltoall && cluster.domain_count() == 1 &&
                             !gpu_fabric_joins_each_pair(cluster.host(0));
   return bound_over(pair_by_pair ? Links::all : Links::usual, collective, cluster, payload);
 }

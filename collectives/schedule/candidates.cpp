@@ -39,8 +39,9 @@ void add_new(std::vector<Dims>& all, Dims dims) {
 }
 
 std::vector<Dims> candidate_dims(const Algorithm& algorithm, const Cluster& cluster) {
-  const int in_host = cluster.host(0).ranks();
-  const int hosts = cluster.host_count();
+  const RankGrid grid = grid_of(cluster);
+  const int in_host = grid.per_host;
+  const int hosts = grid.hosts;
   // Measured between processes, near and far hosts as two dimensions were no faster: docs/performance.md.
   if (has_processes(cluster.host(0)) && hosts_equal(cluster)) return {without_ones({in_host, hosts})};
   std::vector<Dims> all{natural_dims(cluster)};
@@ -49,8 +50,8 @@ std::vector<Dims> candidate_dims(const Algorithm& algorithm, const Cluster& clus
   std::vector<Dims> more{without_ones({in_host, near, hosts / near}), without_ones({in_host, hosts})};
   std::sort(more.begin(), more.end());
   for (Dims& dims : more) add_new(all, std::move(dims));
-  const int part = host_part_size(cluster.host(0));
-  if (part == 0) return all;
+  const int part = cluster.hosts_per_domain() > 1 ? cluster.host(0).ranks() : host_part_size(cluster.host(0));
+  if (part == 0 || part >= in_host) return all;
   // The parts of a host as a dimension of their own.
   for (Dims dims : std::vector(all)) {
     dims.front() = part;
@@ -111,7 +112,11 @@ std::vector<Shape> candidate_shapes(const Problem& problem, const Cluster& clust
   std::vector<std::vector<int>> orders;
   if (constraints.orders.empty()) orders = orders_on_rings(algorithm, cluster);
   std::vector<Shape> shapes;
-  const std::vector<int> lanes = algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1};
+  std::vector<int> lanes = algorithm.lanes_differ ? std::vector{1, 2, 4} : std::vector{1};
+  // A flat ring leaves an NVLink domain at one GPU a lane, and each GPU may have a NIC of its own.
+  const bool by_each = !algorithm.has_dims && cluster.hosts_per_domain() > 1 && cluster.domain_count() > 1;
+  if (algorithm.lanes_differ && by_each && cluster.domains_are_equal())
+    lanes.push_back(cluster.ranks_per_domain());
   for (const Dims& dims : all) {
     for (const auto& patterns : candidate_patterns(problem, cluster, constraints, dims)) {
       shapes.push_back({dims, patterns, constraints.orders, lanes});
@@ -144,9 +149,9 @@ std::vector<int> natural_dims(const Cluster& cluster) {
   if (!hosts_equal(cluster)) return {cluster.ranks()};
   const int hosts = cluster.host_count();
   const int per_leaf = cluster.fabric.hosts_per_leaf;
-  const int in_host = cluster.host(0).ranks();
-  std::vector<int> dims{in_host};
-  int below = 1;  // hosts
+  const bool domains = cluster.domains_are_equal();
+  std::vector<int> dims{domains ? cluster.ranks_per_domain() : cluster.host(0).ranks()};
+  int below = domains ? cluster.hosts_per_domain() : 1;  // hosts
   const auto add_level = [&](int of) {
     if (of <= below || of >= hosts || of % below != 0 || hosts % of != 0) return;
     dims.push_back(of / below);

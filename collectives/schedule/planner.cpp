@@ -97,6 +97,8 @@ double longest_message(Plan plan, const RankGrid& grid) {
 }  // namespace
 
 RankGrid grid_of(const Cluster& cluster) {
+  if (cluster.domains_are_equal())
+    return {cluster.ranks(), cluster.ranks_per_domain(), cluster.domain_count()};
   const int per_host = cluster.host(0).ranks();
   const bool equal = std::ranges::all_of(
       cluster.groups, [&](const HostGroup& group) { return group.machine.ranks() == per_host; });

@@ -17,7 +17,7 @@ namespace polyring {
 /// The algorithm whose patterns are chosen, and which `polyring tune` tunes.
 inline constexpr std::string_view kTunedAlgorithm = "multi-ring";
 
-/// How ranks lie on hosts.
+/// How ranks lie on hosts. An NVLink domain counts as one host: its ranks need no NIC.
 struct RankGrid {
   int ranks = 1;
   int per_host = 1;  // 0: hosts have unequally many, or do not number theirs one after another

@@ -138,6 +138,7 @@ Json to_json(const Fabric& fabric) {
       {"latency_us", microseconds_of(fabric.latency)},
       {"spine_latency_us", microseconds_of(fabric.spine_latency)},
       {"citations", array_of(fabric.citations, [](const Citation& citation) { return to_json(citation); })}};
+  if (fabric.hosts_per_nvlink_domain > 0) json["hosts_per_nvlink_domain"] = fabric.hosts_per_nvlink_domain;
   if (!fabric.pods.empty()) {
     json["pods"] = array_of(fabric.pods, [](const Pods& pods) {
       return Json{{"hosts", pods.hosts}, {"uplink_GBps", gigabytes(pods.uplink)}};

@@ -323,6 +323,7 @@ Fabric read_fabric(const Object& object) {
   Fabric fabric;
   fabric.hosts_per_leaf = optional_integer(object, "hosts_per_leaf", 0);
   fabric.leaf_uplink = bandwidth(object, "leaf_uplink_GBps");
+  fabric.hosts_per_nvlink_domain = optional_integer(object, "hosts_per_nvlink_domain", 0);
   if (!value_of(object, "pods").is_null()) {
     each(object, "pods", [&](const Object& pods) {
       fabric.pods.push_back({optional_integer(pods, "hosts", 0), bandwidth(pods, "uplink_GBps")});

@@ -179,6 +179,9 @@ std::string notes_text(const Machine& machine) {
 
 std::string fabric_text(const Fabric& fabric) {
   std::string out = "fabric: ";
+  if (fabric.hosts_per_nvlink_domain > 1)
+    out += fmt::format("NVSwitches join {} to an NVLink domain; between domains ",
+                       counted(fabric.hosts_per_nvlink_domain, "host"));
   if (fabric.hosts_per_leaf == 0) {
     out += "one switch that blocks nothing";
   } else if (fabric.leaf_uplink.known()) {

@@ -116,7 +116,8 @@ std::vector<Citation> in_network_inputs(const Cluster& cluster) {
        "of hosts and bytes at once",
        "assumed"},
       {"one half of the fabric's latencies counts on the way up, the other on the way down", "assumed"},
-      {"inside a host (or NVLink domain) reduce-scatter before and allgather after; each GPU sends its share through the NIC "
+      {"inside a host (or NVLink domain) reduce-scatter before and allgather after; each GPU sends its share "
+       "through the NIC "
        "nearest to it",
        "this model"}};
 }

@@ -33,7 +33,8 @@ void validate_domains(const Cluster& cluster) {
     const Machine& machine = group.machine;
     if (machine.nvswitches != 1 || machine.gpus.empty()) {
       usage_error(
-          "cluster '{}': hosts of an NVLink domain need GPUs and nvswitches: 1, which stands for all NVSwitches "
+          "cluster '{}': hosts of an NVLink domain need GPUs and nvswitches: 1, which stands for all "
+          "NVSwitches "
           "of the domain, and '{}' has {} GPUs and {} NVSwitches",
           cluster.name, machine.name, machine.gpus.size(), machine.nvswitches);
     }

@@ -23,8 +23,8 @@ struct Fabric {
   Seconds latency;         // one way, from NIC to NIC under one leaf
   Seconds spine_latency;   // added when the two hosts hang under different leaves
   std::vector<Citation> citations;
-  /// Consecutive hosts whose GPUs hang on the same NVSwitches, so that they need no NIC to reach each other: 18
-  /// of a GB200 NVL72. 0: each host has its own.
+  /// Consecutive hosts whose GPUs hang on the same NVSwitches, so that they need no NIC to reach each other:
+  /// 18 of a GB200 NVL72. 0: each host has its own.
   int hosts_per_nvlink_domain = 0;
 };
 
@@ -52,8 +52,8 @@ struct Cluster {
   int ranks() const;
   Place place(int rank) const;
 
-  /// A domain is what NICs join: the hosts of an NVLink domain, or else one host. Of hosts that do not fill the
-  /// last one, that has fewer.
+  /// A domain is what NICs join: the hosts of an NVLink domain, or else one host. Of hosts that do not fill
+  /// the last one, that has fewer.
   int hosts_per_domain() const;
   int domain_count() const;
   /// Whether GPUs of the two hosts reach each other without a NIC.

@@ -148,8 +148,7 @@ std::vector<Way> ways_of(const Machine& machine, const Numbers& numbers, const s
 
 }  // namespace
 
-MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts,
-               bool domain) {
+MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts, bool domain) {
   assert(static_cast<int>(inside.size()) == machine.ranks());
   const Numbers numbers(machine);
   const std::vector<int> nics = several_hosts ? usable_nics(machine) : std::vector<int>{};

@@ -17,10 +17,10 @@ struct MinCut {
 };
 
 /// Parts the ranks for which `inside` is true from the host's others and from all ranks of other hosts: with
-/// `several_hosts` from those that usable_nics() reach, where nothing passes through a NIC within the host, and
-/// with `domain` from those of its NVLink domain, which its NVSwitches reach. The largest flow between the two
-/// (Ford and Fulkerson, 1956): links are full duplex, and one of unknown speed is never cut. Of equal cuts the
-/// one nearest to the ranks inside. There must be a rank inside and one outside.
+/// `several_hosts` from those that usable_nics() reach, where nothing passes through a NIC within the host,
+/// and with `domain` from those of its NVLink domain, which its NVSwitches reach. The largest flow between
+/// the two (Ford and Fulkerson, 1956): links are full duplex, and one of unknown speed is never cut. Of equal
+/// cuts the one nearest to the ranks inside. There must be a rank inside and one outside.
 MinCut min_cut(const Machine& machine, const std::vector<bool>& inside, bool several_hosts,
                bool domain = false);
 

@@ -10,8 +10,8 @@ namespace polyring {
 
 /// GPUs that NVLink or xGMI joins, directly or through an NVSwitch, and GPUs under one PCIe host bridge;
 /// never across sockets, where CUDA's peer access is missing or goes through a bus that both sockets need.
-/// Processes share the memory of their host. In an NVLink domain CUDA maps the memory of other hosts' GPUs, too
-/// (fabric handles and the IMEX service, as NCCL uses them: src/mnnvl.cc).
+/// Processes share the memory of their host. In an NVLink domain CUDA maps the memory of other hosts' GPUs,
+/// too (fabric handles and the IMEX service, as NCCL uses them: src/mnnvl.cc).
 class PeerAccess {
  public:
   explicit PeerAccess(const Cluster& cluster);

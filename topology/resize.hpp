@@ -11,8 +11,8 @@ Machine with_gpus(const Machine& machine, int gpus);
 
 /// `ranks` ranks on hosts like the cluster's first one: part of one host, or as many whole hosts as they
 /// fill; these spread evenly over as few NVLink domains as they can, since jobs are placed so (Slurm's
-/// topology/block with --segment). A cluster that has exactly so many ranks is returned as it is. Throws a usage Error for fewer than 1
-/// rank, and for a number that leaves a host partly filled.
+/// topology/block with --segment). A cluster that has exactly so many ranks is returned as it is. Throws a
+/// usage Error for fewer than 1 rank, and for a number that leaves a host partly filled.
 Cluster with_ranks(const Cluster& cluster, int ranks);
 
 }  // namespace polyring

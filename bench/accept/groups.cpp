@@ -46,8 +46,8 @@ Cluster Site::part(std::span<const int> of) const {
     const bool one_leaf = leaf[index(by_leaf.front())] == leaf[index(by_leaf.back())];
     part.fabric.hosts_per_leaf = one_leaf ? 0 : 1;
     part.fabric.pods.clear();
-    const bool one_domain = std::ranges::all_of(
-        of, [&](int host) { return cluster.in_one_domain(host, of.front()); });
+    const bool one_domain =
+        std::ranges::all_of(of, [&](int host) { return cluster.in_one_domain(host, of.front()); });
     // Of several NVLink domains nobody is taken to need only NVLinks.
     part.fabric.hosts_per_nvlink_domain = one_domain && of.size() > 1 ? static_cast<int>(of.size()) : 0;
     if (part.fabric.hosts_per_nvlink_domain > 0) part.fabric.hosts_per_leaf = 0;

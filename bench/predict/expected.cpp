@@ -63,8 +63,8 @@ Bound bound_of(const Cluster& cluster) {
 /// Switches that reduce may do better than the bound of what ranks reduce.
 void add_switches(Expectation& expectation, const std::string& name, const Cluster& alone) {
   for (const UsableWay& way : usable_ways(alone, Collective::allreduce, "nccl:nvls")) {
-    expectation.bounds.push_back(
-        {std::string(kInSwitches) + name, alone.host_count(), alone.ranks(), way.front().rate, way.front().limit});
+    expectation.bounds.push_back({std::string(kInSwitches) + name, alone.host_count(), alone.ranks(),
+                                  way.front().rate, way.front().limit});
   }
 }
 

@@ -25,9 +25,10 @@ struct Bound {
 ///     max( 2(m − 1) · payload / ΣB(i),  payload / min B(i) )
 ///
 /// where the first is Patarasuk and Yuan's lower bound (JPDC 69(2), 2009) applied to parts instead of ranks.
-/// Cuts are those into leaf switches, hosts (NVLink domains where there are any), packages, PCIe switches, groups that NVLinks join, and single
-/// ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts with nothing of known speed around them
-/// are left out, and so are hosts with a port of unknown speed, their leaf switches and pods.
+/// Cuts are those into leaf switches, hosts (NVLink domains where there are any), packages, PCIe switches,
+/// groups that NVLinks join, and single ranks; B(i) is that of min_cut(). `payload` is each rank's. Parts
+/// with nothing of known speed around them are left out, and so are hosts with a port of unknown speed, their
+/// leaf switches and pods.
 Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 
 /// The same for any collective, with `payload` the longer of a rank's two buffers. Of n ranks a part has r.
@@ -39,9 +40,10 @@ Bound allreduce_bound(const Cluster& cluster, Bytes payload);
 ///     max r(n − r)/n · payload / B(i)         alltoall
 Bound collective_bound(Collective collective, const Cluster& cluster, Bytes payload);
 
-/// The same, but inside one host or NVLink domain over with_gpu_fabric_alone(): no implementation that is known sends over
-/// NVLinks and PCIe at once. An alltoall does where the NVLinks join all GPUs and not each two of them
-/// (gpu_fabric_joins_each_pair()): the others exchange over PCIe meanwhile. Several domains are cut as before.
+/// The same, but inside one host or NVLink domain over with_gpu_fabric_alone(): no implementation that is
+/// known sends over NVLinks and PCIe at once. An alltoall does where the NVLinks join all GPUs and not each
+/// two of them (gpu_fabric_joins_each_pair()): the others exchange over PCIe meanwhile. Several domains are
+/// cut as before.
 Bound usual_bound(Collective collective, const Cluster& cluster, Bytes payload);
 
 /// allreduce_bound() with the cuts into domains (Cluster::domain_count()) and into leaf switches only; its

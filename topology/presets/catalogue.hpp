@@ -20,5 +20,17 @@ Preset dgx_a100();
 Preset dgx_h100();
 Preset big_basin();
 Preset ethernet();
+Preset dgx_h200();
+Preset dgx_b200();
+Preset gb200_nvl72();
+Preset gh200();
+Preset gh200_quad();
+Preset mi300x();
+Preset aws_p4d();
+Preset aws_p5();
+Preset azure_nd_h100_v5();
+Preset gcp_a3_mega();
+Preset p100_roce();
+Preset v100_roce();
 
 }  // namespace polyring::presets

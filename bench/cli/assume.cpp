@@ -26,7 +26,7 @@ struct Key {
   std::string_view several;
   double most;  // GB/s: above it units were probably confused
 };
-constexpr std::array kKeys{
+const std::array kKeys{
     Key{"nic", RateOf::nic_port, "NIC port", "NIC ports", kMostOfPort.gigabytes_per_second()},
     Key{"pcie", RateOf::pcie_link, "PCIe link", "PCIe links", 500},
     Key{"nvlink", RateOf::nvlink, "NVLink", "NVLinks", 500},

@@ -1,8 +1,9 @@
 // Virtual machines with eight NVIDIA GPUs of the large clouds.
 #include <utility>
+#include <vector>
 
 #include "topology/presets/catalogue.hpp"
-#include "topology/presets/parts.hpp"
+#include "topology/presets/layouts.hpp"
 
 namespace polyring::presets {
 namespace {
@@ -29,12 +30,12 @@ void cite_sapphire_rapids(Machine& machine) {
 Preset aws_p4d() {
   Machine machine;
   machine.model = "AWS p4d.24xlarge (8x A100 40GB)";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine, {"Intel Xeon Platinum 8275CL", 24, gibibytes(576), gigabytes_per_second(140.8), intel(85)},
       gigabytes_per_second(62.4));
-  add_switch_trees(machine, packages,
-                   {gpu_product("A100-SXM4-40GB"), efa("AWS documentation, EC2 P4d: 400 Gb/s of 4 cards"), 1,
-                    pcie3_x16()});
+  add_switch_trees(machine, packages, gpu_product("A100-SXM4-40GB"),
+                   efa("AWS documentation, EC2 P4d: 400 Gb/s of 4 cards"), {4, 2, 1}, pcie3_x16(),
+                   pcie3_x16());
   add_nvswitches(machine, gigabytes_per_second(300));
   cite(machine, "12 NVLink 3 of 25 GB/s per direction a GPU, to 6 NVSwitches: 300 GB/s",
        "NVIDIA A100 data sheet (600 GB/s, both directions); AWS documentation, EC2 P4d (NVSwitch)");
@@ -52,12 +53,12 @@ Preset aws_p4d() {
 Preset aws_p5() {
   Machine machine;
   machine.model = "AWS p5.48xlarge (8x H100)";
-  const Packages packages =
+  const std::vector<DeviceId> packages =
       add_packages(machine, {"AMD EPYC 7R13", 48, gibibytes(1024), gigabytes_per_second(204.8), amd(25, 1)},
                    gigabytes_per_second(96));
-  add_switch_trees(machine, packages,
-                   {gpu_product("H100-SXM"), efa("AWS documentation, EC2 P5: 3,200 Gb/s of 32 cards"), 4,
-                    pcie5_x16(), 8, 1, pcie4_x16()});
+  add_switch_trees(machine, packages, gpu_product("H100-SXM"),
+                   efa("AWS documentation, EC2 P5: 3,200 Gb/s of 32 cards"), {8, 1, 4}, pcie4_x16(),
+                   pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, kNvlink4, kH100);
   cite(machine, "32 EFA network cards", "AWS documentation, EC2 user guide, EFA configuration for P5");
@@ -77,10 +78,11 @@ Preset aws_p5() {
 Preset azure_nd_h100_v5() {
   Machine machine;
   machine.model = "Azure ND H100 v5 (8x H100)";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine, {"Intel Xeon Platinum 8480C", 48, gibibytes(950), gigabytes_per_second(307.2), intel(143)},
       gigabytes_per_second(96));
-  add_switch_trees(machine, packages, {gpu_product("H100-SXM"), ndr("ConnectX-7 NDR"), 1, pcie5_x16(), 8, 1});
+  add_switch_trees(machine, packages, gpu_product("H100-SXM"), ndr("ConnectX-7 NDR"), {8, 1, 1}, pcie5_x16(),
+                   pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, kNvlink4, kH100);
   cite(machine, "a 400 Gb/s NVIDIA Quantum-2 ConnectX-7 for each GPU; 96 cores and 1,900 GiB of two sockets",
@@ -97,7 +99,7 @@ Preset azure_nd_h100_v5() {
 Preset gcp_a3_mega() {
   Machine machine;
   machine.model = "Google Cloud A3 Mega, a3-megagpu-8g (8x H100)";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine, {"Intel Xeon Platinum 8481C", 52, gibibytes(936), gigabytes_per_second(307.2), intel(143)},
       gigabytes_per_second(96));
   NicPart nic =
@@ -105,7 +107,7 @@ Preset gcp_a3_mega() {
                   "Google Cloud documentation, Networking and GPU machines: A3 Mega, 1,600 Gb/s for "
                   "GPUs by 8 NICs (GPUDirect-TCPXO), and 200 Gb/s more for other traffic");
   nic.model = "gVNIC 200 Gb/s";
-  add_switch_trees(machine, packages, {gpu_product("H100-SXM"), nic, 1, pcie5_x16(), 8, 1});
+  add_switch_trees(machine, packages, gpu_product("H100-SXM"), nic, {8, 1, 1}, pcie5_x16(), pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, kNvlink4, kH100);
   cite(machine, "a GPU and its NIC share a PCIe gen 5 x16 switch (63 GB/s), four such a socket",

@@ -1,8 +1,9 @@
 // Servers with eight GPUs that are all joined to each other: NVIDIA's DGX H200 and B200, and AMD's MI300X.
 #include <utility>
+#include <vector>
 
 #include "topology/presets/catalogue.hpp"
-#include "topology/presets/parts.hpp"
+#include "topology/presets/layouts.hpp"
 
 namespace polyring::presets {
 namespace {
@@ -15,10 +16,11 @@ constexpr const char* kAsDgxA100 = "assumed: as in the DGX A100";
 Preset dgx_h200() {
   Machine machine;
   machine.model = "NVIDIA DGX H200 (8x H200)";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine, {"Intel Xeon Platinum 8480C", 56, gibibytes(1024), gigabytes_per_second(307.2), intel(143)},
       gigabytes_per_second(96));
-  add_switch_trees(machine, packages, {gpu_product("H200-SXM"), ndr("ConnectX-7 NDR"), 2, pcie5_x16()});
+  add_switch_trees(machine, packages, gpu_product("H200-SXM"), ndr("ConnectX-7 NDR"), {4, 2, 2}, pcie5_x16(),
+                   pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(450));
   cite(machine, "18 NVLink 4 of 25 GB/s per direction a GPU, to 4 NVSwitches: 450 GB/s",
        "NVIDIA H200 data sheet (900 GB/s, both directions); NVIDIA DGX BasePOD reference architecture (4 "
@@ -38,10 +40,11 @@ Preset dgx_h200() {
 Preset dgx_b200() {
   Machine machine;
   machine.model = "NVIDIA DGX B200 (8x B200)";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine, {"Intel Xeon Platinum 8570", 56, gibibytes(1024), gigabytes_per_second(358.4), intel(207)},
       gigabytes_per_second(120));
-  add_switch_trees(machine, packages, {gpu_product("B200-SXM"), ndr("ConnectX-7 NDR"), 2, pcie5_x16()});
+  add_switch_trees(machine, packages, gpu_product("B200-SXM"), ndr("ConnectX-7 NDR"), {4, 2, 2}, pcie5_x16(),
+                   pcie5_x16());
   add_nvswitches(machine, gigabytes_per_second(900));
   cite(machine, "18 NVLink 5 of 50 GB/s per direction a GPU, to 2 NVSwitches: 900 GB/s",
        "NVIDIA DGX B200 user guide: 14.4 TB/s in both directions for 8 GPUs");
@@ -59,15 +62,14 @@ Preset dgx_b200() {
 Preset mi300x() {
   Machine machine;
   machine.model = "8x MI300X, as an Azure ND MI300X v5";
-  const Packages packages = add_packages(
+  const std::vector<DeviceId> packages = add_packages(
       machine,
       {"Intel Xeon Scalable, 4th generation", 48, gibibytes(925), gigabytes_per_second(307.2), intel(143)},
       gigabytes_per_second(96));
-  add_switch_trees(machine, packages, {gpu_product("MI300X"), ndr("ConnectX-7 NDR"), 1, pcie5_x16(), 8, 1});
+  add_switch_trees(machine, packages, gpu_product("MI300X"), ndr("ConnectX-7 NDR"), {8, 1, 1}, pcie5_x16(),
+                   pcie5_x16());
   const GpuLinks links = gpu_product("MI300X").links;
-  for (int a = 0; a < 8; ++a) {
-    for (int b = a + 1; b < 8; ++b) add_xgmi(machine, {DeviceKind::gpu, a}, {DeviceKind::gpu, b}, links.each);
-  }
+  add_full_mesh(machine, links, 1);
   cite(machine, "one Infinity Fabric (xGMI) link of 64 GB/s per direction joins each two GPUs", links.source);
   cite(machine, "a GPU and its NIC share a PCIe gen 5 x16 switch (63 GB/s), four such a socket",
        "ROCm/rccl tools/topo_expl/models/topo_8p_940.xml, of such a host");

@@ -52,6 +52,8 @@ CpuIdentity amd(int family, int model) { return {"x86_64", "AuthenticAMD", famil
 
 CpuIdentity power() { return {"ppc64", {}}; }
 
+CpuIdentity arm() { return {"arm64", {}}; }
+
 DeviceId add_package(Machine& machine, const SocketKind& kind, int numa) {
   const int index = static_cast<int>(machine.packages.size());
   machine.packages.push_back({fmt::format("package{}", index),
@@ -94,6 +96,10 @@ void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidt
 void add_gpu_links(Machine& machine, DeviceId from, DeviceId to, const GpuLinks& links, int count) {
   add_link(machine, from, to, links.kind, count * links.each, kNvlinkLatency);
   machine.links.back().count = count;
+}
+
+void add_c2c(Machine& machine, DeviceId gpu, DeviceId package, Bandwidth bandwidth) {
+  add_link(machine, gpu, package, LinkKind::c2c, bandwidth, kSocketBusLatency);
 }
 
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth) {
@@ -140,6 +146,14 @@ Fabric infiniband_tree_of_unknown_places(std::string source) {
   fabric.citations = {{"a fat tree that blocks nothing", std::move(source)},
                       {"which hosts a job has is unknown: all messages cross the spine", "assumed"}};
   cite_network_latencies(fabric);
+  return fabric;
+}
+
+Fabric flat_network(Seconds latency, std::string latency_source, std::string source) {
+  Fabric fabric;
+  fabric.latency = latency;
+  fabric.citations = {{"the network blocks nothing", std::move(source)},
+                      {fmt::format("{} from NIC to NIC", to_text(latency)), std::move(latency_source)}};
   return fabric;
 }
 

@@ -27,6 +27,7 @@ struct SocketKind {
 CpuIdentity intel(int model);
 CpuIdentity amd(int family, int model);
 CpuIdentity power();
+CpuIdentity arm();
 
 /// Each returns the device it added, named by its kind and index (`gpu0`, `mlx5_0`, ...).
 DeviceId add_package(Machine& machine, const SocketKind& kind, int numa);
@@ -41,6 +42,7 @@ DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridg
 void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
 /// So many of the GPUs' links, NVLink or xGMI; xGMI has NVLink's latency.
 void add_gpu_links(Machine& machine, DeviceId from, DeviceId to, const GpuLinks& links, int count);
+void add_c2c(Machine& machine, DeviceId gpu, DeviceId package, Bandwidth bandwidth);
 /// From a GPU to the NVSwitches. A transfer between GPUs crosses two such links.
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth);
 void add_pcie(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
@@ -55,5 +57,7 @@ void cite_latencies(Machine& machine);
 Fabric infiniband_fat_tree(int ports_per_switch, std::string source);
 /// The same where it is not known which hosts are near each other.
 Fabric infiniband_tree_of_unknown_places(std::string source);
+/// One network that blocks nothing, of this latency from NIC to NIC, which has `latency_source`.
+Fabric flat_network(Seconds latency, std::string latency_source, std::string source);
 
 }  // namespace polyring::presets

@@ -1,4 +1,6 @@
-// Servers with x86 processors: NVIDIA's DGX machines, Facebook's Big Basin and a commodity server.
+// Servers with x86 processors: NVIDIA's DGX machines up to the H100, Facebook's Big Basin and commodity
+// servers.
+#include <string_view>
 #include <utility>
 
 #include "topology/presets/catalogue.hpp"
@@ -23,6 +25,32 @@ void cite_broadwell(Machine& machine) {
   cite(machine,
        "between the sockets 2 QPI links of 9.6 GT/s x 2 bytes = 38.4 GB/s; 76.8 GB/s of memory bandwidth",
        "Intel Xeon E5-2600 v4 product specifications");
+}
+
+/// Four GPUs on PCIe, and one 25 Gb/s NIC.
+Preset roce_server(std::string model, std::string_view product, std::string source) {
+  Machine machine;
+  machine.model = std::move(model);
+  const Packages packages = add_packages(machine, broadwell("Intel Xeon E5-2600 v4", 14, gibibytes(128)),
+                                         gigabytes_per_second(38.4));
+  for (int i = 0; i < 4; ++i) {
+    const int socket = i / 2;
+    add_pcie(machine, add_gpu(machine, gpu_product(product), socket, socket),
+             packages[static_cast<std::size_t>(socket)], pcie3_x16());
+  }
+  const DeviceId nic = add_nic(
+      machine, nic_by_rate(NicProtocol::roce, "25Gb/s", "NIC", "Mellanox ConnectX-4 Lx product brief"), 0, 0);
+  machine.nics.back().model = "ConnectX-4 Lx 25GbE";
+  add_pcie(machine, nic, packages[0], 0.5 * pcie3_x16());
+  cite(machine, "4 GPUs a server and one NIC of 25 Gb/s with RoCE", std::move(source));
+  cite(machine, "2 GPUs a socket, each on PCIe gen 3 x16 (15.75 GB/s) of one host bridge; no NVLink",
+       "assumed: a usual server");
+  cite(machine, "the NIC on PCIe gen 3 x8: 7.875 GB/s", "Mellanox ConnectX-4 Lx product brief");
+  cite(machine, "14 cores and 128 GB a socket", "assumed");
+  cite_broadwell(machine);
+  cite_latencies(machine);
+  return {std::move(machine), flat_network(microseconds(1.7), "assumed: as NCCL counts with InfiniBand",
+                                           "assumed: the publication doesn't describe it")};
 }
 
 /// All of a DGX-1 but its NVLinks.
@@ -156,6 +184,17 @@ Preset ethernet() {
   fabric.latency = microseconds(25);
   fabric.citations = {{"the switches block nothing", "assumed"}, {"25 us from NIC to NIC (TCP)", "assumed"}};
   return {std::move(machine), std::move(fabric)};
+}
+
+Preset p100_roce() {
+  return roce_server("4x P100 PCIe, 25 Gb/s RoCE", "P100-PCIE-16GB",
+                     "Sergeev and Del Balso, Horovod, arXiv 1802.05799: 128 servers with 4 Pascal GPUs each "
+                     "on 25 Gb/s RoCE; that they were on PCIe is assumed");
+}
+
+Preset v100_roce() {
+  return roce_server("4x V100 PCIe, 25 Gb/s RoCE", "V100-PCIE-16GB",
+                     "assumed: as the servers of arXiv 1802.05799 with the next generation of GPUs");
 }
 
 }  // namespace polyring::presets

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "topology/presets/catalogue.hpp"
-#include "topology/presets/parts.hpp"
+#include "topology/presets/layouts.hpp"
 
 namespace polyring::presets {
 namespace {
@@ -19,7 +19,8 @@ constexpr const char* kJupiter = "Juelich Supercomputing Centre, JUPITER configu
 Preset gb200_nvl72() {
   Machine machine;
   machine.model = "NVIDIA DGX GB200, compute tray of an NVL72 (4x GB200)";
-  const Packages packages = add_packages(machine, grace(gibibytes(480), 512), gigabytes_per_second(100));
+  const std::vector<DeviceId> packages =
+      add_packages(machine, grace(gibibytes(480), 512), gigabytes_per_second(100));
   for (int i = 0; i < 4; ++i) {
     const int socket = i / 2;
     const DeviceId package = packages[static_cast<std::size_t>(socket)];

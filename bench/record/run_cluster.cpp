@@ -116,6 +116,9 @@ Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, cons
     }
   }
   cluster.groups = std::move(groups);
+  const bool processes = std::ranges::any_of(
+      cluster.groups, [](const HostGroup& group) { return has_processes(group.machine); });
+  if (processes) cluster.fabric.hosts_per_nvlink_domain = 0;  // host memory hangs on no NVSwitch
   cluster.validate();
   return cluster;
 }

@@ -133,6 +133,7 @@ VendorRun mpi_run(const Cluster& cluster, Bytes payload) {
   run.choice = to_text(choice);
   run.plan = plan_of(choice, ranks);
   run.view = cluster;
+  run.view.fabric.hosts_per_nvlink_domain = 0;  // it sends from host memory, by NICs
   for (HostGroup& group : run.view.groups) {
     Staging staging = stage(group.machine, payload);
     group.machine = std::move(staging.view);

@@ -49,6 +49,17 @@ std::optional<Nvlink> nvlink_of(const Machine& machine) {
   return Nvlink{capability, nccl_counts(capability), nominal.gigabytes_per_second()};
 }
 
+bool has_amd_gpus(const Machine& machine) {
+  constexpr unsigned kAmd = 0x1002;  // PCI vendor
+  return std::ranges::any_of(machine.gpus,
+                             [](const Gpu& gpu) {
+                               const DeviceIdentity identity = identity_of(gpu.model);
+                               return identity.vendor == kAmd || !identity.architecture.empty() ||
+                                      contains(gpu.model, "AMD") || contains(gpu.model, "Instinct");
+                             }) ||
+         std::ranges::any_of(machine.links, [](const Link& link) { return link.kind == LinkKind::xgmi; });
+}
+
 std::string processor(const Machine& machine) {
   return machine.packages.empty() ? "" : machine.packages.front().model;
 }
@@ -64,19 +75,22 @@ int xeon_scalable(const std::string& model) {
   return 0;
 }
 
-/// What NCCL counts on between two sockets, in GB/s; nothing for processors that it has no number for.
-std::optional<double> between_sockets(const std::string& model) {
+/// What NCCL counts on between two sockets, in GB/s; nothing for processors that it has no number for. Xeons
+/// of the fifth generation (ERP_QPI_BW) and Arm (ARM_BW) by NCCL 2.30.
+std::optional<double> between_sockets(const Machine& machine) {
+  const std::string model = processor(machine);
+  if (!machine.packages.empty() && machine.packages.front().cpu.architecture == "arm64") return 6;
   if (contains(model, "POWER")) return 32;
   if (contains(model, "AMD")) return 16;
   if (!contains(model, "Intel")) return std::nullopt;
   const int generation = xeon_scalable(model);
-  return generation >= 4 ? 22 : generation >= 1 ? 10 : 6;
+  return generation >= 5 ? 40 : generation >= 4 ? 22 : generation >= 1 ? 10 : 6;
 }
 
 /// Links as NCCL counts them, without latencies: NCCL's own take their place.
 Machine as_counted(Machine machine) {
   const auto nvlink = nvlink_of(machine);
-  const auto sockets = between_sockets(processor(machine));
+  const auto sockets = between_sockets(machine);
   for (Link& link : machine.links) {
     link.latency = {};
     if (link.kind == LinkKind::nvlink) {
@@ -176,7 +190,7 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
     const Dimension& ring = schedule.lanes[index(lane)].dimensions.front();
     for (Rank rank = 0; rank < ranks; ++rank) {
       const Rank next = ring.rank_at(rank, (ring.position(rank) + 1) % ranks);
-      if (!all && cluster.place(rank).host != cluster.place(next).host) continue;
+      if (!all && !cluster.in_one_domain(cluster.place(rank).host, cluster.place(next).host)) continue;
       route.clear();
       router.route(rank, next, route);
       for (const Crossing& crossing : route) crossings[crossing.resource] += crossing.share;
@@ -189,25 +203,30 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
   return {narrowest};
 }
 
-/// NCCL's channels: one for each NIC between hosts, one for each NVLink's worth of a ring inside one.
-int channels_of(const Machine& machine, int hosts, Bandwidth in_host) {
-  if (hosts == 1) {
+/// NCCL's channels: one for each NIC between hosts, one for each NVLink's worth of a ring inside one. An
+/// NVLink domain counts as one host.
+int channels_of(const Cluster& cluster, Bandwidth in_host) {
+  constexpr int kMostChannels = 32;  // MAXCHANNELS / 2 of ringGraph in src/init.cc, NCCL 2.30
+  const Machine& machine = cluster.host(0);
+  if (cluster.domain_count() == 1) {
     const auto nvlink = nvlink_of(machine);
     const double one = nvlink ? nvlink->counted : 12;
     return std::max(1, static_cast<int>(in_host.gigabytes_per_second() / one));
   }
-  return std::clamp(static_cast<int>(usable_nics(machine).size()), 1, machine.ranks());
+  const int nics = cluster.hosts_per_domain() * static_cast<int>(usable_nics(machine).size());
+  return std::clamp(nics, 1, std::min(cluster.ranks_per_domain(), kMostChannels));
 }
 
-/// LL128 needs a generation that NCCL tested, NVLink between all GPUs, and NICs beside them on PCIe switches.
+/// LL128 needs a generation that NCCL tested, NVLink between all GPUs, and NICs beside them on PCIe switches,
+/// or from Hopper on beside their processor, where NVLink-C2C leads (NCCL_LL128_C2C, NCCL 2.30).
 bool ll128_enabled(const Machine& machine, int capability, bool nvlink, int hosts) {
-  if (!nvlink || (capability != 70 && capability != 80 && capability != 90)) return false;
+  if (!nvlink || (capability != 70 && capability != 80 && capability < 90)) return false;
   if (hosts == 1) return true;
   for (int gpu = 0; gpu < machine.ranks(); ++gpu) {
     bool near = false;
     for (int nic = 0; nic < static_cast<int>(machine.nics.size()); ++nic) {
       const auto path = find_path(machine, {DeviceKind::gpu, gpu}, {DeviceKind::nic, nic});
-      near = near || (path && path->type <= PathType::pxb);
+      near = near || (path && path->type <= (capability >= 90 ? PathType::p2c : PathType::pxb));
     }
     if (!near) return false;
   }
@@ -219,7 +238,7 @@ NcclSystem system_of(const Cluster& counted, const Plan& ring) {
   const auto nvlink = nvlink_of(machine);
   NcclSystem system;
   system.ranks = counted.ranks();
-  system.hosts = counted.host_count();
+  system.hosts = counted.domain_count();
   system.capability = nvlink ? nvlink->capability : 60;
   system.power = contains(processor(machine), "POWER");
   system.amd = contains(processor(machine), "AMD");
@@ -232,7 +251,7 @@ NcclSystem system_of(const Cluster& counted, const Plan& ring) {
   const Router router(counted);
   system.between_hosts = ring_bandwidth(ring, counted, router, true);
   system.in_host = machine.ranks() > 1 ? ring_bandwidth(ring, counted, router, false) : system.between_hosts;
-  system.channels = channels_of(machine, system.hosts, system.in_host);
+  system.channels = channels_of(counted, system.in_host);
   system.ll128 = ll128_enabled(machine, system.capability, system.nvlink, system.hosts);
   return system;
 }
@@ -289,12 +308,33 @@ std::vector<Citation> inputs_of(const VendorRun& run, const NcclSystem& system, 
 
 }  // namespace
 
-VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
-  const int gpus = cluster.host(0).ranks();
+std::string why_no_nccl(const Cluster& cluster) {
   for (const HostGroup& group : cluster.groups) {
-    if (group.machine.ranks() != gpus)
-      usage_error("NCCL is modelled for hosts of equally many GPUs; leave nccl out, or choose such hosts");
+    const Machine& machine = group.machine;
+    if (has_amd_gpus(machine)) {
+      return fmt::format(
+          "NCCL runs on GPUs of NVIDIA, '{}' is AMD's, and its RCCL is not modelled; leave nccl out",
+          machine.gpus.front().model);
+    }
+    if (machine.ranks() != cluster.host(0).ranks())
+      return "NCCL is modelled for hosts of equally many GPUs; leave nccl out, or choose such hosts";
   }
+  if (!cluster.domains_are_equal()) {
+    return fmt::format(
+        "NCCL is modelled for NVLink domains of equally many hosts, and {} hosts do not fill domains of {}; "
+        "leave "
+        "nccl out, or choose a number of hosts that does",
+        cluster.host_count(), cluster.hosts_per_domain());
+  }
+  return {};
+}
+
+VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
+  const std::string why = why_no_nccl(cluster);
+  if (!why.empty()) usage_error("{}", why);
+  // NCCL's nodes are by what its search reaches over NVLink: an NVLink domain is one (comm->nNodes in
+  // src/init.cc; the topologies of a clique's hosts are fused in src/graph/topo.cc).
+  const int gpus = cluster.ranks_per_domain();
   VendorRun run;
   run.view = cluster;
   for (HostGroup& group : run.view.groups) {
@@ -303,7 +343,7 @@ VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
   }
   run.view.fabric.latency = {};
   run.view.fabric.spine_latency = {};
-  run.plan = ring_plan(gpus, cluster.host_count());
+  run.plan = ring_plan(gpus, cluster.domain_count());
   if (cluster.ranks() == 1) {
     run.choice = "nothing to reduce";
     return run;

@@ -23,12 +23,14 @@ struct Hops {
 constexpr Hops kRingHops{{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}, {2.7, 4.0, 14.0}};
 constexpr Hops kTreeHops{{0.6, 1.25, 28}, {1.0, 1.9, 28}, {5.0, 8.5, 28}};
 
-// Caps in GB/s. Rows: up to Volta, Ampere, Hopper and later; columns: 1 host, 2, more.
-using Caps = std::array<std::array<double, 3>, 3>;
-constexpr Caps kMostLl{{{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}}};
-constexpr Caps kMostRingLl128{{{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 36.7}}};
-constexpr Caps kMostTreeLl128{{{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 29.0}}};
-constexpr Caps kMostTree{{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}}};
+// Caps in GB/s. Rows: up to Volta, Ampere, Hopper, and Blackwell by NCCL 2.30; columns: 1 host, 2, more.
+using Caps = std::array<std::array<double, 3>, 4>;
+constexpr Caps kMostLl{{{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}, {282.0, 90.0, 70.0}}};
+constexpr Caps kMostRingLl128{
+    {{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 36.7}, {40.0, 40.0, 40.0}}};
+constexpr Caps kMostTreeLl128{
+    {{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}};
+constexpr Caps kMostTree{{{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
 
 /// What NCCL corrects the bandwidth of trees with: payloads of 64 B, 128 B, … up to 256 MiB.
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
@@ -43,7 +45,8 @@ int log2_floor(std::uint64_t n) {
 }
 
 double cap(const NcclSystem& system, const Caps& caps) {
-  const std::size_t row = system.capability >= 90 ? 2 : system.capability >= 80 ? 1 : 0;
+  const int capability = system.capability;
+  const std::size_t row = capability >= 100 ? 3 : capability >= 90 ? 2 : capability >= 80 ? 1 : 0;
   return caps[row][static_cast<std::size_t>(std::min(system.hosts, 3) - 1)] * 1e9;
 }
 

@@ -1,7 +1,8 @@
 // NCCL's tuning model: how long it expects ring and tree to take with each protocol, by which it chooses.
 //
-// Numbers and formulas are those of NCCL 2.19 to 2.21, src/graph/tuning.cc, with one exception: between hosts
-// a ring counts 2(N − 1) hops of N hosts, as in the versions before and after.
+// Numbers and formulas are those of NCCL 2.19 to 2.21, src/graph/tuning.cc, with two exceptions: between
+// hosts a ring counts 2(N − 1) hops of N hosts, as in the versions before and after, and Blackwell's
+// bandwidths are those of NCCL 2.30, since the older versions have none.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ NcclHops nccl_ring_hops(NcclProtocol protocol);
 /// What the model knows of a cluster.
 struct NcclSystem {
   int ranks = 1;
-  int hosts = 1;
+  int hosts = 1;            // an NVLink domain is one
   int channels = 1;         // rings; twice as many trees
   Bandwidth in_host;        // of all channels together, inside a host
   Bandwidth between_hosts;  // the same over the whole ring

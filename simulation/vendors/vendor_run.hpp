@@ -23,9 +23,14 @@ struct VendorRun {
   std::vector<Citation> inputs;  // each constant and assumption with its source
 };
 
+/// Why nccl_run() would refuse this cluster, as a sentence with the remedy: GPUs of AMD, hosts or NVLink
+/// domains that differ in their number of GPUs. Empty when it runs, but for NVLinks that its table does not
+/// know.
+std::string why_no_nccl(const Cluster& cluster);
+
 /// NCCL's choice between ring and tree and among its protocols, by its own tuning model (nccl_tuner.hpp).
-/// Throws a usage Error for GPUs on NVLink that its table does not know, for hosts that differ in their
-/// number of GPUs, and as Router does.
+/// Hosts of one NVLink domain are one node to NCCL. Throws a usage Error for GPUs on NVLink that its table
+/// does not know, as why_no_nccl() says, and as Router does.
 VendorRun nccl_run(const Cluster& cluster, Bytes payload);
 
 /// The choice of Open MPI 4.1's tuned component (open_mpi.hpp), by processes that copy the payload to host

@@ -93,7 +93,12 @@ TEST(Catalogue, HoldsWhatIsKnownOfEachMachine) {
         Facts{"summit", 6, 2, 24.2, 150, 900}, Facts{"dgx1-p100", 8, 4, 48.4, 80, 732},
         Facts{"dgx1-v100", 8, 4, 48.4, 150, 900}, Facts{"big-basin", 8, 1, 6.25, 80, 732},
         Facts{"dgx-a100", 8, 8, 193.6, 300, 1555}, Facts{"dgx-h100", 8, 8, 388, 450, 3350},
-        Facts{"ethernet", 4, 1, 0.125, 0, 732}}) {
+        Facts{"ethernet", 4, 1, 0.125, 0, 732}, Facts{"p100-roce", 4, 1, 3.125, 0, 732},
+        Facts{"v100-roce", 4, 1, 3.125, 0, 900}, Facts{"dgx-h200", 8, 8, 388, 450, 4800},
+        Facts{"dgx-b200", 8, 8, 388, 900, 8000}, Facts{"gb200-nvl72", 4, 4, 194, 900, 8000},
+        Facts{"mi300x", 8, 8, 388, 0, 5300}, Facts{"aws-p4d", 8, 4, 50, 300, 1555},
+        Facts{"aws-p5", 8, 32, 400, 450, 3350}, Facts{"azure-nd-h100-v5", 8, 8, 388, 450, 3350},
+        Facts{"gcp-a3-mega", 8, 8, 200, 450, 3350}}) {
     const Machine machine = preset(facts.name, 1).host(0);
     EXPECT_EQ(machine.packages.size(), 2u) << facts.name;
     EXPECT_EQ(machine.gpus.size(), facts.gpus) << facts.name;
@@ -107,7 +112,9 @@ TEST(Catalogue, HoldsWhatIsKnownOfEachMachine) {
                        facts.memory_gigabytes * 1e9);
     }
   }
-  EXPECT_EQ(preset_names().size(), 9u);
+  EXPECT_EQ(preset_names().size(), 21u);
+  EXPECT_EQ(preset("gh200", 1).host(0).packages.size(), 1u);
+  EXPECT_EQ(preset("gh200-quad", 1).host(0).packages.size(), 4u);
 }
 
 TEST(Catalogue, SummitIsAsLargeAsPlansGo) { EXPECT_EQ(preset("summit", 4608).ranks(), 27648); }

@@ -276,6 +276,7 @@ class EveryPartition {
 TEST(Bound, IsThatOfTheWorstOfAllPartitionsOnThePresets) {
   for (const std::string_view name : preset_names()) {
     const Cluster cluster = preset(name, 1);
+    if (cluster.ranks() < 2) continue;
     const double named = allreduce_bound(cluster, kPayload).time.value;
     EXPECT_NEAR(named / EveryPartition(cluster.host(0)).seconds(), 1, 1e-9) << name;
   }

@@ -93,6 +93,7 @@ TEST(HostRings, OfACubeMeshFillEveryNvlink) {
 TEST(HostRings, BetweenHostsUseTheNicsEvenly) {
   for (const std::string_view name : preset_names()) {
     const Machine machine = machine_of(name);
+    if (machine.ranks() < 2) continue;
     const std::vector<std::vector<int>> nics = rank_nics(machine);
     const auto orders = orders_between_hosts(host_rings(machine), machine);
     std::map<int, std::size_t> in;
@@ -101,10 +102,13 @@ TEST(HostRings, BetweenHostsUseTheNicsEvenly) {
       for (const int nic : nics[static_cast<std::size_t>(order.front())]) ++in[nic];
       for (const int nic : nics[static_cast<std::size_t>(order.back())]) ++out[nic];
     }
-    EXPECT_EQ(in.size(), machine.nics.size()) << name;
-    EXPECT_EQ(out.size(), machine.nics.size()) << name;
+    // The 7 rings of a MI300X leave one of 8 NICs out; a GPU's lane is striped over all of its own.
+    const std::size_t lanes_by_nic = orders.size() * nics.front().size();
+    const std::size_t used = std::min(machine.nics.size(), lanes_by_nic);
+    EXPECT_EQ(in.size(), used) << name;
+    EXPECT_EQ(out.size(), used) << name;
     for (const auto& lanes : {in, out}) {
-      for (const auto& [nic, number] : lanes) EXPECT_EQ(number, orders.size() / machine.nics.size()) << name;
+      for (const auto& [nic, number] : lanes) EXPECT_EQ(number, lanes_by_nic / used) << name;
     }
   }
 }
@@ -113,6 +117,7 @@ TEST(HostRings, BetweenHostsAreTurnedAndNothingElse) {
   for (const std::string_view name : preset_names()) {
     const Machine machine = machine_of(name);
     const HostRings rings = host_rings(machine);
+    if (rings.orders.empty()) continue;  // one GPU
     const auto orders = orders_between_hosts(rings, machine);
     ASSERT_EQ(orders.size() % rings.orders.size(), 0u) << name;
     for (std::size_t lane = 0; lane < orders.size(); ++lane) {

@@ -172,7 +172,11 @@ TEST(Oracle, AgreesOnPipelinesOf64Ranks) {
 
 TEST(Oracle, AgreesOnKnownMachines) {
   std::vector<Case> cases;
+  // Laid out like another one of them; and SimGrid does not stripe over several NICs, as a p5 does.
+  constexpr std::array<std::string_view, 6> kOthers{"dgx-h200",    "dgx-b200",  "azure-nd-h100-v5",
+                                                    "gcp-a3-mega", "v100-roce", "aws-p5"};
   for (const std::string_view name : preset_names()) {
+    if (std::ranges::find(kOthers, name) != kOthers.end()) continue;
     const int gpus = preset(name, 1).ranks();
     for (const int hosts : {16 / gpus, 64 / gpus}) {
       const Cluster cluster = preset(name, hosts);

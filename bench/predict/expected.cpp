@@ -35,11 +35,14 @@ ExpectedBound bound_row(std::string where, const Cluster& cluster, const Bound& 
   return row;
 }
 
-/// 2(m − 1)/m · S through each of m hosts' NICs comes to their bandwidth as bus bandwidth when m grows.
-ExpectedBound many_hosts(const Machine& machine) {
-  const Cluster two = cluster_of(machine, 2);
+/// 2(m − 1)/m · S through each of m hosts' NICs, or NVLink domains', comes to their bandwidth as bus
+/// bandwidth when m grows.
+ExpectedBound many_hosts(const Cluster& domain) {
+  Cluster two = domain;
+  two.groups.front().count *= 2;
   const Bound bound = network_bound(two, kExpectedPayload);
-  ExpectedBound row = bound_row("between many hosts", two, bound);
+  ExpectedBound row =
+      bound_row(domain.host_count() > 1 ? "between many NVLink domains" : "between many hosts", two, bound);
   row.hosts = row.ranks = 0;
   row.busbw = bound.bandwidth;
   return row;
@@ -50,7 +53,9 @@ ExpectedBound many_hosts(const Machine& machine) {
 Bound bound_of(const Cluster& cluster) {
   if (cluster.domain_count() < 2) return usual_bound(Collective::allreduce, cluster, kExpectedPayload);
   Bound bound = allreduce_bound(cluster, kExpectedPayload);
-  const Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
+  Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
+  // All NICs of a large domain carry more than the NVLinks of one GPU: there each GPU's own count.
+  if (cluster.hosts_per_domain() > 1) network = 1.0 / cluster.ranks_per_domain() * network;
   for (const HostGroup& group : cluster.groups) {
     if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
     const Bound inside =
@@ -66,6 +71,14 @@ void add_switches(Expectation& expectation, const std::string& name, const Clust
     expectation.bounds.push_back({std::string(kInSwitches) + name, alone.host_count(), alone.ranks(),
                                   way.front().rate, way.front().limit});
   }
+}
+
+/// The hosts of a whole NVLink domain where one stands for all, else as many as the cluster has of it.
+Cluster domain_of(const Cluster& cluster, const Machine& machine) {
+  Cluster domain = one_domain(cluster, machine);
+  if (cluster.host_count() == 1)
+    domain.groups.front().count = std::max(1, cluster.fabric.hosts_per_nvlink_domain);
+  return domain;
 }
 
 void add_domain(Expectation& expectation, const std::string& name, const Cluster& domain) {
@@ -141,7 +154,7 @@ Expectation expected_bounds(const Cluster& cluster) {
   for (const HostGroup& group : kinds.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
     result.bounds.push_back(bound_row("inside " + group.machine.name, alone, bound_of(alone)));
-    const Cluster domain = one_domain(cluster, group.machine);
+    const Cluster domain = domain_of(cluster, group.machine);
     add_domain(result, group.machine.name, domain);
     add_switches(result, group.machine.name, domain);
   }
@@ -150,7 +163,7 @@ Expectation expected_bounds(const Cluster& cluster) {
     result.bounds.push_back(bound_row(between, cluster, network_bound(whole, kExpectedPayload)));
     result.bounds.push_back(bound_row("together", cluster, bound_of(whole)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
-    result.bounds.push_back(many_hosts(cluster.host(0)));
+    result.bounds.push_back(many_hosts(domain_of(cluster, cluster.host(0))));
   }
   return result;
 }

@@ -22,7 +22,8 @@ inline constexpr std::string_view kInSwitches = "in the switches of ";
 
 struct ExpectedBound {
   /// "inside minsky", "in the switches of dgx-h100", "between hosts", "between many hosts", "together";
-  /// of an NVLink domain of several hosts also "inside a domain of NAME" and "between NVLink domains".
+  /// of an NVLink domain of several hosts also "inside a domain of NAME",
+  /// "between NVLink domains" and "between many NVLink domains".
   std::string where;
   int hosts = 1;      // 0: many
   int ranks = 0;      // 0: many

@@ -45,7 +45,7 @@ class Completion(ProgramTest):
             "polyring probe --m": ["--machine"],
             "polyring probe --machine ": machines,
             "polyring probe --machine=": machines,
-            "polyring probe --machine dgx-h": ["dgx-h100"],
+            "polyring probe --machine dgx-h": ["dgx-h100", "dgx-h200"],
             "polyring allreduce --algorithm ": self.names("allreduce", "--algorithm"),
             "polyring allreduce -b 8 --algorithm mpi,mult": ["mpi,multi-ring"],
             "polyring allreduce --algorithm gloo:ring-": ["ring-chunked"],  # the rest of the word, as bash sees it

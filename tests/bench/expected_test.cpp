@@ -118,6 +118,23 @@ TEST(Expected, OfSeveralHostsIsThatOfTheirNics) {
   EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.9);
 }
 
+TEST(Expected, OfAnNvlinkDomainIsThatOfAHostAndOfAllItsNics) {
+  const Expectation tray = expected_bounds(preset("gb200-nvl72", 1));
+  const auto gigabytes = [](const Expectation& of, const char* where) {
+    return bound(of, where).busbw.gigabytes_per_second();
+  };
+  EXPECT_NEAR(gigabytes(tray, "inside gb200-nvl72"), 900, 1e-6);
+  EXPECT_NEAR(gigabytes(tray, "inside a domain of gb200-nvl72"), 900, 1e-6);
+  EXPECT_EQ(bound(tray, "inside a domain of gb200-nvl72").ranks, 72);
+  // Each GPU sends its payload once, and a 72nd of the sum comes back to be spread: 2·71/72 / (1 + 1/72).
+  EXPECT_NEAR(gigabytes(tray, "in the switches of gb200-nvl72"), 900 * 2 * 71 / 73.0, 1e-6);
+  EXPECT_NEAR(gigabytes(tray, "between many NVLink domains"), 72 * 48.5, 1e-6);
+  const Expectation two = expected_bounds(preset("gb200-nvl72", 36));
+  EXPECT_NEAR(gigabytes(two, "between NVLink domains"), 72 * 48.5 * 2 * 143 / 144, 1e-6);
+  // 2·71/72·S over 900 GB/s stays inside the domains, as busbw of 144 ranks.
+  EXPECT_NEAR(gigabytes(two, "together"), 900 * (143.0 / 144) / (71.0 / 72), 1e-6);
+}
+
 TEST(Expected, LeavesOutWhatTakesLong) {
   const Expectation result = expected(preset("minsky", 256));
   EXPECT_GT(algorithm(result, "multi-ring").bound_fraction.value(), 0.9);

@@ -24,8 +24,8 @@ struct VendorRun {
 };
 
 /// Why nccl_run() would refuse this cluster, as a sentence with the remedy: GPUs of AMD, hosts or NVLink
-/// domains that differ in their number of GPUs. Empty when it runs, but for NVLinks that its table does not
-/// know.
+/// domains that differ in their number of GPUs. Empty otherwise; nccl_run() also refuses NVLinks that its
+/// table lacks.
 std::string why_no_nccl(const Cluster& cluster);
 
 /// NCCL's choice between ring and tree and among its protocols, by its own tuning model (nccl_tuner.hpp).

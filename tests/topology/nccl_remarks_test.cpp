@@ -57,7 +57,7 @@ TEST(NcclRemarks, SaysThatAllNvlinksOfModulesAreMissing) {
 TEST(NcclRemarks, SaysThatNvlinksBetweenHostsAreNotModelled) {
   const std::string links = "<nvlink target=\"fffffff:ffff:ff\" count=\"18\" tclass=\"0x068000\"/>";
   const std::string superchip = links + "<c2c bw=\"44712\" count=\"10\"/>";
-  const auto of_rack = HasSubstr("NVLinks between hosts are not modelled");
+  const auto of_rack = HasSubstr("until hosts_per_nvlink_domain");
   EXPECT_THAT(host(gpu(0, "0x31c2", superchip) + gpu(1, "0x31c2", superchip)).remarks, ElementsAre(of_rack));
   const auto cpu = [&](int hash) {
     return fmt::format("<cpu host_hash=\"0x{}\" numaid=\"0\" arch=\"arm64\">{}</cpu>", hash,

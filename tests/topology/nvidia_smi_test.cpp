@@ -97,7 +97,7 @@ TEST(NvidiaSmi, SaysThatTheMatrixLeavesNvlinksOut) {
 TEST(NvidiaSmi, SaysThatNvlinksBetweenHostsAreNotModelled) {
   const std::string names = "GPU 0: NVIDIA GB200\nGPU 1: NVIDIA GB200\nGPU 2: NVIDIA GB200\n";
   EXPECT_THAT(parse(names + gpus({"X NV18 NV18", "NV18 X NV18", "NV18 NV18 X"})).remarks,
-              ElementsAre(HasSubstr("NVLinks between hosts are not modelled")));
+              ElementsAre(HasSubstr("until hosts_per_nvlink_domain")));
 }
 
 TEST(NvidiaSmi, SaysWhichPathsNoTreeHas) {

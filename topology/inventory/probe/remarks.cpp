@@ -248,8 +248,11 @@ std::vector<std::string> rack_remarks(const Machine& machine, bool are_several) 
   Remarks remarks;
   if (std::ranges::any_of(machine.links, is_in_rack))
     add(remarks,
-        "the NVSwitches of its rack may join its GPUs with those of other hosts, as in a GB200 NVL72: "
-        "NVLinks between hosts are not modelled, and what is said of several hosts is over NICs alone");
+        "the NVSwitches of its rack may join its GPUs with those of other hosts, as in a GB200 NVL72: what "
+        "is "
+        "said of several hosts is over NICs alone, until hosts_per_nvlink_domain in the fabric of the JSON "
+        "of "
+        "polyring probe says how many they join");
   return remarks;
 }
 

@@ -26,8 +26,8 @@ struct Key {
   std::string_view several;
   double most;  // GB/s: above it units were probably confused
 };
-const std::array kKeys{
-    Key{"nic", RateOf::nic_port, "NIC port", "NIC ports", kMostOfPort.gigabytes_per_second()},
+constexpr std::array kKeys{
+    Key{"nic", RateOf::nic_port, "NIC port", "NIC ports", kMostOfPort.value / 1e9},
     Key{"pcie", RateOf::pcie_link, "PCIe link", "PCIe links", 500},
     Key{"nvlink", RateOf::nvlink, "NVLink", "NVLinks", 500},
     Key{"xgmi", RateOf::xgmi_link, "xGMI link", "xGMI links", 500},

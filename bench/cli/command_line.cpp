@@ -74,6 +74,7 @@ Option Option::not_negative() const {
 Option Option::names(Names names) const {
   const std::string known = fmt::format("{}", fmt::join(names.known, " "));
   const auto canonical = [names = std::move(names)](std::string& typed) {
+    if (names.is_file != nullptr && names.is_file(typed)) return std::string();
     for (const std::string& family : names.unlisted) {
       if (!family.ends_with(':') || !lower_case(typed).starts_with(family)) continue;
       typed = lower_case(typed);

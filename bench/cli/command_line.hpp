@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -26,6 +27,8 @@ struct Names {
   /// Known too, but not listed. One that ends with a colon, as "mpi:", stands for all that begin so; whoever
   /// has the option's value knows these.
   std::vector<std::string> unlisted{};
+  /// Words for which it is true name files, and are left as they are. Nothing: no word does.
+  bool (*is_file)(std::string_view) = nullptr;
 };
 
 /// An option of a subcommand; copies stand for the same option. Each function returns it for the next one.

@@ -94,7 +94,10 @@ std::string bash(const std::vector<Command>& commands) {
       if (argument.type.empty()) continue;
       for (const std::string& option : argument.options) {
         cases += fmt::format("    '{} {}') words='{}' files={} ;;\n", command.name, option,
-                             joined(argument.values), argument.files ? "yes" : "");
+                             joined(argument.values),
+                             !argument.files           ? ""
+                             : argument.values.empty() ? "yes"
+                                                       : "too");
       }
     }
     cases += fmt::format("    '{} '*) words='{}'{} ;;\n", command.name, words, files);
@@ -113,7 +116,7 @@ std::string bash(const std::vector<Command>& commands) {
   COMPREPLY=()
   if [[ -n $files && $word != -* ]]; then
     compopt -o default # files
-    return
+    [[ $files == too ]] || return
   fi
   local of_list=${word##*,} colon=${word%"${word##*:}"}
   mapfile -t COMPREPLY < <(compgen -P "${word%"$of_list"}" -W "$words" -- "$of_list")
@@ -132,7 +135,9 @@ std::string zsh(const std::vector<Command>& commands) {
     cases += fmt::format("    {}) _arguments", command.name);
     for (const Argument& argument : command.arguments) {
       const std::string values = quoted(joined(argument.values));
-      const std::string action = argument.files   ? "_files"
+      const bool both = argument.files && !argument.values.empty();
+      const std::string action = both             ? fmt::format("{{compadd {}; _files}}", values)
+                                 : argument.files ? "_files"
                                  : values.empty() ? " "
                                  : argument.list  ? "_sequence compadd - " + values
                                                   : "(" + values + ")";

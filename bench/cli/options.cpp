@@ -18,6 +18,7 @@
 #include "simulation/in_network.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/formats/machine_toml.hpp"
 #include "topology/inventory/formats/read_inventory.hpp"
 #include "topology/inventory/placement.hpp"
 #include "topology/inventory/probe.hpp"
@@ -28,9 +29,13 @@ namespace polyring {
 
 void MachineOptions::add_to(Subcommand command) {
   const std::vector<std::string> known = strings(preset_names());
-  command.add_option("--machine", preset, fmt::format("A machine known by name: {}", fmt::join(known, ", ")))
-      .type_name("PRESET")
-      .names({"machine", known});
+  command
+      .add_option(
+          "--machine", preset,
+          fmt::format("A machine known by name: {}; or FILE.toml, which describes one (docs/machines.md)",
+                      fmt::join(known, ", ")))
+      .type_name("MACHINE")
+      .names({"machine", known, {}, is_machine_file});
   command
       .add_option(
           "--from", files,
@@ -53,13 +58,14 @@ void MachineOptions::add_to(Subcommand command) {
   command.add_option("--assume", assume, assume_help()).separated_by(',').type_name("KEY=RATE,…");
   command.add_option("--rails", rails, "Use only N NICs of each host, spread over its processors")
       .type_name("N");
+  what_if.add_to(command);
 }
 
 Inventory MachineOptions::inventory() const {
   Progress progress(true);
   const auto notice = [&](const std::string& what) { progress.show(what); };
   const std::vector<std::filesystem::path> paths(files.begin(), files.end());
-  return on_fabric(!preset.empty()  ? inventory_of(polyring::preset(preset, 1))
+  return on_fabric(!preset.empty()  ? inventory_of(machine_named(preset))
                    : !files.empty() ? read_inventory(paths)
                    : !sysfs.empty() ? inventory_of(probe_recorded_sysfs(sysfs))
                                     : inventory_of(probe_this_machine(notice)));
@@ -68,6 +74,7 @@ Inventory MachineOptions::inventory() const {
 Inventory MachineOptions::on_fabric(Inventory hosts) const {
   if (!fabric.empty()) hosts = placed(hosts, read_fabric(fabric));
   assume_rates(hosts, parse_assumed(assume));
+  what_if.apply(hosts);
   if (rails) {
     add_asked(hosts, [&](const Machine& machine) { return rails_text(machine, *rails); });
     for (HostGroup& group : hosts.cluster.groups) group.machine = with_rails(group.machine, *rails);
@@ -82,7 +89,7 @@ Inventory MachineOptions::load() const {
 }
 
 std::string MachineOptions::name(const Cluster& cluster) const {
-  return preset.empty() ? cluster.name : preset;
+  return preset.empty() || is_machine_file(preset) ? cluster.name : preset;
 }
 
 std::vector<std::string> modelled_algorithms() { return {"nccl", "mpi", std::string(kInNetwork)}; }

@@ -6,21 +6,23 @@
 #include <vector>
 
 #include "bench/cli/command_line.hpp"
+#include "bench/cli/what_if.hpp"
 #include "collectives/schedule/element.hpp"
 #include "collectives/schedule/plan.hpp"
 #include "topology/inventory/inventory.hpp"
 
 namespace polyring {
 
-/// Which hosts: --machine PRESET, --from FILE…, --sysfs DIR, or this one; the fabric between them; and what
-/// to assume of their rates.
+/// Which hosts: --machine PRESET or FILE.toml, --from FILE…, --sysfs DIR, or this one; the fabric between
+/// them; and what to assume of their rates; and what would be, were they different.
 struct MachineOptions {
-  std::string preset;
+  std::string preset;  // or a file that describes a machine: is_machine_file()
   std::vector<std::string> files;
   std::string sysfs;                // a copy of another machine's
   std::vector<std::string> fabric;  // empty: as the preset or the file has it
   std::vector<std::string> assume;  // KEY=RATE, see assume.hpp
   std::optional<int> rails;         // nothing: all
+  WhatIfOptions what_if;
 
   void add_to(Subcommand command);
   bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "topology/gpu_links.hpp"
 #include "topology/link_names.hpp"
 #include "topology/min_cut.hpp"
+#include "topology/nic_protocol.hpp"
 #include "topology/processes.hpp"
 #include "topology/rank_groups.hpp"
 #include "topology/rank_nics.hpp"
@@ -102,15 +102,6 @@ std::optional<UsableRate> least_cut(const Machine& host) {
   return least;
 }
 
-bool starts_with_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.starts_with(part); });
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 std::string infiniband_name(Bandwidth port) {
   constexpr std::array kRates{Named{4, "InfiniBand QDR"},    Named{6.8, "InfiniBand FDR"},
                               Named{12.1, "InfiniBand EDR"}, Named{24.2, "InfiniBand HDR"},
@@ -118,16 +109,12 @@ std::string infiniband_name(Bandwidth port) {
   return named(kRates, port, "InfiniBand");
 }
 
-/// An Ethernet port is RDMA's where its device is one of OpenFabrics'; `sockets`: even so it is not used.
+/// `sockets`: RDMA is not used, even where it is there.
 std::string class_of(const Nic& nic, bool sockets) {
-  constexpr std::array<std::string_view, 2> kEfa{"efa", "rdmap"};
-  constexpr std::array<std::string_view, 5> kRdma{"mlx", "roce", "bnxt_re", "irdma", "ionic"};
   const Bandwidth port = nic.ports.empty() ? Bandwidth{} : nic.ports.front().bandwidth;
-  const std::string name = lower(nic.name);
-  if (nic.kind == NicKind::infiniband) return sockets ? "IP over InfiniBand" : infiniband_name(port);
-  if (!sockets && (starts_with_any(name, kEfa) || lower(nic.model).find("efa") != std::string::npos))
-    return "EFA";
-  if (!sockets && starts_with_any(name, kRdma)) return "RoCE";
+  const NicProtocol protocol = protocol_of(nic);
+  if (protocol == NicProtocol::infiniband) return sockets ? "IP over InfiniBand" : infiniband_name(port);
+  if (!sockets && protocol != NicProtocol::ethernet) return std::string(title_of(protocol));
   return port <= gigabits_per_second(40) ? "TCP up to 40 Gb/s" : "TCP above 40 Gb/s";
 }
 

@@ -9,6 +9,7 @@
 #include "bench/record/version.hpp"
 #include "reports/picture.hpp"
 #include "topology/inventory/formats/inventory_text.hpp"
+#include "topology/inventory/formats/machine_toml.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 
 namespace polyring {
@@ -23,6 +24,7 @@ std::string today() {
 
 /// Where the hosts were read.
 std::string source_of(const MachineOptions& options, const Cluster& cluster) {
+  if (is_machine_file(options.preset)) return fmt::format("described by {}", options.preset);
   if (!options.preset.empty()) return fmt::format("preset {}", options.preset);
   if (options.files.size() == 1) return fmt::format("read from {}", options.files.front());
   if (!options.files.empty()) return fmt::format("read from {} files", options.files.size());

@@ -56,7 +56,7 @@ CONFINED = {
     "nvml.h": set(),
     "pugixml.hpp": {"reports/verdict_files.cpp", "topology/inventory/formats/nccl_xml*"},
     "simgrid/*": {"tests/simulation/oracle/*"},
-    "toml++/*": {"bench/accept/spec.cpp"},
+    "toml++/*": {"bench/accept/spec.cpp", "topology/inventory/formats/machine_toml.cpp"},
 }
 
 MAX_LINES = 500

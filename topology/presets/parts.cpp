@@ -20,6 +20,8 @@ constexpr Seconds kSocketBusLatency = microseconds(0.3);
 // crosses two switches more than one under a single leaf.
 constexpr Seconds kSpineLatency = microseconds(0.18);
 
+constexpr Seconds kSocketsLatency = microseconds(15);
+
 void add_link(Machine& machine, DeviceId from, DeviceId to, LinkKind kind, Bandwidth bandwidth,
               Seconds latency) {
   machine.links.push_back({from, to, kind, bandwidth, latency});
@@ -53,6 +55,10 @@ CpuIdentity amd(int family, int model) { return {"x86_64", "AuthenticAMD", famil
 CpuIdentity power() { return {"ppc64", {}}; }
 
 CpuIdentity arm() { return {"arm64", {}}; }
+
+SocketKind grace(Bytes memory, double gigabytes) {
+  return {"NVIDIA Grace", 72, memory, gigabytes_per_second(gigabytes), arm()};
+}
 
 DeviceId add_package(Machine& machine, const SocketKind& kind, int numa) {
   const int index = static_cast<int>(machine.packages.size());
@@ -154,6 +160,23 @@ Fabric flat_network(Seconds latency, std::string latency_source, std::string sou
   fabric.latency = latency;
   fabric.citations = {{"the network blocks nothing", std::move(source)},
                       {fmt::format("{} from NIC to NIC", to_text(latency)), std::move(latency_source)}};
+  return fabric;
+}
+
+Fabric usual_fabric(NicProtocol protocol, bool leaves) {
+  if (protocol == NicProtocol::ethernet || protocol == NicProtocol::efa)
+    return flat_network(kSocketsLatency, "assumed", "assumed");
+  Fabric fabric;
+  fabric.citations = {{"the network blocks nothing", "assumed"}};
+  fabric.latency = leaves ? kNetworkLatency : kNetworkLatency + kSpineLatency;
+  if (leaves) fabric.spine_latency = kSpineLatency;
+  if (!leaves) {
+    fabric.citations.push_back(
+        {"which hosts are near each other is unknown: all messages cross the spine", "assumed"});
+  }
+  cite_network_latencies(fabric);
+  if (protocol == NicProtocol::roce)
+    fabric.citations.push_back({"RoCE has InfiniBand's latencies", "assumed"});
   return fabric;
 }
 

@@ -29,6 +29,9 @@ CpuIdentity amd(int family, int model);
 CpuIdentity power();
 CpuIdentity arm();
 
+/// NVIDIA's Grace with so much memory, of this bandwidth in GB/s.
+SocketKind grace(Bytes memory, double gigabytes);
+
 /// Each returns the device it added, named by its kind and index (`gpu0`, `mlx5_0`, ...).
 DeviceId add_package(Machine& machine, const SocketKind& kind, int numa);
 DeviceId add_switch(Machine& machine);
@@ -42,6 +45,7 @@ DeviceId add_nic(Machine& machine, const NicPart& part, int numa, int host_bridg
 void add_nvlink(Machine& machine, DeviceId from, DeviceId to, Bandwidth bandwidth);
 /// So many of the GPUs' links, NVLink or xGMI; xGMI has NVLink's latency.
 void add_gpu_links(Machine& machine, DeviceId from, DeviceId to, const GpuLinks& links, int count);
+/// NVLink-C2C between a GPU and the processor beside it.
 void add_c2c(Machine& machine, DeviceId gpu, DeviceId package, Bandwidth bandwidth);
 /// From a GPU to the NVSwitches. A transfer between GPUs crosses two such links.
 void add_nvswitch_link(Machine& machine, DeviceId gpu, Bandwidth bandwidth);
@@ -59,5 +63,9 @@ Fabric infiniband_fat_tree(int ports_per_switch, std::string source);
 Fabric infiniband_tree_of_unknown_places(std::string source);
 /// One network that blocks nothing, of this latency from NIC to NIC, which has `latency_source`.
 Fabric flat_network(Seconds latency, std::string latency_source, std::string source);
+
+/// What is assumed of a network of such NICs: InfiniBand's latencies, also of RoCE; TCP's of others. It
+/// blocks nothing. `leaves`: which hosts share a leaf switch will be said.
+Fabric usual_fabric(NicProtocol protocol, bool leaves);
 
 }  // namespace polyring::presets

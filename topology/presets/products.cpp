@@ -1,6 +1,6 @@
 #include "topology/presets/products.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -118,8 +118,15 @@ std::string key_of(std::string_view text) {
 
 bool is_named(const Product& product, const std::string& key) {
   if (key == key_of(product.name) || key == key_of(product.model)) return true;
-  const std::vector<std::string> aliases = split(std::string(product.aliases), ',');
+  const std::vector<std::string> aliases = split(product.aliases, ',');
   return std::ranges::any_of(aliases, [&](const std::string& alias) { return key == key_of(alias); });
+}
+
+/// AMD's modules and NVIDIA's SXM are no cards.
+bool is_card(const Product& product) {
+  constexpr std::array<std::string_view, 4> kModules{"SXM", "GH200", "GB200", "MI3"};
+  return std::ranges::none_of(
+      kModules, [&](std::string_view part) { return product.name.find(part) != std::string_view::npos; });
 }
 
 int nvlink_version(int compute_capability) {
@@ -157,6 +164,7 @@ GpuKind kind_of(const Product& product) {
        std::string(product.source)}};
   kind.product = product.name;
   kind.links = links_of(product);
+  kind.is_card = is_card(product);
   kind.pcie_generation = product.pcie;
   kind.c2c = gigabytes_per_second(product.c2c);
   return kind;
@@ -178,22 +186,6 @@ NicPart infiniband(const InfinibandRate& rate, std::string model) {
            "InfiniBand Trade Association, rate table; the 3 % as in published figures"}};
 }
 
-struct Protocol {
-  NicProtocol protocol;
-  std::string_view name;
-  std::string_view device;
-  std::string_view model;
-};
-// By the names of devices, bench/predict/usable_rates.cpp tells RoCE and EFA from TCP.
-constexpr std::array kProtocols{Protocol{NicProtocol::infiniband, "infiniband", "mlx5_", "InfiniBand"},
-                                Protocol{NicProtocol::roce, "roce", "roce", "RoCE"},
-                                Protocol{NicProtocol::ethernet, "ethernet", "eth", "Ethernet"},
-                                Protocol{NicProtocol::efa, "efa", "efa", "EFA"}};
-
-const Protocol& row_of(NicProtocol protocol) {
-  return *std::ranges::find(kProtocols, protocol, &Protocol::protocol);
-}
-
 std::vector<std::string> generations() {
   std::vector<std::string> names;
   for (const InfinibandRate& rate : infiniband_rates()) names.emplace_back(rate.name);
@@ -209,6 +201,14 @@ std::optional<InfinibandRate> generation_of(const std::string& name, std::option
   return infiniband_rate(static_cast<int>(whole));
 }
 
+std::vector<std::string> names_and_aliases() {
+  std::vector<std::string> names = gpu_products();
+  for (const Product& product : kProducts) {
+    for (std::string& alias : split(product.aliases, ',')) names.push_back(std::move(alias));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> gpu_products() {
@@ -221,8 +221,11 @@ GpuKind gpu_product(std::string_view name) {
   const std::string key = key_of(name);
   const auto found =
       std::ranges::find_if(kProducts, [&](const Product& product) { return is_named(product, key); });
-  if (found == kProducts.end())
-    throw Error(ExitCode::usage, unknown_name("GPU", name.substr(0, 64), gpu_products()));
+  if (found == kProducts.end()) {
+    const std::string_view shown = name.substr(0, 64);
+    usage_error("unknown GPU '{}'{} choose from {}", shown, did_you_mean(shown, names_and_aliases()),
+                fmt::join(gpu_products(), ", "));
+  }
   return kind_of(*found);
 }
 
@@ -230,33 +233,16 @@ NicPart edr(std::string model) { return infiniband(*infiniband_rate("edr"), std:
 NicPart hdr(std::string model) { return infiniband(*infiniband_rate("hdr"), std::move(model)); }
 NicPart ndr(std::string model) { return infiniband(*infiniband_rate("ndr"), std::move(model)); }
 
-std::vector<std::string> nic_protocols() {
-  std::vector<std::string> names;
-  for (const Protocol& protocol : kProtocols) names.emplace_back(protocol.name);
-  return names;
-}
-
-std::string_view to_text(NicProtocol protocol) { return row_of(protocol).name; }
-
-NicProtocol parse_nic_protocol(std::string_view text) {
-  const std::string name = lower_case(text);
-  const auto found = std::ranges::find(kProtocols, name, &Protocol::name);
-  if (found == kProtocols.end())
-    throw Error(ExitCode::usage, unknown_name("kind of NIC", text.substr(0, 64), nic_protocols()));
-  return found->protocol;
-}
-
 NicPart nic_by_rate(NicProtocol protocol, const std::string& rate, const std::string& what,
                     const std::string& source) {
   const std::string name = lower_case(rate);
   const bool is_word = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
-  const Protocol& row = row_of(protocol);
   if (is_word && !infiniband_rate(name))
     usage_error("{}: {}, or write it as 400Gb/s or 100GbE", what, unknown_name("rate", rate, generations()));
   if (is_word && protocol != NicProtocol::infiniband)
     usage_error(
         "{}: {} is a generation of InfiniBand, and the NICs are {}; write {}Gb/s, or let them be infiniband",
-        what, rate, row.model, infiniband_rate(name)->gigabits);
+        what, rate, title_of(protocol), infiniband_rate(name)->gigabits);
   std::optional<Bandwidth> bandwidth;
   if (!is_word) bandwidth = ethernet_rate(name);
   if (!is_word && !bandwidth) bandwidth = parse_bandwidth(rate, what);
@@ -270,11 +256,11 @@ NicPart nic_by_rate(NicProtocol protocol, const std::string& rate, const std::st
     part.citation.source = fmt::format("{}; {}", source, part.citation.source);
     return part;
   }
-  return {fmt::format("{} of {}", row.model, rate),
+  return {fmt::format("{} of {}", title_of(protocol), rate),
           protocol == NicProtocol::infiniband ? NicKind::infiniband : NicKind::ethernet,
           *bandwidth,
-          {fmt::format("{} NICs of {}: {}", row.model, rate, to_text(*bandwidth)), source},
-          std::string(row.device)};
+          {fmt::format("{} NICs of {}: {}", title_of(protocol), rate, to_text(*bandwidth)), source},
+          std::string(device_prefix(protocol))};
 }
 
 }  // namespace polyring::presets

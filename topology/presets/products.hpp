@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topology/machine.hpp"
+#include "topology/nic_protocol.hpp"
 
 namespace polyring::presets {
 
@@ -33,6 +34,7 @@ struct GpuKind {
   Citation citation;        // of the memory
   std::string product{};    // its name here, "A100-SXM4-80GB"
   GpuLinks links{};         // the most that it has, bridges of cards included
+  bool is_card = false;     // of a PCIe slot: its NVLinks are those of bridges, which may be absent
   int pcie_generation = 0;  // of its x16 link to the host; 0: it has NVLink-C2C instead
   Bandwidth c2c{};          // that NVLink-C2C, per direction; 0: none, or unknown
 };
@@ -57,15 +59,6 @@ struct NicPart {
 NicPart edr(std::string model);
 NicPart hdr(std::string model);
 NicPart ndr(std::string model);
-
-/// What a NIC speaks. RoCE and EFA run over Ethernet's links.
-enum class NicProtocol { infiniband, roce, ethernet, efa };
-
-/// "infiniband", "roce", "ethernet" and "efa".
-std::vector<std::string> nic_protocols();
-std::string_view to_text(NicProtocol protocol);
-/// In any case. Throws a usage Error for other words.
-NicProtocol parse_nic_protocol(std::string_view text);
 
 /// A NIC by its rate: `ndr` (InfiniBand's generations, see port_rates.hpp), `100GbE`, `400Gb/s` or `50GB/s`.
 /// InfiniBand's ports carry a payload of 3 % less than the rates that its generations are known by: `ndr` and

@@ -8,10 +8,6 @@
 namespace polyring::presets {
 namespace {
 
-SocketKind grace(Bytes memory, double gigabytes) {
-  return {"NVIDIA Grace", 72, memory, gigabytes_per_second(gigabytes), arm()};
-}
-
 constexpr const char* kJupiter = "Juelich Supercomputing Centre, JUPITER configuration";
 
 }  // namespace

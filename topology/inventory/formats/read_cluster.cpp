@@ -5,8 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/names.hpp"
 #include "base/text.hpp"
 #include "topology/inventory/formats/ibnetdiscover.hpp"
+#include "topology/inventory/formats/machine_toml.hpp"
 #include "topology/inventory/formats/nccl_xml.hpp"
 #include "topology/inventory/formats/nvidia_smi.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
@@ -104,6 +106,7 @@ Cluster parse_cluster(std::string_view text, std::string_view origin) {
 }
 
 Cluster read_cluster(const std::filesystem::path& path) {
+  if (lower_case(path.extension().string()) == ".toml") return read_machine_toml(path);
   return parse_cluster(read_text_file(path), path.string());
 }
 

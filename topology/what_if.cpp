@@ -252,10 +252,11 @@ std::string nics_text(const Machine& machine) {
 }
 
 Cluster with_oversubscription(Cluster cluster, double ratio) {
-  if (!std::isfinite(ratio) || ratio < 1) {
+  constexpr double kMost = 1000;
+  if (!(ratio >= 1 && ratio <= kMost)) {
     usage_error(
-        "an oversubscription of {} means more uplinks than hosts can fill; give 1 or more, such as 2 for 2:1",
-        ratio);
+        "an oversubscription of {} is none; give 1 to {}, such as 2 for half of what the hosts can fill",
+        ratio, kMost);
   }
   refuse_without_leaves(cluster, "what its uplinks carry when they are oversubscribed");
   refuse_unknown_nics(cluster.host(0));

@@ -45,7 +45,8 @@ STRATEGIES = ("data=1048576", "data=2147483648", "pipeline=1048576", "intra-mode
 
 # The values of each option that takes numbers; None where it takes none.
 VALUES = {
-    "--rails": WHOLE, "--hosts": WHOLE, "--gpus": LISTS, "--ranks": LISTS, "--ranks-per-host": WHOLE, "--count": (*WHOLE, "1125899906842624"),
+    "--rails": WHOLE, "--nics": ("0", "-1", "64", "9" * 40, "2147483648x400Gb/s", "4x" + "9" * 40 + "GbE", *(f"4x{rate}" for rate in RATES)),
+    "--oversubscription": ("0", "-1", "9" * 40, "1e-300", "1e400", "nan", "inf"), "--gpus-per-host": ("0", "-1", "1024", "2147483648", "9" * 40), "--hosts": WHOLE, "--gpus": LISTS, "--ranks": LISTS, "--ranks-per-host": WHOLE, "--count": (*WHOLE, "1125899906842624"),
     "--lanes": (*WHOLE, "1024"), "--chunk": SIZES, "--orders": ("0-2147483648", "0-2147483647", "99999999999999999999", "0"),
     "--dims": DIMS, "--ddl-options": [f"-mode p:{dims}" for dims in DIMS] + ["-dbg_level 99999999999999999999"],
     "--size": SIZES, "--minbytes": SIZES, "--maxbytes": SIZES, "--stepfactor": (*WHOLE, "1048576"), "--stepbytes": SIZES,
@@ -63,7 +64,7 @@ VALUES = {
                ",".join(f"h{i}:99999" for i in range(10_000))),
 }
 NO_NUMBERS = set(
-    "--machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
+    "--without --machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
     "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --precision --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run "
     "--device --share-gpu --points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --like --data --save-baseline --resume --junit --prometheus --drain --nagios".split())
@@ -87,6 +88,11 @@ MORE = [
     ("probe", *MINSKY, "--hosts", "1048576", "--format", "json"),
     ("probe", *MINSKY, "--gpus", "16777216", "--expect"),
     ("probe", *MINSKY, "--gpus", "16777216", "--format", "matrix"),
+    *(("probe", "--machine", "dgx-h100", "--expect", "--hosts", "64", "--oversubscription", ratio) for ratio in ("1", "999.5", "1e308")),
+    ("plan", "--machine", "dgx-h100", "--nics", "64x1GbE", "--ranks", "64"),
+    ("probe", *MINSKY, *(word for _ in range(1000) for word in ("--without", "gpu0-gpu1"))),
+    ("probe", "--machine", "huge.toml"),
+    ("plan", "--machine", "large.toml"),
     ("launch", "--dry-run", "--hostfile", "hosts", "--", "true"),
     ("launch", "--dry-run", "-H", "a[0-99999]", "--ranks-per-host", "100000", "--", "true"),
     ("launch", "--dry-run", "-H", "localhost", "-n", "1000000", "--oversubscribe", "--no-trial", "--", "true"),
@@ -138,6 +144,8 @@ class Absurd(ProgramTest):
                 self.assertTrue(option in VALUES or option in NO_NUMBERS, f"{subcommand} {option}: does it take a number?")
 
     def test_together(self):
+        (self.folder / "huge.toml").write_text("[" + 30_000 * "a." + "a]\n", encoding="utf-8")
+        (self.folder / "large.toml").write_text('hosts = 1048576\ngpus = { count = 64, product = "A100" }\nnics = { count = 64, rate = "hdr" }\n', encoding="utf-8")
         (self.folder / "hosts").write_text(30_000 * "a:100000\n", encoding="utf-8")
         for words in MORE:
             self.check(*words)

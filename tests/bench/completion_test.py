@@ -43,9 +43,9 @@ class Completion(ProgramTest):
             "polyring al": ["allreduce", "allgather", "alltoall"],
             "polyring help prob": ["probe"],
             "polyring probe --m": ["--machine"],
-            "polyring probe --machine ": machines,
-            "polyring probe --machine=": machines,
-            "polyring probe --machine dgx-h": ["dgx-h100", "dgx-h200"],
+            "polyring probe --machine ": [FILES, *machines],  # or a file that describes one
+            "polyring probe --machine=": [FILES, *machines],
+            "polyring probe --machine dgx-h": [FILES, "dgx-h100"],
             "polyring allreduce --algorithm ": self.names("allreduce", "--algorithm"),
             "polyring allreduce -b 8 --algorithm mpi,mult": ["mpi,multi-ring"],
             "polyring allreduce --algorithm gloo:ring-": ["ring-chunked"],  # the rest of the word, as bash sees it

@@ -5,8 +5,8 @@ import re
 from program import COLLECTIVES, GLOO, SUBCOMMANDS, USAGE, ProgramTest, main
 
 OPTIONS = {
-    "probe": "--machine --from --sysfs --fabric --assume --rails --format --picture --expect --hosts --gpus --timeout",
-    "plan": "--machine --from --sysfs --fabric --assume --rails --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
+    "probe": "--machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --format --picture --expect --hosts --gpus --timeout",
+    "plan": "--machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --algorithm --dims --ddl-options --patterns --lanes --chunk --orders --datatype --partials --ranks --size "
     "--calibration --explain",
     "verify": "--algorithm --collective --dims --ddl-options --patterns --lanes --chunk --orders --ranks --count",
     "allreduce": "--algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns --lanes --chunk --orders --datatype --op "
@@ -15,13 +15,13 @@ OPTIONS = {
     "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --blocking --cudagraph --check --payload --buffers --local_register --output_file"),
     "train": "--ranks --model --batch --compute-ms --gpu --precision --utilisation --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
-    "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --model --batch --compute-ms --gpu --precision --utilisation --algorithm --dims --ddl-options --patterns "
+    "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --model --batch --compute-ms --gpu --precision --utilisation --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --bucket --overlap --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",
     "accept": "--checks --algorithm --fabric --like --data --model --budget --duration --attempts --baseline --tolerance --save-baseline --resume --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",
     "tune": "--minbytes --maxbytes --stepfactor --stepbytes --tcp-interface --transport --buffers --iters --tuned",
-    "compare": "--baseline --ranks --machine --from --sysfs --fabric --assume --rails --chart --output_file",
+    "compare": "--baseline --ranks --machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --chart --output_file",
     "report": "--out --overlay",
     "completion": "",
     "launch": "--host --hostfile --fabric --ranks --ranks-per-host --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring "

@@ -154,6 +154,17 @@ class Usage(ProgramTest):
         for timeout in ("0", "-1", "x"):
             self.refused("probe", *MINSKY, "--timeout", timeout, naming="--timeout")
 
+    def test_what_ifs(self):
+        probe = ("probe", *MINSKY)
+        for nics in ("x", "0", "-1", "4x", "x400Gb/s", "65xndr", "2xnrd", "2x400GB/s", "2.5xndr"):
+            self.refused(*probe, "--nics", nics, naming="--nics")
+        for gpus in ("0", "-1", "5", "x"):
+            self.refused(*probe, "--gpus-per-host", gpus, naming="gpus-per-host" if gpus != "5" else "has 4")
+        for ratio, naming in (("2", "hosts_per_leaf"), ("0.5", "give 1"), ("x", "--oversubscription")):
+            self.refused(*probe, "--oversubscription", ratio, naming=naming)
+        for device in ("mlx5_7", "gpu9", "gpu0-gpu2", "package0", "leaf-uplink"):
+            self.refused(*probe, "--without", device)
+
     def test_files_of_machines(self):
         whole = HWLOC + '<topology version="2.0">\n  <object type="Machine" os_index="0"/>\n</topology>\n'
         broken = {

@@ -110,9 +110,9 @@ TEST(Oversubscription, IsOfTheHostsUnderALeaf) {
   for (const Citation& citation : cluster.fabric.citations)
     EXPECT_EQ(citation.fact.find("blocks nothing"), std::string::npos);
   EXPECT_NO_THROW(cluster.validate());
-  for (const double bad : {0.0, 0.99, -2.0, std::nan("")})
+  for (const double bad : {0.0, 0.99, -2.0, std::nan(""), 1001.0})
     EXPECT_THAT(usage_sentence([&] { with_oversubscription(preset("dgx-h100", 1), bad); }),
-                HasSubstr("give 1 or more"));
+                HasSubstr("give 1 to 1000"));
   EXPECT_THAT(usage_sentence([] { with_oversubscription(preset("minsky", 1), 2); }),
               HasSubstr("hosts_per_leaf"));
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Packages = std::vector<DeviceId>;
 
-/// Two sockets as such machines usually have them.
+/// Two sockets, those that are usual with this generation of PCIe.
 Packages usual_packages(Machine& machine, int pcie_generation) {
   const UsualSockets usual = usual_sockets(pcie_generation);
   return add_packages(machine, usual.socket, usual.bus);

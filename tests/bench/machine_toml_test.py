@@ -1,0 +1,88 @@
+"""--machine FILE.toml and what-ifs: described clusters from the file to the table."""
+
+import json
+
+from program import ProgramTest, main
+
+# As the ten lines of docs/machines.md.
+CLUSTER = """\
+name = "new cluster"
+hosts = 64
+sockets = 2
+gpus = { count = 4, product = "P100" }
+nics = { count = 2, rate = "100Gb/s", kind = "infiniband" }
+fabric = { hosts_per_leaf = 16, oversubscription = 2 }
+"""
+
+
+class MachineToml(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "new.toml").write_text(CLUSTER, encoding="utf-8")
+        self.new = ("--machine", "new.toml")
+
+    def scale(self, *words):
+        self.succeed("scale", *words, "--gpus", "4,64", "--algorithm", "multi-ring", "--batch", "32", "-J", "scale.json")
+        result = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))
+        (self.folder / "scale.json").unlink()
+        return result
+
+    def efficiency(self, *words):
+        return self.scale(*words)["rows"][-1]["efficiency"]
+
+    def test_is_shown_and_drawn(self):
+        text = self.succeed("probe", *self.new)
+        self.assertIn("new cluster: 64 hosts, 256 ranks", text)
+        self.assertIn("4 P100-SXM2 a host [as stated in new.toml:4]", text)
+        self.assertIn("leaves of 16 hosts are oversubscribed 2:1, with 194 GB/s to the spine [as stated in new.toml:6]", text)
+        self.assertRegex(self.succeed("probe", "--machine", "./new.toml", "--format", "matrix"), r"(?m)^gpu3 +NV20 +NV20 +NV20 +X ")
+        self.succeed("probe", *self.new, "--picture", "new.svg")
+        self.assertIn("described by new.toml", (self.folder / "new.svg").read_text(encoding="utf-8"))
+
+    def test_scales_as_a_machine_of_its_name(self):
+        result = self.scale(*self.new)
+        self.assertEqual({row["machine"] for row in result["rows"]}, {"new cluster"})
+        self.assertIn("as stated in new.toml:5", json.dumps(result["inputs"]))
+
+    def test_plans_of_a_file_run_here(self):
+        text = self.succeed("allreduce", "-g", "4", "--plan-for", "new.toml", "-b", "4K", "-e", "4K", "-n", "1", "-w", "0", "--algorithm", "multi-ring")
+        self.assertIn("those for 4 ranks of new.toml", text)
+        self.assertIn("256 ranks on 64 hosts (new cluster)", self.succeed("plan", *self.new))
+
+    def test_what_ifs_change_any_machine_and_are_said(self):
+        self.assertLess(self.efficiency(*self.new, "--nics", "1"), self.efficiency(*self.new))
+        for machine in (self.new, ("--machine", "minsky")):
+            half = self.scale(*machine, "--nics", "1x50Gb/s", "--without", "gpu0-gpu1")
+            self.assertLess(half["rows"][-1]["efficiency"], self.efficiency(*machine))
+            notes = "\n".join(half["notes"])
+            self.assertIn("NICs of a host: 1 of 6.25 GB/s in place of 2 of 12.1 GB/s", notes)
+            self.assertIn("left out: one link of gpu0 - gpu1", notes)
+            self.assertIn("asked for by --nics 1x50Gb/s", json.dumps(half["inputs"]))
+        dgx = ("--machine", "dgx-h100", "--oversubscription", "2", "--gpus-per-host", "4", "--without", "leaf-uplink")
+        plan = self.succeed("plan", *dgx)
+        for said in ("4 of 8 GPUs of a host are used\n", "leaves of 32 hosts are oversubscribed 2:1, with 6.21 TB/s", "127 of 128 uplinks of each leaf are left"):
+            self.assertIn(said, plan)
+
+    def test_what_ifs_of_a_probed_machine(self):
+        (self.folder / "node.json").write_text(self.succeed("probe", "--machine", "dgx1-v100", "--format", "json"), encoding="utf-8")
+        host = json.loads(self.succeed("probe", "--from", "node.json", "--without", "mlx5_2", "--gpus-per-host", "6", "--format", "json"))
+        self.assertEqual(len(host["hosts"][0]["gpus"]), 6)
+        self.assertEqual([nic["ports"][0]["up"] for nic in host["hosts"][0]["nics"]], [True, True, False, True])
+        self.assertEqual(host["asked"], ["6 of 8 GPUs of a host are used", "left out: mlx5_2, 3 of 4 NICs remain"])
+
+    def test_bad_files_are_refused_with_their_line(self):
+        for line, sentence in {
+            'gpus = { count = 8, product = "H10O" }': "bad.toml:2: unknown GPU 'H10O'; did you mean h100? choose from",
+            'gpus = { count = 8, product = "P100", nvlink = 4 }': "bad.toml:2: P100-SXM2 has NVLink 1; write nvlink = 1, or leave it out",
+            "gpus = [": "bad.toml:2: this is not TOML",
+            "hosts = 4": "bad.toml:2: 4 hosts have no NICs to reach each other",
+        }.items():
+            (self.folder / "bad.toml").write_text("# mine\n" + line + "\n", encoding="utf-8")
+            for words in (("probe",), ("plan",), ("scale", "--compute-ms", "1")):
+                self.refused(*words, "--machine", "bad.toml", naming=sentence)
+        self.refused("probe", "--machine", "absent.toml", naming="absent.toml")
+        self.refused("probe", "--machine", "absent.tom", naming="unknown machine 'absent.tom'")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 """--machine FILE.toml and what-ifs: described clusters from the file to the table."""
 
 import json
+import re
+from pathlib import Path
 
 from program import ProgramTest, main
 
-# As the ten lines of docs/machines.md.
 CLUSTER = """\
 name = "new cluster"
 hosts = 64
@@ -69,6 +70,18 @@ class MachineToml(ProgramTest):
         self.assertEqual(len(host["hosts"][0]["gpus"]), 6)
         self.assertEqual([nic["ports"][0]["up"] for nic in host["hosts"][0]["nics"]], [True, True, False, True])
         self.assertEqual(host["asked"], ["6 of 8 GPUs of a host are used", "left out: mlx5_2, 3 of 4 NICs remain"])
+
+    def test_examples_of_the_manual(self):
+        text = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+        examples = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+        self.assertEqual(len(examples), 2)
+        for example in examples:
+            (self.folder / "new.toml").write_text(example, encoding="utf-8")
+            self.assertIn("oversubscribed 2:1", self.succeed("probe", *self.new))
+        listed = re.findall(r"`([^`]+)`", text.split("| modules |")[1].split("\n\n")[0])
+        (self.folder / "new.toml").write_text('gpus = { count = 1, product = "none" }', encoding="utf-8")
+        known = self.refused("probe", *self.new).strip().split("choose from ")[1].split(", ")
+        self.assertEqual({*listed, "GB200"}, set(known))
 
     def test_bad_files_are_refused_with_their_line(self):
         for line, sentence in {

@@ -61,9 +61,10 @@ class Builder {
     }
     if (product) gpu_ = at(product->where, [&] { return presets::gpu_product(product->value); });
     if (count->value > 0 && gpu_.pcie_generation == 0 && !gpu_.c2c.known()) {
-      wrong(product->where,
-            "a host of {} has NVLinks to other hosts, which this file cannot say; choose a preset",
-            gpu_.product);
+      wrong(
+          product->where,
+          R"(a host of {} has NVLinks to other hosts, which this file cannot say; write base = "gb200-nvl72")",
+          gpu_.product);
     }
   }
 

@@ -61,6 +61,8 @@ void change_product(Machine& machine, const Stated<std::string>& product) {
     gpu.memory_bandwidth = kind.memory_bandwidth;
   }
   if (linked) scale_gpu_links(machine, kind.links.each.value / old.links.each.value);
+  std::erase_if(machine.citations,
+                [&](const Citation& citation) { return citation.fact == old.citation.fact; });
   machine.citations.push_back(kind.citation);
   presets::cite(machine, fmt::format("{} in place of {}", kind.product, old.product),
                 as_stated(product.where));

@@ -45,7 +45,7 @@ class Completion(ProgramTest):
             "polyring probe --m": ["--machine"],
             "polyring probe --machine ": [FILES, *machines],  # or a file that describes one
             "polyring probe --machine=": [FILES, *machines],
-            "polyring probe --machine dgx-h": [FILES, "dgx-h100"],
+            "polyring probe --machine dgx-h1": [FILES, "dgx-h100"],
             "polyring allreduce --algorithm ": self.names("allreduce", "--algorithm"),
             "polyring allreduce -b 8 --algorithm mpi,mult": ["mpi,multi-ring"],
             "polyring allreduce --algorithm gloo:ring-": ["ring-chunked"],  # the rest of the word, as bash sees it

@@ -2,7 +2,7 @@
 
 #include <toml++/toml.h>
 
-#include <cmath>
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>

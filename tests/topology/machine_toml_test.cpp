@@ -153,6 +153,8 @@ TEST(MachineToml, ChangesABase) {
   const Machine h200 = machine_of("base = \"dgx-h100\"\ngpus = { product = \"H200-SXM\" }");
   EXPECT_EQ(h200.gpus[7].memory, presets::gibibytes(141));
   EXPECT_EQ(h200.gpus[7].model, "NVIDIA H200");
+  const Machine b200 = machine_of("base = \"dgx-h100\"\ngpus = { product = \"B200-SXM\" }");
+  EXPECT_EQ(b200.links.back().bandwidth, gigabytes_per_second(900)) << "as many links, each of NVLink 5";
   const Machine half = machine_of(R"(base = "dgx-h100"
 gpus = { count = 4, links = 9 }
 nics = { count = 4, rate = "200Gb/s" }

@@ -69,6 +69,7 @@ NO_NUMBERS = set(
     "--device --share-gpu --points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --like --data --save-baseline --resume --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number
+OF_MACHINES = {"--nics", "--oversubscription", "--gpus-per-host"}  # read in one place for all subcommands
 OF_PLANS = {"--dims", "--ddl-options", "--lanes", "--chunk", "--orders"}  # plan and verify read them as those do that start MPI
 
 # No answer is absurd here, but it takes a while; MORE has others of their kind.
@@ -156,6 +157,8 @@ def tried(subcommand, option):
     other collectives share allreduce's in any case."""
     if option not in VALUES or option in FILES.get(subcommand, ()):
         return False
+    if option in OF_MACHINES:
+        return subcommand == "probe"
     if subcommand not in MEASURING:
         return True
     elsewhere = (other for other in sorted(OPTIONS, key=lambda name: name in MEASURING) if option in OPTIONS[other].split())

@@ -2,35 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
-#include <limits>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace polyring {
 
 namespace {
-
-constexpr int kLargestFactor = 1 << 20;
-
-struct Factor {
-  std::string_view name;
-  int value = 0;
-};
-
-Factor parse_factor(std::string_view word, std::string_view whole) {
-  const std::size_t equals = word.find('=');
-  const auto value_text = equals == std::string_view::npos ? "" : word.substr(equals + 1);
-  Factor factor{word.substr(0, equals), 0};
-  const char* end = value_text.data() + value_text.size();
-  const auto [rest, error] = std::from_chars(value_text.data(), end, factor.value);
-  if (error != std::errc{} || rest != end || factor.value < 1 || factor.value > kLargestFactor) {
-    usage_error("strategy '{}': '{}' is not a factor from 1 to {}; write it as data=64,pipeline=4", whole,
-                word, kLargestFactor);
-  }
-  return factor;
-}
 
 double flops(const Block& block) { return block.forward_flops + block.backward_flops; }
 
@@ -64,51 +44,12 @@ double least_largest(const std::vector<Block>& blocks, int stages) {
 
 }  // namespace
 
-Strategy parse_strategy(std::string_view text) {
-  Strategy strategy;
-  std::set<std::string_view> seen;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    const Factor factor = parse_factor(text.substr(begin, comma - begin), text);
-    begin = comma + 1;
-    if (!seen.insert(factor.name).second)
-      usage_error("strategy '{}' has two factors {}; give one", text, factor.name);
-    if (factor.name == "pipeline") {
-      strategy.pipeline = factor.value;
-    } else if (factor.name == "intra-model") {
-      strategy.intra = factor.value;
-    } else if (factor.name == "data" || factor.name == "inter-model") {
-      strategy.replicas = factor.value;
-      strategy.independent = factor.name == "inter-model";
-    } else {
-      usage_error("strategy '{}': '{}' is none of data, pipeline, intra-model, inter-model; name one of them",
-                  text, factor.name);
-    }
-  }
-  if (seen.contains("data") && seen.contains("inter-model"))
-    usage_error("strategy '{}': replicas are either data or inter-model; give one of them", text);
-  return strategy;
-}
-
-std::string to_text(const Strategy& strategy) {
-  const std::string replicas =
-      fmt::format("{}={}", strategy.independent ? "inter-model" : "data", strategy.replicas);
-  std::string text = strategy.replicas == 1 && strategy.replica_gpus() > 1 ? "" : replicas;
-  const auto add = [&](const char* name, int value) {
-    if (value > 1) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
-  };
-  add("pipeline", strategy.pipeline);
-  add("intra-model", strategy.intra);
-  return text;
-}
-
 Strategy for_gpus(Strategy strategy, int gpus) {
   const std::int64_t of_replica = strategy.replica_gpus();
   if (strategy.replicas == 0) {
     if (gpus % of_replica != 0) {
       usage_error(
-          "a replica of pipeline {} x intra-model {} = {} GPUs does not divide {} GPUs; change the GPUs or "
-          "the "
+          "a replica of pipeline {} x tensor {} = {} GPUs does not divide {} GPUs; change the GPUs or the "
           "strategy",
           strategy.pipeline, strategy.intra, of_replica, gpus);
     }
@@ -116,13 +57,75 @@ Strategy for_gpus(Strategy strategy, int gpus) {
   }
   if (of_replica * strategy.replicas != gpus) {
     usage_error(
-        "the strategy is for {} {} x pipeline {} x intra-model {} = {} GPUs and not for {}; change the GPUs "
-        "or "
+        "the strategy is for {} {} x pipeline {} x tensor {} = {} GPUs and not for {}; change the GPUs or "
         "the strategy",
         strategy.independent ? "inter-model" : "data", strategy.replicas, strategy.pipeline, strategy.intra,
         of_replica * strategy.replicas, gpus);
   }
+  if (strategy.replicas % strategy.expert != 0) {
+    usage_error("expert={} does not divide {} replicas; change the GPUs or the strategy", strategy.expert,
+                strategy.replicas);
+  }
   return strategy;
+}
+
+RankGroups tensor_groups(const Strategy& strategy) { return {strategy.intra, 1}; }
+
+RankGroups data_groups(const Strategy& strategy) {
+  const int stride = strategy.data_near ? strategy.intra : strategy.intra * strategy.pipeline;
+  return {strategy.independent ? 1 : strategy.replicas, stride};
+}
+
+RankGroups expert_groups(const Strategy& strategy) { return {strategy.expert, data_groups(strategy).stride}; }
+
+RankGroups expert_copies(const Strategy& strategy) {
+  const RankGroups data = data_groups(strategy);
+  return {data.members / strategy.expert, data.stride * strategy.expert};
+}
+
+int stage_stride(const Strategy& strategy) {
+  return strategy.data_near ? strategy.intra * strategy.replicas : strategy.intra;
+}
+
+std::int64_t layers_of(const Model& model) {
+  std::map<std::pair<double, std::int64_t>, std::int64_t> equal;
+  std::int64_t most = 0;
+  for (const Block& block : model.blocks) most = std::max(most, ++equal[{flops(block), block.parameters}]);
+  return most;
+}
+
+void check_division(const Model& model, const Strategy& strategy) {
+  int experts = 0;
+  bool splits = false;
+  for (const Block& block : model.blocks) {
+    splits = splits || !block.exchanges.empty();
+    experts = std::max(experts, block.experts.count);
+    const auto [query, key_value] = block.heads;
+    // More ranks than heads of keys and values hold copies of these.
+    if (query % strategy.intra != 0 || (key_value % strategy.intra != 0 && strategy.intra % key_value != 0)) {
+      usage_error(
+          "{} has {} attention heads, {} of keys and values, which tensor={} does not divide; choose a "
+          "divisor",
+          model.name, query, key_value, strategy.intra);
+    }
+  }
+  if (strategy.intra > 1 && !splits) {
+    usage_error("how the layers of {} are split over ranks is not known; use tensor with a transformer",
+                model.name);
+  }
+  if (strategy.expert > 1 && experts == 0)
+    usage_error("{} has no experts; leave expert={} out", model.name, strategy.expert);
+  if (experts % strategy.expert != 0) {
+    usage_error("{} has {} experts, which expert={} does not divide; choose a divisor", model.name, experts,
+                strategy.expert);
+  }
+  if (strategy.chunks == 1) return;
+  const std::int64_t layers = layers_of(model);
+  if (layers % strategy.virtual_stages() != 0) {
+    usage_error(
+        "{} has {} layers, which do not divide among pipeline={} x interleaved={} stages; choose divisors",
+        model.name, layers, strategy.pipeline, strategy.chunks);
+  }
 }
 
 std::vector<StageBlocks> balanced_stages(const Model& model, int stages) {
@@ -163,7 +166,7 @@ void check_memory(const std::string& model, Bytes needed, Bytes memory) {
   const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / 1e9; };
   usage_error(
       "{} does not fit: its weights, gradients and optimizer state take {:.1f} GB of a GPU's {:.1f} GB, "
-      "{} bytes a parameter; split it by a strategy with pipeline or intra-model",
+      "{} bytes a parameter; split it by a strategy with zero, pipeline or tensor",
       model, gigabytes(needed), gigabytes(memory), kBytesPerTrainedParameter);
 }
 

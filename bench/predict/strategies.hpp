@@ -1,20 +1,33 @@
-// Steps of strategies that split a replica over GPUs, or let replicas alone: each made of schedules and
-// messages, simulated like the rest.
+// Steps of strategies that split a replica over GPUs, share what is trained among replicas, or let replicas
+// alone: each made of schedules and messages, simulated like the rest.
 #pragma once
 
 #include <string>
 
 #include "bench/predict/scaling.hpp"
+#include "bench/predict/strategy_step.hpp"
 
 namespace polyring {
 
-/// A step of all GPUs of the cluster under scaling.strategy, whose factors multiply to their number. Throws
-/// a usage Error for what is not modelled together, and for a model that cannot be split so.
+/// A step of all GPUs of the cluster under a strategy whose factors multiply to their number, by schedules of
+/// ours or by what `nccl` and `mpi` would choose. Throws a usage Error for what is not modelled together, and
+/// for a model that cannot be split so, or does not fit the GPUs' memory.
 ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy,
                             const std::string& algorithm, const PlanConstraints& constraints,
                             const Cluster& cluster);
 
+/// Throws a usage Error for a strategy that cannot divide the model, the batch or the experts, and for one
+/// that does not fit the GPUs' memory with all that strategy_memory() counts. The strategy's replicas are
+/// counted.
+void check_strategy(const ScalingCase& scaling, const Strategy& strategy);
+
 /// What is to be said below the table.
 std::string note_of(const ScalingCase& scaling, const Strategy& strategy);
+
+/// Of the machine's first GPU; 0: unknown.
+Bytes gpu_memory(const ScalingCase& scaling);
+
+/// "1F1B order, 16 micro-batches": of a pipeline.
+std::string schedule_text(const Strategy& strategy, int micro_batches);
 
 }  // namespace polyring

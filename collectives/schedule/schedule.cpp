@@ -276,7 +276,6 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
 }
 
 Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
-  assert(schedule.collective == Collective::allreduce);  // blocks are those of all ranks
   const std::int64_t block = std::int64_t{stride} * schedule.ranks;
   if (stride < 1 || ranks < 1 || ranks % block != 0) {
     usage_error("{} ranks are no whole number of groups of {} that are {} apart; give a multiple of {}",
@@ -284,6 +283,7 @@ Schedule in_groups(const Schedule& schedule, int stride, int ranks) {
   }
   Schedule result = schedule;
   result.ranks = ranks;
+  result.groups = ranks / schedule.ranks * schedule.groups;
   for (Lane& lane : result.lanes) {
     for (Dimension& dimension : lane.dimensions) {
       std::vector<int> order;

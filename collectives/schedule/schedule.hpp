@@ -124,8 +124,9 @@ struct Schedule {
   Count count = 0;  // of the longer of a rank's two buffers
   std::vector<Lane> lanes;
   Collective collective = Collective::allreduce;
+  int groups = 1;  // that do the same side by side, see in_groups()
 
-  int blocks() const { return blocks_of(collective, ranks); }
+  int blocks() const { return blocks_of(collective, ranks / groups); }
 };
 
 /// No schedule has more streams: message tags tell them apart, and MPI promises no more than these.
@@ -214,7 +215,9 @@ void append_receives(const Schedule& schedule, Stream stream, int stage, int ste
                      std::vector<Transfer>& transfers);
 
 /// The schedule of one group, run at the same time by every group of `ranks`: members of a group are `stride`
-/// apart. `ranks` is a multiple of stride · schedule.ranks. Each group reduces a payload of its own.
+/// apart. `ranks` is a multiple of stride · schedule.ranks. Each group has a payload of its own, with a block
+/// for each of its members where there are blocks. Such a schedule is for prices and simulations:
+/// block_owners() and payload_offset() are of one group.
 Schedule in_groups(const Schedule& schedule, int stride, int ranks);
 
 /// An allreduce over `ranks`, a multiple of the schedule's: each host's ranks do what the schedule of one

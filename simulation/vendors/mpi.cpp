@@ -124,14 +124,35 @@ std::string difference(OpenMpiAllreduce choice, int ranks) {
   return "the same steps";
 }
 
+/// What Open MPI would run among `ranks`, and how what is simulated differs from it.
+std::string choose(VendorRun& run, int ranks, Bytes payload) {
+  switch (run.call.collective) {
+    case Collective::allreduce: {
+      const OpenMpiAllreduce choice = open_mpi_allreduce(ranks, payload);
+      run.choice = to_text(choice);
+      run.plan = plan_of(choice, ranks);
+      return difference(choice, ranks);
+    }
+    case Collective::reduce_scatter:
+    case Collective::allgather:
+      run.choice = "a half of Rabenseifner";
+      run.plan = plan_of(OpenMpiAllreduce::rabenseifner, ranks);
+      return "assumed of every size";
+    case Collective::alltoall:
+      run.choice = "sends to all others";
+      run.plan = {"direct", {ranks}, {}, 1, {}};
+      return "assumed of every size";
+  }
+  return "";
+}
+
 }  // namespace
 
-VendorRun mpi_run(const Cluster& cluster, Bytes payload) {
+VendorRun mpi_run(const Cluster& cluster, Bytes payload, const VendorCall& call) {
   VendorRun run;
-  const int ranks = cluster.ranks();
-  const OpenMpiAllreduce choice = open_mpi_allreduce(ranks, payload);
-  run.choice = to_text(choice);
-  run.plan = plan_of(choice, ranks);
+  run.call = call;
+  const int ranks = shape_of(call, cluster).members();
+  const std::string difference = choose(run, ranks, payload);
   run.view = cluster;
   run.view.fabric.hosts_per_nvlink_domain = 0;  // it sends from host memory, by NICs
   for (HostGroup& group : run.view.groups) {
@@ -145,7 +166,7 @@ VendorRun mpi_run(const Cluster& cluster, Bytes payload) {
   run.inputs = {
       {fmt::format("{} for {} over {} ranks, host after host", run.choice, to_text(payload), ranks),
        std::string(kOpenMpiDecision)},
-      {fmt::format("simulated as {}: {}", to_text(run.plan), difference(choice, ranks)), "this model"},
+      {fmt::format("simulated as {}: {}", to_text(run.plan), difference), "this model"},
       {fmt::format("MPI is not CUDA-aware: {} to copy the payload to host memory before and back after, over "
                    "each GPU's way to its package",
                    to_text(run.once)),

@@ -179,8 +179,9 @@ void narrow(Cluster& cluster, double factor) {
 Plan ring_plan(int gpus, int hosts) { return {"ring", {gpus, hosts}, {}, hosts > 1 ? gpus : 1, {}}; }
 
 /// The bandwidth of a ring plan's lanes together: of its narrowest resource, by how many lanes cross it.
-/// `all`: also between hosts.
-Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router& router, bool all) {
+/// Its ranks are `stride` apart. `all`: also between hosts.
+Bandwidth ring_bandwidth(const Plan& plan, int stride, const Cluster& cluster, const Router& router,
+                         bool all) {
   const int ranks = plan.ranks();
   const Schedule schedule = make_schedule(plan, ranks, ranks, 1);
   std::map<ResourceId, double> crossings;
@@ -189,10 +190,11 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
   for (int lane = 0; lane < plan.lanes; ++lane) {
     const Dimension& ring = schedule.lanes[index(lane)].dimensions.front();
     for (Rank rank = 0; rank < ranks; ++rank) {
-      const Rank next = ring.rank_at(rank, (ring.position(rank) + 1) % ranks);
-      if (!all && !cluster.in_one_domain(cluster.place(rank).host, cluster.place(next).host)) continue;
+      const Rank from = rank * stride;
+      const Rank to = ring.rank_at(rank, (ring.position(rank) + 1) % ranks) * stride;
+      if (!all && !cluster.in_one_domain(cluster.place(from).host, cluster.place(to).host)) continue;
       route.clear();
-      router.route(rank, next, route);
+      router.route(from, to, route);
       for (const Crossing& crossing : route) crossings[crossing.resource] += crossing.share;
     }
   }
@@ -203,18 +205,19 @@ Bandwidth ring_bandwidth(const Plan& plan, const Cluster& cluster, const Router&
   return {narrowest};
 }
 
-/// NCCL's channels: one for each NIC between hosts, one for each NVLink's worth of a ring inside one. An
-/// NVLink domain counts as one host.
-int channels_of(const Cluster& cluster, Bandwidth in_host) {
+/// NCCL's channels: one for each NIC between hosts that is a group's share, one for each NVLink's worth of a
+/// ring inside one. An NVLink domain counts as one host.
+int channels_of(const Cluster& cluster, GroupShape shape, Bandwidth in_host) {
   constexpr int kMostChannels = 32;  // MAXCHANNELS / 2 of ringGraph in src/init.cc, NCCL 2.30
   const Machine& machine = cluster.host(0);
-  if (cluster.domain_count() == 1) {
+  if (shape.hosts == 1) {
     const auto nvlink = nvlink_of(machine);
     const double one = nvlink ? nvlink->counted : 12;
     return std::max(1, static_cast<int>(in_host.gigabytes_per_second() / one));
   }
   const int nics = cluster.hosts_per_domain() * static_cast<int>(usable_nics(machine).size());
-  return std::clamp(nics, 1, std::min(cluster.ranks_per_domain(), kMostChannels));
+  return std::clamp(nics * shape.in_host / cluster.ranks_per_domain(), 1,
+                    std::min(shape.in_host, kMostChannels));
 }
 
 /// LL128 needs a generation that NCCL tested, NVLink between all GPUs, and NICs beside them on PCIe switches,
@@ -233,25 +236,29 @@ bool ll128_enabled(const Machine& machine, int capability, bool nvlink, int host
   return true;
 }
 
-NcclSystem system_of(const Cluster& counted, const Plan& ring) {
+NcclSystem system_of(const Cluster& counted, const Plan& ring, GroupShape shape, int stride) {
   const Machine& machine = counted.host(0);
   const auto nvlink = nvlink_of(machine);
   NcclSystem system;
-  system.ranks = counted.ranks();
-  system.hosts = counted.domain_count();
+  system.ranks = shape.members();
+  system.hosts = shape.hosts;
   system.capability = nvlink ? nvlink->capability : 60;
   system.power = contains(processor(machine), "POWER");
   system.amd = contains(processor(machine), "AMD");
-  system.nvlink = machine.ranks() > 1;
-  for (int gpu = 0; gpu < machine.ranks() && system.nvlink; ++gpu) {
+  system.nvlink = shape.in_host > 1;
+  // Members on one host; those of an NVLink domain's other hosts are reached in the same way.
+  const int on_host = std::min(shape.in_host, std::max(1, machine.ranks() / stride));
+  for (int member = 0; on_host > 1 && member < on_host && system.nvlink; ++member) {
+    const int next = (member + 1) % on_host;
     const auto path =
-        find_path(machine, machine.rank_device(gpu), machine.rank_device((gpu + 1) % machine.ranks()));
+        find_path(machine, machine.rank_device(member * stride), machine.rank_device(next * stride));
     system.nvlink = path && path->type == PathType::nvl;
   }
   const Router router(counted);
-  system.between_hosts = ring_bandwidth(ring, counted, router, true);
-  system.in_host = machine.ranks() > 1 ? ring_bandwidth(ring, counted, router, false) : system.between_hosts;
-  system.channels = channels_of(counted, system.in_host);
+  system.between_hosts = ring_bandwidth(ring, stride, counted, router, true);
+  system.in_host =
+      shape.in_host > 1 ? ring_bandwidth(ring, stride, counted, router, false) : system.between_hosts;
+  system.channels = channels_of(counted, shape, system.in_host);
   system.ll128 = ll128_enabled(machine, system.capability, system.nvlink, system.hosts);
   return system;
 }
@@ -264,9 +271,10 @@ Seconds without_chunk(Seconds hop) {
 }
 
 void run_ring(VendorRun& run, const NcclEstimate& choice, int ranks) {
+  const int steps = (run.call.collective == Collective::allreduce ? 2 : 1) * (ranks - 1);
   // NCCL posts a ring's messages ahead, so that a byte waits for the hops on its way alone; here ranks go
   // step by step, and a slow hop holds all of them up. With the mean hop both take the same.
-  run.costs.message_in_host = 1.0 / (2 * (ranks - 1)) * (choice.latency - choice.base);
+  run.costs.message_in_host = 1.0 / steps * (choice.latency - choice.base);
   run.costs.message_between_hosts = run.costs.message_in_host;
 }
 
@@ -306,6 +314,21 @@ std::vector<Citation> inputs_of(const VendorRun& run, const NcclSystem& system, 
            "this model"}};
 }
 
+/// Sends and receives in a group call of NCCL's: all at once, by the protocol Simple.
+void send_to_all(VendorRun& run, GroupShape shape) {
+  const NcclHops hops = nccl_ring_hops(NcclProtocol::simple);
+  run.choice = "send and receive, Simple";
+  run.plan = {"direct", {shape.members()}, {}, 1, {}};
+  run.once = nccl_ring_base(NcclProtocol::simple);
+  run.costs.message_in_host = nvlink_of(run.view.host(0)) ? hops.nvlink : hops.pci;
+  run.costs.message_between_hosts = hops.network;
+  run.inputs = {
+      {fmt::format("alltoall as sends to all others at once: {} once, {} a message in a host and {} "
+                   "between",
+                   to_text(run.once), to_text(run.costs.message_in_host), to_text(hops.network)),
+       std::string(kNcclTuning) + "; assumed of sends, which that file does not know"}};
+}
+
 }  // namespace
 
 std::string why_no_nccl(const Cluster& cluster) {
@@ -329,27 +352,33 @@ std::string why_no_nccl(const Cluster& cluster) {
   return {};
 }
 
-VendorRun nccl_run(const Cluster& cluster, Bytes payload) {
+VendorRun nccl_run(const Cluster& cluster, Bytes payload, const VendorCall& call) {
   const std::string why = why_no_nccl(cluster);
   if (!why.empty()) usage_error("{}", why);
   // NCCL's nodes are by what its search reaches over NVLink: an NVLink domain is one (comm->nNodes in
   // src/init.cc; the topologies of a clique's hosts are fused in src/graph/topo.cc).
   const int gpus = cluster.ranks_per_domain();
+  const GroupShape shape = shape_of(call, cluster);
   VendorRun run;
+  run.call = call;
   run.view = cluster;
   for (HostGroup& group : run.view.groups) {
     group.machine = as_counted(std::move(group.machine));
-    follow_nvlinks(group.machine);
+    if (shape.in_host == gpus) follow_nvlinks(group.machine);
   }
   run.view.fabric.latency = {};
   run.view.fabric.spine_latency = {};
-  run.plan = ring_plan(gpus, cluster.domain_count());
-  if (cluster.ranks() == 1) {
-    run.choice = "nothing to reduce";
+  run.plan = ring_plan(shape.in_host, shape.hosts);
+  if (shape.members() == 1) {
+    run.choice = "nothing to send";
     return run;
   }
-  const NcclSystem system = system_of(run.view, run.plan);
-  const NcclEstimate choice = nccl_choice(system, payload);
+  if (call.collective == Collective::alltoall) {
+    send_to_all(run, shape);
+    return run;
+  }
+  const NcclSystem system = system_of(run.view, run.plan, shape, call.stride);
+  const NcclEstimate choice = nccl_choice(system, payload, call.collective);
   run.choice = fmt::format("{}, {}", to_text(choice.algorithm), to_text(choice.protocol));
   run.once = choice.base;
   if (choice.algorithm == NcclAlgorithm::ring) {

@@ -77,13 +77,14 @@ double tree_bandwidth(const NcclSystem& system, NcclProtocol protocol) {
                   system.channels * cap(system, kMostTreeLl128));
 }
 
-NcclEstimate ring(const NcclSystem& system, NcclProtocol protocol, Bytes payload) {
+NcclEstimate ring(const NcclSystem& system, NcclProtocol protocol, Bytes payload, Collective collective) {
   const std::size_t at = index(protocol);
   // Inside a host, too, each step of a ring over several has to be posted to the network.
   double posting = 0;
   if (system.hosts > 1) posting = (system.amd ? 2.0 : 1.0) * (protocol == simple ? 3 : 1);
-  const int hops = 2 * (system.ranks - 1);
-  const int far = 2 * (system.hosts - 1);
+  const int passes = collective == Collective::allreduce ? 2 : 1;  // around the ring
+  const int hops = passes * (system.ranks - 1);
+  const int far = passes * (system.hosts - 1);
   NcclEstimate result;
   result.algorithm = NcclAlgorithm::ring;
   result.protocol = protocol;
@@ -135,6 +136,8 @@ NcclHops nccl_ring_hops(NcclProtocol protocol) {
           microseconds(kRingHops.network[at])};
 }
 
+Seconds nccl_ring_base(NcclProtocol protocol) { return microseconds(kRingBase[index(protocol)]); }
+
 std::string_view to_text(NcclAlgorithm algorithm) {
   return algorithm == NcclAlgorithm::ring ? "ring" : "tree";
 }
@@ -143,18 +146,18 @@ std::string_view to_text(NcclProtocol protocol) {
   return protocol == ll ? "LL" : protocol == ll128 ? "LL128" : "Simple";
 }
 
-std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, Bytes payload) {
+std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, Bytes payload, Collective collective) {
   std::vector<NcclEstimate> estimates;
   for (const NcclProtocol protocol : kProtocols) {
     if (protocol == ll128 && !system.ll128) continue;
-    estimates.push_back(tree(system, protocol, payload));
-    estimates.push_back(ring(system, protocol, payload));
+    if (collective == Collective::allreduce) estimates.push_back(tree(system, protocol, payload));
+    estimates.push_back(ring(system, protocol, payload, collective));
   }
   return estimates;
 }
 
-NcclEstimate nccl_choice(const NcclSystem& system, Bytes payload) {
-  const std::vector<NcclEstimate> estimates = nccl_estimates(system, payload);
+NcclEstimate nccl_choice(const NcclSystem& system, Bytes payload, Collective collective) {
+  const std::vector<NcclEstimate> estimates = nccl_estimates(system, payload, collective);
   return *std::min_element(
       estimates.begin(), estimates.end(),
       [&](const NcclEstimate& a, const NcclEstimate& b) { return a.time(payload) < b.time(payload); });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 namespace polyring {
 
@@ -31,6 +32,8 @@ struct NcclHops {
   Seconds network;
 };
 NcclHops nccl_ring_hops(NcclProtocol protocol);
+/// Once for each call of a ring.
+Seconds nccl_ring_base(NcclProtocol protocol);
 
 /// What the model knows of a cluster.
 struct NcclSystem {
@@ -59,11 +62,15 @@ struct NcclEstimate {
   Seconds time(Bytes payload) const { return latency + payload / bandwidth; }
 };
 
-/// One for each algorithm and protocol that is enabled. For 2 ranks or more.
-std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, Bytes payload);
+/// One for each algorithm and protocol that is enabled; a reduce-scatter and an allgather have rings alone
+/// (NVLS, CollNet and PAT are left out, as for an allreduce), of half as many steps. `payload` is that of the
+/// longer of a rank's two buffers. For 2 ranks or more, and no alltoall.
+std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, Bytes payload,
+                                         Collective collective = Collective::allreduce);
 
 /// The one that takes least.
-NcclEstimate nccl_choice(const NcclSystem& system, Bytes payload);
+NcclEstimate nccl_choice(const NcclSystem& system, Bytes payload,
+                         Collective collective = Collective::allreduce);
 
 /// The chunk that a tree is pipelined with, of NCCL's buffers of 512 KiB (32 KiB of payload for LL): halved
 /// while there would be too few for the depth of the tree (src/enqueue.cc).

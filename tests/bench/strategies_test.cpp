@@ -1,12 +1,15 @@
 // Strategies on uniform links, where closed forms are known.
+#include "bench/predict/strategies.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/predict/scaling.hpp"
 #include "simulation/price_planner.hpp"
 #include "tests/bench/uniform_case.hpp"
+#include "tests/models/even_model.hpp"
 #include "tests/models/refusal.hpp"
 #include "topology/presets.hpp"
+#include "topology/resize.hpp"
 
 namespace polyring {
 namespace {
@@ -53,15 +56,15 @@ TEST(Strategies, OfDataAloneAreDataParallel) {
 
 /// On DGX-1's mesh of NVLinks rings follow the links, in rank order they cross PCIe.
 TEST(Strategies, SplitOverAHostTakeItsRings) {
-  ScalingCase scaling = case_of("gpt2-small", "intra-model=8");
+  ScalingCase scaling = case_of("bert-large", "tensor=8");
   scaling.machine = preset("dgx1-v100", 1);
   scaling.gpus = {8};
   const ScaleRow row = model_scaling(scaling, "multi-ring", {}).front();
   const Cluster host = preset("dgx1-v100", 1);
-  const Count count = Count{8} * 8 * 1024 * 768;
+  const Count count = Count{8} * 8 * 128 * 1024;
   const double best =
       choose_plan(modelled_problem("multi-ring", host, count, 4), host, Router(host)).simulation.time.value;
-  EXPECT_NEAR(row.exposed_comm_ms, 2 * 25 * best * 1e3, 1e-9 * row.exposed_comm_ms);
+  EXPECT_NEAR(row.exposed_comm_ms, 2 * 49 * best * 1e3, 1e-9 * row.exposed_comm_ms);
 }
 
 TEST(Strategies, SayWhatLimitsEachAllreduce) {
@@ -160,6 +163,136 @@ TEST(Strategies, ThatContradictOtherOptionsAreRefused) {
   scaling.micro_batches.reset();
   scaling.machine.groups.front().machine.gpus.front().memory = {100'000'000};
   EXPECT_THAT(refused(scaling), HasSubstr("does not fit"));
+}
+
+/// 8 equal layers on two hosts of 4 GPUs.
+ScalingCase even_case() {
+  ScalingCase scaling = testing::uniform_case("gpt2-small", 2, kComputeMs, 8);
+  scaling.model = testing::even_model(8, 80'000'000, 128, 256, 4);
+  scaling.compute = compute_of(scaling.model, {kComputeMs * 1e-3});
+  scaling.gpus = {8};
+  return scaling;
+}
+
+ModelledStep step_of(const ScalingCase& scaling, const std::string& text,
+                     const std::string& algorithm = "ring", const PlanConstraints& constraints = {}) {
+  const int gpus = scaling.gpus.front();
+  return model_strategy(scaling, for_gpus(parse_strategy(text), gpus), algorithm, constraints,
+                        with_ranks(scaling.machine, gpus));
+}
+
+/// One chunk and one lane: what closed forms are known of.
+PlanConstraints whole() {
+  PlanConstraints constraints;
+  constraints.chunk = Bytes{1 << 30};
+  constraints.lanes = 1;
+  return constraints;
+}
+
+TEST(Strategies, OfZeroHideAllButTheEnds) {
+  const ScalingCase scaling = even_case();
+  // A ring over both hosts enters and leaves each by its NIC once: 7/8 of a layer's 40 MB.
+  const double layer = 7 * (kLatency + 40e6 / 8 / kNic);
+  const auto exposed = [&](const char* text) {
+    return step_of(scaling, text, "ring", whole()).time.exposed.value;
+  };
+  EXPECT_NEAR(exposed("zero=3") / (2 * layer), 1, 0.01) << "the first gather, and the last scatter";
+  EXPECT_NEAR(exposed("zero=2") / (layer + 8 * layer), 1, 0.01) << "the last scatter, and all weights";
+  EXPECT_NEAR(exposed("zero=1") / exposed("zero=2"), 1, 1e-9) << "one micro-batch";
+  EXPECT_GT(exposed("zero=2,micro-batch=4"), exposed("zero=3"));
+  EXPECT_NEAR(exposed("data=8,micro-batch=4") / (16 * layer), 1, 0.01)
+      << "one allreduce of all, after the last";
+}
+
+TEST(Strategies, OfZeroThreeSendHalfAsMuchAgainAsAnAllreduce) {
+  ScalingCase scaling = even_case();
+  scaling.compute = compute_of(scaling.model, {1e-6});
+  const auto total = [&](const char* text) {
+    return step_of(scaling, text, "ring", whole()).time.total.value;
+  };
+  EXPECT_NEAR(total("zero=3") / total("micro-batch=4"), 1.5, 0.02);
+}
+
+TEST(Strategies, InOneForwardOneBackwardOrderHaveThePapersBubble) {
+  ScalingCase scaling = even_case();
+  scaling.machine = testing::uniform(1, 4);
+  scaling.gpus = {4};
+  // The same work in less memory; with links as fast as these only the first sends on the way count.
+  const auto bubble = [&](const char* text) { return *step_of(scaling, text).bubble; };
+  EXPECT_NEAR(bubble("pipeline=4,schedule=1f1b,micro-batch=2"), 3.0 / (16 + 3), 2e-3);
+  EXPECT_NEAR(bubble("pipeline=4,schedule=1f1b,micro-batch=2"), bubble("pipeline=4,micro-batch=2"), 2e-3);
+  EXPECT_NEAR(bubble("pipeline=4,interleaved=2,micro-batch=2"), 3.0 / (2 * 16 + 3), 2e-3);
+}
+
+TEST(Strategies, ThatRecomputeTakeAThirdMore) {
+  const ScalingCase scaling = even_case();
+  const auto total = [&](const char* text) { return step_of(scaling, text).time.total.value; };
+  EXPECT_NEAR(total("zero=3,recompute=full") - total("zero=3"), kComputeMs * 1e-3 / 3, 1e-4);
+  EXPECT_NEAR(total("zero=3,recompute=selective") - total("zero=3"), kComputeMs * 1e-3 / 30, 1e-4);
+}
+
+TEST(Strategies, SplitAlongTheSequenceSendAsMuch) {
+  const ScalingCase scaling = even_case();
+  const auto exposed = [&](const char* text) {
+    return step_of(scaling, text, "ring", whole()).time.exposed.value;
+  };
+  EXPECT_NEAR(exposed("tensor=4,sequence-parallel,data=2") / exposed("tensor=4,data=2"), 1, 1e-6);
+}
+
+TEST(Strategies, OfExpertsSendTokensBothWaysInEachPass) {
+  ScalingCase scaling = even_case();
+  for (Block& block : scaling.model.blocks) {
+    block.experts.count = 4;
+    block.experts.parameters = 8'000'000;
+  }
+  const Seconds without = step_of(scaling, "data=8,expert=4,zero=3").time.exposed;
+  for (Block& block : scaling.model.blocks) block.experts.sent = 2 * 128 * 256;
+  const ModelledStep step = step_of(scaling, "data=8,expert=4,zero=3");
+  EXPECT_THAT(step.bottleneck, HasSubstr("experts: "));
+  const double bytes = 8.0 * 2 * 128 * 256 * 4;
+  EXPECT_NEAR((step.time.exposed - without).value, 8 * 4 * (kLocalLatency + bytes / 4 / kLink), 1e-9);
+  // Computing forward once more sends them once more.
+  const Seconds again = step_of(scaling, "data=8,expert=4,zero=3,recompute=full").time.exposed;
+  EXPECT_NEAR((again - without).value, 8 * 6 * (kLocalLatency + bytes / 4 / kLink), 1e-9);
+}
+
+TEST(Strategies, RunNcclAndMpiInTheirGroups) {
+  ScalingCase scaling = even_case();
+  scaling.machine = preset("dgx-h100", 2);
+  scaling.gpus = {16};
+  for (const char* text :
+       {"zero=3", "tensor=4", "tensor=4,sequence-parallel,zero=1", "pipeline=2,tensor=4"}) {
+    for (const char* vendor : {"nccl", "mpi"}) {
+      const ModelledStep step = step_of(scaling, text, vendor);
+      EXPECT_GT(step.time.exposed.value, 0) << text;
+      EXPECT_THAT(step.bottleneck, HasSubstr(fmt::format("({} chooses ", vendor))) << text;
+    }
+    // Staging in host memory is never faster.
+    EXPECT_LT(step_of(scaling, text, "nccl").time.total, step_of(scaling, text, "mpi").time.total) << text;
+  }
+}
+
+TEST(Strategies, ThatDoNotDivideOrFitAreRefused) {
+  ScalingCase scaling = even_case();
+  const auto refused = [&](const char* text) { return refusal([&] { step_of(scaling, text); }); };
+  EXPECT_THAT(refused("micro-batch=3"), HasSubstr("micro-batch=3 does not divide the 8 samples"));
+  EXPECT_THAT(refused("pipeline=4,interleaved=2,micro-batch=16"), HasSubstr("micro-batches by 4"));
+  ScalingCase vast = scaling;
+  vast.batch = 1 << 24;
+  EXPECT_THAT(refusal([&] { step_of(vast, "pipeline=8,micro-batch=1"); }),
+              HasSubstr("use larger micro-batches"));
+  EXPECT_THAT(refused("tensor=8"), HasSubstr("4 attention heads"));
+  EXPECT_THAT(refused("expert=2"), HasSubstr("no experts"));
+  EXPECT_THAT(refused("pipeline=8,interleaved=2"), HasSubstr("8 layers, which do not divide"));
+  scaling.overlap = true;
+  scaling.policy = {BucketPolicy::Kind::per_tensor, {}};
+  EXPECT_THAT(refused("zero=2"), HasSubstr("leave out --overlap"));
+  scaling.overlap = false;
+  scaling.policy = {};
+  scaling.machine.groups.front().machine.gpus.front().memory = {700'000'000};
+  EXPECT_THAT(refused("data=8"), HasSubstr("1.28 GB of weights"));
+  EXPECT_THAT(refused("data=8"), HasSubstr("needs 2 GPUs a replica at least"));
+  EXPECT_EQ(refused("data=8,zero=3,micro-batch=1"), "");
 }
 
 }  // namespace

@@ -21,11 +21,79 @@ TEST(Strategy, IsReadInAnyOrder) {
   EXPECT_EQ(strategy.pipeline, 4);
   EXPECT_EQ(strategy.intra, 2);
   EXPECT_FALSE(strategy.independent);
-  EXPECT_EQ(to_text(strategy), "data=16,pipeline=4,intra-model=2");
+  EXPECT_EQ(to_text(strategy), "data=16,pipeline=4,tensor=2");
   EXPECT_TRUE(parse_strategy("inter-model=8").independent);
   EXPECT_EQ(to_text(parse_strategy("inter-model=8")), "inter-model=8");
   EXPECT_EQ(to_text(for_gpus(parse_strategy("pipeline=4"), 4)), "pipeline=4");
   EXPECT_EQ(to_text(for_gpus(Strategy{}, 1)), "data=1");
+}
+
+TEST(Strategy, IsWrittenAsItIsRead) {
+  for (const char* text :
+       {"data=64,zero=3", "data=8,zero=1,pipeline=4,schedule=1f1b,tensor=8,sequence-parallel,micro-batch=2",
+        "data=2,pipeline=4,interleaved=5,recompute=selective,near=data", "data=16,expert=8,recompute=full"}) {
+    EXPECT_EQ(to_text(parse_strategy(text)), text);
+  }
+  EXPECT_EQ(parse_strategy("fsdp").zero, 3);
+  EXPECT_EQ(parse_strategy("tensor=4"), parse_strategy("intra-model=4"));
+  EXPECT_EQ(parse_strategy("pipeline=4,interleaved=2").order, PipelineOrder::interleaved);
+  EXPECT_FALSE(parse_strategy("zero=1").is_plain());
+  EXPECT_TRUE(parse_strategy("data=8").is_plain());
+}
+
+TEST(Strategy, ThatContradictsItselfIsRefused) {
+  const auto refused = [](const char* text) { return refusal([&] { parse_strategy(text); }); };
+  EXPECT_THAT(refused("zero=4"), HasSubstr("'zero=4' is not a factor from 0 to 3"));
+  EXPECT_THAT(refused("pipeline=1048576,interleaved=1048576"), HasSubstr("from 1 to 1024"));
+  EXPECT_THAT(refused("fsdp,zero=1"), HasSubstr("fsdp and zero"));
+  EXPECT_THAT(refused("tensor=2,intra-model=2"), HasSubstr("tensor and intra-model"));
+  EXPECT_THAT(refused("pipeline=2,schedule=1f1b,interleaved=2"), HasSubstr("schedule and interleaved"));
+  EXPECT_THAT(refused("inter-model=4,zero=1"), HasSubstr("independent trials share nothing"));
+  EXPECT_THAT(refused("sequence-parallel"), HasSubstr("nothing without tensor of 2 or more"));
+  EXPECT_THAT(refused("schedule=1f1b"), HasSubstr("nothing without pipeline of 2 or more"));
+  EXPECT_THAT(refused("pipeline=2,schedule=best"), HasSubstr("schedule is one of 1f1b, gpipe"));
+  EXPECT_THAT(refused("recompute=some"), HasSubstr("not 'some'"));
+}
+
+/// All ranks, each in one group: by group, its members.
+std::vector<std::vector<int>> members(const RankGroups& groups, int ranks) {
+  std::vector<std::vector<int>> result(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int first = rank - rank / groups.stride % groups.members * groups.stride;
+    result[static_cast<std::size_t>(first)].push_back(rank);
+  }
+  std::erase_if(result, [](const std::vector<int>& group) { return group.empty(); });
+  return result;
+}
+
+TEST(Strategy, SaysWhereRanksLie) {
+  const Strategy far = parse_strategy("data=2,pipeline=2,tensor=2");
+  EXPECT_THAT(members(tensor_groups(far), 8)[1], testing::ElementsAre(2, 3));
+  EXPECT_THAT(members(data_groups(far), 8)[0], testing::ElementsAre(0, 4));
+  EXPECT_EQ(stage_stride(far), 2);
+  const Strategy near = parse_strategy("data=2,pipeline=2,tensor=2,near=data");
+  EXPECT_THAT(members(data_groups(near), 8)[0], testing::ElementsAre(0, 2));
+  EXPECT_EQ(stage_stride(near), 4);
+  const Strategy experts = parse_strategy("data=4,expert=2,tensor=2");
+  EXPECT_THAT(members(expert_groups(experts), 8)[0], testing::ElementsAre(0, 2));
+  EXPECT_THAT(members(expert_copies(experts), 8)[0], testing::ElementsAre(0, 4));
+}
+
+TEST(Strategy, MustDivideTheModel) {
+  const auto refused = [](const char* model, const char* text) {
+    return refusal([&] { check_division(make_model(model), parse_strategy(text)); });
+  };
+  EXPECT_THAT(refused("gpt2-xl", "tensor=2"), HasSubstr("25 attention heads"));
+  EXPECT_EQ(refused("gpt2-xl", "tensor=5"), "");
+  EXPECT_THAT(refused("resnet50", "tensor=2"), HasSubstr("not known"));
+  EXPECT_THAT(refused("gpt2-xl", "expert=2"), HasSubstr("no experts"));
+  EXPECT_THAT(refused("mixtral-8x7b", "expert=3"), HasSubstr("8 experts, which expert=3 does not divide"));
+  EXPECT_THAT(refused("gpt2-xl", "pipeline=4,interleaved=5"), HasSubstr("48 layers, which do not divide"));
+  EXPECT_EQ(refused("gpt2-xl", "pipeline=4,interleaved=6"), "");
+  // Eight heads of keys and values on 16 ranks: two hold the same.
+  EXPECT_EQ(refused("llama3-70b", "tensor=16"), "");
+  EXPECT_THAT(refusal([] { for_gpus(parse_strategy("expert=3"), 8); }),
+              HasSubstr("does not divide 8 replicas"));
 }
 
 TEST(Strategy, TextThatIsNoneIsRefused) {
@@ -43,7 +111,7 @@ TEST(Strategy, MustMultiplyToTheGpus) {
     return refusal([&] { for_gpus(parse_strategy(text), gpus); });
   };
   EXPECT_THAT(refused("data=64,pipeline=4", 128),
-              HasSubstr("data 64 x pipeline 4 x intra-model 1 = 256 GPUs and not for 128"));
+              HasSubstr("data 64 x pipeline 4 x tensor 1 = 256 GPUs and not for 128"));
   EXPECT_THAT(refused("pipeline=3,intra-model=2", 256), HasSubstr("= 6 GPUs does not divide 256"));
   EXPECT_THAT(refused("data=1048576,pipeline=1048576,intra-model=1048576", 256),
               HasSubstr("= 1152921504606846976 GPUs"));

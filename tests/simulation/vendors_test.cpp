@@ -340,5 +340,79 @@ TEST(NcclTuner, AgreesWithTheFactsFile) {
   }
 }
 
+TEST(VendorGroups, OfAllRanksAreTheWholeCall) {
+  const Bytes payload{64 << 20};
+  for (const char* vendor : {"nccl", "mpi"}) {
+    const Cluster cluster = vendor == std::string("nccl") ? p100(4, 4) : with_memory(4, 4);
+    const VendorRun whole = vendor_run(vendor, cluster, payload);
+    const VendorRun groups = vendor_run(vendor, cluster, payload, {Collective::allreduce, 16, 1});
+    EXPECT_EQ(groups.plan, whole.plan) << vendor;
+    EXPECT_EQ(vendor_time(groups, payload), vendor_time(whole, payload)) << vendor;
+  }
+}
+
+TEST(VendorGroups, LieOnHostsAsTheirStrideSays) {
+  const Cluster cluster = p100(4, 4);
+  const auto shape = [&](int members, int stride) {
+    const GroupShape of = shape_of({Collective::allreduce, members, stride}, cluster);
+    return std::pair(of.in_host, of.hosts);
+  };
+  EXPECT_EQ(shape(2, 1), std::pair(2, 1));
+  EXPECT_EQ(shape(2, 2), std::pair(2, 1));
+  EXPECT_EQ(shape(8, 2), std::pair(2, 4));
+  EXPECT_EQ(shape(4, 4), std::pair(1, 4));
+  EXPECT_EQ(shape(2, 8), std::pair(1, 2));
+  EXPECT_EQ(shape(16, 1), std::pair(4, 4));
+}
+
+TEST(NcclRun, OfGroupsSharesTheNicsThatEachGroupTakesForItsOwn) {
+  const Bytes payload{256 << 20};
+  const double bytes = static_cast<double>(payload.value);
+  for (const auto& [collective, passes] :
+       {std::pair(Collective::allreduce, 2), std::pair(Collective::reduce_scatter, 1),
+        std::pair(Collective::allgather, 1)}) {
+    // Four rings, of one GPU on each of four hosts, at once over one NIC a host.
+    const VendorRun run = nccl_run(p100(4, 4), payload, {collective, 4, 4});
+    ASSERT_EQ(run.choice, "ring, Simple");
+    EXPECT_NEAR(vendor_time(run, payload).value /
+                    (8.4 * 1.9e-6 + passes * 3 * (14.0 * 1.9e-6 + bytes / 4 / (kNic / 4))),
+                1, 1e-9)
+        << to_text(collective);
+  }
+}
+
+TEST(NcclRun, OfAnAlltoallSendsToAllOthersAtOnce) {
+  const Bytes payload{64 << 20};
+  const VendorRun run = nccl_run(p100(4, 1), payload, {Collective::alltoall, 4, 1});
+  EXPECT_NEAR(vendor_time(run, payload).value,
+              8.4e-6 + 14.0e-6 + 3.0 / 4 * static_cast<double>(payload.value) / kNic, 1e-9);
+}
+
+TEST(NcclTuner, HasRingsAloneForHalvesOfAnAllreduce) {
+  const auto estimates = nccl_estimates(minsky_like(4), {256 << 20}, Collective::allgather);
+  const auto whole = nccl_estimates(minsky_like(4), {256 << 20});
+  EXPECT_EQ(2 * estimates.size(), whole.size());
+  for (const NcclEstimate& each : estimates) {
+    EXPECT_EQ(each.algorithm, NcclAlgorithm::ring);
+    for (const NcclEstimate& other : whole) {
+      if (other.algorithm != each.algorithm || other.protocol != each.protocol) continue;
+      EXPECT_NEAR(each.bandwidth.value / other.bandwidth.value, 2, 1e-12);
+      EXPECT_NEAR((other.latency - other.base).value / (each.latency - each.base).value, 2, 1e-9);
+    }
+  }
+}
+
+TEST(MpiRun, OfAHalfTakesAHalfOfRabenseifner) {
+  const Bytes large{64 << 20};
+  const double bytes = static_cast<double>(large.value);
+  const double moved = bytes * 7 / 8;
+  const Cluster cluster = with_memory(8, 1);
+  const VendorRun scatter = mpi_run(cluster, large, {Collective::reduce_scatter, 8, 1});
+  EXPECT_NEAR(vendor_time(scatter, large).value,
+              2 * bytes / kStaging + 3 * kLatency + moved / kNic + moved / (kMemory / 3), 1e-9);
+  const VendorRun gather = mpi_run(cluster, large, {Collective::allgather, 8, 1});
+  EXPECT_NEAR(vendor_time(gather, large).value, 2 * bytes / kStaging + 3 * kLatency + moved / kNic, 1e-9);
+}
+
 }  // namespace
 }  // namespace polyring

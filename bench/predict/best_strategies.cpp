@@ -1,0 +1,253 @@
+#include "bench/predict/best_strategies.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "reports/tables.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+/// Larger micro-batches spare nothing but latency, and take memory.
+constexpr int kLargestMicroBatch = 64;
+/// More chunks than this send as often as they compute.
+constexpr int kMostChunks = 8;
+/// A rough price is off by a few per cent: what is dearer by more than this is not simulated.
+constexpr double kNear = 1.05;
+/// Nor are more than these of one product, and in all.
+constexpr int kMostOfProduct = 4;
+constexpr int kMostSimulated = 40;
+
+std::vector<int> divisors(int n, int most) {
+  std::vector<int> all;
+  for (int divisor = 1; divisor <= std::min(n, most); ++divisor)
+    if (n % divisor == 0) all.push_back(divisor);
+  return all;
+}
+
+/// Whether it can divide the model, the batch and the experts.
+bool divides(const ScalingCase& scaling, const Strategy& strategy) {
+  try {
+    check_division(scaling.model, strategy);
+    micro_batches_of(scaling, strategy);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+int experts_of(const Model& model) {
+  int experts = 1;
+  for (const Block& block : model.blocks) experts = std::max(experts, block.experts.count);
+  return experts;
+}
+
+/// Fills in what is left open when tensor, pipeline and data are chosen.
+class Candidates {
+ public:
+  Candidates(const ScalingCase& scaling, int gpus) : scaling_(scaling), gpus_(gpus) {}
+
+  std::vector<Strategy> run() {
+    const int layers = static_cast<int>(layers_of(scaling_.model));
+    for (const int tensor : divisors(ranks_of_domain(with_ranks(scaling_.machine, gpus_)), gpus_)) {
+      if (gpus_ % tensor != 0) continue;
+      for (const int pipeline : divisors(gpus_ / tensor, static_cast<int>(scaling_.model.blocks.size()))) {
+        Strategy strategy;
+        strategy.intra = tensor;
+        strategy.sequence = tensor > 1;
+        strategy.pipeline = pipeline;
+        strategy.replicas = gpus_ / tensor / pipeline;
+        if (layers % pipeline != 0 || !divides(scaling_, strategy)) continue;
+        add_zeros(strategy);
+      }
+    }
+    return std::move(all_);
+  }
+
+ private:
+  void add_zeros(Strategy strategy) {
+    for (const int zero : {0, 1, 2, 3}) {
+      if (zero > 0 && strategy.replicas == 1) break;
+      strategy.zero = zero;
+      for (const int expert : divisors(experts_of(scaling_.model), strategy.replicas)) {
+        strategy.expert = expert;
+        if (strategy.replicas % expert == 0) add_orders(strategy);
+      }
+    }
+  }
+
+  void add_orders(Strategy strategy) {
+    if (strategy.pipeline == 1) return add_micro_batches(strategy);
+    const int layers = static_cast<int>(layers_of(scaling_.model));
+    for (const bool near : {false, true}) {
+      if (near && strategy.replicas == 1) break;
+      strategy.data_near = near;
+      for (const int chunks : divisors(layers / strategy.pipeline, kMostChunks)) {
+        strategy.chunks = chunks;
+        strategy.order = chunks == 1 ? PipelineOrder::one_forward_one_backward : PipelineOrder::interleaved;
+        add_micro_batches(strategy);
+      }
+    }
+  }
+
+  /// The largest first: of equals it is taken, since real GPUs compute small ones less efficiently. A replica
+  /// of one stage may also take all its samples at once.
+  void add_micro_batches(Strategy strategy) {
+    const std::int64_t all = scaling_.batch * strategy.replica_gpus();
+    if (strategy.pipeline == 1 && all > kLargestMicroBatch) add_if_it_divides(strategy, all);
+    for (int samples = kLargestMicroBatch; samples > 0; samples /= 2) add_if_it_divides(strategy, samples);
+  }
+
+  void add_if_it_divides(Strategy strategy, std::int64_t samples) {
+    strategy.micro_batch = static_cast<int>(samples);
+    if (divides(scaling_, strategy)) all_.push_back(strategy);
+  }
+
+  const ScalingCase& scaling_;
+  int gpus_;
+  std::vector<Strategy> all_;
+};
+
+/// Recomputes as little as fits; nothing where even everything is not enough.
+std::optional<Strategy> fitted(const ScalingCase& scaling, Strategy strategy,
+                               const std::vector<StageBlocks>& stages) {
+  const Bytes memory = gpu_memory(scaling);
+  const TrainingState training = training_of(scaling, strategy);
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    strategy.recompute = recompute;
+    const StrategyMemory need = strategy_memory(scaling.model, strategy, stages, training);
+    if (memory.value == 0 || need.total() <= static_cast<double>(memory.value)) return strategy;
+  }
+  return std::nullopt;
+}
+
+struct Priced {
+  Strategy strategy;
+  Seconds time;
+};
+
+std::vector<Priced> price_all(const ScalingCase& scaling, const std::vector<Strategy>& strategies,
+                              StrategyTimes& times) {
+  std::map<int, std::vector<StageBlocks>> stages;
+  std::vector<Priced> priced;
+  for (const Strategy& strategy : strategies) {
+    const auto [at, added] = stages.try_emplace(strategy.virtual_stages());
+    if (added) at->second = balanced_stages(scaling.model, strategy.virtual_stages());
+    const auto fits = fitted(scaling, strategy, at->second);
+    if (fits) priced.push_back({*fits, StrategyStep(scaling, *fits, times, at->second).run(1, true).total});
+  }
+  std::stable_sort(priced.begin(), priced.end(),
+                   [](const Priced& a, const Priced& b) { return a.time < b.time; });
+  return priced;
+}
+
+/// Factors that make one strategy another, and not a variant of it.
+using Product = std::tuple<int, int, int, int>;
+
+Product product_of(const Strategy& strategy) {
+  return {strategy.intra, strategy.pipeline, strategy.zero, strategy.expert};
+}
+
+/// Simulates the cheapest, at least `wanted` products where there are so many.
+std::vector<FoundStrategy> simulate_cheapest(const ScalingCase& scaling, const std::vector<Priced>& priced,
+                                             StrategyTimes& times, int wanted) {
+  std::vector<FoundStrategy> simulated;
+  std::map<Product, int> of_product;
+  double best = 0;
+  for (const Priced& each : priced) {
+    const bool enough = static_cast<int>(of_product.size()) >= wanted;
+    if (enough && each.time.value > kNear * best) break;
+    if (static_cast<int>(simulated.size()) >= kMostSimulated && enough) break;
+    int& number = of_product[product_of(each.strategy)];
+    if (number == kMostOfProduct) continue;
+    ++number;
+    StrategyStep step(scaling, each.strategy, times);
+    simulated.push_back({each.strategy, step.run(), step.memory()});
+    const double time = simulated.back().parts.total.value;
+    best = best == 0 ? time : std::min(best, time);
+  }
+  return simulated;
+}
+
+void refuse_all(const ScalingCase& scaling, int gpus) {
+  const Strategy alone{.replicas = gpus};
+  const TrainingState training = training_of(scaling, alone);
+  const int least =
+      least_replica_gpus(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
+  const std::string remedy =
+      least == 0 ? "no split of it does"
+                 : fmt::format("it needs {} GPU{} a replica at least", least, least == 1 ? "" : "s");
+  usage_error("no strategy fits {} on {} GPUs of {:.1f} GB: {}; use more GPUs, or a smaller batch",
+              scaling.model.name, gpus, static_cast<double>(gpu_memory(scaling).value) / 1e9, remedy);
+}
+
+}  // namespace
+
+std::vector<Strategy> candidate_strategies(const ScalingCase& scaling, int gpus) {
+  return Candidates(scaling, gpus).run();
+}
+
+BestStrategies best_strategies(const ScalingCase& scaling, const std::string& algorithm,
+                               const PlanConstraints& constraints, const Cluster& cluster, int wanted) {
+  using Detail = StrategyTimes::Detail;
+  const Router router(cluster);
+  const std::vector<Strategy> strategies = candidate_strategies(scaling, cluster.ranks());
+  StrategyTimes rough(scaling, algorithm, constraints, cluster, router, Detail::rough);
+  const std::vector<Priced> priced = price_all(scaling, strategies, rough);
+  if (priced.empty()) refuse_all(scaling, cluster.ranks());
+  StrategyTimes times(scaling, algorithm, constraints, cluster, router, Detail::simulated);
+  std::vector<FoundStrategy> simulated = simulate_cheapest(scaling, priced, times, wanted);
+  BestStrategies found;
+  found.considered = static_cast<int>(strategies.size());
+  found.fitting = static_cast<int>(priced.size());
+  found.simulated = static_cast<int>(simulated.size());
+  std::stable_sort(simulated.begin(), simulated.end(), [](const FoundStrategy& a, const FoundStrategy& b) {
+    return a.parts.total < b.parts.total;
+  });
+  std::set<Product> shown;
+  for (FoundStrategy& each : simulated) {
+    if (static_cast<int>(found.best.size()) == wanted) break;
+    if (shown.insert(product_of(each.strategy)).second) found.best.push_back(std::move(each));
+  }
+  return found;
+}
+
+std::string why(const FoundStrategy& found, Bytes memory) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, Seconds time) {
+    const double part = 100 * time.value / found.parts.total.value;
+    if (part >= 0.05) parts.push_back(fmt::format("{} {:.1f} %", name, part));
+  };
+  add("computing", found.parts.compute);
+  add("recomputing", found.parts.recompute);
+  add("bubble", found.parts.bubble);
+  add("tensor collectives", found.parts.tensor);
+  add("alltoalls", found.parts.expert);
+  add("gradients and weights", found.parts.data);
+  std::string text = fmt::format("{}; {:.1f}", fmt::join(parts, ", "), found.memory.total() / 1e9);
+  if (memory.value > 0) text += fmt::format(" of {:.1f}", static_cast<double>(memory.value) / 1e9);
+  return text + " GB";
+}
+
+std::string text_of(const BestStrategies& found, const ScalingCase& scaling) {
+  Table table({{"", "strategy", "", Align::left},
+               {"", "step", "", Align::right},
+               {"", "to best", "", Align::right},
+               {"", "where the time goes, and memory", "", Align::left}});
+  for (const FoundStrategy& each : found.best) {
+    table.add_row({to_text(each.strategy), to_text(each.parts.total),
+                   fmt::format("{:.3f}", each.parts.total.value / found.best.front().parts.total.value),
+                   why(each, gpu_memory(scaling))});
+  }
+  return fmt::format("{}\n{} strategies divide the work, {} of them fit; {} were simulated.\n", table.text(),
+                     found.considered, found.fitting, found.simulated);
+}
+
+}  // namespace polyring

@@ -1,0 +1,105 @@
+#include "bench/predict/strategy_times.hpp"
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "simulation/messages.hpp"
+
+namespace polyring {
+
+namespace {
+
+constexpr int kBitsOfScale = 6;
+
+/// The powers of 64 that a count lies between are those of 64^scale and the next.
+int scale_of(Count count) {
+  return (static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))) - 1) / kBitsOfScale;
+}
+
+}  // namespace
+
+StrategyTimes::StrategyTimes(const ScalingCase& scaling, const std::string& algorithm,
+                             const PlanConstraints& constraints, const Cluster& cluster, const Router& router,
+                             Detail detail)
+    : scaling_(scaling),
+      algorithm_(algorithm),
+      constraints_(constraints),
+      cluster_(cluster),
+      router_(router),
+      detail_(detail) {}
+
+/// Planned for `largest` elements.
+GroupCollectives& StrategyTimes::of(const GroupCall& call, Count largest) {
+  const auto found = groups_.find({call, largest});
+  if (found != groups_.end()) return found->second;
+  PlanConstraints constraints = constraints_;
+  const bool of_gradients = call.payload == SentData::gradients;
+  if (!of_gradients) {
+    constraints.dims.clear();
+    constraints.patterns.clear();
+  }
+  const ElementSizes sizes(scaling_.kind, of_gradients ? ReduceOp::avg : ReduceOp::sum, scaling_.partials);
+  GroupCollectives made(cluster_, router_, algorithm_, constraints, sizes, call.groups.members,
+                        call.groups.stride, {.costs = scaling_.conditions.costs});
+  made.plan(call.collective, largest);
+  return groups_.emplace(std::tuple(call, largest), std::move(made)).first->second;
+}
+
+void StrategyTimes::plan(const GroupCall& call, Count largest) { largest_[call] = largest; }
+
+GroupCollectives& StrategyTimes::planned(const GroupCall& call) { return of(call, largest_.at(call)); }
+
+Plan StrategyTimes::plan_of(const GroupCall& call) { return planned(call).plan(call.collective, 0); }
+
+Seconds StrategyTimes::time(const GroupCall& call, Count count) {
+  if (call.groups.members == 1 || count <= 0) return {};
+  if (detail_ == Detail::simulated) return planned(call).time(call.collective, count);
+  const int scale = scale_of(count);
+  const Count low = Count{1} << (kBitsOfScale * scale);
+  const Count high = low << kBitsOfScale;
+  GroupCollectives& groups = of(call, high);
+  const Seconds least = groups.time(call.collective, low);
+  const Seconds most = groups.time(call.collective, high);
+  const double part = static_cast<double>(count - low) / static_cast<double>(high - low);
+  return least + part * (most - least);
+}
+
+std::string StrategyTimes::bottleneck(const GroupCall& call, Count count) {
+  return planned(call).bottleneck(call.collective, count);
+}
+
+Simulation StrategyTimes::send(const Strategy& strategy, int boundary, bool forward, double bytes) {
+  const int stride = stage_stride(strategy);
+  const int from = boundary % strategy.pipeline * stride;
+  const int to = (boundary + 1) % strategy.pipeline * stride;
+  const int of_data = strategy.data_near ? strategy.intra : strategy.intra * strategy.pipeline;
+  std::vector<Message> messages;
+  for (int replica = 0; replica < strategy.replicas; ++replica) {
+    for (int split = 0; split < strategy.intra; ++split) {
+      const int rank = replica * of_data + split;
+      messages.push_back(forward ? Message{rank + from, rank + to, bytes}
+                                 : Message{rank + to, rank + from, bytes});
+    }
+  }
+  return simulate(messages, cluster_, router_, scaling_.conditions.costs);
+}
+
+Seconds StrategyTimes::send_time(const Strategy& strategy, int boundary, bool forward, double bytes) {
+  boundary %= strategy.pipeline;
+  if (detail_ == Detail::rough) {
+    // Boundaries that begin at the same place of a host are taken to be equal, in both directions.
+    const bool wraps = boundary + 1 == strategy.pipeline;
+    const int stride = stage_stride(strategy);
+    if (!wraps) boundary = boundary * stride % ranks_of_domain(cluster_) / stride;
+    if (boundary + 1 >= strategy.pipeline && !wraps) boundary = 0;
+    forward = true;
+  }
+  const auto [at, added] =
+      sends_.try_emplace({RankGroups{strategy.intra, stage_stride(strategy)}, strategy.pipeline,
+                          strategy.replicas, boundary, forward, bytes});
+  if (added) at->second = send(strategy, boundary, forward, bytes).time;
+  return at->second;
+}
+
+}  // namespace polyring

@@ -1,0 +1,145 @@
+// The search for the best strategy, and its rough prices against full simulations.
+#include "bench/predict/best_strategies.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/bench/uniform_case.hpp"
+#include "tests/models/even_model.hpp"
+#include "tests/models/refusal.hpp"
+#include "topology/presets.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// 70 billion parameters on DGX H100, at 400 TFLOP/s a GPU.
+ScalingCase large_case(int gpus, int batch) {
+  ScalingCase scaling;
+  scaling.machine = preset("dgx-h100", 1);
+  scaling.name = "dgx-h100";
+  scaling.model = testing::even_70b();
+  scaling.batch = batch;
+  scaling.compute = compute_of(scaling.model, {batch * scaling.model.flops_per_sample() / 400e12});
+  scaling.kind = ElementKind::bfloat16;
+  scaling.gpus = {gpus};
+  return scaling;
+}
+
+/// Two hosts of four GPUs, and 8 layers of 4 heads.
+ScalingCase small_case(double gigabytes) {
+  ScalingCase scaling = testing::uniform_case("gpt2-small", 2, 40, 4);
+  scaling.model = testing::even_model(8, 100'000'000, 128, 256, 4);
+  scaling.compute = compute_of(scaling.model, {0.2});
+  scaling.gpus = {8};
+  scaling.machine.groups.front().machine.gpus.front().memory = {static_cast<std::uint64_t>(gigabytes * 1e9)};
+  return scaling;
+}
+
+/// All that fit, each simulated in full.
+std::vector<FoundStrategy> simulate_all(const ScalingCase& scaling, const Cluster& cluster) {
+  const Router router(cluster);
+  std::vector<FoundStrategy> all;
+  for (Strategy strategy : candidate_strategies(scaling, cluster.ranks())) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      strategy.recompute = recompute;
+      StrategyTimes times(scaling, "ring", {}, cluster, router, StrategyTimes::Detail::simulated);
+      StrategyStep step(scaling, strategy, times);
+      const StrategyMemory memory = step.memory();
+      if (memory.total() <= static_cast<double>(gpu_memory(scaling).value))
+        all.push_back({strategy, step.run(), memory});
+    }
+  }
+  return all;
+}
+
+double sum(const StrategyParts& parts) {
+  return (parts.compute + parts.recompute + parts.bubble + parts.tensor + parts.expert + parts.data).value;
+}
+
+void expect_fastest_of_all(const ScalingCase& scaling) {
+  const BestStrategies found = best_strategies(scaling, "ring", {}, scaling.machine);
+  const std::vector<FoundStrategy> all = simulate_all(scaling, scaling.machine);
+  EXPECT_GT(all.size(), 400u);
+  for (const FoundStrategy& each : all) {
+    EXPECT_GE(each.parts.total.value, found.best.front().parts.total.value * (1 - 1e-9))
+        << to_text(each.strategy) << " beats " << to_text(found.best.front().strategy);
+  }
+}
+
+TEST(BestStrategies, AreNeverSlowerThanWhatWasConsidered) {
+  for (const double gigabytes : {0.6, 40.0}) expect_fastest_of_all(small_case(gigabytes));
+  // Steps that mostly wait for the network.
+  ScalingCase hasty = small_case(1.0);
+  hasty.compute = compute_of(hasty.model, {0.008});
+  expect_fastest_of_all(hasty);
+  for (Block& block : hasty.model.blocks) block.experts = {4, 2, 8'000'000, 0, 2 * 128 * 256};
+  expect_fastest_of_all(hasty);
+}
+
+TEST(BestStrategies, FitAndAddUpAndComeByTime) {
+  const ScalingCase scaling = small_case(1.0);
+  const BestStrategies found = best_strategies(scaling, "ring", {}, scaling.machine);
+  ASSERT_EQ(found.best.size(), 5u);
+  EXPECT_LT(found.fitting, found.considered);
+  EXPECT_GE(found.simulated, 5);
+  std::set<std::string> texts;
+  Seconds before;
+  for (const FoundStrategy& each : found.best) {
+    EXPECT_NEAR(sum(each.parts) / each.parts.total.value, 1, 1e-9) << to_text(each.strategy);
+    EXPECT_LE(each.memory.total(), 1e9);
+    EXPECT_LE(before, each.parts.total);
+    before = each.parts.total;
+    EXPECT_EQ(for_gpus(parse_strategy(to_text(each.strategy)), 8), each.strategy);
+    EXPECT_TRUE(texts.insert(to_text(each.strategy)).second);
+    EXPECT_THAT(why(each, gpu_memory(scaling)), HasSubstr(" of 1.0 GB"));
+  }
+  EXPECT_THAT(text_of(found, scaling), HasSubstr(to_text(found.best.front().strategy)));
+}
+
+TEST(BestStrategies, OfALargeModelOnManyGpusTakeFewSimulations) {
+  const ScalingCase scaling = large_case(512, 2);
+  const Cluster cluster = with_ranks(scaling.machine, 512);
+  const BestStrategies found = best_strategies(scaling, "nccl", {}, cluster);
+  EXPECT_GT(found.fitting, 1000);
+  EXPECT_LE(found.simulated, 40);
+  ASSERT_EQ(found.best.size(), 5u);
+  for (const FoundStrategy& each : found.best) {
+    EXPECT_LE(each.memory.total(), static_cast<double>(gpu_memory(scaling).value));
+    EXPECT_LE(each.strategy.intra, 8);
+    // 1120 GB of states do not fit a GPU whole.
+    EXPECT_TRUE(each.strategy.replica_gpus() >= 8 || each.strategy.zero > 0) << to_text(each.strategy);
+    EXPECT_NEAR(sum(each.parts) / each.parts.total.value, 1, 1e-9);
+  }
+}
+
+TEST(BestStrategies, PriceRoughlyWhatASimulationTakes) {
+  const ScalingCase scaling = large_case(64, 4);
+  const Cluster cluster = with_ranks(scaling.machine, 64);
+  const Router router(cluster);
+  StrategyTimes rough(scaling, "multi-ring", {}, cluster, router, StrategyTimes::Detail::rough);
+  for (const char* text : {"zero=3", "tensor=8,sequence-parallel,zero=1,micro-batch=2",
+                           "pipeline=4,tensor=8,schedule=1f1b,micro-batch=2",
+                           "pipeline=8,interleaved=2,tensor=4,zero=1,micro-batch=1,near=data",
+                           "pipeline=4,tensor=4,schedule=1f1b,zero=3,micro-batch=4,recompute=full"}) {
+    const Strategy strategy = for_gpus(parse_strategy(text), 64);
+    StrategyTimes exact(scaling, "multi-ring", {}, cluster, router, StrategyTimes::Detail::simulated);
+    const double simulated = StrategyStep(scaling, strategy, exact).run().total.value;
+    EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run(1, true).total.value / simulated, 1, 0.03) << text;
+  }
+}
+
+TEST(BestStrategies, AreRefusedWhereNoneFits) {
+  EXPECT_THAT(refusal([] {
+                const ScalingCase scaling = large_case(8, 1);
+                best_strategies(scaling, "multi-ring", {}, with_ranks(scaling.machine, 8));
+              }),
+              HasSubstr("needs 16 GPUs a replica at least"));
+}
+
+}  // namespace
+}  // namespace polyring

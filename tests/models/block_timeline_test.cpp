@@ -1,0 +1,53 @@
+// Weights that come and gradients that leave block by block, against closed forms.
+#include "models/block_timeline.hpp"
+
+#include <gtest/gtest.h>
+
+namespace polyring {
+namespace {
+
+constexpr int kBlocks = 5;
+
+std::vector<BlockTimes> equal(double forward, double backward, double gather, double reduce) {
+  return std::vector<BlockTimes>(kBlocks, {{forward}, {backward}, {gather}, {reduce}});
+}
+
+double total(const std::vector<BlockTimes>& blocks, int micro_batches = 1, bool in_each = true) {
+  return run_blocks(blocks, micro_batches, in_each).total.value;
+}
+
+TEST(BlockTimeline, WithNothingToSendIsComputation) {
+  EXPECT_DOUBLE_EQ(total(equal(1, 2, 0, 0)), kBlocks * 3.0);
+  EXPECT_DOUBLE_EQ(total(equal(1, 2, 0, 0), 4), 4 * kBlocks * 3.0);
+}
+
+TEST(BlockTimeline, HidesAFastNetworkButForTheFirstGatherAndTheLastScatter) {
+  // At the turn the last block's weights are asked for while it computes forward.
+  EXPECT_DOUBLE_EQ(total(equal(1, 2, 0.5, 0.25)), 0.5 + kBlocks * 3.0 + 0.25);
+}
+
+TEST(BlockTimeline, IsPacedByASlowNetwork) {
+  // All that is sent, one after another, and what is computed before the first and after the last of it:
+  // three times the blocks, as zero=3 sends 1.5 times an allreduce.
+  EXPECT_NEAR(total(equal(0.001, 0.001, 1, 1)), 3.0 * kBlocks, 0.01);
+  EXPECT_GE(total(equal(0.001, 0.001, 1, 1)), 3.0 * kBlocks);
+}
+
+TEST(BlockTimeline, AsksForOneBlockAhead) {
+  // Gathers as long as the passes forward are hidden from the second on; twice as long, they set the pace.
+  std::vector<BlockTimes> blocks = equal(1, 100, 1, 0);
+  EXPECT_DOUBLE_EQ(total(blocks), 1 + kBlocks * 101.0);
+  blocks = equal(1, 100, 2, 0);
+  // The gathers of all but the first begin when the one before is over; that at the turn is half hidden.
+  EXPECT_DOUBLE_EQ(total(blocks), 2 * kBlocks + 2 + kBlocks * 100.0);
+}
+
+TEST(BlockTimeline, SendsGradientsOnceOrInEachMicroBatch) {
+  // A network that is slower than the passes back: the last scatter is over so many scatters after the first.
+  const auto blocks = equal(0, 1, 0, 3);
+  EXPECT_DOUBLE_EQ(total(blocks, 4, false), 3 * kBlocks + 1 + kBlocks * 3.0);
+  EXPECT_DOUBLE_EQ(total(blocks, 4, true), 1 + 4 * kBlocks * 3.0);
+}
+
+}  // namespace
+}  // namespace polyring

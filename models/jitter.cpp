@@ -63,13 +63,14 @@ std::vector<double> slowest_factors(const Jitter& jitter, int ranks) {
 }
 
 JitteredStep with_jitter(const Jitter& jitter, int ranks, const StepCompute& compute,
-                         const std::vector<Bucket>& buckets, bool overlap, const Step& step) {
+                         const std::vector<Bucket>& buckets, bool overlap, const Step& step,
+                         const Interplay& interplay) {
   assert(jitter.steps > 0 && step.buckets.size() == buckets.size());
   const auto allreduce_time = [&](std::size_t i) { return step.buckets[i].communication.duration(); };
   std::vector<Step> steps;
   for (const double factor : slowest_factors(jitter, ranks)) {
     const StepCompute slowed{factor * compute.forward, factor * compute.backward, factor * compute.optimizer};
-    steps.push_back(run_step(slowed, buckets, overlap, allreduce_time));
+    steps.push_back(run_step(slowed, buckets, overlap, allreduce_time, interplay));
   }
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.total() < b.total(); });
   return {steps[(steps.size() - 1) / 2], quantile(steps, 0.025), quantile(steps, 0.975)};

@@ -43,6 +43,7 @@ struct JitteredStep {
 /// `step` ran without jitter: its allreduces take as long with it, but begin when the slowest of `ranks` has
 /// the gradients. jitter.steps is 1 or more.
 JitteredStep with_jitter(const Jitter& jitter, int ranks, const StepCompute& compute,
-                         const std::vector<Bucket>& buckets, bool overlap, const Step& step);
+                         const std::vector<Bucket>& buckets, bool overlap, const Step& step,
+                         const Interplay& interplay = {});
 
 }  // namespace polyring

@@ -5,13 +5,16 @@
 //   communication            .      | bucket 0 |  | bucket 1 |
 //                                   ^ release     ^ release        ^ the last ends
 //
-// There is one stream for computing and one for communicating, and they do not slow each other down. With f,
-// b and o the times of forward, backward and optimiser, and for bucket i the time t(i) of its allreduce:
+// There is one stream for computing and one for communicating. With f, b and o the times of forward, backward
+// and optimiser, and for bucket i the time t(i) of its allreduce:
 //
 //   release(i) = f + ready(i)·b     with overlap; f + b without
-//   begin(i)   = max(release(i), end(i − 1))
+//   begin(i)   = max(release(i) + launch, end(i − 1))
 //   end(i)     = begin(i) + t(i)
 //   total      = max(f + b, end(last)) + o
+//
+// Computing beside an allreduce takes 1 + slowdown times as long: what is left of the backward pass is then
+// released later, and ends later. Both are 0 unless they are stated.
 //
 // Times are counted from the beginning of the step. A measured step is the same struct, filled from clocks.
 #pragma once
@@ -64,13 +67,21 @@ struct Step {
   Seconds exposed_communication() const;
 };
 
-/// When each bucket may begin to travel. Without overlap, all at the end of backward.
+/// When each bucket may begin to travel, if nothing slows the backward pass down. Without overlap, all at its
+/// end.
 std::vector<Seconds> release_times(const StepCompute& compute, const std::vector<Bucket>& buckets,
                                    bool overlap);
 
+/// What computing and communicating do to each other.
+struct Interplay {
+  Seconds launch;       // from a bucket's release until its allreduce may begin
+  double slowdown = 0;  // of computing while an allreduce runs, as a part of its time
+};
+
 /// The timeline when bucket i's allreduce takes allreduce_time(i), which must not be negative. Asked once for
-/// each bucket, in order. With no bucket, or times of 0, the step takes compute.total().
+/// each bucket, in order. With no bucket, or times of 0 and no launch, the step takes compute.total().
 Step run_step(const StepCompute& compute, const std::vector<Bucket>& buckets, bool overlap,
-              const std::function<Seconds(std::size_t bucket)>& allreduce_time);
+              const std::function<Seconds(std::size_t bucket)>& allreduce_time,
+              const Interplay& interplay = {});
 
 }  // namespace polyring

@@ -206,8 +206,11 @@ struct ScaleRow {
   std::optional<double> bubble;            // part of the iteration for which a stage, on average, waits
   std::optional<double> iteration_low_ms;  // with jitter: 95 % of the steps take from low to high
   std::optional<double> iteration_high_ms;
-  std::optional<double> efficiency_low;  // with a calibration: 95 % of its predictions are so near
+  // From low to high: what is not exactly known of a step; with a calibration, 95 % of its predictions.
+  std::optional<double> efficiency_low;
   std::optional<double> efficiency_high;
+  std::optional<std::string> samples;  // what is counted, if not images: "sequences"
+  std::optional<std::string> widest_unknown;  // what the width of that comes from most
   std::optional<double> feed_GBps;        // samples for all hosts, for steps not to wait for them
   std::optional<std::string> limit;       // "compute", "network", "data (file system)" or "data (NVMe)"
   std::optional<int> rails;               // NICs of a host that are used

@@ -165,8 +165,14 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
         {.what = "With jitter: 95 % of the steps take from low to high", .may_be_absent = true});
   visit("iteration_high_ms", row.iteration_high_ms, {.may_be_absent = true});
   visit("efficiency_low", row.efficiency_low,
-        {.what = "With a calibration: 95 % of its predictions are so near", .may_be_absent = true});
+        {.what = "From low to high: what is not exactly known of a step; with a calibration, 95 % of its "
+                 "predictions",
+         .may_be_absent = true});
   visit("efficiency_high", row.efficiency_high, {.may_be_absent = true});
+  visit("widest_unknown", row.widest_unknown,
+        {.what = "What most of that range comes from", .may_be_absent = true});
+  visit("samples", row.samples,
+        {.what = "What images_per_second counts, if not images: sequences", .may_be_absent = true});
   visit("feed_GBps", row.feed_GBps,
         {.what = "Samples for all hosts, for steps not to wait for them", .may_be_absent = true});
   visit("limit", row.limit,

@@ -101,10 +101,8 @@ const RowColumns<ScaleRow>& scale_columns() {
       {{"", "throughput", "images/s", right, 4}, [](Row row) { return number(row.images_per_second); }},
       {{"", "speedup", "", right}, [](Row row) { return number(row.speedup); }},
       {{"", "efficiency", "%", right}, [](Row row) { return percent(row.efficiency); }},
-      {{"by the model's error", "from", "%", right},
-       [](Row row) { return if_known(row.efficiency_low, percent); }},
-      {{"by the model's error", "to", "%", right},
-       [](Row row) { return if_known(row.efficiency_high, percent); }},
+      {{"range", "from", "%", right}, [](Row row) { return if_known(row.efficiency_low, percent); }},
+      {{"range", "to", "%", right}, [](Row row) { return if_known(row.efficiency_high, percent); }},
       {{"", "exposed", "ms", right, 5}, [](Row row) { return number(row.exposed_comm_ms); }},
       {{"", "bubble", "%", right}, [](Row row) { return if_known(row.bubble, percent); }},
       {{"", "feed", "GB/s", right}, [](Row row) { return if_known(row.feed_GBps, number); }},
@@ -221,9 +219,18 @@ Table gpu_profile_table(std::span<const TrainRow> rows) {
   return table;
 }
 
+/// What the rows count.
+std::string samples_of(std::span<const ScaleRow> rows) {
+  const auto samples = [](const ScaleRow& row) { return row.samples.value_or("images"); };
+  if (rows.empty()) return "images";
+  return all_alike(rows, samples) ? samples(rows.front()) : "samples";
+}
+
 Table scale_table(std::span<const ScaleRow> rows) {
   std::string caption;
-  const RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
+  RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
+  for (RowColumn<ScaleRow>& column : columns)
+    if (column.column.header == "throughput") column.column.unit = samples_of(rows) + "/s";
   Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;

@@ -10,10 +10,11 @@
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/predict/best_strategies.hpp"
 #include "bench/predict/compare_published.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"
-#include "bench/predict/scaling.hpp"
+#include "bench/predict/scale_request.hpp"
 #include "bench/predict/strategies.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "bench/record/record.hpp"
@@ -23,11 +24,11 @@
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
 #include "simulation/in_network.hpp"
+#include "topology/resize.hpp"
 
 namespace polyring {
 namespace {
 
-constexpr const char* kDefaultGpus = "4..256";
 constexpr int kMostByDefault = 256;
 constexpr int kMostGlobalBatch = 1 << 30;
 
@@ -38,30 +39,24 @@ struct ScaleOptions {
   ConditionOptions conditions;
   std::string kind = "float";
   std::string partials = "float32";
-  std::string gpus;  // empty: kDefaultGpus, or what a strategy's factors multiply to
+  std::string gpus;  // empty: default_counts(), or what a strategy's factors multiply to
   std::vector<std::string> strategies;
   std::optional<int> micro_batches;
   std::string scaling;              // empty: as global_batch says
   std::optional<int> global_batch;  // nothing: weak scaling, or the batches of one host
-  std::string bucket = "none";
+  std::string framework;            // empty: what the machine's published results used
+  bool ideal = false;
+  std::string baseline;  // empty: as the framework's published tables have it
+  std::string name;      // empty: the machine's
+  std::string bucket;    // empty: as the framework has it
   bool overlap = false;
+  bool no_overlap = false;
   bool explain = false;
   bool published = false;
   std::vector<std::string> runs;
   std::string calibration;
   bool algorithms_given = false;
   std::string output;
-};
-
-/// A table that is wanted, and what its numbers rest on.
-struct Request {
-  ScalingCase scaling;
-  std::vector<std::string> algorithms;
-  std::string compute_source;
-  std::string compute_citations;  // as in a Compute
-  std::optional<CalibrationRecord> calibration;
-  std::string measured;              // what was, in a sentence; empty when nothing was
-  std::vector<std::string> asked{};  // as in an Inventory
 };
 
 /// What is the same at all GPU counts: nothing, but a GPU's batch, under weak scaling.
@@ -74,123 +69,6 @@ std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& h
     usage_error("--batch {} for each of {} GPUs is more than {} in all; give a smaller one", of_gpu,
                 host.ranks(), kMostGlobalBatch);
   return static_cast<int>(batch);
-}
-
-std::vector<Input> inputs_of(const CalibrationRecord& record) {
-  std::vector<Input> inputs;
-  const std::string source =
-      fmt::format("polyring calibrate of {}, {}", record.created, to_text(record.source));
-  for (const LinkFit& fit : record.calibration.links) {
-    inputs.push_back({"calibration",
-                      fmt::format("{}: {} and {}", to_text(fit.link), to_text(fit.latency),
-                                  fit.bandwidth.known()
-                                      ? to_text(fit.bandwidth)
-                                      : fmt::format("{:.1f} % of the stated bandwidth", 100 * fit.share)),
-                      source});
-  }
-  return inputs;
-}
-
-/// Everything that the numbers rest on, each with its source.
-std::vector<Input> inputs_of(const Request& request) {
-  const ScalingCase& scaling = request.scaling;
-  std::vector<Input> inputs{{scaling.global_batch ? fmt::format("computation of a batch of {}", scaling.batch)
-                                                  : "computation per step",
-                             to_text(scaling.compute.total()), request.compute_source},
-                            {"gradients",
-                             fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
-                                         scaling.model.gradients.size()),
-                             scaling.model.summary}};
-  if (!request.compute_citations.empty())
-    inputs.push_back({"utilisation", "published results", request.compute_citations});
-  const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
-  inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
-  for (const Citation& citation : scaling.machine.host(0).citations)
-    inputs.push_back({scaling.name, citation.fact, citation.source});
-  for (const Citation& citation : scaling.machine.fabric.citations)
-    inputs.push_back({"fabric", citation.fact, citation.source});
-  for (const std::string& algorithm : request.algorithms) {
-    for (const Citation& citation : algorithm_inputs(scaling, algorithm))
-      inputs.push_back({algorithm, citation.fact, citation.source});
-  }
-  if (request.calibration) {
-    const std::vector<Input> of_calibration = inputs_of(*request.calibration);
-    inputs.insert(inputs.end(), of_calibration.begin(), of_calibration.end());
-  }
-  return inputs;
-}
-
-std::string megabytes(Bytes bytes) { return significant(static_cast<double>(bytes.value) / 1e6) + " MB"; }
-
-/// How far the modelled times can be trusted, up to `gpus` GPUs.
-std::vector<std::string> trust_notes(const Request& request, int gpus) {
-  if (!request.calibration) return {std::string(kNotValidated)};
-  const Calibration& calibration = request.calibration->calibration;
-  const CalibrationRange& range = calibration.range;
-  std::vector<std::string> notes{note_of(*request.calibration)};
-  if (gpus > range.most_ranks) {
-    notes.push_back(fmt::format(
-        "Beyond {} ranks nothing was measured: there these errors are not known to hold.", range.most_ranks));
-  }
-  const auto [least, largest] = allreduce_sizes(request.scaling);
-  if (least < range.least || range.largest < largest) {
-    notes.push_back(fmt::format(
-        "Allreduces of {} to {} were measured, and gradients are exchanged in {}: there these errors are not "
-        "known to hold either.",
-        to_text(range.least), to_text(range.largest),
-        least == largest ? megabytes(least) : fmt::format("{} to {}", megabytes(least), megabytes(largest))));
-  }
-  const std::vector<LinkClass> others = not_fitted(request.scaling.machine, calibration, gpus);
-  if (!others.empty()) {
-    std::vector<std::string_view> names;
-    for (const LinkClass link : others) names.push_back(to_text(link));
-    notes.push_back(fmt::format("Not measured, but as stated: {}.", fmt::join(names, ", ")));
-  }
-  return notes;
-}
-
-std::vector<std::string> notes_of(const Request& request, int gpus) {
-  const ScalingCase& scaling = request.scaling;
-  const int rails = rails_of(scaling.machine.host(0));
-  std::vector<std::string> notes{
-      fmt::format(
-          "Modelled: {} NIC{} a host, {}, buckets {}, {}; nothing is fitted to the published figures.", rails,
-          rails == 1 ? "" : "s",
-          scaling.global_batch ? fmt::format("a global batch of {}", *scaling.global_batch)
-                               : fmt::format("batch {}", scaling.batch),
-          to_text(scaling.policy),
-          scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
-      fmt::format("Computation: {}.", request.compute_source)};
-  for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
-  if (!request.measured.empty()) notes.push_back(request.measured);
-  const std::vector<std::string> trust = trust_notes(request, gpus);
-  notes.insert(notes.end(), trust.begin(), trust.end());
-  if (scaling.global_batch) {
-    notes.push_back(fmt::format(
-        "Strong scaling: a sample is taken to compute as fast as in a batch of {}; that real GPUs compute "
-        "smaller batches less efficiently is not modelled.",
-        scaling.batch));
-  }
-  const auto [least, largest] = allreduce_sizes(scaling);
-  if (gpus > kMostPlannedForEach && least != largest) {
-    notes.push_back(
-        fmt::format("Above {} GPUs buckets of all sizes have the plan of the largest.", kMostPlannedForEach));
-  }
-  const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
-  notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
-  const std::vector<std::string>& algorithms = request.algorithms;
-  if (std::find(algorithms.begin(), algorithms.end(), kInNetwork) != algorithms.end()) {
-    notes.push_back(
-        "In-network: switches reduce as fast as they receive; the bound of reductions at the GPUs does not "
-        "hold.");
-  }
-  for (const std::string& algorithm : algorithms) {
-    if (scaling.global_batch) break;  // what was published is weak scaling
-    if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
-      notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
-    }
-  }
-  return notes;
 }
 
 /// What each row's largest allreduce waits for, and where every number that goes in was read.
@@ -239,12 +117,46 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   return ExitCode::ok;
 }
 
+/// What --strategy takes in place of factors.
+constexpr std::string_view kBest = "best";
+
+/// The case with this strategy. The framework's buckets are those of data parallelism.
+ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, const ScaleOptions& options) {
+  ScalingCase result = scaling;
+  result.strategy = strategy;
+  if (strategy.is_plain() || !options.bucket.empty() || options.overlap) return result;
+  result.policy = {};
+  result.overlap = false;
+  return result;
+}
+
+/// The fastest strategies at each GPU count, and why.
+void add_best(const ScalingCase& scaling, const std::string& algorithm, const ScaleOptions& options,
+              std::vector<ScalingCase>& cases, std::vector<std::string>& notes) {
+  for (const int gpus : scaling.gpus) {
+    const ScalingCase at = with_share(divided(scaling, {.pipeline = 2}, options), gpus);
+    const BestStrategies found = best_strategies(at, algorithm, options.plan.constraints(algorithm),
+                                                 with_ranks(scaling.machine, gpus));
+    notes.push_back(
+        fmt::format("The best strategies on {} GPUs with {}:\n{}", gpus, algorithm, text_of(found, at)));
+    for (const FoundStrategy& each : found.best) {
+      cases.push_back(divided(scaling, each.strategy, options));
+      cases.back().gpus = {gpus};
+    }
+  }
+}
+
 /// For each strategy the same case, at the GPU counts that are asked for, or that it is for.
-std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const ScaleOptions& options) {
+std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const std::string& algorithm,
+                                     const ScaleOptions& options, std::vector<std::string>& notes) {
   std::vector<ScalingCase> cases;
   for (const std::string& text : options.strategies) {
-    ScalingCase& at = cases.emplace_back(scaling);
-    at.strategy = parse_strategy(text);
+    if (text == kBest) {
+      add_best(scaling, algorithm, options, cases, notes);
+      continue;
+    }
+    cases.push_back(divided(scaling, parse_strategy(text), options));
+    ScalingCase& at = cases.back();
     if (options.gpus.empty() && at.strategy->replicas > 0) {
       const std::int64_t product = at.strategy->replica_gpus() * at.strategy->replicas;
       at.gpus = parse_counts(std::to_string(product), "the strategy's GPUs");
@@ -295,43 +207,96 @@ std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
   return {counts.begin(), counts.end()};
 }
 
-Request request_from_runs(const ScaleOptions& options) {
+/// 4 to 256 GPUs where these fill hosts, or a part of one; otherwise whole hosts, doubled.
+std::vector<int> default_counts(int host_gpus) {
+  constexpr int kFewest = 4;
+  std::vector<int> counts;
+  for (int count = kFewest; count <= kMostByDefault; count *= 2) {
+    if (count < host_gpus ? host_gpus % count == 0 : count % host_gpus == 0) counts.push_back(count);
+  }
+  if (counts.size() > 1) return counts;
+  counts.clear();
+  for (int count = host_gpus; count <= std::max(kMostByDefault, host_gpus); count *= 2)
+    counts.push_back(count);
+  return counts;
+}
+
+/// What the machine's published results were made with.
+std::string_view framework_of(std::string_view machine) {
+  if (machine == "minsky") return "caffe";
+  if (machine == "big-basin") return "caffe2";
+  for (const std::string_view old : {"ac922", "summit", "dgx1-p100", "p100-roce", "v100-roce"})
+    if (machine == old) return "horovod-0.20";
+  return "ddp";
+}
+
+BaselineChoice baseline_of(const std::string& text, const Framework& framework) {
+  if (text.empty()) return {framework.over_host, {}};
+  if (text == "gpu") return {};
+  return {true, text == "host" ? "" : text};
+}
+
+/// How gradients are exchanged, and what that costs beside the allreduces.
+void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
+  const Framework& framework =
+      find_framework(options.framework.empty() ? framework_of(scaling.name) : options.framework);
+  scaling.policy = options.bucket.empty() ? framework.bucket : parse_bucket_policy(options.bucket);
+  const bool whole = scaling.policy.kind == BucketPolicy::Kind::none;
+  if (options.overlap && whole) {
+    usage_error(
+        "without buckets all gradients are reduced at once after the backward pass, and nothing is left to "
+        "--overlap; add --bucket per-tensor, or fused:64MiB");
+  }
+  scaling.overlap = options.overlap || (framework.overlap && !options.no_overlap && !whole);
+  scaling.baseline = baseline_of(options.baseline, framework);
+  // A calibration has its own error, and says nothing of what frameworks cost.
+  const bool calibrated = !options.calibration.empty() && options.framework.empty();
+  scaling.framework = options.ideal || calibrated ? nullptr : &framework;
+}
+
+ScaleRequest request_from_runs(const ScaleOptions& options) {
   MeasuredTraining training = measured_training(options.runs);
   if (options.calibration.empty()) {
     usage_error(
         "of the links of these hosts too little is known to model more of them; fit them with polyring "
         "calibrate, and give --calibration");
   }
-  Request request;
+  ScaleRequest request;
   request.measured = note_of(training, options.runs);
   request.scaling = std::move(training.scaling);
+  request.scaling.baseline.host = true;
   request.algorithms = options.algorithms_given ? options.plan.algorithms : training.algorithms;
   request.compute_source = training.compute_source;
   if (options.gpus.empty()) request.scaling.gpus = counts_from(request.scaling.measured);
   return request;
 }
 
-Request request_of_machine(const ScaleOptions& options) {
-  Request request;
+ScaleRequest request_of_machine(const ScaleOptions& options) {
+  ScaleRequest request;
   ScalingCase& scaling = request.scaling;
   Inventory hosts = options.machine.load();
   scaling.machine = std::move(hosts.cluster);
   request.asked = std::move(hosts.asked);
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = make_model(options.compute.model);
-  scaling.policy = parse_bucket_policy(options.bucket);
-  scaling.overlap = options.overlap;
-  if (scaling.overlap && scaling.policy.kind == BucketPolicy::Kind::none) {
-    usage_error(
-        "without --bucket all gradients are reduced at once after the backward pass, and nothing is left to "
-        "--overlap; add --bucket per-tensor, or fused:64MiB");
-  }
+  set_framework(scaling, options);
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
   const Gpu& gpu = host.gpus.front();
   const Compute compute = options.compute.resolve(scaling.model, {gpu.model, gpu.memory});
   scaling.compute = compute.step;
+  if (compute.estimated) {
+    const double middle = compute.step.total().value;
+    scaling.computing_range =
+        CostRange{&StepCosts::computing,
+                  "computing time of a step",
+                  compute.fastest.total().value / middle,
+                  1,
+                  compute.slowest.total().value / middle,
+                  fmt::format("{} to {}", to_text(compute.fastest.total()), to_text(compute.slowest.total())),
+                  compute.source};
+  }
   scaling.batch = compute.batch;
   scaling.global_batch = global_batch_of(options, host, compute.batch);
   request.compute_source = compute.source;
@@ -341,14 +306,15 @@ Request request_of_machine(const ScaleOptions& options) {
   return request;
 }
 
-Request request_of(const ScaleOptions& options) {
-  Request request = options.runs.empty() ? request_of_machine(options) : request_from_runs(options);
+ScaleRequest request_of(const ScaleOptions& options) {
+  ScaleRequest request = options.runs.empty() ? request_of_machine(options) : request_from_runs(options);
   ScalingCase& scaling = request.scaling;
   scaling.kind = parse_element_kind(options.kind);
   scaling.partials = parse_partials(options.partials);
   scaling.conditions = options.conditions.resolve(scaling.model.name);
-  if (scaling.gpus.empty())
-    scaling.gpus = parse_counts(options.gpus.empty() ? kDefaultGpus : options.gpus, "--gpus");
+  if (!options.gpus.empty()) scaling.gpus = parse_counts(options.gpus, "--gpus");
+  if (scaling.gpus.empty()) scaling.gpus = default_counts(scaling.machine.host(0).ranks());
+  if (!options.name.empty()) scaling.name = options.name;
   scaling.micro_batches = options.micro_batches;
   check_algorithms(request.algorithms, options.plan, options.conditions.ask_for_costs());
   if (!options.calibration.empty()) {
@@ -363,25 +329,45 @@ Request request_of(const ScaleOptions& options) {
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
   check_output(options.output);
   if (options.published) return show_published(options, command);
-  const Request request = request_of(options);
+  ScaleRequest request = request_of(options);
   std::vector<ScaleRow> rows;
-  const std::vector<ScalingCase> cases = by_strategy(request.scaling, options);
-  for (const std::string& algorithm : request.algorithms) {
-    for (const ScalingCase& at : cases) {
-      const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, options.plan);
-      rows.insert(rows.end(), of_case.begin(), of_case.end());
+  std::vector<std::string> left_out;
+  std::vector<std::string> of_strategies;
+  bool plain = false;
+  const auto cannot_run = [&](const std::string& algorithm) {
+    for (const ScalingCase& at : by_strategy(request.scaling, algorithm, options, of_strategies)) {
+      try {
+        plain = plain || !at.strategy || at.strategy->is_plain();
+        if (at.strategy) {
+          const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
+          const std::string note = note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus));
+          if (std::find(of_strategies.begin(), of_strategies.end(), note) == of_strategies.end())
+            of_strategies.push_back(note);
+        }
+        const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, options.plan);
+        rows.insert(rows.end(), of_case.begin(), of_case.end());
+      } catch (const Error& error) {
+        // Nobody asked for a vendor's library that cannot run there.
+        if (options.algorithms_given || has_schedule(algorithm) || error.code() != ExitCode::usage) throw;
+        left_out.push_back(fmt::format("Without {}: {}.", algorithm, error.what()));
+        return true;
+      }
     }
+    return false;
+  };
+  std::erase_if(request.algorithms, cannot_run);
+  if (!plain) {
+    request.scaling = divided(request.scaling, {.pipeline = 2}, options);
+    request.scaling.framework = nullptr;
   }
   ResultFile result = describe_run(command, &request.scaling.machine, nullptr);
   result.inputs = inputs_of(request);
   int most = 0;
   for (const ScaleRow& row : rows) most = std::max(most, row.gpus);
   result.notes = notes_of(request, most);
-  for (const ScalingCase& at : cases) {
-    if (!at.strategy) continue;
-    const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
-    result.notes.push_back(note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus)));
-  }
+  result.notes.insert(result.notes.end(), left_out.begin(), left_out.end());
+  if (const std::string note = note_of_ranges(rows); !note.empty()) result.notes.push_back(note);
+  result.notes.insert(result.notes.end(), of_strategies.begin(), of_strategies.end());
   result.rows = std::move(rows);
   show(result, shown(scale_table(std::get<std::vector<ScaleRow>>(result.rows))) + "\n" +
                    (options.explain ? explanation(result) : ""));
@@ -404,13 +390,45 @@ void add_division(Subcommand command, ScaleOptions& options) {
   command
       .add_option(
           "--strategy", options.strategies,
-          "How work is divided: data, pipeline, intra-model, inter-model, such as data=64,pipeline=4; "
-          "without data, GPUs that are left make replicas; may be repeated")
+          "How work is divided: data, zero, pipeline, tensor, sequence-parallel, expert and more, such as "
+          "data=64,pipeline=4, with data of what GPUs are left; or best: the five fastest that fit the "
+          "memory; "
+          "may be repeated")
       .one_value_each_time()
       .type_name("NAME=N,…");
   command.add_option("--micro-batches", options.micro_batches, "Of a pipeline; by default 4 for each stage")
       .range(1, 1 << 20)
       .type_name("N");
+}
+
+void add_framework(Subcommand command, ScaleOptions& options) {
+  command
+      .add_option(
+          "--framework", options.framework,
+          "What exchanges the gradients, with its buckets, overlap and costs; by default what the machine's "
+          "published results used, else ddp")
+      .type_name("NAME")
+      .names({"framework", framework_names()});
+  command.add_flag(
+      "--ideal", options.ideal,
+      "Computing and allreduces alone: no cost of a framework, no stragglers, links at their rate");
+  command
+      .add_option("--bucket", options.bucket, "none, per-tensor or fused:SIZE; by default as the framework")
+      .type_name("TEXT");
+  command.add_flag("--overlap", options.overlap, "Communicate while the backward pass goes on");
+  command.add_flag("--no-overlap", options.no_overlap, "Communicate after the backward pass");
+  command.option("--no-overlap").excludes({"--overlap"});
+  std::vector<std::string> baselines{"gpu", "host"};
+  for (const std::string_view name : algorithm_names(Collective::allreduce)) baselines.emplace_back(name);
+  for (const std::string& name : modelled_algorithms()) baselines.push_back(name);
+  command
+      .add_option(
+          "--baseline", options.baseline,
+          "What efficiency is over: one gpu that computes alone; one host, with each row's algorithm; or one "
+          "host with this algorithm; by default gpu, and host where published tables have it")
+      .type_name("gpu|host|NAME")
+      .names({"baseline", std::move(baselines)});
+  command.add_option("--name", options.name, "The machine's name in tables and charts").type_name("TEXT");
 }
 
 }  // namespace
@@ -423,9 +441,9 @@ void add_scale(CommandLine& line) {
       "  polyring scale --machine minsky --algorithm multi-ring,in-network --global-batch 8192\n"
       "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
       "--filesystem 500GB/s --jitter 5%\n"
-      "  polyring scale --machine dgx-a100 --model gpt2-xl --batch 8 --compute-ms 900 --gpus 8,64 "
-      "--algorithm "
-      "multi-ring --strategy pipeline=4 --strategy intra-model=8\n"
+      "  polyring scale --machine dgx-h100 --model llama3-70b --gpus 512 --algorithm nccl --strategy best\n"
+      "  polyring scale --machine dgx-a100 --model bert-large --batch 8 --gpus 8,64 --algorithm multi-ring "
+      "--strategy pipeline=4 --strategy tensor=8\n"
       "  polyring scale --from-run 2hosts.json --from-run 4hosts.json --calibration calibration.json",
       [options, &line] {
         options->algorithms_given = line.given("--algorithm");
@@ -433,8 +451,8 @@ void add_scale(CommandLine& line) {
       });
   options->machine.add_to(command);
   options->compute.add_to(command);
-  options->plan.add_to(command, {"multi-ring", "ring", "halving-doubling", "tree", "parameter-server"}, true,
-                       Collective::allreduce, modelled_algorithms());
+  options->plan.add_to(command, {"multi-ring", "nccl", "mpi"}, true, Collective::allreduce,
+                       modelled_algorithms());
   command.option("--algorithm")
       .append_description("; nccl and mpi for what these would choose; in-network for switches that reduce");
   command
@@ -442,10 +460,9 @@ void add_scale(CommandLine& line) {
           "--gpus,--ranks", options->gpus,
           "GPU counts: a list whose parts may be ranges that double: 4..256,1000; by default those of "
           "--strategy, if it has all")
-      .show_default(kDefaultGpus)
+      .show_default("4..256")
       .type_name("LIST");
-  command.add_option("--bucket", options->bucket, "none, per-tensor or fused:SIZE").show_default();
-  command.add_flag("--overlap", options->overlap, "Communicate while the backward pass goes on");
+  add_framework(command, *options);
   add_division(command, *options);
   options->conditions.add_to(command);
   command.add_option("-d,--datatype", options->kind, "What gradients are sent as")
@@ -459,9 +476,11 @@ void add_scale(CommandLine& line) {
                   "those; may be repeated")
       .one_value_each_time()
       .type_name("FILE")
-      .excludes({"--machine", "--from", "--sysfs", "--fabric", "--assume", "--rails", "--model", "--batch",
-                 "--compute-ms", "--gpu", "--precision", "--utilisation", "--bucket", "--overlap",
-                 "--strategy", "--scaling", "--global-batch"});
+      .excludes({"--machine",   "--from",        "--sysfs",     "--fabric",     "--assume",
+                 "--rails",     "--model",       "--batch",     "--compute-ms", "--gpu",
+                 "--precision", "--utilisation", "--framework", "--ideal",      "--bucket",
+                 "--overlap",   "--no-overlap",  "--baseline",  "--name",       "--strategy",
+                 "--scaling",   "--global-batch"});
   command
       .add_option("--calibration", options->calibration,
                   "Links as polyring calibrate found them, in place of what is stated; with its error")

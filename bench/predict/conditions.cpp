@@ -131,8 +131,8 @@ std::vector<std::string> notes_of(const Conditions& conditions) {
 
 StepTime with_stragglers(const Conditions& conditions, const CalmStep& calm, int ranks) {
   if (!conditions.jitter) return {calm.step.total(), calm.step.exposed_communication(), {}, {}, {}};
-  const JitteredStep jittered =
-      with_jitter(*conditions.jitter, ranks, calm.compute, calm.buckets, calm.overlap, calm.step);
+  const JitteredStep jittered = with_jitter(*conditions.jitter, ranks, calm.compute, calm.buckets,
+                                            calm.overlap, calm.step, calm.interplay);
   return {jittered.median.total(), jittered.median.exposed_communication(), jittered.low, jittered.high, {}};
 }
 

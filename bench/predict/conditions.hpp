@@ -47,6 +47,7 @@ struct CalmStep {
   std::vector<Bucket> buckets;
   bool overlap = false;
   Step step;
+  Interplay interplay{};
 };
 
 /// What a step takes: the median, where there is jitter.

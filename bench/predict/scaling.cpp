@@ -2,108 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <map>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bench/predict/baseline.hpp"
 #include "bench/predict/strategies.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/published.hpp"
 #include "simulation/in_network.hpp"
-#include "simulation/price_planner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
 namespace {
-
-Count largest_of(const std::vector<Bucket>& buckets) {
-  Count largest = 0;
-  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
-  return largest;
-}
-
-Bytes bytes_of(Count count, int size) {
-  return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size)};
-}
-
-/// How one algorithm reduces buckets on a cluster.
-struct Reducer {
-  Plan plan;               // for the largest bucket
-  std::string bottleneck;  // of that one's allreduce
-  std::function<Seconds(Count)> time;
-};
-
-Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Count largest, int size) {
-  const VendorRun run = vendor_run(algorithm, cluster, bytes_of(largest, size));
-  const std::string bottleneck =
-      bottleneck_text(vendor_simulation(run, bytes_of(largest, size)), Router(run.view));
-  return {run.plan, fmt::format("{} ({} chooses {})", bottleneck, algorithm, run.choice),
-          [&, algorithm, size](Count count) {
-            const Bytes payload = bytes_of(count, size);
-            return vendor_time(vendor_run(algorithm, cluster, payload), payload);
-          }};
-}
-
-Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
-                   ElementSizes sizes, const PlanConstraints& constraints, const SimulationOptions& options) {
-  if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, sizes.payload);
-  const bool in_network = algorithm == kInNetwork;
-  if (in_network) sizes = sizes.payload;  // switches keep what is exact to themselves
-  const auto choose = [&, sizes, in_network, options](Count count) {
-    return in_network ? choose_in_network(cluster, router, count, sizes, constraints, options)
-                      : choose_plan(modelled_problem(algorithm, cluster, count, sizes), cluster, router,
-                                    constraints, options);
-  };
-  SimulatedPlan chosen = choose(largest);
-  // Many gradients of a model are equally large.
-  std::map<Count, Seconds> times{{largest, chosen.simulation.time}};
-  const bool each_planned = cluster.ranks() <= kMostPlannedForEach;
-  const auto time = [&, choose, times, each_planned, sizes, in_network, options,
-                     plan = chosen.plan](Count count) mutable {
-    const auto [at, added] = times.try_emplace(count);
-    if (!added) return at->second;
-    if (each_planned) return at->second = choose(count).simulation.time;
-    const Simulation of_largest_plan =
-        in_network ? simulate_in_network(plan, cluster, router, count, sizes, options)
-                   : simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router,
-                              sizes, options);
-    return at->second = of_largest_plan.time;
-  };
-  return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
-}
-
-ModelledStep model_step(const ScalingCase& scaling, const std::string& algorithm,
-                        const PlanConstraints& constraints, int gpus) {
-  const Cluster cluster = with_ranks(scaling.machine, gpus);
-  const Router router(cluster);
-  const ElementSizes sizes(scaling.kind, ReduceOp::avg, scaling.partials);
-  const std::vector<Bucket> buckets = make_buckets(scaling.model, scaling.policy, sizes.payload);
-  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets), sizes, constraints,
-                                     {.costs = scaling.conditions.costs});
-
-  ModelledStep result;
-  result.nodes = cluster.host_count();
-  result.plan = reducer.plan;
-  result.bottleneck = reducer.bottleneck;
-  const auto step_with = [&](double slowness) {
-    return run_step(scaling.compute, buckets, scaling.overlap,
-                    [&](std::size_t i) { return slowness * reducer.time(buckets[i].elements); });
-  };
-  const Step step = step_with(1);
-  if (scaling.spread) {
-    result.least = step.total().value / step_with(1 + *scaling.spread).total().value;
-    result.most = step.total().value / step_with(1 / (1 + *scaling.spread)).total().value;
-  }
-  result.time = with_stragglers(scaling.conditions, {scaling.compute, buckets, scaling.overlap, step}, gpus);
-  add_feed(scaling.conditions, result.time, limit_of(step), static_cast<double>(gpus) * scaling.batch,
-           result.nodes);
-  return result;
-}
-
-/// Data parallel and nothing else.
-bool is_plain(const Strategy& strategy) { return strategy.replica_gpus() == 1 && !strategy.independent; }
 
 /// Before anything is simulated.
 void check_batches(const ScalingCase& scaling) {
@@ -114,9 +25,9 @@ void check_batches(const ScalingCase& scaling) {
   with_share(scaling, scaling.machine.host(0).ranks());
 }
 
-/// A strategy's groups run schedules of ours.
-void refuse_without_schedule(const std::string& algorithm) {
-  if (!has_schedule(algorithm)) {
+/// A strategy's groups run schedules of ours, or what NCCL and MPI choose.
+void refuse_without_groups(const std::string& algorithm) {
+  if (!has_schedule(algorithm) && !is_vendor(algorithm)) {
     usage_error(
         "{} is modelled for data-parallel steps only; choose another --algorithm, or leave --strategy out",
         algorithm);
@@ -144,31 +55,69 @@ ScaleRow measured_row(const TrainRow& measured) {
   return row;
 }
 
-/// Its efficiency_low and _high are parts of the efficiency still.
-ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
-                      const PlanConstraints& constraints, int gpus) {
-  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
-  check_memory(scaling.model.name,
-               trained_parameters(balanced_stages(scaling.model, strategy.pipeline), strategy.intra),
-               scaling.machine.host(0).gpus.front().memory);
-  if (!is_plain(strategy)) refuse_without_schedule(algorithm);
-  const ModelledStep modelled = is_plain(strategy) ? model_step(scaling, algorithm, constraints, gpus)
-                                                   : model_strategy(scaling, strategy, algorithm, constraints,
-                                                                    with_ranks(scaling.machine, gpus));
-  ScaleRow row;
-  if (scaling.strategy) row.strategy = to_text(strategy);
-  row.bubble = modelled.bubble;
-  row.dims = dims_text(modelled.plan.dims);
-  if (has_schedule(algorithm)) row.patterns = if_any(patterns_text(modelled.plan));
-  row.lanes = modelled.plan.lanes;
-  row.chunk_bytes = modelled.plan.chunk.value;
-  row.nodes = modelled.nodes;
-  set_step(row, modelled.time);
-  row.images_per_second = static_cast<double>(gpus) * scaling.batch / modelled.time.total.value;
-  row.efficiency_low = modelled.least;
-  row.efficiency_high = modelled.most;
-  row.bottleneck = modelled.bottleneck;
+void describe(ScaleRow& row, const std::string& algorithm, const Plan& plan, const StepTime& time) {
+  row.dims = dims_text(plan.dims);
+  if (has_schedule(algorithm)) row.patterns = if_any(patterns_text(plan));
+  row.lanes = plan.lanes;
+  row.chunk_bytes = plan.chunk.value;
+  set_step(row, time);
   row.source = Source::modelled;
+}
+
+/// A step of data-parallel training, and its efficiency over `baseline` with what is not exactly known.
+ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
+                      const PlanConstraints& constraints, int gpus, const Baseline& baseline) {
+  const StepModel model(scaling, algorithm, constraints, gpus);
+  ScaleRow row;
+  const StepTime time = model.time(middle_of(model.ranges()));
+  describe(row, algorithm, model.plan(), time);
+  row.nodes = model.nodes();
+  row.bottleneck = model.bottleneck();
+  row.images_per_second = static_cast<double>(gpus) * scaling.batch / time.total.value;
+  const Interval efficiency = interval_of(model.ranges(), [&](const StepCosts& costs) {
+    return model.throughput(costs) / gpus / baseline.of_gpu(costs, gpus);
+  });
+  row.efficiency = efficiency.middle;
+  if (model.ranges().empty()) return row;
+  row.efficiency_low = efficiency.low;
+  row.efficiency_high = efficiency.high;
+  row.widest_unknown = if_any(efficiency.widest);
+  return row;
+}
+
+ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, const std::string& algorithm,
+                      const PlanConstraints& constraints, int gpus, const Baseline& baseline) {
+  refuse_without_groups(algorithm);
+  const ModelledStep modelled =
+      model_strategy(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
+  ScaleRow row;
+  describe(row, algorithm, modelled.plan, modelled.time);
+  row.nodes = modelled.nodes;
+  row.bubble = modelled.bubble;
+  row.bottleneck = modelled.bottleneck;
+  row.images_per_second = static_cast<double>(gpus) * scaling.batch / modelled.time.total.value;
+  row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
+  if (modelled.least) row.efficiency_low = *modelled.least * row.efficiency;
+  if (modelled.most) row.efficiency_high = *modelled.most * row.efficiency;
+  return row;
+}
+
+ScaleRow row_of(const ScalingCase& scaling, const std::string& algorithm, const PlanConstraints& constraints,
+                int gpus, const Baseline& baseline) {
+  if (const TrainRow* measured = find_measured(scaling, algorithm, gpus)) {
+    ScaleRow row = measured_row(*measured);
+    row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
+    return row;
+  }
+  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
+  if (strategy.is_plain()) {
+    check_memory(scaling.model.name, trained_parameters(balanced_stages(scaling.model, 1), 1),
+                 gpu_memory(scaling));
+  }
+  ScaleRow row = strategy.is_plain()
+                     ? modelled_row(scaling, algorithm, constraints, gpus, baseline)
+                     : strategy_row(scaling, strategy, algorithm, constraints, gpus, baseline);
+  if (scaling.strategy) row.strategy = to_text(strategy);
   return row;
 }
 
@@ -176,7 +125,7 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
   if (scaling.global_batch) return;  // what was published is weak scaling
   const PublishedScaling* published = find_published(scaling.name, scaling.model.name, algorithm);
   for (ScaleRow& row : rows) {
-    if (!is_plain(for_gpus(scaling.strategy.value_or(Strategy{}), row.gpus))) continue;
+    if (!for_gpus(scaling.strategy.value_or(Strategy{}), row.gpus).is_plain()) continue;
     if (const PublishedPoint* point = find_point(published, row.gpus)) {
       row.published_speedup = point->speedup;
       row.published_efficiency = point->efficiency;
@@ -224,25 +173,12 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
                                     const PlanOptions& options) {
   refuse_unknown_links(scaling);
   check_batches(scaling);
-  const int host_gpus = scaling.machine.host(0).ranks();
-  // Dimensions that were asked for are for one count only, and never for the baseline.
   const PlanConstraints constraints = options.constraints(algorithm);
-  PlanConstraints free = constraints;
-  free.dims.clear();
-  free.patterns.clear();
-  const TrainRow* measured_host = find_measured(scaling, algorithm, host_gpus);
-  const ScalingCase host = with_share(scaling, host_gpus);
-  const double host_images = measured_host != nullptr
-                                 ? measured_host->images_per_second
-                                 : static_cast<double>(host_gpus) * host.batch /
-                                       model_step(host, algorithm, free, host_gpus).time.total.value;
-
+  const Baseline baseline(scaling, algorithm, options);
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
-    const TrainRow* measured = find_measured(scaling, algorithm, gpus);
     const ScalingCase at = with_share(scaling, gpus);
-    ScaleRow row =
-        measured != nullptr ? measured_row(*measured) : modelled_row(at, algorithm, constraints, gpus);
+    ScaleRow row = row_of(at, algorithm, constraints, gpus, baseline);
     row.machine = scaling.name;
     row.model = scaling.model.name;
     row.algorithm = algorithm;
@@ -251,11 +187,9 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     row.global_batch = scaling.global_batch;
     row.bucket = to_text(scaling.policy);
     row.overlap = scaling.overlap;
-    row.speedup = row.images_per_second / host_images;
-    row.efficiency = row.speedup * host_gpus / gpus;
-    for (std::optional<double>* end : {&row.efficiency_low, &row.efficiency_high})
-      if (*end) *end = **end * row.efficiency;
+    row.speedup = row.efficiency * gpus / baseline.gpus();
     row.rails = rails_of(scaling.machine.host(0));
+    if (scaling.model.sample.name != "images") row.samples = scaling.model.sample.name;
     rows.push_back(std::move(row));
   }
   add_published(scaling, algorithm, rows);

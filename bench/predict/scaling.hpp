@@ -9,6 +9,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/predict/conditions.hpp"
 #include "models/buckets.hpp"
+#include "models/framework.hpp"
 #include "models/step.hpp"
 #include "models/strategy.hpp"
 #include "reports/result.hpp"
@@ -21,6 +22,12 @@ inline constexpr std::string_view kNotValidated =
 
 /// Of more GPUs planning takes seconds: then the largest bucket's plan is that of all.
 inline constexpr int kMostPlannedForEach = 4096;
+
+/// What efficiency and speedup are over.
+struct BaselineChoice {
+  bool host = false;      // one whole host; otherwise one GPU that computes alone
+  std::string algorithm;  // of that host's allreduces; empty: each row's own
+};
 
 struct ScalingCase {
   Cluster machine;   // one host or more; the counts are filled with hosts like its first
@@ -36,7 +43,11 @@ struct ScalingCase {
   Conditions conditions;
   std::optional<Strategy> strategy;  // nothing: data parallel
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
-  std::optional<double> spread;      // of allreduce times, as a part of them: what a calibration is off
+  /// What the step costs beside computing and its allreduces; null: nothing, the ideal.
+  const Framework* framework = nullptr;
+  BaselineChoice baseline;
+  std::optional<CostRange> computing_range;  // of an estimated computing time
+  std::optional<double> spread;  // of allreduce times, as a part of them: what a calibration is off
   bool network_fitted =
       false;  // a calibration has all that lies between two hosts, links of no stated speed too
   std::vector<TrainRow> measured;  // rows that need not be modelled
@@ -64,9 +75,9 @@ struct ModelledStep {
 
 /// The rows of one algorithm, one for each GPU count: measured ones where they are given. The plan is the
 /// cheapest for the largest bucket, with what `options` asks for in its place; `nccl` and `mpi` choose by
-/// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Speedup is over
-/// one whole host, as in published results: images per second over those of one host; efficiency is
-/// speedup by hosts, or by the part of a host that is used. Throws a usage Error for a GPU count that does
+/// themselves for each bucket, and of `in-network` lanes and chunks alone can be asked for. Efficiency is the
+/// throughput of a GPU over that of the baseline's; speedup is that times the GPUs, in numbers of the
+/// baseline. Throws a usage Error for a GPU count that does
 /// not fill whole hosts, for links of unknown speed, and as with_share().
 std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::string& algorithm,
                                     const PlanOptions& options);

@@ -170,7 +170,7 @@ std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
     text += fmt::format(", {} micro-batches one after another", training.micro_batches);
   }
   if (!whole_fits)
-    text += "; speedup is over one host whose GPUs would hold the whole model, which these do not";
+    text += "; speedup is over GPUs that would hold the whole model, which these do not";
   return text + ".";
 }
 

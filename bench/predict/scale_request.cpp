@@ -1,0 +1,168 @@
+#include "bench/predict/scale_request.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bench/predict/step_model.hpp"
+#include "reports/published.hpp"
+#include "reports/tables.hpp"
+#include "simulation/in_network.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+std::vector<Input> inputs_of(const CalibrationRecord& record) {
+  std::vector<Input> inputs;
+  const std::string source =
+      fmt::format("polyring calibrate of {}, {}", record.created, to_text(record.source));
+  for (const LinkFit& fit : record.calibration.links) {
+    inputs.push_back({"calibration",
+                      fmt::format("{}: {} and {}", to_text(fit.link), to_text(fit.latency),
+                                  fit.bandwidth.known()
+                                      ? to_text(fit.bandwidth)
+                                      : fmt::format("{:.1f} % of the stated bandwidth", 100 * fit.share)),
+                      source});
+  }
+  return inputs;
+}
+
+std::string megabytes(Bytes bytes) { return significant(static_cast<double>(bytes.value) / 1e6) + " MB"; }
+
+/// How far the modelled times can be trusted, up to `gpus` GPUs.
+std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
+  if (!request.calibration) return {std::string(kNotValidated)};
+  const Calibration& calibration = request.calibration->calibration;
+  const CalibrationRange& range = calibration.range;
+  std::vector<std::string> notes{note_of(*request.calibration)};
+  if (gpus > range.most_ranks) {
+    notes.push_back(fmt::format(
+        "Beyond {} ranks nothing was measured: there these errors are not known to hold.", range.most_ranks));
+  }
+  const auto [least, largest] = allreduce_sizes(request.scaling);
+  if (least < range.least || range.largest < largest) {
+    notes.push_back(fmt::format(
+        "Allreduces of {} to {} were measured, and gradients are exchanged in {}: there these errors are not "
+        "known to hold either.",
+        to_text(range.least), to_text(range.largest),
+        least == largest ? megabytes(least) : fmt::format("{} to {}", megabytes(least), megabytes(largest))));
+  }
+  const std::vector<LinkClass> others = not_fitted(request.scaling.machine, calibration, gpus);
+  if (!others.empty()) {
+    std::vector<std::string_view> names;
+    for (const LinkClass link : others) names.push_back(to_text(link));
+    notes.push_back(fmt::format("Not measured, but as stated: {}.", fmt::join(names, ", ")));
+  }
+  return notes;
+}
+
+std::string framework_note(const ScalingCase& scaling) {
+  if (scaling.framework == nullptr)
+    return "Ideal: no cost of a framework, no stragglers, links at their full rate.";
+  return fmt::format("Framework {}: {}; --explain shows each cost with its range and source.",
+                     scaling.framework->name, scaling.framework->summary);
+}
+
+std::string baseline_note(const ScalingCase& scaling) {
+  const BaselineChoice& baseline = scaling.baseline;
+  if (!baseline.host) return "Efficiency and speedup are over one GPU that computes alone.";
+  return fmt::format("Efficiency and speedup are over one whole host, with {}.",
+                     baseline.algorithm.empty() ? "the row's own algorithm" : baseline.algorithm);
+}
+
+}  // namespace
+
+std::vector<Input> inputs_of(const ScaleRequest& request) {
+  const ScalingCase& scaling = request.scaling;
+  std::vector<Input> inputs{{scaling.global_batch ? fmt::format("computation of a batch of {}", scaling.batch)
+                                                  : "computation per step",
+                             to_text(scaling.compute.total()), request.compute_source},
+                            {"gradients",
+                             fmt::format("{} elements in {} tensors", scaling.model.total_elements(),
+                                         scaling.model.gradients.size()),
+                             scaling.model.summary}};
+  if (!request.compute_citations.empty())
+    inputs.push_back({"utilisation", "published results", request.compute_citations});
+  const int most = *std::max_element(scaling.gpus.begin(), scaling.gpus.end());
+  for (const std::string& algorithm : request.algorithms) {
+    for (const CostRange& range : step_ranges(scaling, algorithm, with_ranks(scaling.machine, most)).ranges) {
+      Input input{range.name, range.text, range.source};
+      if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(std::move(input));
+    }
+  }
+  const std::vector<Input> of_conditions = inputs_of(scaling.conditions);
+  inputs.insert(inputs.end(), of_conditions.begin(), of_conditions.end());
+  for (const Citation& citation : scaling.machine.host(0).citations)
+    inputs.push_back({scaling.name, citation.fact, citation.source});
+  for (const Citation& citation : scaling.machine.fabric.citations)
+    inputs.push_back({"fabric", citation.fact, citation.source});
+  for (const std::string& algorithm : request.algorithms) {
+    for (const Citation& citation : algorithm_inputs(scaling, algorithm))
+      inputs.push_back({algorithm, citation.fact, citation.source});
+  }
+  if (request.calibration) {
+    const std::vector<Input> of_calibration = inputs_of(*request.calibration);
+    inputs.insert(inputs.end(), of_calibration.begin(), of_calibration.end());
+  }
+  return inputs;
+}
+
+std::vector<std::string> notes_of(const ScaleRequest& request, int gpus) {
+  const ScalingCase& scaling = request.scaling;
+  const int rails = rails_of(scaling.machine.host(0));
+  std::vector<std::string> notes{
+      fmt::format(
+          "Modelled: {} NIC{} a host, {}, buckets {}, {}; nothing is fitted to the published figures.", rails,
+          rails == 1 ? "" : "s",
+          scaling.global_batch ? fmt::format("a global batch of {}", *scaling.global_batch)
+                               : fmt::format("batch {}", scaling.batch),
+          to_text(scaling.policy),
+          scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
+      fmt::format("Computation: {}.", request.compute_source)};
+  for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
+  notes.push_back(framework_note(scaling));
+  notes.push_back(baseline_note(scaling));
+  if (!request.measured.empty()) notes.push_back(request.measured);
+  const std::vector<std::string> trust = trust_notes(request, gpus);
+  notes.insert(notes.end(), trust.begin(), trust.end());
+  if (scaling.global_batch) {
+    notes.push_back(fmt::format(
+        "Strong scaling: a sample is taken to compute as fast as in a batch of {}; that real GPUs compute "
+        "smaller batches less efficiently is not modelled.",
+        scaling.batch));
+  }
+  const auto [least, largest] = allreduce_sizes(scaling);
+  if (gpus > kMostPlannedForEach && least != largest) {
+    notes.push_back(
+        fmt::format("Above {} GPUs buckets of all sizes have the plan of the largest.", kMostPlannedForEach));
+  }
+  const std::vector<std::string> of_conditions = notes_of(scaling.conditions);
+  notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
+  const std::vector<std::string>& algorithms = request.algorithms;
+  if (std::find(algorithms.begin(), algorithms.end(), kInNetwork) != algorithms.end()) {
+    notes.push_back(
+        "In-network: switches reduce as fast as they receive; the bound of reductions at the GPUs does not "
+        "hold.");
+  }
+  for (const std::string& algorithm : algorithms) {
+    if (scaling.global_batch) break;  // what was published is weak scaling
+    if (const auto* published = find_published(scaling.name, scaling.model.name, algorithm)) {
+      notes.push_back(fmt::format("Published: {} ({}).", published->system, published->source));
+    }
+  }
+  return notes;
+}
+
+std::string note_of_ranges(const std::vector<ScaleRow>& rows) {
+  const ScaleRow* widest = nullptr;
+  for (const ScaleRow& row : rows)
+    if (row.widest_unknown && (widest == nullptr || row.gpus > widest->gpus)) widest = &row;
+  if (widest == nullptr) return "";
+  return fmt::format(
+      "From and to: each unknown at both ends of its range, added by their squares; at {} GPUs most comes "
+      "from: {}.",
+      widest->gpus, *widest->widest_unknown);
+}
+
+}  // namespace polyring

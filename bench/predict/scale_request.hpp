@@ -1,0 +1,32 @@
+// A scaling table that is wanted, and what its numbers rest on, in words.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/predict/scaling.hpp"
+#include "bench/record/calibration_file.hpp"
+
+namespace polyring {
+
+struct ScaleRequest {
+  ScalingCase scaling;
+  std::vector<std::string> algorithms;
+  std::string compute_source;
+  std::string compute_citations;  // as in a Compute
+  std::optional<CalibrationRecord> calibration;
+  std::string measured;              // what was, in a sentence; empty when nothing was
+  std::vector<std::string> asked{};  // as in an Inventory
+};
+
+/// Everything that the numbers rest on, each with its source.
+std::vector<Input> inputs_of(const ScaleRequest& request);
+
+/// What is to be said below a table of up to `gpus` GPUs.
+std::vector<std::string> notes_of(const ScaleRequest& request, int gpus);
+
+/// How the ranges of the rows' efficiency come about; empty where they have none.
+std::string note_of_ranges(const std::vector<ScaleRow>& rows);
+
+}  // namespace polyring

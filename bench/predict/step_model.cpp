@@ -1,0 +1,217 @@
+#include "bench/predict/step_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/predict/efficiency.hpp"
+#include "bench/predict/expected_interval.hpp"
+#include "collectives/schedule/catalogue.hpp"
+#include "simulation/in_network.hpp"
+#include "simulation/price_planner.hpp"
+#include "simulation/vendors/vendor_run.hpp"
+#include "topology/resize.hpp"
+
+namespace polyring {
+namespace {
+
+/// The allreduces of one algorithm on a cluster.
+struct Reducer {
+  Plan plan;               // for the largest
+  std::string bottleneck;  // of that one
+  std::function<Seconds(Count)> time;
+};
+
+Reducer vendor_reducer(const std::string& algorithm, const Cluster& cluster, Count largest, int size) {
+  const VendorRun run = vendor_run(algorithm, cluster, bytes_of(largest, size));
+  const std::string bottleneck =
+      bottleneck_text(vendor_simulation(run, bytes_of(largest, size)), Router(run.view));
+  return {run.plan, fmt::format("{} ({} chooses {})", bottleneck, algorithm, run.choice),
+          [&, algorithm, size](Count count) {
+            const Bytes payload = bytes_of(count, size);
+            return vendor_time(vendor_run(algorithm, cluster, payload), payload);
+          }};
+}
+
+Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const Router& router, Count largest,
+                   ElementSizes sizes, const PlanConstraints& constraints, const SimulationOptions& options) {
+  if (is_vendor(algorithm)) return vendor_reducer(algorithm, cluster, largest, sizes.payload);
+  const bool in_network = algorithm == kInNetwork;
+  if (in_network) sizes = sizes.payload;  // switches keep what is exact to themselves
+  const auto choose = [&, sizes, in_network, options](Count count) {
+    return in_network ? choose_in_network(cluster, router, count, sizes, constraints, options)
+                      : choose_plan(modelled_problem(algorithm, cluster, count, sizes), cluster, router,
+                                    constraints, options);
+  };
+  SimulatedPlan chosen = choose(largest);
+  const bool each_planned = cluster.ranks() <= kMostPlannedForEach;
+  const auto time = [&, choose, largest, each_planned, sizes, in_network, options, plan = chosen.plan,
+                     of_largest = chosen.simulation.time](Count count) {
+    if (count == largest) return of_largest;
+    if (each_planned) return choose(count).simulation.time;
+    const Simulation of_largest_plan =
+        in_network ? simulate_in_network(plan, cluster, router, count, sizes, options)
+                   : simulate(make_schedule(plan, cluster.ranks(), count, sizes.payload), cluster, router,
+                              sizes, options);
+    return of_largest_plan.time;
+  };
+  return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
+}
+
+/// The part of the links' rate that others' allreduces reached there, and that rate.
+struct UsableNetwork {
+  CostRange range;
+  std::optional<Bandwidth> rate;
+};
+
+UsableNetwork network_of(const Cluster& cluster, const std::string& algorithm) {
+  std::string asked = algorithm;
+  auto interval = expected_interval(cluster, Collective::allreduce, asked, kLargePayload);
+  const bool own = interval.has_value();
+  // Patterns of ours without figures of their own reach of the links what rings do.
+  if (!own) interval = expected_interval(cluster, Collective::allreduce, "ring", kLargePayload);
+  UsableNetwork result;
+  if (!interval) return result;
+  const double least = std::min(1.0, interval->high.value / interval->rate.value);
+  const double most = std::min(1.0, interval->low.value / interval->rate.value);
+  result.range = {&StepCosts::network,
+                  fmt::format("part of the rate of {} that allreduces reach", interval->link),
+                  least,
+                  std::sqrt(least * most),
+                  most,
+                  fmt::format("{:.3g} to {:.3g} %, {:.3g} in the middle", 100 * most, 100 * least,
+                              100 * std::sqrt(least * most)),
+                  interval->rests_on};
+  if (own) result.rate = interval->rate;
+  return result;
+}
+
+CostSetting setting_of(const Cluster& cluster) {
+  const Machine& host = cluster.host(0);
+  CostSetting setting;
+  if (const GpuPeak* peak = find_gpu_peak(host.gpus.front().model)) setting.generation = peak->generation;
+  setting.hosts = cluster.host_count();
+  setting.nics = rails_of(host);
+  return setting;
+}
+
+}  // namespace
+
+Bytes bytes_of(Count count, int element_size) {
+  return {static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(element_size)};
+}
+
+Count largest_of(const std::vector<Bucket>& buckets) {
+  Count largest = 0;
+  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.elements);
+  return largest;
+}
+
+StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm, const Cluster& cluster) {
+  StepRanges known;
+  if (scaling.computing_range) known.ranges.push_back(*scaling.computing_range);
+  if (scaling.spread) {
+    known.ranges.push_back({&StepCosts::network, "the calibration's error", 1 + *scaling.spread, 1,
+                            1 / (1 + *scaling.spread), "", ""});
+  }
+  if (scaling.framework == nullptr) return known;
+  for (CostRange& range : cost_ranges(*scaling.framework, setting_of(cluster))) {
+    const bool stated = range.cost == &StepCosts::variation && scaling.conditions.jitter;
+    if (!stated) known.ranges.push_back(std::move(range));
+  }
+  if (scaling.spread || cluster.ranks() == 1) return known;
+  UsableNetwork network = network_of(cluster, algorithm);
+  known.usable = network.rate;
+  if (network.range.cost != nullptr) known.ranges.push_back(std::move(network.range));
+  return known;
+}
+
+StepModel::StepModel(const ScalingCase& scaling, const std::string& algorithm,
+                     const PlanConstraints& constraints, int gpus)
+    : scaling_(scaling), gpus_(gpus) {
+  const Cluster cluster = with_ranks(scaling.machine, gpus);
+  const Router router(cluster);
+  const ElementSizes sizes(scaling.kind, ReduceOp::avg, scaling.partials);
+  element_size_ = sizes.payload;
+  nodes_ = cluster.host_count();
+  buckets_ = make_buckets(scaling.model, scaling.policy, element_size_);
+  const Reducer reducer = reducer_of(algorithm, cluster, router, largest_of(buckets_), sizes, constraints,
+                                     {.costs = scaling.conditions.costs});
+  plan_ = reducer.plan;
+  bottleneck_ = reducer.bottleneck;
+  std::map<Count, Seconds> times;  // many gradients of a model are equally large
+  for (const Bucket& bucket : buckets_) {
+    const auto [at, added] = times.try_emplace(bucket.elements);
+    if (added) at->second = reducer.time(bucket.elements);
+    simulated_.push_back(at->second);
+  }
+  known_ = step_ranges(scaling, algorithm, cluster);
+}
+
+StepCompute StepModel::computing(const StepCosts& costs) const {
+  const Bandwidth memory = scaling_.machine.host(0).gpus.front().memory_bandwidth;
+  const double tensors = costs.tensor_s * static_cast<double>(scaling_.model.gradients.size());
+  const double bytes = costs.accesses * element_size_ * static_cast<double>(scaling_.model.total_elements());
+  const double copies = tensors + (memory.known() ? bytes / (costs.copy_share * memory.value) : 0);
+  // Half of the copies come beside the backward pass, into the buckets; the others after the last allreduce.
+  const double factor =
+      costs.computing * (costs.variation > 0 ? slowest_quantile(costs.variation, gpus_, 0.5) : 1);
+  const StepCompute& stated = scaling_.compute;
+  return {factor * stated.forward, factor * stated.backward + Seconds{copies / 2},
+          factor * stated.optimizer + Seconds{copies / 2}};
+}
+
+Seconds StepModel::allreduce(std::size_t bucket, const StepCosts& costs) const {
+  const Seconds simulated = simulated_[bucket];
+  if (!known_.usable) return Seconds{costs.ramp_s} + (1 / costs.network) * simulated;
+  const double payload = static_cast<double>(bytes_of(buckets_[bucket].elements, element_size_).value);
+  const double crossing = 2.0 * (gpus_ - 1) / gpus_ * payload;
+  return std::max(simulated, Seconds{costs.ramp_s + crossing / (costs.network * known_.usable->value)});
+}
+
+StepTime StepModel::time(const StepCosts& costs) const {
+  const StepCompute compute = computing(costs);
+  const Interplay interplay{Seconds{costs.launch_s}, costs.slowdown};
+  const Step step = run_step(
+      compute, buckets_, scaling_.overlap, [&](std::size_t i) { return allreduce(i, costs); }, interplay);
+  StepTime result =
+      with_stragglers(scaling_.conditions, {compute, buckets_, scaling_.overlap, step, interplay}, gpus_);
+  for (Seconds* part : {&result.total, &result.exposed}) *part = (1 / (1 - costs.input)) * *part;
+  add_feed(scaling_.conditions, result, limit_of(step), static_cast<double>(gpus_) * scaling_.batch, nodes_);
+  return result;
+}
+
+double StepModel::throughput(const StepCosts& costs) const {
+  return static_cast<double>(gpus_) * scaling_.batch / time(costs).total.value;
+}
+
+Interval interval_of(const std::vector<CostRange>& ranges,
+                     const std::function<double(const StepCosts&)>& figure) {
+  const StepCosts middle = middle_of(ranges);
+  Interval result;
+  result.middle = figure(middle);
+  double above = 0;
+  double below = 0;
+  double furthest = 0;
+  for (const CostRange& range : ranges) {
+    const auto moved = [&](double value) {
+      StepCosts costs = middle;
+      costs.*range.cost = value;
+      return figure(costs) - result.middle;
+    };
+    const double up = std::max(0.0, moved(range.least));
+    const double down = std::max(0.0, -moved(range.most));
+    above += up * up;
+    below += down * down;
+    if (up + down > furthest) {
+      furthest = up + down;
+      result.widest = range.name;
+    }
+  }
+  result.low = result.middle - std::sqrt(below);
+  result.high = result.middle + std::sqrt(above);
+  return result;
+}
+
+}  // namespace polyring

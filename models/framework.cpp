@@ -198,6 +198,13 @@ std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting
   return ranges;
 }
 
+CostRange input_range() {
+  return percent_range(
+      &StepCosts::input, "waiting for samples", {0, 2, 6},
+      "real beside synthetic samples on one host of 4 to 8 GPUs: 1.1 to 6.0 % for ResNets and Inception "
+      "(TensorFlow benchmarks, May 2017)");
+}
+
 StepCosts middle_of(const std::vector<CostRange>& ranges) {
   StepCosts costs;
   for (const CostRange& range : ranges) costs.*range.cost = range.middle;

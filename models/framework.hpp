@@ -64,6 +64,9 @@ struct CostSetting {
 /// Every range of the framework there, but that of the links' rate.
 std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting& setting);
 
+/// What reading real samples costs a host's GPUs beside one that reads alone.
+CostRange input_range();
+
 /// The middle of all ranges.
 StepCosts middle_of(const std::vector<CostRange>& ranges);
 

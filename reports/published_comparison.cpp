@@ -61,8 +61,9 @@ std::string range_text(const PublishedComparison& comparison) {
     double least = 1;
     double most = 0;
     for (const Modelled& modelled : comparison.modelled) {
-      least = std::min(least, row_of(modelled, figure.gpus).efficiency);
-      most = std::max(most, row_of(modelled, figure.gpus).efficiency);
+      const ScaleRow& row = row_of(modelled, figure.gpus);
+      least = std::min(least, row.efficiency_low.value_or(row.efficiency));
+      most = std::max(most, row.efficiency_high.value_or(row.efficiency));
     }
     if (*figure.efficiency < least - kPublishedRounding || *figure.efficiency > most + kPublishedRounding) {
       outside.push_back(fmt::format("{} GPUs ({:.1f} to {:.1f} %)", figure.gpus, 100 * least, 100 * most));
@@ -84,8 +85,12 @@ std::string rates_text(const PublishedComparison& comparison) {
   for (const PublishedFigure& figure : comparison.figures) {
     if (!figure.images_per_second) continue;
     std::vector<double> rates;
-    for (const Modelled& modelled : comparison.modelled)
-      rates.push_back(row_of(modelled, figure.gpus).images_per_second);
+    for (const Modelled& modelled : comparison.modelled) {
+      const ScaleRow& row = row_of(modelled, figure.gpus);
+      for (const double end :
+           {row.efficiency_low.value_or(row.efficiency), row.efficiency_high.value_or(row.efficiency)})
+        rates.push_back(row.images_per_second * end / row.efficiency);
+    }
     const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
     const bool inside = *figure.images_per_second >= *least && *figure.images_per_second <= *most;
     result +=

@@ -14,6 +14,7 @@
 #include "bench/predict/compare_published.hpp"
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"
+#include "bench/predict/published_training.hpp"
 #include "bench/predict/scale_request.hpp"
 #include "bench/predict/strategies.hpp"
 #include "bench/record/calibration_file.hpp"
@@ -29,7 +30,6 @@
 namespace polyring {
 namespace {
 
-constexpr int kMostByDefault = 256;
 constexpr int kMostGlobalBatch = 1 << 30;
 
 struct ScaleOptions {
@@ -109,6 +109,16 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
     texts += text(comparison) + "\n";
     for (const Modelled& modelled : comparison.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
+  }
+  for (const bool held_out : {true, false}) {
+    const TrainingCheck check = check_all_training(held_out);
+    texts += fmt::format(
+        "Training runs that {}\n\n{}\nAt the most GPUs of each {} of {} lie inside; the middle is off by "
+        "{:.1f} points, on "
+        "average by {:+.1f}.\n\n",
+        held_out ? "only check the model, held out" : "only check the model, seen before its costs were set",
+        check.table, check.tally.inside, check.tally.runs, 100 * check.tally.error,
+        100 * check.tally.signed_error);
   }
   result.rows = std::move(rows);
   result.notes = comparison_notes();
@@ -202,32 +212,9 @@ void check_algorithms(const std::vector<std::string>& algorithms, const PlanOpti
 std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
   std::set<int> counts;
   for (const TrainRow& row : measured) counts.insert(row.gpus);
-  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostByDefault; next *= 2)
+  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostGpusByDefault; next *= 2)
     counts.insert(static_cast<int>(next));
   return {counts.begin(), counts.end()};
-}
-
-/// 4 to 256 GPUs where these fill hosts, or a part of one; otherwise whole hosts, doubled.
-std::vector<int> default_counts(int host_gpus) {
-  constexpr int kFewest = 4;
-  std::vector<int> counts;
-  for (int count = kFewest; count <= kMostByDefault; count *= 2) {
-    if (count < host_gpus ? host_gpus % count == 0 : count % host_gpus == 0) counts.push_back(count);
-  }
-  if (counts.size() > 1) return counts;
-  counts.clear();
-  for (int count = host_gpus; count <= std::max(kMostByDefault, host_gpus); count *= 2)
-    counts.push_back(count);
-  return counts;
-}
-
-/// What the machine's published results were made with.
-std::string_view framework_of(std::string_view machine) {
-  if (machine == "minsky") return "caffe";
-  if (machine == "big-basin") return "caffe2";
-  for (const std::string_view old : {"ac922", "summit", "dgx1-p100", "p100-roce", "v100-roce"})
-    if (machine == old) return "horovod-0.20";
-  return "ddp";
 }
 
 BaselineChoice baseline_of(const std::string& text, const Framework& framework) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/predict/compute.hpp"
-#include "bench/predict/scaling.hpp"
+#include "bench/predict/scale_request.hpp"
 #include "models/throughput.hpp"
 #include "reports/published.hpp"
 #include "topology/presets.hpp"
@@ -62,6 +62,8 @@ Modelled model(std::string_view machine, std::string_view model, std::string_vie
   scaling.model = make_model(model);
   scaling.batch = combination.batch;
   scaling.overlap = combination.overlap;
+  scaling.baseline.host = true;
+  scaling.framework = &find_framework(framework_of(machine));
   scaling.policy = parse_bucket_policy(combination.overlap ? kBucket : "none");
   scaling.compute = compute_for(scaling.model, host.gpus.front().model, combination.batch);
   Modelled result{combination, {}};

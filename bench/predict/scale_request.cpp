@@ -73,6 +73,27 @@ std::string baseline_note(const ScalingCase& scaling) {
 
 }  // namespace
 
+std::vector<int> default_counts(int host_gpus) {
+  constexpr int kFewest = 4;
+  std::vector<int> counts;
+  for (int count = kFewest; count <= kMostGpusByDefault; count *= 2) {
+    if (count < host_gpus ? host_gpus % count == 0 : count % host_gpus == 0) counts.push_back(count);
+  }
+  if (counts.size() > 1) return counts;
+  counts.clear();
+  for (int count = host_gpus; count <= std::max(kMostGpusByDefault, host_gpus); count *= 2)
+    counts.push_back(count);
+  return counts;
+}
+
+std::string_view framework_of(std::string_view machine) {
+  if (machine == "minsky") return "caffe";
+  if (machine == "big-basin") return "caffe2";
+  for (const std::string_view old : {"ac922", "summit", "dgx1-p100", "p100-roce", "v100-roce"})
+    if (machine == old) return "horovod-0.20";
+  return "ddp";
+}
+
 std::vector<Input> inputs_of(const ScaleRequest& request) {
   const ScalingCase& scaling = request.scaling;
   std::vector<Input> inputs{{scaling.global_batch ? fmt::format("computation of a batch of {}", scaling.batch)

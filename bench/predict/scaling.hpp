@@ -46,6 +46,7 @@ struct ScalingCase {
   /// What the step costs beside computing and its allreduces; null: nothing, the ideal.
   const Framework* framework = nullptr;
   BaselineChoice baseline;
+  bool waits_for_input = false;              // reads real samples, at an unknown cost
   std::optional<CostRange> computing_range;  // of an estimated computing time
   std::optional<double> spread;  // of allreduce times, as a part of them: what a calibration is off
   bool network_fitted =

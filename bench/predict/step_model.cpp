@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "bench/predict/efficiency.hpp"
 #include "bench/predict/expected_interval.hpp"
@@ -11,6 +12,8 @@
 #include "simulation/in_network.hpp"
 #include "simulation/price_planner.hpp"
 #include "simulation/vendors/vendor_run.hpp"
+#include "topology/nic_protocol.hpp"
+#include "topology/rank_nics.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -59,6 +62,57 @@ Reducer reducer_of(const std::string& algorithm, const Cluster& cluster, const R
   return {std::move(chosen.plan), bottleneck_text(chosen.simulation, router), time};
 }
 
+/// What NCCL's sockets carry over one port, however fast it is: 10.7 to 41 of 100 Gb/s (nccl#209), 38
+/// (nccl#398).
+constexpr Bandwidth kSlowSockets = gigabits_per_second(10.7);
+constexpr Bandwidth kFastSockets = gigabits_per_second(41);
+constexpr std::string_view kSockets =
+    "; NCCL's sockets carry 10.7 to 41 Gb/s a port (nccl#209 and #398, hosts of 8 V100 at 100 Gb/s)";
+
+/// Without GPUDirect messages pass through the host's memory: 6 of 12.5 GB/s (nccl#465).
+constexpr double kStaged = 0.35;
+constexpr std::string_view kMayBeStaged =
+    "; not every GPU shares a PCIe switch with a NIC, so GPUDirect may not be used, and without it a port of "
+    "12.5 GB/s "
+    "carries 6 (nccl#465), 35 to 65 % are taken";
+
+/// Whether every GPU hangs under one PCIe switch with a NIC, as GPUDirect wants it (NCCL_NET_GDR_LEVEL's
+/// default).
+bool gpus_are_near_nics(const Machine& host) {
+  const std::vector<int> nics = usable_nics(host);
+  const auto switch_of = [&](DeviceId device) {
+    for (const Link& link : host.links) {
+      if (link.from == device && link.to.kind == DeviceKind::pci_switch) return link.to.index;
+      if (link.to == device && link.from.kind == DeviceKind::pci_switch) return link.from.index;
+    }
+    return -1;
+  };
+  std::set<int> switches;
+  for (const int nic : nics) switches.insert(switch_of({DeviceKind::nic, nic}));
+  for (int gpu = 0; gpu < static_cast<int>(host.gpus.size()); ++gpu) {
+    const int own = switch_of({DeviceKind::gpu, gpu});
+    if (own < 0 || !switches.contains(own)) return false;
+  }
+  return true;
+}
+
+/// Between hosts a message may have to pass through a host's memory, and through its sockets.
+void limit_by_host(CostRange& range, const Cluster& cluster) {
+  const Machine& host = cluster.host(0);
+  const std::vector<int> nics = usable_nics(host);
+  if (cluster.domain_count() == 1 || nics.empty()) return;
+  const Nic& nic = host.nics[static_cast<std::size_t>(nics.front())];
+  if (protocol_of(nic) == NicProtocol::ethernet) {
+    const double rate = nic.bandwidth().value;
+    range.least = std::min(range.least, kFastSockets.value / rate);
+    range.most = std::min(range.most, kSlowSockets.value / rate);
+    range.source += kSockets;
+  } else if (!gpus_are_near_nics(host)) {
+    range.most = std::min(range.most, kStaged);
+    range.source += kMayBeStaged;
+  }
+}
+
 /// The part of the links' rate that others' allreduces reached there, and that rate.
 struct UsableNetwork {
   CostRange range;
@@ -73,16 +127,16 @@ UsableNetwork network_of(const Cluster& cluster, const std::string& algorithm) {
   if (!own) interval = expected_interval(cluster, Collective::allreduce, "ring", kLargePayload);
   UsableNetwork result;
   if (!interval) return result;
-  const double least = std::min(1.0, interval->high.value / interval->rate.value);
-  const double most = std::min(1.0, interval->low.value / interval->rate.value);
-  result.range = {&StepCosts::network,
-                  fmt::format("part of the rate of {} that allreduces reach", interval->link),
-                  least,
-                  std::sqrt(least * most),
-                  most,
-                  fmt::format("{:.3g} to {:.3g} %, {:.3g} in the middle", 100 * most, 100 * least,
-                              100 * std::sqrt(least * most)),
-                  interval->rests_on};
+  CostRange& range = result.range;
+  range.cost = &StepCosts::network;
+  range.name = fmt::format("part of the rate of {} that allreduces reach", interval->link);
+  range.least = std::min(1.0, interval->high.value / interval->rate.value);
+  range.most = std::min(1.0, interval->low.value / interval->rate.value);
+  range.source = interval->rests_on;
+  limit_by_host(range, cluster);
+  range.middle = std::sqrt(range.least * range.most);
+  range.text = fmt::format("{:.3g} to {:.3g} %, {:.3g} in the middle", 100 * range.most, 100 * range.least,
+                           100 * range.middle);
   if (own) result.rate = interval->rate;
   return result;
 }
@@ -120,6 +174,7 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
     const bool stated = range.cost == &StepCosts::variation && scaling.conditions.jitter;
     if (!stated) known.ranges.push_back(std::move(range));
   }
+  if (scaling.waits_for_input) known.ranges.push_back(input_range());
   if (scaling.spread || cluster.ranks() == 1) return known;
   UsableNetwork network = network_of(cluster, algorithm);
   known.usable = network.rate;

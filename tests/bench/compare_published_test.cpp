@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "models/jitter.hpp"
 #include "models/throughput.hpp"
 #include "reports/published.hpp"
 
@@ -54,8 +55,8 @@ TEST_F(PublishedComparisonTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {
     for (const Modelled& modelled : ddl.modelled) {
       for (const ScaleRow& row : modelled.rows) {
         if (row.gpus != figure.gpus) continue;
-        least = std::min(least, row.efficiency);
-        most = std::max(most, row.efficiency);
+        least = std::min(least, *row.efficiency_low);
+        most = std::max(most, *row.efficiency_high);
       }
     }
     EXPECT_LE(least - kPublishedRounding, *figure.efficiency) << figure.gpus;
@@ -82,12 +83,16 @@ TEST_F(PublishedComparisonTest, WhatWasPublishedIsNotLeftOpen) {
   EXPECT_EQ(batches(of("ResNet-101")), std::set{5120 / 256});
 }
 
-/// No throughput was published of 20 images: a GPU computes them at the rate of 32.
+/// No throughput was published of 20 images: a GPU computes them at the rate of 32, the slowest of 256 a
+/// little longer.
 TEST_F(PublishedComparisonTest, SmallerBatchesTakeTheRateOfTheNearest) {
+  const double alone_ms = 20e3 / find_throughput("P100", "resnet101-22k", 32)->samples_per_second;
   for (const Modelled& modelled : of("ResNet-101").modelled) {
-    for (const ScaleRow& row : modelled.rows)
-      EXPECT_NEAR(row.iteration_ms - row.exposed_comm_ms,
-                  20e3 / find_throughput("P100", "resnet101-22k", 32)->samples_per_second, 1e-6);
+    for (const ScaleRow& row : modelled.rows) {
+      const double slowest = slowest_quantile(0.008, row.gpus, 0.5);
+      if (!row.overlap) EXPECT_NEAR(row.iteration_ms - row.exposed_comm_ms, slowest * alone_ms, 1e-6);
+      EXPECT_GE(row.iteration_ms - row.exposed_comm_ms, slowest * alone_ms - 1e-6);
+    }
   }
 }
 

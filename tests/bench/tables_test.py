@@ -6,6 +6,10 @@ from program import GOLDEN, SANITIZED, ProgramTest, main
 
 TABLES = {
     "scale-minsky": "scale --machine minsky",
+    "scale-minsky-ideal": "scale --machine minsky --ideal --algorithm multi-ring,ring,halving-doubling,tree,parameter-server",
+    "scale-h100-bert": "scale --machine dgx-h100 --model bert-large --gpus 8,256 --baseline nccl",
+    "scale-h100-best": "scale --machine dgx-h100 --model llama3-8b --gpus 64 --algorithm nccl --strategy best",
+    "scale-mi300x": "scale --machine mi300x --gpus 8,64",
     "scale-minsky-one-rail": "scale --machine minsky --rails 1",
     "scale-minsky-overlap": "scale --machine minsky --overlap --bucket fused:64MiB",
     "scale-minsky-jitter": "scale --machine minsky --algorithm multi-ring --jitter 5%",
@@ -15,7 +19,6 @@ TABLES = {
     "scale-minsky-hybrid": "scale --machine minsky --algorithm multi-ring --gpus 64 --strategy data=64 "
     "--strategy data=16,pipeline=4 --strategy inter-model=64",
     "plan-minsky-256": "plan --machine minsky --ranks 256 --dims 4x8x8",
-    "scale-minsky-vendors": "scale --machine minsky --algorithm multi-ring,nccl,mpi",
     "scale-minsky-in-network": "scale --machine minsky --algorithm multi-ring,in-network --gpus 4,64,256 --explain",
     "scale-minsky-strong": "scale --machine minsky --algorithm multi-ring --gpus 4..64 --global-batch 2048 --explain",
     "plan-dgx1-v100-explained": "plan --machine dgx1-v100 --size 256MB --explain",

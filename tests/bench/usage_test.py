@@ -273,6 +273,13 @@ class Usage(ProgramTest):
         for option, value in (("--message-overhead", "1us"), ("--reduction-rate", "5GB/s")):
             self.refused("scale", *MINSKY, "--algorithm", "nccl,mpi", option, value, naming="have their own")
 
+    def test_frameworks(self):
+        self.refused("scale", *MINSKY, "--framework", "dpp", naming="ddp")
+        self.refused("scale", *MINSKY, "--baseline", "hosts", naming="host")
+        self.refused("scale", *MINSKY, "--overlap", "--no-overlap", naming="--no-overlap")
+        self.refused("scale", *MINSKY, "--framework", "ddp", "--bucket", "none", "--overlap", naming="add --bucket")
+        self.refused("scale", *MINSKY, "--from-run", "x.json", "--ideal", naming="--ideal")
+
     def test_strategies(self):
         for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):
             self.refused("scale", *MINSKY, "--strategy", strategy, naming=strategy or "empty")
@@ -285,9 +292,8 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--overlap", "--bucket", "per-tensor", naming="--overlap")
         self.refused("scale", *MINSKY, "--overlap", naming="add --bucket")
         self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--jitter", "5%", naming="--jitter")
-        for algorithm in ("nccl", "mpi", "in-network"):
-            words = ("--algorithm", algorithm, "--strategy", "pipeline=4")
-            self.refused("scale", *MINSKY, *words, naming=f"{algorithm} is modelled for data-parallel steps only")
+        words = ("--algorithm", "in-network", "--strategy", "pipeline=4")
+        self.refused("scale", *MINSKY, *words, naming="in-network is modelled for data-parallel steps only")
         self.refused("scale", *MINSKY, "--micro-batches", "8", naming="--strategy")
         for count in ("0", "-1", "x"):
             self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--micro-batches", count, naming="--micro-batches")

@@ -209,12 +209,12 @@ struct ScaleRow {
   // From low to high: what is not exactly known of a step; with a calibration, 95 % of its predictions.
   std::optional<double> efficiency_low;
   std::optional<double> efficiency_high;
-  std::optional<std::string> samples;  // what is counted, if not images: "sequences"
+  std::optional<std::string> samples;         // what is counted, if not images: "sequences"
   std::optional<std::string> widest_unknown;  // what the width of that comes from most
-  std::optional<double> feed_GBps;        // samples for all hosts, for steps not to wait for them
-  std::optional<std::string> limit;       // "compute", "network", "data (file system)" or "data (NVMe)"
-  std::optional<int> rails;               // NICs of a host that are used
-  std::optional<std::string> bottleneck;  // what is busy longest in the allreduce, in words
+  std::optional<double> feed_GBps;            // samples for all hosts, for steps not to wait for them
+  std::optional<std::string> limit;           // "compute", "network", "data (file system)" or "data (NVMe)"
+  std::optional<int> rails;                   // NICs of a host that are used
+  std::optional<std::string> bottleneck;      // what is busy longest in the allreduce, in words
   Source source = Source::modelled;
 
   bool operator==(const ScaleRow&) const = default;

@@ -46,9 +46,9 @@ struct ScaleOptions {
   std::optional<int> global_batch;  // nothing: weak scaling, or the batches of one host
   std::string framework;            // empty: what the machine's published results used
   bool ideal = false;
-  std::string baseline;  // empty: as the framework's published tables have it
+  std::string baseline;  // empty: as in the framework's published tables
   std::string name;      // empty: the machine's
-  std::string bucket;    // empty: as the framework has it
+  std::string bucket;    // empty: the framework's own
   bool overlap = false;
   bool no_overlap = false;
   bool explain = false;
@@ -399,8 +399,7 @@ void add_framework(Subcommand command, ScaleOptions& options) {
   command.add_flag(
       "--ideal", options.ideal,
       "Computing and allreduces alone: no cost of a framework, no stragglers, links at their rate");
-  command
-      .add_option("--bucket", options.bucket, "none, per-tensor or fused:SIZE; by default as the framework")
+  command.add_option("--bucket", options.bucket, "none, per-tensor or fused:SIZE; by default the framework's")
       .type_name("TEXT");
   command.add_flag("--overlap", options.overlap, "Communicate while the backward pass goes on");
   command.add_flag("--no-overlap", options.no_overlap, "Communicate after the backward pass");
@@ -412,7 +411,7 @@ void add_framework(Subcommand command, ScaleOptions& options) {
       .add_option(
           "--baseline", options.baseline,
           "What efficiency is over: one gpu that computes alone; one host, with each row's algorithm; or one "
-          "host with this algorithm; by default gpu, and host where published tables have it")
+          "host with this algorithm; by default gpu, and host where published tables do so")
       .type_name("gpu|host|NAME")
       .names({"baseline", std::move(baselines)});
   command.add_option("--name", options.name, "The machine's name in tables and charts").type_name("TEXT");

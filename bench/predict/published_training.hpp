@@ -33,7 +33,7 @@ struct PublishedTraining {
   // What the model is told of the run.
   std::string machine;                 // TOML
   std::string costs;                   // a name of frameworks()
-  std::string bucket;                  // empty: as the framework has it
+  std::string bucket;                  // empty: the framework's own
   std::vector<std::string> gradients;  // types that they may have had
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "bench/predict/baseline.hpp"
+#include "bench/predict/scaling_baseline.hpp"
 #include "bench/predict/strategies.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/published.hpp"
@@ -66,7 +66,7 @@ void describe(ScaleRow& row, const std::string& algorithm, const Plan& plan, con
 
 /// A step of data-parallel training, and its efficiency over `baseline` with what is not exactly known.
 ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
-                      const PlanConstraints& constraints, int gpus, const Baseline& baseline) {
+                      const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
   const StepModel model(scaling, algorithm, constraints, gpus);
   ScaleRow row;
   const StepTime time = model.time(middle_of(model.ranges()));
@@ -86,7 +86,7 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
 }
 
 ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, const std::string& algorithm,
-                      const PlanConstraints& constraints, int gpus, const Baseline& baseline) {
+                      const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
   refuse_without_groups(algorithm);
   const ModelledStep modelled =
       model_strategy(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
@@ -103,7 +103,7 @@ ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, cons
 }
 
 ScaleRow row_of(const ScalingCase& scaling, const std::string& algorithm, const PlanConstraints& constraints,
-                int gpus, const Baseline& baseline) {
+                int gpus, const ScalingBaseline& baseline) {
   if (const TrainRow* measured = find_measured(scaling, algorithm, gpus)) {
     ScaleRow row = measured_row(*measured);
     row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
@@ -174,7 +174,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   refuse_unknown_links(scaling);
   check_batches(scaling);
   const PlanConstraints constraints = options.constraints(algorithm);
-  const Baseline baseline(scaling, algorithm, options);
+  const ScalingBaseline baseline(scaling, algorithm, options);
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
     const ScalingCase at = with_share(scaling, gpus);

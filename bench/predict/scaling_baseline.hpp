@@ -8,11 +8,11 @@
 
 namespace polyring {
 
-class Baseline {
+class ScalingBaseline {
  public:
   /// Of rows of this algorithm, as scaling.baseline says. A host's row that was measured counts as it is.
   /// Throws as StepModel does.
-  Baseline(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options);
+  ScalingBaseline(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options);
 
   int gpus() const { return over_host_ ? host_gpus_ : 1; }
   /// Samples per second of one of its GPUs, with costs as in a row of `row_gpus` GPUs.

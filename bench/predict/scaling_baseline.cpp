@@ -1,8 +1,9 @@
-#include "bench/predict/baseline.hpp"
+#include "bench/predict/scaling_baseline.hpp"
 
 namespace polyring {
 
-Baseline::Baseline(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options)
+ScalingBaseline::ScalingBaseline(const ScalingCase& scaling, const std::string& algorithm,
+                                 const PlanOptions& options)
     : over_host_(scaling.baseline.host),
       host_gpus_(scaling.machine.host(0).ranks()),
       alone_(scaling.batch / scaling.compute.total().value),
@@ -21,7 +22,7 @@ Baseline::Baseline(const ScalingCase& scaling, const std::string& algorithm, con
   host_.emplace(at_host_, of_host, free, host_gpus_);
 }
 
-double Baseline::of_gpu(const StepCosts& costs, int row_gpus) const {
+double ScalingBaseline::of_gpu(const StepCosts& costs, int row_gpus) const {
   if (!over_host_) return alone_ / costs.computing;
   if (!host_) return measured_;
   StepCosts of_host = costs;
@@ -30,7 +31,7 @@ double Baseline::of_gpu(const StepCosts& costs, int row_gpus) const {
   return host_->throughput(of_host) / host_gpus_;
 }
 
-double Baseline::of_gpu() const {
+double ScalingBaseline::of_gpu() const {
   return of_gpu(host_ ? middle_of(host_->ranges()) : StepCosts{}, host_gpus_);
 }
 

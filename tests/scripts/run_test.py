@@ -54,7 +54,7 @@ class Run(unittest.TestCase):
         ran = self.run_script("--ranks", "3", "--out", "mine", "--quick", cwd=where)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(self.calls().count("mpiexec -n 3, root 1"), 2)
-        self.assertRegex("\n".join(self.calls()), rf"report accept.json allreduce.json emulated.json train.json scale.json --out {where}/mine\n?$")
+        self.assertRegex("\n".join(self.calls()), rf"report accept.json allreduce.json emulated.json train.json scale.json today.json --out {where}/mine\n?$")
         self.assertTrue(any("-e 1M" in call for call in self.calls()))
 
     def test_measures_with_two_to_four_ranks(self):

@@ -24,6 +24,7 @@ constexpr int kBatch = 32;
 ScalingCase case_of(std::vector<int> gpus) {
   ScalingCase scaling = testing::uniform_case("resnet50", 1, kComputeMs, kBatch);
   scaling.gpus = std::move(gpus);
+  scaling.baseline.host = true;
   return scaling;
 }
 
@@ -151,6 +152,47 @@ TEST(InNetworkScaling, HasItsLatenciesOnceForEachBucket) {
   const auto buckets =
       static_cast<double>(make_buckets(scaling.model, parse_bucket_policy("fused:16MiB"), 4).size());
   EXPECT_NEAR(fused.exposed_comm_ms, one.exposed_comm_ms + (buckets - 1) * latencies, 1e-9);
+}
+
+TEST(ScalingBaseline, IsOneGpuThatComputesAlone) {
+  ScalingCase scaling = case_of({1, 4, 8});
+  scaling.baseline = {};
+  for (const ScaleRow& row : model_scaling(scaling, "ring", whole())) {
+    EXPECT_NEAR(row.efficiency, kComputeMs / row.iteration_ms, 1e-12) << row.gpus;
+    EXPECT_NEAR(row.speedup, row.efficiency * row.gpus, 1e-9);
+    EXPECT_FALSE(row.efficiency_low);
+  }
+}
+
+TEST(ScalingBaseline, MayBeAHostOfAnotherAlgorithm) {
+  ScalingCase scaling = case_of({4, 8});
+  const double host_ms = model_scaling(scaling, "tree", whole()).front().iteration_ms;
+  scaling.baseline.algorithm = "tree";
+  for (const ScaleRow& row : model_scaling(scaling, "ring", whole()))
+    EXPECT_NEAR(row.efficiency, host_ms / row.iteration_ms, 1e-12) << row.gpus;
+}
+
+/// What frameworks cost makes every step slower, and the more GPUs the wider the range.
+TEST(FrameworkCosts, AreRangesAboutTheMiddle) {
+  ScalingCase scaling = case_of({4, 64, 256});
+  scaling.baseline = {};
+  scaling.policy = parse_bucket_policy("fused:25MiB");
+  scaling.overlap = true;
+  const auto ideal = model_scaling(scaling, "ring", whole());
+  for (const Framework& framework : frameworks()) {
+    scaling.framework = &framework;
+    const auto rows = model_scaling(scaling, "ring", whole());
+    double width = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_LT(rows[i].efficiency, ideal[i].efficiency) << framework.name;
+      EXPECT_LT(*rows[i].efficiency_low, rows[i].efficiency) << framework.name;
+      EXPECT_GT(*rows[i].efficiency_high, rows[i].efficiency) << framework.name;
+      EXPECT_LE(*rows[i].efficiency_high, ideal[i].efficiency + 1e-12) << framework.name;
+      EXPECT_TRUE(rows[i].widest_unknown);
+      EXPECT_GT(*rows[i].efficiency_high - *rows[i].efficiency_low, width) << framework.name;
+      width = *rows[i].efficiency_high - *rows[i].efficiency_low;
+    }
+  }
 }
 
 }  // namespace

@@ -278,7 +278,7 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--baseline", "hosts", naming="host")
         self.refused("scale", *MINSKY, "--overlap", "--no-overlap", naming="--no-overlap")
         self.refused("scale", *MINSKY, "--framework", "ddp", "--bucket", "none", "--overlap", naming="add --bucket")
-        self.refused("scale", *MINSKY, "--from-run", "x.json", "--ideal", naming="--ideal")
+        self.refused("scale", "--from-run", "x.json", "--ideal", naming="--ideal")
 
     def test_strategies(self):
         for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):

@@ -133,6 +133,40 @@ TEST_P(StepOf, GrowsWithTheAllreduceTime) {
   }
 }
 
+TEST(Interplay, ALaunchDelaysWhatIsReleased) {
+  const auto buckets = buckets_ready_at({0.5, 1.0});
+  const Step step = run_step(compute, buckets, true, constant(0.1), {{0.25}, 0});
+  EXPECT_DOUBLE_EQ(step.buckets[0].communication.begin.value, 2.25);
+  EXPECT_DOUBLE_EQ(step.buckets[1].communication.begin.value, 3.25);
+  EXPECT_DOUBLE_EQ(step.total().value, 3.35 + 0.5);
+}
+
+/// While the first allreduce runs for 0.6, computing does 0.6 / 1.2 = 0.5 of what is left.
+TEST(Interplay, ComputingIsSlowerBesideAnAllreduce) {
+  const auto buckets = buckets_ready_at({0.5, 1.0});
+  const Step step = run_step(compute, buckets, true, constant(0.6), {{}, 0.2});
+  EXPECT_DOUBLE_EQ(step.buckets[0].communication.end.value, 2.6);
+  EXPECT_NEAR(step.backward.end.value, 3.1, 1e-12);
+  EXPECT_NEAR(step.buckets[1].communication.begin.value, 3.1, 1e-12);
+  EXPECT_NEAR(step.total().value, 3.7 + 0.5, 1e-12);
+}
+
+/// Two that follow each other slow it down together; what waits between them does not.
+TEST(Interplay, EachAllreduceSlowsForItsOwnTime) {
+  const auto buckets = buckets_ready_at({0.25, 0.5, 1.0});
+  const Step step = run_step(compute, buckets, true, constant(0.3), {{0.1}, 0.5});
+  // Released at 1.5; runs from 1.6 to 1.9, in which 0.2 are computed: at 1.9 there are 0.7 of 2 done; the
+  // next at 2.1.
+  EXPECT_NEAR(step.buckets[1].ready.value, 2.2 - 0.1, 1e-12);
+  // It runs from 2.2 to 2.5: at 2.5 1.3 are done, and all at 3.2.
+  EXPECT_NEAR(step.backward.end.value, 3.2, 1e-12);
+}
+
+TEST(Interplay, WithoutOverlapNothingIsSlowed) {
+  const auto buckets = buckets_ready_at({0.25, 1.0});
+  EXPECT_DOUBLE_EQ(run_step(compute, buckets, false, constant(0.7), {{}, 0.5}).total().value, 3.5 + 2 * 0.7);
+}
+
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   return as_test_name(std::get<0>(info.param) + "_" + std::get<1>(info.param));
 }

@@ -27,15 +27,18 @@
 
 namespace polyring {
 
-void MachineOptions::add_to(Subcommand command) {
+void MachineOptions::add_to(Subcommand command, bool several) {
   const std::vector<std::string> known = strings(preset_names());
-  command
-      .add_option(
-          "--machine", preset,
-          fmt::format("A machine known by name: {}; or FILE.toml, which describes one (docs/machines.md)",
-                      fmt::join(known, ", ")))
-      .type_name("MACHINE")
-      .names({"machine", known, {}, is_machine_file});
+  const Option machine = command.add_option(
+      "--machine", machines,
+      fmt::format("A machine known by name: {}; or FILE.toml, which describes one (docs/machines.md){}",
+                  fmt::join(known, ", "), several ? "; may be repeated, to compare" : ""));
+  machine.type_name("MACHINE").names({"machine", known, {}, is_machine_file});
+  if (several) {
+    machine.one_value_each_time();
+  } else {
+    machine.one_value();
+  }
   command
       .add_option(
           "--from", files,
@@ -65,10 +68,10 @@ Inventory MachineOptions::inventory() const {
   Progress progress(true);
   const auto notice = [&](const std::string& what) { progress.show(what); };
   const std::vector<std::filesystem::path> paths(files.begin(), files.end());
-  return on_fabric(!preset.empty()  ? inventory_of(machine_named(preset))
-                   : !files.empty() ? read_inventory(paths)
-                   : !sysfs.empty() ? inventory_of(probe_recorded_sysfs(sysfs))
-                                    : inventory_of(probe_this_machine(notice)));
+  return on_fabric(!machines.empty() ? inventory_of(machine_named(preset()))
+                   : !files.empty()  ? read_inventory(paths)
+                   : !sysfs.empty()  ? inventory_of(probe_recorded_sysfs(sysfs))
+                                     : inventory_of(probe_this_machine(notice)));
 }
 
 Inventory MachineOptions::on_fabric(Inventory hosts) const {
@@ -89,7 +92,7 @@ Inventory MachineOptions::load() const {
 }
 
 std::string MachineOptions::name(const Cluster& cluster) const {
-  return preset.empty() || is_machine_file(preset) ? cluster.name : preset;
+  return machines.empty() || is_machine_file(preset()) ? cluster.name : preset();
 }
 
 std::vector<std::string> modelled_algorithms() { return {"nccl", "mpi", std::string(kInNetwork)}; }

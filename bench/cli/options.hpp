@@ -16,7 +16,8 @@ namespace polyring {
 /// Which hosts: --machine PRESET or FILE.toml, --from FILE…, --sysfs DIR, or this one; the fabric between
 /// them; and what to assume of their rates; and what would be, were they different.
 struct MachineOptions {
-  std::string preset;  // or a file that describes a machine: is_machine_file()
+  std::vector<std::string>
+      machines;  // presets, or files that describe some; several where add_to() allows it
   std::vector<std::string> files;
   std::string sysfs;                // a copy of another machine's
   std::vector<std::string> fabric;  // empty: as the preset or the file has it
@@ -24,8 +25,10 @@ struct MachineOptions {
   std::optional<int> rails;         // nothing: all
   WhatIfOptions what_if;
 
-  void add_to(Subcommand command);
-  bool is_live() const { return preset.empty() && files.empty() && sysfs.empty(); }
+  void add_to(Subcommand command, bool several = false);
+  /// The first machine that is named; empty: none is.
+  std::string preset() const { return machines.empty() ? "" : machines.front(); }
+  bool is_live() const { return machines.empty() && files.empty() && sysfs.empty(); }
   /// The hosts that the options describe, at their own size. Throws a usage Error as preset(),
   /// read_inventory() and placed() do.
   Inventory inventory() const;

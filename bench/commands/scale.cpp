@@ -71,25 +71,6 @@ std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& h
   return static_cast<int>(batch);
 }
 
-/// What each row's largest allreduce waits for, and where every number that goes in was read.
-std::string explanation(const ResultFile& result) {
-  Table limits({{"", "algorithm", "", Align::left},
-                {"", "gpus", "", Align::right},
-                {"", "dims", "", Align::left},
-                {"", "lanes", "", Align::right},
-                {"", "chunk", "", Align::right},
-                {"", "busy longest in the largest allreduce", "", Align::left}});
-  for (const ScaleRow& row : std::get<std::vector<ScaleRow>>(result.rows)) {
-    limits.add_row({row.algorithm, fmt::format("{}", row.gpus), row.dims, fmt::format("{}", row.lanes),
-                    row.chunk_bytes == 0 ? "whole" : to_text(Bytes{row.chunk_bytes}),
-                    row.bottleneck.value_or("")});
-  }
-  Table sources(
-      {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
-  for (const Input& input : result.inputs) sources.add_row({input.name, input.value, input.source});
-  return fmt::format("{}\n{}\n", shown(limits), shown(sources));
-}
-
 /// The rows as they were asked for, with `text` where that is for people, and the notes.
 void show(const ResultFile& result, const std::string& text) {
   if (format() == Format::csv) {
@@ -217,12 +198,6 @@ std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
   return {counts.begin(), counts.end()};
 }
 
-BaselineChoice baseline_of(const std::string& text, const Framework& framework) {
-  if (text.empty()) return {framework.over_host, {}};
-  if (text == "gpu") return {};
-  return {true, text == "host" ? "" : text};
-}
-
 /// How gradients are exchanged, and what that costs beside the allreduces.
 void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
   const Framework& framework =
@@ -273,17 +248,7 @@ ScaleRequest request_of_machine(const ScaleOptions& options) {
   const Gpu& gpu = host.gpus.front();
   const Compute compute = options.compute.resolve(scaling.model, {gpu.model, gpu.memory});
   scaling.compute = compute.step;
-  if (compute.estimated) {
-    const double middle = compute.step.total().value;
-    scaling.computing_range =
-        CostRange{&StepCosts::computing,
-                  "computing time of a step",
-                  compute.fastest.total().value / middle,
-                  1,
-                  compute.slowest.total().value / middle,
-                  fmt::format("{} to {}", to_text(compute.fastest.total()), to_text(compute.slowest.total())),
-                  compute.source};
-  }
+  scaling.computing_range = computing_range(compute);
   scaling.batch = compute.batch;
   scaling.global_batch = global_batch_of(options, host, compute.batch);
   request.compute_source = compute.source;
@@ -313,48 +278,97 @@ ScaleRequest request_of(const ScaleOptions& options) {
   return request;
 }
 
-ExitCode scale(const ScaleOptions& options, const std::string& command) {
-  check_output(options.output);
-  if (options.published) return show_published(options, command);
-  ScaleRequest request = request_of(options);
+/// The table of one machine, and what it rests on.
+struct ScaledMachine {
+  ScaleRequest request;
   std::vector<ScaleRow> rows;
-  std::vector<std::string> left_out;
+  std::vector<std::string> of_algorithms;  // what is to be said of them
   std::vector<std::string> of_strategies;
-  bool plain = false;
-  const auto cannot_run = [&](const std::string& algorithm) {
-    for (const ScalingCase& at : by_strategy(request.scaling, algorithm, options, of_strategies)) {
-      try {
-        plain = plain || !at.strategy || at.strategy->is_plain();
-        if (at.strategy) {
-          const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
-          const std::string note = note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus));
-          if (std::find(of_strategies.begin(), of_strategies.end(), note) == of_strategies.end())
-            of_strategies.push_back(note);
-        }
-        const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, options.plan);
-        rows.insert(rows.end(), of_case.begin(), of_case.end());
-      } catch (const Error& error) {
-        // Nobody asked for a vendor's library that cannot run there.
-        if (options.algorithms_given || has_schedule(algorithm) || error.code() != ExitCode::usage) throw;
-        left_out.push_back(fmt::format("Without {}: {}.", algorithm, error.what()));
-        return true;
-      }
-    }
+  bool plain = false;  // some rows are data parallel and nothing else
+};
+
+void add_case(ScaledMachine& scaled, const ScalingCase& at, const std::string& algorithm,
+              const PlanOptions& plan) {
+  scaled.plain = scaled.plain || !at.strategy || at.strategy->is_plain();
+  if (at.strategy) {
+    const int gpus = *std::max_element(at.gpus.begin(), at.gpus.end());
+    std::string note = note_of(with_share(at, gpus), for_gpus(*at.strategy, gpus));
+    if (std::find(scaled.of_strategies.begin(), scaled.of_strategies.end(), note) ==
+        scaled.of_strategies.end())
+      scaled.of_strategies.push_back(std::move(note));
+  }
+  const std::vector<ScaleRow> of_case = model_scaling(at, algorithm, plan);
+  scaled.rows.insert(scaled.rows.end(), of_case.begin(), of_case.end());
+}
+
+/// False where it cannot run there, and nobody asked for it.
+bool add_algorithm(ScaledMachine& scaled, const std::string& algorithm, const ScaleOptions& options) {
+  try {
+    for (const ScalingCase& at :
+         by_strategy(scaled.request.scaling, algorithm, options, scaled.of_strategies))
+      add_case(scaled, at, algorithm, options.plan);
+    return true;
+  } catch (const Error& error) {
+    if (options.algorithms_given || has_schedule(algorithm) || error.code() != ExitCode::usage) throw;
+    scaled.of_algorithms.push_back(fmt::format("Without {}: {}.", algorithm, error.what()));
     return false;
-  };
-  std::erase_if(request.algorithms, cannot_run);
-  if (!plain) {
+  }
+}
+
+ScaledMachine scaled_machine(const ScaleOptions& options) {
+  ScaledMachine scaled{.request = request_of(options), .rows = {}, .of_algorithms = {}, .of_strategies = {}};
+  ScaleRequest& request = scaled.request;
+  std::erase_if(request.algorithms,
+                [&](const std::string& name) { return !add_algorithm(scaled, name, options); });
+  if (!scaled.plain) {
     request.scaling = divided(request.scaling, {.pipeline = 2}, options);
     request.scaling.framework = nullptr;
   }
-  ResultFile result = describe_run(command, &request.scaling.machine, nullptr);
-  result.inputs = inputs_of(request);
+  return scaled;
+}
+
+std::vector<std::string> notes_of(const ScaledMachine& scaled) {
   int most = 0;
-  for (const ScaleRow& row : rows) most = std::max(most, row.gpus);
-  result.notes = notes_of(request, most);
-  result.notes.insert(result.notes.end(), left_out.begin(), left_out.end());
-  if (const std::string note = note_of_ranges(rows); !note.empty()) result.notes.push_back(note);
-  result.notes.insert(result.notes.end(), of_strategies.begin(), of_strategies.end());
+  for (const ScaleRow& row : scaled.rows) most = std::max(most, row.gpus);
+  std::vector<std::string> notes = notes_of(scaled.request, most);
+  const auto add = [&](const std::vector<std::string>& more) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  };
+  add(scaled.of_algorithms);
+  add(notes_of_rows(scaled.rows));
+  add(scaled.of_strategies);
+  return notes;
+}
+
+/// One for each --machine that is given.
+std::vector<ScaleOptions> by_machine(const ScaleOptions& options) {
+  if (options.machine.machines.size() < 2) return {options};
+  if (!options.name.empty()) usage_error("--name is for one machine; leave it out, or all --machine but one");
+  std::vector<ScaleOptions> each;
+  for (const std::string& name : options.machine.machines) {
+    each.push_back(options);
+    each.back().machine.machines = {name};
+  }
+  return each;
+}
+
+ExitCode scale(const ScaleOptions& options, const std::string& command) {
+  check_output(options.output);
+  if (options.published) return show_published(options, command);
+  std::vector<ScaledMachine> machines;
+  for (const ScaleOptions& each : by_machine(options)) machines.push_back(scaled_machine(each));
+  ResultFile result = describe_run(command, &machines.front().request.scaling.machine, nullptr);
+  std::vector<ScaleRow> rows;
+  for (const ScaledMachine& scaled : machines) {
+    rows.insert(rows.end(), scaled.rows.begin(), scaled.rows.end());
+    for (Input& input : inputs_of(scaled.request)) {
+      if (std::find(result.inputs.begin(), result.inputs.end(), input) == result.inputs.end())
+        result.inputs.push_back(std::move(input));
+    }
+    for (const std::string& note : notes_of(scaled))
+      result.notes.push_back(machines.size() == 1 ? note
+                                                  : fmt::format("{}: {}", scaled.request.scaling.name, note));
+  }
   result.rows = std::move(rows);
   show(result, shown(scale_table(std::get<std::vector<ScaleRow>>(result.rows))) + "\n" +
                    (options.explain ? explanation(result) : ""));
@@ -435,7 +449,7 @@ void add_scale(CommandLine& line) {
         options->algorithms_given = line.given("--algorithm");
         return scale(*options, line.text());
       });
-  options->machine.add_to(command);
+  options->machine.add_to(command, true);
   options->compute.add_to(command);
   options->plan.add_to(command, {"multi-ring", "nccl", "mpi"}, true, Collective::allreduce,
                        modelled_algorithms());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/cli/presentation.hpp"
 #include "bench/predict/step_model.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
@@ -32,6 +33,9 @@ std::string megabytes(Bytes bytes) { return significant(static_cast<double>(byte
 
 /// How far the modelled times can be trusted, up to `gpus` GPUs.
 std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
+  if (request.scaling.framework != nullptr && !request.calibration)
+    return {
+        "How often such ranges hold training runs that others published, polyring scale --published shows."};
   if (!request.calibration) return {std::string(kNotValidated)};
   const Calibration& calibration = request.calibration->calibration;
   const CalibrationRange& range = calibration.range;
@@ -92,6 +96,25 @@ std::string_view framework_of(std::string_view machine) {
   for (const std::string_view old : {"ac922", "summit", "dgx1-p100", "p100-roce", "v100-roce"})
     if (machine == old) return "horovod-0.20";
   return "ddp";
+}
+
+BaselineChoice baseline_of(const std::string& text, const Framework& framework) {
+  if (text.empty()) return {framework.over_host, {}};
+  if (text == "gpu") return {};
+  return {true, text == "host" ? "" : text};
+}
+
+std::optional<CostRange> computing_range(const Compute& compute) {
+  if (!compute.estimated) return std::nullopt;
+  const double middle = compute.step.total().value;
+  return CostRange{
+      &StepCosts::computing,
+      "computing time of a step",
+      compute.fastest.total().value / middle,
+      1,
+      compute.slowest.total().value / middle,
+      fmt::format("{} to {}", to_text(compute.fastest.total()), to_text(compute.slowest.total())),
+      compute.source};
 }
 
 std::vector<Input> inputs_of(const ScaleRequest& request) {
@@ -175,6 +198,9 @@ std::vector<std::string> notes_of(const ScaleRequest& request, int gpus) {
   return notes;
 }
 
+namespace {
+
+/// How the ranges of the rows' efficiency come about; empty where they have none.
 std::string note_of_ranges(const std::vector<ScaleRow>& rows) {
   const ScaleRow* widest = nullptr;
   for (const ScaleRow& row : rows)
@@ -184,6 +210,45 @@ std::string note_of_ranges(const std::vector<ScaleRow>& rows) {
       "From and to: each unknown at both ends of its range, added by their squares; at {} GPUs most comes "
       "from: {}.",
       widest->gpus, *widest->widest_unknown);
+}
+
+/// Why a row is faster than its baseline; empty where none is.
+std::string note_of_more_than_ideal(const std::vector<ScaleRow>& rows) {
+  for (const ScaleRow& row : rows) {
+    if (row.efficiency <= 1 + 1e-6 || row.source != Source::modelled) continue;
+    return fmt::format(
+        "{} on {} GPUs is above 100 %: its steps wait {:.3g} ms for communication, and those of the baseline "
+        "longer.",
+        row.algorithm, row.gpus, row.exposed_comm_ms);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> notes_of_rows(const std::vector<ScaleRow>& rows) {
+  std::vector<std::string> notes;
+  for (std::string note : {note_of_ranges(rows), note_of_more_than_ideal(rows)})
+    if (!note.empty()) notes.push_back(std::move(note));
+  return notes;
+}
+
+std::string explanation(const ResultFile& result) {
+  Table limits({{"", "algorithm", "", Align::left},
+                {"", "gpus", "", Align::right},
+                {"", "dims", "", Align::left},
+                {"", "lanes", "", Align::right},
+                {"", "chunk", "", Align::right},
+                {"", "busy longest in the largest allreduce", "", Align::left}});
+  for (const ScaleRow& row : std::get<std::vector<ScaleRow>>(result.rows)) {
+    limits.add_row({row.algorithm, fmt::format("{}", row.gpus), row.dims, fmt::format("{}", row.lanes),
+                    row.chunk_bytes == 0 ? "whole" : to_text(Bytes{row.chunk_bytes}),
+                    row.bottleneck.value_or("")});
+  }
+  Table sources(
+      {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});
+  for (const Input& input : result.inputs) sources.add_row({input.name, input.value, input.source});
+  return fmt::format("{}\n{}\n", shown(limits), shown(sources));
 }
 
 }  // namespace polyring

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/predict/compute.hpp"
 #include "bench/predict/scaling.hpp"
 #include "bench/record/calibration_file.hpp"
 
@@ -31,13 +32,23 @@ std::vector<int> default_counts(int host_gpus);
 /// others.
 std::string_view framework_of(std::string_view machine);
 
+/// "gpu", "host" or an algorithm; empty: as the framework's published tables.
+BaselineChoice baseline_of(const std::string& text, const Framework& framework);
+
+/// Of an estimated computing time; nothing otherwise.
+std::optional<CostRange> computing_range(const Compute& compute);
+
 /// Everything that the numbers rest on, each with its source.
 std::vector<Input> inputs_of(const ScaleRequest& request);
 
 /// What is to be said below a table of up to `gpus` GPUs.
 std::vector<std::string> notes_of(const ScaleRequest& request, int gpus);
 
-/// How the ranges of the rows' efficiency come about; empty where they have none.
-std::string note_of_ranges(const std::vector<ScaleRow>& rows);
+/// What is to be said of the rows themselves: how their ranges come about, and why some are faster than their
+/// baseline.
+std::vector<std::string> notes_of_rows(const std::vector<ScaleRow>& rows);
+
+/// What each row's largest allreduce waits for, and where every number that goes in was read.
+std::string explanation(const ResultFile& result);
 
 }  // namespace polyring

@@ -24,8 +24,8 @@ std::string today() {
 
 /// Where the hosts were read.
 std::string source_of(const MachineOptions& options, const Cluster& cluster) {
-  if (is_machine_file(options.preset)) return fmt::format("described by {}", options.preset);
-  if (!options.preset.empty()) return fmt::format("preset {}", options.preset);
+  if (is_machine_file(options.preset())) return fmt::format("described by {}", options.preset());
+  if (!options.machines.empty()) return fmt::format("preset {}", options.preset());
   if (options.files.size() == 1) return fmt::format("read from {}", options.files.front());
   if (!options.files.empty()) return fmt::format("read from {} files", options.files.size());
   if (!options.sysfs.empty()) return fmt::format("read from {}, a copy of /sys", options.sysfs);

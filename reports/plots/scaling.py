@@ -18,12 +18,14 @@ def baseline_gpus(rows):
 
 
 def label_of(row):
-    """The algorithm, and of a strategy what is the same at all GPU counts: not the number of its replicas."""
+    """The algorithm, of a strategy what is the same at all GPU counts: not the number of its replicas; and the machine, where
+    several are compared."""
+    where = f"{row['machine']}: " if row.get("compared") else ""
     if "strategy" not in row:
-        return row["algorithm"]
+        return where + row["algorithm"]
     factors = row["strategy"].split(",")
     split = [factor for factor in factors if not factor.startswith(("data=", "inter-model="))]
-    return f"{row['algorithm']}, {','.join(split) or factors[0].split('=')[0]}"
+    return f"{where}{row['algorithm']}, {','.join(split) or factors[0].split('=')[0]}"
 
 
 def batch_text(row):
@@ -84,21 +86,24 @@ def draw_efficiency(axes, rows, series, colours):
 
 
 def group_title(rows):
-    return f"Scaling of {rows[0]['model']} on {rows[0]['machine']}"
+    machines = list(dict.fromkeys(row["machine"] for row in rows))
+    return f"Scaling of {rows[0]['model']} on {' and '.join(machines)}"
 
 
 def draw(result, rows):
     series = defaultdict(list)
     for row in rows:
         series[(label_of(row), row["source"])].append(row)
-    colours = style.colours_of((label_of(row), row["algorithm"]) for row in rows)
+    compared = any(row.get("compared") for row in rows)
+    colours = style.colours_of((label_of(row), label_of(row) if compared else row["algorithm"]) for row in rows)
     sources = {row["source"] for row in rows}
     if any(row["published_speedup"] is not None or row["published_efficiency"] is not None for row in rows):
         sources.add("published")
 
     first = rows[0]
     overlap = "with" if first["overlap"] else "without"
-    subtitle = f"{batch_text(first)}, buckets: {first['bucket']}, {overlap} overlap"
+    batches = " and ".join(dict.fromkeys(batch_text(row) for row in rows))
+    subtitle = f"{batches}, buckets: {first['bucket']}, {overlap} overlap"
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
     others = style.source_handles(sources - {"published"})
     others.append(Line2D([], [], color=style.IDEAL, linewidth=2.5, label="ideal"))
@@ -130,6 +135,18 @@ def finding(rows):
     return f"Efficiency with {ranks_text(gpus, 'GPU')}: {', '.join(values)}."
 
 
+def compared(groups):
+    """Groups of machines that differ in nothing but the batch are one: --machine A --machine B."""
+    same_but_batch = defaultdict(list)
+    for (machine, *others, _), rows in groups.items():
+        same_but_batch[(*others, round(baseline_gpus(rows)))].append((machine, rows))
+    for same in same_but_batch.values():
+        if len({machine for machine, _ in same}) == len(same) > 1:
+            yield [{**row, "compared": True} for _, rows in same for row in rows]
+        else:
+            yield from (rows for _, rows in same)
+
+
 def charts(result):
     """A chart for each machine, model, bucket policy, overlap and batch: a GPU's, or that of all GPUs."""
     groups = defaultdict(list)
@@ -137,4 +154,4 @@ def charts(result):
         if row["speedup"] > 0:
             key = (*(row[name] for name in ("machine", "model", "bucket", "overlap")), batch_text(row))
             groups[key].append(row)
-    return [style.Chart("scaling", group_title(rows), finding(rows), lambda rows=rows: draw(result, rows)) for rows in groups.values()]
+    return [style.Chart("scaling", group_title(rows), finding(rows), lambda rows=rows: draw(result, rows)) for rows in compared(groups)]

@@ -45,6 +45,18 @@ class MachineToml(ProgramTest):
         self.assertEqual({row["machine"] for row in result["rows"]}, {"new cluster"})
         self.assertIn("as stated in new.toml:5", json.dumps(result["inputs"]))
 
+    def test_several_machines_are_compared_in_one_table(self):
+        words = ("scale", "--machine", "dgx-h100", "--machine", "dgx-a100", "--gpus", "8,16", "--algorithm", "multi-ring")
+        result = json.loads(self.succeed(*words, "--format", "json"))
+        self.assertEqual([(row["machine"], row["gpus"]) for row in result["rows"]],
+                         [("dgx-h100", 8), ("dgx-h100", 16), ("dgx-a100", 8), ("dgx-a100", 16)])
+        self.assertTrue(all(note.startswith(("dgx-h100: ", "dgx-a100: ")) for note in result["notes"]), result["notes"])
+        for row in result["rows"]:
+            self.assertLessEqual(row["efficiency_low"], row["efficiency"])
+            self.assertLessEqual(row["efficiency"], row["efficiency_high"])
+        self.refused(*words, "--name", "x", naming="--name is for one machine")
+        self.refused("probe", "--machine", "minsky", "--machine", "ac922", naming="--machine")
+
     def test_plans_of_a_file_run_here(self):
         text = self.succeed("allreduce", "-g", "4", "--plan-for", "new.toml", "-b", "4K", "-e", "4K", "-n", "1", "-w", "0", "--algorithm", "multi-ring")
         self.assertIn("those for 4 ranks of new.toml", text)

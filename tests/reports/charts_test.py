@@ -143,6 +143,16 @@ class ChartsTest(FolderTest):
         self.assertEqual([line.split("\t")[1] for line in run.stdout.splitlines()],
                          [f"two-{kind}{number}" for number in ("", "-2") for kind in ("bus-bandwidth", "latency", "ratio")])
 
+    def test_machines_that_are_compared_share_a_chart(self):
+        result = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))
+        rows = result["rows"]
+        result["rows"] += [{**row, "machine": "other", "batch": 64} for row in rows]
+        charts = scaling.charts(type("Result", (), result))
+        self.assertEqual([chart.title for chart in charts], [f"Scaling of {rows[0]['model']} on {rows[0]['machine']} and other"])
+        self.assertIn("other: multi-ring", charts[0].finding)
+        result["rows"] += [{**row, "batch": 128} for row in rows[:2]]
+        self.assertEqual(len(scaling.charts(type("Result", (), result))), 3, "a machine with several batches has a chart for each")
+
     def test_strong_scaling_has_one_chart_for_all_its_batches(self):
         result = self.result("scale")
         for row in result["rows"]:

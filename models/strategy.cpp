@@ -166,8 +166,11 @@ void check_memory(const std::string& model, Bytes needed, Bytes memory) {
   const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / 1e9; };
   usage_error(
       "{} does not fit: its weights, gradients and optimizer state take {:.1f} GB of a GPU's {:.1f} GB, "
-      "{} bytes a parameter; split it by a strategy with zero, pipeline or tensor",
-      model, gigabytes(needed), gigabytes(memory), kBytesPerTrainedParameter);
+      "{} bytes a parameter; a replica needs {} GPUs at least: split it by a strategy, the best one or one "
+      "with "
+      "zero, pipeline or tensor",
+      model, gigabytes(needed), gigabytes(memory), kBytesPerTrainedParameter,
+      (needed.value + memory.value - 1) / memory.value);
 }
 
 }  // namespace polyring

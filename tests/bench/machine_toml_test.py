@@ -57,6 +57,17 @@ class MachineToml(ProgramTest):
         self.refused(*words, "--name", "x", naming="--name is for one machine")
         self.refused("probe", "--machine", "minsky", "--machine", "ac922", naming="--machine")
 
+    def test_every_preset_has_a_table_by_default(self):
+        names = re.search(r"A machine known by name: (.*?);", self.succeed("scale", "--help"), re.DOTALL)[1].replace("\n", " ").split(",")
+        self.assertGreater(len(names), 15)
+        for name in names:
+            with self.subTest(name=name):
+                rows = json.loads(self.succeed("scale", "--machine", name.strip(), "--algorithm", "multi-ring", "--format", "json"))["rows"]
+                self.assertGreater(len(rows), 3)
+                for row in rows:
+                    self.assertTrue(0 < row["efficiency_low"] <= row["efficiency"] <= row["efficiency_high"] <= 1, row)
+        self.refused("scale", "--machine", "dgx-h100", "--model", "gpt3-175b", naming="a replica needs 33 GPUs at least")
+
     def test_plans_of_a_file_run_here(self):
         text = self.succeed("allreduce", "-g", "4", "--plan-for", "new.toml", "-b", "4K", "-e", "4K", "-n", "1", "-w", "0", "--algorithm", "multi-ring")
         self.assertIn("those for 4 ranks of new.toml", text)

@@ -265,7 +265,8 @@ ScaleRequest request_of(const ScaleOptions& options) {
   scaling.partials = parse_partials(options.partials);
   scaling.conditions = options.conditions.resolve(scaling.model.name);
   if (!options.gpus.empty()) scaling.gpus = parse_counts(options.gpus, "--gpus");
-  if (scaling.gpus.empty()) scaling.gpus = default_counts(scaling.machine.host(0).ranks());
+  if (scaling.gpus.empty())
+    scaling.gpus = default_counts(scaling.machine.host(0).ranks(), scaling.baseline.host);
   if (!options.name.empty()) scaling.name = options.name;
   scaling.micro_batches = options.micro_batches;
   check_algorithms(request.algorithms, options.plan, options.conditions.ask_for_costs());

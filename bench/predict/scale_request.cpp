@@ -77,11 +77,12 @@ std::string baseline_note(const ScalingCase& scaling) {
 
 }  // namespace
 
-std::vector<int> default_counts(int host_gpus) {
+std::vector<int> default_counts(int host_gpus, bool over_host) {
   constexpr int kFewest = 4;
   std::vector<int> counts;
   for (int count = kFewest; count <= kMostGpusByDefault; count *= 2) {
-    if (count < host_gpus ? host_gpus % count == 0 : count % host_gpus == 0) counts.push_back(count);
+    if (count < host_gpus ? !over_host && host_gpus % count == 0 : count % host_gpus == 0)
+      counts.push_back(count);
   }
   if (counts.size() > 1) return counts;
   counts.clear();

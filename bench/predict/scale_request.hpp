@@ -25,8 +25,9 @@ struct ScaleRequest {
   std::vector<std::string> asked{};  // as in an Inventory
 };
 
-/// 4 to 256 GPUs where these fill hosts, or a part of one; otherwise whole hosts, doubled.
-std::vector<int> default_counts(int host_gpus);
+/// 4 to 256 GPUs where these fill hosts or, unless one host is the baseline, a part of one; otherwise whole
+/// hosts, doubled.
+std::vector<int> default_counts(int host_gpus, bool over_host);
 
 /// The framework that a preset's published results were made with, by its name in frameworks(); ddp for
 /// others.

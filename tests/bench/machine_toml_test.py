@@ -2,9 +2,10 @@
 
 import json
 import re
+import unittest
 from pathlib import Path
 
-from program import ProgramTest, main
+from program import SANITIZED, ProgramTest, main
 
 CLUSTER = """\
 name = "new cluster"
@@ -57,6 +58,7 @@ class MachineToml(ProgramTest):
         self.refused(*words, "--name", "x", naming="--name is for one machine")
         self.refused("probe", "--machine", "minsky", "--machine", "ac922", naming="--machine")
 
+    @unittest.skipIf(SANITIZED, "takes a minute under a sanitizer; the plain build runs it")
     def test_every_preset_has_a_table_by_default(self):
         names = re.search(r"A machine known by name: (.*?);", self.succeed("scale", "--help"), re.DOTALL)[1].replace("\n", " ").split(",")
         self.assertGreater(len(names), 15)

@@ -43,6 +43,10 @@ StrategyMemory strategy_memory(const Model& model, const Strategy& strategy,
 /// sample that is computed again in full, without zero. 0 where no split is enough.
 int least_replica_gpus(const Model& model, const TrainingState& training, int host_gpus, Bytes memory);
 
+/// Of a GPU's memory, what searches and defaults count on: the rest is for the framework, its libraries and
+/// buffers that live shortly. Ours.
+inline constexpr double kUsableMemory = 0.9;
+
 /// Throws a usage Error when `need` is more than `memory`, and says what would do. `memory` of 0 is unknown
 /// and refuses nothing.
 void check_fits(const Model& model, const Strategy& strategy, const StrategyMemory& need,

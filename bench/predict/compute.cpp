@@ -10,6 +10,7 @@
 #include "bench/cli/options.hpp"
 #include "models/activations.hpp"
 #include "models/gpu_peaks.hpp"
+#include "models/strategy_memory.hpp"
 #include "models/throughput.hpp"
 #include "models/utilisation.hpp"
 
@@ -24,8 +25,6 @@ constexpr std::int64_t kMostTokens = 32'768;
 /// (ResNet-50, V100, mixed) higher, in the middle 11 %; see models/throughput.cpp.
 constexpr double kMostForTwice = 1.25;
 constexpr double kUsualForTwice = 1.11;
-/// The rest is for the framework, its libraries and buffers that live shortly.
-constexpr double kUsableMemory = 0.9;
 
 struct Chosen {
   int batch = 0;

@@ -159,7 +159,7 @@ class Width(ProgramTest):
         lines = self.lines(*MEASURED["scale"], columns="80")
         self.assertLessEqual(max(map(len, lines[:lines.index("")])), 80)
         caption = " ".join(lines[:lines.index("")])
-        self.assertRegex(caption, "; modelled; --wide adds lanes, nodes$")
+        self.assertRegex(caption, "; modelled; --wide adds lanes, nodes, exposed$")
         self.assertNotIn("--wide", self.lines(*MEASURED["scale"], columns="1000")[0])
 
     def test_columns_that_are_no_number(self):

@@ -1,8 +1,9 @@
 """One TCP stream between two emulated hosts: stream.py FROM TO MEGABYTES [ADDRESS], run on every host. ADDRESS is one of TO's.
 
-The receiver prints the goodput in Mbit/s, from when the stream is accepted to its end, then the median of its short slices, and
-both ends' congestion control. Only the receiver prints, as mpirun may run two hosts' lines together. A machine whose cores are
-taken away for moments lowers the first, as no link makes up for what it did not send meanwhile; the median shows the link.
+The receiver prints the goodput in Mbit/s, of what comes after its first read, since a receiver that wakes up late finds more there than
+the link sends in the time that it sees; then the median of short slices, and both ends' congestion control. Only the receiver prints, as
+mpirun may run two hosts' lines together. A machine whose cores are taken away for moments lowers the first, as no link makes up for what
+it did not send meanwhile; the median shows the link.
 """
 
 import contextlib
@@ -37,14 +38,17 @@ def mbit_per_s(count, seconds):
 
 def receive():
     buffer = bytearray(1 << 18)
-    received = in_slice = 0
+    received = in_slice = 0  # after the first read
+    names = []
     slices = []
     with socket.create_server(("", PORT)) as server, server.accept()[0] as stream:
-        begin = slice_begin = time.monotonic()
+        begin = slice_begin = 0
         while count := stream.recv_into(buffer):
             now = time.monotonic()
-            if not received:
+            if not names:
                 names = [name.rstrip(b"\0").decode() for name in (bytes(buffer[:NAME_BYTES]), congestion_control(stream))]
+                begin = slice_begin = now
+                continue
             received += count
             in_slice += count
             if now - slice_begin >= SLICE_S:

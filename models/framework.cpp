@@ -167,7 +167,7 @@ const std::vector<Framework>& frameworks() {
        true,
        true},
       {"none",
-       "a loop of one's own: buckets of 25 MiB, reduced where they lie",
+       "your own training loop: buckets of 25 MiB, reduced in place",
        {Kind::fused, mebibytes(25)},
        true,
        false},
@@ -193,7 +193,7 @@ std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting
   ranges.push_back(
       microseconds_range(&StepCosts::ramp_s, "start and end of an allreduce", {60, 120, 350}, kRamp));
   if (framework.overlap) ranges.push_back(slowdown_range(setting));
-  ranges.push_back(percent_range(&StepCosts::variation, "a GPU's computing time, its standard deviation",
+  ranges.push_back(percent_range(&StepCosts::variation, "how much GPUs differ in their computing time",
                                  {0.3, 0.8, 2.5}, kStragglers));
   return ranges;
 }

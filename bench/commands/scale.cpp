@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
 #include "base/error.hpp"
 #include "bench/cli/options.hpp"
@@ -31,6 +30,9 @@ namespace polyring {
 namespace {
 
 constexpr int kMostGlobalBatch = 1 << 30;
+
+/// What --strategy takes in place of factors.
+constexpr std::string_view kBest = "best";
 
 struct ScaleOptions {
   MachineOptions machine;
@@ -94,9 +96,9 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   for (const bool held_out : {true, false}) {
     const TrainingCheck check = check_all_training(held_out);
     texts += fmt::format(
-        "Training runs that {}\n\n{}\nAt the most GPUs of each {} of {} lie inside; the middle is off by "
-        "{:.1f} points, on "
-        "average by {:+.1f}.\n\n",
+        "Training runs that {}\n\n{}\nAt the largest GPU count of each run, {} of {} lie in the range. The "
+        "middle is off by "
+        "{:.1f} points on average, with its sign by {:+.1f}.\n\n",
         held_out ? "only check the model, held out" : "only check the model, seen before its costs were set",
         check.table, check.tally.inside, check.tally.runs, 100 * check.tally.error,
         100 * check.tally.signed_error);
@@ -107,9 +109,6 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   save(options.output, result);
   return ExitCode::ok;
 }
-
-/// What --strategy takes in place of factors.
-constexpr std::string_view kBest = "best";
 
 /// The case with this strategy. The framework's buckets are those of data parallelism.
 ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, const ScaleOptions& options) {
@@ -189,13 +188,11 @@ void check_algorithms(const std::vector<std::string>& algorithms, const PlanOpti
   }
 }
 
-/// The measured counts, and then twice as many again and again.
-std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
-  std::set<int> counts;
-  for (const TrainRow& row : measured) counts.insert(row.gpus);
-  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostGpusByDefault; next *= 2)
-    counts.insert(static_cast<int>(next));
-  return {counts.begin(), counts.end()};
+/// Whether some strategy is more than data parallelism: of such steps nobody knows what frameworks cost.
+bool divides(const ScaleOptions& options) {
+  return std::any_of(options.strategies.begin(), options.strategies.end(), [](const std::string& text) {
+    return text == kBest || !parse_strategy(text).is_plain();
+  });
 }
 
 /// How gradients are exchanged, and what that costs beside the allreduces.
@@ -213,7 +210,10 @@ void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
   scaling.baseline = baseline_of(options.baseline, framework);
   // A calibration has its own error, and says nothing of what frameworks cost.
   const bool calibrated = !options.calibration.empty() && options.framework.empty();
-  scaling.framework = options.ideal || calibrated ? nullptr : &framework;
+  if (divides(options) && !options.framework.empty())
+    usage_error(
+        "what frameworks cost is known of data parallelism alone; leave --framework or --strategy out");
+  scaling.framework = options.ideal || calibrated || divides(options) ? nullptr : &framework;
 }
 
 ScaleRequest request_from_runs(const ScaleOptions& options) {
@@ -323,7 +323,6 @@ ScaledMachine scaled_machine(const ScaleOptions& options) {
                 [&](const std::string& name) { return !add_algorithm(scaled, name, options); });
   if (!scaled.plain) {
     request.scaling = divided(request.scaling, {.pipeline = 2}, options);
-    request.scaling.framework = nullptr;
   }
   return scaled;
 }
@@ -443,8 +442,6 @@ void add_scale(CommandLine& line) {
       "  polyring scale --machine summit --batch 96 --algorithm multi-ring --gpus 6,1536,27648 "
       "--filesystem 500GB/s --jitter 5%\n"
       "  polyring scale --machine dgx-h100 --model llama3-70b --gpus 512 --algorithm nccl --strategy best\n"
-      "  polyring scale --machine dgx-a100 --model bert-large --batch 8 --gpus 8,64 --algorithm multi-ring "
-      "--strategy pipeline=4 --strategy tensor=8\n"
       "  polyring scale --from-run 2hosts.json --from-run 4hosts.json --calibration calibration.json",
       [options, &line] {
         options->algorithms_given = line.given("--algorithm");

@@ -123,7 +123,8 @@ std::optional<Strategy> fitted(const ScalingCase& scaling, Strategy strategy,
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     strategy.recompute = recompute;
     const StrategyMemory need = strategy_memory(scaling.model, strategy, stages, training);
-    if (memory.value == 0 || need.total() <= kUsableMemory * static_cast<double>(memory.value)) return strategy;
+    if (memory.value == 0 || need.total() <= kUsableMemory * static_cast<double>(memory.value))
+      return strategy;
   }
   return std::nullopt;
 }

@@ -93,8 +93,7 @@ std::vector<std::string> comparison_notes() {
       fmt::format("A sample of a batch without a published throughput takes as long as one of a batch of {}.",
                   kBatches[0]),
       fmt::format("With overlap gradients travel in buckets, {}: our choice, since none was published.",
-                  kBucket),
-      std::string(kNotValidated)};
+                  kBucket)};
 }
 
 std::vector<PublishedComparison> compare_published() {

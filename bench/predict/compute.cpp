@@ -63,6 +63,8 @@ Chosen estimated_batch(const Model& model, Precision precision, Bytes memory) {
          fits(model, precision, 2 * batch, memory)) {
     batch *= 2;
   }
+  if (memory.value != 0 && !fits(model, precision, batch, memory))
+    return {batch, "taken, since no batch fits the memory of one GPU"};
   return {batch, memory.value == 0 ? "a usual batch" : "the largest usual batch that fits the memory"};
 }
 
@@ -149,9 +151,11 @@ std::string choice_of(const Compute& compute, const Chosen& chosen, bool precisi
   if (!precision_asked && compute.precision == Precision::mixed)
     parts.emplace_back("mixed precision is usual for this model");
   if (compute.estimated) {
-    parts.push_back(fmt::format("the computing time is estimated: {} a step, or {} to {}",
-                                to_text(compute.step.total()), to_text(compute.fastest.total()),
-                                to_text(compute.slowest.total())));
+    const std::string fastest = to_text(compute.fastest.total());
+    const std::string slowest = to_text(compute.slowest.total());
+    const std::string range = fastest == slowest ? "" : fmt::format(", from {} to {}", fastest, slowest);
+    parts.push_back(
+        fmt::format("the computing time is estimated: {} a step{}", to_text(compute.step.total()), range));
   }
   return parts.empty() ? "" : fmt::format("Chosen: {}", fmt::join(parts, "; "));
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bench/cli/presentation.hpp"
 #include "bench/predict/step_model.hpp"
@@ -34,8 +35,7 @@ std::string megabytes(Bytes bytes) { return significant(static_cast<double>(byte
 /// How far the modelled times can be trusted, up to `gpus` GPUs.
 std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
   if (request.scaling.framework != nullptr && !request.calibration)
-    return {
-        "How often such ranges hold training runs that others published, polyring scale --published shows."};
+    return {"polyring scale --published shows how often published training runs lie in such ranges."};
   if (!request.calibration) return {std::string(kNotValidated)};
   const Calibration& calibration = request.calibration->calibration;
   const CalibrationRange& range = calibration.range;
@@ -89,6 +89,14 @@ std::vector<int> default_counts(int host_gpus, bool over_host) {
   for (int count = host_gpus; count <= std::max(kMostGpusByDefault, host_gpus); count *= 2)
     counts.push_back(count);
   return counts;
+}
+
+std::vector<int> counts_from(const std::vector<TrainRow>& measured) {
+  std::set<int> counts;
+  for (const TrainRow& row : measured) counts.insert(row.gpus);
+  for (std::int64_t next = 2 * std::int64_t{*counts.rbegin()}; next <= kMostGpusByDefault; next *= 2)
+    counts.insert(static_cast<int>(next));
+  return {counts.begin(), counts.end()};
 }
 
 std::string_view framework_of(std::string_view machine) {
@@ -208,8 +216,7 @@ std::string note_of_ranges(const std::vector<ScaleRow>& rows) {
     if (row.widest_unknown && (widest == nullptr || row.gpus > widest->gpus)) widest = &row;
   if (widest == nullptr) return "";
   return fmt::format(
-      "From and to: each unknown at both ends of its range, added by their squares; at {} GPUs most comes "
-      "from: {}.",
+      "The range from ... to combines all that is not exactly known; at {} GPUs most of it comes from: {}.",
       widest->gpus, *widest->widest_unknown);
 }
 

@@ -29,6 +29,9 @@ struct ScaleRequest {
 /// hosts, doubled.
 std::vector<int> default_counts(int host_gpus, bool over_host);
 
+/// The measured counts, and then twice as many again and again.
+std::vector<int> counts_from(const std::vector<TrainRow>& measured);
+
 /// The framework that a preset's published results were made with, by its name in frameworks(); ddp for
 /// others.
 std::string_view framework_of(std::string_view machine);

@@ -96,16 +96,19 @@ bool gpus_are_near_nics(const Machine& host) {
   return true;
 }
 
-/// Between hosts a message may have to pass through a host's memory, and through its sockets.
-void limit_by_host(CostRange& range, const Cluster& cluster) {
+/// Between hosts a message may have to pass through a host's memory, and through its sockets. `rate` is what
+/// the range is a part of.
+void limit_by_host(CostRange& range, const Cluster& cluster, Bandwidth rate) {
   const Machine& host = cluster.host(0);
   const std::vector<int> nics = usable_nics(host);
   if (cluster.domain_count() == 1 || nics.empty()) return;
   const Nic& nic = host.nics[static_cast<std::size_t>(nics.front())];
   if (protocol_of(nic) == NicProtocol::ethernet) {
-    const double rate = nic.bandwidth().value;
-    range.least = std::min(range.least, kFastSockets.value / rate);
-    range.most = std::min(range.most, kSlowSockets.value / rate);
+    // What the NICs carry together may be less than their rates, where their slots are narrower.
+    const double carried = std::min(rate.value, static_cast<double>(nics.size()) * nic.bandwidth().value);
+    const double sockets = static_cast<double>(nics.size()) / carried;
+    range.least = std::min(range.least, kFastSockets.value * sockets);
+    range.most = std::min(range.most, kSlowSockets.value * sockets);
     range.source += kSockets;
   } else if (!gpus_are_near_nics(host)) {
     range.most = std::min(range.most, kStaged);
@@ -133,7 +136,7 @@ UsableNetwork network_of(const Cluster& cluster, const std::string& algorithm) {
   range.least = std::min(1.0, interval->high.value / interval->rate.value);
   range.most = std::min(1.0, interval->low.value / interval->rate.value);
   range.source = interval->rests_on;
-  limit_by_host(range, cluster);
+  limit_by_host(range, cluster, interval->rate);
   range.middle = std::sqrt(range.least * range.most);
   range.text = fmt::format("{:.3g} to {:.3g} %, {:.3g} in the middle", 100 * range.most, 100 * range.least,
                            100 * range.middle);
@@ -169,13 +172,13 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
     known.ranges.push_back({&StepCosts::network, "the calibration's error", 1 + *scaling.spread, 1,
                             1 / (1 + *scaling.spread), "", ""});
   }
-  if (scaling.framework == nullptr) return known;
+  if (scaling.framework == nullptr || cluster.ranks() == 1) return known;
   for (CostRange& range : cost_ranges(*scaling.framework, setting_of(cluster))) {
     const bool stated = range.cost == &StepCosts::variation && scaling.conditions.jitter;
     if (!stated) known.ranges.push_back(std::move(range));
   }
   if (scaling.waits_for_input) known.ranges.push_back(input_range());
-  if (scaling.spread || cluster.ranks() == 1) return known;
+  if (scaling.spread) return known;
   UsableNetwork network = network_of(cluster, algorithm);
   known.usable = network.rate;
   if (network.range.cost != nullptr) known.ranges.push_back(std::move(network.range));

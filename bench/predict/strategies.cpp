@@ -169,7 +169,7 @@ std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
   } else if (training.micro_batches > 1) {
     text += fmt::format(", {} micro-batches one after another", training.micro_batches);
   }
-  if (!whole_fits) text += "; speedup is over GPUs that would hold the whole model, which these do not";
+  if (!whole_fits) text += "; speedup is over GPUs with memory for the whole model, which these do not have";
   return text + ".";
 }
 

@@ -78,7 +78,7 @@ def draw_efficiency(axes, rows, series, colours):
     draw_band(axes, series, colours)
     draw_lines(axes, series, colours, "efficiency")
     draw_published(axes, rows, "published_efficiency")
-    shown = [row["efficiency"] for row in rows]
+    shown = [row.get("efficiency_low", row["efficiency"]) for row in rows]
     shown += [value for _, value in published_points(rows, "published_efficiency")]
     axes.set_ylim(max(0, int(min(shown) * 10 - 0.5) / 10), max(1.03, max(shown) + 0.03))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))

@@ -47,8 +47,6 @@ std::string text_of(const std::string& model, const std::vector<MeasuredGradient
       model, own, elements, fmt::join(rows, ",\n"));
 }
 
-std::string vgg16() { return text_of("vgg16", evenly(make_model("vgg16").gradients)); }
-
 std::string small() {
   return text_of("net.py:make", {{"b", 10, 0.25}, {"a.weight", 200, 0.5}, {"a.bias", 20, 0.5}}, true);
 }
@@ -112,7 +110,7 @@ TEST(StepFile, OfAnotherModelIsRefused) {
   EXPECT_THAT(refused_for(small()), HasSubstr("leave --model out"));
   std::swap(gradients.front().elements, gradients.back().elements);
   EXPECT_THAT(refused_for(text_of("vgg16", gradients)),
-              HasSubstr("its classifier.6.bias has 64 elements, not 1000"));
+              HasSubstr("its classifier.6.bias has 1728 elements, not 1000"));
   gradients = evenly(model.gradients);
   gradients.front().name = "classifier.7.bias";
   EXPECT_THAT(refused_for(text_of("vgg16", gradients)), HasSubstr("it has classifier.7.bias"));

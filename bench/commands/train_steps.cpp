@@ -53,7 +53,7 @@ void TrainOptions::check() const {
 Training::Training(const TrainOptions& options)
     : kind(options.payload.kind()),
       op(options.payload.op()),
-      model(make_model(options.compute.model)),
+      model(options.compute.trained()),
       compute(options.compute.resolve(model, {})),
       policy(parse_bucket_policy(options.bucket)),
       buckets(make_buckets(model, policy, size_of(kind))) {}

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "bench/cli/options.hpp"
+#include "bench/record/step_file.hpp"
 #include "models/activations.hpp"
 #include "models/gpu_peaks.hpp"
 #include "models/strategy_memory.hpp"
@@ -194,9 +195,46 @@ void ComputeOptions::add_to(Subcommand command) {
                   "The part of the GPU's peak that a step uses, such as 40%, in place of what is published")
       .type_name("PART")
       .excludes({"--compute-ms"});
+  command
+      .add_option("--step", step,
+                  "Take that time, and when each gradient is ready, from this file of scripts/measure_step")
+      .type_name("FILE")
+      .excludes({"--compute-ms", "--gpu", "--utilisation"});
+}
+
+Model ComputeOptions::trained() const {
+  if (step.empty()) return make_model(model);
+  const MeasuredStep file = read_step(step);
+  if (file.own_model && model == ComputeOptions{}.model) return model_of(file);
+  return with_measured_times(make_model(model), file);
+}
+
+Compute ComputeOptions::measured(const Model& of_model) const {
+  const MeasuredStep file = read_step(step);
+  check_model(file, of_model);
+  if (batch && *batch != file.batch) {
+    usage_error("'{}' was measured with batch {}, and --batch is {}; leave --batch out, or measure with {}",
+                step, file.batch, *batch, *batch);
+  }
+  if (!precision.empty() && parse_precision(precision) != file.precision) {
+    usage_error(
+        "'{}' was measured in {} precision, and --precision is {}; leave --precision out, or measure in it",
+        step, to_text(file.precision), precision);
+  }
+  const std::string source = source_of(file);
+  return {file.compute,
+          file.compute,
+          file.compute,
+          source,
+          "",
+          file.batch,
+          file.precision,
+          false,
+          fmt::format("The computing time of a step and when its gradients are ready are {}", source)};
 }
 
 Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine) const {
+  if (!step.empty()) return measured(of_model);
   if (compute_ms) {
     if (!(*compute_ms > 0 && *compute_ms <= kMostComputeMs)) {
       usage_error("--compute-ms {} is impossible; give a number above 0 up to {}, a day", *compute_ms,

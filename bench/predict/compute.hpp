@@ -1,5 +1,6 @@
-// How long a GPU computes for one training step: as stated, from a published throughput, or estimated from
-// the model's operations and a range of what like models use of the GPU's peak.
+// How long a GPU computes for one training step: as stated, as measured by scripts/measure_step, from a
+// published throughput, or estimated from the model's operations and a range of what like models use of the
+// GPU's peak.
 #pragma once
 
 #include <optional>
@@ -28,8 +29,8 @@ struct Compute {
   int batch = 0;  // samples per GPU and step that `step` is of
   Precision precision = Precision::single;
   bool estimated = false;
-  /// For a caption: what was chosen without being asked for, and what is estimated, as a sentence without its
-  /// full stop. Empty where nothing is.
+  /// For a caption: what was chosen without being asked for, and what is estimated or measured, as a sentence
+  /// without its full stop. Empty where nothing is.
   std::string choice;
 };
 
@@ -40,10 +41,17 @@ struct ComputeOptions {
   std::string gpu;
   std::string precision;    // single or mixed; empty: chosen
   std::string utilisation;  // of the peak, as in `40%`; empty: from published results
+  std::string step;         // a file of scripts/measure_step; empty: none
 
   void add_to(Subcommand command);
 
+  /// The model that is trained: the catalogue's. With a measured step its gradients are ready when
+  /// they were measured to be; where that is of a model of the user's own, and --model is the default, it is
+  /// that model. Throws a usage Error for unknown models, and as read_step() and check_model() do.
+  Model trained() const;
+
   /// The first of these that can be had:
+  /// - the measured step; throws as trained() does, and where it has another batch or precision,
   /// - the time that is stated,
   /// - the published throughput with that batch,
   /// - that with another batch, up to twice as large or small (estimated),
@@ -58,6 +66,9 @@ struct ComputeOptions {
   /// --gpu is given. Throws a usage Error when that GPU is not known, with those that are; and for impossible
   /// values.
   Compute resolve(const Model& of_model, const MachineGpu& machine) const;
+
+ private:
+  Compute measured(const Model& of_model) const;
 };
 
 }  // namespace polyring

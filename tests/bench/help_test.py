@@ -13,9 +13,9 @@ OPTIONS = {
     "--minbytes --maxbytes --stepfactor --stepbytes --model --iters --warmup_iters --timing --blocking --cudagraph --check --payload --buffers --local_register --output_file",
     **dict.fromkeys(("reduce-scatter", "allgather", "alltoall"), "--algorithm --tcp-interface --transport --dims --ddl-options --patterns --lanes --chunk --orders "
     "--datatype --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup_iters --timing --blocking --cudagraph --check --payload --buffers --local_register --output_file"),
-    "train": "--ranks --model --batch --compute-ms --gpu --precision --utilisation --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
+    "train": "--ranks --model --batch --compute-ms --gpu --precision --utilisation --step --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
-    "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --model --batch --compute-ms --gpu --precision --utilisation --algorithm --dims --ddl-options --patterns "
+    "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --model --batch --compute-ms --gpu --precision --utilisation --step --algorithm --dims --ddl-options --patterns "
     "--lanes --chunk --orders --gpus --scaling --global-batch --framework --ideal --bucket --overlap --no-overlap --baseline --name --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",

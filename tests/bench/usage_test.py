@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 from program import GLOO, NOT_AVAILABLE, SUBCOMMANDS, ProgramTest, main
 
@@ -9,6 +10,7 @@ MINSKY = ("--machine", "minsky")
 TRAIN = ("train", "--compute-ms", "5")
 ANY_PLAN = (("plan", *MINSKY), ("verify",), ("scale", *MINSKY), ("allreduce",), TRAIN)
 WRITERS = (("allreduce",), TRAIN, ("scale", *MINSKY))
+VGG_STEP = Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "step" / "vgg16.json"
 HWLOC = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
 
 
@@ -315,6 +317,18 @@ class Usage(ProgramTest):
                 self.refused(*words, "--bucket", bucket, "--compute-ms", "5", naming="buckets")
             self.refused(*words, "--model", "nonsense", "--compute-ms", "5", naming="nonsense")
         self.refused("train", naming="--compute-ms")
+
+    def test_measured_steps(self):
+        (self.folder / "broken.json").write_text('{"schema": "polyring-step", "version": 1', encoding="utf-8")
+        for words in (("scale", *MINSKY), ("train",)):
+            self.refused(*words, "--step", "missing.json", naming="missing.json")
+            self.refused(*words, "--step", "broken.json", naming="'broken.json' is no measured step, or damaged")
+            self.refused(*words, "--step", VGG_STEP, naming="was measured for vgg16, and --model is resnet50; give --model vgg16, or give a file of resnet50")
+            vgg = (*words, "--model", "vgg16", "--step", VGG_STEP)
+            self.refused(*vgg, "--batch", "32", naming="was measured with batch 64, and --batch is 32; leave --batch out")
+            self.refused(*vgg, "--precision", "single", naming="was measured in mixed precision, and --precision is single")
+            for option in (("--compute-ms", "5"), ("--gpu", "P100"), ("--utilisation", "40%")):
+                self.refused(*vgg, *option, naming="--step")
 
     def test_measuring(self):
         for words in (("allreduce",), TRAIN):

@@ -94,6 +94,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(world.setup("--browser").returncode, 0)
         self.assertTrue(world.apt_calls()[-1].endswith(" chromium"))
 
+    def test_pytorch_is_installed_when_asked_for(self):
+        world = self.world("all", root=True)
+        world.fake("dpkg-query", '[[ ${!#} == python3-torch ]] && exit 1; echo "ii "')
+        self.assertEqual(world.setup().returncode, 0)
+        self.assertEqual(world.apt_calls(), [])
+        self.assertEqual(world.setup("--torch").returncode, 0)
+        self.assertTrue(world.apt_calls()[-1].endswith(" python3-torch"))
+
     def test_without_simgrid_all_goes_on(self):
         for options in ({"root": True, "apt": False}, {}):
             with self.subTest(**options):

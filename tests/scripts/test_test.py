@@ -94,7 +94,7 @@ class Test(unittest.TestCase):
         self.assertIn("setup: --simgrid --slurm --browser\n", self.run_script(POLYRING_MUST_RUN="slurm emulation  browser").stdout)
         ran = self.run_script(POLYRING_MUST_RUN="browser,slurm")
         self.assertEqual((ran.returncode, ran.stdout), (USAGE, ""))
-        self.assertEqual(ran.stderr, "test: POLYRING_MUST_RUN names 'browser,slurm'; it may name browser, slurm, emulation and gpu\n")
+        self.assertEqual(ran.stderr, "test: POLYRING_MUST_RUN names 'browser,slurm'; it may name browser, slurm, torch, emulation and gpu\n")
 
     def test_what_is_skipped_is_listed_with_its_reason(self):
         self.write_tests("release", TESTS)

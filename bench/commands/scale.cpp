@@ -240,7 +240,7 @@ ScaleRequest request_of_machine(const ScaleOptions& options) {
   scaling.machine = std::move(hosts.cluster);
   request.asked = std::move(hosts.asked);
   scaling.name = options.machine.name(scaling.machine);
-  scaling.model = make_model(options.compute.model);
+  scaling.model = options.compute.trained();
   set_framework(scaling, options);
   const Machine& host = scaling.machine.host(0);
   if (host.gpus.empty())

@@ -157,6 +157,7 @@ TEST(StepFile, OfTheUsersModelIsAModel) {
   EXPECT_EQ(buckets[2].ready, 1);
   ASSERT_EQ(model.blocks.size(), 1u);
   EXPECT_EQ(model.blocks[0].parameters, 230);
+  EXPECT_DOUBLE_EQ(model.blocks[0].backward_flops, model.backward_flops_per_sample());
 }
 
 TEST(StepFile, IsTheComputingTime) {

@@ -135,11 +135,14 @@ void check_fits(const Model& model, const Strategy& strategy, const StrategyMemo
   if (memory.value == 0 || need.total() <= static_cast<double>(memory.value)) return;
   const int least = least_replica_gpus(model, training, host_gpus, memory);
   const std::string remedy =
-      least == 0 ? "no split of it fits either; choose a smaller model, or GPUs with more memory"
-                 : fmt::format(
-                       "without zero it needs {} GPU{} a replica at least; use tensor, pipeline, zero, "
-                       "recompute or a smaller micro-batch",
-                       least, least == 1 ? "" : "s");
+      least == 1 ? "its weights, gradients and optimizer state fit: recompute, use a smaller micro-batch, or "
+                   "tensor or "
+                   "pipeline"
+      : least == 0 ? "no split of it fits either; choose a smaller model, or GPUs with more memory"
+                   : fmt::format(
+                         "without zero it needs {} GPUs a replica at least; use tensor, pipeline, zero, "
+                         "recompute or a smaller micro-batch",
+                         least);
   usage_error("{} does not fit with {}: {} are more than a GPU's {:.1f} GB; {}", model.name,
               to_text(strategy), to_text(need), gigabytes(static_cast<double>(memory.value)), remedy);
 }

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -67,6 +68,17 @@ class Reader {
   }
 
   void read_factor(std::string_view text, const Word& word) {
+    if (word.name == "best")
+      usage_error("strategy '{}': best stands alone; leave the rest out, or best", whole_);
+    constexpr std::array<std::string_view, 9> kFactors{"zero",        "interleaved", "pipeline",
+                                                       "tensor",      "intra-model", "data",
+                                                       "inter-model", "expert",      "micro-batch"};
+    if (std::find(kFactors.begin(), kFactors.end(), word.name) == kFactors.end()) {
+      usage_error(
+          "strategy '{}': '{}' is none of data, zero, fsdp, expert, pipeline, schedule, interleaved, "
+          "micro-batch, tensor, sequence-parallel, recompute, near, inter-model; name one of them",
+          whole_, word.name);
+    }
     if (word.name == "zero") {
       strategy_.zero = number(text, word, 0, kMostZero);
       return;
@@ -86,13 +98,8 @@ class Reader {
       strategy_.independent = word.name == "inter-model";
     } else if (word.name == "expert") {
       strategy_.expert = value;
-    } else if (word.name == "micro-batch") {
-      strategy_.micro_batch = value;
     } else {
-      usage_error(
-          "strategy '{}': '{}' is none of data, zero, fsdp, expert, pipeline, schedule, interleaved, "
-          "micro-batch, tensor, sequence-parallel, recompute, near, inter-model; name one of them",
-          whole_, word.name);
+      strategy_.micro_batch = value;
     }
   }
 
@@ -101,8 +108,8 @@ class Reader {
     const char* end = word.value.data() + word.value.size();
     const auto [rest, error] = std::from_chars(word.value.data(), end, value);
     if (!word.has_value || error != std::errc{} || rest != end || value < least || value > most) {
-      usage_error("strategy '{}': '{}' is not a factor from {} to {}; write it as data=64,pipeline=4", whole_,
-                  text, least, most);
+      usage_error("strategy '{}': '{}' needs a whole number from {} to {}, as in {}={}", whole_, text, least,
+                  most, word.name, std::min(2, most));
     }
     return value;
   }

@@ -43,7 +43,7 @@ TEST(Strategy, IsWrittenAsItIsRead) {
 
 TEST(Strategy, ThatContradictsItselfIsRefused) {
   const auto refused = [](const char* text) { return refusal([&] { parse_strategy(text); }); };
-  EXPECT_THAT(refused("zero=4"), HasSubstr("'zero=4' is not a factor from 0 to 3"));
+  EXPECT_THAT(refused("zero=4"), HasSubstr("'zero=4' needs a whole number from 0 to 3"));
   EXPECT_THAT(refused("pipeline=1048576,interleaved=1048576"), HasSubstr("from 1 to 1024"));
   EXPECT_THAT(refused("fsdp,zero=1"), HasSubstr("fsdp and zero"));
   EXPECT_THAT(refused("tensor=2,intra-model=2"), HasSubstr("tensor and intra-model"));

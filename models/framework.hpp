@@ -29,7 +29,7 @@ struct StepCosts {
 
 /// How far a cost is known.
 struct CostRange {
-  double StepCosts::*cost;
+  double StepCosts::*cost = nullptr;
   std::string name;  // "launch of an allreduce"
   double least = 0;  // where training is fastest
   double middle = 0;

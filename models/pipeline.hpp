@@ -1,4 +1,5 @@
-// One step of a pipelined replica as a timeline: which rank computes which pass of which micro-batch when.
+// One step of a pipelined replica as a timeline. It says when each rank computes each pass of each
+// micro-batch.
 //
 // Each rank computes its passes in a fixed order, one at a time:
 //

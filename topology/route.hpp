@@ -47,8 +47,8 @@ class Router {
   ResourceId of_nic(int host, int nic, bool out) const;
 
   /// Appends the resources to `route` and returns the one-way latency. Inside an NVLink domain a host is left
-  /// and entered by the NVLinks between the rank and the NVSwitches; otherwise by the rank's NICs, see
-  /// rank_nics(), each of which carries as much as the others.
+  /// and entered by the NVLinks between the rank and the NVSwitches; otherwise by the rank's NICs
+  /// (rank_nics()). These carry equal parts.
   Seconds route(int from_rank, int to_rank, std::vector<Crossing>& route) const;
 
   /// The parts of a route between hosts that lie in them: from a rank out of its NICs, and in through them to

@@ -35,8 +35,9 @@ std::string nics_text(const Machine& machine);
 /// Throws a usage Error below 1, and where the number of hosts under a leaf or what a NIC carries is unknown.
 Cluster with_oversubscription(Cluster cluster, double ratio);
 
-/// The cluster where each leaf has lost one of its uplinks, each of which carries as much as one NIC: the
-/// slowest leaf sets the pace. Throws a usage Error where it has no leaves, or only one uplink.
+/// The cluster in which each leaf has lost one uplink. An uplink is taken to carry as much as one NIC. All
+/// leaves lose one, since the slowest leaf sets the pace. Throws a usage Error where it has no leaves, or
+/// only one uplink.
 Cluster without_leaf_uplink(Cluster cluster);
 
 /// The machine without a NIC ("mlx5_3": it goes down), a GPU ("gpu3"), or one of the NVLinks or xGMI links

@@ -10,6 +10,9 @@ namespace polyring {
 
 class ScalingBaseline {
  public:
+  ScalingBaseline(const ScalingBaseline&) = delete;  // its model refers to its case
+  ScalingBaseline& operator=(const ScalingBaseline&) = delete;
+
   /// Of rows of this algorithm, as scaling.baseline says. A host's row that was measured counts as it is.
   /// Throws as StepModel does.
   ScalingBaseline(const ScalingCase& scaling, const std::string& algorithm, const PlanOptions& options);

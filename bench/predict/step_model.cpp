@@ -122,14 +122,13 @@ struct UsableNetwork {
   std::optional<Bandwidth> rate;
 };
 
-UsableNetwork network_of(const Cluster& cluster, const std::string& algorithm) {
-  std::string asked = algorithm;
-  auto interval = expected_interval(cluster, Collective::allreduce, asked, kLargePayload);
+std::optional<UsableNetwork> network_of(const Cluster& cluster, const std::string& algorithm) {
+  auto interval = expected_interval(cluster, Collective::allreduce, algorithm, kLargePayload);
   const bool own = interval.has_value();
   // Patterns of ours without figures of their own reach of the links what rings do.
   if (!own) interval = expected_interval(cluster, Collective::allreduce, "ring", kLargePayload);
+  if (!interval) return std::nullopt;
   UsableNetwork result;
-  if (!interval) return result;
   CostRange& range = result.range;
   range.cost = &StepCosts::network;
   range.name = fmt::format("part of the rate of {} that allreduces reach", interval->link);
@@ -170,7 +169,9 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
   if (scaling.computing_range) known.ranges.push_back(*scaling.computing_range);
   if (scaling.spread) {
     known.ranges.push_back({&StepCosts::network, "the calibration's error", 1 + *scaling.spread, 1,
-                            1 / (1 + *scaling.spread), "", ""});
+                            1 / (1 + *scaling.spread),
+                            fmt::format("{:.1f} % of an allreduce's time", 100 * *scaling.spread),
+                            "95 % of the times that the calibration was checked on, or fitted to"});
   }
   if (scaling.framework == nullptr || cluster.ranks() == 1) return known;
   for (CostRange& range : cost_ranges(*scaling.framework, setting_of(cluster))) {
@@ -179,9 +180,10 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
   }
   if (scaling.waits_for_input) known.ranges.push_back(input_range());
   if (scaling.spread) return known;
-  UsableNetwork network = network_of(cluster, algorithm);
-  known.usable = network.rate;
-  if (network.range.cost != nullptr) known.ranges.push_back(std::move(network.range));
+  if (std::optional<UsableNetwork> network = network_of(cluster, algorithm)) {
+    known.usable = network->rate;
+    known.ranges.push_back(std::move(network->range));
+  }
   return known;
 }
 
@@ -258,8 +260,11 @@ Interval interval_of(const std::vector<CostRange>& ranges,
       costs.*range.cost = value;
       return figure(costs) - result.middle;
     };
-    const double up = std::max(0.0, moved(range.least));
-    const double down = std::max(0.0, -moved(range.most));
+    // Either end may be the better one: where computing takes longer, communication is a smaller part.
+    const double at_least = moved(range.least);
+    const double at_most = moved(range.most);
+    const double up = std::max({0.0, at_least, at_most});
+    const double down = std::max({0.0, -at_least, -at_most});
     above += up * up;
     below += down * down;
     if (up + down > furthest) {
@@ -267,7 +272,7 @@ Interval interval_of(const std::vector<CostRange>& ranges,
       result.widest = range.name;
     }
   }
-  result.low = result.middle - std::sqrt(below);
+  result.low = std::max(0.0, result.middle - std::sqrt(below));
   result.high = result.middle + std::sqrt(above);
   return result;
 }

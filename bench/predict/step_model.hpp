@@ -56,8 +56,9 @@ class StepModel {
   StepRanges known_;
 };
 
-/// A figure, and how far it can be off: its low and high are the middle's differences to the figure with one
-/// cost at an end of its range, all added as independent errors are, by their squares.
+/// A figure that is not below 0, and how far it can be off. Each cost is moved to both ends of its range by
+/// itself; the differences to the middle, upwards and downwards apart, are added as independent errors are,
+/// by their squares.
 struct Interval {
   double low = 0;
   double middle = 0;
@@ -65,7 +66,6 @@ struct Interval {
   std::string widest;  // the cost that moves it furthest; empty without ranges
 };
 
-/// Of `figure`, which is the higher the less a step costs.
 Interval interval_of(const std::vector<CostRange>& ranges,
                      const std::function<double(const StepCosts&)>& figure);
 

@@ -47,8 +47,8 @@ void check_model(const MeasuredStep& step, const Model& model);
 /// gradient counts as ready when the backward pass ends. Throws as check_model() does.
 Model with_measured_times(Model model, const MeasuredStep& step);
 
-/// A model of which nothing but the measured step is known. It is one block, so no strategy can divide it;
-/// its activations count as nothing; its FLOPs are the seconds of both passes per sample.
+/// The user's own model, made from the measured step alone. It is one block, so no strategy can divide it.
+/// Its activations count as nothing. Its FLOPs are the seconds of both passes per sample.
 Model model_of(const MeasuredStep& step);
 
 /// "measured with batch 32 in single precision on Tesla V100 (step.json of 2026-03-01)": a time's source.

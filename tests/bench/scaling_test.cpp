@@ -172,6 +172,26 @@ TEST(ScalingBaseline, MayBeAHostOfAnotherAlgorithm) {
     EXPECT_NEAR(row.efficiency, host_ms / row.iteration_ms, 1e-12) << row.gpus;
 }
 
+/// A computing time that may be half or twice as long: where it is long, communication is the smaller part,
+/// so that the longest time is the best end.
+TEST(FrameworkCosts, OfAnEstimatedComputingTimeCountAtBothEnds) {
+  ScalingCase scaling = case_of({8});
+  scaling.baseline = {};
+  const auto alone = [&](double factor) {
+    ScalingCase at = scaling;
+    at.compute = {factor * at.compute.forward, factor * at.compute.backward, {}};
+    return model_scaling(at, "ring", whole()).front().efficiency;
+  };
+  const double shortest = alone(0.5);
+  const double longest = alone(2);
+  scaling.computing_range = CostRange{&StepCosts::computing, "computing time", 0.5, 1, 2, "", ""};
+  const ScaleRow row = model_scaling(scaling, "ring", whole()).front();
+  EXPECT_NEAR(*row.efficiency_low, shortest, 1e-12);
+  EXPECT_NEAR(*row.efficiency_high, longest, 1e-12);
+  EXPECT_LT(shortest, row.efficiency);
+  EXPECT_LT(row.efficiency, longest);
+}
+
 /// What frameworks cost makes every step slower, and the more GPUs the wider the range.
 TEST(FrameworkCosts, AreRangesAboutTheMiddle) {
   ScalingCase scaling = case_of({4, 64, 256});

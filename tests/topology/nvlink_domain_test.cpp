@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/topology/route_names.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/formats/probe_text.hpp"
@@ -16,15 +17,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::route_names;
 using testing::usage_sentence;
-
-std::vector<std::string> route_names(const Router& router, int from, int to) {
-  std::vector<Crossing> route;
-  router.route(from, to, route);
-  std::vector<std::string> names;
-  for (const Crossing& crossing : route) names.push_back(router.name(crossing.resource));
-  return names;
-}
 
 TEST(NvlinkDomain, IsOfEighteenHostsInAGb200Nvl72) {
   const Cluster cluster = preset("gb200-nvl72", 36);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/topology/four_nics.hpp"
+#include "tests/topology/route_names.hpp"
 #include "tests/topology/support.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
@@ -17,16 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using testing::four_nics_for_each;
 using ::testing::HasSubstr;
+using testing::route_names;
 using testing::usage_sentence;
-
-/// The names of the resources from one rank to another.
-std::vector<std::string> route_names(const Router& router, int from, int to) {
-  std::vector<Crossing> route;
-  router.route(from, to, route);
-  std::vector<std::string> names;
-  for (const Crossing& crossing : route) names.push_back(router.name(crossing.resource));
-  return names;
-}
 
 TEST(Router, TakesNvlinkInsideASocketAndTheBusAcross) {
   const Cluster cluster = preset("minsky", 1);

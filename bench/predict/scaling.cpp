@@ -22,7 +22,7 @@ void check_batches(const ScalingCase& scaling) {
   if (scaling.strategy && scaling.strategy->independent)
     usage_error("independent trials share no batch; use weak scaling for inter-model");
   for (const int gpus : scaling.gpus) with_share(scaling, gpus);
-  with_share(scaling, scaling.machine.host(0).ranks());
+  if (scaling.baseline.host) with_share(scaling, scaling.machine.host(0).ranks());
 }
 
 /// A strategy's groups run schedules of ours, or what NCCL and MPI choose.
@@ -158,7 +158,7 @@ ScalingCase with_share(const ScalingCase& scaling, int gpus) {
   ScalingCase result = scaling;
   if (!scaling.global_batch) return result;
   if (*scaling.global_batch % gpus != 0) {
-    const bool host = gpus == scaling.machine.host(0).ranks();
+    const bool host = scaling.baseline.host && gpus == scaling.machine.host(0).ranks();
     usage_error("a global batch of {} does not divide among {}{} GPUs{}; change --global-batch, or --gpus",
                 *scaling.global_batch, host ? "the " : "", gpus, host ? " of one host, the baseline" : "");
   }

@@ -119,6 +119,10 @@ TEST(StrongScaling, RefusesSharesThatAreNotWholeAndTrialsThatShareNothing) {
   scaling.gpus = {1};
   scaling.global_batch = 6;
   EXPECT_THAT(refused(scaling), HasSubstr("6 does not divide among the 4 GPUs of one host, the baseline"));
+  ScalingCase over_gpu = scaling;
+  over_gpu.baseline = {};
+  over_gpu.gpus = {1, 2};
+  EXPECT_EQ(refused(over_gpu), "") << "no host is its baseline";
   scaling.gpus = {4};
   scaling.global_batch = 16;
   scaling.strategy = parse_strategy("inter-model=4");

@@ -74,23 +74,34 @@ void append(std::string& text, char32_t code) {
   }
 }
 
-std::string shown(std::string_view text, bool one_line, std::size_t most) {
+/// Each character by its code, the first `most`, and "…" if there are more.
+template <typename Shown>
+std::string each_shown(std::string_view text, std::size_t most, Shown&& code_of) {
   std::string result;
   result.reserve(std::min(text.size(), most));
   for (std::size_t characters = 0; !text.empty(); ++characters) {
     if (characters == most) return result + "…";
     const Character character = first_of(text);
-    const bool stays = !one_line && (character.code == U'\n' || character.code == U'\t');
-    append(result, stays ? character.code : visible(character.code));
+    append(result, code_of(character.code));
     text.remove_prefix(character.bytes);
   }
   return result;
+}
+
+std::string shown(std::string_view text, bool one_line, std::size_t most) {
+  return each_shown(text, most, [&](char32_t code) {
+    const bool stays = !one_line && (code == U'\n' || code == U'\t');
+    return stays ? code : visible(code);
+  });
 }
 
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
+std::string valid_utf8(std::string_view text) {
+  return each_shown(text, kAll, [](char32_t code) { return code; });
+}
 std::string printable(std::string_view text) { return shown(text, false, kAll); }
 std::string printable_line(std::string_view text) { return shown(text, true, kAll); }
 std::string printable_line(std::string_view text, std::size_t most) { return shown(text, true, most); }

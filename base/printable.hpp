@@ -8,6 +8,9 @@
 
 namespace polyring {
 
+/// Bytes that are not UTF-8 become "�"; all else stays.
+std::string valid_utf8(std::string_view text);
+
 /// Valid UTF-8 in which newlines and tabs are the only control characters. Others become their symbols ("␛"
 /// for ESC). Bytes that are not UTF-8 and characters that change the writing direction become "�".
 std::string printable(std::string_view text);

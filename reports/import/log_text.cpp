@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/files.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -103,10 +104,10 @@ void take_messages_out(LogText& log) {
 
 }  // namespace
 
-LogText parse_log_text(std::string text, std::string name) {
-  if (text.find('\0') != std::string::npos)
+LogText parse_log_text(std::string_view text, std::string name) {
+  if (text.find('\0') != std::string_view::npos)
     usage_error("'{}' is binary or UTF-16, and no log; give the text that the benchmark printed", name);
-  LogText log{.name = std::move(name), .text = std::move(text)};
+  LogText log{.name = std::move(name), .text = valid_utf8(text)};
   const std::string_view all = log.text;
   int number = 0;
   for (std::size_t begin = 0; begin < all.size();) {

@@ -20,7 +20,7 @@ struct LogLine {
 
 struct LogText {
   std::string name;                       // of the file
-  std::string text;                       // all of it
+  std::string text;                       // all of it, as UTF-8
   std::vector<LogLine> lines = {};        // without empty ones
   std::vector<LogLine> messages = {};     // NCCL's own: "NCCL INFO NCCL_ALGO set by environment to Ring"
   std::optional<int> cut = std::nullopt;  // the last line's number: it has no end, and is left out
@@ -29,7 +29,7 @@ struct LogText {
 /// Reads a log. Throws a usage Error for a folder, a file that is too large, empty or binary.
 LogText read_log(const std::filesystem::path& path);
 /// The same of text; `name` is the file's in errors.
-LogText parse_log_text(std::string text, std::string name);
+LogText parse_log_text(std::string_view text, std::string name);
 
 /// Throws a usage Error: "'FILE' line N: " and the sentence, which says what to do instead.
 template <typename... Args>

@@ -29,6 +29,13 @@ TEST(Printable, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "����") << "beyond Unicode";
 }
 
+TEST(Printable, OnlyWhatIsNotUtf8MayBeReplaced) {
+  EXPECT_EQ(valid_utf8("größe\x1b[31m\r\n\u200e"), "größe\x1b[31m\r\n\u200e");
+  EXPECT_EQ(valid_utf8("NC\xbd\xb1 gr\xf6\xdf"
+                       "er"),
+            "NC�� gr��er");
+}
+
 TEST(Printable, ALineStaysOne) {
   EXPECT_EQ(printable_line("gpu0\npolyring: all is well\t!"), "gpu0␊polyring: all is well␉!");
 }

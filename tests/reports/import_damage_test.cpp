@@ -161,5 +161,15 @@ TEST(DamagedLog, ImportedResultsAreWrittenAndReadBack) {
   }
 }
 
+/// The algorithm is taken from the title.
+TEST(DamagedLog, BytesThatAreNoUtf8AreReplaced) {
+  const auto files =
+      parse_log("# OSU NC\xbd\xb1-CUDA Allreduce Latency Test v3.5\n# Size  Avg Latency(us)\n4  1.00\n",
+                "x.log", {.ranks = 4});
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(rows_of(files[0])[0].algorithm, "nc��");
+  EXPECT_EQ(parse_result(result_text(files[0]), "x.json"), files[0]);
+}
+
 }  // namespace
 }  // namespace polyring

@@ -73,11 +73,15 @@ JoinedTransport Communicator::make_joined() const {
 }
 
 Communicator::~Communicator() {
-  if (!runner_.is_busy()) return;
+  if (runner_.is_busy()) give_up(Error(ExitCode::internal, "the communicator ended before its operations"));
+}
+
+void Communicator::give_up(const Error& why) noexcept {
+  if (failure()) return;
   try {
-    runner_.fail([] { throw Error(ExitCode::internal, "the communicator ended before its operations"); });
-  } catch (const Error&) {
-    // Nobody is left to be told.
+    runner_.fail([&] { throw why; });
+  } catch (const std::exception&) {
+    // failure() has it.
   }
 }
 

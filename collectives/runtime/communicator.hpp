@@ -157,6 +157,9 @@ class Communicator {
   /// Error for a plan that is not for these ranks.
   PersistentCollective prepare(const CollectiveOf& what, const Plan& plan);
 
+  /// Gives up operations that are not over: they fail with this, and none can be started any more.
+  void give_up(const Error& why) noexcept;
+
   /// Why the communicator is broken: an operation has failed. Then no operation is in flight, no buffer is in
   /// use any more, and none can be started. The others' operations fail, too, at the latest after the time
   /// limit.

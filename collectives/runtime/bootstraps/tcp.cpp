@@ -193,6 +193,10 @@ void as_errors(const std::function<void()>& action) {
 
 }  // namespace
 
+std::shared_ptr<Listener> listen_for(const std::string& secret) {
+  return std::make_shared<Listener>("", 0, hash(secret));
+}
+
 TcpBootstrap::TcpBootstrap(TcpGroup group) : group_(std::move(group)) {
   if (group_.size < 1 || group_.rank < 0 || group_.rank >= group_.size)
     usage_error("there is no rank {} of {}; ranks count from 0", group_.rank, group_.size);
@@ -248,9 +252,11 @@ bool TcpBootstrap::take_peers(Listener& listener) {
 void TcpBootstrap::gather_peers() {
   others_.resize(index(group_.size));
   {
-    Listener listener("", group_.root.port, hash(group_.secret));
+    const std::shared_ptr<Listener> listener =
+        group_.listener ? std::exchange(group_.listener, nullptr)
+                        : std::make_shared<Listener>("", group_.root.port, hash(group_.secret));
     const Silence silence(group_.timeout);
-    while (!take_peers(listener)) {
+    while (!take_peers(*listener)) {
       if (silence.is_too_long()) {
         std::vector<Rank> absent;
         for (Rank rank = 1; rank < group_.size; ++rank) {
@@ -258,7 +264,7 @@ void TcpBootstrap::gather_peers() {
         }
         throw Error(ExitCode::timeout,
                     fmt::format("waited {} at port {} for {}; see whether they were started, and reach {}",
-                                to_text(group_.timeout), listener.port(), ranks_text(absent, {}),
+                                to_text(group_.timeout), listener->port(), ranks_text(absent, {}),
                                 to_text(group_.root)));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +20,13 @@ struct TcpGroup {
   Rank rank = 0;
   int size = 1;
   Seconds timeout{60};  // how long a rank waits for others
+  /// Rank 0's, where it listens already: listen_for(secret). Null: it begins to, at the root's port.
+  std::shared_ptr<Listener> listener{};
 };
+
+/// At a free port, for the ranks of a group with this secret. Throws Error(ExitCode::not_available) where that
+/// cannot be.
+std::shared_ptr<Listener> listen_for(const std::string& secret);
 
 class TcpBootstrap final : public Bootstrap {
  public:

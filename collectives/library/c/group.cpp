@@ -1,0 +1,259 @@
+#include "collectives/library/c/group.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "collectives/library/c/failure.hpp"
+#include "collectives/schedule/catalogue.hpp"
+
+namespace polyring::library {
+namespace {
+
+/// What a rank calls, as the others see it.
+struct Called {
+  std::int64_t collective = 0;
+  std::int64_t count = 0;
+  std::int64_t kind = 0;
+  std::int64_t op = 0;
+  std::int64_t root = -1;  // of a broadcast
+
+  bool operator==(const Called&) const = default;
+};
+constexpr Count kWords = sizeof(Called) / sizeof(std::int64_t);
+
+std::string to_text(const Called& called) {
+  const auto kind = static_cast<ElementKind>(called.kind);
+  if (called.root >= 0)
+    return fmt::format("a broadcast of {} {} from rank {}", called.count, polyring::to_text(kind),
+                       called.root);
+  const auto collective = static_cast<Collective>(called.collective);
+  const std::string text =
+      fmt::format("{} of {} {}", polyring::to_text(collective), called.count, polyring::to_text(kind));
+  if (collective == Collective::allgather) return text;
+  return fmt::format("{} by {}", text, polyring::to_text(static_cast<ReduceOp>(called.op)));
+}
+
+/// Bytes of a buffer stay far below what a signed number holds.
+void check_call(const CollectiveOf& what, const void* input, const void* output) {
+  if (input == nullptr || output == nullptr)
+    usage_error("a buffer is a null pointer; only one of 0 elements may be");
+  constexpr Count kMost = std::numeric_limits<Count>::max() / 16;
+  if (what.count < 0 || what.count > kMost)
+    usage_error("{} elements are too many for any memory; see whether the count is negative", what.count);
+}
+
+/// Of a struct that an older or a newer version of the header may have made.
+polyring_options known(const polyring_options* options) {
+  polyring_options result = POLYRING_OPTIONS_DEFAULT;
+  if (options == nullptr) return result;
+  if (options->size < offsetof(polyring_options, transport))
+    usage_error("the options have no size; begin with POLYRING_OPTIONS_DEFAULT");
+  std::memcpy(&result, options, std::min(options->size, sizeof(result)));
+  return result;
+}
+
+}  // namespace
+
+GroupOptions::GroupOptions(const polyring_options* options) {
+  const polyring_options said = known(options);
+  if (!std::isfinite(said.timeout) || said.timeout <= 0)
+    usage_error("a time limit of {} seconds is impossible; give more than 0", said.timeout);
+  communicator.timeout = Seconds{said.timeout};
+  switch (said.transport) {
+    case POLYRING_TRANSPORT_AUTOMATIC:
+      communicator.transport = TransportChoice::automatic;
+      break;
+    case POLYRING_TRANSPORT_SHARED:
+      communicator.transport = TransportChoice::shared;
+      break;
+    case POLYRING_TRANSPORT_NETWORK:
+      communicator.transport = TransportChoice::network;
+      break;
+    default:
+      usage_error("there is no transport {}; see polyring_transport", static_cast<int>(said.transport));
+  }
+  if (said.interface_name != nullptr) communicator.interface = said.interface_name;
+  if (said.algorithm != nullptr) communicator.algorithm = said.algorithm;
+  check = said.check != 0;
+}
+
+ElementKind element_kind(polyring_type type) {
+  switch (type) {
+    case POLYRING_FLOAT32:
+      return ElementKind::float32;
+    case POLYRING_FLOAT64:
+      return ElementKind::float64;
+    case POLYRING_FLOAT16:
+      return ElementKind::float16;
+    case POLYRING_BFLOAT16:
+      return ElementKind::bfloat16;
+    case POLYRING_INT32:
+      return ElementKind::int32;
+    case POLYRING_INT64:
+      return ElementKind::int64;
+  }
+  usage_error("there is no type {}; see polyring_type", static_cast<int>(type));
+}
+
+ReduceOp reduce_op(polyring_op op) {
+  switch (op) {
+    case POLYRING_SUM:
+      return ReduceOp::sum;
+    case POLYRING_PROD:
+      return ReduceOp::prod;
+    case POLYRING_MIN:
+      return ReduceOp::min;
+    case POLYRING_MAX:
+      return ReduceOp::max;
+    case POLYRING_AVG:
+      return ReduceOp::avg;
+  }
+  usage_error("there is no operation {}; see polyring_op", static_cast<int>(op));
+}
+
+Group::Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options)
+    : bootstrap_(std::move(bootstrap)),
+      check_(options.check),
+      communicator_(*bootstrap_, std::move(options.communicator)) {}
+
+/// A rank that has its result may still be needed: by one that has yet to open its memory. Whoever gets
+/// through the second of two barriers knows that all have been through the first, with this memory open.
+void Group::end() {
+  const std::lock_guard lock(mutex_);
+  if (!communicator_.failure() && operations_.empty()) {
+    meet();
+    meet();
+  }
+  give_up();
+}
+
+void Group::give_up() noexcept {
+  communicator_.give_up(Error(ExitCode::usage, "the communicator was freed"));
+  operations_.clear();
+}
+
+/// Every rank compares with rank 0, so all find the same ranks.
+void Group::agree(const CollectiveOf& what, int root) {
+  if (!check_) return;
+  const Called own{static_cast<std::int64_t>(what.collective), what.count,
+                   static_cast<std::int64_t>(what.kind), static_cast<std::int64_t>(what.op), root};
+  std::vector<Called> all(index(communicator_.size()));
+  run_now({Collective::allgather, kWords * communicator_.size(), ElementKind::int64},
+          reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(all.data()));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw MismatchError(
+        fmt::format("rank 0 calls {}, and rank {} calls {}; all ranks must call the same in the same order",
+                    to_text(all[0]), rank, to_text(all[rank])));
+  }
+}
+
+void Group::run_now(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+  communicator_.run(what, input, output);
+}
+
+Group::Request Group::start(CollectiveOf what, const void* input, void* output) {
+  const std::lock_guard lock(mutex_);
+  agree(what, -1);
+  if (what.count == 0) return ++last_;  // is over
+  check_call(what, input, output);
+  Operation operation =
+      communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
+  operations_.emplace(++last_, std::move(operation));
+  return last_;
+}
+
+void Group::run(CollectiveOf what, const void* input, void* output) {
+  const std::lock_guard lock(mutex_);
+  agree(what, -1);
+  if (what.count == 0) return;
+  check_call(what, input, output);
+  run_now(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
+}
+
+/// A sum of whole numbers has the root's bits, whatever they mean.
+void Group::broadcast(void* buffer, Count count, ElementKind kind, int root) {
+  const std::lock_guard lock(mutex_);
+  if (root < 0 || root >= communicator_.size())
+    usage_error("there is no root {} of {} ranks; ranks count from 0", root, communicator_.size());
+  const CollectiveOf what{Collective::allreduce, count, kind};
+  agree(what, root);
+  if (count == 0) return;
+  check_call(what, buffer, buffer);
+  constexpr std::size_t kWord = sizeof(std::int32_t);
+  const std::size_t bytes = bytes_of(count, kind).value;
+  const CollectiveOf words{Collective::allreduce, static_cast<Count>((bytes + kWord - 1) / kWord),
+                           ElementKind::int32};
+  const bool fits = bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(buffer) % kWord == 0;
+  const Memory padded = fits ? Memory{} : communicator_.allocate(bytes_of(words.count, words.kind));
+  std::byte* const data = fits ? static_cast<std::byte*>(buffer) : padded.get();
+  if (!fits)
+    std::memset(data + bytes / kWord * kWord, 0,
+                kWord * static_cast<std::size_t>(words.count) - bytes / kWord * kWord);
+  if (communicator_.rank() != root) {
+    std::memset(data, 0, bytes);
+  } else if (!fits) {
+    std::memcpy(data, buffer, bytes);
+  }
+  run_now(words, data, data);
+  if (!fits) std::memcpy(buffer, data, bytes);
+}
+
+void Group::barrier() {
+  const std::lock_guard lock(mutex_);
+  meet();
+}
+
+/// Nobody has the sum before all have given their number.
+void Group::meet() {
+  std::int32_t word = 0;
+  run_now({Collective::allreduce, 1, ElementKind::int32}, reinterpret_cast<const std::byte*>(&word),
+          reinterpret_cast<std::byte*>(&word));
+}
+
+bool Group::test(Request request) {
+  const std::lock_guard lock(mutex_);
+  const auto found = operations_.find(request);
+  if (found == operations_.end()) return true;
+  try {
+    if (!found->second.test()) return false;
+  } catch (...) {
+    operations_.erase(found);
+    throw;
+  }
+  operations_.erase(found);
+  return true;
+}
+
+void Group::wait(Request request) {
+  const std::lock_guard lock(mutex_);
+  const auto found = operations_.find(request);
+  if (found == operations_.end()) return;
+  const auto operation = operations_.extract(found);  // it is over, or has failed, on return
+  operation.mapped().wait();
+}
+
+void* Group::allocate(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  Memory memory = communicator_.allocate(std::max(bytes, Bytes{1}));
+  void* const address = memory.get();
+  memory_.emplace(address, std::move(memory));
+  return address;
+}
+
+void Group::free(void* memory) {
+  if (memory == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (memory_.erase(memory) == 0)
+    usage_error("this memory is not polyring_mem_alloc()'s of this communicator, or was freed");
+}
+
+}  // namespace polyring::library

@@ -16,7 +16,15 @@ std::filesystem::path plugin_path() {
   if (named != nullptr && *named != '\0') return named;
   std::error_code failed;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return (program.parent_path() / kGpuPluginFile).lexically_normal();
+  const std::filesystem::path beside_program = (program.parent_path() / kGpuPluginFile).lexically_normal();
+  Dl_info own{};
+  if (std::filesystem::exists(beside_program, failed) ||
+      dladdr(reinterpret_cast<void*>(&plugin_path), &own) == 0 || own.dli_fname == nullptr)
+    return beside_program;
+  // This may be libpolyring.so in another program, such as python3.
+  const std::filesystem::path library = std::filesystem::absolute(own.dli_fname, failed);
+  const std::filesystem::path beside_library = (library.parent_path() / kGpuPluginFile).lexically_normal();
+  return std::filesystem::exists(beside_library, failed) ? beside_library : beside_program;
 }
 
 /// What the plug-in allocates at its start is still in use when the process ends: it is never closed.

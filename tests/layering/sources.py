@@ -21,7 +21,7 @@ CORE = {
     "collectives/schedule": {"base", "topology"},
     "collectives/runtime": {"base", "topology", "collectives/schedule"},
     "collectives/cuda": {"base", "topology", "collectives/schedule", "collectives/runtime"},
-    "collectives/library": {"base", "topology", "collectives/schedule", "collectives/runtime"},
+    "collectives/library": {"base", "topology", "collectives/schedule", "collectives/runtime", "collectives/cuda"},
     "models": {"base", "topology"},
     "simulation": {"base", "topology", "collectives/schedule", "models"},
     "reports": {"base"},

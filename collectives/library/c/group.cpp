@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/text.hpp"
 #include "collectives/library/c/failure.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
@@ -83,6 +87,9 @@ GroupOptions::GroupOptions(const polyring_options* options) {
   if (said.interface_name != nullptr) communicator.interface = said.interface_name;
   if (said.algorithm != nullptr) communicator.algorithm = said.algorithm;
   check = said.check != 0;
+  if (said.gpu < kHostMemory)
+    usage_error("there is no GPU {}; give one from 0 on, or {} for host memory", said.gpu, kHostMemory);
+  gpu = said.gpu;
 }
 
 ElementKind element_kind(polyring_type type) {
@@ -119,10 +126,31 @@ ReduceOp reduce_op(polyring_op op) {
   usage_error("there is no operation {}; see polyring_op", static_cast<int>(op));
 }
 
+namespace {
+
+/// The buffers are in the memory of that GPU; nothing: in the host's.
+MoveToDevice device_of(const Bootstrap& bootstrap, int gpu) {
+  if (gpu == kHostMemory) return {};
+  GpuPlugin& plugin = need_gpu_plugin();
+  std::vector<GpuDevice> gpus = plugin.gpus();
+  if (gpu >= std::ssize(gpus)) {
+    throw Error(ExitCode::not_available, fmt::format("there is no GPU {}: this process sees {}, from 0 on",
+                                                     gpu, counted(std::ssize(gpus), "GPU")));
+  }
+  return to_gpu(plugin, bootstrap, std::move(gpus[index(gpu)]));
+}
+
+CommunicatorOptions with_device(CommunicatorOptions options, const Bootstrap& bootstrap, int gpu) {
+  options.device = device_of(bootstrap, gpu);
+  return options;
+}
+
+}  // namespace
+
 Group::Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options)
     : bootstrap_(std::move(bootstrap)),
       check_(options.check),
-      communicator_(*bootstrap_, std::move(options.communicator)) {}
+      communicator_(*bootstrap_, with_device(std::move(options.communicator), *bootstrap_, options.gpu)) {}
 
 /// A rank that has its result may still be needed: by one that has yet to open its memory. Whoever gets
 /// through the second of two barriers knows that all have been through the first, with this memory open.
@@ -146,8 +174,8 @@ void Group::agree(const CollectiveOf& what, int root) {
   const Called own{static_cast<std::int64_t>(what.collective), what.count,
                    static_cast<std::int64_t>(what.kind), static_cast<std::int64_t>(what.op), root};
   std::vector<Called> all(index(communicator_.size()));
-  run_now({Collective::allgather, kWords * communicator_.size(), ElementKind::int64},
-          reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(all.data()));
+  run_small({Collective::allgather, kWords * communicator_.size(), ElementKind::int64},
+            std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     throw MismatchError(
@@ -156,8 +184,22 @@ void Group::agree(const CollectiveOf& what, int root) {
   }
 }
 
+/// What was enqueued uses the same memory and words of the transport.
 void Group::run_now(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+  finish_enqueued();
   communicator_.run(what, input, output);
+}
+
+/// From and to host memory.
+void Group::run_small(const CollectiveOf& what, std::span<const std::byte> input,
+                      std::span<std::byte> output) {
+  Transport& transport = communicator_.transport();
+  if (!transport.on_device()) return run_now(what, input.data(), output.data());
+  const Memory from = communicator_.allocate({input.size()});
+  const Memory to = communicator_.allocate({output.size()});
+  transport.upload(from.get(), input);
+  run_now(what, from.get(), to.get());
+  transport.download(output, to.get());
 }
 
 Group::Request Group::start(CollectiveOf what, const void* input, void* output) {
@@ -165,6 +207,7 @@ Group::Request Group::start(CollectiveOf what, const void* input, void* output) 
   agree(what, -1);
   if (what.count == 0) return ++last_;  // is over
   check_call(what, input, output);
+  finish_enqueued();
   Operation operation =
       communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
   operations_.emplace(++last_, std::move(operation));
@@ -190,21 +233,29 @@ void Group::broadcast(void* buffer, Count count, ElementKind kind, int root) {
   check_call(what, buffer, buffer);
   constexpr std::size_t kWord = sizeof(std::int32_t);
   const std::size_t bytes = bytes_of(count, kind).value;
-  const CollectiveOf words{Collective::allreduce, static_cast<Count>((bytes + kWord - 1) / kWord),
-                           ElementKind::int32};
-  const bool fits = bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(buffer) % kWord == 0;
-  const Memory padded = fits ? Memory{} : communicator_.allocate(bytes_of(words.count, words.kind));
-  std::byte* const data = fits ? static_cast<std::byte*>(buffer) : padded.get();
-  if (!fits)
-    std::memset(data + bytes / kWord * kWord, 0,
-                kWord * static_cast<std::size_t>(words.count) - bytes / kWord * kWord);
-  if (communicator_.rank() != root) {
-    std::memset(data, 0, bytes);
-  } else if (!fits) {
-    std::memcpy(data, buffer, bytes);
+  auto* const data = static_cast<std::byte*>(buffer);
+  const bool sends = communicator_.rank() == root;
+  if (bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(buffer) % kWord == 0) {
+    if (!sends) set_to_zero({data, bytes});
+    return run_now({Collective::allreduce, static_cast<Count>(bytes / kWord), ElementKind::int32}, data,
+                   data);
   }
-  run_now(words, data, data);
-  if (!fits) std::memcpy(buffer, data, bytes);
+  // Padded to whole words, on the way through the host's memory where the data are on a GPU.
+  Transport& transport = communicator_.transport();
+  std::vector<std::byte> padded((bytes + kWord - 1) / kWord * kWord);
+  const std::span<std::byte> filled = std::span(padded).first(bytes);
+  if (sends) transport.download(filled, data);
+  run_small({Collective::allreduce, static_cast<Count>(padded.size() / kWord), ElementKind::int32}, padded,
+            padded);
+  if (!sends) transport.upload(data, filled);
+}
+
+void Group::set_to_zero(std::span<std::byte> data) const {
+  Transport& transport = communicator_.transport();
+  if (!transport.on_device()) return void(std::memset(data.data(), 0, data.size()));
+  const std::vector<std::byte> zeros(std::min(data.size(), std::size_t{16} << 20));
+  for (std::size_t done = 0; done < data.size(); done += zeros.size())
+    transport.upload(data.data() + done, std::span(zeros).first(std::min(zeros.size(), data.size() - done)));
 }
 
 void Group::barrier() {
@@ -215,8 +266,72 @@ void Group::barrier() {
 /// Nobody has the sum before all have given their number.
 void Group::meet() {
   std::int32_t word = 0;
-  run_now({Collective::allreduce, 1, ElementKind::int32}, reinterpret_cast<const std::byte*>(&word),
-          reinterpret_cast<std::byte*>(&word));
+  std::int32_t sum = 0;
+  run_small({Collective::allreduce, 1, ElementKind::int32}, std::as_bytes(std::span(&word, 1)),
+            std::as_writable_bytes(std::span(&sum, 1)));
+}
+
+/// Made when it is first called for.
+GpuCollective& Group::enqueued(const CollectiveOf& what) {
+  std::unique_ptr<GpuCollective>& collective = on_stream_[what];
+  if (collective) return *collective;
+  std::string why_not;
+  collective = need_gpu_plugin().make_collective(communicator_.transport(), communicator_.plan(what).plan,
+                                                 what, why_not);
+  if (collective) return *collective;
+  on_stream_.erase(what);
+  throw Error(ExitCode::not_available, fmt::format("{} cannot be enqueued: {}; run it instead",
+                                                   polyring::to_text(what.collective), why_not));
+}
+
+void Group::enqueue(const CollectiveOf& what, const void* input, void* output, void* stream) {
+  const std::lock_guard lock(mutex_);
+  if (!communicator_.transport().on_device())
+    usage_error("this communicator's buffers are in host memory, and no stream's; create it with a GPU");
+  agree(what, -1);
+  if (what.count == 0) return;
+  check_call(what, input, output);
+  check_allocated(input);
+  check_allocated(output);
+  if (communicator_.failure()) throw *communicator_.failure();
+  for (auto& [request, operation] : operations_) operation.wait();
+  attempt_enqueued([&] {
+    enqueued(what).start_on(stream, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
+  });
+}
+
+void Group::wait_for_enqueued() {
+  const std::lock_guard lock(mutex_);
+  if (communicator_.failure()) throw *communicator_.failure();
+  finish_enqueued();
+}
+
+void Group::finish_enqueued() {
+  for (auto& [what, collective] : on_stream_) attempt_enqueued([&] { collective->wait(); });
+}
+
+/// What fails on a stream has broken the transport.
+template <typename Action>
+void Group::attempt_enqueued(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage && error.code() != ExitCode::not_available)
+      communicator_.give_up(error);
+    throw;
+  }
+}
+
+void Group::check_allocated(const void* buffer) const {
+  auto after = memory_.upper_bound(const_cast<void*>(buffer));
+  if (after != memory_.begin()) {
+    const auto& [begin, memory] = *std::prev(after);
+    if (static_cast<const std::byte*>(buffer) < static_cast<const std::byte*>(begin) + memory.bytes.value)
+      return;
+  }
+  usage_error(
+      "a buffer on a stream is not polyring_mem_alloc()'s of this communicator; allocate it so, or run the "
+      "operation");
 }
 
 bool Group::test(Request request) {
@@ -243,15 +358,17 @@ void Group::wait(Request request) {
 
 void* Group::allocate(Bytes bytes) {
   const std::lock_guard lock(mutex_);
-  Memory memory = communicator_.allocate(std::max(bytes, Bytes{1}));
+  const Bytes size = std::max(bytes, Bytes{1});
+  Memory memory = communicator_.allocate(size);
   void* const address = memory.get();
-  memory_.emplace(address, std::move(memory));
+  memory_.emplace(address, Allocated{std::move(memory), size});
   return address;
 }
 
 void Group::free(void* memory) {
   if (memory == nullptr) return;
   const std::lock_guard lock(mutex_);
+  finish_enqueued();
   if (memory_.erase(memory) == 0)
     usage_error("this memory is not polyring_mem_alloc()'s of this communicator, or was freed");
 }

@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
+#include "collectives/cuda/gpu.hpp"
 #include "collectives/library/c/polyring.h"
 #include "collectives/runtime/communicator.hpp"
 
@@ -17,6 +19,7 @@ struct GroupOptions {
 
   CommunicatorOptions communicator;
   bool check = false;
+  int gpu = kHostMemory;
 };
 
 /// Throws a usage Error for a value that the header does not name.
@@ -25,7 +28,7 @@ ReduceOp reduce_op(polyring_op op);
 
 class Group {
  public:
-  /// Collective.
+  /// Collective. Throws Error(ExitCode::not_available) where there is no such GPU, or no CUDA.
   Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options);
   /// Gives up what is under way.
   ~Group() { give_up(); }
@@ -50,6 +53,10 @@ class Group {
   /// calls fail, also where this throws.
   void end();
 
+  /// On a cudaStream_t, by GpuCollective. Throws Error(ExitCode::not_available) where that cannot be.
+  void enqueue(const CollectiveOf& what, const void* input, void* output, void* stream);
+  void wait_for_enqueued();
+
   void* allocate(Bytes bytes);
   /// Throws a usage Error for memory that is not allocate()'s.
   void free(void* memory);
@@ -58,15 +65,28 @@ class Group {
   void give_up() noexcept;
   void agree(const CollectiveOf& what, int root);
   void meet();
+  void run_small(const CollectiveOf& what, std::span<const std::byte> input, std::span<std::byte> output);
+  void set_to_zero(std::span<std::byte> data) const;
+  GpuCollective& enqueued(const CollectiveOf& what);
+  void finish_enqueued();
+  template <typename Action>
+  void attempt_enqueued(Action&& action);
+  void check_allocated(const void* buffer) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
+
+  struct Allocated {
+    Memory memory;
+    Bytes bytes;
+  };
 
   std::mutex mutex_;
   std::unique_ptr<Bootstrap> bootstrap_;
   bool check_;
   Communicator communicator_;
-  std::map<void*, Memory> memory_;
+  std::map<void*, Allocated> memory_;
   Request last_ = 0;
   std::map<Request, Operation> operations_;
+  std::map<CollectiveOf, std::unique_ptr<GpuCollective>> on_stream_;
 };
 
 }  // namespace polyring::library

@@ -94,6 +94,14 @@ polyring_result start(polyring_comm comm, const void* input, void* output, polyr
   });
 }
 
+template <typename What>
+polyring_result enqueue(polyring_comm comm, const void* input, void* output, void* stream, What&& what) {
+  return guarded([&] {
+    const std::shared_ptr<Group> group = group_of(comm);
+    group->enqueue(what(*group), input, output, stream);
+  });
+}
+
 CollectiveOf allreduce_of(std::size_t count, polyring_type type, polyring_op op) {
   return {Collective::allreduce, to_count(count), element_kind(type), reduce_op(op)};
 }
@@ -141,6 +149,14 @@ polyring_result polyring_get_unique_id(polyring_unique_id* id) {
   return guarded([&] {
     need(id, "the id");
     *id = make_unique_id();
+  });
+}
+
+polyring_result polyring_unique_id_at(polyring_unique_id* id, const char* address, const char* secret) {
+  return guarded([&] {
+    need(id, "the id");
+    need(address, "the address");
+    *id = unique_id_at(address, secret == nullptr ? "" : secret);
   });
 }
 
@@ -286,4 +302,26 @@ polyring_result polyring_wait(polyring_request* request) {
     if (!started) usage_error("there is no such request: it is over, or was never started");
     group_of(*started)->wait(started->request);
   });
+}
+
+polyring_result polyring_enqueue_allreduce(polyring_comm comm, const void* input, void* output, size_t count,
+                                           polyring_type type, polyring_op op, void* stream) {
+  return enqueue(comm, input, output, stream, [&](const Group&) { return allreduce_of(count, type, op); });
+}
+
+polyring_result polyring_enqueue_reduce_scatter(polyring_comm comm, const void* input, void* output,
+                                                size_t count, polyring_type type, polyring_op op,
+                                                void* stream) {
+  return enqueue(comm, input, output, stream,
+                 [&](const Group& group) { return reduce_scatter_of(group, count, type, op); });
+}
+
+polyring_result polyring_enqueue_allgather(polyring_comm comm, const void* input, void* output, size_t count,
+                                           polyring_type type, void* stream) {
+  return enqueue(comm, input, output, stream,
+                 [&](const Group& group) { return allgather_of(group, count, type); });
+}
+
+polyring_result polyring_enqueued_wait(polyring_comm comm) {
+  return guarded([&] { group_of(comm)->wait_for_enqueued(); });
 }

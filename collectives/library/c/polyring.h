@@ -104,10 +104,11 @@ typedef struct {
   const char *interface_name;   /* of the network for TCP, such as "ib0"; NULL: that of the default route */
   const char *algorithm;        /* as `polyring list algorithms` names them; NULL: multi-ring */
   int check;                    /* other than 0: ranks compare what they call before each operation, which takes a message more */
+  int gpu;                      /* buffers are in the memory of this GPU, as CUDA counts them in this process; -1: in host memory */
 } polyring_options;
 
 #define POLYRING_OPTIONS_DEFAULT \
-  { sizeof(polyring_options), 60.0, POLYRING_TRANSPORT_AUTOMATIC, NULL, NULL, 0 }
+  { sizeof(polyring_options), 60.0, POLYRING_TRANSPORT_AUTOMATIC, NULL, NULL, 0, -1 }
 
 /* By which the ranks of one communicator find each other over TCP. Plain bytes, to be sent to the other ranks. */
 typedef struct {
@@ -117,6 +118,10 @@ typedef struct {
 /* Called by the process that is rank 0 then: it listens from now on, until it has created that communicator. Another host
  * reaches it at the address of the interface of the default route, or of the one in the variable POLYRING_INTERFACE. */
 POLYRING_API polyring_result polyring_get_unique_id(polyring_unique_id *id);
+
+/* The id of ranks that meet where all of them know, such as "node1:4711", without a message between them: rank 0 listens there.
+ * Only ranks with the same secret are let in; any text of up to 32 letters, NULL for none. */
+POLYRING_API polyring_result polyring_unique_id_at(polyring_unique_id *id, const char *address, const char *secret);
 
 /* Collective. Waits until all ranks have come. `options` may be NULL. */
 POLYRING_API polyring_result polyring_comm_create(polyring_comm *comm, const polyring_unique_id *id, int rank, int ranks,
@@ -161,7 +166,8 @@ POLYRING_API polyring_result polyring_comm_transport(polyring_comm comm, const c
 
 /* ---- memory ---- */
 
-/* Memory that the ranks of a host reach directly: operations on it copy nothing. At least one byte, on a page of its own. */
+/* Memory that the ranks of a host reach directly: operations on it copy nothing. At least one byte, on a page of its own; of the
+ * communicator's GPU where it has one. */
 POLYRING_API polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes, void **memory);
 /* Of this communicator's. No operation on it is under way. NULL is nothing. */
 POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void *memory);
@@ -169,7 +175,8 @@ POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void *memory)
 /* ---- operations ----
  *
  * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each function says.
- * The result has the same bits on all ranks, and from call to call of one count, type and operation. */
+ * The result has the same bits on all ranks, and from call to call of one count, type and operation. What fills buffers in GPU
+ * memory is over before the call: synchronize its stream, or enqueue the operation on it. */
 
 /* output[i] = input[i] of all ranks combined. In place: input == output. */
 POLYRING_API polyring_result polyring_allreduce(polyring_comm comm, const void *input, void *output, size_t count, polyring_type type,
@@ -197,6 +204,25 @@ POLYRING_API polyring_result polyring_start_allgather(polyring_comm comm, const 
 POLYRING_API polyring_result polyring_test(polyring_request *request, int *done);
 /* Returns when it is over, with the request set to POLYRING_REQUEST_NULL. */
 POLYRING_API polyring_result polyring_wait(polyring_request *request);
+
+/* ---- on a CUDA stream ----
+ *
+ * For communicators with a GPU (polyring_options.gpu), by the CUDA plug-in, which the library opens when it is asked for a GPU.
+ * Each call enqueues the whole operation behind what the stream has, and returns; the CPU does not wait for any step. Buffers
+ * are polyring_mem_alloc()'s. The first call with two buffers waits until the other ranks have called it, too. All ranks of a
+ * communicator enqueue the same in the same order, on one stream at a time. What was started before is over first.
+ * Returns POLYRING_ERROR_NOT_AVAILABLE where the operation cannot be enqueued, the same on all ranks; then it can be run. */
+
+/* `stream` is a cudaStream_t. */
+POLYRING_API polyring_result polyring_enqueue_allreduce(polyring_comm comm, const void *input, void *output, size_t count,
+                                                        polyring_type type, polyring_op op, void *stream);
+POLYRING_API polyring_result polyring_enqueue_reduce_scatter(polyring_comm comm, const void *input, void *output, size_t count,
+                                                             polyring_type type, polyring_op op, void *stream);
+POLYRING_API polyring_result polyring_enqueue_allgather(polyring_comm comm, const void *input, void *output, size_t count,
+                                                        polyring_type type, void *stream);
+/* Returns when all that was enqueued is over. A stream alone waits for ever for a rank that has ended; this ends that at the time
+ * limit, and says for whom it waited. */
+POLYRING_API polyring_result polyring_enqueued_wait(polyring_comm comm);
 
 #ifdef __cplusplus
 }

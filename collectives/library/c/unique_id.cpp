@@ -59,15 +59,29 @@ std::string random_secret() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
+polyring_unique_id packed(const Endpoint& root, const std::string& secret) {
+  const std::string text = fmt::format("{} {} {}", kKind, to_text(root), secret);
+  polyring_unique_id id{};
+  if (text.size() >= sizeof(id.bytes))
+    usage_error("the address {} is too long for an id; give a shorter name, or its number", to_text(root));
+  std::memcpy(id.bytes, text.data(), text.size());
+  return id;
+}
+
 }  // namespace
+
+polyring_unique_id unique_id_at(const std::string& address, const std::string& secret) {
+  constexpr std::size_t kLongestSecret = 32;
+  const auto is_letter = [](char letter) { return letter > ' ' && letter <= '~'; };
+  if (secret.size() > kLongestSecret || !std::all_of(secret.begin(), secret.end(), is_letter))
+    usage_error("a secret has up to {} letters and digits, without blanks", kLongestSecret);
+  return packed(parse_endpoint(address), secret);
+}
 
 polyring_unique_id make_unique_id() {
   const std::string secret = random_secret();
   std::shared_ptr<Listener> listener = listen_for(secret);
-  const std::string text = fmt::format("{} {}:{} {}", kKind, own_address(), listener->port(), secret);
-  polyring_unique_id id{};
-  if (text.size() >= sizeof(id.bytes)) throw Error(ExitCode::internal, "a unique id is too long");
-  std::memcpy(id.bytes, text.data(), text.size());
+  const polyring_unique_id id = packed({own_address(), listener->port()}, secret);
   listeners().add(secret, std::move(listener));
   return id;
 }

@@ -99,6 +99,16 @@ TEST(CLibraryFaults, CommunicatorsThatCannotBe) {
   EXPECT_EQ(comm, POLYRING_COMM_NULL);
 }
 
+TEST(CLibraryFaults, AddressesThatCannotBe) {
+  polyring_unique_id id{};
+  constexpr auto kWrong = POLYRING_ERROR_ARGUMENT;
+  EXPECT_FAILS(polyring_unique_id_at(&id, nullptr, nullptr), kWrong, "null pointer");
+  EXPECT_FAILS(polyring_unique_id_at(&id, "node1", nullptr), kWrong, "node1");
+  EXPECT_FAILS(polyring_unique_id_at(&id, "node1:70000", nullptr), kWrong, "70000");
+  EXPECT_FAILS(polyring_unique_id_at(&id, "node1:4711", "two words"), kWrong, "without blanks");
+  EXPECT_FAILS(polyring_unique_id_at(&id, (std::string(120, 'n') + ":1").c_str(), nullptr), kWrong, "");
+}
+
 TEST(CLibraryFaults, WhatWasFreedIsTold) {
   polyring_comm freed = POLYRING_COMM_NULL;
   with_ranks(1, nullptr, [&](int, polyring_comm comm) { freed = comm; });

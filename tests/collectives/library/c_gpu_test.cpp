@@ -1,0 +1,198 @@
+// The C library on memory of GPUs: operations that are run, and those enqueued on a CUDA stream. Ranks are
+// processes.
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+
+#include "tests/collectives/library/ranks.hpp"
+
+namespace polyring::testing {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kCount = 10'007;
+
+void cuda(cudaError_t result) { ASSERT_EQ(result, cudaSuccess) << cudaGetErrorString(result); }
+
+/// Each in a process of its own, before anything has asked CUDA. What one expects in vain is printed, and
+/// fails.
+void in_processes(const std::function<void(int)>& action) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      action(rank);
+      std::fflush(nullptr);
+      _exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << "rank " << &child - children.data() << " has failed";
+  }
+}
+
+class CLibraryOnGpus : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK(polyring_get_unique_id(&id_)); }
+
+  polyring_comm create(int rank, int check, double timeout = 60) const {
+    polyring_options options = POLYRING_OPTIONS_DEFAULT;
+    options.gpu = rank;
+    options.timeout = timeout;
+    options.check = check;
+    polyring_comm comm = POLYRING_COMM_NULL;
+    EXPECT_OK(polyring_comm_create(&comm, &id_, rank, kRanks, &options));
+    return comm;
+  }
+
+  static float* allocate(polyring_comm comm, const std::vector<float>& values) {
+    void* memory = nullptr;
+    EXPECT_OK(polyring_mem_alloc(comm, values.size() * sizeof(float), &memory));
+    cuda(cudaMemcpy(memory, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+    cuda(cudaDeviceSynchronize());  // from pageable memory, a copy may return before it is over
+    return static_cast<float*>(memory);
+  }
+
+  static std::vector<float> values_of(const float* memory, std::size_t count) {
+    std::vector<float> values(count);
+    cuda(cudaMemcpy(values.data(), memory, count * sizeof(float), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  polyring_unique_id id_{};
+};
+
+std::vector<float> payload(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>((static_cast<std::size_t>(rank) * 5 + i) % 11);
+  return values;
+}
+
+std::vector<float> sums(std::size_t count) {
+  std::vector<float> result(count);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::vector<float> other = payload(rank, count);
+    std::transform(result.begin(), result.end(), other.begin(), result.begin(), std::plus<>());
+  }
+  return result;
+}
+
+TEST_F(CLibraryOnGpus, OperationsThatAreRun) {
+  in_processes([this](int rank) {
+    const polyring_comm comm = create(rank, 1);
+    const char* transport = nullptr;
+    EXPECT_OK(polyring_comm_transport(comm, &transport));
+    EXPECT_NE(std::string(transport).find("memory"), std::string::npos) << transport;
+    float* const data = allocate(comm, payload(rank, kCount));
+    EXPECT_OK(polyring_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM));
+    EXPECT_EQ(values_of(data, kCount), sums(kCount));
+    polyring_request request = POLYRING_REQUEST_NULL;
+    EXPECT_OK(polyring_start_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_MAX, &request));
+    EXPECT_OK(polyring_wait(&request));
+    EXPECT_EQ(values_of(data, kCount), sums(kCount));
+    // An odd number of halves goes through host memory.
+    for (const std::size_t halves : {std::size_t{2 * kCount}, std::size_t{2 * kCount - 1}}) {
+      float* const other = allocate(comm, payload(rank, kCount));
+      EXPECT_OK(polyring_broadcast(comm, other, halves, POLYRING_FLOAT16, 1));
+      const std::vector<float> expected = payload(1, kCount);
+      const std::vector<float> found = values_of(other, kCount);
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), halves * sizeof(std::uint16_t)), 0);
+    }
+    EXPECT_OK(polyring_barrier(comm));
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+TEST_F(CLibraryOnGpus, OperationsOnAStream) {
+  in_processes([this](int rank) {
+    const polyring_comm comm = create(rank, 0);
+    cudaStream_t stream = nullptr;
+    cuda(cudaStreamCreate(&stream));
+    constexpr std::size_t kAll = kRanks * kCount;
+    float* const whole = allocate(comm, payload(rank, kAll));
+    float* const block = allocate(comm, std::vector<float>(kCount));
+    float* const gathered = allocate(comm, std::vector<float>(kAll));
+    EXPECT_OK(
+        polyring_enqueue_reduce_scatter(comm, whole, block, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    EXPECT_OK(polyring_enqueue_allgather(comm, block, gathered, kCount, POLYRING_FLOAT32, stream));
+    // Behind them on the stream, and read back behind that.
+    EXPECT_OK(polyring_enqueue_allreduce(comm, whole, whole, kAll, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    std::vector<float> found(kAll);
+    cuda(cudaMemcpyAsync(found.data(), whole, kAll * sizeof(float), cudaMemcpyDeviceToHost, stream));
+    cuda(cudaStreamSynchronize(stream));
+    EXPECT_EQ(found, sums(kAll));
+    EXPECT_EQ(values_of(gathered, kAll), sums(kAll));
+    for (int i = 0; i < 3; ++i)
+      EXPECT_OK(polyring_enqueue_allreduce(comm, whole, whole, kAll, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    // What is run comes behind what was enqueued: each makes kRanks times as much.
+    EXPECT_OK(polyring_allreduce(comm, whole, whole, kAll, POLYRING_FLOAT32, POLYRING_SUM));
+    EXPECT_OK(polyring_enqueued_wait(comm));
+    std::vector<float> expected = sums(kAll);
+    for (float& sum : expected) sum *= 81;
+    EXPECT_EQ(values_of(whole, kAll), expected);
+    float value = 1;
+    EXPECT_EQ(polyring_enqueue_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM, stream),
+              POLYRING_ERROR_ARGUMENT);
+    EXPECT_NE(std::string(polyring_error_text()).find("not polyring_mem_alloc()'s"), std::string::npos);
+    cuda(cudaStreamDestroy(stream));
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+/// The stream alone would wait for ever.
+TEST_F(CLibraryOnGpus, ARankThatDoesNotEnqueue) {
+  in_processes([this](int rank) {
+    const polyring_comm comm = create(rank, 1, 1);
+    cudaStream_t stream = nullptr;
+    cuda(cudaStreamCreate(&stream));
+    float* const data = allocate(comm, payload(rank, kCount));
+    EXPECT_OK(polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    EXPECT_OK(polyring_enqueued_wait(comm));
+    if (rank == 2) _exit(0);
+    // Without a message before each: rank 2 does not come to that either.
+    polyring_result result =
+        polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream);
+    if (result == POLYRING_SUCCESS) result = polyring_enqueued_wait(comm);
+    EXPECT_NE(result, POLYRING_SUCCESS);
+    EXPECT_NE(std::string(polyring_error_text()), "");
+    EXPECT_EQ(polyring_enqueued_wait(comm), result);
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+TEST_F(CLibraryOnGpus, GpusThatAreNotThere) {
+  in_processes([](int rank) {
+    if (rank > 0) return;
+    polyring_unique_id id{};
+    ASSERT_OK(polyring_get_unique_id(&id));
+    polyring_options options = POLYRING_OPTIONS_DEFAULT;
+    polyring_comm comm = POLYRING_COMM_NULL;
+    options.gpu = 99;
+    EXPECT_EQ(polyring_comm_create(&comm, &id, 0, 1, &options), POLYRING_ERROR_NOT_AVAILABLE);
+    EXPECT_NE(std::string(polyring_error_text()).find("no GPU 99: this process sees"), std::string::npos)
+        << polyring_error_text();
+    options.gpu = -2;
+    EXPECT_EQ(polyring_comm_create(&comm, &id, 0, 1, &options), POLYRING_ERROR_ARGUMENT);
+    options.gpu = -1;
+    ASSERT_OK(polyring_comm_create(&comm, &id, 0, 1, &options));
+    float value = 1;
+    EXPECT_EQ(polyring_enqueue_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM, nullptr),
+              POLYRING_ERROR_ARGUMENT);
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+}  // namespace
+}  // namespace polyring::testing

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/random_token.hpp"
@@ -17,6 +18,8 @@ struct Introduction {
   SegmentName control;
   std::uint64_t token = 0;
 };
+static_assert(
+    std::has_unique_object_representations_v<Introduction>);  // it is sent, without bytes that nobody has set
 
 std::vector<std::byte> bytes_of(const Introduction& introduction) {
   std::vector<std::byte> bytes(sizeof introduction);

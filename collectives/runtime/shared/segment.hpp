@@ -16,8 +16,8 @@ namespace polyring {
 /// Where a segment is to be found, for other processes of this host.
 struct SegmentName {
   pid_t process = 0;
-  std::uint64_t token = 0;  // the owner's own: in another process namespace its number may be this process's
   int descriptor = -1;
+  std::uint64_t token = 0;  // the owner's own: in another process namespace its number may be this process's
   std::uint64_t bytes = 0;
   std::byte* address = nullptr;  // in the owner's memory
 };

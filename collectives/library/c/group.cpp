@@ -307,7 +307,7 @@ void Group::wait_for_enqueued() {
 }
 
 void Group::finish_enqueued() {
-  for (auto& [what, collective] : on_stream_) attempt_enqueued([&] { collective->wait(); });
+  for (auto& enqueued : on_stream_) attempt_enqueued([&] { enqueued.second->wait(); });
 }
 
 /// What fails on a stream has broken the transport.

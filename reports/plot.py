@@ -31,15 +31,15 @@ def parse_arguments(arguments):
                     epilog="example: plot.py out.json scale.json --out charts", allow_abbrev=False)
     parser.add_argument("results", nargs="+", metavar="RESULT", help="a file that polyring wrote with -J")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where the charts go")
-    parser.add_argument("--overlay", action="store_true", help="also lay runs of one collective over one another")
+    parser.add_argument("--overlay", action="store_true", help="also lay runs of one collective, or tables of scale, over one another")
     parser.add_argument("--compare", metavar="NAME", help="only lay these runs over one another; NAME begins the charts' names")
     return parser.parse_args(arguments)
 
 
 def charts_of(result):
     """For a result of any kind."""
-    from plots import checks, collectives, scaling, timeline, trends
-    of_kind = {**dict.fromkeys(COLLECTIVES, [collectives]), "scale": [scaling], "train": [timeline], "accept": [checks, trends]}
+    from plots import checks, collectives, published_runs, scaling, timeline, trends
+    of_kind = {**dict.fromkeys(COLLECTIVES, [collectives]), "scale": [published_runs, scaling], "train": [timeline], "accept": [checks, trends]}
     # An interrupted run may have no row yet; a table says all of a tune.
     return [chart for part in of_kind.get(result.kind, []) if result.rows for chart in part.charts(result)]
 
@@ -91,13 +91,14 @@ def named(name, charts):
 def all_charts(results, overlay, alone=""):
     """(names of the results, name of the files, chart) of each; those of all results together name no result. `alone`: the
     latter alone, and their name."""
-    from plots import collectives
+    from plots import collectives, scaling
     machines = machines_of(results)
     for result in () if alone else results:
         for name, chart in named(result.name, topology_of(result, machines) + charts_of(result)):
             yield ",".join(chart.runs or [result.name]), name, chart
     if overlay or alone:
-        for name, chart in named(alone or "overlay", collectives.overlaid_charts(results)):
+        overlaid = scaling if all(result.kind == "scale" for result in results) else collectives
+        for name, chart in named(alone or "overlay", overlaid.overlaid_charts(results)):
             yield "", name, chart
 
 

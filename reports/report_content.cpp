@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "reports/published_runs.hpp"
 #include "reports/verdicts.hpp"
 
 namespace polyring {
@@ -118,6 +119,7 @@ struct TablesOf {
     add(ReportTopic::step, "gpu-profile", "What the GPU of rank 0 did in a step", gpu_profile_table(rows));
   }
   void operator()(const std::vector<ScaleRow>& rows) {
+    add(ReportTopic::published_runs, "published-runs", "Published training runs", published_runs_table(rows));
     add(ReportTopic::scaling, "", "", scale_table(rows));
     add(ReportTopic::contenders, "contenders", "Efficiency by GPUs", contenders_table(rows));
   }
@@ -139,12 +141,16 @@ struct TablesOf {
 }  // namespace
 
 ReportTopic topic_of(const ReportChart& chart) {
-  static const std::map<std::string_view, ReportTopic> topics{
-      {"topology", ReportTopic::topology}, {"bus-bandwidth", ReportTopic::curves},
-      {"latency", ReportTopic::curves},    {"ratio", ReportTopic::contenders},
-      {"scaling", ReportTopic::scaling},   {"timeline", ReportTopic::step},
-      {"pairs", ReportTopic::pairs},       {"stragglers", ReportTopic::stragglers},
-      {"trend", ReportTopic::trends}};
+  static const std::map<std::string_view, ReportTopic> topics{{"topology", ReportTopic::topology},
+                                                              {"bus-bandwidth", ReportTopic::curves},
+                                                              {"latency", ReportTopic::curves},
+                                                              {"ratio", ReportTopic::contenders},
+                                                              {"scaling", ReportTopic::scaling},
+                                                              {"timeline", ReportTopic::step},
+                                                              {"published-runs", ReportTopic::published_runs},
+                                                              {"pairs", ReportTopic::pairs},
+                                                              {"stragglers", ReportTopic::stragglers},
+                                                              {"trend", ReportTopic::trends}};
   return topics.at(chart.kind);
 }
 
@@ -158,7 +164,16 @@ std::string kind_name(const ResultFile& result) {
 }
 
 std::string title_of(const ReportSection& section) {
-  return fmt::format("{}: {}", kind_name(section.result), section.name);
+  return fmt::format("{}: {}", kind_name(section.result), section.result.title.value_or(section.name));
+}
+
+std::optional<std::string> title_of(std::span<const ReportSection> sections) {
+  std::optional<std::string> title;
+  for (const ReportSection& section : sections) {
+    if (title && section.result.title && title != section.result.title) return std::nullopt;
+    if (section.result.title) title = section.result.title;
+  }
+  return title;
 }
 
 std::vector<ReportTable> tables_of(const ReportSection& section) {

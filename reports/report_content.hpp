@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ enum class ReportTopic {
   topology,
   curves,  // bandwidth and latency over size
   contenders,
+  published_runs,
   scaling,
   step,
   tuning,
@@ -63,11 +65,14 @@ ReportTopic topic_of(const ReportChart& chart);
 /// "Allreduce", "Training step", ….
 std::string kind_name(const ResultFile& result);
 
-/// "Allreduce: out".
+/// "Allreduce: out", or what the result says.
 std::string title_of(const ReportSection& section);
 
+/// What the results say that the report is called; nothing where none or several titles are given.
+std::optional<std::string> title_of(std::span<const ReportSection> sections);
+
 /// Of tables_of(), but the main one.
-inline constexpr std::array kTableIds{"comparison", "plans",   "contenders", "trends",
+inline constexpr std::array kTableIds{"comparison", "plans",   "contenders", "published-runs", "trends",
                                       "checks",     "reasons", "inputs",     "conditions"};
 
 /// All tables of a result, the main one first.

@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "reports/published_runs.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/verdicts.hpp"
 #include "reports/wrong_results.hpp"
@@ -87,6 +88,58 @@ std::optional<ReportFinding> wrong_finding(const ReportSection& section) {
   return ReportFinding{"fail", "WRONG", fmt::format("{} ({}).", fmt::join(parts, "; "), section.name)};
 }
 
+/// "94.7 % (88.0 to 96.6)".
+std::string efficiency_text(const ScaleRow& row) {
+  const std::string range =
+      row.efficiency_low && row.efficiency_high && row.efficiency_low < row.efficiency_high
+          ? fmt::format(" ({} to {})", percent(*row.efficiency_low), percent(*row.efficiency_high))
+          : "";
+  return percent(row.efficiency) + " %" + range;
+}
+
+/// "multi-ring", "nccl with data=64,tensor=8".
+std::string way_of(const ScaleRow& row) {
+  return row.strategy ? fmt::format("{} with {}", row.algorithm, *row.strategy) : row.algorithm;
+}
+
+/// Of the rows of a machine the one to name: the best of multi-ring's, else of all. They are the best first.
+const ScaleRow& named_of(const std::vector<ScaleRow>& rows, const std::string& machine) {
+  const ScaleRow* best = nullptr;
+  for (const ScaleRow& row : rows) {
+    if (row.machine != machine) continue;
+    if (row.algorithm == "multi-ring") return row;
+    if (best == nullptr) best = &row;
+  }
+  return best == nullptr ? rows.front() : *best;
+}
+
+/// What is reached with the most GPUs.
+ReportFinding of_scaling(const std::vector<ScaleRow>& rows) {
+  const int gpus = std::ranges::max(rows, {}, &ScaleRow::gpus).gpus;
+  std::vector<ScaleRow> last;
+  std::ranges::copy_if(rows, std::back_inserter(last), [&](const auto& row) { return row.gpus == gpus; });
+  std::ranges::stable_sort(last, std::greater{}, &ScaleRow::efficiency);
+  const ScaleRow& row = named_of(last, rows.front().machine);
+  std::string text =
+      fmt::format("{} on {}: {} reaches an efficiency of {} at {}, {}", row.model, row.machine, way_of(row),
+                  efficiency_text(row), counted(gpus, "GPU"), to_text(row.source));
+  if (row.published_efficiency)
+    text += fmt::format("; {} % is published", percent(*row.published_efficiency));
+  const auto best = std::ranges::find(last, row.machine, &ScaleRow::machine);
+  if (best->algorithm != row.algorithm)
+    text += fmt::format("; {} reaches {}", way_of(*best), efficiency_text(*best));
+  std::vector<std::string> machines{row.machine};
+  for (const ScaleRow& other : last) {
+    if (std::ranges::find(machines, other.machine) != machines.end()) continue;
+    machines.push_back(other.machine);
+    const ScaleRow& named = named_of(last, other.machine);
+    text += fmt::format("; on {} {} reaches {}", other.machine, way_of(named), efficiency_text(named));
+  }
+  text += ".";
+  if (row.widest_unknown) text += fmt::format(" Most of that range comes from {}.", *row.widest_unknown);
+  return of_source(row.source, std::move(text));
+}
+
 struct FindingOf {
   const ReportSection& section;
 
@@ -127,19 +180,9 @@ struct FindingOf {
 
   std::optional<ReportFinding> operator()(const std::vector<ScaleRow>& rows) const {
     if (rows.empty()) return std::nullopt;
-    const int gpus = std::ranges::max(rows, {}, &ScaleRow::gpus).gpus;
-    std::vector<ScaleRow> last;
-    std::ranges::copy_if(rows, std::back_inserter(last), [&](const auto& row) { return row.gpus == gpus; });
-    std::ranges::stable_sort(last, std::greater{}, &ScaleRow::efficiency);
-    const auto ours = std::ranges::find(last, "multi-ring", &ScaleRow::algorithm);
-    const ScaleRow& row = ours == last.end() ? last.front() : *ours;
-    std::string text = fmt::format("{} on {} of {}: {} reaches {} % efficiency", row.model,
-                                   counted(gpus, "GPU"), row.machine, row.algorithm, percent(row.efficiency));
-    if (row.published_efficiency)
-      text += fmt::format(", {} % is published", percent(*row.published_efficiency));
-    if (row.algorithm != last.front().algorithm)
-      text += fmt::format("; {} reaches {} %", last.front().algorithm, percent(last.front().efficiency));
-    return of_source(row.source, text + ".");
+    if (std::ranges::any_of(rows, is_published_run))
+      return of_source(Source::modelled, published_runs_finding(rows));
+    return of_scaling(rows);
   }
 
   std::optional<ReportFinding> operator()(const std::vector<TuneRow>& rows) const {

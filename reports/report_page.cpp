@@ -25,6 +25,7 @@ constexpr std::size_t kProse = 40;
 constexpr std::size_t kShort = 28;
 /// What comes first stays short, whatever names are; all of it is in the tables.
 constexpr std::size_t kLongest = 400;
+constexpr std::size_t kLongestTitle = 100;
 
 struct PageTopic {
   ReportTopic topic;
@@ -32,10 +33,11 @@ struct PageTopic {
   const char* title;
 };
 
-constexpr std::array<PageTopic, 12> kTopics{{
+constexpr std::array<PageTopic, 13> kTopics{{
     {ReportTopic::topology, "topology", "Topology"},
     {ReportTopic::curves, "curves", "Bandwidth and latency"},
     {ReportTopic::contenders, "contenders", "Multi-ring, NCCL and MPI side by side"},
+    {ReportTopic::published_runs, "published-runs", "Published training runs beside the model"},
     {ReportTopic::scaling, "scaling", "Speedup and efficiency"},
     {ReportTopic::step, "step", "Training step"},
     {ReportTopic::tuning, "tuning", "Tuning"},
@@ -191,7 +193,8 @@ std::string page_json(std::span<const ReportSection> sections, std::span<const R
   }
   Json said = Json::array();
   for (const std::string& warning : warnings) said.push_back(plain(warning));
-  const Json document{{"subtitle", plain(subtitle(sections))},
+  const Json document{{"title", printable_line(title_of(sections).value_or("Polyring report"), kLongestTitle)},
+                      {"subtitle", plain(subtitle(sections))},
                       {"findings", std::move(findings)},
                       {"sources", json_of(sources_of(sections))},
                       {"warnings", std::move(said)},

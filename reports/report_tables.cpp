@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "reports/published_runs.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/tables.hpp"
 #include "reports/verdicts.hpp"
@@ -74,7 +75,8 @@ Table conditions_table(std::span<const HostConditions> hosts) {
   return table;
 }
 
-Table contenders_table(std::span<const ScaleRow> rows) {
+Table contenders_table(std::span<const ScaleRow> all) {
+  const std::vector<ScaleRow> rows = without_published_runs(all);
   std::map<int, std::map<std::string, const ScaleRow*>> by_gpus;
   std::vector<std::string> compared;
   for (const char* name : kCompared) {

@@ -69,7 +69,7 @@ std::string found(const ReportFinding& finding) {
 
 std::string report_text(std::span<const ReportSection> sections, std::span<const ReportChart> overlaid,
                         std::span<const std::string> warnings) {
-  std::string text = "# Polyring report\n\n";
+  std::string text = fmt::format("# {}\n\n", markdown_text(title_of(sections).value_or("Polyring report")));
   for (const ReportFinding& finding : findings_of(sections)) text += found(finding);
   text += "Every number has a source.";
   for (const ReportFact& source : sources_of(sections))

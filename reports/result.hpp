@@ -215,6 +215,11 @@ struct ScaleRow {
   std::optional<std::string> limit;           // "compute", "network", "data (file system)" or "data (NVMe)"
   std::optional<int> rails;                   // NICs of a host that are used
   std::optional<std::string> bottleneck;      // what is busy longest in the allreduce, in words
+  // Of rows that set a published training run beside the model (see published_runs.hpp): `efficiency` is the
+  // middle.
+  std::optional<std::string> published_run;  // its name in the list of such runs
+  std::optional<bool> held_out;          // false: the model was compared with it before its costs were set
+  std::optional<std::string> framework;  // whose costs the model has
   Source source = Source::modelled;
 
   bool operator==(const ScaleRow&) const = default;
@@ -347,6 +352,8 @@ using Rows = std::variant<std::vector<CollectiveRow>, std::vector<TrainRow>, std
 struct ResultFile {
   std::string created;  // ISO 8601, UTC: see iso_time_now()
   std::string command;  // the command line
+  std::optional<std::string>
+      title{};  // what charts and reports of it are called; nothing: they say what they are of
   std::string polyring_version;
   std::string commit;
   std::vector<RankHost> placement;

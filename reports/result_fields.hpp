@@ -180,6 +180,15 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
   visit("rails", row.rails, {.what = "NICs of a host that are used", .may_be_absent = true});
   visit("bottleneck", row.bottleneck,
         {.what = "What is busy longest in the allreduce of the largest bucket", .may_be_absent = true});
+  visit("published_run", row.published_run,
+        {.what = "A published training run that only checks the model; the row has its published_efficiency, "
+                 "and the model's middle as efficiency; absent: the row is not such a check",
+         .may_be_absent = true});
+  visit("held_out", row.held_out,
+        {.what = "Of a published_run; false: the model was compared with it before its costs were set",
+         .may_be_absent = true});
+  visit("framework", row.framework,
+        {.what = "Of a published_run: whose costs the model has", .may_be_absent = true});
   visit("source", row.source);
 }
 
@@ -311,6 +320,9 @@ template <typename Visitor>
 void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("created", file.created, {.what = "ISO 8601, UTC"});
   visit("command", file.command);
+  visit("title", file.title,
+        {.what = "What charts and reports of it are called; absent: they say what they are of",
+         .may_be_absent = true});
   visit("polyring_version", file.polyring_version);
   visit("commit", file.commit);
   visit("placement", file.placement);

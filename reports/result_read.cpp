@@ -141,6 +141,8 @@ void check_interval(const Value& value, const char* low, const std::optional<dou
 void check(const Value& value, const ScaleRow& row) {
   check_interval(value, "iteration_low_ms", row.iteration_low_ms, "iteration_high_ms", row.iteration_high_ms);
   check_interval(value, "efficiency_low", row.efficiency_low, "efficiency_high", row.efficiency_high);
+  if (row.published_run && !(row.held_out && row.published_efficiency && row.efficiency_low))
+    value.wrong("has published_run, and not all of held_out, published_efficiency and efficiency_low");
 }
 
 void check(const Value& value, const HostConditions& host) {

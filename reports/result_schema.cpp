@@ -125,9 +125,11 @@ class Schema {
       const ordered_json parts = object<T>();
       whole["required"] = parts["required"];
       whole["additionalProperties"] = false;
-      if constexpr (std::same_as<T, ScaleRow>)
+      if constexpr (std::same_as<T, ScaleRow>) {
         whole["dependencies"] =
             together({{"iteration_low_ms", "iteration_high_ms"}, {"efficiency_low", "efficiency_high"}});
+        whole["dependencies"]["published_run"] = {"held_out", "efficiency_low"};
+      }
       if constexpr (std::same_as<T, HostConditions>)
         whole["dependencies"] = together({{"least_clock_MHz", "most_clock_MHz"}});
       whole["properties"] = parts["properties"];

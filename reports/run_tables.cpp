@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "reports/published_runs.hpp"
 #include "reports/table_cells.hpp"
 #include "reports/tables.hpp"
 
@@ -226,7 +227,9 @@ std::string samples_of(std::span<const ScaleRow> rows) {
   return all_alike(rows, samples) ? samples(rows.front()) : "samples";
 }
 
-Table scale_table(std::span<const ScaleRow> rows) {
+Table scale_table(std::span<const ScaleRow> all) {
+  const std::vector<ScaleRow> kept = without_published_runs(all);
+  const std::span<const ScaleRow> rows = kept;
   std::string caption;
   RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
   for (RowColumn<ScaleRow>& column : columns)
@@ -259,7 +262,9 @@ Table table(const Rows& rows) {
   struct Choose {
     Table operator()(const std::vector<CollectiveRow>& of) const { return collective_table(of); }
     Table operator()(const std::vector<TrainRow>& of) const { return train_table(of); }
-    Table operator()(const std::vector<ScaleRow>& of) const { return scale_table(of); }
+    Table operator()(const std::vector<ScaleRow>& of) const {
+      return of.empty() || !without_published_runs(of).empty() ? scale_table(of) : published_runs_table(of);
+    }
     Table operator()(const std::vector<TuneRow>& of) const { return tune_table(of); }
     Table operator()(const std::vector<CheckRow>& of) const { return check_table(of); }
   };

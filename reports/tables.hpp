@@ -137,6 +137,7 @@ Table conditions_table(std::span<const HostConditions> hosts);
 Table contenders_table(std::span<const ScaleRow> rows);
 
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
+/// Without the rows of published_runs.hpp.
 Table scale_table(std::span<const ScaleRow> rows);
 
 /// The table for the kind of rows that they are.

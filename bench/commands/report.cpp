@@ -42,8 +42,10 @@ void add_report(CommandLine& line) {
   command.add_option("--out", options->folder, "The folder; an existing one is kept and .1, .2, … appended")
       .show_default()
       .type_name("DIR");
-  command.add_flag("--overlay", options->overlay,
-                   "Also draw all results in one chart: runs of one collective, type, operation and timing");
+  command.add_flag(
+      "--overlay", options->overlay,
+      "Also draw all results in one chart: runs of one collective, type, operation and timing, or "
+      "tables of scale over one baseline");
 }
 
 }  // namespace polyring

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/cli/output.hpp"
 #include "bench/cli/presentation.hpp"
@@ -50,6 +51,7 @@ struct ScaleOptions {
   bool ideal = false;
   std::string baseline;  // empty: as in the framework's published tables
   std::string name;      // empty: the machine's
+  std::string title;     // empty: charts and reports say what they are of
   std::string bucket;    // empty: the framework's own
   bool overlap = false;
   bool no_overlap = false;
@@ -84,28 +86,20 @@ void show(const ResultFile& result, const std::string& text) {
 }
 
 ExitCode show_published(const ScaleOptions& options, const std::string& command) {
-  const std::vector<PublishedComparison> comparisons = compare_published();
   ResultFile result = describe_run(command, nullptr, nullptr);
-  std::vector<ScaleRow> rows;
+  result.title = if_any(options.title);
+  std::vector<ScaleRow> rows = check_all_training();
+  const std::string of_training = training_text(rows);
   std::string texts;
-  for (const PublishedComparison& comparison : comparisons) {
+  for (const PublishedComparison& comparison : compare_published()) {
     texts += text(comparison) + "\n";
     for (const Modelled& modelled : comparison.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }
-  for (const bool held_out : {true, false}) {
-    const TrainingCheck check = check_all_training(held_out);
-    texts += fmt::format(
-        "Training runs that {}\n\n{}\nAt the largest GPU count of each run, {} of {} lie in the range. The "
-        "middle is off by "
-        "{:.1f} points on average, with its sign by {:+.1f}.\n\n",
-        held_out ? "only check the model, held out" : "only check the model, seen before its costs were set",
-        check.table, check.tally.inside, check.tally.runs, 100 * check.tally.error,
-        100 * check.tally.signed_error);
-  }
   result.rows = std::move(rows);
+  result.inputs = training_sources();
   result.notes = comparison_notes();
-  show(result, texts);
+  show(result, texts + of_training);
   save(options.output, result);
   return ExitCode::ok;
 }
@@ -358,6 +352,7 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   std::vector<ScaledMachine> machines;
   for (const ScaleOptions& each : by_machine(options)) machines.push_back(scaled_machine(each));
   ResultFile result = describe_run(command, &machines.front().request.scaling.machine, nullptr);
+  result.title = if_any(options.title);
   std::vector<ScaleRow> rows;
   for (const ScaledMachine& scaled : machines) {
     rows.insert(rows.end(), scaled.rows.begin(), scaled.rows.end());
@@ -429,6 +424,8 @@ void add_framework(Subcommand command, ScaleOptions& options) {
       .type_name("gpu|host|NAME")
       .names({"baseline", std::move(baselines)});
   command.add_option("--name", options.name, "The machine's name in tables and charts").type_name("TEXT");
+  command.add_option("--title", options.title, "The title of charts and reports of the result")
+      .type_name("TEXT");
 }
 
 }  // namespace
@@ -489,7 +486,7 @@ void add_scale(CommandLine& line) {
   command.add_flag("--explain", options->explain,
                    "Also what limits each row, and every input with its source");
   add_output_option(command, options->output);
-  command.option("--published").excludes_all_but({"--output_file"});
+  command.option("--published").excludes_all_but({"--output_file", "--title"});
 }
 
 }  // namespace polyring

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "bench/predict/conditions.hpp"
 #include "bench/predict/published_training_json.hpp"
 #include "bench/predict/step_model.hpp"
-#include "reports/tables.hpp"
+#include "reports/published_runs.hpp"
 #include "topology/inventory/formats/machine_toml.hpp"
 
 namespace polyring {
@@ -76,16 +77,34 @@ ScalingCase accumulated(ScalingCase scaling, const PublishedTraining& run, int b
   return scaling;
 }
 
-CheckedPoint check_point(const PublishedTraining& run, const TrainingPoint& point,
-                         const std::string& gradients) {
+constexpr const char* kLibrary = "nccl";
+
+/// What does not follow from the efficiency.
+void describe(ScaleRow& row, const PublishedTraining& run, const TrainingPoint& point,
+              const ScalingCase& scaling) {
+  row.machine = run.system;
+  row.model = run.model;
+  row.algorithm = kLibrary;
+  row.gpus = point.gpus;
+  row.batch = scaling.batch;
+  row.bucket = to_text(scaling.policy);
+  row.overlap = scaling.overlap;
+  row.published_efficiency = point.efficiency;
+  row.published_run = run.id;
+  row.held_out = run.held_out;
+  row.framework = run.costs;
+  if (scaling.model.sample.name != "images") row.samples = scaling.model.sample.name;
+}
+
+ScaleRow check_point(const PublishedTraining& run, const TrainingPoint& point, const std::string& gradients) {
   const ScalingCase plain = case_of(run, gradients);
   const ScalingCase at = accumulated(plain, run, point.accumulation);
-  const StepModel model(at, "nccl", {}, point.gpus);
+  const StepModel model(at, kLibrary, {}, point.gpus);
   std::optional<ScalingCase> of_host;
   std::optional<StepModel> host;
   if (run.over_host) {
     of_host = accumulated(plain, run, run.points.front().accumulation);
-    host.emplace(*of_host, "nccl", PlanConstraints{}, run.points.front().gpus);
+    host.emplace(*of_host, kLibrary, PlanConstraints{}, run.points.front().gpus);
   }
   const Interval interval = interval_of(model.ranges(), [&](const StepCosts& costs) {
     const double of_gpu = model.throughput(costs) / point.gpus;
@@ -94,7 +113,17 @@ CheckedPoint check_point(const PublishedTraining& run, const TrainingPoint& poin
     there.network = middle_of(host->ranges()).network;
     return of_gpu / (host->throughput(there) / run.points.front().gpus);
   });
-  return {point.gpus, point.efficiency, interval.low, interval.middle, interval.high, interval.widest};
+  ScaleRow row;
+  describe(row, run, point, at);
+  set_step(row, model.time(middle_of(model.ranges())));
+  row.nodes = model.nodes();
+  row.bottleneck = if_any(model.bottleneck());
+  row.images_per_second = point.gpus * at.batch / row.iteration_ms * 1e3;
+  row.efficiency = interval.middle;
+  row.efficiency_low = interval.low;
+  row.efficiency_high = interval.high;
+  row.widest_unknown = if_any(interval.widest);
+  return row;
 }
 
 }  // namespace
@@ -119,60 +148,63 @@ const std::vector<PublishedTraining>& published_training() {
   return runs;
 }
 
-std::vector<CheckedPoint> check_training(const PublishedTraining& run) {
-  std::vector<CheckedPoint> checked;
+std::vector<ScaleRow> check_training(const PublishedTraining& run) {
+  std::vector<ScaleRow> checked;
+  const int baseline = run.over_host ? run.points.front().gpus : 1;
   for (const TrainingPoint& point : run.points) {
-    if (run.over_host && point.gpus == run.points.front().gpus) continue;
-    CheckedPoint whole;
-    for (const std::string& gradients : run.gradients) {
-      const CheckedPoint one = check_point(run, point, gradients);
-      if (whole.gpus == 0) {
-        whole = one;
-        whole.middle = 0;
-      }
-      whole.low = std::min(whole.low, one.low);
-      whole.high = std::max(whole.high, one.high);
-      whole.middle += one.middle / static_cast<double>(run.gradients.size());
+    if (point.gpus == baseline) continue;
+    std::vector<ScaleRow> each;
+    for (const std::string& gradients : run.gradients) each.push_back(check_point(run, point, gradients));
+    ScaleRow whole = each.front();
+    whole.efficiency = 0;
+    for (const ScaleRow& one : each) {
+      whole.efficiency_low = std::min(*whole.efficiency_low, *one.efficiency_low);
+      whole.efficiency_high = std::max(*whole.efficiency_high, *one.efficiency_high);
+      whole.efficiency += one.efficiency / static_cast<double>(each.size());
     }
+    whole.speedup = whole.efficiency * point.gpus / baseline;
     if (point.rounded) {
-      whole.low -= kRounding;
-      whole.high += kRounding;
+      *whole.efficiency_low -= kRounding;
+      *whole.efficiency_high += kRounding;
     }
-    checked.push_back(whole);
+    checked.push_back(std::move(whole));
   }
   return checked;
 }
 
-TrainingCheck check_all_training(bool held_out) {
-  Table table({{"", "training run", "", Align::left},
-               {"", "framework", "", Align::left, 1},
-               {"", "gpus", "", Align::right},
-               {"", "published", "%", Align::right},
-               {"modelled", "from", "%", Align::right},
-               {"modelled", "middle", "%", Align::right},
-               {"modelled", "to", "%", Align::right},
-               {"", "", "", Align::left},
-               {"", "most of the range comes from", "", Align::left, 2}});
-  TrainingCheck check;
+std::vector<ScaleRow> check_all_training() {
+  std::vector<ScaleRow> all;
   for (const PublishedTraining& run : published_training()) {
-    if (run.held_out != held_out) continue;
-    const std::vector<CheckedPoint> points = check_training(run);
-    for (const CheckedPoint& point : points) {
-      const auto percent = [](double part) { return fmt::format("{:.1f}", 100 * part); };
-      table.add_row({run.id, run.costs, fmt::format("{}", point.gpus), percent(point.published),
-                     percent(point.low), percent(point.middle), percent(point.high),
-                     point.inside() ? "inside" : "outside", point.widest});
-    }
-    const CheckedPoint& last = points.back();
-    ++check.tally.runs;
-    check.tally.inside += last.inside() ? 1 : 0;
-    check.tally.error += std::abs(last.middle - last.published);
-    check.tally.signed_error += last.middle - last.published;
+    const std::vector<ScaleRow> rows = check_training(run);
+    all.insert(all.end(), rows.begin(), rows.end());
   }
-  check.tally.error /= check.tally.runs;
-  check.tally.signed_error /= check.tally.runs;
-  check.table = table.text();
-  return check;
+  return all;
+}
+
+std::string training_text(std::span<const ScaleRow> rows) {
+  std::string text;
+  for (const bool held_out : {true, false}) {
+    const RunTally tally = tally_of(rows, held_out);
+    text += fmt::format(
+        "Training runs that only check the model, {}\n\n{}\nAt the largest GPU count of each run, {} of {} "
+        "lie in "
+        "the range. The middle is off by {:.1f} points on average, with its sign by {:+.1f}.\n\n",
+        group_text(held_out), published_runs_table(rows, held_out).text(), tally.inside, tally.runs,
+        100 * tally.error, 100 * tally.signed_error);
+  }
+  return text;
+}
+
+std::vector<Input> training_sources() {
+  std::vector<Input> sources;
+  for (const PublishedTraining& run : published_training()) {
+    std::string figures;
+    for (const TrainingPoint& point : run.points)
+      figures += fmt::format("{}{:.1f} % with {} GPUs", figures.empty() ? "" : ", ", 100 * point.efficiency,
+                             point.gpus);
+    sources.push_back({run.id, "published: " + figures, run.source});
+  }
+  return sources;
 }
 
 }  // namespace polyring

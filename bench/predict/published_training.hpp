@@ -3,11 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/predict/scaling.hpp"
+#include "reports/result.hpp"
 
 namespace polyring {
 
@@ -42,38 +44,18 @@ std::vector<PublishedTraining> parse_published_training(std::string_view json);
 
 const std::vector<PublishedTraining>& published_training();
 
-/// The model of one point. Where it is not known what the gradients were sent as, from the lowest to the
-/// highest of all, and the mean of their middles.
-struct CheckedPoint {
-  int gpus = 0;
-  double published = 0;
-  double low = 0;
-  double middle = 0;
-  double high = 0;
-  std::string widest;
+/// The model of each point but the baseline's own, as a row of published_runs.hpp. The computing time is that
+/// of the published rate of one GPU, or of one host's. Where it is not known what the gradients were sent as,
+/// the range is from the lowest to the highest of all, and the efficiency the mean of their middles.
+std::vector<ScaleRow> check_training(const PublishedTraining& run);
 
-  bool inside() const { return low <= published && published <= high; }
-};
+/// Those of all runs.
+std::vector<ScaleRow> check_all_training();
 
-/// All points but the baseline's own. The computing time is that of the published rate of one GPU, or of one
-/// host's.
-std::vector<CheckedPoint> check_training(const PublishedTraining& run);
+/// A table of these rows for the runs that were held out and one for the others, with their tallies.
+std::string training_text(std::span<const ScaleRow> rows);
 
-/// How well the model foretold the runs with the most GPUs of each.
-struct TrainingTally {
-  int runs = 0;
-  int inside = 0;
-  double error = 0;         // of the middle, mean of the magnitudes: a part of the ideal efficiency
-  double signed_error = 0;  // mean: above 0 where the model is too kind
-};
-
-/// A table of all points of these runs, and their tally below it.
-struct TrainingCheck {
-  std::string table;
-  TrainingTally tally;
-};
-
-/// Of the runs that were held out, or of the others.
-TrainingCheck check_all_training(bool held_out);
+/// Which efficiencies each run published, and where: inputs of the comparison, and not of the model.
+std::vector<Input> training_sources();
 
 }  // namespace polyring

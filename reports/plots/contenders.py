@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from plots.results import COLLECTIVES, InputError, ranks_text
+from plots.scaling_rows import check_scaling
 
 DETAILS = {"patterns": str, "lanes": lambda value: f"{value} lanes", "chunk_bytes": lambda value: f"{size_text(value)} chunks",
            "implementation": str}
@@ -101,9 +102,12 @@ def check_comparable(results):
     if len(results) < 2:
         raise InputError("there is no other result to draw this one beside; name two or more")
     check_number(results)
+    if all(result.kind == "scale" for result in results):
+        check_scaling(results, MOST_RUNS)
+        return
     for result in results:
         if result.kind not in COLLECTIVES:
-            raise InputError(f"'{result.name}' is of polyring {result.kind}, and only runs of one collective are drawn over "
+            raise InputError(f"'{result.name}' is of polyring {result.kind}, and only runs of one collective, or only tables of scale, are drawn over "
                              "one another; leave it out")
         if not result.rows:
             raise InputError(f"'{result.name}' has no rows to draw over others; leave it out")

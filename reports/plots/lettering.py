@@ -54,6 +54,16 @@ def wrapped(text, width, **options):
     return [Line(line, **options) for line in lines]
 
 
+def fitted(text, width, size, least):
+    """A bold line as large as fits into `width`, up to `size`; what is too long even at the `least` size is cut."""
+    text = clean(text)
+    line = Line(text, min(size, max(least, size * width / max(Line(text, size, bold=True).width, 1e-9))), bold=True)
+    while line.width > width and len(text) > 1:
+        text = text[:min(len(text) - 1, int(len(text) * width / line.width))]
+        line = Line(f"{text.rstrip()}…", least, bold=True)
+    return line
+
+
 def height_of(lines):
     return sum(line.height for line in lines)
 

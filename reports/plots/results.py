@@ -27,6 +27,8 @@ KEYS = {
                "unit": str, "value": (dict, type(None)), "least": OPTIONAL_NUMBER, "most": OPTIONAL_NUMBER,
                "threshold_source": str, "size_bytes": int, "source": str},
 }
+PUBLISHED_RUN_KEYS = {"published_run": str, "held_out": bool, "published_efficiency": NUMBER, "efficiency_low": NUMBER,
+                      "efficiency_high": NUMBER}
 TIMING_KEYS = {"median": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER, "samples": list}
 SPAN_KEYS = {"lane": str, "label": str, "begin_ms": NUMBER, "end_ms": NUMBER}
 
@@ -45,6 +47,7 @@ class Result:
     polyring_version: str
     hosts: list
     machine: dict  # as of polyring probe; None where the file has no such thing
+    title: str = ""  # of charts; empty: they say what they are of
 
 
 def ranks_text(count, word):
@@ -82,6 +85,8 @@ def check_row(path, where, row, kind):
     if row.get("timing", TIMINGS[0]) not in TIMINGS:
         raise InputError(f"'{path}' is damaged: '{where}.timing' is '{row['timing']}' and none of {', '.join(TIMINGS)}; "
                          "run the command that made it again")
+    if "published_run" in row:
+        check(path, where, row, PUBLISHED_RUN_KEYS)
     for key in ("time_us", "iteration_ms"):
         if key in KEYS[kind]:
             check(path, f"{where}.{key}", row[key], TIMING_KEYS)
@@ -115,6 +120,7 @@ def read_result(path):
         raise InputError(f"'{path}' is not a polyring result; name a file that polyring wrote with -J")
     check(path, "file", document, {"version": int, "kind": str, "rows": list, "created": str, "command": str,
                                    "polyring_version": str, "placement": list})
+    check(path, "file", {"title": "", **document}, {"title": str})
     if document["version"] > VERSION:
         raise InputError(f"'{path}' has version {document['version']} of the result format and this polyring knows "
                          f"up to {VERSION}; use a newer polyring")
@@ -128,4 +134,4 @@ def read_result(path):
         check(path, f"placement[{index}]", place, {"rank": int, "host": str})
     hosts = list(dict.fromkeys(place["host"] for place in document["placement"]))
     return Result(path.stem, kind, document["rows"], document["created"], document["command"],
-                  document["polyring_version"], hosts, document.get("machine"))
+                  document["polyring_version"], hosts, document.get("machine"), document.get("title", ""))

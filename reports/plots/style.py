@@ -174,7 +174,9 @@ def new_figure(height, title, subtitle, results, sources):
     figure.set_label(subtitle)
     if not sheet.framed:
         return figure
-    figure.text(0.06, 1 - 0.32 / height, title, fontsize=14, fontweight="bold", va="center")
+    from plots.lettering import fitted
+    title = fitted(title, sheet.width * 0.94 - 0.1, 14, 10)
+    figure.text(0.06, 1 - 0.32 / height, title.text, fontsize=title.size, fontweight="bold", va="center")
     figure.text(0.06, 1 - 0.50 / height, "\n".join(subtitle_lines(subtitle)), fontsize=10, color=MUTED, va="top",
                 linespacing=1.3)
     figure.text(0.06, foot(results) / 2 / height, footnote(results, sources), fontsize=7.5, color=MUTED,

@@ -64,7 +64,7 @@ VALUES = {
                ",".join(f"h{i}:99999" for i in range(10_000))),
 }
 NO_NUMBERS = set(
-    "--without --framework --ideal --name --machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
+    "--without --framework --ideal --name --title --machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
     "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --precision --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run --step "
     "--device --share-gpu --points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --like --data --save-baseline --resume --junit --prometheus --drain --nagios".split())

@@ -23,7 +23,7 @@ HOST = {"name": "alpha", "model": None, "count": 1, "packages": [{"name": "packa
 PROBE = {"schema": "polyring-probe", "version": 1, "name": "alpha", "hosts": [HOST],
          "fabric": {"hosts_per_leaf": 0, "leaf_uplink_GBps": None, "latency_us": 1, "spine_latency_us": 0}}
 CHARTS = [("allreduce", f"allreduce-{kind}") for kind in ("bus-bandwidth", "latency", "ratio")]
-CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("accept", "accept-pairs"), ("accept", "accept-stragglers"),
+CHARTS += [("train", "train-timeline"), ("scale", "scale-scaling"), ("published", "published-published-runs"), ("accept", "accept-pairs"), ("accept", "accept-stragglers"),
            ("accept", "accept-trend")]
 
 
@@ -89,7 +89,7 @@ class ChartsTest(FolderTest):
         self.assertEqual((run.returncode, run.stdout), (0, ""), run.stderr)
 
     def test_every_kind_has_its_chart(self):
-        run = self.plot(*(self.folder / f"{kind}.json" for kind in ("allreduce", "train", "scale", "accept")), "--out", self.out)
+        run = self.plot(*(self.folder / f"{kind}.json" for kind in ("allreduce", "train", "scale", "published", "accept")), "--out", self.out)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual([tuple(line.split("\t")[:2]) for line in run.stdout.splitlines()], CHARTS)
         for _, chart in CHARTS:
@@ -144,7 +144,7 @@ class ChartsTest(FolderTest):
                          [f"two-{kind}{number}" for number in ("", "-2") for kind in ("bus-bandwidth", "latency", "ratio")])
 
     def test_machines_that_are_compared_share_a_chart(self):
-        result = json.loads((self.folder / "scale.json").read_text(encoding="utf-8"))
+        result = {**json.loads((self.folder / "scale.json").read_text(encoding="utf-8")), "title": ""}
         rows = result["rows"]
         result["rows"] += [{**row, "machine": "other", "batch": 64} for row in rows]
         charts = scaling.charts(type("Result", (), result))
@@ -212,7 +212,7 @@ class FindingsTest(FolderTest):
         self.assertIn("1 rank: 1 inconclusive. The slowest is rank 5 on node1", found["stragglers"])
 
     def test_of_scaling_with_what_is_published(self):
-        self.assertIn("multi-ring 96.2 % (modelled), parameter-server 53.7 % (modelled), 94.7 % published.", self.findings("scale")["scaling"])
+        self.assertIn("multi-ring 96.2 % (modelled), parameter-server 53.7 % (52.1 to 54.8, modelled), 94.7 % published.", self.findings("scale")["scaling"])
 
     def test_equal_pairs_look_equal_and_hosts_are_in_their_order(self):
         result = read_result(self.folder / "accept.json")
@@ -237,7 +237,7 @@ class FindingsTest(FolderTest):
             self.assertEqual(len(figure.axes[0].collections), len(without.axes[0].collections) + 1)
 
     def test_on_a_phone_panels_are_below_each_other(self):
-        for kind in ("allreduce", "scale", "train", "accept"):
+        for kind in ("allreduce", "scale", "published", "train", "accept"):
             for chart in self.charts(kind):
                 with style.drawn_for(style.PHONE):
                     figure = chart.draw()

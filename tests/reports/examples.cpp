@@ -215,6 +215,33 @@ ResultFile scale() {
   return file;
 }
 
+ResultFile published_runs() {
+  ResultFile file = provenance("polyring scale --published -J published.json");
+  file.placement.clear();
+  file.title = "What others published";
+  std::vector<ScaleRow> rows;
+  const auto add = [&rows](const char* run, bool held_out, int gpus, double published, double middle) {
+    ScaleRow row = scale_row("nccl", gpus, 20, Source::modelled);
+    row.machine = "a published system";
+    row.efficiency = middle;
+    row.efficiency_low = middle - 0.05;
+    row.efficiency_high = middle + 0.02;
+    row.published_efficiency = published;
+    row.published_run = run;
+    row.held_out = held_out;
+    row.framework = "ddp";
+    row.widest_unknown = "waiting for samples";
+    rows.push_back(row);
+  };
+  add("horovod-16x4-resnet101", true, 8, 0.8, 0.97);
+  add("horovod-16x4-resnet101", true, 64, 0.89, 0.91);
+  add("bert-512", true, 512, 0.75, 0.98);
+  add("h100-resnet50", true, 8, 0.98, 0.97);
+  add("dlperf-resnet50", false, 32, 0.9, 0.94);
+  file.rows = std::move(rows);
+  return file;
+}
+
 ResultFile tune() {
   ResultFile file = provenance("polyring tune -b 1K -e 4K");
   file.partial = "2 of 3 measurements";

@@ -50,20 +50,25 @@ class Examples:
         return self.report("large", "accept64", "allreduce64", "scale64", "train64")[0]
 
     @functools.cached_property
+    def published(self):
+        return self.report("published", "published")[0]
+
+    @functools.cached_property
     def hostile(self):
         """A report in which every text that comes from outside is an attack or very long."""
         def spoil(result):
-            result.update(command=f"polyring {ATTACK} {LONG}", notes=[ATTACK, LONG], versions={ATTACK: LONG}, commit=ATTACK[:60],
+            result.update(command=f"polyring {ATTACK} {LONG}", title=f"{ATTACK} {LONG}", notes=[ATTACK, LONG], versions={ATTACK: LONG}, commit=ATTACK[:60],
                           placement=[{"rank": 0, "host": ATTACK}, {"rank": 1, "host": LONG}],
                           inputs=[{"name": ATTACK, "value": LONG, "source": ATTACK}])
             for row in result["rows"]:
-                for key in ("machine", "model", "subject", "why", "remedy", "unit", "quantity", "threshold_source"):
+                for key in ("machine", "model", "published_run", "framework", "subject", "why", "remedy", "unit", "quantity", "threshold_source"):
                     if row.get(key):
                         row[key] = f"{ATTACK} {LONG} {row[key]}"
                 if "hosts" in row:
                     row["hosts"] = [f"{host} {ATTACK}" for host in row["hosts"]]
                 for span in row.get("timeline", []):
                     span["label"] = ATTACK
-        for kind in KINDS[1:]:
+        kinds = (*KINDS[1:], "published")
+        for kind in kinds:
             self.changed(kind, f"hostile-{kind}", spoil)
-        return self.report("hostile", *(f"hostile-{kind}" for kind in KINDS[1:]))[0]
+        return self.report("hostile", *(f"hostile-{kind}" for kind in kinds))[0]

@@ -77,12 +77,21 @@ class PageTest(unittest.TestCase):
         page = self.report("scale-alone", "scale")
         self.assertEqual(page.headings, ["modelled", "Speedup and efficiency", "Environment", "Inputs",
                                          "How each number was obtained"])
-        self.assertEqual(page.verdict, "resnet50 on 256 GPUs of minsky: multi-ring reaches 96.2 % efficiency, 94.7 % is published.")
+        self.assertEqual(page.verdict, "resnet50 on minsky: multi-ring reaches an efficiency of 96.2 % at 256 GPUs, modelled; 94.7 % is published.")
         self.assertIn("so it gives no verdict", page.text)
         self.assertNotIn("PASS", page.text)
         measured = self.report("allreduce-alone", "allreduce").verdict
         self.assertEqual(measured, "Allreduce of 4MiB on 4 ranks of 2 hosts: multi-ring is 1.57 times as fast as mpi (95 % interval 1.54 "
                          "to 1.6): 676 us, 9.3 GB/s of bus bandwidth, 51.2 % of the bound.")
+
+    def test_published_runs_come_first_with_what_they_are_for(self):
+        page = self.report("published-alone", "published", "scale")
+        self.assertIn("<h1>What others published</h1>", page.text)
+        self.assertIn("<title>What others published: modelled</title>", page.text)
+        self.assertEqual(page.headings[:3], ["modelled", "Published training runs beside the model", "Speedup and efficiency"])
+        self.assertTrue(page.verdict.startswith("Published training runs beside the model, each at its most GPUs: 2 of 3"), page.verdict)
+        self.assertTrue(page.verdict.endswith("This list only checks: nothing in the model rests on it."))
+        self.assertIn("Scaling: What others published", page.text)
 
     def test_what_passed_passes_but_not_a_run_that_was_interrupted(self):
         def good(result):

@@ -72,6 +72,64 @@ TEST_F(ReportTest, HoldsTablesDataAndHowTheyCameAbout) {
   EXPECT_EQ(read_file(folder_ / "r/out.json"), read_file(folder_ / "out.json"));
 }
 
+TEST_F(ReportTest, SaysHowManyPublishedRunsLieInside) {
+  report({write_result(folder_ / "p.json", examples::published_runs())}, folder_ / "r");
+  const std::string text = read_file(folder_ / "r/report.md");
+  EXPECT_THAT(text, testing::StartsWith(
+                        "# What others published\n\nPublished training runs beside the model, each at "
+                        "its most GPUs: 2 of 3 that were held out lie in the modelled range"));
+  EXPECT_THAT(text,
+              HasSubstr("off by 8.7 points on average (+8.0 with its sign); 1 of 1 that were seen before"));
+  EXPECT_THAT(text, HasSubstr("This list only checks: nothing in the model rests on it."));
+  EXPECT_THAT(text, HasSubstr("| bert-512 | ddp | 512 | 75.0 | 93.0 | 98.0 | 100.0 | outside | waiting"));
+  EXPECT_THAT(text, Not(HasSubstr("algorithm")));
+  EXPECT_THAT(read_file(folder_ / "r/p-published-runs.csv"), HasSubstr("h100-resnet50,ddp,8,98.0,92.0,97.0"));
+}
+
+TEST_F(ReportTest, ScalingTablesAndPublishedRunsStandApart) {
+  ResultFile both = examples::scale();
+  auto& rows = std::get<std::vector<ScaleRow>>(both.rows);
+  const ResultFile published = examples::published_runs();
+  const auto& more = std::get<std::vector<ScaleRow>>(published.rows);
+  rows.insert(rows.end(), more.begin(), more.end());
+  report({write_result(folder_ / "both.json", both)}, folder_ / "r");
+  const std::string text = read_file(folder_ / "r/report.md");
+  EXPECT_THAT(text, HasSubstr("machine minsky; model resnet50"));
+  EXPECT_THAT(text, HasSubstr("### Published training runs"));
+  EXPECT_EQ(text.find("a published system"), std::string::npos);
+}
+
+TEST_F(ReportTest, TheHeadlineOfScalingHasItsRangeAndItsWidestUnknown) {
+  ResultFile file = examples::scale();
+  for (ScaleRow& row : std::get<std::vector<ScaleRow>>(file.rows)) {
+    if (row.algorithm != "multi-ring") continue;
+    row.efficiency_low = row.efficiency - 0.07;
+    row.efficiency_high = row.efficiency + 0.02;
+    row.widest_unknown = "part of the rate of RoCE that allreduces reach";
+  }
+  report({write_result(folder_ / "s.json", file)}, folder_ / "r");
+  EXPECT_THAT(
+      read_file(folder_ / "r/report.md"),
+      testing::StartsWith(
+          "# Polyring report\n\nresnet50 on minsky: multi-ring reaches an efficiency of 96.2 % (89.2 to "
+          "98.2) "
+          "at 256 GPUs, modelled; 94.7 % is published. Most of that range comes from part of the rate of "
+          "RoCE that allreduces reach."));
+}
+
+TEST_F(ReportTest, SeveralTitlesAreThoseOfTheirResultsAlone) {
+  ResultFile first = examples::scale();
+  ResultFile other = examples::scale();
+  first.title = "Four NICs";
+  other.title = "One NIC";
+  const std::vector<fs::path> files{write_result(folder_ / "a.json", first),
+                                    write_result(folder_ / "b.json", other)};
+  report(files, folder_ / "r");
+  EXPECT_THAT(read_file(folder_ / "r/report.md"),
+              testing::AllOf(testing::StartsWith("# Polyring report"), HasSubstr("## Scaling: Four NICs"),
+                             HasSubstr("## Scaling: One NIC")));
+}
+
 TEST_F(ReportTest, ShowsTheLeavesByWhichHostsWereJudged) {
   report({write_result(folder_ / "accept.json", examples::accept())}, folder_ / "r");
   EXPECT_THAT(read_file(folder_ / "r/report.md"),

@@ -23,7 +23,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::vector<ResultFile> all_examples() {
-  return {examples::allreduce(), examples::train(), examples::scale(), examples::tune(), examples::accept()};
+  return {examples::allreduce(),      examples::train(), examples::scale(),
+          examples::published_runs(), examples::tune(),  examples::accept()};
 }
 
 /// The sentence of the usage Error that reading `content` throws; empty when it throws none.
@@ -100,6 +101,18 @@ TEST(Result, WithAnIntervalOfStepsThatIsNoneIsRefused) {
   EXPECT_THAT(complaint(document.dump()), HasSubstr("'rows[1]' is not in order"));
   document["rows"][1].erase("iteration_low_ms");
   EXPECT_THAT(complaint(document.dump()), HasSubstr("'rows[1]' has one of"));
+}
+
+TEST(Result, APublishedRunWithoutItsFiguresIsRefused) {
+  for (const char* key : {"held_out", "published_efficiency"}) {
+    json document = document_of(examples::published_runs());
+    json& row = document["rows"][1];
+    if (row[key].is_boolean())
+      row.erase(key);
+    else
+      row[key] = nullptr;
+    EXPECT_THAT(complaint(document.dump()), HasSubstr("'rows[1]' has published_run, and not all of")) << key;
+  }
 }
 
 TEST(Result, BytesThatAreNotUtf8DoNotKeepItFromBeingWritten) {

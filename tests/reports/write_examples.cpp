@@ -20,6 +20,7 @@ void write(const std::filesystem::path& folder) {
        {examples::allreduce(), examples::train(), examples::scale(), examples::tune(), examples::accept()}) {
     write_result(folder / fmt::format("{}.json", example.kind()), example);
   }
+  write_result(folder / "published.json", examples::published_runs());
 }
 
 void write_large(const std::filesystem::path& folder) {

@@ -2,9 +2,9 @@
 // it: no input, range or default of the model may rest on them.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reports/result.hpp"
@@ -17,8 +17,15 @@ bool is_published_run(const ScaleRow& row);
 /// Of such a row: whether the published efficiency lies in the modelled range.
 bool is_inside(const ScaleRow& row);
 
-std::vector<ScaleRow> published_runs_of(std::span<const ScaleRow> rows);
 std::vector<ScaleRow> without_published_runs(std::span<const ScaleRow> rows);
+
+/// What a run is to the model.
+enum class RunGroup {
+  held_out,
+  seen,      // compared with it before its costs were set
+  combined,  // something that the model needs was not published: the range is over all combinations
+};
+inline constexpr std::array kRunGroups{RunGroup::held_out, RunGroup::seen, RunGroup::combined};
 
 /// How well the model foretold the runs, each at its most GPUs.
 struct RunTally {
@@ -28,15 +35,11 @@ struct RunTally {
   double signed_error = 0;  // mean: above 0 where the model is too kind
 };
 
-/// Of the runs that were held out, or of the others.
-RunTally tally_of(std::span<const ScaleRow> rows, bool held_out);
-
-/// "held out", "seen before its costs were set".
-std::string_view group_text(bool held_out);
+RunTally tally_of(std::span<const ScaleRow> rows, RunGroup group);
 
 /// A line for each row of the group, in their order.
-Table published_runs_table(std::span<const ScaleRow> rows, bool held_out);
-/// Those of both groups, with a column that says which.
+Table published_runs_table(std::span<const ScaleRow> rows, RunGroup group);
+/// Those of all groups, with a column that says which.
 Table published_runs_table(std::span<const ScaleRow> rows);
 
 /// What all of them show, in sentences, and that they only check. There must be some.

@@ -136,7 +136,8 @@ ReportFinding of_scaling(const std::vector<ScaleRow>& rows) {
     text += fmt::format("; on {} {} reaches {}", other.machine, way_of(named), efficiency_text(named));
   }
   text += ".";
-  if (row.widest_unknown) text += fmt::format(" Most of that range comes from {}.", *row.widest_unknown);
+  if (row.widest_unknown)
+    text += fmt::format(" Most of the range of {} comes from {}.", row.algorithm, *row.widest_unknown);
   return of_source(row.source, std::move(text));
 }
 

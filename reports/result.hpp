@@ -220,6 +220,7 @@ struct ScaleRow {
   std::optional<std::string> published_run;  // its name in the list of such runs
   std::optional<bool> held_out;          // false: the model was compared with it before its costs were set
   std::optional<std::string> framework;  // whose costs the model has
+  std::optional<int> combinations;       // of what was not published, which the range is over; nothing: one
   Source source = Source::modelled;
 
   bool operator==(const ScaleRow&) const = default;

@@ -189,6 +189,11 @@ void fields(Visitor& visit, MaybeConst<ScaleRow> auto& row) {
          .may_be_absent = true});
   visit("framework", row.framework,
         {.what = "Of a published_run: whose costs the model has", .may_be_absent = true});
+  visit("combinations", row.combinations,
+        {.what = "Of a published_run: the range is over so many combinations of what was not published, and "
+                 "efficiency is the mean of their middles; absent: of one",
+         .positive = true,
+         .may_be_absent = true});
   visit("source", row.source);
 }
 

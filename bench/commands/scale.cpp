@@ -93,6 +93,8 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   std::string texts;
   for (const PublishedComparison& comparison : compare_published()) {
     texts += text(comparison) + "\n";
+    const std::vector<ScaleRow> combined = combined_rows(comparison);
+    rows.insert(rows.end(), combined.begin(), combined.end());
     for (const Modelled& modelled : comparison.modelled)
       rows.insert(rows.end(), modelled.rows.begin(), modelled.rows.end());
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/predict/compute.hpp"
 #include "bench/predict/scale_request.hpp"
 #include "models/throughput.hpp"
@@ -86,6 +88,16 @@ void model_all(PublishedComparison& comparison, std::string_view machine, std::s
   }
 }
 
+/// Of all combinations.
+std::vector<ScaleRow> rows_with(const PublishedComparison& comparison, int gpus) {
+  std::vector<ScaleRow> found;
+  for (const Modelled& modelled : comparison.modelled) {
+    for (const ScaleRow& row : modelled.rows)
+      if (row.gpus == gpus) found.push_back(row);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> comparison_notes() {
@@ -94,6 +106,35 @@ std::vector<std::string> comparison_notes() {
                   kBatches[0]),
       fmt::format("With overlap gradients travel in buckets, {}: our choice, since none was published.",
                   kBucket)};
+}
+
+std::vector<ScaleRow> combined_rows(const PublishedComparison& comparison) {
+  std::vector<ScaleRow> combined;
+  for (const PublishedFigure& figure : comparison.figures) {
+    const std::vector<ScaleRow> each = rows_with(comparison, figure.gpus);
+    if (!figure.efficiency || each.empty() || each.front().speedup <= 1) continue;
+    ScaleRow& row = combined.emplace_back(each.front());
+    row.machine = comparison.system;
+    row.published_run = comparison.system;
+    if (!figure.statement.empty()) *row.published_run += ": " + figure.statement;
+    row.held_out = false;
+    row.combinations = static_cast<int>(each.size());
+    row.published_speedup.reset();
+    row.published_efficiency = figure.efficiency;
+    row.rails.reset();
+    row.widest_unknown.reset();
+    row.bottleneck.reset();
+    row.efficiency = 0;
+    for (const ScaleRow& one : each) {
+      row.efficiency += one.efficiency / static_cast<double>(each.size());
+      row.efficiency_low = std::min(*row.efficiency_low, *one.efficiency_low);
+      row.efficiency_high = std::max(*row.efficiency_high, *one.efficiency_high);
+    }
+    row.speedup *= row.efficiency / each.front().efficiency;
+    *row.efficiency_low -= kPublishedRounding;
+    *row.efficiency_high += kPublishedRounding;
+  }
+  return combined;
 }
 
 std::vector<PublishedComparison> compare_published() {

@@ -13,6 +13,10 @@ namespace polyring {
 /// All that is known to have been published.
 std::vector<PublishedComparison> compare_published();
 
+/// A row of published_runs.hpp for each published efficiency that is not a baseline's: from the lowest to the
+/// highest of all combinations, to its rounding, and the mean of their middles. The step is the first one's.
+std::vector<ScaleRow> combined_rows(const PublishedComparison& comparison);
+
 /// What holds for all of them, to be said below.
 std::vector<std::string> comparison_notes();
 

@@ -183,14 +183,15 @@ std::vector<ScaleRow> check_all_training() {
 
 std::string training_text(std::span<const ScaleRow> rows) {
   std::string text;
-  for (const bool held_out : {true, false}) {
-    const RunTally tally = tally_of(rows, held_out);
+  for (const RunGroup group : {RunGroup::held_out, RunGroup::seen}) {
+    const RunTally tally = tally_of(rows, group);
     text += fmt::format(
         "Training runs that only check the model, {}\n\n{}\nAt the largest GPU count of each run, {} of {} "
         "lie in "
         "the range. The middle is off by {:.1f} points on average, with its sign by {:+.1f}.\n\n",
-        group_text(held_out), published_runs_table(rows, held_out).text(), tally.inside, tally.runs,
-        100 * tally.error, 100 * tally.signed_error);
+        group == RunGroup::held_out ? "held out" : "seen before its costs were set",
+        published_runs_table(rows, group).text(), tally.inside, tally.runs, 100 * tally.error,
+        100 * tally.signed_error);
   }
   return text;
 }

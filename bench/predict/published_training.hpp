@@ -46,7 +46,8 @@ const std::vector<PublishedTraining>& published_training();
 
 /// The model of each point but the baseline's own, as a row of published_runs.hpp. The computing time is that
 /// of the published rate of one GPU, or of one host's. Where it is not known what the gradients were sent as,
-/// the range is from the lowest to the highest of all, and the efficiency the mean of their middles.
+/// the range is from the lowest to the highest of all, the efficiency the mean of their middles, and the step
+/// the first one's.
 std::vector<ScaleRow> check_training(const PublishedTraining& run);
 
 /// Those of all runs.

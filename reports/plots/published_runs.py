@@ -10,7 +10,8 @@ from plots.results import ranks_text
 LABEL, LINE, GAP = 8, 0.2, 0.34  # points; inches for a run, and for a group's heading
 LONGEST_NAME = 50  # letters
 INSIDE, OUTSIDE = style.BLUE, style.VERMILION
-GROUPS = {True: "Held out", False: "Seen before the model's costs were set"}
+GROUPS = {"held out": "Held out", "seen before": "Seen before the model's costs were set",
+          "with something unpublished": "Not everything published, range of all combinations"}
 TITLE = "Published training runs beside the model"
 
 
@@ -18,11 +19,15 @@ def is_inside(row):
     return row["efficiency_low"] <= row["published_efficiency"] <= row["efficiency_high"]
 
 
-def largest_of(rows, held_out):
+def group_of(row):
+    return "with something unpublished" if "combinations" in row else "held out" if row["held_out"] else "seen before"
+
+
+def largest_of(rows, group):
     """The row of each run with the most GPUs, the highest published efficiency first."""
     largest = {}
     for row in rows:
-        if row["held_out"] == held_out and largest.get(row["published_run"], row)["gpus"] <= row["gpus"]:
+        if group_of(row) == group and largest.get(row["published_run"], row)["gpus"] <= row["gpus"]:
             largest[row["published_run"]] = row
     return sorted(largest.values(), key=lambda row: (-row["published_efficiency"], row["published_run"]))
 
@@ -30,13 +35,16 @@ def largest_of(rows, held_out):
 def tally_text(rows):
     inside = sum(map(is_inside, rows))
     errors = [100 * (row["efficiency"] - row["published_efficiency"]) for row in rows]
+    if "combinations" in rows[0]:
+        return f"{inside} of {len(rows)} inside"
     return (f"{inside} of {len(rows)} inside, the middle off by {sum(map(abs, errors)) / len(rows):.1f} points on average "
             f"({sum(errors) / len(rows):+.1f} with its sign)")
 
 
 def finding(groups):
-    said = [f"{'held out' if held_out else 'seen before'}: {tally_text(rows)}" for held_out, rows in groups.items()]
-    return f"{'; '.join(said).capitalize()}. Nothing in the model rests on them."
+    said = [f"{group}: {tally_text(rows)}" for group, rows in groups.items()]
+    text = "; ".join(said)
+    return f"{text[0].upper()}{text[1:]}. Nothing in the model is fitted to them."
 
 
 def look_of(row):
@@ -63,17 +71,25 @@ def legend_of(rows):
     return handles
 
 
+def short(run):
+    """Its end tells runs of a system apart, above all what follows a colon."""
+    if len(run) <= LONGEST_NAME:
+        return run
+    claim = run[run.rfind(": "):] if ": " in run else ""
+    end = claim if 0 < len(claim) < LONGEST_NAME - 8 else run[-LONGEST_NAME // 2:]
+    return f"{run[:LONGEST_NAME - len(end) - 1]}…{end}"
+
+
 def name_of(row):
-    run = clean(row["published_run"])
-    return f"{run if len(run) <= LONGEST_NAME else run[:LONGEST_NAME - 1] + '…'}, {ranks_text(row['gpus'], 'GPU')}"
+    return f"{short(clean(row['published_run']))}, {ranks_text(row['gpus'], 'GPU')}"
 
 
 def placed(groups, beside):
     """(distance from the top in inches, row or heading) of all lines, and how high they are together. `beside`: the names stand
     left of the axes, otherwise above each interval."""
     found, at = [], 0
-    for held_out, rows in groups.items():
-        found.append((at + GAP / 2, f"{GROUPS[held_out]}: {sum(map(is_inside, rows))} of {len(rows)} inside"))
+    for group, rows in groups.items():
+        found.append((at + GAP / 2, f"{GROUPS[group]}: {sum(map(is_inside, rows))} of {len(rows)} inside"))
         at += GAP
         for row in rows:
             at += 0 if beside else 0.15
@@ -89,7 +105,7 @@ def draw(result, groups):
     names = [Line(name_of(row), LABEL) for row in rows]
     left = width_of_all(names) + 0.2 if beside else 0.15
     subtitle = f"{TITLE}; " if result.title else ""
-    subtitle += "each run with its most GPUs; published runs only check the model, and nothing in it rests on them"
+    subtitle += "each run with its most GPUs; they only check the model, and nothing in it is fitted to them"
     legend = legend_of(rows)
     lines, inside = placed(groups, beside)
     foot = 0.55 + style.foot([result])
@@ -121,8 +137,8 @@ def draw(result, groups):
 def charts(result):
     """One of all runs."""
     rows = [row for row in result.rows if "published_run" in row]
-    groups = {held_out: largest_of(rows, held_out) for held_out in (True, False)}
-    groups = {held_out: group for held_out, group in groups.items() if group}
+    groups = {group: largest_of(rows, group) for group in GROUPS}
+    groups = {group: largest for group, largest in groups.items() if largest}
     if not groups:
         return []
     return [style.Chart("published-runs", result.title or TITLE, finding(groups), lambda: draw(result, groups))]

@@ -102,18 +102,20 @@ def has_published(rows):
     return any(row["published_speedup"] is not None or row["published_efficiency"] is not None for row in rows)
 
 
-def title_of(results, rows):
-    """What the results say, where it is the same, else what the rows are of; and what is to be said below it."""
+def title_of(results, rows, several):
+    """What the results say, where it is the same, else what the rows are of; and what is to be said below it. `several`: there
+    are others like it."""
     said = {result.title for result in results if result.title}
-    return (said.pop(), f"{group_title(rows)}; ") if len(said) == 1 else (group_title(rows), "")
+    if len(said) != 1:
+        return group_title(rows), ""
+    return (f"{said.pop()}: {group_title(rows)}", "") if several else (said.pop(), f"{group_title(rows)}; ")
 
 
 def range_text(rows):
     return "; band: what is not exactly known" if any("efficiency_low" in row for row in rows) else ""
 
 
-def draw(results, rows):
-    title, more = title_of(results, rows)
+def draw(results, rows, title, more):
     subtitle = more + conditions_text(rows)
     if len({row["gpus"] for row in rows}) == 1:
         return scaling_bars.draw(results, rows, title, subtitle)
@@ -156,12 +158,14 @@ def finding(rows):
     return f"Efficiency with {ranks_text(gpus, 'GPU')}: {', '.join(values)}."
 
 
-def chart_of(results, rows):
-    return style.Chart("scaling", title_of(results, rows)[0], finding(rows), lambda: draw(results, rows))
+def chart_of(results, rows, several=False):
+    title, more = title_of(results, rows, several)
+    return style.Chart("scaling", title, finding(rows), lambda: draw(results, rows, title, more))
 
 
 def charts(result):
-    return [chart_of([result], rows) for rows in groups_of(result)]
+    groups = groups_of(result)
+    return [chart_of([result], rows, len(groups) > 1) for rows in groups]
 
 
 def overlaid_charts(results):

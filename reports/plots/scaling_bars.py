@@ -9,7 +9,7 @@ from plots.lettering import Line, wrapped
 from plots.results import ranks_text
 from plots.scaling_rows import baseline_gpus, rails_text
 
-LABEL, BAR, GAP = 8.5, 0.2, 0.14  # points; inches
+LABEL, BAR, GAP, BELOW = 8.5, 0.2, 0.12, 0.03  # points; inches, the last below a name
 
 
 def name_of(row, several_algorithms):
@@ -65,7 +65,7 @@ def draw(results, rows, title, subtitle):
     sources = {row["source"] for row in rows} | ({"published"} if any(row["published_efficiency"] is not None for row in rows) else set())
     legend = legend_of(rows, colours)
     foot = 0.55 + style.foot(results)
-    inside = sum(len(lines) * lines[0].height + BAR + GAP for lines in names) + GAP
+    inside = sum(len(lines) * lines[0].height + BELOW + BAR + GAP for lines in names) + GAP
     height = style.head(subtitle) + style.legend_height(style.legend_groups(legend)) + 0.55 + inside + foot
     figure = style.new_figure(height, title, subtitle, results, sources)
     top = style.legend_above(figure, height, legend, subtitle=subtitle)
@@ -76,6 +76,7 @@ def draw(results, rows, title, subtitle):
         for line in lines:
             at += line.height
             axes.text(0.004, at, line.text, fontsize=LABEL, va="bottom", zorder=4)
+        at += BELOW
         draw_bar(axes, row, at + BAR / 2, colours[row["algorithm"]])
         axes.text(most_of(rows) + 0.02, at + BAR / 2, value_text(row), va="center", fontsize=LABEL)
         at += BAR + GAP

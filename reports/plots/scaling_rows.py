@@ -64,7 +64,7 @@ def scaled(rows):
 
 
 def with_rails(rows):
-    """Says which rows are of hosts with other NICs than others that are alike."""
+    """Says which rows differ from others in nothing but the NICs of a host."""
     rails = defaultdict(set)
     for row in rows:
         rails[label_of(row)].add(row.get("rails"))

@@ -9,6 +9,7 @@
 #include "models/jitter.hpp"
 #include "models/throughput.hpp"
 #include "reports/published.hpp"
+#include "reports/published_runs.hpp"
 
 namespace polyring {
 namespace {
@@ -44,6 +45,28 @@ TEST_F(PublishedComparisonTest, HasAllThatWasPublished) {
     }
   }
   EXPECT_EQ(compared, figures);
+}
+
+TEST_F(PublishedComparisonTest, EachPublishedEfficiencyHasARowOverAllCombinations) {
+  const PublishedComparison& ddl = of("Caffe, ResNet-50");
+  const std::vector<ScaleRow> rows = combined_rows(ddl);
+  ASSERT_EQ(rows.size(), 6u);  // the baseline has none
+  for (const ScaleRow& row : rows) {
+    EXPECT_EQ(row.combinations, 8);
+    EXPECT_TRUE(is_inside(row)) << row.gpus;
+    for (const Modelled& modelled : ddl.modelled) {
+      for (const ScaleRow& one : modelled.rows) {
+        if (one.gpus != row.gpus) continue;
+        EXPECT_LT(row.efficiency_low, one.efficiency_low);
+        EXPECT_GT(row.efficiency_high, one.efficiency_high);
+      }
+    }
+  }
+  const std::vector<ScaleRow> claims = combined_rows(of("ImageNet-22K"));
+  ASSERT_EQ(claims.size(), 3u);
+  EXPECT_EQ(claims[1].published_run,
+            "IBM PowerAI DDL, Caffe, ResNet-101 on ImageNet-22K: 58 times one of 64 servers");
+  EXPECT_TRUE(combined_rows(of("Torch")).empty()) << "its rate was published, and no efficiency";
 }
 
 TEST_F(PublishedComparisonTest, DdlWithCaffeLiesWithinTheRangeOfWhatIsUnknown) {

@@ -20,7 +20,7 @@ const std::vector<ScaleRow>& all() {
 /// As it was when the costs of frameworks were first put in, and sockets and GPUDirect after that: see
 /// docs/model.md.
 TEST(PublishedTraining, HeldOutRunsLieInsideAsOftenAsTheManualSays) {
-  const RunTally tally = tally_of(all(), true);
+  const RunTally tally = tally_of(all(), RunGroup::held_out);
   EXPECT_EQ(tally.runs, 16);
   EXPECT_GE(tally.inside, 9);
   EXPECT_LE(tally.error, 0.07);
@@ -28,7 +28,7 @@ TEST(PublishedTraining, HeldOutRunsLieInsideAsOftenAsTheManualSays) {
 }
 
 TEST(PublishedTraining, RunsThatWereSeenAreTalliedApart) {
-  const RunTally tally = tally_of(all(), false);
+  const RunTally tally = tally_of(all(), RunGroup::seen);
   EXPECT_EQ(tally.runs, 11);
   EXPECT_GE(tally.inside, 7);
 }

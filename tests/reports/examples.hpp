@@ -18,7 +18,8 @@ ResultFile train();
 /// Two algorithms over 4 to 256 GPUs, modelled, with published figures; and two measured points.
 ResultFile scale();
 /// Published training runs beside the model, with a title: three that were held out, one at two GPU counts,
-/// of which two lie inside at their most GPUs; and one that was seen before, which lies inside.
+/// of which two lie inside at their most GPUs; one that was
+/// seen before, and one of eight combinations, which lie inside.
 ResultFile published_runs();
 /// Two payloads, as a journal of polyring tune has them.
 ResultFile tune();

@@ -89,8 +89,8 @@ class PageTest(unittest.TestCase):
         self.assertIn("<h1>What others published</h1>", page.text)
         self.assertIn("<title>What others published: modelled</title>", page.text)
         self.assertEqual(page.headings[:3], ["modelled", "Published training runs beside the model", "Speedup and efficiency"])
-        self.assertTrue(page.verdict.startswith("Published training runs beside the model, each at its most GPUs: 2 of 3"), page.verdict)
-        self.assertTrue(page.verdict.endswith("This list only checks: nothing in the model rests on it."))
+        self.assertTrue(page.verdict.startswith("2 of 3 published training runs that were held out lie inside"), page.verdict)
+        self.assertTrue(page.verdict.endswith("They only check the model: nothing in it is fitted to them."), page.verdict)
         self.assertIn("Scaling: What others published", page.text)
 
     def test_what_passed_passes_but_not_a_run_that_was_interrupted(self):

@@ -39,15 +39,17 @@ class PublishedRunsTest(charts_test.FolderTest):
         markers = {(line.get_marker(), line.get_color()): 0 for line in axes.get_lines()}
         for line in axes.get_lines():
             markers[line.get_marker(), line.get_color()] += 1
-        self.assertEqual(markers["o", published_runs.INSIDE], 3)
+        self.assertEqual(markers["o", published_runs.INSIDE], 4)
         self.assertEqual(markers["X", published_runs.OUTSIDE], 1)
-        self.assertEqual(markers["|", style.INK], 4, "the middle of each")
+        self.assertEqual(markers["|", style.INK], 5, "the middle of each")
 
     def test_runs_stand_in_groups_with_the_highest_first_and_each_at_its_most_gpus(self):
         axes, = self.chart().draw().axes
         self.assertEqual([text.get_text() for text in axes.texts],
                          ["Held out: 2 of 3 inside", "h100-resnet50, 8 GPUs", "horovod-16x4-resnet101, 64 GPUs", "bert-512, 512 GPUs",
-                          "Seen before the model's costs were set: 1 of 1 inside", "dlperf-resnet50, 32 GPUs"])
+                          "Seen before the model's costs were set: 1 of 1 inside", "dlperf-resnet50, 32 GPUs",
+                          "Not everything published, range of all combinations: 1 of 1 inside",
+                          "DDL, Caffe, ResNet-101 on…: 16 days became 7 hours, 256 GPUs"])
         heights = [text.get_position()[1] for text in axes.texts]
         self.assertEqual(heights, sorted(heights))
 
@@ -63,10 +65,15 @@ class PublishedRunsTest(charts_test.FolderTest):
     def test_the_words_count_what_lies_inside(self):
         chart = self.chart()
         self.assertEqual(chart.finding, "Held out: 2 of 3 inside, the middle off by 8.7 points on average (+8.0 with its sign); seen "
-                         "before: 1 of 1 inside, the middle off by 4.0 points on average (+4.0 with its sign). Nothing in the model "
-                         "rests on them.")
+                         "before: 1 of 1 inside, the middle off by 4.0 points on average (+4.0 with its sign); with something "
+                         "unpublished: 1 of 1 inside. Nothing in the model is fitted to them.")
         self.assertEqual(chart.title, "What others published")
         self.assertIn("Published training runs beside the model; each", self.chart().draw().get_label())
+
+    def test_long_names_keep_what_tells_them_apart(self):
+        self.assertEqual(published_runs.short("x" * 50), "x" * 50)
+        self.assertEqual(published_runs.short(40 * "x" + ": 88 % as stated"), 33 * "x" + "…: 88 % as stated")
+        self.assertEqual(len(published_runs.short("x: " + 80 * "y")), 50)
 
     def test_a_group_without_runs_is_left_out(self):
         rows = [row for row in self.result("published")["rows"] if row["held_out"]]
@@ -138,6 +145,12 @@ class TitleTest(charts_test.FolderTest):
         self.assertEqual(chart.title, "Offer B: two $NICs")
         self.assertTrue(chart.draw().get_label().startswith("Scaling of resnet50 on minsky; batch 32"))
         self.assertIn("Offer B: two $NICs", texts_of(chart.draw()))
+
+    def test_several_charts_have_it_before_their_own(self):
+        result = {**self.result("scale"), "title": "Both batches"}
+        result["rows"] += [{**row, "batch": 64} for row in result["rows"]]
+        self.assertEqual([chart.title for chart in scaling.charts(read_result(self.write("two.json", result)))],
+                         2 * ["Both batches: Scaling of resnet50 on minsky"])
 
     def test_a_title_of_a_wrong_type_is_refused(self):
         self.refused("'file.title' has a wrong type", self.write("bad.json", {**self.result("scale"), "title": 7}), "--out", self.out)

@@ -22,7 +22,7 @@ KINDS = ("allreduce", "train", "scale", "tune", "accept")
 
 
 MAY_BE_ABSENT = ("feed_GBps", "limit", "rails", "bottleneck", "global_batch", "strategy", "bubble", "conditions", "timing", "trend", "expected_us",
-                 "least_clock_MHz", "most_clock_MHz", "leaves", "rounds", "ended", "published_run", "framework", "widest_unknown", "title")
+                 "least_clock_MHz", "most_clock_MHz", "leaves", "rounds", "ended", "published_run", "framework", "combinations", "widest_unknown", "title")
 
 
 def damaged_objects(whole):

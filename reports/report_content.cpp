@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "reports/published_runs.hpp"
 #include "reports/verdicts.hpp"
 
@@ -84,6 +85,9 @@ std::string meaning_of(Source source) {
 void add_sources(const auto& rows, std::set<Source>& sources) {
   for (const auto& row : rows) sources.insert(row.source);
 }
+
+/// Of a title that a user gave: it stays short; all of it is in the result.
+constexpr std::size_t kLongestTitle = 100;
 
 bool is_published(const ScaleRow& row) { return row.published_speedup || row.published_efficiency; }
 
@@ -164,16 +168,16 @@ std::string kind_name(const ResultFile& result) {
 }
 
 std::string title_of(const ReportSection& section) {
-  return fmt::format("{}: {}", kind_name(section.result), section.result.title.value_or(section.name));
+  const auto& title = section.result.title;
+  return fmt::format("{}: {}", kind_name(section.result),
+                     title ? printable_line(*title, kLongestTitle) : section.name);
 }
 
-std::optional<std::string> title_of(std::span<const ReportSection> sections) {
-  std::optional<std::string> title;
-  for (const ReportSection& section : sections) {
-    if (title && section.result.title && title != section.result.title) return std::nullopt;
-    if (section.result.title) title = section.result.title;
-  }
-  return title;
+std::string title_of(std::span<const ReportSection> sections) {
+  std::set<std::string> titles;
+  for (const ReportSection& section : sections)
+    if (section.result.title) titles.insert(printable_line(*section.result.title, kLongestTitle));
+  return titles.size() == 1 ? *titles.begin() : "Polyring report";
 }
 
 std::vector<ReportTable> tables_of(const ReportSection& section) {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,8 +67,8 @@ std::string kind_name(const ResultFile& result);
 /// "Allreduce: out", or what the result says.
 std::string title_of(const ReportSection& section);
 
-/// What the results say that the report is called; nothing where none or several titles are given.
-std::optional<std::string> title_of(std::span<const ReportSection> sections);
+/// What the results say that the report is called; "Polyring report" where they say nothing, or differ.
+std::string title_of(std::span<const ReportSection> sections);
 
 /// Of tables_of(), but the main one.
 inline constexpr std::array kTableIds{"comparison", "plans",   "contenders", "published-runs", "trends",

@@ -25,7 +25,6 @@ constexpr std::size_t kProse = 40;
 constexpr std::size_t kShort = 28;
 /// What comes first stays short, whatever names are; all of it is in the tables.
 constexpr std::size_t kLongest = 400;
-constexpr std::size_t kLongestTitle = 100;
 
 struct PageTopic {
   ReportTopic topic;
@@ -193,7 +192,7 @@ std::string page_json(std::span<const ReportSection> sections, std::span<const R
   }
   Json said = Json::array();
   for (const std::string& warning : warnings) said.push_back(plain(warning));
-  const Json document{{"title", printable_line(title_of(sections).value_or("Polyring report"), kLongestTitle)},
+  const Json document{{"title", title_of(sections)},
                       {"subtitle", plain(subtitle(sections))},
                       {"findings", std::move(findings)},
                       {"sources", json_of(sources_of(sections))},

@@ -10,7 +10,7 @@ namespace {
 
 std::string heading(const ReportSection& section) {
   const auto& partial = section.result.partial;
-  return fmt::format("## {}\n\n{}", title_of(section),
+  return fmt::format("## {}\n\n{}", markdown_text(title_of(section)),
                      partial ? fmt::format("**Partial**: the run ended after {}.\n\n", *partial) : "");
 }
 
@@ -69,7 +69,7 @@ std::string found(const ReportFinding& finding) {
 
 std::string report_text(std::span<const ReportSection> sections, std::span<const ReportChart> overlaid,
                         std::span<const std::string> warnings) {
-  std::string text = fmt::format("# {}\n\n", markdown_text(title_of(sections).value_or("Polyring report")));
+  std::string text = fmt::format("# {}\n\n", markdown_text(title_of(sections)));
   for (const ReportFinding& finding : findings_of(sections)) text += found(finding);
   text += "Every number has a source.";
   for (const ReportFact& source : sources_of(sections))

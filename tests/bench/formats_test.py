@@ -167,6 +167,14 @@ class Width(ProgramTest):
             with self.subTest(columns=columns):
                 self.assertLessEqual(max(map(len, self.table(*MEASURED["scale"], columns=columns))), 100)
 
+    def test_a_title_is_in_the_result(self):
+        words = ("scale", "--machine", "minsky", "--algorithm", "multi-ring", "--gpus", "4", "-q", "-J")
+        self.succeed(*words, "titled.json", "--title", "Offer B")
+        self.succeed(*words, "plain.json")
+        titled, plain = (json.loads((self.folder / name).read_text(encoding="utf-8")) for name in ("titled.json", "plain.json"))
+        self.assertEqual(titled["title"], "Offer B")
+        self.assertNotIn("title", plain)
+
     def test_empty_columns_are_left_out(self):
         self.assertNotIn("published", "\n".join(self.lines(*MEASURED["scale"], "--wide", "-q")))
         self.assertNotIn("bound", "\n".join(self.lines(*MEASURED["allreduce"], "--wide", "-q")))

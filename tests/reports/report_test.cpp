@@ -133,6 +133,17 @@ TEST_F(ReportTest, SeveralTitlesAreThoseOfTheirResultsAlone) {
                              HasSubstr("## Scaling: One NIC")));
 }
 
+TEST_F(ReportTest, ATitleIsOneShortLineWithoutMarkup) {
+  ResultFile file = examples::scale();
+  file.title = "# *bold*\n<b>" + std::string(300, 'x');
+  report({write_result(folder_ / "a.json", file)}, folder_ / "r");
+  const std::string text = read_file(folder_ / "r/report.md");
+  EXPECT_THAT(text, testing::StartsWith("# # \\*bold\\*"));
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_THAT(first, AllOf(HasSubstr("&lt;b>xxx"), testing::EndsWith("x…")));
+  EXPECT_LT(first.size(), 120u);
+}
+
 TEST_F(ReportTest, ShowsTheLeavesByWhichHostsWereJudged) {
   report({write_result(folder_ / "accept.json", examples::accept())}, folder_ / "r");
   EXPECT_THAT(read_file(folder_ / "r/report.md"),

@@ -15,7 +15,8 @@ LABEL, BAR, GAP, BELOW = 8.5, 0.2, 0.12, 0.03  # points; inches, the last below 
 def name_of(row, several_algorithms):
     """A bar's own name: the whole strategy, and what the caption does not say."""
     algorithm = row["algorithm"] if several_algorithms or "strategy" not in row else ""
-    return ": ".join(part for part in (row.get("compared", ""), algorithm, row.get("strategy", "")) if part) + rails_text(row)
+    strategy = row.get("strategy", "").replace(",", ", ")  # so that a line may end there
+    return ": ".join(part for part in (row.get("compared", ""), algorithm, strategy) if part) + rails_text(row)
 
 
 def value_text(row):
@@ -60,8 +61,9 @@ def draw(results, rows, title, subtitle):
     algorithms = list(dict.fromkeys(row["algorithm"] for row in rows))
     colours = style.colours_of((algorithm, algorithm) for algorithm in algorithms)
     base, gpus = round(baseline_gpus(rows)), rows[0]["gpus"]
-    wide = style.sheet.width - 0.62 - 0.2
-    names = [wrapped(name_of(row, len(algorithms) > 1), wide, size=LABEL) for row in rows]
+    left = 0.62 if style.sheet.framed else 0.2
+    wide = style.sheet.width - left - 0.2
+    names = [wrapped(name_of(row, len(algorithms) > 1), wide - 0.1, size=LABEL) for row in rows]
     sources = {row["source"] for row in rows} | ({"published"} if any(row["published_efficiency"] is not None for row in rows) else set())
     legend = legend_of(rows, colours)
     foot = 0.55 + style.foot(results)
@@ -69,7 +71,7 @@ def draw(results, rows, title, subtitle):
     height = style.head(subtitle) + style.legend_height(style.legend_groups(legend)) + 0.55 + inside + foot
     figure = style.new_figure(height, title, subtitle, results, sources)
     top = style.legend_above(figure, height, legend, subtitle=subtitle)
-    axes = style.panels(figure, 1, height, top, foot, left=0.62)[0]
+    axes = style.panels(figure, 1, height, top, foot, left=left)[0]
     high = height - top - foot  # the y axis is in inches, from the top
     at = GAP
     for row, lines in zip(rows, names):

@@ -103,7 +103,7 @@ class BarsTest(charts_test.FolderTest):
 
     def rows(self):
         first = next(row for row in self.result("scale")["rows"] if row["gpus"] == 64)
-        return [{**first, "strategy": f"data={64 // tensor},tensor={tensor},sequence-parallel,micro-batch=1,recompute=selective",
+        return [{**first, "strategy": f"data={64 // tensor},tensor={tensor},sequence-parallel,micro-batch=1,recompute=selective,near=data",
                  "efficiency": efficiency, "speedup": 16 * efficiency, "efficiency_low": efficiency - 0.1,
                  "efficiency_high": efficiency + 0.05, "published_efficiency": None, "published_speedup": None}
                 for tensor, efficiency in ((2, 0.7), (4, 0.8), (8, 0.6))]
@@ -113,7 +113,7 @@ class BarsTest(charts_test.FolderTest):
         lengths = [patch.get_width() for patch in sorted(axes.patches, key=lambda patch: patch.get_y())]
         self.assertEqual(lengths, [0.8, 0.7, 0.6])
         names = [text.get_text() for text in axes.texts if text.get_text().startswith("data")]
-        self.assertEqual([name.split(",")[1] for name in names], ["tensor=4", "tensor=2", "tensor=8"])
+        self.assertEqual([name.split(", ")[1] for name in names], ["tensor=4", "tensor=2", "tensor=8"])
         self.assertEqual(axes.get_title(loc="left"), "efficiency with 64 GPUs, over 4 GPUs")
 
     def test_whiskers_are_the_range(self):
@@ -131,6 +131,9 @@ class BarsTest(charts_test.FolderTest):
         figure = self.bars(self.rows(), style.PHONE)
         axes, = figure.axes
         figure.draw_without_rendering()
+        lines = [text.get_text() for text in axes.texts if "=" in text.get_text()]
+        self.assertGreater(len(lines), 3, "long names have several lines")
+        self.assertTrue(all(line.endswith((",", "=data")) for line in lines), lines)
         for text in axes.texts:
             self.assertLessEqual(text.get_window_extent().x1, figure.bbox.x1, text.get_text())
 

@@ -80,6 +80,17 @@ RowColumns<Row> with_properties(const RowColumns<Row>& more, std::span<const Row
   return columns;
 }
 
+/// The unit of the throughput: of what the rows count.
+template <typename Row>
+void name_samples(RowColumns<Row>& columns, std::span<const Row> rows) {
+  const auto samples = [](const Row& row) { return row.samples.value_or("images"); };
+  const std::string counted = rows.empty()               ? "images"
+                              : all_alike(rows, samples) ? samples(rows.front())
+                                                         : "samples";
+  for (RowColumn<Row>& column : columns)
+    if (column.column.header == "throughput") column.column.unit = counted + "/s";
+}
+
 /// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
 std::string difference(const ScaleRow& row) {
   const auto relative = [](double ours, double published) {
@@ -155,8 +166,9 @@ const RowColumns<TuneRow>& tune_columns() {
   return all;
 }
 
-/// By machine, model and algorithm, in the order in which they came first, then by GPUs.
-std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
+}  // namespace
+
+std::vector<const ScaleRow*> in_order(std::span<const ScaleRow> rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> first_seen;
   const auto series = [](const ScaleRow& row) { return std::tuple(row.machine, row.model, row.algorithm); };
   std::vector<const ScaleRow*> sorted;
@@ -170,12 +182,11 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
   return sorted;
 }
 
-}  // namespace
-
 Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all) {
   if (all.empty()) all = rows;
   std::string caption;
-  const RowColumns<TrainRow> columns = with_properties(train_columns(), all, caption);
+  RowColumns<TrainRow> columns = with_properties(train_columns(), all, caption);
+  name_samples(columns, all);
   Table table = table_of(columns);
   table.caption = joined(
       caption, interval_caveat(all, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
@@ -219,22 +230,14 @@ Table gpu_profile_table(std::span<const TrainRow> rows) {
   return table;
 }
 
-/// What the rows count.
-std::string samples_of(std::span<const ScaleRow> rows) {
-  const auto samples = [](const ScaleRow& row) { return row.samples.value_or("images"); };
-  if (rows.empty()) return "images";
-  return all_alike(rows, samples) ? samples(rows.front()) : "samples";
-}
-
 Table scale_table(std::span<const ScaleRow> rows) {
   std::string caption;
   RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
-  for (RowColumn<ScaleRow>& column : columns)
-    if (column.column.header == "throughput") column.column.unit = samples_of(rows) + "/s";
+  name_samples(columns, rows);
   Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;
-  for (const ScaleRow* row : by_algorithm(rows)) {
+  for (const ScaleRow* row : in_order(rows)) {
     if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
     previous = row;
     table.add_row(cells_of(columns, *row));

@@ -51,8 +51,9 @@ const std::vector<Property<Row>>& properties() {
       {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }, 7},
       {"global batch", Align::right, false, [](const Row& row) { return global_batch_text(row); }},
       {"batch", Align::right, false, [](const Row& row) { return std::to_string(row.batch); }},
-      {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }},
-      {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); }},
+      {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }, 9},
+      {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); },
+       9},
   };
   return all;
 }

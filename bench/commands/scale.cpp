@@ -223,7 +223,8 @@ ScaleRequest request_of_machine(const ScaleOptions& options) {
   ScalingCase& scaling = request.scaling;
   Inventory hosts = options.machine.load();
   scaling.machine = std::move(hosts.cluster);
-  for (const std::string& fact : hosts.asked) request.asked.push_back("As asked: " + fact);
+  for (const std::string& fact : hosts.asked)
+    request.asked.push_back(fact.starts_with("assumed") ? fact : "As asked: " + fact);
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = options.compute.trained();
   set_framework(scaling, options);

@@ -171,7 +171,9 @@ std::string choice_of(const Compute& compute, const Chosen& chosen, bool precisi
   }
   std::vector<std::string> known;
   for (const GpuPeak& peak : gpu_peaks()) known.push_back(peak.gpu);
-  if (asked) usage_error("--gpu: {}", unknown_name("GPU", gpu, known));
+  if (asked) {
+    usage_error("--gpu: {}, or give the computing time by --compute-ms", unknown_name("GPU", gpu, known));
+  }
   usage_error("no peak of '{}' is known; give the computing time by --compute-ms, or by --gpu one of: {}",
               gpu, gpu_peak_choices());
 }

@@ -221,6 +221,11 @@ std::vector<std::string> notes_of(const ScaleRequest& request, const std::vector
                   exchange_note(rows)),
       fmt::format("Computation: {}.", request.compute_source)};
   for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
+  if (scaling.machine.host_count() > 1 && gpus > scaling.machine.ranks()) {
+    notes.push_back(
+        fmt::format("{} has {} hosts; rows of more than {} GPUs take further hosts to be like these.",
+                    scaling.name, scaling.machine.host_count(), scaling.machine.ranks()));
+  }
   notes.push_back(framework_note(scaling));
   notes.push_back(baseline_note(scaling));
   if (!request.measured.empty()) notes.push_back(request.measured);

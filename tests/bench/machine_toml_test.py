@@ -45,6 +45,10 @@ class MachineToml(ProgramTest):
         result = self.scale(*self.new)
         self.assertEqual({row["machine"] for row in result["rows"]}, {"new cluster"})
         self.assertIn("as stated in new.toml:5", json.dumps(result["inputs"]))
+        further = "new cluster has 64 hosts; rows of more than 256 GPUs take further hosts to be like these."
+        self.assertNotIn(further, result["notes"])
+        words = ("scale", *self.new, "--gpus", "256,512", "--algorithm", "nccl", "--batch", "32", "--format", "json")
+        self.assertIn(further, json.loads(self.succeed(*words))["notes"])
 
     def test_several_machines_are_compared_in_one_table(self):
         words = ("scale", "--machine", "dgx-h100", "--machine", "dgx-a100", "--gpus", "8,16", "--algorithm", "multi-ring")

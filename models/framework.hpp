@@ -40,7 +40,7 @@ struct CostRange {
 
 struct Framework {
   std::string_view name;     // "ddp"
-  std::string_view summary;  // one line
+  std::string_view summary;  // one line, without its buckets and overlap
   BucketPolicy bucket;       // its default
   bool overlap = true;       // communication beside the backward pass
   bool over_host = false;    // its published tables take one host as 1

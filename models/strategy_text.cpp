@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "models/strategy.hpp"
 
 namespace polyring {
@@ -74,10 +75,11 @@ class Reader {
                                                        "tensor",      "intra-model", "data",
                                                        "inter-model", "expert",      "micro-batch"};
     if (std::find(kFactors.begin(), kFactors.end(), word.name) == kFactors.end()) {
-      usage_error(
-          "strategy '{}': '{}' is none of data, zero, fsdp, expert, pipeline, schedule, interleaved, "
-          "micro-batch, tensor, sequence-parallel, recompute, near, inter-model; name one of them",
-          whole_, word.name);
+      const std::vector<std::string> known{
+          "data",      "zero",        "fsdp",        "expert", "pipeline",
+          "schedule",  "interleaved", "micro-batch", "tensor", "sequence-parallel",
+          "recompute", "near",        "inter-model"};
+      usage_error("strategy '{}': {}", whole_, unknown_name("factor", word.name, known));
     }
     if (word.name == "zero") {
       strategy_.zero = number(text, word, 0, kMostZero);
@@ -118,10 +120,9 @@ class Reader {
   Choice one_of(const Word& word, const std::map<std::string_view, Choice>& choices) const {
     const auto found = choices.find(word.value);
     if (found != choices.end()) return found->second;
-    std::vector<std::string_view> names;
-    for (const auto& choice : choices) names.push_back(choice.first);
-    usage_error("strategy '{}': {} is one of {}, not '{}'", whole_, word.name, fmt::join(names, ", "),
-                word.value);
+    std::vector<std::string> names;
+    for (const auto& choice : choices) names.emplace_back(choice.first);
+    usage_error("strategy '{}': {}", whole_, unknown_name(word.name, word.value, names));
   }
 
   bool has(std::string_view name) const { return seen_.contains(name); }

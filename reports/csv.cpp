@@ -72,10 +72,28 @@ struct Cells {
   void add(const std::string&, const std::optional<std::vector<GpuShare>>&) {}
 };
 
+/// What is not images must not stand under images_per_second: samples_per_second has every rate, and samples
+/// what it counts.
+void say_samples(Cells& cells, const std::optional<std::string>& samples) {
+  const auto cell = [&](const char* name) -> std::string& {
+    const auto at = std::find(cells.names.begin(), cells.names.end(), name);
+    assert(at != cells.names.end());
+    return cells.texts[static_cast<std::size_t>(at - cells.names.begin())];
+  };
+  cells.names.emplace_back("samples_per_second");
+  cells.texts.push_back(cell("images_per_second"));
+  if (samples) {
+    cell("images_per_second").clear();
+  } else {
+    cell("samples") = "images";
+  }
+}
+
 template <typename Row>
 Cells cells_of(const Row& row) {
   Cells cells;
   fields(cells, row);
+  if constexpr (requires { row.images_per_second; }) say_samples(cells, row.samples);
   return cells;
 }
 

@@ -163,7 +163,7 @@ struct TrainRow {
   std::string bucket;  // the policy's text: "none", "fused:64MiB", "per-tensor"
   bool overlap = false;
   Timing iteration_ms;
-  double images_per_second = 0;  // of all ranks together
+  double images_per_second = 0;  // of all ranks together; or of what `samples` says
   double efficiency = 0;         // images_per_second / (gpus * that of one rank alone), 1 is ideal
   double exposed_comm_ms = 0;    // communication that no computation hides, per iteration
   double compute_ms = 0;         // per iteration
@@ -171,6 +171,7 @@ struct TrainRow {
   std::optional<double> compute_slowdown{};            // of the computation, beside communication
   std::optional<double> communication_ms{};            // of the allreduces alone, per iteration
   std::optional<std::vector<GpuShare>> gpu_profile{};  // of rank 0's GPU, in one iteration
+  std::optional<std::string> samples{};                // what is counted, if not images: "sequences"
   std::optional<std::uint64_t> wrong;
   std::vector<TimelineSpan> timeline;            // of one iteration; may be empty
   std::optional<std::vector<BucketPlan>> plans;  // by size, where there are several, or orders
@@ -194,9 +195,9 @@ struct ScaleRow {
   std::string bucket;
   bool overlap = false;
   double iteration_ms = 0;
-  double images_per_second = 0;
-  double speedup = 0;     // over the table's baseline, which may be one whole node
-  double efficiency = 0;  // 1 is ideal
+  double images_per_second = 0;  // or of what `samples` says
+  double speedup = 0;            // over the table's baseline, which may be one whole node
+  double efficiency = 0;         // 1 is ideal
   double exposed_comm_ms = 0;
   std::optional<double> published_speedup;
   std::optional<double> published_efficiency;

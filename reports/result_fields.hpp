@@ -135,6 +135,8 @@ void fields(Visitor& visit, MaybeConst<TrainRow> auto& row) {
   visit("gpu_profile", row.gpu_profile,
         {.what = "What the GPU of rank 0 did in one iteration; absent: no GPU computed",
          .may_be_absent = true});
+  visit("samples", row.samples,
+        {.what = "What images_per_second counts, if not images: sequences", .may_be_absent = true});
   visit("wrong", row.wrong);
   visit("timeline", row.timeline);
   visit("plans", row.plans,

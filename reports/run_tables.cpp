@@ -52,8 +52,9 @@ const std::vector<Property<Row>>& properties() {
       {"nodes", Align::right, true, [](const Row& row) { return std::to_string(row.nodes); }, 7},
       {"global batch", Align::right, false, [](const Row& row) { return global_batch_text(row); }},
       {"batch", Align::right, false, [](const Row& row) { return std::to_string(row.batch); }},
-      {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }},
-      {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); }},
+      {"bucket", Align::left, false, [](const Row& row) { return row.bucket; }, 9},
+      {"overlap", Align::left, false, [](const Row& row) { return std::string(row.overlap ? "yes" : "no"); },
+       9},
   };
   return all;
 }
@@ -79,6 +80,17 @@ RowColumns<Row> with_properties(const RowColumns<Row>& more, std::span<const Row
     caption = joined(caption, source(rows.front()));
   }
   return columns;
+}
+
+/// The unit of the throughput: of what the rows count.
+template <typename Row>
+void name_samples(RowColumns<Row>& columns, std::span<const Row> rows) {
+  const auto samples = [](const Row& row) { return row.samples.value_or("images"); };
+  const std::string counted = rows.empty()               ? "images"
+                              : all_alike(rows, samples) ? samples(rows.front())
+                                                         : "samples";
+  for (RowColumn<Row>& column : columns)
+    if (column.column.header == "throughput") column.column.unit = counted + "/s";
 }
 
 /// By how many percent ours is above the published figure: of the speedup, or else of the efficiency.
@@ -156,8 +168,9 @@ const RowColumns<TuneRow>& tune_columns() {
   return all;
 }
 
-/// By machine, model and algorithm, in the order in which they came first, then by GPUs.
-std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
+}  // namespace
+
+std::vector<const ScaleRow*> in_order(std::span<const ScaleRow> rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> first_seen;
   const auto series = [](const ScaleRow& row) { return std::tuple(row.machine, row.model, row.algorithm); };
   std::vector<const ScaleRow*> sorted;
@@ -171,12 +184,11 @@ std::vector<const ScaleRow*> by_algorithm(std::span<const ScaleRow> rows) {
   return sorted;
 }
 
-}  // namespace
-
 Table train_table(std::span<const TrainRow> rows, std::span<const TrainRow> all) {
   if (all.empty()) all = rows;
   std::string caption;
-  const RowColumns<TrainRow> columns = with_properties(train_columns(), all, caption);
+  RowColumns<TrainRow> columns = with_properties(train_columns(), all, caption);
+  name_samples(columns, all);
   Table table = table_of(columns);
   table.caption = joined(
       caption, interval_caveat(all, [](const auto& row) -> const Timing& { return row.iteration_ms; }));
@@ -220,24 +232,16 @@ Table gpu_profile_table(std::span<const TrainRow> rows) {
   return table;
 }
 
-/// What the rows count.
-std::string samples_of(std::span<const ScaleRow> rows) {
-  const auto samples = [](const ScaleRow& row) { return row.samples.value_or("images"); };
-  if (rows.empty()) return "images";
-  return all_alike(rows, samples) ? samples(rows.front()) : "samples";
-}
-
 Table scale_table(std::span<const ScaleRow> all) {
   const std::vector<ScaleRow> kept = without_published_runs(all);
   const std::span<const ScaleRow> rows = kept;
   std::string caption;
   RowColumns<ScaleRow> columns = with_properties(scale_columns(), rows, caption);
-  for (RowColumn<ScaleRow>& column : columns)
-    if (column.column.header == "throughput") column.column.unit = samples_of(rows) + "/s";
+  name_samples(columns, rows);
   Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;
-  for (const ScaleRow* row : by_algorithm(rows)) {
+  for (const ScaleRow* row : in_order(rows)) {
     if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
     previous = row;
     table.add_row(cells_of(columns, *row));

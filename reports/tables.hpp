@@ -136,6 +136,10 @@ Table conditions_table(std::span<const HostConditions> hosts);
 /// modelled, or more than one run.
 Table contenders_table(std::span<const ScaleRow> rows);
 
+/// The rows as scale_table() orders them: by machine, model and algorithm, in the order in which they came
+/// first, then by GPUs.
+std::vector<const ScaleRow*> in_order(std::span<const ScaleRow> rows);
+
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
 /// Without the rows of published_runs.hpp.
 Table scale_table(std::span<const ScaleRow> rows);

@@ -64,10 +64,12 @@ presets::NicPart nic_part(const MachineDescription& description, std::optional<N
     protocol = NicProtocol::ethernet;
   } else if (!usual) {
     const bool is_word = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
-    if (!is_word)
+    if (!is_word) {
+      at(rate.where, [&] { return parse_bandwidth(rate.value, "nics.rate"); });
       wrong(rate.where,
-            R"(nobody says what the NICs of {} speak; add kind = "infiniband", "roce", "ethernet" or "efa")",
+            R"(NICs of several kinds have {}; add kind = "infiniband", "roce", "ethernet" or "efa")",
             rate.value);
+    }
     protocol = NicProtocol::infiniband;  // whose rates the error lists
   }
   return at(rate.where,

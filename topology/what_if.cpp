@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -249,6 +250,19 @@ std::string nics_text(const Machine& machine) {
   for (const auto& [bandwidth, number] : numbers)
     parts.push_back(fmt::format("{} of {}", number, to_text(Bandwidth{-bandwidth})));
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, " and "));
+}
+
+double parse_oversubscription(std::string_view text, std::string_view what) {
+  const auto number = [&](std::string_view part) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size())
+      usage_error("{} '{}' is not a ratio; write it as 2 or 2:1", what, text.substr(0, 64));
+    return value;
+  };
+  const std::size_t colon = text.find(':');
+  return colon == std::string_view::npos ? number(text)
+                                         : number(text.substr(0, colon)) / number(text.substr(colon + 1));
 }
 
 Cluster with_oversubscription(Cluster cluster, double ratio) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/names.hpp"
@@ -29,6 +30,95 @@ std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* subcommand : app.get_subcommands(nullptr)) names.push_back(subcommand->get_name());
   return names;
+}
+
+/// The check of a number by itself; a check of its range takes its place.
+constexpr const char* kNumber = "number";
+
+/// "" if all of the text is a number that fits the type, else what is wrong with it, with the remedy.
+template <typename Number>
+std::string why_no_number(const std::string& name, const std::string& text) {
+  Number number{};
+  if (CLI::detail::lexical_cast(text, number)) return {};
+  return fmt::format("{} '{}' is not a {}; give one, such as {}", name, text,
+                     std::is_integral_v<Number> ? "whole number" : "number",
+                     std::is_integral_v<Number> ? "4" : "2.5");
+}
+
+template <typename Value>
+struct NumberOf {
+  using type = Value;
+};
+template <typename Value>
+struct NumberOf<std::optional<Value>> {
+  using type = Value;
+};
+
+/// Refuses text that is no number, in our words in place of CLI11's.
+template <typename Value>
+void check_number(CLI::Option& option) {
+  using Number = typename NumberOf<Value>::type;
+  if constexpr (std::is_arithmetic_v<Number>) {
+    const auto check = [&option](const std::string& text) {
+      const std::string wrong = why_no_number<Number>(option.get_name(), text);
+      if (!wrong.empty()) throw Error(ExitCode::usage, wrong);
+      return std::string();
+    };
+    option.check(CLI::Validator(check, "", kNumber));
+  }
+}
+
+/// Options that take one value and were given several, one that was given none, and what CLI11 says of
+/// others: each in a sentence with its remedy.
+std::string mismatch_text(const CLI::App& app, const std::string& what) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const std::size_t given = option->results().size();
+    if (option->get_expected_max() == 1 && given > 1) {
+      const bool list = option->get_type_name() == "LIST";
+      return fmt::format(
+          "{} is given {} times; give it once{}", name, given,
+          list ? ", with a list such as " + fmt::format("{}", fmt::join(option->results(), ",")) : "");
+    }
+  }
+  const std::string name = what.substr(0, what.find(':'));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return what + "; see --help";
+  return fmt::format("{} needs a value ({}); add it, or leave {} out", name, option->get_type_name(), name);
+}
+
+/// Both names of "--seed requires --jitter".
+std::optional<std::pair<std::string, std::string>> around(const std::string& what, const std::string& verb) {
+  const std::size_t at = what.find(verb);
+  if (at == std::string::npos) return std::nullopt;
+  return std::pair(what.substr(0, at), what.substr(at + verb.size()));
+}
+
+/// What is wrong with the words, and the remedy.
+std::string sentence_of(const CLI::ParseError& error, const CLI::App& app, const std::string& command) {
+  const std::string what = error.what();
+  if (error.get_name() == "ArgumentMismatch") return mismatch_text(app, what);
+  if (error.get_name() == "ExcludesError") {
+    if (const auto names = around(what, " excludes "))
+      return fmt::format("{} and {} exclude each other; leave one of them out", names->first, names->second);
+  }
+  if (error.get_name() == "RequiresError") {
+    if (const auto names = around(what, " requires ")) {
+      return fmt::format("{} is nothing without {}; add it, or leave {} out", names->first, names->second,
+                         names->first);
+    }
+  }
+  return fmt::format("{}; see {} --help", what, command);
+}
+
+/// "did you mean --machine dgx-h100?" of the options that take one of some names, where the word is one of
+/// them; else empty.
+std::string meant_option(CLI::App& app, const std::string& word) {
+  for (CLI::Option* option : app.get_options()) {
+    if (const auto name = known_name(word, named_values(*option)))
+      return fmt::format(" did you mean {} {}?", option->get_name(), *name);
+  }
+  return {};
 }
 
 /// "--name" of "--name=value".
@@ -62,12 +152,26 @@ Option Option::required() const {
 }
 
 Option Option::range(std::int64_t least, std::int64_t most) const {
-  option_->check(CLI::Range(least, most));
+  const auto check = [option = option_, least, most](const std::string& text) {
+    std::int64_t number = 0;
+    if (CLI::detail::lexical_cast(text, number) && number >= least && number <= most) return std::string();
+    throw Error(ExitCode::usage, fmt::format("{} '{}' is not a whole number from {} to {}; give one that is",
+                                             option->get_name(), text, least, most));
+  };
+  option_->get_validator(kNumber)->active(false);
+  option_->check(CLI::Validator(check, CLI::Range(least, most).get_description()));
   return *this;
 }
 
 Option Option::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
+  const auto check = [option = option_](const std::string& text) {
+    std::int64_t number = 0;
+    if (CLI::detail::lexical_cast(text, number) && number >= 0) return std::string();
+    throw Error(ExitCode::usage, fmt::format("{} '{}' is not a whole number of 0 or more; give one that is",
+                                             option->get_name(), text));
+  };
+  option_->get_validator(kNumber)->active(false);
+  option_->check(CLI::Validator(check, CLI::NonNegativeNumber.get_description()));
   return *this;
 }
 
@@ -87,7 +191,7 @@ Option Option::names(Names names) const {
     return std::string();
   };
   option_->transform(CLI::Validator(canonical, ""),
-                     known);  // known_values() of completion.cpp reads its name
+                     known);  // named_values() of completion.cpp reads its name
   return *this;
 }
 
@@ -127,7 +231,9 @@ Option Option::one_value_each_time() const {
 
 template <class Value>
 Option Subcommand::add_option(const std::string& names, Value& value, const std::string& description) const {
-  return {*app_, *app_->add_option(names, value, description)};
+  CLI::Option& option = *app_->add_option(names, value, description);
+  check_number<Value>(option);
+  return {*app_, option};
 }
 
 #define POLYRING_OPTION_VALUE(type) \
@@ -185,12 +291,12 @@ void CommandLine::refuse_unexpected() const {
   const std::vector<std::string> words = app_->remaining(true);
   const std::vector<CLI::App*> chosen = app_->get_subcommands();
   if (chosen.empty() && !words.front().starts_with('-')) refuse_subcommand(words.front());
-  const CLI::App& app = chosen.empty() ? *app_ : *chosen.front();
+  CLI::App& app = chosen.empty() ? *app_ : *chosen.front();
   const std::string command = chosen.empty() ? "polyring" : "polyring " + app.get_name();
   const auto option = std::ranges::find_if(words, [](const auto& word) { return word.starts_with('-'); });
   if (option == words.end()) {
-    usage_error("unexpected argument{} {}; see {} --help", words.size() == 1 ? "" : "s",
-                fmt::join(words, " "), command);
+    usage_error("unexpected argument{} {};{} see {} --help", words.size() == 1 ? "" : "s",
+                fmt::join(words, " "), meant_option(app, words.front()), command);
   }
   const std::string_view name = without_value(*option);
   if (app.get_option_no_throw(std::string(name)) != nullptr) {
@@ -234,7 +340,8 @@ std::optional<std::string> CommandLine::parse(int argc, char** argv) {
     }
     std::string command = "polyring";
     for (const CLI::App* sub : app_->get_subcommands()) command += " " + sub->get_name();
-    usage_error("{}; see {} --help", error.what(), command);
+    const std::vector<CLI::App*> chosen = app_->get_subcommands();
+    throw Error(ExitCode::usage, sentence_of(error, chosen.empty() ? *app_ : *chosen.front(), command));
   }
   return std::nullopt;
 }

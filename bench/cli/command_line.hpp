@@ -46,6 +46,7 @@ class Option {
   Option append_description(const std::string& text) const;
 
   Option required() const;
+  /// Of whole numbers, and not_negative() too.
   Option range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;
   /// Each value is one of `names`, which it becomes; else a usage Error lists them.

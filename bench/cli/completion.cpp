@@ -35,22 +35,11 @@ std::string brief(const std::string& help) {
   return help.substr(0, end);
 }
 
-/// Those that Option::names() has left in the validator. Without "mpi:NAME", which stands for others.
-std::vector<std::string> known_values(CLI::Option& option) {
-  std::vector<std::string> values;
-  try {
-    values = split(option.get_validator(0)->get_name(), ' ');
-  } catch (const CLI::OptionNotFound&) {  // takes anything
-  }
-  std::erase_if(values, [](const auto& name) { return name.empty() || name.find("NAME") != name.npos; });
-  return values;
-}
-
 Argument argument(CLI::Option& option) {
   Argument made{{}, brief(option.get_description()), option.get_expected_max() ? option.get_type_name() : ""};
   for (const std::string& letter : option.get_snames()) made.options.push_back("-" + letter);
   for (const std::string& name : option.get_lnames()) made.options.push_back("--" + name);
-  made.values = known_values(option);
+  made.values = named_values(option);
   made.list = option.get_delimiter() != '\0';
   for (const char* type : {"FILE", "DIR", "PATH", "MACHINE", "PROGRAM"})
     made.files = made.files || made.type.starts_with(type);
@@ -185,6 +174,17 @@ std::string fish(const std::vector<Command>& commands) {
 }
 
 }  // namespace
+
+std::vector<std::string> named_values(CLI::Option& option) {
+  std::vector<std::string> values;
+  try {
+    values = split(option.get_validator(0)->get_name(), ' ');
+    if (values == std::vector<std::string>{"number"}) values.clear();
+  } catch (const CLI::OptionNotFound&) {  // takes anything
+  }
+  std::erase_if(values, [](const auto& name) { return name.empty() || name.find("NAME") != name.npos; });
+  return values;
+}
 
 std::string completion_script(CLI::App& app, std::string_view shell) {
   const std::vector<Command> commands = commands_of(app);

@@ -221,7 +221,7 @@ std::vector<int> parse_counts(const std::string& text, const std::string& what, 
     int value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size() || value < 1) {
-      usage_error("{} '{}' is not a list such as 4,8,16 or 4..256,1024", what, text);
+      usage_error("{} '{}' is not a list of numbers above 0; write it as 4,8,16 or 4..256,1024", what, text);
     }
     return value;
   };

@@ -97,7 +97,7 @@ void WhatIfOptions::add_to(Subcommand command) {
       .type_name("NxRATE");
   command
       .add_option("--oversubscription", oversubscription,
-                  "What if leaf switches had N times less bandwidth upwards than to their hosts: 2 for 2:1")
+                  "What if leaf switches had N times less bandwidth upwards than to their hosts: 2, or 2:1")
       .type_name("N");
   command.add_option("--gpus-per-host", gpus_per_host, "What if each host had its first N GPUs alone")
       .range(1, 1024)
@@ -123,9 +123,10 @@ void WhatIfOptions::apply(Inventory& hosts) const {
                        asked.rate.empty() ? std::nullopt : std::optional(part_of(machine, asked.rate)));
     });
   }
-  if (oversubscription) {
-    change_fabric(hosts, fmt::format("--oversubscription {}", *oversubscription),
-                  with_oversubscription(hosts.cluster, *oversubscription));
+  if (!oversubscription.empty()) {
+    const double ratio = parse_oversubscription(oversubscription, "--oversubscription");
+    change_fabric(hosts, "--oversubscription " + oversubscription,
+                  with_oversubscription(hosts.cluster, ratio));
   }
   for (const std::string& what : without) {
     const std::string option = "--without " + what.substr(0, kLongest);

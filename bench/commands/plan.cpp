@@ -12,9 +12,9 @@
 #include "bench/cli/presentation.hpp"
 #include "bench/cli/sizes.hpp"
 #include "bench/commands/command.hpp"
+#include "bench/predict/expected.hpp"
 #include "bench/predict/plan_explained.hpp"
 #include "bench/record/calibration_file.hpp"
-#include "collectives/schedule/bound.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/tables.hpp"
 #include "simulation/price_planner.hpp"
@@ -108,7 +108,7 @@ Table summary(const Plan& plan, const RankWork& work, const Cluster& cluster, By
                {"", "bound", "us"},
                {"", "bottleneck", "", Align::left}});
   const auto microseconds = [](Seconds time) { return fmt::format("{}", time.value * 1e6); };
-  const Bound bound = simulation ? allreduce_bound(cluster, payload) : Bound{};
+  const Bound bound = simulation ? expected_bound(cluster, payload) : Bound{};
   table.add_row({plan.algorithm, dims_text(plan.dims), patterns_text(plan), std::to_string(plan.lanes),
                  std::to_string(plan.chunk.value), plan.orders.empty() ? "" : orders_text(plan.orders),
                  std::to_string(plan.ranks()), std::to_string(cluster.host_count()),
@@ -166,7 +166,7 @@ ExitCode plan(const PlanCommandOptions& options) {
             schedule.lanes.front().chunks == 1 ? "" : "s");
   if (unknown.empty()) {
     print_times(price(schedule, cluster, router, sizes), *considered.front().simulation,
-                allreduce_bound(cluster, payload), router, payload);
+                expected_bound(cluster, payload), router, payload);
     if (options.explain)
       print_out("\n{}\n{}", explain_choice(considered, planned), draw_rings(chosen, planned));
   } else {

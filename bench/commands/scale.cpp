@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -15,13 +16,16 @@
 #include "bench/predict/compute.hpp"
 #include "bench/predict/from_run.hpp"
 #include "bench/predict/published_training.hpp"
+#include "bench/predict/scale_checks.hpp"
 #include "bench/predict/scale_request.hpp"
+#include "bench/predict/scaled_machine.hpp"
 #include "bench/predict/strategies.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
 #include "collectives/schedule/catalogue.hpp"
 #include "reports/csv.hpp"
+#include "reports/markdown.hpp"
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
 #include "simulation/in_network.hpp"
@@ -34,6 +38,10 @@ constexpr int kMostGlobalBatch = 1 << 30;
 
 /// What --strategy takes in place of factors.
 constexpr std::string_view kBest = "best";
+
+/// Ends what is wrong with one of several machines, where some are changed.
+constexpr std::string_view kOfAllMachines =
+    "; --without and other what-ifs change all machines that are compared";
 
 struct ScaleOptions {
   MachineOptions machine;
@@ -75,14 +83,18 @@ std::optional<int> global_batch_of(const ScaleOptions& options, const Machine& h
   return static_cast<int>(batch);
 }
 
-/// The rows as they were asked for, with `text` where that is for people, and the notes.
+/// The rows as they were asked for, with `text` where that is for people, and the notes without those that
+/// the text has as tables.
 void show(const ResultFile& result, const std::string& text) {
-  if (format() == Format::csv) {
-    print_result(csv_head(result.rows) + csv_body(result.rows));
-  } else if (format() != Format::json) {
-    print_out(text);
+  const bool for_people = format() != Format::csv && format() != Format::json;
+  if (format() == Format::csv) print_result(csv_head(result.rows) + csv_body(result.rows));
+  if (for_people) print_out(text);
+  // In Markdown lines that follow each other are one paragraph.
+  const bool markdown = format() == Format::markdown;
+  for (const std::string& note : result.notes) {
+    if (for_people && note.find(kBestStrategies) != std::string::npos) continue;
+    print_remark(markdown ? markdown_text(note) + "\n\n" : note + "\n");
   }
-  for (const std::string& note : result.notes) print_remark(note + "\n");
 }
 
 ExitCode show_published(const ScaleOptions& options, const std::string& command) {
@@ -118,13 +130,14 @@ ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, const 
 
 /// The fastest strategies at each GPU count, and why.
 void add_best(const ScalingCase& scaling, const std::string& algorithm, const ScaleOptions& options,
-              std::vector<ScalingCase>& cases, std::vector<std::string>& notes) {
+              std::vector<ScalingCase>& cases, ScaledMachine& scaled) {
   for (const int gpus : scaling.gpus) {
     const ScalingCase at = with_share(divided(scaling, {.pipeline = 2}, options), gpus);
     const BestStrategies found = best_strategies(at, algorithm, options.plan.constraints(algorithm),
                                                  with_ranks(scaling.machine, gpus));
-    notes.push_back(
-        fmt::format("The best strategies on {} GPUs with {}:\n{}", gpus, algorithm, text_of(found, at)));
+    const std::string where = fmt::format("{} GPUs of {} with {}", gpus, scaling.name, algorithm);
+    scaled.of_best.push_back(text_of(found, at, where));
+    scaled.best_tables += shown(table_of(found, at, where)) + "\n";
     for (const FoundStrategy& each : found.best) {
       cases.push_back(divided(scaling, each.strategy, options));
       cases.back().gpus = {gpus};
@@ -133,12 +146,13 @@ void add_best(const ScalingCase& scaling, const std::string& algorithm, const Sc
 }
 
 /// For each strategy the same case, at the GPU counts that are asked for, or that it is for.
-std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const std::string& algorithm,
-                                     const ScaleOptions& options, std::vector<std::string>& notes) {
+std::vector<ScalingCase> by_strategy(const std::string& algorithm, const ScaleOptions& options,
+                                     ScaledMachine& scaled) {
+  const ScalingCase& scaling = scaled.request.scaling;
   std::vector<ScalingCase> cases;
   for (const std::string& text : options.strategies) {
     if (text == kBest) {
-      add_best(scaling, algorithm, options, cases, notes);
+      add_best(scaling, algorithm, options, cases, scaled);
       continue;
     }
     cases.push_back(divided(scaling, parse_strategy(text), options));
@@ -153,35 +167,6 @@ std::vector<ScalingCase> by_strategy(const ScalingCase& scaling, const std::stri
     usage_error("--micro-batches are a pipeline's; give a --strategy with pipeline, or leave them out");
   if (cases.empty()) cases.push_back(scaling);
   return cases;
-}
-
-/// NCCL and MPI choose their own plans, and where the network reduces, hosts are the dimension.
-void check_algorithms(const std::vector<std::string>& algorithms, const PlanOptions& plan, bool costs) {
-  bool planned = false;
-  bool in_network = false;
-  for (const std::string& algorithm : algorithms) {
-    in_network = in_network || algorithm == kInNetwork;
-    if (!has_schedule(algorithm)) continue;
-    find_algorithm(algorithm);
-    planned = true;
-  }
-  if (planned) return;
-  if (in_network && !plan.asks_no_dims()) {
-    usage_error(
-        "in-network reduces inside hosts and then between them; leave --dims, --ddl-options and --patterns "
-        "out");
-  }
-  if (!in_network && costs) {
-    usage_error(
-        "--message-overhead and --reduction-rate are not of nccl and mpi, which have their own; leave them "
-        "out, "
-        "or name another --algorithm");
-  }
-  if (!in_network && !plan.asks_nothing()) {
-    usage_error(
-        "nccl and mpi choose their own plans; leave --dims, --ddl-options, --patterns, --lanes and --chunk "
-        "out");
-  }
 }
 
 /// Whether some strategy is more than data parallelism: of such steps nobody knows what frameworks cost.
@@ -234,7 +219,8 @@ ScaleRequest request_of_machine(const ScaleOptions& options) {
   ScalingCase& scaling = request.scaling;
   Inventory hosts = options.machine.load();
   scaling.machine = std::move(hosts.cluster);
-  request.asked = std::move(hosts.asked);
+  for (const std::string& fact : hosts.asked)
+    request.asked.push_back(fact.starts_with("assumed") ? fact : "As asked: " + fact);
   scaling.name = options.machine.name(scaling.machine);
   scaling.model = options.compute.trained();
   set_framework(scaling, options);
@@ -275,15 +261,6 @@ ScaleRequest request_of(const ScaleOptions& options) {
   return request;
 }
 
-/// The table of one machine, and what it rests on.
-struct ScaledMachine {
-  ScaleRequest request;
-  std::vector<ScaleRow> rows;
-  std::vector<std::string> of_algorithms;  // what is to be said of them
-  std::vector<std::string> of_strategies;
-  bool plain = false;  // some rows are data parallel and nothing else
-};
-
 void add_case(ScaledMachine& scaled, const ScalingCase& at, const std::string& algorithm,
               const PlanOptions& plan) {
   scaled.plain = scaled.plain || !at.strategy || at.strategy->is_plain();
@@ -301,8 +278,7 @@ void add_case(ScaledMachine& scaled, const ScalingCase& at, const std::string& a
 /// False where it cannot run there, and nobody asked for it.
 bool add_algorithm(ScaledMachine& scaled, const std::string& algorithm, const ScaleOptions& options) {
   try {
-    for (const ScalingCase& at :
-         by_strategy(scaled.request.scaling, algorithm, options, scaled.of_strategies))
+    for (const ScalingCase& at : by_strategy(algorithm, options, scaled))
       add_case(scaled, at, algorithm, options.plan);
     return true;
   } catch (const Error& error) {
@@ -313,7 +289,8 @@ bool add_algorithm(ScaledMachine& scaled, const std::string& algorithm, const Sc
 }
 
 ScaledMachine scaled_machine(const ScaleOptions& options) {
-  ScaledMachine scaled{.request = request_of(options), .rows = {}, .of_algorithms = {}, .of_strategies = {}};
+  ScaledMachine scaled;
+  scaled.request = request_of(options);
   ScaleRequest& request = scaled.request;
   std::erase_if(request.algorithms,
                 [&](const std::string& name) { return !add_algorithm(scaled, name, options); });
@@ -323,52 +300,61 @@ ScaledMachine scaled_machine(const ScaleOptions& options) {
   return scaled;
 }
 
-std::vector<std::string> notes_of(const ScaledMachine& scaled) {
-  int most = 0;
-  for (const ScaleRow& row : scaled.rows) most = std::max(most, row.gpus);
-  std::vector<std::string> notes = notes_of(scaled.request, most);
-  const auto add = [&](const std::vector<std::string>& more) {
-    notes.insert(notes.end(), more.begin(), more.end());
-  };
-  add(scaled.of_algorithms);
-  add(notes_of_rows(scaled.rows));
-  add(scaled.of_strategies);
-  return notes;
-}
-
 /// One for each --machine that is given.
 std::vector<ScaleOptions> by_machine(const ScaleOptions& options) {
   if (options.machine.machines.size() < 2) return {options};
   if (!options.name.empty()) usage_error("--name is for one machine; leave it out, or all --machine but one");
   std::vector<ScaleOptions> each;
+  std::set<std::string> names;
   for (const std::string& name : options.machine.machines) {
+    if (!names.insert(name).second)
+      usage_error("--machine {} is given twice; give it once, or another machine beside it", name);
     each.push_back(options);
     each.back().machine.machines = {name};
   }
   return each;
 }
 
+/// Of several machines an Error says which one it is about.
+std::vector<ScaledMachine> scaled_machines(const ScaleOptions& options) {
+  std::vector<ScaledMachine> machines;
+  for (const ScaleOptions& each : by_machine(options)) {
+    try {
+      machines.push_back(scaled_machine(each));
+    } catch (const Error& error) {
+      if (options.machine.machines.size() < 2) throw;
+      throw Error(error.code(), fmt::format("--machine {}: {}{}", each.machine.machines.front(), error.what(),
+                                            each.machine.what_if.none() ? "" : kOfAllMachines));
+    }
+    const std::string& name = machines.back().request.scaling.name;
+    for (std::size_t i = 0; i + 1 < machines.size(); ++i) {
+      if (machines[i].request.scaling.name == name)
+        usage_error("two of the machines are called '{}'; give one of them another name in its file", name);
+    }
+  }
+  return machines;
+}
+
 ExitCode scale(const ScaleOptions& options, const std::string& command) {
   check_output(options.output);
   if (options.published) return show_published(options, command);
-  std::vector<ScaledMachine> machines;
-  for (const ScaleOptions& each : by_machine(options)) machines.push_back(scaled_machine(each));
+  const std::vector<ScaledMachine> machines = scaled_machines(options);
   ResultFile result = describe_run(command, &machines.front().request.scaling.machine, nullptr);
   result.title = if_any(options.title);
   std::vector<ScaleRow> rows;
+  std::string best_tables;
   for (const ScaledMachine& scaled : machines) {
+    best_tables += scaled.best_tables;
     rows.insert(rows.end(), scaled.rows.begin(), scaled.rows.end());
     for (Input& input : inputs_of(scaled.request)) {
       if (std::find(result.inputs.begin(), result.inputs.end(), input) == result.inputs.end())
         result.inputs.push_back(std::move(input));
     }
-    for (const std::string& note : notes_of(scaled))
-      result.notes.push_back(machines.size() == 1 ? note
-                                                  : fmt::format("{}: {}", scaled.request.scaling.name, note));
   }
   result.rows = std::move(rows);
+  result.notes = notes_of(machines);
   show(result, shown(scale_table(std::get<std::vector<ScaleRow>>(result.rows))) + "\n" +
-                   (options.explain ? explanation(result) : ""));
+                   (is_quiet() ? "" : best_tables) + (options.explain ? explanation(result) : ""));
   save(options.output, result);
   return ExitCode::ok;
 }

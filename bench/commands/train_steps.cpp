@@ -218,6 +218,7 @@ void StepsRun::set_plans(TrainRow& row, const PlansBySize& plans) const {
 TrainRow StepsRun::described(const std::string& name, const PlansBySize& plans) const {
   TrainRow row;
   row.model = training_.model.name;
+  if (training_.model.sample.name != "images") row.samples = training_.model.sample.name;
   row.algorithm = name;
   if (!plans.empty()) set_plans(row, plans);
   row.gpus = ranks();

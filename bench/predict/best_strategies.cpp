@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "reports/tables.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -237,18 +236,39 @@ std::string why(const FoundStrategy& found, Bytes memory) {
   return text + " GB";
 }
 
-std::string text_of(const BestStrategies& found, const ScalingCase& scaling) {
+namespace {
+
+std::string to_best(const BestStrategies& found, const FoundStrategy& each) {
+  return fmt::format("{:.3f}", each.parts.total.value / found.best.front().parts.total.value);
+}
+
+std::string title_of(const BestStrategies& found, std::string_view where) {
+  return fmt::format("{}{}, of {} that divide the work and {} that fit ({} simulated)", kBestStrategies,
+                     where, found.considered, found.fitting, found.simulated);
+}
+
+}  // namespace
+
+Table table_of(const BestStrategies& found, const ScalingCase& scaling, std::string_view where) {
   Table table({{"", "strategy", "", Align::left},
                {"", "step", "", Align::right},
                {"", "to best", "", Align::right},
                {"", "where the time goes, and memory", "", Align::left}});
   for (const FoundStrategy& each : found.best) {
-    table.add_row({to_text(each.strategy), to_text(each.parts.total),
-                   fmt::format("{:.3f}", each.parts.total.value / found.best.front().parts.total.value),
+    table.add_row({to_text(each.strategy), to_text(each.parts.total), to_best(found, each),
                    why(each, gpu_memory(scaling))});
   }
-  return fmt::format("{}\n{} strategies divide the work, {} of them fit; {} were simulated.\n", table.text(),
-                     found.considered, found.fitting, found.simulated);
+  table.caption = title_of(found, where);
+  return table;
+}
+
+std::string text_of(const BestStrategies& found, const ScalingCase& scaling, std::string_view where) {
+  std::vector<std::string> each;
+  for (const FoundStrategy& one : found.best) {
+    each.push_back(fmt::format("{} in {} ({} x the best: {})", to_text(one.strategy),
+                               to_text(one.parts.total), to_best(found, one), why(one, gpu_memory(scaling))));
+  }
+  return fmt::format("{}: {}.", title_of(found, where), fmt::join(each, "; "));
 }
 
 }  // namespace polyring

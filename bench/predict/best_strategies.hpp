@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/predict/strategies.hpp"
+#include "reports/tables.hpp"
 
 namespace polyring {
 
@@ -38,7 +40,13 @@ BestStrategies best_strategies(const ScalingCase& scaling, const std::string& al
 /// "computing 84 %, tensor collectives 9 %, bubble 5 %, gradients and weights 2 %; 61.2 of 80.0 GB".
 std::string why(const FoundStrategy& found, Bytes memory);
 
-/// A row for each: the strategy, its step time against the best one's, and why.
-std::string text_of(const BestStrategies& found, const ScalingCase& scaling);
+/// Titles and notes begin so.
+inline constexpr std::string_view kBestStrategies = "The best strategies on ";
+
+/// A row for each: the strategy, its step time against the best one's, and why. The caption has `where`, as
+/// "64 GPUs of dgx-h100 with nccl", and how many were considered.
+Table table_of(const BestStrategies& found, const ScalingCase& scaling, std::string_view where);
+/// The same as one sentence.
+std::string text_of(const BestStrategies& found, const ScalingCase& scaling, std::string_view where);
 
 }  // namespace polyring

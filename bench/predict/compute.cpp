@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/record/step_file.hpp"
 #include "models/activations.hpp"
@@ -161,7 +162,18 @@ std::string choice_of(const Compute& compute, const Chosen& chosen, bool precisi
   return parts.empty() ? "" : fmt::format("Chosen: {}", fmt::join(parts, "; "));
 }
 
-[[noreturn]] void refuse_gpu(const std::string& gpu) {
+/// `asked`: by --gpu.
+[[noreturn]] void refuse_gpu(const std::string& gpu, bool asked) {
+  if (asked && gpu.find_first_not_of("0123456789.,") == std::string::npos) {
+    usage_error(
+        "--gpu '{}' is no product; name one, such as H100, or say how many GPUs there are by --ranks {}", gpu,
+        gpu);
+  }
+  std::vector<std::string> known;
+  for (const GpuPeak& peak : gpu_peaks()) known.push_back(peak.gpu);
+  if (asked) {
+    usage_error("--gpu: {}, or give the computing time by --compute-ms", unknown_name("GPU", gpu, known));
+  }
   usage_error("no peak of '{}' is known; give the computing time by --compute-ms, or by --gpu one of: {}",
               gpu, gpu_peak_choices());
 }
@@ -248,7 +260,7 @@ Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine
   if (name.empty())
     usage_error("give the computing time of a step by --compute-ms, or a GPU by --gpu, such as P100");
   const GpuPeak* peak = find_gpu_peak(name);
-  if (peak == nullptr) refuse_gpu(name);
+  if (peak == nullptr) refuse_gpu(name, !gpu.empty());
   const Precision in = chosen_precision(precision, of_model, peak);
   // The user's part of the peak counts, whatever was published.
   const std::vector<Throughput> published =

@@ -48,23 +48,6 @@ ExpectedBound many_hosts(const Cluster& domain) {
   return row;
 }
 
-/// allreduce_bound(), but no faster than the GPUs of one domain that NVLinks join are by these alone: where
-/// the network carries less than these, nobody takes it for what stays inside a domain.
-Bound bound_of(const Cluster& cluster) {
-  if (cluster.domain_count() < 2) return usual_bound(Collective::allreduce, cluster, kExpectedPayload);
-  Bound bound = allreduce_bound(cluster, kExpectedPayload);
-  Bandwidth network = network_bound(cluster, kExpectedPayload).bandwidth;
-  // All NICs of a large domain carry more than the NVLinks of one GPU: there each GPU's own count.
-  if (cluster.hosts_per_domain() > 1) network = 1.0 / cluster.ranks_per_domain() * network;
-  for (const HostGroup& group : cluster.groups) {
-    if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
-    const Bound inside =
-        usual_bound(Collective::allreduce, one_domain(cluster, group.machine), kExpectedPayload);
-    if (network.known() && network <= inside.bandwidth && inside.time > bound.time) bound = inside;
-  }
-  return bound;
-}
-
 /// Switches that reduce may do better than the bound of what ranks reduce.
 void add_switches(Expectation& expectation, const std::string& name, const Cluster& alone) {
   for (const UsableWay& way : usable_ways(alone, Collective::allreduce, "nccl:nvls")) {
@@ -83,7 +66,8 @@ Cluster domain_of(const Cluster& cluster, const Machine& machine) {
 
 void add_domain(Expectation& expectation, const std::string& name, const Cluster& domain) {
   if (domain.host_count() > 1)
-    expectation.bounds.push_back(bound_row("inside a domain of " + name, domain, bound_of(domain)));
+    expectation.bounds.push_back(
+        bound_row("inside a domain of " + name, domain, expected_bound(domain, kExpectedPayload)));
 }
 
 void add_intervals(Expectation& expectation, const Cluster& cluster) {
@@ -145,6 +129,21 @@ std::string why_not(const std::map<std::string, std::vector<std::string_view>>& 
 
 }  // namespace
 
+Bound expected_bound(const Cluster& cluster, Bytes payload) {
+  if (cluster.domain_count() < 2) return usual_bound(Collective::allreduce, cluster, payload);
+  Bound bound = allreduce_bound(cluster, payload);
+  // Where the network carries less than the NVLinks, nobody takes it for what stays inside a domain.
+  Bandwidth network = network_bound(cluster, payload).bandwidth;
+  // All NICs of a large domain carry more than the NVLinks of one GPU: there each GPU's own count.
+  if (cluster.hosts_per_domain() > 1) network = 1.0 / cluster.ranks_per_domain() * network;
+  for (const HostGroup& group : cluster.groups) {
+    if (group.machine.gpus.size() < 2 || ranks_by_island(group.machine).size() > 1) continue;
+    const Bound inside = usual_bound(Collective::allreduce, one_domain(cluster, group.machine), payload);
+    if (network.known() && network <= inside.bandwidth && inside.time > bound.time) bound = inside;
+  }
+  return bound;
+}
+
 Expectation expected_bounds(const Cluster& cluster) {
   Expectation result;
   const Cluster kinds = by_kind(cluster);
@@ -153,7 +152,8 @@ Expectation expected_bounds(const Cluster& cluster) {
   const Cluster& whole = ordered ? cluster : kinds;
   for (const HostGroup& group : kinds.groups) {
     const Cluster alone = cluster_of(group.machine, 1);
-    result.bounds.push_back(bound_row("inside " + group.machine.name, alone, bound_of(alone)));
+    result.bounds.push_back(
+        bound_row("inside " + group.machine.name, alone, expected_bound(alone, kExpectedPayload)));
     const Cluster domain = domain_of(cluster, group.machine);
     add_domain(result, group.machine.name, domain);
     add_switches(result, group.machine.name, domain);
@@ -161,7 +161,7 @@ Expectation expected_bounds(const Cluster& cluster) {
   if (cluster.domain_count() > 1) {
     const char* between = cluster.hosts_per_domain() > 1 ? "between NVLink domains" : "between hosts";
     result.bounds.push_back(bound_row(between, cluster, network_bound(whole, kExpectedPayload)));
-    result.bounds.push_back(bound_row("together", cluster, bound_of(whole)));
+    result.bounds.push_back(bound_row("together", cluster, expected_bound(whole, kExpectedPayload)));
   } else if (!usable_nics(cluster.host(0)).empty()) {
     result.bounds.push_back(many_hosts(domain_of(cluster, cluster.host(0))));
   }
@@ -174,7 +174,7 @@ Expectation expected(const Cluster& cluster) {
   result.not_simulated = unconnected(cluster);
   if (!result.not_simulated.empty()) return result;
   const Router router(cluster);
-  const Bound bound = bound_of(cluster);
+  const Bound bound = expected_bound(cluster, kExpectedPayload);
   std::vector<std::string_view> slow;
   std::map<std::string, std::vector<std::string_view>> unknown;
   for (const Algorithm& algorithm : algorithms()) {

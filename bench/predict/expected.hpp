@@ -56,6 +56,11 @@ struct Expectation {
   std::string not_simulated{};                // which others are not, and why
 };
 
+/// allreduce_bound() over what implementations use: inside a host or NVLink domain the GPUs' fabric alone,
+/// and no faster than that where the network carries less. No algorithm that is known sends over NVLinks and
+/// PCIe at once.
+Bound expected_bound(const Cluster& cluster, Bytes payload);
+
 /// The bounds of each kind of host by itself (of what a ring or a tree uses together; where its switches
 /// reduce, of these too), then of the network between hosts and of all together; of one host with NICs that
 /// are up what the network allows many such hosts. Takes milliseconds.

@@ -10,7 +10,9 @@
 #include "reports/published.hpp"
 #include "reports/tables.hpp"
 #include "simulation/in_network.hpp"
+#include "topology/nic_protocol.hpp"
 #include "topology/resize.hpp"
+#include "topology/what_if.hpp"
 
 namespace polyring {
 namespace {
@@ -61,11 +63,57 @@ std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
   return notes;
 }
 
+/// How gradients are exchanged in these rows.
+std::string exchange_note(const std::vector<ScaleRow>& rows) {
+  const ScaleRow& first = rows.front();
+  const auto like_first = [&](const ScaleRow& row) {
+    return row.bucket == first.bucket && row.overlap == first.overlap;
+  };
+  if (!std::ranges::all_of(rows, like_first)) return "buckets and overlap as each row says";
+  return fmt::format("buckets {}, {}", first.bucket,
+                     first.overlap ? "communication overlaps the backward pass" : "no overlap");
+}
+
+/// "buckets of 25 MiB beside the backward pass".
+std::string exchange_text(const BucketPolicy& policy, bool overlap) {
+  const std::string what = policy.kind == BucketPolicy::Kind::none ? "all gradients at once"
+                           : policy.kind == BucketPolicy::Kind::per_tensor
+                               ? "each gradient by itself"
+                               : "buckets of " + to_text(policy.size);
+  return fmt::format("{}, {} the backward pass", what, overlap ? "beside" : "after");
+}
+
 std::string framework_note(const ScalingCase& scaling) {
-  if (scaling.framework == nullptr)
-    return "Ideal: no cost of a framework, no stragglers, links at their full rate.";
-  return fmt::format("Framework {}: {}; --explain shows each cost with its range and source.",
-                     scaling.framework->name, scaling.framework->summary);
+  if (scaling.framework == nullptr) {
+    return fmt::format("Ideal: no cost of a framework, {}, links at their full rate.",
+                       scaling.conditions.jitter ? "no stragglers but those of --jitter" : "no stragglers");
+  }
+  const Framework& framework = *scaling.framework;
+  const std::string own = exchange_text(framework.bucket, framework.overlap);
+  const std::string used = exchange_text(scaling.policy, scaling.overlap);
+  return fmt::format("Framework {}: {}; {}{}; --explain shows each cost with its range and source.",
+                     framework.name, framework.summary, used,
+                     own == used ? "" : fmt::format(" (as asked; its own: {})", own));
+}
+
+/// What in-network reduction supposes, and where the machine's switches are not known to do it.
+std::vector<std::string> in_network_notes(const Cluster& machine) {
+  std::vector<std::string> notes{
+      "In-network: switches reduce as fast as they receive; the bound of reductions at the GPUs does not "
+      "hold."};
+  const NicProtocol protocol = nic_protocol_of(machine.host(0));
+  if (protocol != NicProtocol::infiniband) {
+    notes.push_back(
+        fmt::format("In-network: these NICs are {}'s, and switches of Ethernet mostly cannot reduce: "
+                    "NVIDIA's SHARP needs "
+                    "Quantum switches, which are InfiniBand's (NVIDIA SHARP Rev 3.13.0, General "
+                    "Information), and SwitchML "
+                    "programmable ones (p4lang/p4app-switchML: Tofino); read these rows as what switches "
+                    "that reduce would "
+                    "bring.",
+                    title_of(protocol)));
+  }
+  return notes;
 }
 
 std::string baseline_note(const ScalingCase& scaling) {
@@ -161,19 +209,23 @@ std::vector<Input> inputs_of(const ScaleRequest& request) {
   return inputs;
 }
 
-std::vector<std::string> notes_of(const ScaleRequest& request, int gpus) {
+std::vector<std::string> notes_of(const ScaleRequest& request, const std::vector<ScaleRow>& rows) {
   const ScalingCase& scaling = request.scaling;
+  const int gpus = std::ranges::max(rows, {}, &ScaleRow::gpus).gpus;
   const int rails = rails_of(scaling.machine.host(0));
   std::vector<std::string> notes{
-      fmt::format(
-          "Modelled: {} NIC{} a host, {}, buckets {}, {}; nothing is fitted to the published figures.", rails,
-          rails == 1 ? "" : "s",
-          scaling.global_batch ? fmt::format("a global batch of {}", *scaling.global_batch)
-                               : fmt::format("batch {}", scaling.batch),
-          to_text(scaling.policy),
-          scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
+      fmt::format("Modelled: {} NIC{} a host, {}, {}; nothing is fitted to the published figures.", rails,
+                  rails == 1 ? "" : "s",
+                  scaling.global_batch ? fmt::format("a global batch of {}", *scaling.global_batch)
+                                       : fmt::format("batch {}", scaling.batch),
+                  exchange_note(rows)),
       fmt::format("Computation: {}.", request.compute_source)};
   for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
+  if (scaling.machine.host_count() > 1 && gpus > scaling.machine.ranks()) {
+    notes.push_back(
+        fmt::format("{} has {} hosts; rows of more than {} GPUs take further hosts to be like these.",
+                    scaling.name, scaling.machine.host_count(), scaling.machine.ranks()));
+  }
   notes.push_back(framework_note(scaling));
   notes.push_back(baseline_note(scaling));
   if (!request.measured.empty()) notes.push_back(request.measured);
@@ -194,9 +246,8 @@ std::vector<std::string> notes_of(const ScaleRequest& request, int gpus) {
   notes.insert(notes.end(), of_conditions.begin(), of_conditions.end());
   const std::vector<std::string>& algorithms = request.algorithms;
   if (std::find(algorithms.begin(), algorithms.end(), kInNetwork) != algorithms.end()) {
-    notes.push_back(
-        "In-network: switches reduce as fast as they receive; the bound of reductions at the GPUs does not "
-        "hold.");
+    const std::vector<std::string> of_switches = in_network_notes(scaling.machine);
+    notes.insert(notes.end(), of_switches.begin(), of_switches.end());
   }
   for (const std::string& algorithm : algorithms) {
     if (scaling.global_batch) break;  // what was published is weak scaling
@@ -242,16 +293,22 @@ std::vector<std::string> notes_of_rows(const std::vector<ScaleRow>& rows) {
 }
 
 std::string explanation(const ResultFile& result) {
-  Table limits({{"", "algorithm", "", Align::left},
+  const auto& rows = std::get<std::vector<ScaleRow>>(result.rows);
+  const bool machines =
+      std::ranges::any_of(rows, [&](const ScaleRow& row) { return row.machine != rows.front().machine; });
+  Table limits({{"", "machine", "", Align::left},
+                {"", "algorithm", "", Align::left},
+                {"", "strategy", "", Align::left},
                 {"", "gpus", "", Align::right},
                 {"", "dims", "", Align::left},
                 {"", "lanes", "", Align::right},
                 {"", "chunk", "", Align::right},
                 {"", "busy longest in the largest allreduce", "", Align::left}});
-  for (const ScaleRow& row : std::get<std::vector<ScaleRow>>(result.rows)) {
-    limits.add_row({row.algorithm, fmt::format("{}", row.gpus), row.dims, fmt::format("{}", row.lanes),
-                    row.chunk_bytes == 0 ? "whole" : to_text(Bytes{row.chunk_bytes}),
-                    row.bottleneck.value_or("")});
+  for (const ScaleRow* row : in_order(rows)) {
+    limits.add_row({machines ? row->machine : "", row->algorithm, row->strategy.value_or(""),
+                    fmt::format("{}", row->gpus), row->dims, fmt::format("{}", row->lanes),
+                    row->chunk_bytes == 0 ? "whole" : to_text(Bytes{row->chunk_bytes}),
+                    row->bottleneck.value_or("")});
   }
   Table sources(
       {{"", "input", "", Align::left}, {"", "value", "", Align::left}, {"", "source", "", Align::left}});

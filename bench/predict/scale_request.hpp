@@ -45,8 +45,8 @@ std::optional<CostRange> computing_range(const Compute& compute);
 /// Everything that the numbers rest on, each with its source.
 std::vector<Input> inputs_of(const ScaleRequest& request);
 
-/// What is to be said below a table of up to `gpus` GPUs.
-std::vector<std::string> notes_of(const ScaleRequest& request, int gpus);
+/// What is to be said below the table of these rows, at least one.
+std::vector<std::string> notes_of(const ScaleRequest& request, const std::vector<ScaleRow>& rows);
 
 /// What is to be said of the rows themselves: how their ranges come about, and why some are faster than their
 /// baseline.

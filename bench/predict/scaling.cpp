@@ -69,6 +69,8 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
                       const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
   const StepModel model(scaling, algorithm, constraints, gpus);
   ScaleRow row;
+  row.bucket = to_text(scaling.policy);
+  row.overlap = scaling.overlap;
   const StepTime time = model.time(middle_of(model.ranges()));
   describe(row, algorithm, model.plan(), time);
   row.nodes = model.nodes();
@@ -92,6 +94,9 @@ ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, cons
       model_strategy(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
   ScaleRow row;
   describe(row, algorithm, modelled.plan, modelled.time);
+  GradientExchange exchange = exchange_of(scaling, strategy);
+  row.bucket = std::move(exchange.bucket);
+  row.overlap = exchange.overlap;
   row.nodes = modelled.nodes;
   row.bubble = modelled.bubble;
   row.bottleneck = modelled.bottleneck;
@@ -106,6 +111,8 @@ ScaleRow row_of(const ScalingCase& scaling, const std::string& algorithm, const 
                 int gpus, const ScalingBaseline& baseline) {
   if (const TrainRow* measured = find_measured(scaling, algorithm, gpus)) {
     ScaleRow row = measured_row(*measured);
+    row.bucket = to_text(scaling.policy);
+    row.overlap = scaling.overlap;
     row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
     return row;
   }
@@ -185,8 +192,6 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
     row.gpus = gpus;
     row.batch = at.batch;
     row.global_batch = scaling.global_batch;
-    row.bucket = to_text(scaling.policy);
-    row.overlap = scaling.overlap;
     row.speedup = row.efficiency * gpus / baseline.gpus();
     row.rails = rails_of(scaling.machine.host(0));
     if (scaling.model.sample.name != "images") row.samples = scaling.model.sample.name;

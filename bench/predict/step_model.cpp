@@ -96,6 +96,25 @@ bool gpus_are_near_nics(const Machine& host) {
   return true;
 }
 
+/// Over NVLink-C2C without GPUDirect: two hosts of one GH200 and 4 x 200 Gb/s (nccl#1579).
+constexpr double kStagedByC2c = 0.797;
+constexpr std::string_view kMayBeStagedByC2c =
+    "; GPUs reach the NICs by NVLink-C2C and their processor: two GH200 reached 79.7 of 100 GB/s without "
+    "GPUDirect, and 96.1 with it (nccl#1579), which NCCL uses there from 2.27 on (NCCL_NET_GDR_C2C, "
+    "src/graph/paths.cc)";
+
+/// Whether NVLink-C2C joins every GPU to its processor: what passes through the host's memory then crosses no
+/// PCIe but that of the NIC.
+bool gpus_are_on_c2c(const Machine& host) {
+  std::set<int> joined;
+  for (const Link& link : host.links) {
+    if (link.kind != LinkKind::c2c) continue;
+    for (const DeviceId end : {link.from, link.to})
+      if (end.kind == DeviceKind::gpu) joined.insert(end.index);
+  }
+  return !host.gpus.empty() && joined.size() == host.gpus.size();
+}
+
 /// Between hosts a message may have to pass through a host's memory, and through its sockets. `rate` is what
 /// the range is a part of.
 void limit_by_host(CostRange& range, const Cluster& cluster, Bandwidth rate) {
@@ -110,6 +129,9 @@ void limit_by_host(CostRange& range, const Cluster& cluster, Bandwidth rate) {
     range.least = std::min(range.least, kFastSockets.value * sockets);
     range.most = std::min(range.most, kSlowSockets.value * sockets);
     range.source += kSockets;
+  } else if (gpus_are_on_c2c(host)) {
+    range.most = std::min(range.most, kStagedByC2c);
+    range.source += kMayBeStagedByC2c;
   } else if (!gpus_are_near_nics(host)) {
     range.most = std::min(range.most, kStaged);
     range.source += kMayBeStaged;

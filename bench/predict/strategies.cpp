@@ -32,8 +32,8 @@ void refuse_contradictions(const ScalingCase& scaling, const Strategy& strategy)
 
 /// One stage, all gradients at every replica, one micro-batch: as a data-parallel step in buckets, where each
 /// pass takes its exchanges longer and a GPU has a share of each gradient.
-bool in_buckets(const Strategy& strategy, const StrategyStep& step) {
-  return strategy.pipeline == 1 && strategy.zero == 0 && strategy.expert == 1 && step.micro_batches() == 1 &&
+bool in_buckets(const Strategy& strategy, int micro_batches) {
+  return strategy.pipeline == 1 && strategy.zero == 0 && strategy.expert == 1 && micro_batches == 1 &&
          strategy.recompute == Recompute::none;
 }
 
@@ -93,7 +93,7 @@ TimedStrategy time_strategy(const ScalingCase& scaling, const Strategy& strategy
                             StrategyTimes& times, double slowness, int ranks) {
   const StrategyParts parts = step.run(slowness);
   TimedStrategy result;
-  if (in_buckets(strategy, step)) {
+  if (in_buckets(strategy, step.micro_batches())) {
     result.time = run_in_buckets(scaling, strategy, step, times, parts, slowness, ranks);
     return result;
   }
@@ -108,6 +108,13 @@ TimedStrategy time_strategy(const ScalingCase& scaling, const Strategy& strategy
 Bytes gpu_memory(const ScalingCase& scaling) {
   const Machine& host = scaling.machine.host(0);
   return host.gpus.empty() ? Bytes{} : host.gpus.front().memory;
+}
+
+GradientExchange exchange_of(const ScalingCase& scaling, const Strategy& strategy) {
+  if (strategy.independent || in_buckets(strategy, micro_batches_of(scaling, strategy)))
+    return {to_text(scaling.policy), scaling.overlap};
+  const bool by_block = strategy.pipeline > 1 ? strategy.zero >= 2 : strategy.zero >= 1 || scaling.overlap;
+  return by_block ? GradientExchange{"per-block", true} : GradientExchange{"none", false};
 }
 
 void check_strategy(const ScalingCase& scaling, const Strategy& strategy) {

@@ -16,6 +16,16 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
                             const std::string& algorithm, const PlanConstraints& constraints,
                             const Cluster& cluster);
 
+/// How gradients are exchanged, as rows say it.
+struct GradientExchange {
+  std::string bucket;    // of --bucket; or "per-block", where each block's gradients leave by themselves
+  bool overlap = false;  // beside the backward pass
+};
+
+/// What a step of this strategy does, whatever was asked for: zero's gradients leave block by block, and a
+/// pipeline's after its last micro-batch, unless zero=2 or 3 exchanges them in every pass.
+GradientExchange exchange_of(const ScalingCase& scaling, const Strategy& strategy);
+
 /// Throws a usage Error for a strategy that cannot divide the model, the batch or the experts, and for one
 /// that does not fit the GPUs' memory with all that strategy_memory() counts. The strategy's replicas are
 /// counted.

@@ -98,7 +98,12 @@ TEST(BestStrategies, FitAndAddUpAndComeByTime) {
     EXPECT_TRUE(texts.insert(to_text(each.strategy)).second);
     EXPECT_THAT(why(each, gpu_memory(scaling)), HasSubstr(" of 1.0 GB"));
   }
-  EXPECT_THAT(text_of(found, scaling), HasSubstr(to_text(found.best.front().strategy)));
+  const Table table = table_of(found, scaling, "8 GPUs");
+  EXPECT_EQ(table.size(), found.best.size());
+  EXPECT_EQ(table.cells(0).front(), to_text(found.best.front().strategy));
+  const std::string text = text_of(found, scaling, "8 GPUs");
+  EXPECT_EQ(text.rfind(table.caption + ": " + table.cells(0).front(), 0), 0U) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
 TEST(BestStrategies, OfALargeModelOnManyGpusTakeFewSimulations) {

@@ -45,18 +45,32 @@ class MachineToml(ProgramTest):
         result = self.scale(*self.new)
         self.assertEqual({row["machine"] for row in result["rows"]}, {"new cluster"})
         self.assertIn("as stated in new.toml:5", json.dumps(result["inputs"]))
+        further = "new cluster has 64 hosts; rows of more than 256 GPUs take further hosts to be like these."
+        self.assertNotIn(further, result["notes"])
+        words = ("scale", *self.new, "--gpus", "256,512", "--algorithm", "nccl", "--batch", "32", "--format", "json")
+        self.assertIn(further, json.loads(self.succeed(*words))["notes"])
 
     def test_several_machines_are_compared_in_one_table(self):
         words = ("scale", "--machine", "dgx-h100", "--machine", "dgx-a100", "--gpus", "8,16", "--algorithm", "multi-ring")
         result = json.loads(self.succeed(*words, "--format", "json"))
         self.assertEqual([(row["machine"], row["gpus"]) for row in result["rows"]],
                          [("dgx-h100", 8), ("dgx-h100", 16), ("dgx-a100", 8), ("dgx-a100", 16)])
-        self.assertTrue(all(note.startswith(("dgx-h100: ", "dgx-a100: ")) for note in result["notes"]), result["notes"])
+        self.assertEqual(len(result["notes"]), len(set(result["notes"])))
+        self.assertIn("Efficiency and speedup are over one GPU that computes alone.", result["notes"])
+        for name in ("dgx-h100", "dgx-a100"):
+            said = [note.split(": ")[1] for note in result["notes"] if note.startswith(f"{name}: ")]
+            self.assertEqual(said, ["Modelled", "Computation", "Chosen"])
         for row in result["rows"]:
             self.assertLessEqual(row["efficiency_low"], row["efficiency"])
             self.assertLessEqual(row["efficiency"], row["efficiency_high"])
         self.refused(*words, "--name", "x", naming="--name is for one machine")
         self.refused("probe", "--machine", "minsky", "--machine", "ac922", naming="--machine")
+        self.refused("scale", "--machine", "dgx-h100", "--machine", "minsky", "--gpus", "8", "--without", "gpu0-nvswitch0",
+                     naming="--machine minsky: unknown device 'gpu0-nvswitch0'; did you mean gpu0?")
+        self.refused("scale", "--machine", "dgx-h100", "--machine", "minsky", "--gpus", "8", "--without", "mlx5_2",
+                     naming="; --without and other what-ifs change all machines that are compared")
+        (self.folder / "other.toml").write_text(CLUSTER, encoding="utf-8")
+        self.refused("scale", *self.new, "--machine", "other.toml", "--gpus", "4", "--batch", "32", naming="two of the machines are called 'new cluster'; give one of them another name")
 
     @unittest.skipIf(SANITIZED, "takes a minute under a sanitizer; the plain build runs it")
     def test_every_preset_has_a_table_by_default(self):

@@ -51,8 +51,10 @@ TEST(Strategy, ThatContradictsItselfIsRefused) {
   EXPECT_THAT(refused("inter-model=4,zero=1"), HasSubstr("independent trials share nothing"));
   EXPECT_THAT(refused("sequence-parallel"), HasSubstr("nothing without tensor of 2 or more"));
   EXPECT_THAT(refused("schedule=1f1b"), HasSubstr("nothing without pipeline of 2 or more"));
-  EXPECT_THAT(refused("pipeline=2,schedule=best"), HasSubstr("schedule is one of 1f1b, gpipe"));
-  EXPECT_THAT(refused("recompute=some"), HasSubstr("not 'some'"));
+  EXPECT_THAT(refused("pipeline=2,schedule=best"),
+              HasSubstr("unknown schedule 'best'; choose from 1f1b, gpipe"));
+  EXPECT_THAT(refused("recompute=some"),
+              HasSubstr("unknown recompute 'some'; choose from full, none, selective"));
 }
 
 /// All ranks, each in one group: by group, its members.

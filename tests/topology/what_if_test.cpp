@@ -117,6 +117,16 @@ TEST(Oversubscription, IsOfTheHostsUnderALeaf) {
               HasSubstr("hosts_per_leaf"));
 }
 
+TEST(Oversubscription, IsReadAsARatio) {
+  EXPECT_EQ(parse_oversubscription("2", "it"), 2);
+  EXPECT_EQ(parse_oversubscription("2:1", "it"), 2);
+  EXPECT_EQ(parse_oversubscription("3:2", "it"), 1.5);
+  for (const char* bad : {"", "2:", ":1", "two", "2:1:1", "2 ", "1e400"}) {
+    EXPECT_THAT(usage_sentence([&] { parse_oversubscription(bad, "it"); }),
+                HasSubstr(std::string("it '") + bad + "' is not a ratio; write it as 2 or 2:1"));
+  }
+}
+
 TEST(Uplinks, AreLostOneByOne) {
   const Cluster full = without_leaf_uplink(preset("dgx-h100", 64));
   EXPECT_DOUBLE_EQ(full.fabric.leaf_uplink.value, 255 * 48.5e9);

@@ -16,6 +16,7 @@
 #include "topology/described.hpp"
 #include "topology/inventory/formats/nvidia_smi.hpp"
 #include "topology/presets.hpp"
+#include "topology/what_if.hpp"
 
 namespace polyring {
 namespace {
@@ -108,25 +109,29 @@ class Reader {
     return [this, &to](const std::string& name, const toml::node& value) {
       const auto stated = value.value_exact<std::int64_t>();
       if (!stated) wrong(value, fmt::format("'{}' must be a whole number, such as 8", name));
-      if (*stated < 0 || *stated > std::numeric_limits<int>::max())
-        wrong(value, fmt::format("'{}' is {}, which is out of range; give another number", name, *stated));
+      // Which numbers make sense says described_cluster().
+      if (*stated < std::numeric_limits<int>::min() || *stated > std::numeric_limits<int>::max())
+        wrong(value, fmt::format("'{}' is {}, which no machine has; give one such as 8", name, *stated));
       to = {static_cast<int>(*stated), where(value)};
     };
   }
 
   Setter ratio(std::optional<Stated<double>>& to) const {
     return [this, &to](const std::string& name, const toml::node& value) {
-      const auto stated = value.is_number() ? value.value<double>() : std::nullopt;
-      if (!stated) wrong(value, fmt::format("'{}' must be a number, such as 2 for 2:1", name));
+      auto stated = value.is_number() ? value.value<double>() : std::nullopt;
+      if (value.is_string())
+        stated = parsed(value, [&] { return parse_oversubscription(text_of(name, value, "2:1"), name); });
+      if (!stated) wrong(value, fmt::format("'{}' must be a ratio, such as 2 or \"2:1\"", name));
       to = {*stated, where(value)};
     };
   }
 
-  /// Text that is not empty.
+  /// Text that is not blank.
   std::string text_of(const std::string& name, const toml::node& value, std::string_view example) const {
     const auto stated = value.value_exact<std::string>();
-    if (!stated || stated->empty())
-      wrong(value, fmt::format("'{}' must be text, such as \"{}\"", name, example));
+    if (!stated) wrong(value, fmt::format("'{}' must be text, such as \"{}\"", name, example));
+    if (stated->find_first_not_of(" \t\r\n") == std::string::npos)
+      wrong(value, fmt::format("'{}' is empty; write such as \"{}\", or leave it out", name, example));
     if (stated->size() > kLongestText)
       wrong(value,
             fmt::format("'{}' has {} characters; give at most {}", name, stated->size(), kLongestText));
@@ -139,6 +144,15 @@ class Reader {
     };
   }
 
+  /// What `parse` returns; its Errors with the place before them.
+  auto parsed(const toml::node& value, const auto& parse) const -> decltype(parse()) {
+    try {
+      return parse();
+    } catch (const Error& error) {
+      wrong(value, error.what());
+    }
+  }
+
   /// Text that `parse` understands, such as parse_bandwidth.
   template <typename Value>
   Setter quantity(std::optional<Stated<Value>>& to, Value (*parse)(std::string_view, std::string_view),
@@ -146,11 +160,7 @@ class Reader {
     return
         [this, &to, parse, example = std::move(example)](const std::string& name, const toml::node& value) {
           const std::string stated = text_of(name, value, example);
-          try {
-            to = {parse(stated, name), where(value)};
-          } catch (const Error& error) {
-            wrong(value, error.what());
-          }
+          to = {parsed(value, [&] { return parse(stated, name); }), where(value)};
         };
   }
 

@@ -123,8 +123,7 @@ std::optional<Strategy> fitted(const ScalingCase& scaling, Strategy strategy,
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     strategy.recompute = recompute;
     const StrategyMemory need = strategy_memory(scaling.model, strategy, stages, training);
-    if (memory.value == 0 || need.total() <= kUsableMemory * static_cast<double>(memory.value))
-      return strategy;
+    if (fits(need, memory)) return strategy;
   }
   return std::nullopt;
 }
@@ -180,13 +179,14 @@ std::vector<FoundStrategy> simulate_cheapest(const ScalingCase& scaling, const s
 void refuse_all(const ScalingCase& scaling, int gpus) {
   const Strategy alone{.replicas = gpus};
   const TrainingState training = training_of(scaling, alone);
-  const int least =
-      least_replica_gpus(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
+  const auto least =
+      least_replica(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
   const std::string remedy =
-      least == 0 ? "no split of it does"
-                 : fmt::format("it needs {} GPU{} a replica at least", least, least == 1 ? "" : "s");
-  usage_error("no strategy fits {} on {} GPUs of {:.1f} GB: {}; use more GPUs, or a smaller batch",
-              scaling.model.name, gpus, static_cast<double>(gpu_memory(scaling).value) / 1e9, remedy);
+      !least ? "no split of it does"
+             : fmt::format("a replica needs {} GPU{} at least, as {}", least->replica_gpus(),
+                           least->replica_gpus() == 1 ? "" : "s", to_text(*least));
+  usage_error("no strategy fits {} on {} GPUs in {}: {}; use more GPUs, or a smaller batch",
+              scaling.model.name, gpus, usable_text(gpu_memory(scaling)), remedy);
 }
 
 }  // namespace

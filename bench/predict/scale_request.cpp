@@ -32,6 +32,18 @@ std::vector<Input> inputs_of(const CalibrationRecord& record) {
 
 std::string megabytes(Bytes bytes) { return significant(static_cast<double>(bytes.value) / 1e6) + " MB"; }
 
+/// What the memory of transformers is judged by; empty for other models.
+std::string attention_note(const ScalingCase& scaling) {
+  const std::vector<Block>& blocks = scaling.model.blocks;
+  if (std::none_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.kept.scores > 0; }))
+    return "";
+  if (scaling.attention == Attention::unfused)
+    return "Memory: attention matrices are kept (unfused attention).";
+  return "Memory: fused attention (FlashAttention, 2022) keeps no attention matrices; --unfused-attention "
+         "counts "
+         "them.";
+}
+
 /// How far the modelled times can be trusted, up to `gpus` GPUs.
 std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
   if (request.scaling.framework != nullptr && !request.calibration)
@@ -174,6 +186,7 @@ std::vector<std::string> notes_of(const ScaleRequest& request, int gpus) {
           scaling.overlap ? "communication overlaps the backward pass" : "no overlap"),
       fmt::format("Computation: {}.", request.compute_source)};
   for (const std::string& sentence : request.asked) notes.push_back(sentence + ".");
+  if (std::string note = attention_note(scaling); !note.empty()) notes.push_back(std::move(note));
   notes.push_back(framework_note(scaling));
   notes.push_back(baseline_note(scaling));
   if (!request.measured.empty()) notes.push_back(request.measured);

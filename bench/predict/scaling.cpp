@@ -110,10 +110,6 @@ ScaleRow row_of(const ScalingCase& scaling, const std::string& algorithm, const 
     return row;
   }
   const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
-  if (strategy.is_plain()) {
-    check_memory(scaling.model.name, trained_parameters(balanced_stages(scaling.model, 1), 1),
-                 gpu_memory(scaling));
-  }
   ScaleRow row = strategy.is_plain()
                      ? modelled_row(scaling, algorithm, constraints, gpus, baseline)
                      : strategy_row(scaling, strategy, algorithm, constraints, gpus, baseline);
@@ -131,6 +127,16 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
       row.published_efficiency = point->efficiency;
     }
   }
+}
+
+/// Of a data-parallel row; strategies are checked as they are modelled. A share of a global batch that is
+/// larger than the batch whose time is known is taken to be computed in parts of that. What was measured did
+/// fit.
+void check_plain(const ScalingCase& scaling, ScalingCase at, int gpus) {
+  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
+  if (!strategy.is_plain() || !scaling.measured.empty()) return;
+  at.batch = std::min(at.batch, scaling.batch);
+  check_strategy(at, strategy);
 }
 
 void refuse_unknown_links(const ScalingCase& scaling) {
@@ -178,6 +184,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
     const ScalingCase at = with_share(scaling, gpus);
+    check_plain(scaling, at, gpus);
     ScaleRow row = row_of(at, algorithm, constraints, gpus, baseline);
     row.machine = scaling.name;
     row.model = scaling.model.name;

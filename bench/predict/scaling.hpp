@@ -10,6 +10,7 @@
 #include "bench/predict/conditions.hpp"
 #include "models/buckets.hpp"
 #include "models/framework.hpp"
+#include "models/precision.hpp"
 #include "models/step.hpp"
 #include "models/strategy.hpp"
 #include "reports/result.hpp"
@@ -34,6 +35,8 @@ struct ScalingCase {
   std::string name;  // of the machine, as published results know it
   Model model;
   StepCompute compute;
+  std::optional<Precision> precision;  // of `compute`; nothing: by `kind`, mixed where that has 16 bits
+  Attention attention = Attention::fused;
   int batch = 32;                   // per GPU: that of `compute`, and under weak scaling of each row
   std::optional<int> global_batch;  // strong scaling: of all GPUs of each row together
   BucketPolicy policy;

@@ -156,12 +156,12 @@ std::string schedule_text(const Strategy& strategy, int micro_batches) {
 }
 
 std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
-  const Bytes memory = gpu_memory(scaling);
-  const bool whole_fits =
-      memory.value == 0 || trained_parameters(balanced_stages(scaling.model, 1), 1) <= memory;
   const TrainingState training = training_of(scaling, strategy);
   const StrategyMemory need = strategy_memory(
       scaling.model, strategy, balanced_stages(scaling.model, strategy.virtual_stages()), training);
+  TrainingState alone = training;
+  alone.samples = alone.micro_batches = 1;
+  const bool whole_fits = fits(plain_memory(scaling.model, alone), gpu_memory(scaling));
   std::string text =
       fmt::format("Strategy {}: {} on the GPU that needs most", to_text(strategy), to_text(need));
   if (strategy.pipeline > 1) {

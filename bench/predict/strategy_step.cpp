@@ -68,10 +68,11 @@ int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy) {
 
 TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy) {
   const int size = size_of(scaling.kind);
-  const Precision precision = size >= 4 ? Precision::single : Precision::mixed;
+  const Precision precision = scaling.precision.value_or(size >= 4 ? Precision::single : Precision::mixed);
   const int micro_batches = micro_batches_of(scaling, strategy);
-  return {precision, trained_parameter(precision),
-          static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches, micro_batches};
+  return training_state(precision, std::min(size, 4), scaling.attention,
+                        static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches,
+                        micro_batches);
 }
 
 StrategyStep::StrategyStep(const ScalingCase& scaling, const Strategy& strategy, StrategyTimes& times)

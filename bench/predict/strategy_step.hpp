@@ -99,7 +99,7 @@ class StrategyStep {
 /// negligible). Throws a usage Error for a number that does not divide the samples.
 int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy);
 
-/// What a step keeps on a GPU, by the kind of the gradients: float32 alone, or 16 bits with float32 masters.
+/// What a step keeps on a GPU.
 TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy);
 
 }  // namespace polyring

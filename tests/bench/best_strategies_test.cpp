@@ -50,8 +50,7 @@ std::vector<FoundStrategy> simulate_all(const ScalingCase& scaling, const Cluste
       StrategyTimes times(scaling, "ring", {}, cluster, router, StrategyTimes::Detail::simulated);
       StrategyStep step(scaling, strategy, times);
       const StrategyMemory memory = step.memory();
-      if (memory.total() <= static_cast<double>(gpu_memory(scaling).value))
-        all.push_back({strategy, step.run(), memory});
+      if (fits(memory, gpu_memory(scaling))) all.push_back({strategy, step.run(), memory});
     }
   }
   return all;
@@ -138,7 +137,7 @@ TEST(BestStrategies, AreRefusedWhereNoneFits) {
                 const ScalingCase scaling = large_case(8, 1);
                 best_strategies(scaling, "multi-ring", {}, with_ranks(scaling.machine, 8));
               }),
-              HasSubstr("needs 16 GPUs a replica at least"));
+              HasSubstr("a replica needs 20 GPUs at least, as pipeline=20"));
 }
 
 }  // namespace

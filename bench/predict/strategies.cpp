@@ -105,6 +105,15 @@ TimedStrategy time_strategy(const ScalingCase& scaling, const Strategy& strategy
 
 }  // namespace
 
+ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, bool own_buckets) {
+  ScalingCase result = scaling;
+  result.strategy = strategy;
+  if (strategy.is_plain() || own_buckets) return result;
+  result.policy = {};
+  result.overlap = false;
+  return result;
+}
+
 Bytes gpu_memory(const ScalingCase& scaling) {
   const Machine& host = scaling.machine.host(0);
   return host.gpus.empty() ? Bytes{} : host.gpus.front().memory;

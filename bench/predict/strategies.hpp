@@ -21,6 +21,9 @@ ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy
 /// counted.
 void check_strategy(const ScalingCase& scaling, const Strategy& strategy);
 
+/// The case with this strategy. The framework's buckets are those of data parallelism.
+ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, bool own_buckets);
+
 /// What is to be said below the table.
 std::string note_of(const ScalingCase& scaling, const Strategy& strategy);
 

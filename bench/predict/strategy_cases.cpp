@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "bench/predict/best_strategies.hpp"
+#include "bench/predict/strategies.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -18,13 +19,13 @@ constexpr std::string_view kBest = "best";
 void add_best(const ScalingCase& scaling, const std::string& algorithm, const StrategySettings& settings,
               std::vector<ScalingCase>& cases, std::vector<std::string>& notes) {
   for (const int gpus : scaling.gpus) {
-    const ScalingCase at = with_share(divided(scaling, {.pipeline = 2}, settings.own_buckets), gpus);
+    const ScalingCase at = with_share(scaling, gpus);
     const BestStrategies found = best_strategies(at, algorithm, settings.plan.constraints(algorithm),
                                                  with_ranks(scaling.machine, gpus));
     notes.push_back(
         fmt::format("The best strategies on {} GPUs with {}:\n{}", gpus, algorithm, text_of(found, at)));
     for (const FoundStrategy& each : found.best) {
-      cases.push_back(divided(scaling, each.strategy, settings.own_buckets));
+      cases.push_back(divided(scaling, each.strategy, false));
       cases.back().gpus = {gpus};
     }
   }
@@ -52,15 +53,6 @@ bool StrategyOptions::divide() const {
   return std::any_of(strategies.begin(), strategies.end(), [](const std::string& text) {
     return text == kBest || !parse_strategy(text).is_plain();
   });
-}
-
-ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, bool own_buckets) {
-  ScalingCase result = scaling;
-  result.strategy = strategy;
-  if (strategy.is_plain() || own_buckets) return result;
-  result.policy = {};
-  result.overlap = false;
-  return result;
 }
 
 std::vector<ScalingCase> StrategyOptions::cases(const ScalingCase& scaling, const std::string& algorithm,

@@ -34,7 +34,4 @@ struct StrategyOptions {
                                  const StrategySettings& settings, std::vector<std::string>& notes) const;
 };
 
-/// The case with this strategy. The framework's buckets are those of data parallelism.
-ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, bool own_buckets);
-
 }  // namespace polyring

@@ -146,10 +146,8 @@ void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
   scaling.baseline = baseline_of(options.baseline, framework);
   // A calibration has its own error, and says nothing of what frameworks cost.
   const bool calibrated = !options.calibration.empty() && options.framework.empty();
-  if (options.strategies.divide() && !options.framework.empty())
-    usage_error(
-        "what frameworks cost is known of data parallelism alone; leave --framework or --strategy out");
-  scaling.framework = options.ideal || calibrated || options.strategies.divide() ? nullptr : &framework;
+  scaling.framework = options.ideal || calibrated ? nullptr : &framework;
+  scaling.framework_stated = !options.framework.empty();
 }
 
 ScaleRequest request_from_runs(const ScaleOptions& options) {
@@ -263,7 +261,9 @@ ScaledMachine scaled_machine(const ScaleOptions& options) {
   ScaleRequest& request = scaled.request;
   std::erase_if(request.algorithms,
                 [&](const std::string& name) { return !add_algorithm(scaled, name, options); });
-  if (!scaled.plain) {
+  if (scaled.plain && options.strategies.divide()) {
+    request.scaling.strategy = Strategy{.pipeline = 2};  // for the inputs
+  } else if (!scaled.plain) {
     request.scaling = divided(request.scaling, {.pipeline = 2}, !options.bucket.empty() || options.overlap);
   }
   return scaled;

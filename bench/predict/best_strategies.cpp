@@ -137,13 +137,15 @@ struct Priced {
 
 std::vector<Priced> price_all(const ScalingCase& scaling, const std::vector<Strategy>& strategies,
                               StrategyTimes& times) {
+  const StepCosts costs = middle_of(times.ranges());
   std::map<int, std::vector<StageBlocks>> stages;
   std::vector<Priced> priced;
   for (const Strategy& strategy : strategies) {
     const auto [at, added] = stages.try_emplace(strategy.virtual_stages());
     if (added) at->second = balanced_stages(scaling.model, strategy.virtual_stages());
     const auto fits = fitted(scaling, strategy, at->second);
-    if (fits) priced.push_back({*fits, StrategyStep(scaling, *fits, times, at->second).run(1, true).total});
+    if (fits)
+      priced.push_back({*fits, StrategyStep(scaling, *fits, times, at->second).run(costs, true).total});
   }
   std::stable_sort(priced.begin(), priced.end(),
                    [](const Priced& a, const Priced& b) { return a.time < b.time; });
@@ -171,7 +173,7 @@ std::vector<FoundStrategy> simulate_cheapest(const ScalingCase& scaling, const s
     if (!added && each.time.value > kNear * first->second) continue;
     if (++of_stage[{product, each.strategy.zero}] > kMostOfProduct) continue;
     StrategyStep step(scaling, each.strategy, times);
-    simulated.push_back({each.strategy, step.run(), step.memory()});
+    simulated.push_back({each.strategy, step.run(middle_of(times.ranges())), step.memory()});
     const double time = simulated.back().parts.total.value;
     best = best == 0 ? time : std::min(best, time);
   }
@@ -192,14 +194,25 @@ std::optional<FoundStrategy> plain_step(const ScalingCase& scaling, const std::s
   return found;
 }
 
-std::map<Product, std::map<int, Seconds>> zeros_of(const std::vector<Strategy>& strategies,
-                                                   const std::vector<Priced>& priced) {
-  std::map<Product, std::map<int, Seconds>> zeros;
+/// Of the product of `found`. What was simulated comes by time, what was priced by price.
+std::map<int, Seconds> zeros_of(const FoundStrategy& found, const std::vector<Strategy>& strategies,
+                                const std::vector<Priced>& priced,
+                                const std::vector<FoundStrategy>& simulated) {
+  const Product product = product_of(found.strategy);
+  std::map<int, Seconds> zeros;
   for (const Strategy& strategy : strategies)
-    zeros[product_of(strategy)].try_emplace(strategy.zero, Seconds{});
-  for (const Priced& each : priced) {  // the cheapest first
-    Seconds& price = zeros[product_of(each.strategy)][each.strategy.zero];
-    if (price.value == 0) price = each.time;
+    if (product_of(strategy) == product) zeros.try_emplace(strategy.zero, Seconds{});
+  std::map<int, Seconds> prices;
+  for (const Priced& each : priced)
+    if (product_of(each.strategy) == product) prices.try_emplace(each.strategy.zero, each.time);
+  // A plain step has no price of its own.
+  const auto own = found.strategy.is_plain() ? prices.end() : prices.find(found.strategy.zero);
+  const double per_price = own == prices.end() ? 1 : found.parts.total.value / own->second.value;
+  for (const auto& [zero, price] : prices) zeros[zero] = per_price * price;
+  std::set<int> seen;
+  for (const FoundStrategy& each : simulated) {
+    if (product_of(each.strategy) == product && seen.insert(each.strategy.zero).second)
+      zeros[each.strategy.zero] = each.parts.total;
   }
   return zeros;
 }
@@ -243,13 +256,12 @@ BestStrategies best_strategies(const ScalingCase& plain, const std::string& algo
   std::stable_sort(simulated.begin(), simulated.end(), [](const FoundStrategy& a, const FoundStrategy& b) {
     return a.parts.total < b.parts.total;
   });
-  auto zeros = zeros_of(strategies, priced);
   std::set<Product> shown;
-  for (FoundStrategy& each : simulated) {
+  for (const FoundStrategy& each : simulated) {
     if (static_cast<int>(found.best.size()) == wanted) break;
     if (!shown.insert(product_of(each.strategy)).second) continue;
-    each.zeros = zeros[product_of(each.strategy)];
-    found.best.push_back(std::move(each));
+    found.best.push_back(each);
+    found.best.back().zeros = zeros_of(each, strategies, priced, simulated);
   }
   return found;
 }
@@ -268,13 +280,12 @@ constexpr NamedPart kParts[] = {
 
 /// "1 does not fit, 2 +6.3 %": all stages but the one that is shown, over it.
 std::string other_zeros(const FoundStrategy& found) {
-  const bool plain = found.strategy.is_plain();
-  const double own = plain ? found.parts.total.value : found.zeros.at(found.strategy.zero).value;
+  const double own = found.parts.total.value;
   std::vector<std::string> others;
-  for (const auto& [zero, price] : found.zeros) {
+  for (const auto& [zero, time] : found.zeros) {
     if (zero == found.strategy.zero) continue;
-    others.push_back(price.value == 0 ? fmt::format("{} does not fit", zero)
-                                      : fmt::format("{} {:+.1f} %", zero, 100 * (price.value / own - 1)));
+    others.push_back(time.value == 0 ? fmt::format("{} does not fit", zero)
+                                     : fmt::format("{} {:+.1f} %", zero, 100 * (time.value / own - 1)));
   }
   return fmt::format("{}", fmt::join(others, ", "));
 }

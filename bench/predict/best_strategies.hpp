@@ -14,7 +14,8 @@ struct FoundStrategy {
   Strategy strategy;
   StrategyParts parts;  // simulated
   StrategyMemory memory;
-  /// The price of each stage of zero that the product can have; 0: none fits.
+  /// What each stage of zero takes that the product can have: simulated, or in proportion to its price; 0:
+  /// none fits.
   std::map<int, Seconds> zeros{};
 };
 

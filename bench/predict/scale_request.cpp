@@ -76,8 +76,13 @@ std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
 std::string framework_note(const ScalingCase& scaling) {
   if (scaling.framework == nullptr)
     return "Ideal: no cost of a framework, no stragglers, links at their full rate.";
-  return fmt::format("Framework {}: {}; --explain shows each cost with its range and source.",
-                     scaling.framework->name, scaling.framework->summary);
+  const bool divides = scaling.strategy && !scaling.strategy->is_plain();
+  return fmt::format(
+      "Framework {}: {}; --explain shows each cost with its range and source.{}", scaling.framework->name,
+      scaling.framework->summary,
+      divides ? fmt::format(" Rows that divide the model have the costs of {} without buckets and copies.",
+                            scaling.framework_stated ? scaling.framework->name : "ddp")
+              : "");
 }
 
 std::string baseline_note(const ScalingCase& scaling) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -64,6 +65,16 @@ void describe(ScaleRow& row, const std::string& algorithm, const Plan& plan, con
   row.source = Source::modelled;
 }
 
+void set_efficiency(ScaleRow& row, const std::vector<CostRange>& ranges,
+                    const std::function<double(const StepCosts&)>& efficiency) {
+  const Interval interval = interval_of(ranges, efficiency);
+  row.efficiency = interval.middle;
+  if (ranges.empty()) return;
+  row.efficiency_low = interval.low;
+  row.efficiency_high = interval.high;
+  row.widest_unknown = if_any(interval.widest);
+}
+
 /// A step of data-parallel training, and its efficiency over `baseline` with what is not exactly known.
 ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
                       const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
@@ -74,31 +85,26 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
   row.nodes = model.nodes();
   row.bottleneck = model.bottleneck();
   row.images_per_second = static_cast<double>(gpus) * scaling.batch / time.total.value;
-  const Interval efficiency = interval_of(model.ranges(), [&](const StepCosts& costs) {
+  set_efficiency(row, model.ranges(), [&](const StepCosts& costs) {
     return model.throughput(costs) / gpus / baseline.of_gpu(costs, gpus);
   });
-  row.efficiency = efficiency.middle;
-  if (model.ranges().empty()) return row;
-  row.efficiency_low = efficiency.low;
-  row.efficiency_high = efficiency.high;
-  row.widest_unknown = if_any(efficiency.widest);
   return row;
 }
 
 ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, const std::string& algorithm,
                       const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
   refuse_without_groups(algorithm);
-  const ModelledStep modelled =
-      model_strategy(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
+  StrategyModel model(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
+  const ModelledStep modelled = model.step();
   ScaleRow row;
   describe(row, algorithm, modelled.plan, modelled.time);
   row.nodes = modelled.nodes;
   row.bubble = modelled.bubble;
   row.bottleneck = modelled.bottleneck;
   row.images_per_second = static_cast<double>(gpus) * scaling.batch / modelled.time.total.value;
-  row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
-  if (modelled.least) row.efficiency_low = *modelled.least * row.efficiency;
-  if (modelled.most) row.efficiency_high = *modelled.most * row.efficiency;
+  set_efficiency(row, model.ranges(), [&](const StepCosts& costs) {
+    return model.throughput(costs) / gpus / baseline.of_gpu(costs, gpus);
+  });
   return row;
 }
 

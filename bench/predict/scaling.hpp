@@ -48,6 +48,7 @@ struct ScalingCase {
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
   /// What the step costs beside computing and its allreduces; null: nothing, the ideal.
   const Framework* framework = nullptr;
+  bool framework_stated = false;  // not chosen by the machine's published results
   BaselineChoice baseline;
   bool waits_for_input = false;              // reads real samples, at an unknown cost
   std::optional<CostRange> computing_range;  // of an estimated computing time
@@ -67,10 +68,6 @@ ScalingCase with_share(const ScalingCase& scaling, int gpus);
 
 struct ModelledStep {
   StepTime time;
-  // With a spread: the throughput where all allreduces are so much slower, or faster, as a part of this
-  // one's.
-  std::optional<double> least;
-  std::optional<double> most;
   Plan plan;  // of the gradients' allreduce
   int nodes = 1;
   std::string bottleneck;        // of the largest bucket's allreduce

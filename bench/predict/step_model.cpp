@@ -143,6 +143,18 @@ std::optional<UsableNetwork> network_of(const Cluster& cluster, const std::strin
   return result;
 }
 
+/// Collectives of activations, and those inside a host where others go between hosts.
+void add_of_strategy(StepRanges& known, const std::string& algorithm, const Cluster& cluster) {
+  known.ranges.push_back(call_range());
+  const int domain = ranks_of_domain(cluster);
+  if (cluster.domain_count() == 1 || domain == 1) return;
+  std::optional<UsableNetwork> inside = network_of(with_ranks(cluster, domain), algorithm);
+  if (!inside) return;
+  inside->range.cost = &StepCosts::inside;
+  known.usable_inside = inside->rate;
+  known.ranges.push_back(std::move(inside->range));
+}
+
 CostSetting setting_of(const Cluster& cluster) {
   const Machine& host = cluster.host(0);
   CostSetting setting;
@@ -184,6 +196,7 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
     known.usable = network->rate;
     known.ranges.push_back(std::move(network->range));
   }
+  if (scaling.strategy && !scaling.strategy->is_plain()) add_of_strategy(known, algorithm, cluster);
   return known;
 }
 

@@ -125,10 +125,9 @@ TEST(BestStrategies, DifferInMoreThanZero) {
     EXPECT_TRUE(products.insert({each.strategy.intra, each.strategy.pipeline, each.strategy.expert}).second)
         << to_text(each.strategy);
     const double own = each.zeros.at(each.strategy.zero).value;
-    EXPECT_NEAR(own / each.parts.total.value, 1, 0.05) << "a price is about the time";
-    for (const auto& [zero, price] : each.zeros) {
-      EXPECT_TRUE(price.value == 0 || price.value > 0.95 * own) << to_text(each.strategy) << zero;
-    }
+    EXPECT_DOUBLE_EQ(own, each.parts.total.value);
+    for (const auto& [zero, time] : each.zeros)
+      EXPECT_TRUE(time.value == 0 || time.value >= own) << to_text(each.strategy) << zero;
   }
   // 16 bytes of 100 million parameters do not fit 0.96 GB.
   const auto whole = std::find_if(found.best.begin(), found.best.end(), [](const FoundStrategy& each) {
@@ -169,7 +168,8 @@ TEST(BestStrategies, PriceRoughlyWhatASimulationTakes) {
     const Strategy strategy = for_gpus(parse_strategy(text), 64);
     StrategyTimes exact(scaling, "multi-ring", {}, cluster, router, StrategyTimes::Detail::simulated);
     const double simulated = StrategyStep(scaling, strategy, exact).run().total.value;
-    EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run(1, true).total.value / simulated, 1, 0.03) << text;
+    EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run({}, true).total.value / simulated, 1, 0.03)
+        << text;
   }
 }
 

@@ -281,8 +281,6 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--overlap", "--no-overlap", naming="--no-overlap")
         self.refused("scale", *MINSKY, "--framework", "ddp", "--bucket", "none", "--overlap", naming="add --bucket")
         self.refused("scale", "--from-run", "x.json", "--ideal", naming="--ideal")
-        for strategy in ("pipeline=4", "best"):
-            self.refused("scale", *MINSKY, "--framework", "ddp", "--strategy", strategy, naming="leave --framework or --strategy out")
 
     def test_strategies(self):
         for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):

@@ -77,12 +77,12 @@ std::string framework_note(const ScalingCase& scaling) {
   if (scaling.framework == nullptr)
     return "Ideal: no cost of a framework, no stragglers, links at their full rate.";
   const bool divides = scaling.strategy && !scaling.strategy->is_plain();
-  return fmt::format(
-      "Framework {}: {}; --explain shows each cost with its range and source.{}", scaling.framework->name,
-      scaling.framework->summary,
-      divides ? fmt::format(" Rows that divide the model have the costs of {} without buckets and copies.",
-                            scaling.framework_stated ? scaling.framework->name : "ddp")
-              : "");
+  return fmt::format("Framework {}: {}; --explain shows each cost with its range and source.{}",
+                     scaling.framework->name, scaling.framework->summary,
+                     divides
+                         ? fmt::format(" Rows that divide the model have the costs of {} that apply there.",
+                                       scaling.framework_stated ? scaling.framework->name : "ddp")
+                         : "");
 }
 
 std::string baseline_note(const ScalingCase& scaling) {

@@ -222,11 +222,16 @@ StepModel::StepModel(const ScalingCase& scaling, const std::string& algorithm,
   known_ = step_ranges(scaling, algorithm, cluster);
 }
 
+Seconds copies_of(const ScalingCase& scaling, const StepCosts& costs) {
+  const Bandwidth memory = scaling.machine.host(0).gpus.front().memory_bandwidth;
+  const double tensors = costs.tensor_s * static_cast<double>(scaling.model.gradients.size());
+  const double bytes =
+      costs.accesses * size_of(scaling.kind) * static_cast<double>(scaling.model.total_elements());
+  return {tensors + (memory.known() ? bytes / (costs.copy_share * memory.value) : 0)};
+}
+
 StepCompute StepModel::computing(const StepCosts& costs) const {
-  const Bandwidth memory = scaling_.machine.host(0).gpus.front().memory_bandwidth;
-  const double tensors = costs.tensor_s * static_cast<double>(scaling_.model.gradients.size());
-  const double bytes = costs.accesses * element_size_ * static_cast<double>(scaling_.model.total_elements());
-  const double copies = tensors + (memory.known() ? bytes / (costs.copy_share * memory.value) : 0);
+  const double copies = copies_of(scaling_, costs).value;
   // Half of the copies come beside the backward pass, into the buckets; the others after the last allreduce.
   const double factor =
       costs.computing * (costs.variation > 0 ? slowest_quantile(costs.variation, gpus_, 0.5) : 1);

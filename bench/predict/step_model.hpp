@@ -26,6 +26,9 @@ struct StepRanges {
 /// Where the case's strategy divides the model, with what that adds.
 StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm, const Cluster& cluster);
 
+/// What copying all gradients into buckets and back takes.
+Seconds copies_of(const ScalingCase& scaling, const StepCosts& costs);
+
 class StepModel {
  public:
   /// Throws as choose_plan() and vendor_run() do.

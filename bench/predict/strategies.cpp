@@ -45,7 +45,7 @@ StepTime run_in_buckets(const ScalingCase& scaling, const Strategy& strategy, St
   const Seconds exchanged = 0.5 * parts.tensor;
   const double factor = step.computing();
   CalmStep calm{{factor * scaling.compute.forward + exchanged, factor * scaling.compute.backward + exchanged,
-                 factor * scaling.compute.optimizer},
+                 factor * scaling.compute.optimizer + step.copies()},
                 make_buckets(scaling.model, scaling.policy, size_of(scaling.kind)),
                 scaling.overlap,
                 {},

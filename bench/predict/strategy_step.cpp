@@ -267,10 +267,17 @@ std::vector<BlockTimes> StrategyStep::times_of(const StageBlocks& stage, bool wi
   return times;
 }
 
+/// Replicas that are whole copy their gradients as DDP does; split ones have them where they are reduced.
+Seconds StrategyStep::copies() const {
+  const bool whole = strategy_.replica_gpus() == 1 && strategy_.replicas > 1 && !strategy_.independent;
+  return whole ? copies_of(scaling_, costs_) : Seconds{};
+}
+
 /// Each rank updates the weights that it owns.
 Seconds StrategyStep::optimizer() const {
   const int owners = strategy_.zero >= 1 ? strategy_.replicas : 1;
-  return computing() / (static_cast<double>(strategy_.replica_gpus()) * owners) * scaling_.compute.optimizer;
+  return copies() +
+         computing() / (static_cast<double>(strategy_.replica_gpus()) * owners) * scaling_.compute.optimizer;
 }
 
 /// What is exchanged among replicas when all passes are over: gradients that have not left, and with zero=1

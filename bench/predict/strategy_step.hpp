@@ -41,8 +41,7 @@ class StrategyStep {
   StrategyStep(const ScalingCase& scaling, const Strategy& strategy, StrategyTimes& times,
                std::vector<StageBlocks> stages);
 
-  /// With these costs, without copies into buckets: collectives of a strategy take gradients from where they
-  /// lie. `rough`: a pipeline by a closed form.
+  /// With these costs. `rough`: a pipeline by a closed form.
   StrategyParts run(const StepCosts& costs = {}, bool rough = false);
 
   int micro_batches() const { return micro_batches_; }
@@ -58,6 +57,7 @@ class StrategyStep {
   Seconds sent(const GroupCall& call, Count count);
   /// How many times as long a GPU computes: the slowest of those that wait for each other.
   double computing() const;
+  Seconds copies() const;
   Interplay interplay() const { return {Seconds{costs_.launch_s}, costs_.slowdown}; }
 
   /// Bytes from a rank of a virtual stage to the next.

@@ -7,6 +7,7 @@
 
 #include "bench/predict/efficiency.hpp"
 #include "simulation/messages.hpp"
+#include "simulation/vendors/vendor_run.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -14,6 +15,10 @@ namespace polyring {
 namespace {
 
 constexpr int kBitsOfScale = 6;
+
+/// GPUs of an NVLink domain: large allreduces in larger ones take minutes to simulate, and are taken to be as
+/// fast as their links.
+constexpr int kLargestSimulated = 16;
 
 /// The powers of 64 that a count lies between are those of 64^scale and the next.
 int scale_of(Count count) {
@@ -69,10 +74,13 @@ Seconds StrategyTimes::time(const GroupCall& call, Count count) {
   return least + part * (most - least);
 }
 
-/// Of neighbouring ranks, in all groups of so many at once.
+/// Of neighbouring ranks.
 Seconds StrategyTimes::large_allreduce(int ranks) {
   const auto [at, added] = large_.try_emplace(ranks);
-  if (added) {
+  if (added && is_vendor(algorithm_)) {
+    const Cluster of_ranks = with_ranks(cluster_, ranks);
+    at->second = vendor_time(vendor_run(algorithm_, of_ranks, kLargePayload), kLargePayload);
+  } else if (added) {
     const Count count = static_cast<Count>(kLargePayload.value) / size_of(scaling_.kind);
     at->second = of({{ranks, 1}, SentData::gradients, Collective::allreduce}, count)
                      .time(Collective::allreduce, count);
@@ -86,7 +94,7 @@ double StrategyTimes::stretch(const RankGroups& groups, const StepCosts& costs) 
   const bool inside = apart && domain % (groups.members * groups.stride) == 0;
   const double part = inside ? costs.inside : costs.network;
   const std::optional<Bandwidth> usable = inside ? known_.usable_inside : known_.usable;
-  if (!usable) return 1 / part;
+  if (!usable || domain > kLargestSimulated) return 1 / part;
   // As in a data-parallel step: no faster than that part of the usable rate, and no faster than simulated.
   const int ranks = inside ? domain : cluster_.ranks();
   const double crossing = 2.0 * (ranks - 1) / ranks * static_cast<double>(kLargePayload.value);

@@ -91,6 +91,15 @@ TEST(CostsOfStrategies, SlowComputingWhereSomethingIsSentBeside) {
   EXPECT_GT(added("data=2,pipeline=4,zero=2", costs, &StrategyParts::compute), 0);
 }
 
+TEST(CostsOfStrategies, CopyGradientsWhereReplicasAreWhole) {
+  StepCosts costs;
+  costs.tensor_s = 1e-3;
+  for (const char* text : {"data=8,micro-batch=4", "zero=1", "zero=3"})
+    EXPECT_NEAR(added(text, costs, &StrategyParts::total), 8e-3, 1e-9) << text;
+  for (const char* text : {"tensor=4,data=2", "data=2,pipeline=4", "inter-model=8"})
+    EXPECT_EQ(added(text, costs, &StrategyParts::total), 0) << text;
+}
+
 TEST(CostsOfStrategies, AddUpToTheStep) {
   const ScalingCase scaling = even_case();
   const StepCosts costs{.computing = 1.1,

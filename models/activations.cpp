@@ -26,8 +26,8 @@ std::string_view to_text(Recompute recompute) {
   return "";
 }
 
-Bytes activation_bytes(const Block& block, Precision precision, Recompute recompute,
-                       const BlockSplit& split) {
+Bytes activation_bytes(const Block& block, Precision precision, Recompute recompute, const BlockSplit& split,
+                       Attention attention) {
   assert(split.ranks > 0);
   const std::int64_t element = element_bytes(precision);
   const int along_sequence = split.sequence_parallel ? split.ranks : 1;
@@ -36,19 +36,9 @@ Bytes activation_bytes(const Block& block, Precision precision, Recompute recomp
     return {static_cast<std::uint64_t>(shared(kept.input * element, along_sequence))};
   const std::int64_t whole = kept.whole * element + kept.mask_bytes;
   std::int64_t divided = kept.split * element + kept.logits * kLogitBytes;
-  if (recompute == Recompute::none) divided += kept.scores * element + kept.score_mask_bytes;
+  if (recompute == Recompute::none && attention == Attention::unfused)
+    divided += kept.scores * element + kept.score_mask_bytes;
   return {static_cast<std::uint64_t>(shared(whole, along_sequence) + shared(divided, split.ranks))};
-}
-
-Bytes activation_bytes(std::span<const Block> blocks, Precision precision, Recompute recompute,
-                       const BlockSplit& split) {
-  Bytes sum;
-  Bytes largest;
-  for (const Block& block : blocks) {
-    sum = sum + activation_bytes(block, precision, recompute, split);
-    largest = std::max(largest, activation_bytes(block, precision, Recompute::selective, split));
-  }
-  return recompute == Recompute::full ? sum + largest : sum;
 }
 
 double recomputed_flops(const Block& block, Recompute recompute) {

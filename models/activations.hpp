@@ -14,8 +14,6 @@
 // normalisations. Buffers that live shorter, and what an allocator wastes, come on top.
 #pragma once
 
-#include <span>
-#include <string>
 #include <string_view>
 
 #include "base/units.hpp"
@@ -26,13 +24,16 @@ namespace polyring {
 
 /// What is computed again in the backward pass, in place of being kept.
 /// - none: nothing.
-/// - selective: attention matrices. Fused attention (FlashAttention, arXiv 2205.14135) keeps none either:
-/// what
-///   frameworks of today do by themselves.
+/// - selective: attention matrices. Fused attention keeps none in the first place.
 /// - full: each block from its input.
 enum class Recompute { none, selective, full };
 
 std::string_view to_text(Recompute recompute);  // "none", "selective", "full"
+
+/// Whether attention matrices are kept. Fused attention makes them piece by piece, in both passes (Dao et
+/// al., FlashAttention, arXiv 2205.14135, of 2022). Frameworks of today do so by themselves; those of before
+/// 2022 did not.
+enum class Attention { fused, unfused };
 
 /// How a block is split over ranks.
 struct BlockSplit {
@@ -42,12 +43,7 @@ struct BlockSplit {
 
 /// Bytes that a rank keeps of one block, per sample.
 Bytes activation_bytes(const Block& block, Precision precision, Recompute recompute,
-                       const BlockSplit& split = {});
-
-/// Of consecutive blocks on one rank, per sample. Under full recomputation also what the largest of them
-/// needs while it is computed again, with fused attention.
-Bytes activation_bytes(std::span<const Block> blocks, Precision precision, Recompute recompute,
-                       const BlockSplit& split = {});
+                       const BlockSplit& split = {}, Attention attention = Attention::fused);
 
 /// FLOPs that recomputation adds to a step of one sample: the forward pass of what is computed again, under
 /// selective recomputation attention's products.

@@ -178,6 +178,11 @@ std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting
   return ranges;
 }
 
+CostRange call_range() {
+  return microseconds_range(&StepCosts::call_s, "launch of a collective of activations", {5, 10, 30},
+                            kLaunch);
+}
+
 CostRange input_range() {
   return percent_range(
       &StepCosts::input, "waiting for samples", {0, 2, 6},

@@ -25,6 +25,8 @@ struct StepCosts {
   double input = 0;    // of the step, waiting for samples
   double network = 1;  // of the links' rate that large allreduces reach
   double ramp_s = 0;   // of an allreduce, beside its payload at that rate
+  double call_s = 0;   // launch of a collective of activations, and of a message between stages
+  double inside = 1;   // as `network`, of collectives inside a host where others go between hosts
 };
 
 /// How far a cost is known.
@@ -63,6 +65,9 @@ struct CostSetting {
 
 /// Every range of the framework there, but that of the links' rate.
 std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting& setting);
+
+/// What a strategy that divides the model adds to them.
+CostRange call_range();
 
 /// What reading real samples costs a host's GPUs beside one that reads alone.
 CostRange input_range();

@@ -155,22 +155,4 @@ std::vector<StageBlocks> balanced_stages(const Model& model, int stages) {
   return result;
 }
 
-Bytes trained_parameters(const std::vector<StageBlocks>& stages, int intra) {
-  std::int64_t most = 0;
-  for (const StageBlocks& stage : stages) most = std::max(most, stage.parameters);
-  return {static_cast<std::uint64_t>((most + intra - 1) / intra) * kBytesPerTrainedParameter};
-}
-
-void check_memory(const std::string& model, Bytes needed, Bytes memory) {
-  if (memory.value == 0 || needed <= memory) return;
-  const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value) / 1e9; };
-  usage_error(
-      "{} does not fit: its weights, gradients and optimizer state take {:.1f} GB of a GPU's {:.1f} GB, "
-      "{} bytes a parameter; a replica needs {} GPUs at least: split it by a strategy, the best one or one "
-      "with "
-      "zero, pipeline or tensor",
-      model, gigabytes(needed), gigabytes(memory), kBytesPerTrainedParameter,
-      (needed.value + memory.value - 1) / memory.value);
-}
-
 }  // namespace polyring

@@ -104,15 +104,4 @@ struct StageBlocks {
 /// Throws a usage Error when the model has fewer blocks.
 std::vector<StageBlocks> balanced_stages(const Model& model, int stages);
 
-/// What a parameter occupies while it is trained: weight, gradient and Adam's two moments in float32, or in
-/// mixed precision float16 weight and gradient beside float32 master weight and moments: 16 bytes either way
-/// (Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1). Activations come on top.
-inline constexpr int kBytesPerTrainedParameter = 16;
-
-/// Of the GPU that has the most parameters, without what zero spares; strategy_memory.hpp has the whole.
-Bytes trained_parameters(const std::vector<StageBlocks>& stages, int intra);
-
-/// Throws a usage Error when `needed` is more than a GPU has; `memory` of 0 is unknown and refuses nothing.
-void check_memory(const std::string& model, Bytes needed, Bytes memory);
-
 }  // namespace polyring

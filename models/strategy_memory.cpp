@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <optional>
+#include <cmath>
 #include <span>
 
 #include "base/error.hpp"
@@ -32,7 +32,7 @@ class Accounts {
         add_states(block, need);
         chunk += kept(block, strategy_.recompute);
         if (strategy_.recompute == Recompute::full)
-          largest_again = std::max(largest_again, kept(block, Recompute::selective));
+          largest_again = std::max(largest_again, kept(block, Recompute::none));
       }
       largest_chunk = std::max(largest_chunk, chunk);
     }
@@ -43,7 +43,8 @@ class Accounts {
  private:
   double kept(const Block& block, Recompute recompute) const {
     return static_cast<double>(
-        activation_bytes(block, training_.precision, recompute, split_of(strategy_)).value);
+        activation_bytes(block, training_.precision, recompute, split_of(strategy_), training_.attention)
+            .value);
   }
 
   int in_flight(int rank) const {
@@ -76,21 +77,6 @@ class Accounts {
   const TrainingState& training_;
 };
 
-/// Whether a replica of these factors fits, with as little as can be in flight.
-bool fits(const Model& model, int tensor, int pipeline, TrainingState training, Bytes memory) {
-  Strategy strategy;
-  strategy.replicas = 1;
-  strategy.intra = tensor;
-  strategy.sequence = tensor > 1;
-  strategy.pipeline = pipeline;
-  strategy.order = PipelineOrder::one_forward_one_backward;
-  strategy.recompute = Recompute::full;
-  training.samples = 1;
-  training.micro_batches = 4 * pipeline;
-  const StrategyMemory need = strategy_memory(model, strategy, balanced_stages(model, pipeline), training);
-  return need.total() <= static_cast<double>(memory.value);
-}
-
 bool can_split(const Model& model, int tensor) {
   Strategy strategy;
   strategy.intra = tensor;
@@ -102,7 +88,55 @@ bool can_split(const Model& model, int tensor) {
   return true;
 }
 
+/// With micro-batches of one sample, and no more recomputation than is needed.
+std::optional<Strategy> sparing(const Model& model, Strategy strategy, TrainingState training, Bytes memory) {
+  const std::vector<StageBlocks> stages = balanced_stages(model, strategy.virtual_stages());
+  training.samples = 1;
+  training.micro_batches = 4 * strategy.pipeline;
+  strategy.micro_batch = 1;
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    strategy.recompute = recompute;
+    if (fits(strategy_memory(model, strategy, stages, training), memory)) return strategy;
+  }
+  return std::nullopt;
+}
+
+/// How many samples of this strategy fit; 0: not even one does.
+std::int64_t most_samples(const StrategyMemory& need, double samples, Bytes memory) {
+  const double room = kUsableMemory * static_cast<double>(memory.value) - (need.total() - need.activations);
+  if (room <= 0 || need.activations <= 0) return 0;
+  return static_cast<std::int64_t>(std::floor(room / (need.activations / samples)));
+}
+
+/// What to do where the states fit and the activations do not; empty where nothing but a split helps.
+std::string smaller_advice(const Model& model, const Strategy& strategy, const StrategyMemory& need,
+                           const TrainingState& training, Bytes memory) {
+  const std::string name = strategy.is_plain() ? "batch" : "micro-batch";
+  if (strategy.pipeline > 1 && strategy.order == PipelineOrder::gpipe)
+    return "GPipe's order keeps all micro-batches: use schedule=1f1b";
+  std::vector<std::string> ways;
+  if (const std::int64_t most = most_samples(need, training.samples, memory); most > 0)
+    ways.push_back(fmt::format("use a {} of at most {}", name, most));
+  Strategy again = strategy;
+  again.recompute = Recompute::full;
+  const StrategyMemory recomputed =
+      strategy_memory(model, again, balanced_stages(model, again.virtual_stages()), training);
+  const std::int64_t most = most_samples(recomputed, training.samples, memory);
+  if (strategy.recompute != Recompute::full && most > 0) {
+    ways.push_back(static_cast<double>(most) >= training.samples
+                       ? "compute activations again by recompute=full"
+                       : fmt::format("recompute=full and a {} of at most {}", name, most));
+  }
+  return fmt::format("{}", fmt::join(ways, ", or "));
+}
+
 }  // namespace
+
+TrainingState training_state(Precision precision, int gradient_bytes, Attention attention, double samples,
+                             int micro_batches) {
+  return {precision, trained_parameter(precision, Optimizer::adam, gradient_bytes), samples, micro_batches,
+          attention};
+}
 
 StrategyMemory strategy_memory(const Model& model, const Strategy& strategy,
                                const std::vector<StageBlocks>& stages, const TrainingState& training) {
@@ -116,35 +150,84 @@ StrategyMemory strategy_memory(const Model& model, const Strategy& strategy,
   return most;
 }
 
-int least_replica_gpus(const Model& model, const TrainingState& training, int host_gpus, Bytes memory) {
-  std::optional<int> least;
+StrategyMemory plain_memory(const Model& model, const TrainingState& training) {
+  Strategy strategy;
+  strategy.replicas = 1;
+  return strategy_memory(model, strategy, balanced_stages(model, 1), training);
+}
+
+bool fits(const StrategyMemory& need, Bytes memory) {
+  return memory.value == 0 || need.total() <= kUsableMemory * static_cast<double>(memory.value);
+}
+
+std::optional<Strategy> least_replica(const Model& model, const TrainingState& training, int host_gpus,
+                                      Bytes memory) {
+  std::optional<Strategy> least;
   for (int tensor = 1; tensor <= host_gpus; ++tensor) {
     if (host_gpus % tensor != 0 || !can_split(model, tensor)) continue;
     for (int pipeline = 1; pipeline <= static_cast<int>(model.blocks.size()); ++pipeline) {
-      if (least && tensor * pipeline >= *least) break;
-      if (!fits(model, tensor, pipeline, training, memory)) continue;
-      least = tensor * pipeline;
+      if (least && tensor * pipeline >= least->replica_gpus()) break;
+      if (layers_of(model) % pipeline != 0) continue;
+      Strategy strategy;
+      strategy.replicas = 1;
+      strategy.intra = tensor;
+      strategy.sequence = tensor > 1;
+      strategy.pipeline = pipeline;
+      if (pipeline > 1) strategy.order = PipelineOrder::one_forward_one_backward;
+      const auto spared = sparing(model, strategy, training, memory);
+      if (!spared) continue;
+      least = spared;
       break;
     }
   }
-  return least.value_or(0);
+  return least;
+}
+
+std::optional<Strategy> least_sharded(const Model& model, const TrainingState& training, int host_gpus,
+                                      Bytes memory) {
+  constexpr int kMostSharing = 1 << 10;
+  for (int gpus = 2; gpus <= kMostSharing; gpus = gpus < host_gpus ? gpus + 1 : 2 * gpus) {
+    if (gpus < host_gpus && host_gpus % gpus != 0) continue;
+    Strategy strategy;
+    strategy.replicas = gpus;
+    strategy.zero = 3;
+    if (auto spared = sparing(model, strategy, training, memory)) return spared;
+  }
+  return std::nullopt;
+}
+
+std::string usable_text(Bytes memory) {
+  const auto of_gpu = static_cast<double>(memory.value);
+  return fmt::format("the {:.1f} GB ({:.0f} % of {:.1f}) that may be planned with on a GPU",
+                     gigabytes(kUsableMemory * of_gpu), 100 * kUsableMemory, gigabytes(of_gpu));
+}
+
+std::string split_advice(const Model& model, const TrainingState& training, int host_gpus, Bytes memory) {
+  const auto replica = least_replica(model, training, host_gpus, memory);
+  const auto sharded = least_sharded(model, training, host_gpus, memory);
+  std::vector<std::string> ways;
+  if (replica && replica->replica_gpus() > 1) {
+    ways.push_back(
+        fmt::format("a replica needs {} GPUs at least, as {}", replica->replica_gpus(), to_text(*replica)));
+  } else if (replica) {
+    ways.push_back(fmt::format("one GPU is enough with {}", to_text(*replica)));
+  }
+  if (sharded)
+    ways.push_back(
+        fmt::format("replicas that share their state need {}, as {}", sharded->replicas, to_text(*sharded)));
+  if (ways.empty()) return "no split of it fits either: choose a smaller model, or GPUs with more memory";
+  return fmt::format("{}; the best strategy finds the fastest", fmt::join(ways, "; "));
 }
 
 void check_fits(const Model& model, const Strategy& strategy, const StrategyMemory& need,
                 const TrainingState& training, int host_gpus, Bytes memory) {
-  if (memory.value == 0 || need.total() <= static_cast<double>(memory.value)) return;
-  const int least = least_replica_gpus(model, training, host_gpus, memory);
-  const std::string remedy =
-      least == 1 ? "its weights, gradients and optimizer state fit: recompute, use a smaller micro-batch, or "
-                   "tensor or "
-                   "pipeline"
-      : least == 0 ? "no split of it fits either; choose a smaller model, or GPUs with more memory"
-                   : fmt::format(
-                         "without zero it needs {} GPUs a replica at least; use tensor, pipeline, zero, "
-                         "recompute or a smaller micro-batch",
-                         least);
-  usage_error("{} does not fit with {}: {} are more than a GPU's {:.1f} GB; {}", model.name,
-              to_text(strategy), to_text(need), gigabytes(static_cast<double>(memory.value)), remedy);
+  if (fits(need, memory)) return;
+  const std::string with =
+      strategy.is_plain() ? fmt::format("a batch of {:.0f}", training.samples) : to_text(strategy);
+  std::string advice = smaller_advice(model, strategy, need, training, memory);
+  if (advice.empty()) advice = split_advice(model, training, host_gpus, memory);
+  usage_error("{} does not fit with {}: {} are more than {}; {}", model.name, with, to_text(need),
+              usable_text(memory), advice);
 }
 
 std::string to_text(const StrategyMemory& need) {

@@ -20,6 +20,7 @@
 #include "bench/predict/scale_request.hpp"
 #include "bench/predict/scaled_machine.hpp"
 #include "bench/predict/strategies.hpp"
+#include "bench/predict/strategy_cases.hpp"
 #include "bench/record/calibration_file.hpp"
 #include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
@@ -36,9 +37,6 @@ namespace {
 
 constexpr int kMostGlobalBatch = 1 << 30;
 
-/// What --strategy takes in place of factors.
-constexpr std::string_view kBest = "best";
-
 /// Ends what is wrong with one of several machines, where some are changed.
 constexpr std::string_view kOfAllMachines =
     "; --without and other what-ifs change all machines that are compared";
@@ -51,8 +49,7 @@ struct ScaleOptions {
   std::string kind = "float";
   std::string partials = "float32";
   std::string gpus;  // empty: default_counts(), or what a strategy's factors multiply to
-  std::vector<std::string> strategies;
-  std::optional<int> micro_batches;
+  StrategyOptions strategies;
   std::string scaling;              // empty: as global_batch says
   std::optional<int> global_batch;  // nothing: weak scaling, or the batches of one host
   std::string framework;            // empty: what the machine's published results used
@@ -118,64 +115,6 @@ ExitCode show_published(const ScaleOptions& options, const std::string& command)
   return ExitCode::ok;
 }
 
-/// The case with this strategy. The framework's buckets are those of data parallelism.
-ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, const ScaleOptions& options) {
-  ScalingCase result = scaling;
-  result.strategy = strategy;
-  if (strategy.is_plain() || !options.bucket.empty() || options.overlap) return result;
-  result.policy = {};
-  result.overlap = false;
-  return result;
-}
-
-/// The fastest strategies at each GPU count, and why.
-void add_best(const ScalingCase& scaling, const std::string& algorithm, const ScaleOptions& options,
-              std::vector<ScalingCase>& cases, ScaledMachine& scaled) {
-  for (const int gpus : scaling.gpus) {
-    const ScalingCase at = with_share(divided(scaling, {.pipeline = 2}, options), gpus);
-    const BestStrategies found = best_strategies(at, algorithm, options.plan.constraints(algorithm),
-                                                 with_ranks(scaling.machine, gpus));
-    const std::string where = fmt::format("{} GPUs of {} with {}", gpus, scaling.name, algorithm);
-    scaled.of_best.push_back(text_of(found, at, where));
-    scaled.best_tables += shown(table_of(found, at, where)) + "\n";
-    for (const FoundStrategy& each : found.best) {
-      cases.push_back(divided(scaling, each.strategy, options));
-      cases.back().gpus = {gpus};
-    }
-  }
-}
-
-/// For each strategy the same case, at the GPU counts that are asked for, or that it is for.
-std::vector<ScalingCase> by_strategy(const std::string& algorithm, const ScaleOptions& options,
-                                     ScaledMachine& scaled) {
-  const ScalingCase& scaling = scaled.request.scaling;
-  std::vector<ScalingCase> cases;
-  for (const std::string& text : options.strategies) {
-    if (text == kBest) {
-      add_best(scaling, algorithm, options, cases, scaled);
-      continue;
-    }
-    cases.push_back(divided(scaling, parse_strategy(text), options));
-    ScalingCase& at = cases.back();
-    if (options.gpus.empty() && at.strategy->replicas > 0) {
-      const std::int64_t product = at.strategy->replica_gpus() * at.strategy->replicas;
-      at.gpus = parse_counts(std::to_string(product), "the strategy's GPUs");
-    }
-  }
-  const auto pipelined = [](const ScalingCase& at) { return at.strategy->pipeline > 1; };
-  if (options.micro_batches && std::none_of(cases.begin(), cases.end(), pipelined))
-    usage_error("--micro-batches are a pipeline's; give a --strategy with pipeline, or leave them out");
-  if (cases.empty()) cases.push_back(scaling);
-  return cases;
-}
-
-/// Whether some strategy is more than data parallelism: of such steps nobody knows what frameworks cost.
-bool divides(const ScaleOptions& options) {
-  return std::any_of(options.strategies.begin(), options.strategies.end(), [](const std::string& text) {
-    return text == kBest || !parse_strategy(text).is_plain();
-  });
-}
-
 /// How gradients are exchanged, and what that costs beside the allreduces.
 void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
   const Framework& framework =
@@ -191,10 +130,8 @@ void set_framework(ScalingCase& scaling, const ScaleOptions& options) {
   scaling.baseline = baseline_of(options.baseline, framework);
   // A calibration has its own error, and says nothing of what frameworks cost.
   const bool calibrated = !options.calibration.empty() && options.framework.empty();
-  if (divides(options) && !options.framework.empty())
-    usage_error(
-        "what frameworks cost is known of data parallelism alone; leave --framework or --strategy out");
-  scaling.framework = options.ideal || calibrated || divides(options) ? nullptr : &framework;
+  scaling.framework = options.ideal || calibrated ? nullptr : &framework;
+  scaling.framework_stated = !options.framework.empty();
 }
 
 ScaleRequest request_from_runs(const ScaleOptions& options) {
@@ -228,8 +165,12 @@ ScaleRequest request_of_machine(const ScaleOptions& options) {
   if (host.gpus.empty())
     usage_error("{} has no GPUs; choose a machine that has some by --machine or --from", host.name);
   const Gpu& gpu = host.gpus.front();
-  const Compute compute = options.compute.resolve(scaling.model, {gpu.model, gpu.memory});
+  scaling.kind = parse_element_kind(options.kind);
+  scaling.attention = options.strategies.unfused_attention ? Attention::unfused : Attention::fused;
+  const Compute compute = options.compute.resolve(
+      scaling.model, {gpu.model, gpu.memory, size_of(scaling.kind), scaling.attention});
   scaling.compute = compute.step;
+  scaling.precision = compute.precision;
   scaling.computing_range = computing_range(compute);
   scaling.batch = compute.batch;
   scaling.global_batch = global_batch_of(options, host, compute.batch);
@@ -250,7 +191,7 @@ ScaleRequest request_of(const ScaleOptions& options) {
   if (scaling.gpus.empty())
     scaling.gpus = default_counts(scaling.machine.host(0).ranks(), scaling.baseline.host);
   if (!options.name.empty()) scaling.name = options.name;
-  scaling.micro_batches = options.micro_batches;
+  scaling.micro_batches = options.strategies.micro_batches;
   check_algorithms(request.algorithms, options.plan, options.conditions.ask_for_costs());
   if (!options.calibration.empty()) {
     request.calibration = read_calibration(options.calibration, scaling.machine);
@@ -277,8 +218,11 @@ void add_case(ScaledMachine& scaled, const ScalingCase& at, const std::string& a
 
 /// False where it cannot run there, and nobody asked for it.
 bool add_algorithm(ScaledMachine& scaled, const std::string& algorithm, const ScaleOptions& options) {
+  const StrategySettings settings{options.plan, !options.bucket.empty() || options.overlap,
+                                  !options.gpus.empty()};
   try {
-    for (const ScalingCase& at : by_strategy(algorithm, options, scaled))
+    for (const ScalingCase& at :
+         options.strategies.cases(scaled.request.scaling, algorithm, settings, scaled.best))
       add_case(scaled, at, algorithm, options.plan);
     return true;
   } catch (const Error& error) {
@@ -294,8 +238,10 @@ ScaledMachine scaled_machine(const ScaleOptions& options) {
   ScaleRequest& request = scaled.request;
   std::erase_if(request.algorithms,
                 [&](const std::string& name) { return !add_algorithm(scaled, name, options); });
-  if (!scaled.plain) {
-    request.scaling = divided(request.scaling, {.pipeline = 2}, options);
+  if (scaled.plain && options.strategies.divide()) {
+    request.scaling.strategy = Strategy{.pipeline = 2};  // for the inputs
+  } else if (!scaled.plain) {
+    request.scaling = divided(request.scaling, {.pipeline = 2}, !options.bucket.empty() || options.overlap);
   }
   return scaled;
 }
@@ -344,7 +290,7 @@ ExitCode scale(const ScaleOptions& options, const std::string& command) {
   std::vector<ScaleRow> rows;
   std::string best_tables;
   for (const ScaledMachine& scaled : machines) {
-    best_tables += scaled.best_tables;
+    best_tables += scaled.best.tables;
     rows.insert(rows.end(), scaled.rows.begin(), scaled.rows.end());
     for (Input& input : inputs_of(scaled.request)) {
       if (std::find(result.inputs.begin(), result.inputs.end(), input) == result.inputs.end())
@@ -371,18 +317,7 @@ void add_division(Subcommand command, ScaleOptions& options) {
                   "Strong scaling with so many samples per step; by default --batch for each GPU of one host")
       .range(1, kMostGlobalBatch)
       .type_name("N");
-  command
-      .add_option(
-          "--strategy", options.strategies,
-          "How work is divided: data, zero, pipeline, tensor, sequence-parallel, expert and more, such as "
-          "data=64,pipeline=4, with data of what GPUs are left; or best: the five fastest that fit the "
-          "memory; "
-          "may be repeated")
-      .one_value_each_time()
-      .type_name("NAME=N,…");
-  command.add_option("--micro-batches", options.micro_batches, "Of a pipeline; by default 4 for each stage")
-      .range(1, 1 << 20)
-      .type_name("N");
+  options.strategies.add_to(command);
 }
 
 void add_framework(Subcommand command, ScaleOptions& options) {
@@ -459,11 +394,29 @@ void add_scale(CommandLine& line) {
                   "those; may be repeated")
       .one_value_each_time()
       .type_name("FILE")
-      .excludes({"--machine",   "--from",        "--sysfs",     "--fabric",     "--assume",
-                 "--rails",     "--model",       "--batch",     "--compute-ms", "--gpu",
-                 "--precision", "--utilisation", "--framework", "--ideal",      "--bucket",
-                 "--overlap",   "--no-overlap",  "--baseline",  "--name",       "--strategy",
-                 "--scaling",   "--global-batch"});
+      .excludes({"--machine",
+                 "--from",
+                 "--sysfs",
+                 "--fabric",
+                 "--assume",
+                 "--rails",
+                 "--model",
+                 "--batch",
+                 "--compute-ms",
+                 "--gpu",
+                 "--precision",
+                 "--utilisation",
+                 "--framework",
+                 "--ideal",
+                 "--bucket",
+                 "--overlap",
+                 "--no-overlap",
+                 "--baseline",
+                 "--name",
+                 "--strategy",
+                 "--scaling",
+                 "--global-batch",
+                 "--unfused-attention"});
   command
       .add_option("--calibration", options->calibration,
                   "Links as polyring calibrate found them, in place of what is stated; with its error")

@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 #include <tuple>
 
 #include "base/error.hpp"
+#include "bench/predict/step_model.hpp"
 #include "topology/resize.hpp"
 
 namespace polyring {
@@ -122,8 +124,7 @@ std::optional<Strategy> fitted(const ScalingCase& scaling, Strategy strategy,
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     strategy.recompute = recompute;
     const StrategyMemory need = strategy_memory(scaling.model, strategy, stages, training);
-    if (memory.value == 0 || need.total() <= kUsableMemory * static_cast<double>(memory.value))
-      return strategy;
+    if (fits(need, memory)) return strategy;
   }
   return std::nullopt;
 }
@@ -135,13 +136,15 @@ struct Priced {
 
 std::vector<Priced> price_all(const ScalingCase& scaling, const std::vector<Strategy>& strategies,
                               StrategyTimes& times) {
+  const StepCosts costs = middle_of(times.ranges());
   std::map<int, std::vector<StageBlocks>> stages;
   std::vector<Priced> priced;
   for (const Strategy& strategy : strategies) {
     const auto [at, added] = stages.try_emplace(strategy.virtual_stages());
     if (added) at->second = balanced_stages(scaling.model, strategy.virtual_stages());
     const auto fits = fitted(scaling, strategy, at->second);
-    if (fits) priced.push_back({*fits, StrategyStep(scaling, *fits, times, at->second).run(1, true).total});
+    if (fits)
+      priced.push_back({*fits, StrategyStep(scaling, *fits, times, at->second).run(costs, true).total});
   }
   std::stable_sort(priced.begin(), priced.end(),
                    [](const Priced& a, const Priced& b) { return a.time < b.time; });
@@ -149,43 +152,81 @@ std::vector<Priced> price_all(const ScalingCase& scaling, const std::vector<Stra
 }
 
 /// Factors that make one strategy another, and not a variant of it.
-using Product = std::tuple<int, int, int, int>;
+using Product = std::tuple<int, int, int>;
 
-Product product_of(const Strategy& strategy) {
-  return {strategy.intra, strategy.pipeline, strategy.zero, strategy.expert};
-}
+Product product_of(const Strategy& strategy) { return {strategy.intra, strategy.pipeline, strategy.expert}; }
 
 /// Simulates the cheapest, at least `wanted` products where there are so many.
 std::vector<FoundStrategy> simulate_cheapest(const ScalingCase& scaling, const std::vector<Priced>& priced,
                                              StrategyTimes& times, int wanted) {
   std::vector<FoundStrategy> simulated;
-  std::map<Product, int> of_product;
+  std::map<Product, double> cheapest;
+  std::map<std::pair<Product, int>, int> of_stage;  // and of zero
   double best = 0;
   for (const Priced& each : priced) {
-    const bool enough = static_cast<int>(of_product.size()) >= wanted;
-    if (enough && each.time.value > kNear * best) break;
-    if (static_cast<int>(simulated.size()) >= kMostSimulated && enough) break;
-    int& number = of_product[product_of(each.strategy)];
-    if (number == kMostOfProduct) continue;
-    ++number;
+    const Product product = product_of(each.strategy);
+    const bool enough = static_cast<int>(cheapest.size()) >= wanted;
+    const bool far = each.time.value > kNear * best;
+    if (enough && (far || static_cast<int>(simulated.size()) >= kMostSimulated)) break;
+    const auto [first, added] = cheapest.try_emplace(product, each.time.value);
+    if (!added && each.time.value > kNear * first->second) continue;
+    if (++of_stage[{product, each.strategy.zero}] > kMostOfProduct) continue;
     StrategyStep step(scaling, each.strategy, times);
-    simulated.push_back({each.strategy, step.run(), step.memory()});
+    simulated.push_back({each.strategy, step.run(middle_of(times.ranges())), step.memory()});
     const double time = simulated.back().parts.total.value;
     best = best == 0 ? time : std::min(best, time);
   }
   return simulated;
 }
 
+/// Nothing where it does not fit.
+std::optional<FoundStrategy> plain_step(const ScalingCase& scaling, const std::string& algorithm,
+                                        const PlanConstraints& constraints, int gpus) {
+  const Strategy strategy = for_gpus({}, gpus);
+  FoundStrategy found{strategy, {}, plain_memory(scaling.model, training_of(scaling, strategy))};
+  if (!fits(found.memory, gpu_memory(scaling))) return std::nullopt;
+  const StepModel model(scaling, algorithm, constraints, gpus);
+  const StepTime time = model.time(middle_of(model.ranges()));
+  found.parts.total = time.total;
+  found.parts.data = time.exposed;
+  found.parts.compute = time.total - time.exposed;
+  return found;
+}
+
+/// Of the product of `found`. What was simulated comes by time, what was priced by price.
+std::map<int, Seconds> zeros_of(const FoundStrategy& found, const std::vector<Strategy>& strategies,
+                                const std::vector<Priced>& priced,
+                                const std::vector<FoundStrategy>& simulated) {
+  const Product product = product_of(found.strategy);
+  std::map<int, Seconds> zeros;
+  for (const Strategy& strategy : strategies)
+    if (product_of(strategy) == product) zeros.try_emplace(strategy.zero, Seconds{});
+  std::map<int, Seconds> prices;
+  for (const Priced& each : priced)
+    if (product_of(each.strategy) == product) prices.try_emplace(each.strategy.zero, each.time);
+  // A plain step has no price of its own.
+  const auto own = found.strategy.is_plain() ? prices.end() : prices.find(found.strategy.zero);
+  const double per_price = own == prices.end() ? 1 : found.parts.total.value / own->second.value;
+  for (const auto& [zero, price] : prices) zeros[zero] = per_price * price;
+  std::set<int> seen;
+  for (const FoundStrategy& each : simulated) {
+    if (product_of(each.strategy) == product && seen.insert(each.strategy.zero).second)
+      zeros[each.strategy.zero] = each.parts.total;
+  }
+  return zeros;
+}
+
 void refuse_all(const ScalingCase& scaling, int gpus) {
   const Strategy alone{.replicas = gpus};
   const TrainingState training = training_of(scaling, alone);
-  const int least =
-      least_replica_gpus(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
+  const auto least =
+      least_replica(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
   const std::string remedy =
-      least == 0 ? "no split of it does"
-                 : fmt::format("it needs {} GPU{} a replica at least", least, least == 1 ? "" : "s");
-  usage_error("no strategy fits {} on {} GPUs of {:.1f} GB: {}; use more GPUs, or a smaller batch",
-              scaling.model.name, gpus, static_cast<double>(gpu_memory(scaling).value) / 1e9, remedy);
+      !least ? "no split of it does"
+             : fmt::format("a replica needs {} GPU{} at least, as {}", least->replica_gpus(),
+                           least->replica_gpus() == 1 ? "" : "s", to_text(*least));
+  usage_error("no strategy fits {} on {} GPUs in {}: {}; use more GPUs, or a smaller batch",
+              scaling.model.name, gpus, usable_text(gpu_memory(scaling)), remedy);
 }
 
 }  // namespace
@@ -194,57 +235,103 @@ std::vector<Strategy> candidate_strategies(const ScalingCase& scaling, int gpus)
   return Candidates(scaling, gpus).run();
 }
 
-BestStrategies best_strategies(const ScalingCase& scaling, const std::string& algorithm,
+BestStrategies best_strategies(const ScalingCase& plain, const std::string& algorithm,
                                const PlanConstraints& constraints, const Cluster& cluster, int wanted) {
   using Detail = StrategyTimes::Detail;
+  const ScalingCase scaling = divided(plain, {.pipeline = 2}, false);
   const Router router(cluster);
   const std::vector<Strategy> strategies = candidate_strategies(scaling, cluster.ranks());
   StrategyTimes rough(scaling, algorithm, constraints, cluster, router, Detail::rough);
   const std::vector<Priced> priced = price_all(scaling, strategies, rough);
-  if (priced.empty()) refuse_all(scaling, cluster.ranks());
+  auto alone = plain_step(plain, algorithm, constraints, cluster.ranks());
+  if (priced.empty() && !alone) refuse_all(scaling, cluster.ranks());
   StrategyTimes times(scaling, algorithm, constraints, cluster, router, Detail::simulated);
   std::vector<FoundStrategy> simulated = simulate_cheapest(scaling, priced, times, wanted);
   BestStrategies found;
-  found.considered = static_cast<int>(strategies.size());
-  found.fitting = static_cast<int>(priced.size());
+  found.considered = static_cast<int>(strategies.size()) + 1;
+  found.fitting = static_cast<int>(priced.size()) + (alone ? 1 : 0);
+  if (alone) simulated.push_back(std::move(*alone));
   found.simulated = static_cast<int>(simulated.size());
   std::stable_sort(simulated.begin(), simulated.end(), [](const FoundStrategy& a, const FoundStrategy& b) {
     return a.parts.total < b.parts.total;
   });
   std::set<Product> shown;
-  for (FoundStrategy& each : simulated) {
+  for (const FoundStrategy& each : simulated) {
     if (static_cast<int>(found.best.size()) == wanted) break;
-    if (shown.insert(product_of(each.strategy)).second) found.best.push_back(std::move(each));
+    if (!shown.insert(product_of(each.strategy)).second) continue;
+    found.best.push_back(each);
+    found.best.back().zeros = zeros_of(each, strategies, priced, simulated);
   }
   return found;
 }
 
+namespace {
+
+struct NamedPart {
+  const char* name;
+  Seconds StrategyParts::*part;
+};
+
+constexpr NamedPart kParts[] = {
+    {"computing", &StrategyParts::compute}, {"recomputing", &StrategyParts::recompute},
+    {"bubble", &StrategyParts::bubble},     {"tensor collectives", &StrategyParts::tensor},
+    {"alltoalls", &StrategyParts::expert},  {"gradients and weights", &StrategyParts::data}};
+
+/// "1 does not fit, 2 +6.3 %": all stages but the one that is shown, over it.
+std::string other_zeros(const FoundStrategy& found) {
+  const double own = found.parts.total.value;
+  std::vector<std::string> others;
+  for (const auto& [zero, time] : found.zeros) {
+    if (zero == found.strategy.zero) continue;
+    others.push_back(time.value == 0 ? fmt::format("{} does not fit", zero)
+                                     : fmt::format("{} {:+.1f} %", zero, 100 * (time.value / own - 1)));
+  }
+  return fmt::format("{}", fmt::join(others, ", "));
+}
+
+}  // namespace
+
 std::string why(const FoundStrategy& found, Bytes memory) {
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, Seconds time) {
-    const double part = 100 * time.value / found.parts.total.value;
-    if (part >= 0.05) parts.push_back(fmt::format("{} {:.1f} %", name, part));
-  };
-  add("computing", found.parts.compute);
-  add("recomputing", found.parts.recompute);
-  add("bubble", found.parts.bubble);
-  add("tensor collectives", found.parts.tensor);
-  add("alltoalls", found.parts.expert);
-  add("gradients and weights", found.parts.data);
+  for (const NamedPart& named : kParts) {
+    const double part = 100 * (found.parts.*named.part).value / found.parts.total.value;
+    if (part >= 0.05) parts.push_back(fmt::format("{} {:.1f} %", named.name, part));
+  }
   std::string text = fmt::format("{}; {:.1f}", fmt::join(parts, ", "), found.memory.total() / 1e9);
   if (memory.value > 0) text += fmt::format(" of {:.1f}", static_cast<double>(memory.value) / 1e9);
   return text + " GB";
 }
 
+std::string behind(const FoundStrategy& found, const FoundStrategy& best) {
+  constexpr std::size_t kShown = 2;
+  constexpr double kLeast = 0.05;  // per cent
+  std::vector<std::pair<double, const char*>> differences;
+  for (const NamedPart& named : kParts) {
+    const double more = (found.parts.*named.part - best.parts.*named.part).value;
+    differences.emplace_back(100 * more / best.parts.total.value, named.name);
+  }
+  std::stable_sort(differences.begin(), differences.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  std::vector<std::string> texts;
+  for (const auto& [percent, name] : differences) {
+    if (std::abs(percent) >= kLeast && texts.size() < kShown)
+      texts.push_back(fmt::format("{} {:+.1f} %", name, percent));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 namespace {
 
 std::string to_best(const BestStrategies& found, const FoundStrategy& each) {
-  return fmt::format("{:.3f}", each.parts.total.value / found.best.front().parts.total.value);
+  return fmt::format("{:+.1f} %", 100 * (each.parts.total.value / found.best.front().parts.total.value - 1));
 }
 
 std::string title_of(const BestStrategies& found, std::string_view where) {
-  return fmt::format("{}{}, of {} that divide the work and {} that fit ({} simulated)", kBestStrategies,
-                     where, found.considered, found.fitting, found.simulated);
+  return fmt::format(
+      "{}{}, of {} that divide the work and {} that fit ({} simulated), the fastest of each product of "
+      "tensor, "
+      "pipeline and expert",
+      kBestStrategies, where, found.considered, found.fitting, found.simulated);
 }
 
 }  // namespace
@@ -253,10 +340,13 @@ Table table_of(const BestStrategies& found, const ScalingCase& scaling, std::str
   Table table({{"", "strategy", "", Align::left},
                {"", "step", "", Align::right},
                {"", "to best", "", Align::right},
-               {"", "where the time goes, and memory", "", Align::left}});
+               {"", "mostly by", "", Align::left},
+               {"", "where its time goes, and memory", "", Align::left},
+               {"", "other stages of zero", "", Align::left}});
+  const FoundStrategy& best = found.best.front();
   for (const FoundStrategy& each : found.best) {
     table.add_row({to_text(each.strategy), to_text(each.parts.total), to_best(found, each),
-                   why(each, gpu_memory(scaling))});
+                   behind(each, best), why(each, gpu_memory(scaling)), other_zeros(each)});
   }
   table.caption = title_of(found, where);
   return table;
@@ -265,8 +355,8 @@ Table table_of(const BestStrategies& found, const ScalingCase& scaling, std::str
 std::string text_of(const BestStrategies& found, const ScalingCase& scaling, std::string_view where) {
   std::vector<std::string> each;
   for (const FoundStrategy& one : found.best) {
-    each.push_back(fmt::format("{} in {} ({} x the best: {})", to_text(one.strategy),
-                               to_text(one.parts.total), to_best(found, one), why(one, gpu_memory(scaling))));
+    each.push_back(fmt::format("{} in {} ({}: {})", to_text(one.strategy), to_text(one.parts.total),
+                               to_best(found, one), why(one, gpu_memory(scaling))));
   }
   return fmt::format("{}: {}.", title_of(found, where), fmt::join(each, "; "));
 }

@@ -10,7 +10,6 @@
 #include "base/names.hpp"
 #include "bench/cli/options.hpp"
 #include "bench/record/step_file.hpp"
-#include "models/activations.hpp"
 #include "models/gpu_peaks.hpp"
 #include "models/strategy_memory.hpp"
 #include "models/throughput.hpp"
@@ -33,23 +32,15 @@ struct Chosen {
   std::string why;  // empty: it was asked for
 };
 
-/// Bytes of a step with this batch on one GPU that holds the whole model.
-double step_bytes(const Model& model, Precision precision, int batch) {
-  const double parameters = static_cast<double>(model.total_elements());
-  const Bytes activations = activation_bytes(model.blocks, precision, Recompute::selective);
-  return parameters * trained_parameter(precision).total() +
-         static_cast<double>(batch) * static_cast<double>(activations.value);
+bool fits(const Model& model, Precision precision, int batch, const MachineGpu& gpu) {
+  return fits(plain_memory(model, training_state(precision, gpu.gradient_bytes, gpu.attention, batch)),
+              gpu.memory);
 }
 
-bool fits(const Model& model, Precision precision, int batch, Bytes memory) {
-  return memory.value == 0 ||
-         step_bytes(model, precision, batch) <= kUsableMemory * static_cast<double>(memory.value);
-}
-
-Chosen published_batch(const std::vector<Throughput>& published, const Model& model, Bytes memory) {
+Chosen published_batch(const std::vector<Throughput>& published, const Model& model, const MachineGpu& gpu) {
   const Throughput* nearest = nullptr;
   for (const Throughput& known : published) {
-    if (!fits(model, known.precision, known.batch, memory)) continue;
+    if (!fits(model, known.precision, known.batch, gpu)) continue;
     if (nearest == nullptr || std::abs(known.batch - kUsualBatch) < std::abs(nearest->batch - kUsualBatch)) {
       nearest = &known;
     }
@@ -58,16 +49,15 @@ Chosen published_batch(const std::vector<Throughput>& published, const Model& mo
   return {nearest->batch, "a batch with a published throughput"};
 }
 
-Chosen estimated_batch(const Model& model, Precision precision, Bytes memory) {
+Chosen estimated_batch(const Model& model, Precision precision, const MachineGpu& gpu) {
   int batch = 1;
   const std::int64_t tokens = std::max<std::int64_t>(1, model.sample.tokens);
   while (2 * batch <= kLargestBatch && 2 * batch * tokens <= kMostTokens &&
-         fits(model, precision, 2 * batch, memory)) {
+         fits(model, precision, 2 * batch, gpu)) {
     batch *= 2;
   }
-  if (memory.value != 0 && !fits(model, precision, batch, memory))
-    return {batch, "taken, since no batch fits the memory of one GPU"};
-  return {batch, memory.value == 0 ? "a usual batch" : "the largest usual batch that fits the memory"};
+  if (!fits(model, precision, batch, gpu)) return {batch, "taken, since no batch fits a GPU that holds the whole model"};
+  return {batch, gpu.memory.value == 0 ? "a usual batch" : "the largest usual batch that fits the memory"};
 }
 
 Compute exactly(const Model& model, Seconds time, std::string source) {
@@ -254,6 +244,7 @@ Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine
     }
     Compute compute = exactly(of_model, {*compute_ms * 1e-3}, "as stated by --compute-ms");
     compute.batch = batch.value_or(kUsualBatch);
+    compute.precision = chosen_precision(precision, of_model, find_gpu_peak(machine.model));
     return compute;
   }
   const std::string& name = gpu.empty() ? machine.model : gpu;
@@ -265,11 +256,9 @@ Compute ComputeOptions::resolve(const Model& of_model, const MachineGpu& machine
   // The user's part of the peak counts, whatever was published.
   const std::vector<Throughput> published =
       utilisation.empty() ? throughputs_of(name, of_model.name, in) : std::vector<Throughput>{};
-  // Another GPU's memory is not that of the machine's.
-  const Bytes memory = gpu.empty() ? machine.memory : Bytes{};
   Chosen chosen{batch.value_or(0), ""};
-  if (!batch) chosen = published_batch(published, of_model, memory);
-  if (chosen.batch == 0) chosen = estimated_batch(of_model, in, memory);
+  if (!batch) chosen = published_batch(published, of_model, machine);
+  if (chosen.batch == 0) chosen = estimated_batch(of_model, in, machine);
 
   Compute compute;
   const auto exact = std::find_if(published.begin(), published.end(),

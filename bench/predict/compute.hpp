@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "bench/cli/command_line.hpp"
+#include "models/activations.hpp"
 #include "models/precision.hpp"
 #include "models/step.hpp"
 
@@ -15,8 +16,10 @@ namespace polyring {
 
 /// What a machine says of its GPUs.
 struct MachineGpu {
-  std::string model;  // the product; may be empty
-  Bytes memory;       // of one; 0: unknown
+  std::string model;       // the product; may be empty
+  Bytes memory;            // of one; 0: unknown
+  int gradient_bytes = 4;  // of an element
+  Attention attention = Attention::fused;
 };
 
 struct Compute {
@@ -61,10 +64,9 @@ struct ComputeOptions {
   /// where there is none, the largest power of two up to 256 samples and 32,768 tokens that fits, and 1 where
   /// none does. Without --precision: single for CNNs and on GPUs without tensor cores, else mixed.
   ///
-  /// What does not fit the memory at all is resolved, too: strategies decide. `machine`: its GPU counts when
-  /// no
-  /// --gpu is given. Throws a usage Error when that GPU is not known, with those that are; and for impossible
-  /// values.
+  /// What does not fit the memory at all is resolved, too: strategies decide. `machine`: its product counts
+  /// when no --gpu is given, its memory always. Throws a usage Error when that GPU is not known, with those
+  /// that are; and for impossible values.
   Compute resolve(const Model& of_model, const MachineGpu& machine) const;
 
  private:

@@ -34,6 +34,18 @@ std::vector<Input> inputs_of(const CalibrationRecord& record) {
 
 std::string megabytes(Bytes bytes) { return significant(static_cast<double>(bytes.value) / 1e6) + " MB"; }
 
+/// What the memory of transformers is judged by; empty for other models.
+std::string attention_note(const ScalingCase& scaling) {
+  const std::vector<Block>& blocks = scaling.model.blocks;
+  if (std::none_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.kept.scores > 0; }))
+    return "";
+  if (scaling.attention == Attention::unfused)
+    return "Memory: attention matrices are kept (unfused attention).";
+  return "Memory: fused attention (FlashAttention, 2022) keeps no attention matrices; --unfused-attention "
+         "counts "
+         "them.";
+}
+
 /// How far the modelled times can be trusted, up to `gpus` GPUs.
 std::vector<std::string> trust_notes(const ScaleRequest& request, int gpus) {
   if (request.scaling.framework != nullptr && !request.calibration)
@@ -91,9 +103,14 @@ std::string framework_note(const ScalingCase& scaling) {
   const Framework& framework = *scaling.framework;
   const std::string own = exchange_text(framework.bucket, framework.overlap);
   const std::string used = exchange_text(scaling.policy, scaling.overlap);
-  return fmt::format("Framework {}: {}; {}{}; --explain shows each cost with its range and source.",
-                     framework.name, framework.summary, used,
-                     own == used ? "" : fmt::format(" (as asked; its own: {})", own));
+  const bool divides = scaling.strategy && !scaling.strategy->is_plain();
+  return fmt::format("Framework {}: {}{}{}; --explain shows each cost with its range and source.{}",
+                     framework.name, framework.summary, divides ? "" : "; " + used,
+                     own == used || divides ? "" : fmt::format(" (as asked; its own: {})", own),
+                     divides
+                         ? fmt::format(" Rows that divide the model have the costs of {} that apply there.",
+                                       scaling.framework_stated ? framework.name : "ddp")
+                         : "");
 }
 
 /// What in-network reduction supposes, and where the machine's switches are not known to do it.
@@ -226,6 +243,7 @@ std::vector<std::string> notes_of(const ScaleRequest& request, const std::vector
         fmt::format("{} has {} hosts; rows of more than {} GPUs take further hosts to be like these.",
                     scaling.name, scaling.machine.host_count(), scaling.machine.ranks()));
   }
+  if (std::string note = attention_note(scaling); !note.empty()) notes.push_back(std::move(note));
   notes.push_back(framework_note(scaling));
   notes.push_back(baseline_note(scaling));
   if (!request.measured.empty()) notes.push_back(request.measured);

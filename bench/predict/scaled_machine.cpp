@@ -15,7 +15,7 @@ std::vector<std::string> notes_of(const ScaledMachine& scaled) {
   };
   add(scaled.of_algorithms);
   add(notes_of_rows(scaled.rows));
-  add(scaled.of_best);
+  add(scaled.best.notes);
   add(scaled.of_strategies);
   return notes;
 }

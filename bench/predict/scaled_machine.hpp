@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/predict/scale_request.hpp"
+#include "bench/predict/strategy_cases.hpp"
 
 namespace polyring {
 
@@ -14,9 +15,7 @@ struct ScaledMachine {
   std::vector<ScaleRow> rows;
   std::vector<std::string> of_algorithms;  // what is to be said of them
   std::vector<std::string> of_strategies;
-  // What --strategy best found, as tables with their titles, and the same as notes.
-  std::string best_tables;
-  std::vector<std::string> of_best;
+  FoundTables best;
   bool plain = false;  // some rows are data parallel and nothing else
 };
 

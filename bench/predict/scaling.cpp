@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -64,6 +65,16 @@ void describe(ScaleRow& row, const std::string& algorithm, const Plan& plan, con
   row.source = Source::modelled;
 }
 
+void set_efficiency(ScaleRow& row, const std::vector<CostRange>& ranges,
+                    const std::function<double(const StepCosts&)>& efficiency) {
+  const Interval interval = interval_of(ranges, efficiency);
+  row.efficiency = interval.middle;
+  if (ranges.empty()) return;
+  row.efficiency_low = interval.low;
+  row.efficiency_high = interval.high;
+  row.widest_unknown = if_any(interval.widest);
+}
+
 /// A step of data-parallel training, and its efficiency over `baseline` with what is not exactly known.
 ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
                       const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
@@ -76,22 +87,17 @@ ScaleRow modelled_row(const ScalingCase& scaling, const std::string& algorithm,
   row.nodes = model.nodes();
   row.bottleneck = model.bottleneck();
   row.images_per_second = static_cast<double>(gpus) * scaling.batch / time.total.value;
-  const Interval efficiency = interval_of(model.ranges(), [&](const StepCosts& costs) {
+  set_efficiency(row, model.ranges(), [&](const StepCosts& costs) {
     return model.throughput(costs) / gpus / baseline.of_gpu(costs, gpus);
   });
-  row.efficiency = efficiency.middle;
-  if (model.ranges().empty()) return row;
-  row.efficiency_low = efficiency.low;
-  row.efficiency_high = efficiency.high;
-  row.widest_unknown = if_any(efficiency.widest);
   return row;
 }
 
 ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, const std::string& algorithm,
                       const PlanConstraints& constraints, int gpus, const ScalingBaseline& baseline) {
   refuse_without_groups(algorithm);
-  const ModelledStep modelled =
-      model_strategy(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
+  StrategyModel model(scaling, strategy, algorithm, constraints, with_ranks(scaling.machine, gpus));
+  const ModelledStep modelled = model.step();
   ScaleRow row;
   describe(row, algorithm, modelled.plan, modelled.time);
   GradientExchange exchange = exchange_of(scaling, strategy);
@@ -101,9 +107,9 @@ ScaleRow strategy_row(const ScalingCase& scaling, const Strategy& strategy, cons
   row.bubble = modelled.bubble;
   row.bottleneck = modelled.bottleneck;
   row.images_per_second = static_cast<double>(gpus) * scaling.batch / modelled.time.total.value;
-  row.efficiency = row.images_per_second / gpus / baseline.of_gpu();
-  if (modelled.least) row.efficiency_low = *modelled.least * row.efficiency;
-  if (modelled.most) row.efficiency_high = *modelled.most * row.efficiency;
+  set_efficiency(row, model.ranges(), [&](const StepCosts& costs) {
+    return model.throughput(costs) / gpus / baseline.of_gpu(costs, gpus);
+  });
   return row;
 }
 
@@ -117,10 +123,6 @@ ScaleRow row_of(const ScalingCase& scaling, const std::string& algorithm, const 
     return row;
   }
   const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
-  if (strategy.is_plain()) {
-    check_memory(scaling.model.name, trained_parameters(balanced_stages(scaling.model, 1), 1),
-                 gpu_memory(scaling));
-  }
   ScaleRow row = strategy.is_plain()
                      ? modelled_row(scaling, algorithm, constraints, gpus, baseline)
                      : strategy_row(scaling, strategy, algorithm, constraints, gpus, baseline);
@@ -138,6 +140,16 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
       row.published_efficiency = point->efficiency;
     }
   }
+}
+
+/// Of a data-parallel row; strategies are checked as they are modelled. A share of a global batch that is
+/// larger than the batch whose time is known is taken to be computed in parts of that. What was measured did
+/// fit.
+void check_plain(const ScalingCase& scaling, ScalingCase at, int gpus) {
+  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
+  if (!strategy.is_plain() || !scaling.measured.empty()) return;
+  at.batch = std::min(at.batch, scaling.batch);
+  check_strategy(at, strategy);
 }
 
 void refuse_unknown_links(const ScalingCase& scaling) {
@@ -185,6 +197,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
     const ScalingCase at = with_share(scaling, gpus);
+    check_plain(scaling, at, gpus);
     ScaleRow row = row_of(at, algorithm, constraints, gpus, baseline);
     row.machine = scaling.name;
     row.model = scaling.model.name;

@@ -10,6 +10,7 @@
 #include "bench/predict/conditions.hpp"
 #include "models/buckets.hpp"
 #include "models/framework.hpp"
+#include "models/precision.hpp"
 #include "models/step.hpp"
 #include "models/strategy.hpp"
 #include "reports/result.hpp"
@@ -34,6 +35,8 @@ struct ScalingCase {
   std::string name;  // of the machine, as published results know it
   Model model;
   StepCompute compute;
+  std::optional<Precision> precision;  // of `compute`; nothing: by `kind`, mixed where that has 16 bits
+  Attention attention = Attention::fused;
   int batch = 32;                   // per GPU: that of `compute`, and under weak scaling of each row
   std::optional<int> global_batch;  // strong scaling: of all GPUs of each row together
   BucketPolicy policy;
@@ -45,6 +48,7 @@ struct ScalingCase {
   std::optional<int> micro_batches;  // of a pipeline; nothing: chosen
   /// What the step costs beside computing and its allreduces; null: nothing, the ideal.
   const Framework* framework = nullptr;
+  bool framework_stated = false;  // not chosen by the machine's published results
   BaselineChoice baseline;
   bool waits_for_input = false;              // reads real samples, at an unknown cost
   std::optional<CostRange> computing_range;  // of an estimated computing time
@@ -64,10 +68,6 @@ ScalingCase with_share(const ScalingCase& scaling, int gpus);
 
 struct ModelledStep {
   StepTime time;
-  // With a spread: the throughput where all allreduces are so much slower, or faster, as a part of this
-  // one's.
-  std::optional<double> least;
-  std::optional<double> most;
   Plan plan;  // of the gradients' allreduce
   int nodes = 1;
   std::string bottleneck;        // of the largest bucket's allreduce

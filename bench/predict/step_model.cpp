@@ -165,6 +165,18 @@ std::optional<UsableNetwork> network_of(const Cluster& cluster, const std::strin
   return result;
 }
 
+/// Collectives of activations, and those inside a host where others go between hosts.
+void add_of_strategy(StepRanges& known, const std::string& algorithm, const Cluster& cluster) {
+  known.ranges.push_back(call_range());
+  const int domain = ranks_of_domain(cluster);
+  if (cluster.domain_count() == 1 || domain == 1) return;
+  std::optional<UsableNetwork> inside = network_of(with_ranks(cluster, domain), algorithm);
+  if (!inside) return;
+  inside->range.cost = &StepCosts::inside;
+  known.usable_inside = inside->rate;
+  known.ranges.push_back(std::move(inside->range));
+}
+
 CostSetting setting_of(const Cluster& cluster) {
   const Machine& host = cluster.host(0);
   CostSetting setting;
@@ -206,6 +218,7 @@ StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm,
     known.usable = network->rate;
     known.ranges.push_back(std::move(network->range));
   }
+  if (scaling.strategy && !scaling.strategy->is_plain()) add_of_strategy(known, algorithm, cluster);
   return known;
 }
 
@@ -231,11 +244,16 @@ StepModel::StepModel(const ScalingCase& scaling, const std::string& algorithm,
   known_ = step_ranges(scaling, algorithm, cluster);
 }
 
+Seconds copies_of(const ScalingCase& scaling, const StepCosts& costs) {
+  const Bandwidth memory = scaling.machine.host(0).gpus.front().memory_bandwidth;
+  const double tensors = costs.tensor_s * static_cast<double>(scaling.model.gradients.size());
+  const double bytes =
+      costs.accesses * size_of(scaling.kind) * static_cast<double>(scaling.model.total_elements());
+  return {tensors + (memory.known() ? bytes / (costs.copy_share * memory.value) : 0)};
+}
+
 StepCompute StepModel::computing(const StepCosts& costs) const {
-  const Bandwidth memory = scaling_.machine.host(0).gpus.front().memory_bandwidth;
-  const double tensors = costs.tensor_s * static_cast<double>(scaling_.model.gradients.size());
-  const double bytes = costs.accesses * element_size_ * static_cast<double>(scaling_.model.total_elements());
-  const double copies = tensors + (memory.known() ? bytes / (costs.copy_share * memory.value) : 0);
+  const double copies = copies_of(scaling_, costs).value;
   // Half of the copies come beside the backward pass, into the buckets; the others after the last allreduce.
   const double factor =
       costs.computing * (costs.variation > 0 ? slowest_quantile(costs.variation, gpus_, 0.5) : 1);

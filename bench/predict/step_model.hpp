@@ -20,9 +20,14 @@ struct StepRanges {
   std::vector<CostRange> ranges;  // empty where the case is ideal
   /// What StepCosts::network is a part of, as bus bandwidth; nothing: of the simulated rate.
   std::optional<Bandwidth> usable{};
+  std::optional<Bandwidth> usable_inside{};  // likewise of StepCosts::inside
 };
 
+/// Where the case's strategy divides the model, with what that adds.
 StepRanges step_ranges(const ScalingCase& scaling, const std::string& algorithm, const Cluster& cluster);
+
+/// What copying all gradients into buckets and back takes.
+Seconds copies_of(const ScalingCase& scaling, const StepCosts& costs);
 
 class StepModel {
  public:

@@ -10,6 +10,9 @@
 namespace polyring {
 namespace {
 
+/// Passes that take so long that the ends of ranges are priced by a closed form.
+constexpr std::int64_t kMostPassesOften = 1 << 17;
+
 Count shared(Count elements, int ranks) { return (elements + ranks - 1) / ranks; }
 
 void refuse_contradictions(const ScalingCase& scaling, const Strategy& strategy) {
@@ -37,19 +40,21 @@ bool in_buckets(const Strategy& strategy, int micro_batches) {
          strategy.recompute == Recompute::none;
 }
 
-StepTime run_in_buckets(const ScalingCase& scaling, const Strategy& strategy, const StrategyStep& step,
-                        StrategyTimes& times, const StrategyParts& parts, double slowness, int ranks) {
+StepTime run_in_buckets(const ScalingCase& scaling, const Strategy& strategy, StrategyStep& step,
+                        const StrategyParts& parts, int ranks) {
   const Seconds exchanged = 0.5 * parts.tensor;
-  CalmStep calm{
-      {scaling.compute.forward + exchanged, scaling.compute.backward + exchanged, scaling.compute.optimizer},
-      make_buckets(scaling.model, scaling.policy, size_of(scaling.kind)),
-      scaling.overlap,
-      {}};
+  const double factor = step.computing();
+  CalmStep calm{{factor * scaling.compute.forward + exchanged, factor * scaling.compute.backward + exchanged,
+                 factor * scaling.compute.optimizer + step.copies()},
+                make_buckets(scaling.model, scaling.policy, size_of(scaling.kind)),
+                scaling.overlap,
+                {},
+                step.interplay()};
   if (strategy.independent) calm.buckets.clear();
   for (Bucket& bucket : calm.buckets) bucket.elements = shared(bucket.elements, strategy.intra);
-  calm.step = run_step(calm.compute, calm.buckets, calm.overlap, [&](std::size_t i) {
-    return slowness * times.time(step.gradients(), calm.buckets[i].elements);
-  });
+  calm.step = run_step(
+      calm.compute, calm.buckets, calm.overlap,
+      [&](std::size_t i) { return step.sent(step.gradients(), calm.buckets[i].elements); }, calm.interplay);
   // Trials do not wait for each other's stragglers.
   StepTime time = with_stragglers(scaling.conditions, calm, strategy.independent ? 1 : ranks);
   time.exposed = time.exposed + parts.tensor;
@@ -84,26 +89,19 @@ std::string bottlenecks(const Strategy& strategy, const StrategyStep& step, Stra
   return all.empty() ? "nothing is sent" : fmt::format("{}", fmt::join(all, "; "));
 }
 
-struct TimedStrategy {
-  StepTime time;
-  std::optional<double> bubble;
-};
+}  // namespace
 
-TimedStrategy time_strategy(const ScalingCase& scaling, const Strategy& strategy, StrategyStep& step,
-                            StrategyTimes& times, double slowness, int ranks) {
-  const StrategyParts parts = step.run(slowness);
-  TimedStrategy result;
-  if (in_buckets(strategy, step.micro_batches())) {
-    result.time = run_in_buckets(scaling, strategy, step, times, parts, slowness, ranks);
-    return result;
-  }
-  result.time.total = parts.total;
-  result.time.exposed = parts.tensor + parts.expert + parts.data;
-  if (strategy.pipeline > 1) result.bubble = parts.bubble.value / parts.total.value;
+ScalingCase divided(const ScalingCase& scaling, const Strategy& strategy, bool own_buckets) {
+  ScalingCase result = scaling;
+  result.strategy = strategy;
+  if (strategy.is_plain()) return result;
+  // What divides a model calls NCCL or MPI itself.
+  if (result.framework != nullptr && !result.framework_stated) result.framework = &find_framework("ddp");
+  if (own_buckets) return result;
+  result.policy = {};
+  result.overlap = false;
   return result;
 }
-
-}  // namespace
 
 Bytes gpu_memory(const ScalingCase& scaling) {
   const Machine& host = scaling.machine.host(0);
@@ -125,33 +123,58 @@ void check_strategy(const ScalingCase& scaling, const Strategy& strategy) {
              scaling.machine.host(0).ranks(), gpu_memory(scaling));
 }
 
+StrategyModel::StrategyModel(const ScalingCase& scaling, const Strategy& strategy,
+                             const std::string& algorithm, const PlanConstraints& constraints,
+                             const Cluster& cluster)
+    : scaling_((refuse_contradictions(scaling, strategy), check_strategy(scaling, strategy), scaling)),
+      strategy_(strategy),
+      cluster_(cluster),
+      router_(cluster_),
+      times_(scaling_, algorithm, constraints, cluster_, router_, StrategyTimes::Detail::simulated),
+      step_(scaling_, strategy_, times_) {
+  long_ = std::int64_t{step_.micro_batches()} * strategy.virtual_stages() > kMostPassesOften;
+}
+
+StrategyModel::Timed StrategyModel::time(const StepCosts& costs, bool rough) {
+  const StrategyParts parts = step_.run(costs, rough);
+  Timed result;
+  if (in_buckets(strategy_, step_.micro_batches())) {
+    result.time = run_in_buckets(scaling_, strategy_, step_, parts, cluster_.ranks());
+  } else {
+    result.time.total = parts.total;
+    result.time.exposed = parts.tensor + parts.expert + parts.data;
+    if (strategy_.pipeline > 1) result.bubble = parts.bubble.value / parts.total.value;
+  }
+  const Limit limit = result.time.exposed > scaling_.compute.total() ? Limit::network : Limit::compute;
+  add_feed(scaling_.conditions, result.time, limit, samples(),
+           std::min(cluster_.host_count(), strategy_.replicas));
+  return result;
+}
+
+double StrategyModel::samples() const { return static_cast<double>(cluster_.ranks()) * scaling_.batch; }
+
+ModelledStep StrategyModel::step() {
+  const Timed timed = time(middle_of(ranges()));
+  ModelledStep result;
+  result.nodes = cluster_.host_count();
+  result.plan = times_.plan_of(step_.gradients());
+  result.time = timed.time;
+  result.bubble = timed.bubble;
+  result.bottleneck = bottlenecks(strategy_, step_, times_, router_);
+  return result;
+}
+
+double StrategyModel::throughput(const StepCosts& costs) {
+  if (!long_) return samples() / time(costs).time.total.value;
+  const StepCosts middle = middle_of(ranges());
+  if (!middle_) middle_ = time(middle).time.total.value / time(middle, true).time.total.value;
+  return samples() / (*middle_ * time(costs, true).time.total.value);
+}
+
 ModelledStep model_strategy(const ScalingCase& scaling, const Strategy& strategy,
                             const std::string& algorithm, const PlanConstraints& constraints,
                             const Cluster& cluster) {
-  refuse_contradictions(scaling, strategy);
-  check_strategy(scaling, strategy);
-  const Router router(cluster);
-  StrategyTimes times(scaling, algorithm, constraints, cluster, router, StrategyTimes::Detail::simulated);
-  StrategyStep step(scaling, strategy, times);
-  const auto step_with = [&](double slowness) {
-    return time_strategy(scaling, strategy, step, times, slowness, cluster.ranks());
-  };
-  const TimedStrategy timed = step_with(1);
-  ModelledStep result;
-  result.nodes = cluster.host_count();
-  result.plan = times.plan_of(step.gradients());
-  if (scaling.spread) {
-    const double total = timed.time.total.value;
-    result.least = total / step_with(1 + *scaling.spread).time.total.value;
-    result.most = total / step_with(1 / (1 + *scaling.spread)).time.total.value;
-  }
-  result.time = timed.time;
-  result.bubble = timed.bubble;
-  result.bottleneck = bottlenecks(strategy, step, times, router);
-  const Limit limit = result.time.exposed > scaling.compute.total() ? Limit::network : Limit::compute;
-  add_feed(scaling.conditions, result.time, limit, static_cast<double>(cluster.ranks()) * scaling.batch,
-           std::min(result.nodes, strategy.replicas));
-  return result;
+  return StrategyModel(scaling, strategy, algorithm, constraints, cluster).step();
 }
 
 std::string schedule_text(const Strategy& strategy, int micro_batches) {
@@ -163,12 +186,12 @@ std::string schedule_text(const Strategy& strategy, int micro_batches) {
 }
 
 std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
-  const Bytes memory = gpu_memory(scaling);
-  const bool whole_fits =
-      memory.value == 0 || trained_parameters(balanced_stages(scaling.model, 1), 1) <= memory;
   const TrainingState training = training_of(scaling, strategy);
   const StrategyMemory need = strategy_memory(
       scaling.model, strategy, balanced_stages(scaling.model, strategy.virtual_stages()), training);
+  TrainingState alone = training;
+  alone.samples = alone.micro_batches = 1;
+  const bool whole_fits = fits(plain_memory(scaling.model, alone), gpu_memory(scaling));
   std::string text =
       fmt::format("Strategy {}: {} on the GPU that needs most", to_text(strategy), to_text(need));
   if (strategy.pipeline > 1) {

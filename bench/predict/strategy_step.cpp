@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "models/jitter.hpp"
 
 namespace polyring {
 
@@ -68,10 +69,11 @@ int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy) {
 
 TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy) {
   const int size = size_of(scaling.kind);
-  const Precision precision = size >= 4 ? Precision::single : Precision::mixed;
+  const Precision precision = scaling.precision.value_or(size >= 4 ? Precision::single : Precision::mixed);
   const int micro_batches = micro_batches_of(scaling, strategy);
-  return {precision, trained_parameter(precision),
-          static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches, micro_batches};
+  return training_state(precision, std::min(size, 4), scaling.attention,
+                        static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches,
+                        micro_batches);
 }
 
 StrategyStep::StrategyStep(const ScalingCase& scaling, const Strategy& strategy, StrategyTimes& times)
@@ -171,14 +173,16 @@ void StrategyStep::plan() {
 Seconds StrategyStep::exchanges(const Block& block) {
   GroupCall call = activations();
   Seconds sum;
+  if (strategy_.intra == 1) return sum;
+  const Seconds launch{costs_.call_s};
   for (const std::int64_t elements : block.exchanges) {
-    sum = sum + times_.time(call, samples(elements));
+    sum = sum + launch + sent(call, samples(elements));
     if (!strategy_.sequence) continue;
     GroupCall gather = call;
     gather.collective = Collective::allgather;
-    sum = sum + times_.time(gather, samples(elements));
+    sum = sum + launch + sent(gather, samples(elements));
   }
-  return slowness_ * sum;
+  return sum;
 }
 
 /// Of one pass: tokens go to their experts, and come back.
@@ -186,20 +190,33 @@ Seconds StrategyStep::alltoalls(const Block& block) {
   if (block.experts.sent == 0 || strategy_.expert == 1) return {};
   const int parts = strategy_.sequence ? strategy_.intra : 1;
   const Count count = (samples(block.experts.sent) + parts - 1) / parts;
-  return 2 * slowness_ * times_.time(tokens(), count);
+  return 2.0 * (Seconds{costs_.call_s} + sent(tokens(), count));
 }
 
 Seconds StrategyStep::over_replicas(Collective collective, Count dense, Count experts) {
-  const Seconds of_dense = times_.time({data_groups(strategy_), SentData::gradients, collective}, dense);
-  return slowness_ *
-         (of_dense + times_.time({expert_copies(strategy_), SentData::gradients, collective}, experts));
+  return sent({data_groups(strategy_), SentData::gradients, collective}, dense) +
+         sent({expert_copies(strategy_), SentData::gradients, collective}, experts);
+}
+
+Seconds StrategyStep::sent(const GroupCall& call, Count count) {
+  const Seconds simulated = times_.time(call, count);
+  if (simulated.value == 0) return simulated;
+  // The halves of an allreduce have half of its steps each.
+  const double ramp = (call.collective == Collective::allreduce ? 1 : 0.5) * costs_.ramp_s;
+  return Seconds{ramp} + times_.stretch(call.groups, costs_) * simulated;
+}
+
+double StrategyStep::computing() const {
+  if (costs_.variation == 0) return costs_.computing;
+  const std::int64_t waiting = strategy_.replica_gpus() * (strategy_.independent ? 1 : strategy_.replicas);
+  return costs_.computing * slowest_quantile(costs_.variation, static_cast<int>(waiting), 0.5);
 }
 
 StrategyStep::BlockParts StrategyStep::parts_of(const Block& block) {
   const Model& model = scaling_.model;
   const StepCompute& compute = scaling_.compute;
   // Of the computing time of the batch of one GPU.
-  const double part = training_.samples / scaling_.batch / strategy_.intra;
+  const double part = computing() * training_.samples / scaling_.batch / strategy_.intra;
   const Seconds forward = part * block.forward_flops / model.forward_flops_per_sample * compute.forward;
   const Seconds backward = part * block.backward_flops / model.backward_flops_per_sample() * compute.backward;
   BlockParts parts;
@@ -250,10 +267,17 @@ std::vector<BlockTimes> StrategyStep::times_of(const StageBlocks& stage, bool wi
   return times;
 }
 
+/// Replicas that are whole copy their gradients as DDP does; split ones have them where they are reduced.
+Seconds StrategyStep::copies() const {
+  const bool whole = strategy_.replica_gpus() == 1 && strategy_.replicas > 1 && !strategy_.independent;
+  return whole ? copies_of(scaling_, costs_) : Seconds{};
+}
+
 /// Each rank updates the weights that it owns.
 Seconds StrategyStep::optimizer() const {
   const int owners = strategy_.zero >= 1 ? strategy_.replicas : 1;
-  return 1.0 / (static_cast<double>(strategy_.replica_gpus()) * owners) * scaling_.compute.optimizer;
+  return copies() +
+         computing() / (static_cast<double>(strategy_.replica_gpus()) * owners) * scaling_.compute.optimizer;
 }
 
 /// What is exchanged among replicas when all passes are over: gradients that have not left, and with zero=1
@@ -263,14 +287,18 @@ Seconds StrategyStep::after_backward() {
   const Count dense = counts_.gradients - counts_.of_experts;
   const bool left = strategy_.pipeline == 1 ? strategy_.zero >= 1 || scaling_.overlap : strategy_.zero >= 2;
   Seconds sum;
-  if (!left) sum = sum + over_replicas(gradients().collective, dense, counts_.of_experts);
+  if (strategy_.replicas == 1) return sum;
+  const Seconds launch{costs_.launch_s};
+  if (!left) sum = sum + launch + over_replicas(gradients().collective, dense, counts_.of_experts);
   if (strategy_.zero == 1 || strategy_.zero == 2)
-    sum = sum + over_replicas(Collective::allgather, dense, counts_.of_experts);
+    sum = sum + launch + over_replicas(Collective::allgather, dense, counts_.of_experts);
   return sum;
 }
 
 void StrategyStep::run_alone(StrategyParts& parts) {
-  const BlockStep step = run_blocks(times_of(stages_.front(), true), micro_batches_, strategy_.zero >= 2);
+  const BlockStep step =
+      run_blocks(times_of(stages_.front(), true), micro_batches_, strategy_.zero >= 2, interplay());
+  parts.compute = parts.compute + step.slowed;
   parts.data = step.total - step.computed + after_backward();
   parts.total = step.total + after_backward() + optimizer();
 }
@@ -298,22 +326,26 @@ Seconds StrategyStep::rough_pipeline(const std::vector<PipelineStage>& stages) c
 void StrategyStep::run_pipelined(StrategyParts& parts, bool rough) {
   const bool in_passes = strategy_.zero >= 2;
   std::vector<PipelineStage> stages;
+  Seconds slowed;
   Seconds waiting;  // of a micro-batch for weights and gradients, on all ranks together
   for (int k = 0; k < strategy_.virtual_stages(); ++k) {
     const std::vector<BlockTimes> blocks = times_of(stages_[static_cast<std::size_t>(k)], in_passes);
-    BlockTimeline forward(blocks);
+    BlockTimeline forward(blocks, interplay());
     forward.forward();
-    BlockTimeline backward(blocks);
+    BlockTimeline backward(blocks, interplay());
     backward.backward(in_passes);
+    slowed = slowed + forward.slowed() + backward.slowed();
     stages.push_back({forward.end(), backward.end(), {}, {}});
     waiting = waiting + (forward.end() - forward.computed()) + (backward.end() - backward.computed());
   }
+  const double stretch = times_.stretch({strategy_.pipeline, stage_stride(strategy_)}, costs_);
+  const auto send = [&](int boundary, bool forward) {
+    return Seconds{costs_.call_s} +
+           stretch * times_.send_time(strategy_, boundary, forward, sent_bytes(boundary));
+  };
   for (int k = 0; k + 1 < strategy_.virtual_stages(); ++k) {
-    const double bytes = sent_bytes(k);
-    stages[static_cast<std::size_t>(k)].send_forward =
-        slowness_ * times_.send_time(strategy_, k, true, bytes);
-    stages[static_cast<std::size_t>(k) + 1].send_backward =
-        slowness_ * times_.send_time(strategy_, k, false, bytes);
+    stages[static_cast<std::size_t>(k)].send_forward = send(k, true);
+    stages[static_cast<std::size_t>(k) + 1].send_backward = send(k, false);
   }
   Seconds busy;
   for (const PipelineStage& stage : stages) busy = busy + stage.forward + stage.backward;
@@ -323,12 +355,14 @@ void StrategyStep::run_pipelined(StrategyParts& parts, bool rough) {
                             : run_pipeline(stages, micro_batches_, strategy_.order, strategy_.pipeline).total;
   parts.bubble = std::max(Seconds{}, total - busy);
   const Seconds after = after_backward();
-  parts.data = after + static_cast<double>(micro_batches_) / strategy_.pipeline * waiting;
+  const double each = static_cast<double>(micro_batches_) / strategy_.pipeline;
+  parts.compute = parts.compute + each * slowed;
+  parts.data = after + each * waiting;
   parts.total = total + after + optimizer();
 }
 
-StrategyParts StrategyStep::run(double slowness, bool rough) {
-  slowness_ = slowness;
+StrategyParts StrategyStep::run(const StepCosts& costs, bool rough) {
+  costs_ = costs;
   plan();
   time_blocks();
   StrategyParts parts;

@@ -13,7 +13,7 @@ namespace polyring {
 /// computed costs nothing; the parts add up to the total.
 struct StrategyParts {
   Seconds total;
-  Seconds compute;    // the model's passes, and the optimizer
+  Seconds compute;    // the model's passes, slowed by what is sent beside them, and the optimizer
   Seconds recompute;  // passes forward that are computed again
   Seconds bubble;     // of a pipeline: waiting for other stages and for what they send
   Seconds tensor;     // collectives of activations inside split layers
@@ -41,8 +41,8 @@ class StrategyStep {
   StrategyStep(const ScalingCase& scaling, const Strategy& strategy, StrategyTimes& times,
                std::vector<StageBlocks> stages);
 
-  /// All that is sent takes `slowness` times as long. `rough`: a pipeline by a closed form.
-  StrategyParts run(double slowness = 1, bool rough = false);
+  /// With these costs. `rough`: a pipeline by a closed form.
+  StrategyParts run(const StepCosts& costs = {}, bool rough = false);
 
   int micro_batches() const { return micro_batches_; }
   const TrainingState& training() const { return training_; }
@@ -53,6 +53,13 @@ class StrategyStep {
   GroupCall gradients() const;  // how they, or the weights, are exchanged
   GroupCall activations() const;
   GroupCall tokens() const;
+  /// A collective with the costs of the last run. Its launch is apart, since it may pass beside others.
+  Seconds sent(const GroupCall& call, Count count);
+  /// How many times as long a GPU computes: the slowest of those that wait for each other.
+  double computing() const;
+  Seconds copies() const;
+  Interplay interplay() const { return {Seconds{costs_.launch_s}, costs_.slowdown}; }
+
   /// Bytes from a rank of a virtual stage to the next.
   double sent_bytes(int stage) const;
 
@@ -90,7 +97,7 @@ class StrategyStep {
   TrainingState training_;
   int micro_batches_ = 1;
   StrategyCounts counts_;
-  double slowness_ = 1;
+  StepCosts costs_;
   std::vector<BlockParts> blocks_;
 };
 
@@ -99,7 +106,7 @@ class StrategyStep {
 /// negligible). Throws a usage Error for a number that does not divide the samples.
 int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy);
 
-/// What a step keeps on a GPU, by the kind of the gradients: float32 alone, or 16 bits with float32 masters.
+/// What a step keeps on a GPU.
 TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy);
 
 }  // namespace polyring

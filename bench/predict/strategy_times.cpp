@@ -1,16 +1,24 @@
 #include "bench/predict/strategy_times.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "bench/predict/efficiency.hpp"
 #include "simulation/messages.hpp"
+#include "simulation/vendors/vendor_run.hpp"
+#include "topology/resize.hpp"
 
 namespace polyring {
 
 namespace {
 
 constexpr int kBitsOfScale = 6;
+
+/// GPUs of an NVLink domain: large allreduces in larger ones take minutes to simulate, and are taken to be as
+/// fast as their links.
+constexpr int kLargestSimulated = 16;
 
 /// The powers of 64 that a count lies between are those of 64^scale and the next.
 int scale_of(Count count) {
@@ -27,7 +35,8 @@ StrategyTimes::StrategyTimes(const ScalingCase& scaling, const std::string& algo
       constraints_(constraints),
       cluster_(cluster),
       router_(router),
-      detail_(detail) {}
+      detail_(detail),
+      known_(step_ranges(scaling, algorithm, cluster)) {}
 
 /// Planned for `largest` elements.
 GroupCollectives& StrategyTimes::of(const GroupCall& call, Count largest) {
@@ -63,6 +72,33 @@ Seconds StrategyTimes::time(const GroupCall& call, Count count) {
   const Seconds most = groups.time(call.collective, high);
   const double part = static_cast<double>(count - low) / static_cast<double>(high - low);
   return least + part * (most - least);
+}
+
+/// Of neighbouring ranks.
+Seconds StrategyTimes::large_allreduce(int ranks) {
+  const auto [at, added] = large_.try_emplace(ranks);
+  if (added && is_vendor(algorithm_)) {
+    const Cluster of_ranks = with_ranks(cluster_, ranks);
+    at->second = vendor_time(vendor_run(algorithm_, of_ranks, kLargePayload), kLargePayload);
+  } else if (added) {
+    const Count count = static_cast<Count>(kLargePayload.value) / size_of(scaling_.kind);
+    at->second = of({{ranks, 1}, SentData::gradients, Collective::allreduce}, count)
+                     .time(Collective::allreduce, count);
+  }
+  return at->second;
+}
+
+double StrategyTimes::stretch(const RankGroups& groups, const StepCosts& costs) {
+  const int domain = ranks_of_domain(cluster_);
+  const bool apart = cluster_.domain_count() > 1 && !scaling_.spread;
+  const bool inside = apart && domain % (groups.members * groups.stride) == 0;
+  const double part = inside ? costs.inside : costs.network;
+  const std::optional<Bandwidth> usable = inside ? known_.usable_inside : known_.usable;
+  if (!usable || domain > kLargestSimulated) return 1 / part;
+  // As in a data-parallel step: no faster than that part of the usable rate, and no faster than simulated.
+  const int ranks = inside ? domain : cluster_.ranks();
+  const double crossing = 2.0 * (ranks - 1) / ranks * static_cast<double>(kLargePayload.value);
+  return std::max(1.0, crossing / (part * usable->value) / large_allreduce(ranks).value);
 }
 
 std::string StrategyTimes::bottleneck(const GroupCall& call, Count count) {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "bench/predict/scaling.hpp"
+#include "bench/predict/step_model.hpp"
 #include "models/strategy.hpp"
 #include "simulation/group_collectives.hpp"
 
@@ -41,6 +42,12 @@ class StrategyTimes {
   Seconds time(const GroupCall& call, Count count);
   std::string bottleneck(const GroupCall& call, Count count);
 
+  /// What is not exactly known of such steps.
+  const std::vector<CostRange>& ranges() const { return known_.ranges; }
+  /// How many times as long as simulated large collectives of these groups take, 1 or more: what the costs
+  /// leave of the links' rate.
+  double stretch(const RankGroups& groups, const StepCosts& costs);
+
   /// `bytes` from every rank of a virtual stage to its counterpart in the next, or back, in all replicas at
   /// once. `boundary` 0 lies between virtual stages 0 and 1.
   Simulation send(const Strategy& strategy, int boundary, bool forward, double bytes);
@@ -49,6 +56,7 @@ class StrategyTimes {
  private:
   GroupCollectives& of(const GroupCall& call, Count largest);
   GroupCollectives& planned(const GroupCall& call);
+  Seconds large_allreduce(int ranks);
 
   const ScalingCase& scaling_;
   std::string algorithm_;
@@ -56,8 +64,10 @@ class StrategyTimes {
   const Cluster& cluster_;
   const Router& router_;
   Detail detail_;
+  StepRanges known_;
   std::map<std::tuple<GroupCall, Count>, GroupCollectives> groups_;  // by what they are planned for
   std::map<GroupCall, Count> largest_;
+  std::map<int, Seconds> large_;  // by the ranks that take part
   std::map<std::tuple<RankGroups, int, int, int, bool, double>, Seconds> sends_;
 };
 

@@ -65,7 +65,7 @@ VALUES = {
 }
 NO_NUMBERS = set(
     "--without --framework --ideal --name --title --machine --from --sysfs --fabric --format --picture --expect --collective --algorithm --patterns --datatype --partials --calibration --explain "
-    "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --precision --buffers --output_file --gpu --no-overlap --published --scaling --overlap --from-run --step "
+    "--tcp-interface --transport --tuned --plan-for --op --payload --timing --model --precision --buffers --output_file --gpu --no-overlap --unfused-attention --published --scaling --overlap --from-run --step "
     "--device --share-gpu --points --wide --quiet --baseline --chart --out --overlay --hostfile --oversubscribe --allow-different --rsh --launcher --launcher-args --polyring --rankfile "
     "--no-trial --dry-run --offline --checks --like --data --save-baseline --resume --junit --prometheus --drain --nagios".split())
 FILES = {"calibrate": {"--check"}}  # where an option of that name takes no number

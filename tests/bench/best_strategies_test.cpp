@@ -50,8 +50,7 @@ std::vector<FoundStrategy> simulate_all(const ScalingCase& scaling, const Cluste
       StrategyTimes times(scaling, "ring", {}, cluster, router, StrategyTimes::Detail::simulated);
       StrategyStep step(scaling, strategy, times);
       const StrategyMemory memory = step.memory();
-      if (memory.total() <= static_cast<double>(gpu_memory(scaling).value))
-        all.push_back({strategy, step.run(), memory});
+      if (fits(memory, gpu_memory(scaling))) all.push_back({strategy, step.run(), memory});
     }
   }
   return all;
@@ -106,6 +105,46 @@ TEST(BestStrategies, FitAndAddUpAndComeByTime) {
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
+/// Few parameters and much to compute: nothing is faster than whole replicas whose gradients hide.
+TEST(BestStrategies, ArePlainDataParallelWhereThatIsFastest) {
+  ScalingCase scaling = small_case(40);
+  scaling.model = testing::even_model(8, 8'000'000, 2048, 1024, 4);
+  scaling.compute = compute_of(scaling.model, {20});
+  scaling.policy = {BucketPolicy::Kind::per_tensor, {}};
+  scaling.overlap = true;
+  const BestStrategies found = best_strategies(scaling, "ring", {}, scaling.machine);
+  EXPECT_EQ(to_text(found.best.front().strategy), "data=8");
+  EXPECT_TRUE(found.best.front().strategy.is_plain());
+  EXPECT_NEAR(sum(found.best.front().parts) / found.best.front().parts.total.value, 1, 1e-9);
+  scaling.strategy = found.best.front().strategy;
+  const ScaleRow row = model_scaling(scaling, "ring", {}).front();
+  EXPECT_NEAR(row.iteration_ms, 1e3 * found.best.front().parts.total.value, 1e-9);
+}
+
+TEST(BestStrategies, DifferInMoreThanZero) {
+  const ScalingCase scaling = small_case(1.2);
+  const BestStrategies found = best_strategies(scaling, "ring", {}, scaling.machine);
+  ASSERT_EQ(found.best.size(), 5u);
+  std::set<std::tuple<int, int, int>> products;
+  for (const FoundStrategy& each : found.best) {
+    EXPECT_TRUE(products.insert({each.strategy.intra, each.strategy.pipeline, each.strategy.expert}).second)
+        << to_text(each.strategy);
+    const double own = each.zeros.at(each.strategy.zero).value;
+    EXPECT_DOUBLE_EQ(own, each.parts.total.value);
+    for (const auto& [zero, time] : each.zeros)
+      EXPECT_TRUE(time.value == 0 || time.value >= own) << to_text(each.strategy) << zero;
+  }
+  // 16 bytes of 100 million parameters do not fit 0.96 GB.
+  const auto whole = std::find_if(found.best.begin(), found.best.end(), [](const FoundStrategy& each) {
+    return each.strategy.replica_gpus() == 1;
+  });
+  ASSERT_NE(whole, found.best.end());
+  EXPECT_EQ(whole->zeros.at(0), Seconds{});
+  EXPECT_THAT(table_of(found, scaling, "8 GPUs").text(), HasSubstr("0 does not fit"));
+  EXPECT_EQ(behind(found.best[0], found.best[0]), "");
+  EXPECT_THAT(behind(found.best[4], found.best[0]), HasSubstr(" +"));
+}
+
 TEST(BestStrategies, OfALargeModelOnManyGpusTakeFewSimulations) {
   const ScalingCase scaling = large_case(512, 2);
   const Cluster cluster = with_ranks(scaling.machine, 512);
@@ -134,7 +173,8 @@ TEST(BestStrategies, PriceRoughlyWhatASimulationTakes) {
     const Strategy strategy = for_gpus(parse_strategy(text), 64);
     StrategyTimes exact(scaling, "multi-ring", {}, cluster, router, StrategyTimes::Detail::simulated);
     const double simulated = StrategyStep(scaling, strategy, exact).run().total.value;
-    EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run(1, true).total.value / simulated, 1, 0.03) << text;
+    EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run({}, true).total.value / simulated, 1, 0.03)
+        << text;
   }
 }
 
@@ -143,7 +183,7 @@ TEST(BestStrategies, AreRefusedWhereNoneFits) {
                 const ScalingCase scaling = large_case(8, 1);
                 best_strategies(scaling, "multi-ring", {}, with_ranks(scaling.machine, 8));
               }),
-              HasSubstr("needs 16 GPUs a replica at least"));
+              HasSubstr("a replica needs 20 GPUs at least, as pipeline=20"));
 }
 
 }  // namespace

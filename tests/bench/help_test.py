@@ -16,7 +16,7 @@ OPTIONS = {
     "train": "--ranks --model --batch --compute-ms --gpu --precision --utilisation --step --algorithm --tcp-interface --transport --tuned --calibration --plan-for --partials --dims --ddl-options --patterns "
     "--lanes --chunk --orders --datatype --op --bucket --no-overlap --iters --output_file",
     "scale": "--explain --published --machine --from --sysfs --fabric --assume --rails --nics --oversubscription --gpus-per-host --without --model --batch --compute-ms --gpu --precision --utilisation --step --algorithm --dims --ddl-options --patterns "
-    "--lanes --chunk --orders --gpus --scaling --global-batch --framework --ideal --bucket --overlap --no-overlap --baseline --name --title --strategy --micro-batches --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
+    "--lanes --chunk --orders --gpus --scaling --global-batch --framework --ideal --bucket --overlap --no-overlap --baseline --name --title --strategy --micro-batches --unfused-attention --sample-bytes --filesystem --nvme --jitter --seed --message-overhead --reduction-rate --datatype --partials --from-run --calibration "
     "--output_file",
     "calibrate": "--check --points --output_file",
     "accept": "--checks --algorithm --fabric --like --data --model --budget --duration --attempts --baseline --tolerance --save-baseline --resume --junit --prometheus --drain --nagios --tcp-interface --transport --output_file",

@@ -82,7 +82,7 @@ class MachineToml(ProgramTest):
                 self.assertGreater(len(rows), 3)
                 for row in rows:
                     self.assertTrue(0 < row["efficiency_low"] <= row["efficiency"] <= row["efficiency_high"] <= 1, row)
-        self.refused("scale", "--machine", "dgx-h100", "--model", "gpt3-175b", naming="a replica needs 33 GPUs at least")
+        self.refused("scale", "--machine", "dgx-h100", "--model", "gpt3-175b", naming="a replica needs 48 GPUs at least, as pipeline=6")
 
     def test_plans_of_a_file_run_here(self):
         text = self.succeed("allreduce", "-g", "4", "--plan-for", "new.toml", "-b", "4K", "-e", "4K", "-n", "1", "-w", "0", "--algorithm", "multi-ring")

@@ -291,7 +291,7 @@ TEST(Strategies, ThatDoNotDivideOrFitAreRefused) {
   scaling.policy = {};
   scaling.machine.groups.front().machine.gpus.front().memory = {700'000'000};
   EXPECT_THAT(refused("data=8"), HasSubstr("1.28 GB of weights"));
-  EXPECT_THAT(refused("data=8"), HasSubstr("needs 2 GPUs a replica at least"));
+  EXPECT_THAT(refused("data=8"), HasSubstr("a replica needs 4 GPUs at least, as pipeline=4"));
   EXPECT_EQ(refused("data=8,zero=3,micro-batch=1"), "");
 }
 

@@ -298,8 +298,6 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--overlap", "--no-overlap", naming="--no-overlap")
         self.refused("scale", *MINSKY, "--framework", "ddp", "--bucket", "none", "--overlap", naming="add --bucket")
         self.refused("scale", "--from-run", "x.json", "--ideal", naming="--ideal")
-        for strategy in ("pipeline=4", "best"):
-            self.refused("scale", *MINSKY, "--framework", "ddp", "--strategy", strategy, naming="leave --framework or --strategy out")
 
     def test_strategies(self):
         for strategy in ("", "x", "data", "data=0", "data=4x", "model=4", "data=4,data=4", "data=4,inter-model=2"):
@@ -320,6 +318,8 @@ class Usage(ProgramTest):
             self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--micro-batches", count, naming="--micro-batches")
         self.refused("scale", *MINSKY, "--gpus", "4", "--strategy", "pipeline=4", "--micro-batches", "129", naming="a replica has 128")
         self.refused("scale", *MINSKY, "--model", "gpt2-xl", "--compute-ms", "500", naming="does not fit")
+        self.refused("scale", *MINSKY, "--batch", "100000", naming="use a batch of at most 149")
+        self.refused("scale", *MINSKY, "--strategy", "data=4,micro-batch=25000", "--batch", "100000", naming="use a micro-batch of at most")
 
     def test_training_steps(self):
         for words in (("scale", *MINSKY), ("train",)):

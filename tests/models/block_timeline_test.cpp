@@ -49,5 +49,39 @@ TEST(BlockTimeline, SendsGradientsOnceOrInEachMicroBatch) {
   EXPECT_DOUBLE_EQ(total(blocks, 4, true), 1 + 4 * kBlocks * 3.0);
 }
 
+/// Two blocks forward, one second each; the weights of each come in one second.
+BlockTimeline forward(const std::vector<BlockTimes>& blocks, const Interplay& interplay) {
+  BlockTimeline timeline(blocks, interplay);
+  timeline.forward();
+  return timeline;
+}
+
+TEST(BlockTimeline, ComputesSlowerBesideTheNetwork) {
+  const std::vector<BlockTimes> blocks(2, {{1}, {1}, {1}, {}});
+  // Beside the second gather, from 1 to 2, two thirds of the first pass are done.
+  const BlockTimeline slowed = forward(blocks, {{}, 0.5});
+  EXPECT_DOUBLE_EQ(slowed.end().value, 1 + 1 + 1.0 / 3 + 1);
+  EXPECT_NEAR(slowed.slowed().value, 1.0 / 3, 1e-12);
+  EXPECT_NEAR(slowed.computed().value, 2 + 1.0 / 3, 1e-12);
+  // With a launch of 0.1 it runs from 1.2 to 2.2.
+  const BlockTimeline launched = forward(blocks, {{0.1}, 0.5});
+  EXPECT_NEAR(launched.end().value, 1.1 + 0.1 + 1 + (0.9 - 2.0 / 3) + 1, 1e-12);
+  EXPECT_EQ(forward(blocks, {}).slowed().value, 0);
+}
+
+TEST(BlockTimeline, NeverEndsSoonerForSlowdownOrLaunch) {
+  const std::vector<BlockTimes> blocks = equal(1, 2, 0.5, 0.75);
+  for (const int micro_batches : {1, 3}) {
+    double before = 0;
+    for (const double cost : {0.0, 0.1, 0.2, 0.4}) {
+      const BlockStep step = run_blocks(blocks, micro_batches, true, {{cost}, cost});
+      EXPECT_GT(step.total.value, before);
+      EXPECT_NEAR((step.computed - step.slowed).value, micro_batches * kBlocks * 3.0, 1e-9);
+      EXPECT_LE(step.slowed.value, cost * step.computed.value);
+      before = step.total.value;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyring

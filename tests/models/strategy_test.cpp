@@ -196,19 +196,5 @@ TEST(Blocks, HandOnTheTensorsOfThePapers) {
   EXPECT_EQ(make_model("bert-large").blocks[1].activations, 128 * 1024);
 }
 
-TEST(Memory, IsThatOfTheLargestShare) {
-  const Model model = make_model("gpt2-xl");
-  const Bytes whole = trained_parameters(balanced_stages(model, 1), 1);
-  EXPECT_EQ(whole.value, 1557611200ull * 16);
-  EXPECT_EQ(trained_parameters(balanced_stages(model, 1), 2).value, whole.value / 2);
-  const Bytes quarter = trained_parameters(balanced_stages(model, 4), 1);
-  EXPECT_GE(quarter.value, whole.value / 4);
-  EXPECT_LT(quarter.value, whole.value / 3);
-  EXPECT_EQ(refusal([&] { check_memory("m", quarter, {16ull << 30}); }), "");
-  EXPECT_EQ(refusal([&] { check_memory("m", whole, {}); }), "") << "unknown";
-  EXPECT_THAT(refusal([&] { check_memory("m", whole, {16'000'000'000}); }),
-              HasSubstr("24.9 GB of a GPU's 16.0 GB"));
-}
-
 }  // namespace
 }  // namespace polyring

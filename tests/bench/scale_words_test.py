@@ -58,7 +58,7 @@ class ScaleWords(ProgramTest):
         self.assertRegex(text, r"(?m)^strategy +step +to best")
         self.assertEqual(text.count("The best strategies on 16 GPUs of dgx-h100 with nccl"), 1)
         (note,) = (note for note in self.scale(*best[1:])["notes"] if "The best strategies" in note)
-        self.assertRegex(note, r"\(\d+ simulated\), .*: data=16\S* in [^;]*? \(\+0\.0 %: computing ")
+        self.assertRegex(note, r"\(\d+ simulated\), .*: \S+ in [^;]*? \(\+0\.0 %: computing ")
         self.assertNotIn("\n", note)
         self.assertNotIn("The best strategies", self.succeed(*best, "--quiet"))
 

@@ -243,6 +243,11 @@ bool may_be_absent(const std::string& key) {
                                    "rounds",
                                    "ended",
                                    "bubble",
+                                   "title",
+                                   "framework",
+                                   "held_out",
+                                   "published_run",
+                                   "widest_unknown",
                                    "conditions",
                                    "timing",
                                    "partial"};

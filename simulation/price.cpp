@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <tuple>
@@ -11,32 +12,43 @@
 #include "base/index.hpp"
 #include "collectives/schedule/candidates.hpp"
 #include "collectives/schedule/catalogue.hpp"
+#include "simulation/divided.hpp"
+#include "simulation/equal_ranks.hpp"
 #include "simulation/too_many_transfers.hpp"
 
 namespace polyring {
 namespace {
 
-/// Bytes on each resource, remembering which ones are in use.
-class Loads {
+/// The resources that a schedule crosses, the first of each class, numbered as they come.
+class Crossed {
  public:
-  explicit Loads(int resources) : bytes_(index(resources)) {}
+  explicit Crossed(const Router& router) : router_(router), numbers_(index(router.resource_count()), -1) {}
 
-  void add(ResourceId resource, double bytes) {
-    double& load = bytes_[index(resource)];
-    if (load == 0) used_.push_back(resource);
-    load += bytes;
+  int number(ResourceId resource) {
+    int& number = numbers_[index(resource)];
+    if (number < 0) {
+      number = static_cast<int>(all_.size());
+      all_.push_back({resource, router_.bandwidth(resource).value});
+    }
+    return number;
   }
-  double at(ResourceId resource) const { return bytes_[index(resource)]; }
-  const std::vector<ResourceId>& used() const { return used_; }
-  void clear() {
-    for (const ResourceId resource : used_) bytes_[index(resource)] = 0;
-    used_.clear();
-  }
+
+  struct Resource {
+    ResourceId id = -1;
+    double bandwidth = 0;
+    double load = 0;  // bytes, of the step being priced
+    double busy = 0;  // s, of one chunk
+  };
+  std::vector<Resource>& all() { return all_; }
 
  private:
-  std::vector<double> bytes_;
-  std::vector<ResourceId> used_;
+  const Router& router_;
+  std::vector<int> numbers_;  // by ResourceId
+  std::vector<Resource> all_;
 };
+
+/// Whether it is by more than rounding: of equal resources the first is the bottleneck.
+bool longer(double time, double other) { return time > other * (1 + 1e-12); }
 
 /// What transfers of a step need, those left out that another one outlasts whatever the size of a chunk.
 struct StepShape {
@@ -74,7 +86,11 @@ struct StageShape {
 /// All that the price of one chunk depends on, and so that of a chunk of any other size.
 struct Shape {
   std::vector<StageShape> stages;
-  std::vector<double> busy;  // seconds, by resource
+  struct Busy {
+    ResourceId resource = -1;
+    double seconds = 0;
+  };
+  std::vector<Busy> busy;  // of those that are crossed, by resource
 
   Price price(double scale, int chunks, int window) const {
     Price result;
@@ -84,44 +100,64 @@ struct Shape {
       for (const StepShape& step : shape.steps) result.stages.back().time.value += step.time(scale);
       one_chunk += result.stages.back().time.value;
     }
-    const auto busiest = std::max_element(busy.begin(), busy.end());
     double busy_for = 0;
-    if (busiest != busy.end() && *busiest > 0) {
-      busy_for = scale * *busiest;
-      result.bottleneck = static_cast<ResourceId>(busiest - busy.begin());
+    for (const Busy& resource : busy) {
+      if (!longer(scale * resource.seconds, busy_for)) continue;
+      busy_for = scale * resource.seconds;
+      result.bottleneck = resource.resource;
     }
     result.time = {one_chunk + (chunks - 1) * std::max(busy_for, one_chunk / window)};
     return result;
   }
 };
 
+bool same_stages(const Lane& a, const Lane& b) {
+  return a.dimensions == b.dimensions && a.stages == b.stages;
+}
+
+/// Whether all lanes of both would be priced as one, and as the same one.
+bool same_joined(const Schedule& a, const Schedule& b) {
+  const auto same = [&](const Lane& lane) { return same_stages(lane, a.lanes.front()); };
+  return a.count == b.count && std::ranges::all_of(a.lanes, same) && std::ranges::all_of(b.lanes, same) &&
+         divided(a).equal_blocks && divided(b).equal_blocks;
+}
+
 class Pricer {
  public:
-  Pricer(const Schedule& schedule, const Router& router, ElementSizes sizes)
-      : schedule_(schedule), router_(router), sizes_(sizes), loads_(router.resource_count()) {
-    shape_.busy.resize(index(router.resource_count()));
+  Pricer(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
+         bool classes)
+      : schedule_(schedule),
+        divided_(divided(schedule)),
+        equal_(classes && divided_.equal_blocks ? EqualRanks(schedule, cluster, router)
+                                                : EqualRanks(schedule.ranks)),
+        router_(router),
+        sizes_(sizes),
+        crossed_(router) {
+    join_lanes();
   }
 
   Shape run() {
     int stages = 0;
     for (const Lane& lane : schedule_.lanes) stages = std::max(stages, stage_count(lane));
     for (int stage = 0; stage < stages; ++stage) add_stage(stage);
+    for (const Crossed::Resource& resource : crossed_.all())
+      shape_.busy.push_back({resource.id, resource.busy});
+    std::ranges::sort(shape_.busy, {}, &Shape::Busy::resource);
     return std::move(shape_);
   }
 
  private:
   struct Routed {
     double latency;
-    std::size_t first;  // of routes_
-    std::size_t last;
+    std::uint32_t last;  // of crossings_; its first follows the last of the transfer before
   };
 
-  /// Chunk 0 of a lane is its largest, by at most one element.
+  /// With too few elements to be divided at will, chunk 0 of a lane is its largest, by one element at most.
   void add_stage(int stage) {
     StageShape result;
     int steps = 0;
     bool steady = true;
-    for (const Lane& lane : schedule_.lanes) {
+    for (const Lane& lane : divided_.schedule.lanes) {
       if (stage >= stage_count(lane)) continue;
       const Stage at = lane.stages[index(stage)];
       assert(at.kind != StageKind::in_switches);  // they are simulated, and have no price
@@ -142,7 +178,7 @@ class Pricer {
       result.steps.push_back({static_cast<double>(repeats), {}});
       const auto [bottleneck, load_time] = fill_step(result.steps.back(), stage, step);
       priced_ += transfers_.size();
-      if (load_time > worst) {
+      if (longer(load_time, worst)) {
         worst = load_time;
         result.stage.bottleneck = bottleneck;
       }
@@ -163,44 +199,69 @@ class Pricer {
   };
 
   Bottleneck fill_step(StepShape& shape, int stage, int step) {
-    loads_.clear();
+    std::vector<Crossed::Resource>& resources = crossed_.all();
+    for (const int number : loaded_) resources[index(number)].load = 0;
+    loaded_.clear();
     transfers_.clear();
-    routes_.clear();
+    crossings_.clear();
     for (int lane = 0; lane < static_cast<int>(schedule_.lanes.size()); ++lane) {
-      const Lane& at = schedule_.lanes[index(lane)];
+      if (stands_for_[index(lane)].empty()) continue;
+      const Lane& at = divided_.schedule.lanes[index(lane)];
       if (stage >= stage_count(at) || step >= step_count(at, stage)) continue;
-      for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+      for (const Rank rank : equal_.firsts()) {
         sends_.clear();
-        append_sends(schedule_, {lane, 0}, stage, step, rank, sends_);
+        append_sends(divided_.schedule, {lane, 0}, stage, step, rank, sends_);
         for (const Transfer& transfer : sends_) add(transfer);
         refuse_too_many();
       }
     }
     Bottleneck bottleneck;
+    std::uint32_t i = 0;
     for (const Routed& transfer : transfers_) {
       double longest = 0;
-      for (std::size_t i = transfer.first; i < transfer.last; ++i) {
-        const ResourceId resource = routes_[i].resource;
-        const double time = loads_.at(resource) / router_.bandwidth(resource).value;
+      for (; i < transfer.last; ++i) {
+        const Crossed::Resource& resource = resources[index(crossings_[i])];
+        const double time = resource.load / resource.bandwidth;
         longest = std::max(longest, time);
-        if (time > bottleneck.load_time) bottleneck = {resource, time};
+        if (longer(time, bottleneck.load_time)) bottleneck = {resource.id, time};
       }
       shape.add({transfer.latency, longest});
     }
-    for (const ResourceId resource : loads_.used()) {
-      shape_.busy[index(resource)] += shape.repeats * loads_.at(resource) / router_.bandwidth(resource).value;
+    for (const int number : loaded_) {
+      Crossed::Resource& resource = resources[index(number)];
+      resource.busy += shape.repeats * resource.load / resource.bandwidth;
     }
     return bottleneck;
   }
 
   void add(const Transfer& transfer) {
-    const std::size_t first = routes_.size();
-    const Seconds latency = router_.route(transfer.source, transfer.destination, routes_);
-    transfers_.push_back({latency.value, first, routes_.size()});
-    const double bytes = static_cast<double>(transfer.slice.count) *
-                         sizes_.in_message(transfer.combine, transfer.stage, transfer.step);
-    for (std::size_t i = first; i < routes_.size(); ++i)
-      loads_.add(routes_[i].resource, bytes * routes_[i].share);
+    route_.clear();
+    const Seconds latency = router_.route(transfer.source, transfer.destination, route_);
+    const int size = sizes_.in_message(transfer.combine, transfer.stage, transfer.step);
+    double bytes = 0;
+    for (const int lane : stands_for_[index(transfer.stream.lane)])
+      bytes += divided_.bytes_per_element(schedule_.lanes[index(lane)], size);
+    bytes *= static_cast<double>(transfer.slice.count);
+    for (const Crossing& crossing : route_) {
+      const EqualRanks::Met met = equal_.met(crossing.resource);
+      const int number = crossed_.number(met.first);
+      double& load = crossed_.all()[index(number)].load;
+      if (load == 0) loaded_.push_back(number);
+      load += bytes * crossing.share * met.times;
+      crossings_.push_back(number);
+    }
+    transfers_.push_back({latency.value, static_cast<std::uint32_t>(crossings_.size())});
+  }
+
+  /// Lanes that differ in the length of their blocks alone are priced as one.
+  void join_lanes() {
+    const std::vector<Lane>& lanes = schedule_.lanes;
+    stands_for_.resize(lanes.size());
+    for (int lane = 0; lane < static_cast<int>(lanes.size()); ++lane) {
+      int first = divided_.equal_blocks ? 0 : lane;
+      while (!same_stages(lanes[index(first)], lanes[index(lane)])) ++first;
+      stands_for_[index(first)].push_back(lane);
+    }
   }
 
   /// In one step they are in memory together, and all steps take their time.
@@ -215,24 +276,35 @@ class Pricer {
   }
 
   const Schedule& schedule_;
+  Divided divided_;
+  EqualRanks equal_;
   const Router& router_;
   ElementSizes sizes_;
+  std::vector<std::vector<int>>
+      stands_for_;          // by lane, the lanes that are priced with it: none, or it and others
   std::size_t priced_ = 0;  // transfers of the steps before
-  Loads loads_;             // bytes, of the step being priced
+  Crossed crossed_;
   Shape shape_;
+  // Of the step being priced:
   std::vector<Routed> transfers_;
-  std::vector<Crossing> routes_;
+  std::vector<int> crossings_;  // numbers of crossed_
+  std::vector<int> loaded_;     //
+  std::vector<Crossing> route_;
   std::vector<Transfer> sends_;
 };
 
 /// Of one chunk of a schedule for the cluster's ranks.
-Shape shape_of(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes) {
+Shape shape_of(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
+               bool classes = true) {
   if (cluster.ranks() != schedule.ranks) {
     usage_error("a schedule for {} ranks cannot run on a cluster of {}; make them equal", schedule.ranks,
                 cluster.ranks());
   }
-  return Pricer(schedule, router, sizes).run();
+  return Pricer(schedule, cluster, router, sizes, classes).run();
 }
+
+/// To 1 part in 10^7, so that rounding errors tell no plans apart.
+float rounded(const PricedPlan& plan) { return static_cast<float>(plan.price.time.value); }
 
 /// Of the lane that has most.
 int chunks_of(const Schedule& schedule) {
@@ -244,16 +316,17 @@ int chunks_of(const Schedule& schedule) {
 }  // namespace
 
 Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
-            int window) {
+            int window, bool classes) {
   if (window < 1) usage_error("a window of {} chunks is impossible; give 1 or more", window);
-  return shape_of(schedule, cluster, router, sizes).price(1, chunks_of(schedule), window);
+  return shape_of(schedule, cluster, router, sizes, classes).price(1, chunks_of(schedule), window);
 }
 
 std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
                                 ElementSizes sizes) {
   const int chunks = chunks_of(schedule);
-  std::vector<Seconds> times;
-  for (const double busy : shape_of(schedule, cluster, router, sizes).busy) times.push_back({chunks * busy});
+  std::vector<Seconds> times(index(router.resource_count()));
+  for (const Shape::Busy& busy : shape_of(schedule, cluster, router, sizes, false).busy)
+    times[index(busy.resource)] = {chunks * busy.seconds};
   return times;
 }
 
@@ -283,7 +356,8 @@ std::string unknown_speed(const Schedule& schedule, const Router& router) {
 std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& cluster, const Router& router,
                                    Count count, ElementSizes sizes) {
   std::vector<PricedPlan> priced;
-  std::optional<Plan> whole;     // whose shape it is
+  std::optional<Plan> whole;  // whose shape it is
+  std::optional<Schedule> shaped;
   std::optional<Shape> shape;    // nothing: too large
   std::exception_ptr too_large;  // of the first
   std::string unknown;
@@ -293,10 +367,14 @@ std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& clust
     unchunked.chunk = {};
     if (unchunked != whole) {
       whole = std::move(unchunked);
-      const Schedule schedule = make_schedule(*whole, cluster.ranks(), count, sizes.payload);
+      Schedule schedule = make_schedule(*whole, cluster.ranks(), count, sizes.payload);
+      const bool same = shape && same_joined(*shaped, schedule);
+      shaped = std::move(schedule);
       try {
-        shape = shape_of(schedule, cluster, router, sizes);
-        unknown = unknown_speed(schedule, router);
+        if (!same) {
+          shape = shape_of(*shaped, cluster, router, sizes);
+          unknown = unknown_speed(*shaped, router);
+        }
       } catch (const TooManyTransfers&) {
         shape.reset();
         if (!too_large) too_large = std::current_exception();
@@ -313,9 +391,10 @@ std::vector<PricedPlan> price_plans(const Problem& problem, const Cluster& clust
                                     const PlanConstraints& constraints) {
   std::vector<PricedPlan> plans = price_each(candidate_plans(problem, cluster, constraints), cluster, router,
                                              problem.count, problem.sizes);
-  // Candidates come with few lanes and large chunks first.
+  // Candidates of one shape come with large chunks first.
   std::stable_sort(plans.begin(), plans.end(), [](const PricedPlan& a, const PricedPlan& b) {
-    return std::tuple(!a.unknown.empty(), a.price.time) < std::tuple(!b.unknown.empty(), b.price.time);
+    return std::tuple(!a.unknown.empty(), rounded(a), a.plan.lanes) <
+           std::tuple(!b.unknown.empty(), rounded(b), b.plan.lanes);
   });
   return plans;
 }

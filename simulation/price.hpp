@@ -40,9 +40,10 @@ struct Price {
 };
 
 /// Throws a usage Error when the cluster's ranks are not the schedule's, when a step has more transfers
-/// (2^23) than can be priced, or for a window below 1.
+/// (2^23) than can be priced, or for a window below 1. `classes`: one of equal ranks is looked at for all,
+/// which changes nothing; a bottleneck is the first of its class.
 Price price(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
-            int window = kDefaultWindow);
+            int window = kDefaultWindow, bool classes = true);
 
 /// How long each resource is busy with the whole payload, by its id. Throws as price() does.
 std::vector<Seconds> busy_times(const Schedule& schedule, const Cluster& cluster, const Router& router,
@@ -65,7 +66,7 @@ std::vector<PricedPlan> price_each(std::vector<Plan> plans, const Cluster& clust
                                    Count count, ElementSizes sizes);
 
 /// The candidates for a problem: those that cross links of known speed alone, then the others, each cheapest
-/// first; among equals the one with fewer lanes and larger chunks.
+/// first; among those that are equal to 7 digits the one with fewer lanes and larger chunks.
 std::vector<PricedPlan> price_plans(const Problem& problem, const Cluster& cluster, const Router& router,
                                     const PlanConstraints& constraints = {});
 

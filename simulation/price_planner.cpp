@@ -58,7 +58,7 @@ std::vector<ConsideredPlan> consider_plans(const Problem& problem, const Cluster
                                            const SimulationOptions& options) {
   const auto workload_of = [&](const Plan& plan) {
     return make_workload(make_schedule(plan, cluster.ranks(), problem.count, problem.sizes.payload), cluster,
-                         router, problem.sizes, options.costs);
+                         router, problem.sizes, options.costs, options.classes);
   };
   std::vector<PricedPlan> all = price_plans(problem, cluster, router, constraints);
   Workload first = first_workload(all, workload_of);

@@ -30,7 +30,9 @@ std::optional<Simulation> simulate_within(Workload workload, const SimulationOpt
   result.actors = workload.actors;
   result.events = ran->events;
   const std::vector<double> busy = workload.busy();
-  const auto busiest = std::max_element(busy.begin(), busy.end());
+  // The first of equal ones: rounding tells some apart.
+  const double longest = busy.empty() ? 0 : std::ranges::max(busy) * (1 - 1e-12);
+  const auto busiest = std::ranges::find_if(busy, [&](double time) { return time >= longest; });
   if (busiest != busy.end() && ran->seconds > 0) {
     result.bottleneck = workload.names[static_cast<std::size_t>(busiest - busy.begin())];
     result.busy = *busiest / ran->seconds;
@@ -40,7 +42,7 @@ std::optional<Simulation> simulate_within(Workload workload, const SimulationOpt
 
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Router& router,
                     ElementSizes sizes, const SimulationOptions& options) {
-  return simulate(make_workload(schedule, cluster, router, sizes, options.costs), options);
+  return simulate(make_workload(schedule, cluster, router, sizes, options.costs, options.classes), options);
 }
 
 Simulation simulate(Workload workload, const SimulationOptions& options) {

@@ -1,5 +1,6 @@
 #include "simulation/switch_tree.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -16,6 +17,12 @@ void add_round(Workload& workload, const auto& add) {
 }
 
 }  // namespace
+
+bool uses_switches(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.lanes, [](const Lane& lane) {
+    return std::ranges::find(lane.stages, StageKind::in_switches, &Stage::kind) != lane.stages.end();
+  });
+}
 
 SwitchTree::SwitchTree(const Cluster& cluster, const Router& router, const Costs& costs)
     : cluster_(cluster), router_(router), costs_(costs) {

@@ -17,6 +17,9 @@
 
 namespace polyring {
 
+/// Whether some stage is theirs.
+bool uses_switches(const Schedule& schedule);
+
 class SwitchTree {
  public:
   /// Keeps references to all that it is given. The cluster has several domains, with equally many ranks each.

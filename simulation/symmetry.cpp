@@ -74,8 +74,12 @@ class Refinement {
   /// travels far around a ring.
   bool run() {
     constexpr int kMostTurns = 64;
+    // Where most equal ranks are one actor already, little is left to gain by many.
+    constexpr int kMostFlows = 1 << 24;
+    const int flows = static_cast<int>(workload_.flows.size()) + 1;
+    const int most = workload_.all_differ ? kMostTurns : std::clamp(kMostFlows / flows, 1, kMostTurns);
     std::size_t classes = 0;
-    for (int turn = 0; turn < kMostTurns; ++turn) {
+    for (int turn = 0; turn < most; ++turn) {
       refine();
       if (2 * distinct(actors_) > actors_.size()) return false;
       const std::size_t now = distinct(roles_) + distinct(connections_) + distinct(resources_);
@@ -172,6 +176,7 @@ class Quotient {
         roles_(refinement.roles()),
         found_(workload.rounds.size()) {
     result_.actors = actors_.count();
+    result_.all_differ = false;
     result_.connections = connections_.count();
     for (const int member : resources_.members) {
       result_.capacities.push_back(workload.capacities[index(member)]);
@@ -361,6 +366,7 @@ class Feeders {
 }  // namespace
 
 Workload without_slack(Workload workload) {
+  if (!workload.all_differ) return workload;
   const std::vector<char> kept = Feeders(workload).kept();
   std::vector<int> number(kept.size());
   std::size_t resources = 0;

@@ -7,7 +7,8 @@
 namespace polyring {
 
 /// Leaves out each resource that no set of flows can fill, because what reaches it must come through others
-/// that are together no wider. Rates are the same without it.
+/// that are together no wider. Rates are the same without it. A workload of classes stays as it is: what two
+/// of its flows cross may be two members of one class.
 Workload without_slack(Workload workload);
 
 /// Actors, resources and flows become classes: the coarsest partition in which all members of a class meet

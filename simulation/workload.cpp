@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "simulation/divided.hpp"
+#include "simulation/equal_ranks.hpp"
 #include "simulation/flow_writer.hpp"
 #include "simulation/switch_tree.hpp"
 #include "simulation/too_many_transfers.hpp"
@@ -15,47 +17,25 @@ namespace {
 
 constexpr std::size_t kMostFlows = std::size_t{1} << 23;
 
-/// Whether every group has at least one element for each of its blocks, so that all transfers exist.
-bool every_block_full(const Schedule& schedule) {
-  return std::all_of(schedule.lanes.begin(), schedule.lanes.end(),
-                     [&](const Lane& lane) { return lane.slice.count / lane.chunks >= schedule.ranks; });
-}
-
-/// The same lanes with one element for each block and one chunk: sizes as whole parts of a lane.
-Schedule in_blocks(Schedule schedule) {
-  Count next = 0;
-  for (Lane& lane : schedule.lanes) {
-    lane.slice = {next, schedule.ranks};
-    lane.chunks = 1;
-    next = lane.slice.end();
-  }
-  schedule.count = next;
-  return schedule;
-}
-
-bool uses_switches(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.lanes, [](const Lane& lane) {
-    return std::ranges::find(lane.stages, StageKind::in_switches, &Stage::kind) != lane.stages.end();
-  });
-}
-
 class Builder {
  public:
   Builder(const Schedule& schedule, const Cluster& cluster, const Router& router, ElementSizes sizes,
-          const Costs& costs)
+          const Costs& costs, bool classes)
       : schedule_(schedule),
-        full_(every_block_full(schedule)),
-        expanded_(full_ ? in_blocks(schedule) : schedule),
+        divided_(divided(schedule)),
+        equal_(classes && divided_.equal_blocks ? EqualRanks(schedule, cluster, router)
+                                                : EqualRanks(schedule.ranks)),
         sizes_(sizes),
         costs_(costs),
-        writer_(workload_, cluster, router, costs_),
-        received_(index(schedule.ranks)),
-        held_(index(schedule.ranks)) {
+        writer_(workload_, cluster, router, costs_, equal_),
+        received_(equal_.firsts().size()) {
     if (uses_switches(schedule)) switches_.emplace(cluster, router, costs_);
-    workload_.actors = schedule.ranks + (switches_ ? switches_->switches() : 0);
+    const std::size_t actors = equal_.firsts().size();
+    workload_.actors = static_cast<int>(actors) + (switches_ ? switches_->switches() : 0);
+    workload_.all_differ = equal_.all_differ();
     if (costs_.reduction.known()) {
-      workload_.capacities.assign(index(schedule.ranks), costs_.reduction.value);
-      workload_.names.assign(index(schedule.ranks), -1);
+      workload_.capacities.assign(actors, costs_.reduction.value);
+      workload_.names.assign(actors, -1);
     }
   }
 
@@ -76,7 +56,7 @@ class Builder {
         continue;
       }
       const int steps = step_count(lane, stage);
-      const bool steady = full_ && lane.dimension_of(stage).pattern().steady() && steps > 0;
+      const bool steady = divided_.equal_blocks && lane.dimension_of(stage).pattern().steady() && steps > 0;
       for (int step = 0; step < steps;) {
         const int repeats = steady ? sizes_.repeats(stage, step, steps) : 1;
         add_round(lane_number, stage, step, repeats);
@@ -91,23 +71,20 @@ class Builder {
     const Lane& lane = schedule_.lanes[index(lane_number)];
     Round round{static_cast<int>(workload_.flows.size()), 0, repeats};
     const Combine combine = combine_of(lane.stages[index(stage)].kind);
-    bytes_per_element_ = bytes_per_element(lane, sizes_.in_message(combine, stage, step));
+    bytes_per_element_ = divided_.bytes_per_element(lane, sizes_.in_message(combine, stage, step));
+    const bool joins = !equal_.all_differ() && lane.dimension_of(stage).pattern().cyclic();
     std::fill(received_.begin(), received_.end(), 0.0);
-    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
+    for (const Rank rank : equal_.firsts()) {
       sends_.clear();
-      append_sends(expanded_, {lane_number, 0}, stage, step, rank, sends_);
+      append_sends(divided_.schedule, {lane_number, 0}, stage, step, rank, sends_);
+      const std::size_t first = workload_.flows.size();
       add_transfers(lane_number);
+      if (joins) writer_.join_equal(first);
       refuse_too_many();
     }
     if (combine == Combine::reduce && costs_.reduction.known()) add_reductions();
     round.last_flow = static_cast<int>(workload_.flows.size());
     workload_.rounds.push_back(round);
-  }
-
-  /// Of the lane's expanded schedule, for elements of `size` bytes.
-  double bytes_per_element(const Lane& lane, int size) const {
-    const double of_chunk = static_cast<double>(lane.slice.count) * size / lane.chunks;
-    return full_ ? of_chunk / schedule_.ranks : size;
   }
 
   void refuse_too_many() const {
@@ -118,12 +95,13 @@ class Builder {
   }
 
   void add_switches(int lane_number, int dimension) {
-    const Lane& lane = schedule_.lanes[index(lane_number)];
+    const double size = divided_.bytes_per_element(schedule_.lanes[index(lane_number)], sizes_.payload);
+    std::vector<double> held;  // bytes by rank
     for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
-      const Slice slice = shared_slice(expanded_, {lane_number, 0}, dimension, rank);
-      held_[index(rank)] = static_cast<double>(slice.count) * bytes_per_element(lane, sizes_.payload);
+      const Slice slice = shared_slice(divided_.schedule, {lane_number, 0}, dimension, rank);
+      held.push_back(static_cast<double>(slice.count) * size);
     }
-    switches_->add_rounds(lane_number, held_, workload_, writer_);
+    switches_->add_rounds(lane_number, held, workload_, writer_);
     refuse_too_many();
   }
 
@@ -137,27 +115,26 @@ class Builder {
       const Rank from = sends_[i].source;
       for (; i < sends_.size() && sends_[i].destination == to; ++i) count += sends_[i].slice.count;
       const double bytes = static_cast<double>(count) * bytes_per_element_;
-      received_[index(to)] += bytes;
+      received_[index(equal_.class_of(to))] += bytes;
       writer_.add_message(lane, from, to, bytes);
     }
   }
 
   void add_reductions() {
-    for (Rank rank = 0; rank < schedule_.ranks; ++rank) {
-      if (received_[index(rank)] > 0) writer_.add_reduction(rank, received_[index(rank)], rank);
+    for (int actor = 0; actor < static_cast<int>(received_.size()); ++actor) {
+      if (received_[index(actor)] > 0) writer_.add_reduction(actor, received_[index(actor)], actor);
     }
   }
 
   const Schedule& schedule_;
-  bool full_;
-  Schedule expanded_;
+  Divided divided_;
+  EqualRanks equal_;
   ElementSizes sizes_;
   Costs costs_;
   Workload workload_;
   FlowWriter writer_;
   std::optional<SwitchTree> switches_;
-  std::vector<double> received_;  // bytes by rank, of the round being added
-  std::vector<double> held_;      // by rank, before the switches
+  std::vector<double> received_;  // bytes by actor, of the round being added
   double bytes_per_element_ = 0;
   std::vector<Transfer> sends_;
 };
@@ -201,9 +178,9 @@ std::vector<double> Workload::busy() const {
 }
 
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                       ElementSizes sizes, const Costs& costs) {
+                       ElementSizes sizes, const Costs& costs, bool classes) {
   refuse_other_size(schedule, cluster);
-  return Builder(schedule, cluster, router, sizes, costs).run();
+  return Builder(schedule, cluster, router, sizes, costs, classes).run();
 }
 
 }  // namespace polyring

@@ -2,13 +2,11 @@
 // runs.
 //
 // At first every rank is an actor, and every switch that reduces, and every directed link, NIC and uplink a
-// resource. symmetry.hpp makes smaller workloads of it: then an actor stands for a class of ranks, a flow for
-// a class of transfers, and a resource for a class of resources.
+// resource. equal_ranks.hpp and symmetry.hpp make smaller workloads of it: then an actor stands for a class
+// of ranks, a flow for a class of transfers, and a resource for a class of resources.
 //
 // A lane is a course of rounds, one for each step of its stages; a step that repeats the one before is
-// written once. All chunks of a lane take the same course. A payload is
-// treated as divisible at will: each of n blocks of a slice is 1/n of it, which differs from the schedule by
-// one element at most. With fewer elements than blocks, the schedule's own slices are used.
+// written once. All chunks of a lane take the same course. A payload is divided at will, see divided.hpp.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +55,7 @@ struct Course {
 
 struct Workload {
   int actors = 0;
+  bool all_differ = true;          // an actor stands for itself alone
   int connections = 0;             // one for each lane and pair of actors, and for each rank's reductions
   std::vector<double> capacities;  // of the resources, bytes/s
   std::vector<ResourceId> names;   // of each resource, or of one of its class: of a Router; −1 a reduction
@@ -72,8 +71,9 @@ struct Workload {
 };
 
 /// Throws a usage Error when the cluster's ranks are not the schedule's, when the schedule has too many
-/// transfers (2^23 that differ) to be simulated, and for stages in switches as SwitchTree does.
+/// transfers (2^23 that differ) to be simulated, and for stages in switches as SwitchTree does. `classes`: an
+/// actor stands for a class of EqualRanks, as in symmetry.hpp, and takes the same time.
 Workload make_workload(const Schedule& schedule, const Cluster& cluster, const Router& router,
-                       ElementSizes sizes, const Costs& costs);
+                       ElementSizes sizes, const Costs& costs, bool classes = false);
 
 }  // namespace polyring

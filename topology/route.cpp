@@ -14,8 +14,9 @@
 namespace polyring {
 namespace {
 
-/// With more, a plan takes gigabytes and minutes to price.
-constexpr int kMostRoutedRanks = 1 << 17;
+/// Far more than any cluster has. Where no ranks are equal, plans are refused earlier: they have too many
+/// transfers.
+constexpr int kMostRoutedRanks = 1 << 21;
 
 // The resources of one host, in this order: two directions of each link, then two of each NIC.
 int link_resource(int link, bool forward) { return 2 * link + (forward ? 0 : 1); }
@@ -224,6 +225,27 @@ ResourceId Router::of_link(int host, int link, bool forward) const {
 ResourceId Router::of_nic(int host, int nic, bool out) const {
   const int group = group_of_host(host);
   return first_resource(host, group) + nic_resource(cluster_.groups[index(group)].machine, nic, out);
+}
+
+Router::Home Router::home(ResourceId resource) const {
+  if (resource < first_uplink_) {
+    const Owner of = owner(resource);
+    return {kHost, of.host, of.resource};
+  }
+  const Uplinks& uplinks = uplinks_of(resource);
+  const int within = resource - uplinks.first;
+  return {static_cast<int>(&uplinks - uplinks_.data()), within / 2, within % 2};
+}
+
+ResourceId Router::at(const Home& home) const {
+  if (home.level == kHost) return first_resource(home.place, group_of_host(home.place)) + home.resource;
+  return uplinks_[index(home.level)].first + 2 * home.place + home.resource;
+}
+
+std::vector<int> Router::hosts_per_level() const {
+  std::vector<int> hosts;
+  for (const Uplinks& uplinks : uplinks_) hosts.push_back(uplinks.hosts);
+  return hosts;
 }
 
 Router::Owner Router::owner(ResourceId resource) const {

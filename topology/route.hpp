@@ -1,6 +1,8 @@
 // Routes between two ranks of a cluster, as the directed resources that they share with other transfers.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,23 @@ class Router {
   std::string unknown_speed(int from_rank, int to_rank) const;
   /// For people: "host 3: gpu0 -> gpu1 (nvlink)", "host 3: mlx5_0 out".
   std::string name(ResourceId resource) const;
+
+  static constexpr int kHost = -1;
+  /// Where a resource is: the `resource`-th of a host, or of a leaf or pod, whose uplinks are 0 up and 1
+  /// down.
+  struct Home {
+    int level = kHost;  // or, of those that group hosts: 0 the leaves, then the pods
+    int place = 0;      // the host, leaf or pod
+    int resource = 0;
+  };
+  Home home(ResourceId resource) const;
+  ResourceId at(const Home& home) const;
+  int resources_per_host(int group) const { return hosts_[static_cast<std::size_t>(group)].resources; }
+  /// Hosts under each leaf, then under each pod of the first level, and so on: by Home::level.
+  std::vector<int> hosts_per_level() const;
+  /// Where the resources of a host of the group go when its rank r becomes rank to[r], so that all routes
+  /// from, to and between the ranks are the same as before; nothing where they are not.
+  std::optional<std::vector<int>> moved(int group, std::span<const int> to) const;
 
   /// One direction of a host's link or NIC, by their index in its Machine.
   ResourceId of_link(int host, int link, bool forward) const;

@@ -71,6 +71,10 @@ class Pattern {
   /// True when every step moves equally many blocks between the same pairs, so that a price for one holds for
   /// all.
   virtual bool steady() const { return false; }
+
+  /// True when member m + 1 does in every step what member m does, with all members and blocks one further,
+  /// modulo n.
+  virtual bool cyclic() const { return false; }
 };
 
 /// Reduce-scatter around a ring: n − 1 steps of one block to the next member.

@@ -200,6 +200,32 @@ std::vector<Transfer> sends_of(const Schedule& schedule, Rank rank, const auto& 
   return sends;
 }
 
+TEST(Patterns, ThatAreCyclicLookTheSameToAllMembers) {
+  int cyclic = 0;
+  for (const std::string_view name :
+       {"ring", "halving", "direct", "pairwise", "one-shot", "doubling", "star"}) {
+    const Pattern& pattern = *find_pattern(name);
+    for (const int n : {2, 3, 5, 8}) {
+      for (int step = 0; pattern.cyclic() && step < pattern.steps(n); ++step) {
+        for (int member = 0; member < n; ++member) {
+          std::vector<Move> moves;
+          std::vector<Move> next;
+          pattern.sends(n, step, member, moves);
+          pattern.sends(n, step, (member + 1) % n, next);
+          for (Move& move : moves) {
+            move.peer = (move.peer + 1) % n;
+            // All blocks are all blocks, whichever comes first.
+            if (move.blocks.number < n) move.blocks.first = (move.blocks.first + 1) % n;
+          }
+          EXPECT_EQ(moves, next) << name << ' ' << n << ' ' << step << ' ' << member;
+        }
+      }
+    }
+    cyclic += pattern.cyclic();
+  }
+  EXPECT_EQ(cyclic, 4);
+}
+
 TEST(InGroups, EveryGroupDoesWhatTheOneDid) {
   // 2 x 6 x 3 ranks: the groups are the lines along the middle.
   for (const Algorithm& algorithm : algorithms()) {

@@ -31,6 +31,7 @@ class Direct final : public Pattern {
     }
   }
   Blocks holds(int, int member) const override { return {member, 1}; }
+  bool cyclic() const override { return true; }
 };
 
 }  // namespace

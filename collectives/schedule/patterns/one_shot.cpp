@@ -24,6 +24,7 @@ class OneShot final : public Pattern {
     for (int distance = 1; distance < n; ++distance) moves.push_back({(member + n - distance) % n, {0, n}});
   }
   Blocks holds(int n, int) const override { return {0, n}; }
+  bool cyclic() const override { return true; }
   int spread_steps(int) const override { return 0; }
 };
 

@@ -31,6 +31,7 @@ class Pairwise final : public Pattern {
     moves.push_back({(member + n - step - 1) % n, {member, 1}});
   }
   Blocks holds(int, int member) const override { return {member, 1}; }
+  bool cyclic() const override { return true; }
 };
 
 }  // namespace

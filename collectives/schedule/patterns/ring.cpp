@@ -29,6 +29,7 @@ class Ring final : public Pattern {
     moves.push_back({previous, {block_sent(n, step, previous), 1}});
   }
   Blocks holds(int, int member) const override { return {member, 1}; }
+  bool cyclic() const override { return true; }
   bool steady() const override { return true; }
 
  private:

@@ -163,6 +163,12 @@ void Group::end() {
   give_up();
 }
 
+/// The operations stay, so that whoever waits for one is told.
+void Group::abort() {
+  const std::lock_guard lock(mutex_);
+  communicator_.give_up(Error(ExitCode::mpi, "the program has aborted the communicator; free it"));
+}
+
 void Group::give_up() noexcept {
   communicator_.give_up(Error(ExitCode::usage, "the communicator was freed"));
   operations_.clear();

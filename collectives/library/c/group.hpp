@@ -52,6 +52,8 @@ class Group {
   /// Collective where nothing is under way: waits until no rank needs this one any more. From now on all
   /// calls fail, also where this throws.
   void end();
+  /// Not collective: breaks the communicator, so that all calls fail.
+  void abort();
 
   /// On a cudaStream_t, by GpuCollective. Throws Error(ExitCode::not_available) where that cannot be.
   void enqueue(const CollectiveOf& what, const void* input, void* output, void* stream);

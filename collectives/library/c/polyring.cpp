@@ -192,6 +192,10 @@ polyring_result polyring_comm_free(polyring_comm comm) {
   });
 }
 
+polyring_result polyring_comm_abort(polyring_comm comm) {
+  return guarded([&] { group_of(comm)->abort(); });
+}
+
 polyring_result polyring_comm_rank(polyring_comm comm, int* rank) {
   return guarded([&] {
     need(rank, "the rank");

@@ -157,6 +157,11 @@ POLYRING_API polyring_result polyring_comm_create_from_store(polyring_comm *comm
  * requests then fail. The communicator and the memory of polyring_mem_alloc() are freed in any case. */
 POLYRING_API polyring_result polyring_comm_free(polyring_comm comm);
 
+/* Breaks the communicator, without the other ranks: what is under way is given up, every later call with it fails with
+ * POLYRING_ERROR_CONNECTION, and polyring_comm_free() waits for nobody. The memory stays until then. A call of another thread that
+ * waits with it ends first. */
+POLYRING_API polyring_result polyring_comm_abort(polyring_comm comm);
+
 POLYRING_API polyring_result polyring_comm_rank(polyring_comm comm, int *rank);
 POLYRING_API polyring_result polyring_comm_size(polyring_comm comm, int *ranks);
 /* On how many hosts the ranks are. */

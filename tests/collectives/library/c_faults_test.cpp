@@ -145,6 +145,33 @@ TEST(CLibraryFaults, FreedWhileAnOperationIsUnderWay) {
   });
 }
 
+/// Memory stays until the communicator is freed, for which no rank waits.
+TEST(CLibraryFaults, AbortedWhileAnOperationIsUnderWay) {
+  const polyring_options options = options_of(20);
+  polyring_unique_id id{};
+  ASSERT_OK(polyring_get_unique_id(&id));
+  each_rank(2, [&](int rank) {
+    polyring_comm comm = POLYRING_COMM_NULL;
+    ASSERT_OK(polyring_comm_create(&comm, &id, rank, 2, &options));
+    void* memory = nullptr;
+    ASSERT_OK(polyring_mem_alloc(comm, 4000, &memory));
+    auto* const values = static_cast<float*>(memory);
+    polyring_request request = POLYRING_REQUEST_NULL;
+    if (rank == 0) {
+      ASSERT_OK(
+          polyring_start_allreduce(comm, values, values, 1000, POLYRING_FLOAT32, POLYRING_SUM, &request));
+    }
+    ASSERT_OK(polyring_comm_abort(comm));
+    if (rank == 0) {
+      EXPECT_FAILS(polyring_wait(&request), POLYRING_ERROR_CONNECTION, "aborted");
+    }
+    EXPECT_FAILS(polyring_barrier(comm), POLYRING_ERROR_CONNECTION, "aborted");
+    values[999] = 1;
+    ASSERT_OK(polyring_comm_free(comm));
+    EXPECT_FAILS(polyring_comm_abort(comm), POLYRING_ERROR_ARGUMENT, "no such communicator");
+  });
+}
+
 TEST(CLibraryFaults, DifferentCallsAreTold) {
   const polyring_options options = options_of(20, 1);
   with_ranks(3, &options, [](int rank, polyring_comm comm) {

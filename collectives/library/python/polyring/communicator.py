@@ -1,0 +1,360 @@
+"""Communicator: a group of processes that does collectives together on NumPy arrays."""
+
+import ctypes
+import gc
+import os
+import threading
+import weakref
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Type as TypeOf, Union
+
+import numpy
+
+from . import _library
+from ._buffers import Type, buffer_of, need_elements, operation, same_type
+from ._library import Error, Result, UsageError, call
+
+Array = Any  # a numpy.ndarray; its element type is checked when it is used
+Create = Callable[[Any, int, int, Any], None]
+
+TRANSPORTS = ("automatic", "shared", "network")  # by polyring_transport
+
+
+def unique_id() -> bytes:
+    """By which the ranks of one communicator find each other over TCP. Called by the process that is rank 0 then, which listens
+    from now on; the other ranks need these bytes, in whatever way they come there."""
+    made = _library.UniqueId()
+    call("get_unique_id", ctypes.byref(made))
+    return bytes(made)
+
+
+def _options(timeout: float, transport: str, interface: Optional[str], algorithm: Optional[str], check: bool) -> _library.Options:
+    if transport not in TRANSPORTS:
+        raise UsageError(f"there is no transport {transport!r}; it is one of {', '.join(TRANSPORTS)}")
+    return _library.Options(size=ctypes.sizeof(_library.Options), timeout=timeout, transport=TRANSPORTS.index(transport),
+                            interface_name=interface.encode() if interface is not None else None,
+                            algorithm=algorithm.encode() if algorithm is not None else None, check=int(check), gpu=-1)
+
+
+class Request:
+    """An operation that was started. Its arrays belong to it until it is over."""
+
+    def __init__(self, communicator: "Communicator", handle: ctypes.c_void_p, result: Array, arrays: Tuple[Array, ...]) -> None:
+        self._communicator = communicator
+        self._handle = handle
+        self._result = result
+        self._arrays = arrays
+        communicator._unfinished.add(self)  # so that its arrays stay, whoever forgets it
+
+    def test(self) -> bool:
+        """Goes on with all operations of the communicator, without blocking. Whether this one is over; throws why it failed."""
+        done = ctypes.c_int(0)
+        try:
+            self._communicator._checked("test", ctypes.byref(self._handle), ctypes.byref(done))
+        finally:
+            if done.value or not self._handle:
+                self._end()
+        return bool(done.value)
+
+    def wait(self) -> Array:
+        """Returns the output when it is over; throws why it failed."""
+        try:
+            self._communicator._checked("wait", ctypes.byref(self._handle))
+        finally:
+            self._end()
+        return self._result
+
+    def _end(self) -> None:
+        self._communicator._unfinished.discard(self)
+        self._arrays = ()
+
+
+class Communicator:
+    """Made by one of the `from_` functions, which all ranks call. All ranks call the same operations in the same order. Any thread
+    may use it, but no process that was forked. It ends by close(), which all ranks call, or with its `with` block.
+
+    Options of all of them: `timeout`, the seconds within which something must come from a rank that is waited for; `transport`,
+    "automatic", "shared" (memory inside hosts must be shared) or "network" (TCP for everything); `interface`, the network for TCP,
+    such as "ib0"; `algorithm`, as `polyring list algorithms` names them; `check`, whether ranks compare what they call before each
+    operation, which takes a message more.
+    """
+
+    def __init__(self, create: Create, rank: int, ranks: int, *, timeout: float = 60.0, transport: str = "automatic",
+                 interface: Optional[str] = None, algorithm: Optional[str] = None, check: bool = False) -> None:
+        """For the functions below."""
+        self._handle = ctypes.c_void_p()
+        self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() may still be there
+        self._unfinished: "set[Request]" = set()
+        self._memory: "set[int]" = set()  # of alloc(), whose arrays still exist
+        self._broken = False
+        self._process = os.getpid()
+        self._lock = threading.RLock()  # the collection of garbage frees arrays at any time
+        options = _options(timeout, transport, interface, algorithm, check)
+        create(ctypes.byref(self._handle), rank, ranks, ctypes.byref(options))
+        self.rank = rank
+        self.size = ranks
+
+    @classmethod
+    def from_id(cls, id: bytes, rank: int, ranks: int, **options: Any) -> "Communicator":
+        """Of processes that have rank 0's unique_id()."""
+        if len(id) != _library.MAX_ID_BYTES:
+            raise UsageError(f"an id has {_library.MAX_ID_BYTES} bytes, not {len(id)}; give unique_id() of rank 0")
+        copy = _library.UniqueId.from_buffer_copy(id)
+        return cls(lambda new, own, size, said: call("comm_create", new, ctypes.byref(copy), own, size, said), rank, ranks, **options)
+
+    @classmethod
+    def from_address(cls, address: str, rank: int, ranks: int, *, secret: Optional[str] = None, **options: Any) -> "Communicator":
+        """Of processes that know where rank 0 listens, such as "node1:4711". Only ranks with the same `secret` are let in,
+        up to 32 letters and digits."""
+        made = _library.UniqueId()
+        call("unique_id_at", ctypes.byref(made), address.encode(), secret.encode() if secret is not None else None)
+        return cls.from_id(bytes(made), rank, ranks, **options)
+
+    @classmethod
+    def from_allgather(cls, allgather: Callable[[bytes], Sequence[bytes]], rank: int, ranks: int, **options: Any) -> "Communicator":
+        """Of processes that can exchange bytes: `allgather(own)` returns every rank's bytes, by rank; all have equally many. It is
+        called by this function alone."""
+        failed: List[BaseException] = []
+
+        def gather(_: Any, own: int, everyones: int, count: int) -> int:
+            try:
+                parts = list(allgather(ctypes.string_at(own, count)))
+                if len(parts) != ranks or any(len(part) != count for part in parts):
+                    raise UsageError(f"the allgather must return {ranks} times {count} bytes, not {[len(part) for part in parts]}")
+                ctypes.memmove(everyones, b"".join(parts), ranks * count)
+            except BaseException as error:
+                failed.append(error)
+                return 1
+            return 0
+
+        group = _library.Group(None, _library.ALLGATHER(gather))
+        return cls(_with_cause("comm_create_from_group", ctypes.byref(group), failed), rank, ranks, **options)
+
+    @classmethod
+    def from_mpi4py(cls, comm: Any, **options: Any) -> "Communicator":
+        """Of the ranks of an intracommunicator of mpi4py, which is used by this function alone."""
+        return cls.from_allgather(comm.allgather, comm.Get_rank(), comm.Get_size(), **options)
+
+    @classmethod
+    def from_store(cls, store: Any, rank: int, ranks: int, *, prefix: str = "polyring", **options: Any) -> "Communicator":
+        """Of processes with a key-value store that all reach, such as torch.distributed's: set(key, value), get(key) and, where it
+        has one, wait([key], timedelta). `prefix` is one that no other communicator of the store has."""
+        failed: List[BaseException] = []
+
+        def put(_: Any, key: bytes, value: int, count: int) -> int:
+            try:
+                store.set(key.decode(), ctypes.string_at(value, count))
+            except BaseException as error:
+                failed.append(error)
+                return 1
+            return 0
+
+        def get(_: Any, key: bytes, room: int, capacity: int, count: Any, timeout: float) -> int:
+            try:
+                if hasattr(store, "wait"):
+                    store.wait([key.decode()], timedelta(seconds=timeout))
+                value = bytes(store.get(key.decode()))
+                count[0] = len(value)
+                ctypes.memmove(room, value, min(len(value), capacity))
+            except BaseException as error:
+                failed.append(error)
+                return 1
+            return 0
+
+        described = _library.Store(None, prefix.encode(), _library.SET(put), _library.GET(get))
+        return cls(_with_cause("comm_create_from_store", ctypes.byref(described), failed), rank, ranks, **options)
+
+    @property
+    def hosts(self) -> int:
+        """On how many hosts the ranks are."""
+        count = ctypes.c_int()
+        self._call("comm_hosts", ctypes.byref(count))
+        return count.value
+
+    @property
+    def transport(self) -> str:
+        """How the ranks are joined, such as "shared memory and TCP by eth0"."""
+        text = ctypes.c_char_p()
+        self._call("comm_transport", ctypes.byref(text))
+        return (text.value or b"").decode()
+
+    def alloc(self, shape: Union[int, Tuple[int, ...]], dtype: Any = numpy.float32) -> Array:
+        """An array, not initialized, in memory that the ranks of a host reach directly: operations on it copy nothing. Its memory is
+        freed when no array uses it any more."""
+        kind = numpy.dtype(dtype)
+        count = int(numpy.prod(shape, dtype=numpy.int64))
+        if count < 0:
+            raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
+        size = max(1, count * kind.itemsize)
+        memory = ctypes.c_void_p()
+        self._call("mem_alloc", size, ctypes.byref(memory))
+        address = memory.value or 0
+        block = (ctypes.c_byte * size).from_address(address)
+        with self._lock:
+            self._memory.add(address)
+        weakref.finalize(block, self._free, address).atexit = False
+        return numpy.frombuffer(block, kind, count).reshape(shape)
+
+    def _free(self, address: int) -> None:
+        """Of an array that is gone. The last one takes the communicator with it where that was closed before."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._memory.discard(address)
+            handle, closed = (self._handle, False) if self._handle else (self._closed, not self._memory)
+        _library.library.polyring_mem_free(handle, address)
+        if closed:
+            _library.library.polyring_comm_free(handle)
+
+    def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Array:
+        """Every rank's elements combined by "sum", "prod", "min", "max" or "avg", on every rank. Returns `output`, which may be the
+        input, or a new array."""
+        output, _, buffers = self._allreduce(input, output)
+        self._call("allreduce", *buffers, operation(op))
+        return output
+
+    def start_allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Request:
+        """The same, started."""
+        output, arrays, buffers = self._allreduce(input, output)
+        return self._start("start_allreduce", output, arrays, *buffers, operation(op))
+
+    def reduce_scatter(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Array:
+        """Combines as allreduce() does; rank r gets the r-th of `size` equal parts. `output` may be that part of the input."""
+        output, _, buffers = self._reduce_scatter(input, output)
+        self._call("reduce_scatter", *buffers, operation(op))
+        return output
+
+    def start_reduce_scatter(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Request:
+        """The same, started."""
+        output, arrays, buffers = self._reduce_scatter(input, output)
+        return self._start("start_reduce_scatter", output, arrays, *buffers, operation(op))
+
+    def allgather(self, input: Array, output: Optional[Array] = None) -> Array:
+        """Every rank's elements, by rank; a new array has the shape (size, *input.shape). The input may be this rank's part of
+        `output`."""
+        output, _, buffers = self._allgather(input, output)
+        self._call("allgather", *buffers)
+        return output
+
+    def start_allgather(self, input: Array, output: Optional[Array] = None) -> Request:
+        """The same, started."""
+        output, arrays, buffers = self._allgather(input, output)
+        return self._start("start_allgather", output, arrays, *buffers)
+
+    def broadcast(self, array: Array, root: int = 0) -> Array:
+        """The root's elements in every rank's array."""
+        buffer = buffer_of(array, "the array", written=True)
+        self._call("broadcast", buffer.address, buffer.elements, buffer.type, root)
+        return array
+
+    def barrier(self) -> None:
+        """Returns when all ranks have called it."""
+        self._call("barrier")
+
+    def close(self) -> None:
+        """Collective where nothing is under way: waits until no rank needs this one any more. Else gives up what is under way. Arrays of
+        alloc() keep their memory."""
+        if not self._handle:
+            return
+        if self._unfinished or self._broken:
+            self.abort()
+            return
+        if self._memory:
+            gc.collect()
+        if not self._memory:
+            call("comm_free", self._take())
+            return
+        try:
+            self.barrier()  # who is through the second knows that all are through the first, with this memory open
+            self.barrier()
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Not collective: gives up what is under way, and ends the communicator. The other ranks' calls fail, at the latest after their
+        time limit. Arrays of alloc() keep their memory."""
+        if not self._handle:
+            return
+        self._call("comm_abort")
+        self._unfinished.clear()
+        with self._lock:
+            kept = bool(self._memory)
+            handle = self._take()
+        if not kept:
+            call("comm_free", handle)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if os.getpid() != self._process:
+            raise UsageError("this process is a fork of the one that has made the communicator; make another here")
+        self._checked(name, self._handle, *arguments)
+
+    def _checked(self, name: str, *arguments: Any) -> None:
+        try:
+            call(name, *arguments)
+        except Error as error:
+            self._broken = self._broken or error.code not in (Result.ARGUMENT, Result.MISMATCH)
+            raise
+
+    def _take(self) -> ctypes.c_void_p:
+        with self._lock:
+            self._closed, self._handle = self._handle, ctypes.c_void_p()
+        return self._closed
+
+    def __enter__(self) -> "Communicator":
+        return self
+
+    def __exit__(self, kind: Optional[TypeOf[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        """The other ranks do not come to close a communicator where this one has failed."""
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _allreduce(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
+        source = buffer_of(input, "the input")
+        output = numpy.empty_like(input, order="C") if output is None else output
+        target = buffer_of(output, "the output", written=True)
+        same_type(source, target)
+        need_elements(target, source.elements, "the output", "as many as the input")
+        return output, (input, output), (source.address, target.address, source.elements, source.type)
+
+    def _reduce_scatter(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
+        source = buffer_of(input, "the input")
+        if source.elements % self.size:
+            raise UsageError(f"the input has {source.elements} elements, which {self.size} ranks cannot share equally; add some")
+        output = numpy.empty(source.elements // self.size, input.dtype) if output is None else output
+        target = buffer_of(output, "the output", written=True)
+        same_type(source, target)
+        need_elements(target, source.elements // self.size, "the output", f"a part of the input's {source.elements} for each of {self.size} ranks")
+        return output, (input, output), (source.address, target.address, target.elements, source.type)
+
+    def _allgather(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
+        source = buffer_of(input, "the input")
+        output = numpy.empty((self.size, *input.shape), input.dtype) if output is None else output
+        target = buffer_of(output, "the output", written=True)
+        same_type(source, target)
+        need_elements(target, source.elements * self.size, "the output", f"the input's {source.elements} for each of {self.size} ranks")
+        return output, (input, output), (source.address, target.address, source.elements, source.type)
+
+    def _start(self, name: str, output: Array, arrays: Tuple[Array, ...], *arguments: Any) -> Request:
+        handle = ctypes.c_void_p()
+        self._call(name, *arguments, ctypes.byref(handle))
+        return Request(self, handle, output, arrays)
+
+
+def _with_cause(name: str, how: Any, failed: List[BaseException]) -> Create:
+    """Creates by functions that the library calls back, whose exceptions come along; what ends programs passes."""
+
+    def create(new: Any, rank: int, ranks: int, options: Any) -> None:
+        try:
+            call(name, new, how, rank, ranks, options)
+        except Error as error:
+            if failed and not isinstance(failed[0], Exception):
+                raise failed[0] from error
+            if failed:
+                raise type(error)(f"{error} ({failed[0]})", error.code) from failed[0]
+            raise
+
+    return create
+

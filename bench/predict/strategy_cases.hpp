@@ -18,7 +18,7 @@ struct StrategySettings {
   bool own_counts = false;   // --gpus
 };
 
-/// What --strategy best found: tables with their titles as --format has them, and the same as notes.
+/// What --strategy best found: tables in the format of --format, with titles, and the same as notes.
 struct FoundTables {
   std::string tables;
   std::vector<std::string> notes;

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <memory>
+#include <string>
 
-#include "base/units.hpp"
+#include "base/error.hpp"
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 
@@ -13,15 +17,20 @@ namespace {
 
 constexpr Seconds kLong{60};
 
-void say_that_others_are_late(MPI_Comm comm) {
+std::string waiting(MPI_Comm comm, Seconds waited) {
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
-  fmt::print(
-      stderr,
-      "polyring: rank {} of a communicator waits for the others, and has for {}; see whether LD_PRELOAD "
-      "names libpolyring_mpi.so on all hosts (mpirun -x LD_PRELOAD)\n",
-      rank, to_text(kLong));
+  return fmt::format(
+      "rank {} of a communicator has waited {} for the others; see whether they run, and whether LD_PRELOAD "
+      "names libpolyring_mpi.so on all hosts (mpirun -x LD_PRELOAD)",
+      rank, to_text(waited));
 }
+
+/// What a nonblocking call of MPI uses until it is over.
+struct Values {
+  std::vector<std::int64_t> own;
+  std::vector<std::int64_t> largest;
+};
 
 }  // namespace
 
@@ -37,22 +46,29 @@ ErrorsReturned::~ErrorsReturned() {
 }
 
 /// Nonblocking, so that a rank whose others are without the library can say so.
-std::vector<std::int64_t> largest(MPI_Comm comm, const std::vector<std::int64_t>& own) {
-  std::vector<std::int64_t> result(own.size());
+std::vector<std::int64_t> largest(MPI_Comm comm, const std::vector<std::int64_t>& own, Seconds limit) {
+  auto values = std::make_unique<Values>(Values{own, own});
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(PMPI_Iallreduce(own.data(), result.data(), static_cast<int>(own.size()), MPI_INT64_T, MPI_MAX,
-                            comm, &request),
+  check_mpi(PMPI_Iallreduce(values->own.data(), values->largest.data(), static_cast<int>(own.size()),
+                            MPI_INT64_T, MPI_MAX, comm, &request),
             "MPI_Iallreduce");
-  Backoff backoff(kLong, true);
+  const auto begin = std::chrono::steady_clock::now();
+  Backoff backoff(std::min(kLong, limit), true);
   bool said = false;
   for (int done = 0; done == 0;) {
-    check_mpi(PMPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0 || backoff.again()) continue;
-    if (!said) say_that_others_are_late(comm);
+    const int code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && (done != 0 || backoff.again())) continue;
+    const Seconds waited{std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+    if (code != MPI_SUCCESS || waited >= limit) {
+      static_cast<void>(values.release());  // MPI may still use it
+      check_mpi(code, "MPI_Test");
+      throw Error(ExitCode::timeout, waiting(comm, waited));
+    }
+    if (!said) fmt::print(stderr, "polyring: {}\n", waiting(comm, waited));
     said = true;
     backoff.renew();
   }
-  return result;
+  return values->largest;
 }
 
 }  // namespace polyring::interposer

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.hpp"
+
 namespace polyring::interposer {
 
 /// Errors on the communicator are returned while it lives; then its handler is the program's again.
@@ -21,8 +23,8 @@ class ErrorsReturned {
   MPI_Errhandler program_ = MPI_ERRHANDLER_NULL;
 };
 
-/// The largest of the ranks' values, one by one. Collective; waits as MPI_Allreduce does, and says once on
-/// stderr when it has waited for a minute. Throws Error(ExitCode::mpi).
-std::vector<std::int64_t> largest(MPI_Comm comm, const std::vector<std::int64_t>& own);
+/// The largest of the ranks' values, one by one. Collective; says once on stderr when it has waited for a
+/// minute. Throws Error(ExitCode::mpi), and Error(ExitCode::timeout) after this limit.
+std::vector<std::int64_t> largest(MPI_Comm comm, const std::vector<std::int64_t>& own, Seconds limit);
 
 }  // namespace polyring::interposer

@@ -30,41 +30,49 @@ std::optional<Why> shut(MPI_Comm comm) {
   return closed();
 }
 
-/// The communicator's group, joined; or nothing, and the reason is counted.
-Group* joined_group(Call call, MPI_Comm comm, Payload payload, std::size_t block, bool of_all_ranks) {
-  const Nested inside;
+/// How MPI tells the program.
+int fail(Call call, MPI_Comm comm, const std::exception& error) {
+  note(error.what());
+  count_failed(call);
+  return raise_error(comm, error_code_of(error.what()));
+}
+
+struct Joined {
+  Group* group = nullptr;   // null: the call is not taken, and the reason is counted
+  std::optional<int> code;  // nor goes on to MPI: it has failed
+};
+
+/// The communicator's group for a call whose longer buffer is a block, or one of all ranks.
+Joined joined_group(Call call, MPI_Comm comm, Payload payload, std::size_t block, bool of_all_ranks) {
   try {
+    const Nested inside;
     Group& group = group_of(comm);
     const std::size_t longer = of_all_ranks ? block * index(group.size()) : block;
     if (const std::optional<Why> why = group.refuses(payload, Bytes{longer})) {
       pass_on(call, *why);
-    } else if (group.join(comm)) {
-      return &group;
-    } else {
-      pass_on(call, Why::not_joined);
+      return {};
     }
-  } catch (const std::exception& error) {
+    if (group.join(comm)) return {&group, std::nullopt};
+    pass_on(call, Why::not_joined);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::timeout) return {nullptr, fail(call, comm, error)};
     note(error.what());
     pass_on(call, Why::not_joined);
   }
-  return nullptr;
+  return {};
 }
 
-/// Does what may throw, and counts it.
+/// Does what may throw.
 template <typename Action>
 int taken(Call call, MPI_Comm comm, Action&& action) {
-  int code = MPI_SUCCESS;
   try {
     const Nested inside;
     action();
     count_taken(call);
     return MPI_SUCCESS;
   } catch (const std::exception& error) {
-    note(error.what());
-    code = error_code_of(error.what());
+    return fail(call, comm, error);
   }
-  count_failed(call);
-  return raise_error(comm, code);
 }
 
 const std::byte* bytes(const void* address) { return static_cast<const std::byte*>(address); }
@@ -130,8 +138,9 @@ std::optional<int> take_allreduce(const void* input, void* output, int count, MP
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t size = index(count) * index(size_of(what.kind));
   if (size < kLeast.value) return pass_on(kCall, Why::small);
-  Group* const group = joined_group(kCall, comm, payload_of(what.kind), size, false);
-  if (group == nullptr) return std::nullopt;
+  const Joined joined = joined_group(kCall, comm, payload_of(what.kind), size, false);
+  Group* const group = joined.group;
+  if (group == nullptr) return joined.code;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
   return taken(kCall, comm, [&] {
     group->run({Collective::allreduce, count, what.kind, what.op},
@@ -148,8 +157,9 @@ std::optional<int> take_reduce_scatter_block(const void* input, void* output, in
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t block = index(count) * index(size_of(what.kind));
   if (block < kLeast.value) return pass_on(kCall, Why::small);
-  Group* const group = joined_group(kCall, comm, payload_of(what.kind), block, true);
-  if (group == nullptr) return std::nullopt;
+  const Joined joined = joined_group(kCall, comm, payload_of(what.kind), block, true);
+  Group* const group = joined.group;
+  if (group == nullptr) return joined.code;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
   return taken(kCall, comm, [&] {
     const bool in_place = input == MPI_IN_PLACE;
@@ -170,11 +180,13 @@ std::optional<int> take_allgather(const void* input, int send_count, MPI_Datatyp
   if (size < kLeast.value) return pass_on(kCall, Why::small);
   if (size % kWord != 0) return pass_on(kCall, Why::words);
   if (size > kMostGathered) return pass_on(kCall, Why::large);
-  Group* const group = joined_group(kCall, comm, Payload::gathered, size, true);
-  if (group == nullptr) return std::nullopt;
+  const Joined joined = joined_group(kCall, comm, Payload::gathered, size, true);
+  Group* const group = joined.group;
+  if (group == nullptr) return joined.code;
   const bool in_place = input == MPI_IN_PLACE;
   const bool fits = in_place || (send_count >= 0 && index(send_count) * bytes_of_type(send_type) == size);
-  const bool has_buffers = (input != nullptr || !is_plain(send_type)) && (output != nullptr || !is_plain(type));
+  const bool has_buffers =
+      (input != nullptr || !is_plain(send_type)) && (output != nullptr || !is_plain(type));
   if (!fits || !has_buffers) return pass_on(kCall, Why::arguments);
   return taken(kCall, comm, [&] {
     const Blocks all{output, count, type};

@@ -10,6 +10,9 @@
 #include <mutex>
 #include <vector>
 
+#include "collectives/library/mpi/settings.hpp"
+#include "collectives/runtime/mpi/world.hpp"
+
 namespace polyring::interposer {
 namespace {
 
@@ -24,6 +27,19 @@ constexpr std::array<std::string_view, kWhys> kWhyNames{
 std::array<Counter, kCalls> taken{};
 std::array<Counter, kCalls> failed{};
 std::array<std::array<Counter, kWhys>, kCalls> passed_on{};
+
+bool written = false;
+
+/// Where no call was looked at, so that nothing was told of MPI's end. Other programs than a rank's, such as
+/// the shell that started it, have counted nothing.
+struct AtExit {
+  ~AtExit() {
+    const auto any = [](const auto& counters) {
+      return std::any_of(counters.begin(), counters.end(), [](const Counter& one) { return one != 0; });
+    };
+    if (!written && std::any_of(passed_on.begin(), passed_on.end(), any)) write_counters(launched_rank());
+  }
+} at_exit;
 
 struct Notes {
   std::mutex mutex;
@@ -93,13 +109,16 @@ std::string counters_as_json(int rank) {
       as_json(taken, kCallNames), as_json(failed, kCallNames), calls, sentences);
 }
 
-void write_counters(const std::string& file, int rank) {
+void write_counters(int rank) {
+  const std::string& file = own_settings().counters;
+  if (file.empty()) return;
+  written = true;
   const std::string name = fmt::format("{}.{}", file, rank);
   const std::string text = counters_as_json(rank);
   std::FILE* const out = std::fopen(name.c_str(), "we");
-  const bool written = out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  const bool whole = out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
   const bool closed = out != nullptr && std::fclose(out) == 0;
-  if (!written || !closed)
+  if (!whole || !closed)
     fmt::print(stderr, "polyring: {} could not be written: {}; see POLYRING_MPI_COUNTERS\n", name,
                std::strerror(errno));
 }

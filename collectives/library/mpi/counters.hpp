@@ -37,7 +37,7 @@ void note(const std::string& sentence);
 
 /// {"rank": …, "taken": {call: number}, "failed": {…}, "passed_on": {call: {why: number}}, "notes": […]}
 std::string counters_as_json(int rank);
-/// To FILE.RANK. Says on stderr what fails.
-void write_counters(const std::string& file, int rank);
+/// To FILE.RANK, if the user wants one. Says on stderr what fails.
+void write_counters(int rank);
 
 }  // namespace polyring::interposer

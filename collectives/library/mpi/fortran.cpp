@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+#include "collectives/library/mpi/groups.hpp"
+
 #if defined(OPEN_MPI)
 
 extern "C" {
@@ -18,9 +20,22 @@ POLYRING_FORTRAN_CONSTANTS(mpi_fortran_in_place)
 POLYRING_FORTRAN_CONSTANTS(mpi_fortran_bottom)
 extern int MPI_FORTRAN_IN_PLACE __attribute__((weak));
 extern int MPI_FORTRAN_BOTTOM __attribute__((weak));
+
+// MPI's own, which a program without Fortran does not have.
+void pmpi_allreduce_(void* input, void* output, const MPI_Fint* count, const MPI_Fint* type,
+                     const MPI_Fint* op, const MPI_Fint* comm, MPI_Fint* error) __attribute__((weak));
+void pmpi_reduce_scatter_block_(void* input, void* output, const MPI_Fint* count, const MPI_Fint* type,
+                                const MPI_Fint* op, const MPI_Fint* comm, MPI_Fint* error)
+    __attribute__((weak));
+void pmpi_allgather_(void* input, const MPI_Fint* send_count, const MPI_Fint* send_type, void* output,
+                     const MPI_Fint* count, const MPI_Fint* type, const MPI_Fint* comm, MPI_Fint* error)
+    __attribute__((weak));
 }
 
 namespace {
+
+/// Of another kind of MPI, whose handles and constants are not these.
+bool is_foreign() { return polyring::interposer::closed() == polyring::interposer::Why::other_mpi; }
 
 bool is_one_of(const void* address, std::initializer_list<const int*> constants) {
   for (const int* constant : constants) {
@@ -54,6 +69,7 @@ void polyring_mpi_fortran_allreduce(void* input, void* output, const MPI_Fint* c
                                     MPI_Fint* error) __asm__("mpi_allreduce_");
 void polyring_mpi_fortran_allreduce(void* input, void* output, const MPI_Fint* count, const MPI_Fint* type,
                                     const MPI_Fint* op, const MPI_Fint* comm, MPI_Fint* error) {
+  if (is_foreign()) return pmpi_allreduce_(input, output, count, type, op, comm, error);
   tell(error, MPI_Allreduce(buffer(input), buffer(output), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
                             PMPI_Comm_f2c(*comm)));
 }
@@ -64,6 +80,7 @@ void polyring_mpi_fortran_reduce_scatter_block(void* input, void* output, const 
 void polyring_mpi_fortran_reduce_scatter_block(void* input, void* output, const MPI_Fint* count,
                                                const MPI_Fint* type, const MPI_Fint* op, const MPI_Fint* comm,
                                                MPI_Fint* error) {
+  if (is_foreign()) return pmpi_reduce_scatter_block_(input, output, count, type, op, comm, error);
   tell(error, MPI_Reduce_scatter_block(buffer(input), buffer(output), *count, PMPI_Type_f2c(*type),
                                        PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm)));
 }
@@ -74,6 +91,7 @@ void polyring_mpi_fortran_allgather(void* input, const MPI_Fint* send_count, con
 void polyring_mpi_fortran_allgather(void* input, const MPI_Fint* send_count, const MPI_Fint* send_type,
                                     void* output, const MPI_Fint* count, const MPI_Fint* type,
                                     const MPI_Fint* comm, MPI_Fint* error) {
+  if (is_foreign()) return pmpi_allgather_(input, send_count, send_type, output, count, type, comm, error);
   tell(error, MPI_Allgather(buffer(input), *send_count, PMPI_Type_f2c(*send_type), buffer(output), *count,
                             PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)));
 }

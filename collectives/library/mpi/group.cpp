@@ -47,7 +47,7 @@ void Group::agree(MPI_Comm comm) {
   std::vector<std::int64_t> own{agreed_.on ? 0 : 1, version, -version,
                                 -std::llround(agreed_.timeout.value / kTimeoutUnit)};
   for (const Bytes threshold : agreed_.thresholds) own.push_back(static_cast<std::int64_t>(threshold.value));
-  const std::vector<std::int64_t> all = largest(comm, own);
+  const std::vector<std::int64_t> all = largest(comm, own, agreed_.timeout);
   if (all[0] != 0 || all[1] != -all[2]) refusal_ = Why::off;
   agreed_.timeout = Seconds{static_cast<double>(-all[3]) * kTimeoutUnit};
   for (std::size_t i = 0; i < kPayloads; ++i)
@@ -89,6 +89,7 @@ CommunicatorOptions Group::options() {
 bool Group::join(MPI_Comm comm) {
   if (tried_) return !refusal_;
   tried_ = true;
+  refusal_ = Why::not_joined;
   const ErrorsReturned returned(comm);
   std::string why;
   try {
@@ -99,8 +100,10 @@ bool Group::join(MPI_Comm comm) {
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (largest(comm, {why.empty() ? 0 : 1})[0] == 0) return true;
-  refusal_ = Why::not_joined;
+  if (largest(comm, {why.empty() ? 0 : 1}, agreed_.timeout + kJoining)[0] == 0) {
+    refusal_.reset();
+    return true;
+  }
   note(
       fmt::format("a communicator of {} ranks: {}", size_, why.empty() ? "other ranks could not join" : why));
   release();

@@ -89,6 +89,7 @@ const Settings& own_settings() {
       Settings off;
       off.on = false;
       off.timeout = kNoLimit;
+      off.counters = variable("POLYRING_MPI_COUNTERS");
       return off;
     }
   }());

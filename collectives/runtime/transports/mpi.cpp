@@ -162,8 +162,8 @@ void MpiTransport::end_job() const {
   }
   fmt::print(
       stderr,
-      "polyring: rank {} ({}): {}; the job ends, as messages are under way that cannot be called back\n", rank(),
-      world_.host(), why);
+      "polyring: rank {} ({}): {}; the job ends, as messages are under way that cannot be called back\n",
+      rank(), world_.host(), why);
   std::fflush(stderr);
   world_.abort(static_cast<int>(ExitCode::mpi));
 }
@@ -245,9 +245,8 @@ Network make_mpi_network(const MpiWorld& world, WaitRules rules, WhenStuck when_
   const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
   const Bytes piece = piece_between_hosts(MpiWorld::library_version(), rdma);
   Network network;
-  network.transport =
-      std::make_unique<MpiTransport>(world, MpiPieces{kMpiPiece, piece}, std::move(rules), when_stuck,
-                                     MpiWorld::Handle::duplicate(world));
+  network.transport = std::make_unique<MpiTransport>(world, MpiPieces{kMpiPiece, piece}, std::move(rules),
+                                                     when_stuck, MpiWorld::Handle::duplicate(world));
   network.name = "MPI";
   network.unasked = unasked_between_hosts(rdma);
   if (world.nodes() > 1 && piece < network.unasked) network.message = piece;

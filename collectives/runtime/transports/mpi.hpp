@@ -49,8 +49,8 @@ Network make_mpi_network(const MpiWorld& world, WaitRules rules, WhenStuck when_
 /// A communicator of the world's ranks, over MPI where they share no memory. Keeps a reference to the world,
 /// and has its time limit as it is now.
 CommunicatorOptions over_mpi(const MpiWorld& world, TransportChoice choice = TransportChoice::automatic);
-/// The same with another way to wait. With WhenStuck::go_on a communicator that has failed must not end before
-/// the process: MPI may still write to its memory.
+/// The same with another way to wait. With WhenStuck::go_on a communicator that has failed must not end
+/// before the process: MPI may still write to its memory.
 CommunicatorOptions over_mpi(const MpiWorld& world, const WaitRules& rules, WhenStuck when_stuck);
 
 }  // namespace polyring

@@ -38,17 +38,17 @@ int fail(Call call, MPI_Comm comm, const std::exception& error) {
 }
 
 struct Joined {
-  Group* group = nullptr;   // null: the call is not taken, and the reason is counted
-  std::optional<int> code;  // nor goes on to MPI: it has failed
+  KnownComm* group = nullptr;  // null: the call is not taken, and the reason is counted
+  std::optional<int> code;     // nor goes on to MPI: it has failed
 };
 
 /// The communicator's group for a call whose longer buffer is a block, or one of all ranks.
-Joined joined_group(Call call, MPI_Comm comm, Payload payload, std::size_t block, bool of_all_ranks) {
+Joined joined_group(Call call, MPI_Comm comm, SizeClass size_class, std::size_t block, bool of_all_ranks) {
   try {
     const Nested inside;
-    Group& group = group_of(comm);
+    KnownComm& group = group_of(comm);
     const std::size_t longer = of_all_ranks ? block * index(group.size()) : block;
-    if (const std::optional<Why> why = group.refuses(payload, Bytes{longer})) {
+    if (const std::optional<Why> why = group.refuses(size_class, Bytes{longer})) {
       pass_on(call, *why);
       return {};
     }
@@ -112,7 +112,7 @@ void unpack(const std::vector<std::byte>& all, const Blocks& to, std::size_t siz
 }
 
 /// Of `size` bytes of each rank.
-void gather(Group& group, const Blocks& own, const Blocks& all, std::size_t size, MPI_Comm comm) {
+void gather(KnownComm& group, const Blocks& own, const Blocks& all, std::size_t size, MPI_Comm comm) {
   const std::size_t whole = size * index(group.size());
   const bool in_place = own.address == MPI_IN_PLACE;
   const void* input = in_place ? all.block(group.rank()) : own.address;
@@ -138,8 +138,8 @@ std::optional<int> take_allreduce(const void* input, void* output, int count, MP
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t size = index(count) * index(size_of(what.kind));
   if (size < kLeast.value) return pass_on(kCall, Why::small);
-  const Joined joined = joined_group(kCall, comm, payload_of(what.kind), size, false);
-  Group* const group = joined.group;
+  const Joined joined = joined_group(kCall, comm, size_class_of(what.kind), size, false);
+  KnownComm* const group = joined.group;
   if (group == nullptr) return joined.code;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
   return taken(kCall, comm, [&] {
@@ -157,8 +157,8 @@ std::optional<int> take_reduce_scatter_block(const void* input, void* output, in
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t block = index(count) * index(size_of(what.kind));
   if (block < kLeast.value) return pass_on(kCall, Why::small);
-  const Joined joined = joined_group(kCall, comm, payload_of(what.kind), block, true);
-  Group* const group = joined.group;
+  const Joined joined = joined_group(kCall, comm, size_class_of(what.kind), block, true);
+  KnownComm* const group = joined.group;
   if (group == nullptr) return joined.code;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
   return taken(kCall, comm, [&] {
@@ -180,8 +180,8 @@ std::optional<int> take_allgather(const void* input, int send_count, MPI_Datatyp
   if (size < kLeast.value) return pass_on(kCall, Why::small);
   if (size % kWord != 0) return pass_on(kCall, Why::words);
   if (size > kMostGathered) return pass_on(kCall, Why::large);
-  const Joined joined = joined_group(kCall, comm, Payload::gathered, size, true);
-  Group* const group = joined.group;
+  const Joined joined = joined_group(kCall, comm, SizeClass::gathered, size, true);
+  KnownComm* const group = joined.group;
   if (group == nullptr) return joined.code;
   const bool in_place = input == MPI_IN_PLACE;
   const bool fits = in_place || (send_count >= 0 && index(send_count) * bytes_of_type(send_type) == size);

@@ -26,7 +26,7 @@ std::int64_t version_number() {
 
 }  // namespace
 
-Group::Group(MPI_Comm comm) {
+KnownComm::KnownComm(MPI_Comm comm) {
   int inter = 0;
   check_mpi(PMPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
   check_mpi(PMPI_Comm_size(comm, &size_), "MPI_Comm_size");
@@ -41,7 +41,7 @@ Group::Group(MPI_Comm comm) {
 }
 
 /// The largest of what is negated is the smallest.
-void Group::agree(MPI_Comm comm) {
+void KnownComm::agree(MPI_Comm comm) {
   agreed_ = own_settings();
   const std::int64_t version = version_number();
   std::vector<std::int64_t> own{agreed_.on ? 0 : 1, version, -version,
@@ -50,18 +50,18 @@ void Group::agree(MPI_Comm comm) {
   const std::vector<std::int64_t> all = largest(comm, own, agreed_.timeout);
   if (all[0] != 0 || all[1] != -all[2]) refusal_ = Why::off;
   agreed_.timeout = Seconds{static_cast<double>(-all[3]) * kTimeoutUnit};
-  for (std::size_t i = 0; i < kPayloads; ++i)
+  for (std::size_t i = 0; i < kSizeClasses; ++i)
     agreed_.thresholds[i] = Bytes{static_cast<std::uint64_t>(all[4 + i])};
 }
 
-std::optional<Why> Group::refuses(Payload payload, Bytes longer) const {
+std::optional<Why> KnownComm::refuses(SizeClass size_class, Bytes longer) const {
   if (refusal_) return refusal_;
-  if (longer < agreed_.thresholds[static_cast<std::size_t>(payload)]) return Why::small;
+  if (longer < agreed_.thresholds[static_cast<std::size_t>(size_class)]) return Why::small;
   return std::nullopt;
 }
 
 /// MPI promises that its other messages arrive while a rank waits in a collective call.
-void Group::go_on_meanwhile() {
+void KnownComm::go_on_meanwhile() {
   const auto now = std::chrono::steady_clock::now();
   if (now - progressed_ < kBetweenProgress) return;
   progressed_ = now;
@@ -70,7 +70,7 @@ void Group::go_on_meanwhile() {
   processes_->check();
 }
 
-CommunicatorOptions Group::options() {
+CommunicatorOptions KnownComm::options() {
   WaitRules rules;
   rules.timeout = agreed_.timeout;
   rules.yields = world_->shares_cores();
@@ -86,7 +86,7 @@ CommunicatorOptions Group::options() {
   return over_mpi(*world_, rules, WhenStuck::go_on);
 }
 
-bool Group::join(MPI_Comm comm) {
+bool KnownComm::join(MPI_Comm comm) {
   if (tried_) return !refusal_;
   tried_ = true;
   refusal_ = Why::not_joined;
@@ -110,24 +110,24 @@ bool Group::join(MPI_Comm comm) {
   return false;
 }
 
-void Group::run(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+void KnownComm::run(const CollectiveOf& what, const std::byte* input, std::byte* output) {
   communicator_->run(what, input, output);
 }
 
-void Group::begin_end() {
+void KnownComm::begin_end() {
   if (!communicator_) return;
   if (communicator_->failure()) throw *communicator_->failure();
   check_mpi(PMPI_Ibarrier(world_->handle().comm, &ending_), "MPI_Ibarrier");
 }
 
-bool Group::has_ended() {
+bool KnownComm::has_ended() {
   int done = 1;
   if (ending_ != MPI_REQUEST_NULL) check_mpi(PMPI_Test(&ending_, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done == 0 && processes_) processes_->check();
   return done != 0;
 }
 
-void Group::release() {
+void KnownComm::release() {
   communicator_.reset();
   processes_.reset();
   world_.reset();

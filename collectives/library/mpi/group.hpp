@@ -1,4 +1,4 @@
-// Group: what the interposer knows of a program's communicator.
+// KnownComm: what the interposer knows of a program's communicator.
 #pragma once
 
 #include <mpi.h>
@@ -15,17 +15,17 @@
 namespace polyring::interposer {
 
 /// One thread at a time uses it, as MPI asks of a communicator's collective calls.
-class Group {
+class KnownComm {
  public:
   /// Collective: the ranks agree on their settings. Throws Error(ExitCode::mpi).
-  explicit Group(MPI_Comm comm);
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  explicit KnownComm(MPI_Comm comm);
+  KnownComm(const KnownComm&) = delete;
+  KnownComm& operator=(const KnownComm&) = delete;
 
   int size() const { return size_; }
   int rank() const { return rank_; }
   /// Why it takes nothing of this length; nothing where it does. The same on all ranks.
-  std::optional<Why> refuses(Payload payload, Bytes longer) const;
+  std::optional<Why> refuses(SizeClass size_class, Bytes longer) const;
   /// Collective at the first call. Whether the ranks are joined; the same on all.
   bool join(MPI_Comm comm);
 

@@ -26,9 +26,9 @@ std::atomic<std::uint64_t> frees{0};
 
 struct Registry {
   std::mutex mutex;
-  std::list<std::unique_ptr<Group>> live;
-  std::list<std::unique_ptr<Group>> ending;
-  std::list<std::unique_ptr<Group>> kept;  // have failed: others, or MPI, may still use what they hold
+  std::list<std::unique_ptr<KnownComm>> live;
+  std::list<std::unique_ptr<KnownComm>> ending;
+  std::list<std::unique_ptr<KnownComm>> kept;  // have failed: others, or MPI, may still use what they hold
 };
 
 Registry& registry() {
@@ -37,7 +37,7 @@ Registry& registry() {
 }
 
 /// Its ranks are waited for; what fails is kept as it is.
-void begin_end(Registry& all, std::unique_ptr<Group> group) {
+void begin_end(Registry& all, std::unique_ptr<KnownComm> group) {
   if (group->is_idle()) return;
   try {
     group->begin_end();
@@ -68,11 +68,11 @@ int communicator_freed(MPI_Comm, int, void* attribute, void*) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   frees.fetch_add(1, std::memory_order_release);
-  const auto found = std::find_if(all.live.begin(), all.live.end(), [&](const std::unique_ptr<Group>& group) {
-    return group.get() == attribute;
-  });
+  const auto found =
+      std::find_if(all.live.begin(), all.live.end(),
+                   [&](const std::unique_ptr<KnownComm>& group) { return group.get() == attribute; });
   if (found == all.live.end()) return MPI_SUCCESS;  // MPI is being finalized
-  std::unique_ptr<Group> group = std::move(*found);
+  std::unique_ptr<KnownComm> group = std::move(*found);
   all.live.erase(found);
   begin_end(all, std::move(group));
   sweep(all);
@@ -86,7 +86,7 @@ int mpi_is_finalized(MPI_Comm, int, void*, void*) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   frees.fetch_add(1, std::memory_order_release);
-  for (std::unique_ptr<Group>& group : all.live) begin_end(all, std::move(group));
+  for (std::unique_ptr<KnownComm>& group : all.live) begin_end(all, std::move(group));
   all.live.clear();
   Backoff backoff(own_settings().timeout, true);
   while (!sweep(all)) {
@@ -114,12 +114,12 @@ int key() {
   return own;
 }
 
-Group& make_group(MPI_Comm comm) {
+KnownComm& make_group(MPI_Comm comm) {
   auto made = [&] {
     const ErrorsReturned returned(comm);
-    return std::make_unique<Group>(comm);
+    return std::make_unique<KnownComm>(comm);
   }();
-  Group& group = *made;
+  KnownComm& group = *made;
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   sweep(all);
@@ -160,10 +160,10 @@ std::optional<Why> closed() {
   return std::nullopt;
 }
 
-Group& group_of(MPI_Comm comm) {
+KnownComm& group_of(MPI_Comm comm) {
   struct Last {
     MPI_Comm comm = MPI_COMM_NULL;
-    Group* group = nullptr;
+    KnownComm* group = nullptr;
     std::uint64_t frees = 0;
   };
   thread_local Last last;
@@ -172,7 +172,7 @@ Group& group_of(MPI_Comm comm) {
   void* attribute = nullptr;
   int found = 0;
   check_mpi(PMPI_Comm_get_attr(comm, key(), static_cast<void*>(&attribute), &found), "MPI_Comm_get_attr");
-  Group& group = found != 0 ? *static_cast<Group*>(attribute) : make_group(comm);
+  KnownComm& group = found != 0 ? *static_cast<KnownComm*>(attribute) : make_group(comm);
   last = {comm, &group, now};
   return group;
 }

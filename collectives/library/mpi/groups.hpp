@@ -22,6 +22,6 @@ std::optional<Why> closed();
 
 /// Collective at the communicator's first call, by those ranks alone. Throws Error(ExitCode::mpi). It stays
 /// until the communicator is freed, or MPI finalized.
-Group& group_of(MPI_Comm comm);
+KnownComm& group_of(MPI_Comm comm);
 
 }  // namespace polyring::interposer

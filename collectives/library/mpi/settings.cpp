@@ -13,10 +13,9 @@
 namespace polyring::interposer {
 namespace {
 
-constexpr std::array<std::string_view, kPayloads> kNames{"float", "double", "int32", "int64", "allgather"};
-/// From where Polyring was faster than Open MPI and MPICH between two processes: see docs/performance.md.
-constexpr std::array<Bytes, kPayloads> kMeasured{Bytes{32 << 10}, Bytes{32 << 10}, Bytes{32 << 10},
-                                                 Bytes{32 << 10}, Bytes{256 << 10}};
+constexpr std::array<std::string_view, kSizeClasses> kNames{"float", "double", "int32", "int64", "allgather"};
+/// From where Polyring was faster than Open MPI and MPICH between two processes: see docs/library.md.
+constexpr std::array<Bytes, kSizeClasses> kMeasured{kLeast, kLeast, kLeast, kLeast, Bytes{32 << 10}};
 
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -47,16 +46,16 @@ void parse_thresholds(std::string_view text, Settings& settings) {
 
 }  // namespace
 
-Payload payload_of(ElementKind kind) {
+SizeClass size_class_of(ElementKind kind) {
   switch (kind) {
     case ElementKind::float64:
-      return Payload::float64;
+      return SizeClass::float64;
     case ElementKind::int32:
-      return Payload::int32;
+      return SizeClass::int32;
     case ElementKind::int64:
-      return Payload::int64;
+      return SizeClass::int64;
     default:
-      return Payload::float32;
+      return SizeClass::float32;
   }
 }
 

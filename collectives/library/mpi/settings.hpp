@@ -10,9 +10,9 @@
 namespace polyring::interposer {
 
 /// What has a threshold of its own.
-enum class Payload { float32, float64, int32, int64, gathered };
-inline constexpr std::size_t kPayloads = 5;
-Payload payload_of(ElementKind kind);
+enum class SizeClass { float32, float64, int32, int64, gathered };
+inline constexpr std::size_t kSizeClasses = 5;
+SizeClass size_class_of(ElementKind kind);
 
 /// What is shorter is passed on, whatever the thresholds: it is the same on all ranks, without asking.
 inline constexpr Bytes kLeast{4096};
@@ -20,7 +20,7 @@ inline constexpr Bytes kLeast{4096};
 struct Settings {
   bool on = true;
   /// Of the longer of a rank's two buffers: what has fewer bytes is passed on.
-  std::array<Bytes, kPayloads> thresholds{};
+  std::array<Bytes, kSizeClasses> thresholds{};
   /// For how long a rank waits for others that live; no limit where it is kNoLimit.
   Seconds timeout{};
   std::string counters;  // the file's name without the rank; empty: none

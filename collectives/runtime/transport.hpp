@@ -158,6 +158,9 @@ struct WaitRules {
   /// Optional. Told of a failure while its exception is being handled and all buffers are still there; it may
   /// end the job.
   std::function<void()> failed{};
+  /// Optional. Called after each poll that found nothing, for what must go on meanwhile. What it throws is a
+  /// failure of the transport.
+  std::function<void()> idle{};
 };
 
 /// A transport on host memory that finds out by polling what has happened.

@@ -91,7 +91,8 @@ MpiWorld::Handle::~Handle() {
 std::unique_ptr<MpiWorld::Handle> MpiWorld::Handle::of(MPI_Comm group) {
   auto handle = std::make_unique<Handle>();
   for (MPI_Comm* own : {&handle->comm, &handle->roll_call}) {
-    check_mpi(MPI_Comm_dup(group, own), "MPI_Comm_dup");
+    // A duplicate would have copies of the program's attributes.
+    check_mpi(MPI_Comm_split(group, 0, 0, own), "MPI_Comm_split");
     MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
   }
   return handle;

@@ -66,9 +66,10 @@ void PollingTransport::wait(std::vector<Ticket>& done) {
     if (done.size() > before) return;
     if (progress) {
       backoff.renew();
-    } else if (!backoff.again()) {
-      rules_.give_up("messages", awaited());
+      continue;
     }
+    if (rules_.idle) rules_.idle();
+    if (!backoff.again()) rules_.give_up("messages", awaited());
   }
 }
 

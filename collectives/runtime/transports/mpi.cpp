@@ -33,10 +33,12 @@ int most_tags(MPI_Comm comm) {
 class MpiTransport final : public PollingTransport {
  public:
   /// Takes `own` over, to use it in place of the world's communicator.
-  MpiTransport(const MpiWorld& world, MpiPieces pieces, MPI_Comm own = MPI_COMM_NULL)
-      : PollingTransport(world.wait_rules()),
+  MpiTransport(const MpiWorld& world, MpiPieces pieces, WaitRules rules, WhenStuck when_stuck,
+               MPI_Comm own = MPI_COMM_NULL)
+      : PollingTransport(std::move(rules)),
         world_(world),
         pieces_(pieces),
+        when_stuck_(when_stuck),
         own_(own),
         comm_(own == MPI_COMM_NULL ? world.handle().comm : own),
         tags_(most_tags(comm_)) {}
@@ -99,6 +101,7 @@ class MpiTransport final : public PollingTransport {
 
   bool test(std::vector<Ticket>& done);
   bool cancel_all();
+  [[noreturn]] void end_job() const;
   void check_some(int result, int number) const;
 
   /// A peer that has died is often found out this way, before its launcher tells.
@@ -109,6 +112,7 @@ class MpiTransport final : public PollingTransport {
 
   const MpiWorld& world_;
   MpiPieces pieces_;
+  WhenStuck when_stuck_;
   MPI_Comm own_;  // to be freed
   MPI_Comm comm_;
   int tags_;
@@ -146,24 +150,26 @@ bool MpiTransport::cancel_all() {
   return true;
 }
 
-void MpiTransport::stop() {
-  if (!cancel_all()) {
-    // MPI would go on with memory that its user may free.
-    std::string why = "given up";
-    if (const std::exception_ptr failure = std::current_exception()) {
-      try {
-        std::rethrow_exception(failure);
-      } catch (const std::exception& error) {
-        why = error.what();
-      }
+/// MPI would go on with memory that its user may free.
+void MpiTransport::end_job() const {
+  std::string why = "given up";
+  if (const std::exception_ptr failure = std::current_exception()) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      why = error.what();
     }
-    fmt::print(
-        stderr,
-        "polyring: rank {} ({}): {}; the job ends, as messages are under way that cannot be called back\n",
-        rank(), world_.host(), why);
-    std::fflush(stderr);
-    world_.abort(static_cast<int>(ExitCode::mpi));
   }
+  fmt::print(
+      stderr,
+      "polyring: rank {} ({}): {}; the job ends, as messages are under way that cannot be called back\n",
+      rank(), world_.host(), why);
+  std::fflush(stderr);
+  world_.abort(static_cast<int>(ExitCode::mpi));
+}
+
+void MpiTransport::stop() {
+  if (!cancel_all() && when_stuck_ == WhenStuck::end_job) end_job();
   // Messages for it may still come. MPI must not give its number to another communicator.
   own_ = MPI_COMM_NULL;
   requests_.clear();
@@ -228,15 +234,19 @@ Bytes piece_between_hosts(std::string_view version, bool rdma) {
 Bytes unasked_between_hosts(bool rdma) { return rdma ? Bytes{} : Bytes{56 << 10}; }
 
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces) {
-  return std::make_unique<MpiTransport>(world, pieces);
+  return std::make_unique<MpiTransport>(world, pieces, world.wait_rules(), WhenStuck::end_job);
 }
 
 Network make_mpi_network(const MpiWorld& world) {
+  return make_mpi_network(world, world.wait_rules(), WhenStuck::end_job);
+}
+
+Network make_mpi_network(const MpiWorld& world, WaitRules rules, WhenStuck when_stuck) {
   const bool rdma = world.sum(has_rdma_device() ? 1 : 0) > 0;
   const Bytes piece = piece_between_hosts(MpiWorld::library_version(), rdma);
   Network network;
-  network.transport =
-      std::make_unique<MpiTransport>(world, MpiPieces{kMpiPiece, piece}, MpiWorld::Handle::duplicate(world));
+  network.transport = std::make_unique<MpiTransport>(world, MpiPieces{kMpiPiece, piece}, std::move(rules),
+                                                     when_stuck, MpiWorld::Handle::duplicate(world));
   network.name = "MPI";
   network.unasked = unasked_between_hosts(rdma);
   if (world.nodes() > 1 && piece < network.unasked) network.message = piece;
@@ -249,6 +259,14 @@ CommunicatorOptions over_mpi(const MpiWorld& world, TransportChoice choice) {
   options.transport = choice;
   options.rules = world.wait_rules();
   options.network = [&world] { return make_mpi_network(world); };
+  return options;
+}
+
+CommunicatorOptions over_mpi(const MpiWorld& world, const WaitRules& rules, WhenStuck when_stuck) {
+  CommunicatorOptions options;
+  options.timeout = rules.timeout;
+  options.rules = rules;
+  options.network = [&world, rules, when_stuck] { return make_mpi_network(world, rules, when_stuck); };
   return options;
 }
 

@@ -31,15 +31,26 @@ Bytes unasked_between_hosts(bool rdma);
 /// MPI_Get_library_version()'s text.
 Bytes piece_between_hosts(std::string_view version, bool rdma);
 
+/// What a rank does that has given up, where MPI can neither end nor cancel a message of it.
+enum class WhenStuck {
+  end_job,  // with a sentence
+  go_on,    // MPI may use the message's buffer ever after: its user must not free it
+};
+
 /// Keeps a reference to the world, and has its time limit as it is now.
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, MpiPieces pieces = {});
 
 /// The same in pieces that suit the library and the network adapters of all hosts, with an MPI communicator
 /// of its own: its messages meet nobody else's. Collective.
 Network make_mpi_network(const MpiWorld& world);
+/// The same with another way to wait, and for programs that must go on when it fails.
+Network make_mpi_network(const MpiWorld& world, WaitRules rules, WhenStuck when_stuck);
 
 /// A communicator of the world's ranks, over MPI where they share no memory. Keeps a reference to the world,
 /// and has its time limit as it is now.
 CommunicatorOptions over_mpi(const MpiWorld& world, TransportChoice choice = TransportChoice::automatic);
+/// The same with another way to wait. With WhenStuck::go_on a communicator that has failed must not end
+/// before the process: MPI may still write to its memory.
+CommunicatorOptions over_mpi(const MpiWorld& world, const WaitRules& rules, WhenStuck when_stuck);
 
 }  // namespace polyring

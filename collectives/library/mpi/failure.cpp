@@ -1,0 +1,33 @@
+#include "collectives/library/mpi/failure.hpp"
+
+namespace polyring::interposer {
+namespace {
+
+/// MPI_ERR_OTHER where there is none.
+int error_class() {
+  static const int own = [] {
+    int made = MPI_ERR_OTHER;
+    if (PMPI_Add_error_class(&made) != MPI_SUCCESS) return MPI_ERR_OTHER;
+    PMPI_Add_error_string(made, "an error of Polyring, whose library was preloaded");
+    return made;
+  }();
+  return own;
+}
+
+}  // namespace
+
+int error_code_of(const std::string& sentence) {
+  int code = MPI_ERR_OTHER;
+  if (error_class() == MPI_ERR_OTHER || PMPI_Add_error_code(error_class(), &code) != MPI_SUCCESS)
+    return MPI_ERR_OTHER;
+  const std::string text = "polyring: " + sentence;
+  PMPI_Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  return code;
+}
+
+int raise_error(MPI_Comm comm, int code) {
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace polyring::interposer

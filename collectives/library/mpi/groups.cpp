@@ -1,0 +1,180 @@
+#include "collectives/library/mpi/groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <list>
+#include <mutex>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "collectives/library/mpi/agreement.hpp"
+#include "collectives/runtime/backoff.hpp"
+#include "collectives/runtime/mpi/handle.hpp"
+
+namespace polyring::interposer {
+namespace {
+
+thread_local bool nested = false;
+
+std::atomic<bool> finalizing{false};
+/// Of communicators freed so far. A handle may come again.
+std::atomic<std::uint64_t> frees{0};
+
+struct Registry {
+  std::mutex mutex;
+  std::list<std::unique_ptr<KnownComm>> live;
+  std::list<std::unique_ptr<KnownComm>> ending;
+  std::list<std::unique_ptr<KnownComm>> kept;  // have failed: others, or MPI, may still use what they hold
+};
+
+Registry& registry() {
+  static auto* const all = new Registry;  // MPI may be finalized by another library's destructor
+  return *all;
+}
+
+/// Its ranks are waited for; what fails is kept as it is.
+void begin_end(Registry& all, std::unique_ptr<KnownComm> group) {
+  if (group->is_idle()) return;
+  try {
+    group->begin_end();
+    all.ending.push_back(std::move(group));
+  } catch (const std::exception&) {
+    all.kept.push_back(std::move(group));
+  }
+}
+
+/// True when none is left.
+bool sweep(Registry& all) {
+  for (auto group = all.ending.begin(); group != all.ending.end();) {
+    try {
+      if (!(*group)->has_ended()) {
+        ++group;
+        continue;
+      }
+    } catch (const std::exception&) {
+      all.kept.push_back(std::move(*group));
+    }
+    group = all.ending.erase(group);
+  }
+  return all.ending.empty();
+}
+
+int communicator_freed(MPI_Comm, int, void* attribute, void*) {
+  const Nested inside;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  frees.fetch_add(1, std::memory_order_release);
+  const auto found =
+      std::find_if(all.live.begin(), all.live.end(),
+                   [&](const std::unique_ptr<KnownComm>& group) { return group.get() == attribute; });
+  if (found == all.live.end()) return MPI_SUCCESS;  // MPI is being finalized
+  std::unique_ptr<KnownComm> group = std::move(*found);
+  all.live.erase(found);
+  begin_end(all, std::move(group));
+  sweep(all);
+  return MPI_SUCCESS;
+}
+
+/// MPI_Finalize frees the attributes of MPI_COMM_SELF first.
+int mpi_is_finalized(MPI_Comm, int, void*, void*) {
+  const Nested inside;
+  finalizing = true;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  frees.fetch_add(1, std::memory_order_release);
+  for (std::unique_ptr<KnownComm>& group : all.live) begin_end(all, std::move(group));
+  all.live.clear();
+  Backoff backoff(own_settings().timeout, true);
+  while (!sweep(all)) {
+    if (!backoff.again()) break;
+  }
+  all.kept.splice(all.kept.end(), all.ending);
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  write_counters(rank);
+  return MPI_SUCCESS;
+}
+
+/// The key of the attribute. At the first call the library is told of MPI's end, too.
+int key() {
+  static const int own = [] {
+    int made = MPI_KEYVAL_INVALID;
+    int end = MPI_KEYVAL_INVALID;
+    check_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, communicator_freed, &made, nullptr),
+              "MPI_Comm_create_keyval");
+    check_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_is_finalized, &end, nullptr),
+              "MPI_Comm_create_keyval");
+    check_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, end, nullptr), "MPI_Comm_set_attr");
+    return made;
+  }();
+  return own;
+}
+
+KnownComm& make_group(MPI_Comm comm) {
+  auto made = [&] {
+    const ErrorsReturned returned(comm);
+    return std::make_unique<KnownComm>(comm);
+  }();
+  KnownComm& group = *made;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  sweep(all);
+  all.live.push_back(std::move(made));
+  check_mpi(PMPI_Comm_set_attr(comm, key(), &group), "MPI_Comm_set_attr");
+  return group;
+}
+
+/// The library would read the handles of another kind of MPI as its own. The text may be longer than this
+/// one's longest.
+bool is_another_mpi() {
+  std::array<char, 16384> text{};
+  int length = 0;
+  PMPI_Get_library_version(text.data(), &length);
+  const std::string_view version(text.data());
+  constexpr std::string_view kOpenMpi = "Open MPI";
+  const bool wants_open_mpi = MpiWorld::library().starts_with(kOpenMpi);
+  if ((version.find(kOpenMpi) != std::string_view::npos) == wants_open_mpi) return false;
+  if (launched_rank() == 0)
+    fmt::print(
+        stderr,
+        "polyring: this libpolyring_mpi.so is for {}, and the program's MPI is {}; every call goes on to "
+        "that, so preload the library that was built for it\n",
+        MpiWorld::library(), version.substr(0, version.find_first_of(",\n")));
+  return true;
+}
+
+}  // namespace
+
+bool is_nested() { return nested; }
+Nested::Nested() { nested = true; }
+Nested::~Nested() { nested = false; }
+
+std::optional<Why> closed() {
+  static const bool is_other = is_another_mpi();
+  if (is_other) return Why::other_mpi;
+  if (finalizing.load(std::memory_order_relaxed)) return Why::finalizing;
+  return std::nullopt;
+}
+
+KnownComm& group_of(MPI_Comm comm) {
+  struct Last {
+    MPI_Comm comm = MPI_COMM_NULL;
+    KnownComm* group = nullptr;
+    std::uint64_t frees = 0;
+  };
+  thread_local Last last;
+  const std::uint64_t now = frees.load(std::memory_order_acquire);
+  if (last.group != nullptr && last.comm == comm && last.frees == now) return *last.group;
+  void* attribute = nullptr;
+  int found = 0;
+  check_mpi(PMPI_Comm_get_attr(comm, key(), static_cast<void*>(&attribute), &found), "MPI_Comm_get_attr");
+  KnownComm& group = found != 0 ? *static_cast<KnownComm*>(attribute) : make_group(comm);
+  last = {comm, &group, now};
+  return group;
+}
+
+}  // namespace polyring::interposer

@@ -1,0 +1,35 @@
+// The other ranks' processes on this host: whether they live.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/runtime/bootstrap.hpp"
+
+namespace polyring::interposer {
+
+class Processes {
+ public:
+  /// Collective. Those that this process cannot see, as on other hosts or in other containers, are taken to
+  /// live.
+  explicit Processes(const Bootstrap& bootstrap);
+
+  /// Looks once a second at most. Throws Error(ExitCode::mpi) that names a rank whose process has ended.
+  void check();
+
+ private:
+  struct Process {
+    Rank rank = 0;
+    pid_t number = 0;
+    std::uint64_t begin = 0;  // in ticks since the boot; tells it from a later one with its number
+  };
+
+  std::vector<Process> seen_;
+  std::chrono::steady_clock::time_point looked_{};
+};
+
+}  // namespace polyring::interposer

@@ -1,0 +1,125 @@
+/* An MPI program in which something goes wrong: see the name of each case. */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1 << 18 };
+
+static int rank;
+
+static int allreduce(MPI_Comm comm, float* data) {
+  return MPI_Allreduce(MPI_IN_PLACE, data, COUNT, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static float* zeros(void) { return calloc(COUNT, sizeof(float)); }
+
+static void report(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  MPI_Error_string(code, text, &length);
+  printf("rank %d: %s\n", rank, code == MPI_SUCCESS ? "success" : text);
+  fflush(stdout);
+}
+
+/* Rank 1 is killed. MPICH's launcher tells the others by a signal, and ends before them, so that what they
+ * say goes to a file. Nobody may enter MPI_Finalize then. */
+static void killed(const char* file) {
+  float* data = zeros();
+  int i;
+  signal(SIGUSR1, SIG_IGN);
+  if (rank == 0 && freopen(file, "w", stdout) == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (i = 0; i < 3; ++i) allreduce(MPI_COMM_WORLD, data);
+  if (rank == 1) raise(SIGKILL);
+  report(allreduce(MPI_COMM_WORLD, data));
+  report(allreduce(MPI_COMM_WORLD, data));
+  printf("alive\n");
+  fflush(stdout);
+  _exit(0);
+}
+
+/* Rank 1 comes after the others' time limit. */
+static void late(void) {
+  float* data = zeros();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  allreduce(MPI_COMM_WORLD, data);
+  if (rank == 1) sleep(1);
+  report(allreduce(MPI_COMM_WORLD, data));
+  MPI_Barrier(MPI_COMM_WORLD);
+  free(data);
+}
+
+/* The receiver waits for a message whose sender is in an allreduce: MPI has it arrive all the same. */
+static void progress(void) {
+  enum { BYTES = 32 << 20 };
+  char* message = malloc(BYTES);
+  float* data = zeros();
+  MPI_Request request = MPI_REQUEST_NULL;
+  memset(message, rank, BYTES);
+  allreduce(MPI_COMM_WORLD, data);
+  if (rank == 0) MPI_Isend(message, BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+  if (rank == 1) MPI_Recv(message, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  allreduce(MPI_COMM_WORLD, data);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  printf("rank %d: %s\n", rank, message[BYTES - 1] == 0 || rank > 1 ? "arrived" : "lost");
+  free(message);
+  free(data);
+}
+
+static void* many(void* comm) {
+  float* data = malloc(COUNT * sizeof(float));
+  long wrong = 0;
+  int i, k;
+  for (i = 0; i < 30; ++i) {
+    for (k = 0; k < COUNT; ++k) data[k] = (float)(i + k % 7);
+    allreduce(*(MPI_Comm*)comm, data);
+    for (k = 0; k < COUNT; ++k) wrong += data[k] != 2 * (float)(i + k % 7);
+  }
+  free(data);
+  return (void*)wrong;
+}
+
+static void threads(void) {
+  MPI_Comm comms[2];
+  pthread_t thread;
+  void* wrong[2];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  pthread_create(&thread, NULL, many, &comms[1]);
+  wrong[0] = many(&comms[0]);
+  pthread_join(thread, &wrong[1]);
+  printf("rank %d: %ld wrong\n", rank, (long)wrong[0] + (long)wrong[1]);
+  MPI_Comm_free(&comms[0]);
+  MPI_Comm_free(&comms[1]);
+}
+
+/* The ranks free two communicators in different orders, as garbage collectors do. */
+static void crossed(void) {
+  MPI_Comm comms[2];
+  float* data = zeros();
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  report(allreduce(comms[0], data));
+  report(allreduce(comms[1], data));
+  MPI_Comm_free(&comms[rank % 2]);
+  MPI_Comm_free(&comms[1 - rank % 2]);
+  free(data);
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc < 2) return 6;
+  if (strcmp(argv[1], "killed") == 0 && argc == 3) killed(argv[2]);
+  if (strcmp(argv[1], "late") == 0) late();
+  if (strcmp(argv[1], "progress") == 0) progress();
+  if (strcmp(argv[1], "threads") == 0 && provided == MPI_THREAD_MULTIPLE) threads();
+  if (strcmp(argv[1], "crossed") == 0) crossed();
+  MPI_Finalize();
+  return 0;
+}

@@ -1,13 +1,17 @@
-"""scripts/packaging/archive and scripts/setup --prefix, up to the building of libraries, with stand-ins for what takes long."""
+"""scripts/packaging/archive and scripts/setup --prefix, up to the building of libraries, with stand-ins for what takes long; and
+Spack's recipe, read with stand-ins for Spack.
+"""
 
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -124,6 +128,29 @@ class Dependencies(unittest.TestCase):
             self.assertRegex(row[4], r"^[0-9a-f]{64}$")
             self.assertIn(f"\nbuild_{row[0]}() {{", script)
             self.assertRegex(looked_for, rf"\b{row[0]}\b")
+
+    def test_spacks_recipe_has_what_cmake_looks_for(self):
+        said = []
+
+        def directive(name):
+            return lambda *words, **options: said.append((name, words[0]))
+
+        fakes = {"spack_repo": {}, "spack_repo.builtin": {}, "spack_repo.builtin.build_systems": {}, "spack": {},
+                 "spack_repo.builtin.build_systems.cmake": {"CMakePackage": type("CMakePackage", (), {}), "generator": directive("generator")},
+                 "spack_repo.builtin.build_systems.cuda": {"CudaPackage": type("CudaPackage", (), {})},
+                 "spack.package": {name: directive(name) for name in ("license", "version", "variant", "depends_on")}}
+        for name, members in fakes.items():
+            sys.modules[name] = types.ModuleType(name)
+            vars(sys.modules[name]).update(members)
+            self.addCleanup(sys.modules.pop, name)
+        recipe = ROOT / "scripts/packaging/spack_repo/polyring/packages/polyring/package.py"
+        exec(compile(recipe.read_text(encoding="utf-8"), recipe, "exec"), {})  # pylint: disable=exec-used
+        project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+        self.assertIn(("version", re.search(r"project\(polyring VERSION (\S+)", project)[1]), said)
+        packages = {words.split("@")[0].replace("-", "_") for name, words in said if name == "depends_on"}
+        own = {"Eigen3": "eigen", "Threads": "c"}
+        for library in re.findall(r"find_package\((\w+)[ \w.]* REQUIRED", project):
+            self.assertIn(own.get(library, library.lower()), packages)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(documents ${root}/${CPACK_INSTALLED_DOCUMENTS})
 file(REMOVE ${documents}/LICENSE)
+string(TIMESTAMP year %Y UTC)
 file(WRITE ${documents}/copyright
 "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: polyring
 
 Files: *
-Copyright: Polyring's developers
+Copyright: ${year} Polyring's developers
 License: Apache-2.0
  On Debian systems the whole text of the Apache License, Version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.

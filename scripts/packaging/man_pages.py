@@ -15,7 +15,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r"^  (\S.*?)(?:  +(\S.*))?$")
 DESCRIPTION = re.compile(r"^ {20,}(\S.*)$")
-VALUE = re.compile(r"^(?P<type>[^:=]+?)?(?::(?P<kind>[A-Z]+)(?: in \[(?P<least>\d+) - (?P<most>\d+)\])?)?(?:=(?P<default>.*?))?(?P<more> \.\.\.)?$")
+# NAME,…=[a,b] has a default, and KEY=RATE,… has none.
+VALUE = re.compile(r"^(?P<type>(?:[^:=]|=(?=[^=]*…))+?)?(?::(?P<kind>[A-Z]+)(?: in \[(?P<least>\d+) - (?P<most>\d+)\])?)?"
+                   r"(?:=(?P<default>[^…]*?))?(?P<more> \.\.\.)?$")
 COLUMN = 28  # of descriptions, after the two spaces before each name
 TAIL = re.compile(r" (?:Excludes|Needs): | REQUIRED")
 
@@ -54,8 +56,8 @@ def entries(lines):
 
 
 def roff(text):
-    """Text as roff prints it: dashes that can be searched for and copied, and no line that it takes for a request."""
-    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
+    """Text as roff prints it in any locale: dashes that can be searched for, and no line that it takes for a request."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti").replace("…", "...")
     return "\\&" + text if text.startswith((".", "\\(aq")) else text
 
 

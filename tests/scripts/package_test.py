@@ -28,7 +28,9 @@ endif()
 find_package(polyring 0.1 REQUIRED)
 add_executable(in_c in_c.c)
 add_executable(in_cxx in_cxx.cpp)
-foreach(program in_c in_cxx)
+add_executable(example_in_cxx example.cpp)
+target_compile_features(example_in_cxx PRIVATE cxx_std_20)
+foreach(program in_c in_cxx example_in_cxx)
   target_link_libraries(${program} PRIVATE polyring::polyring)
 endforeach()
 """
@@ -74,7 +76,8 @@ class Package(unittest.TestCase):
         (cls.library,) = (path.parent for path in cls.prefix.rglob("libpolyring.so"))
         sources = cls.folder / "sources"
         sources.mkdir()
-        shutil.copy(cls.prefix / "share/doc/polyring/docs/examples/allreduce.c", sources / "in_c.c")
+        for example, name in {"allreduce.c": "in_c.c", "allreduce.cpp": "example.cpp"}.items():
+            shutil.copy(cls.prefix / "share/doc/polyring/docs/examples" / example, sources / name)
         (sources / "in_cxx.cpp").write_text(IN_CXX, encoding="utf-8")
         (sources / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
         cls.sources = sources
@@ -124,6 +127,7 @@ class Package(unittest.TestCase):
             shown = self.succeed(program, name, "--help").split("Example:")[0]
             for option in re.findall(r"(?m)^  (-[\w,-]+)", shown):
                 self.assertIn(", ".join(f"\\fB{one}\\fR" for one in option.split(",")), page, name)
+            self.assertNotRegex(page, r"Default: [A-Z]{2}")
             self.assertNotRegex(page, r"Excludes:|REQUIRED|:INT|\[\d+ - ")
             self.assertIn(shown.split("\n")[0].rstrip("."), page.replace("\\(aq", "'"))
         self.assertRegex(pages["polyring-allreduce.1"].replace("\\-", "-"), r"\\fB--lanes\\fR \\fIN\\fR\nRings .* payload\. From 1 to 1024\.\n")

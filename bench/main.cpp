@@ -65,15 +65,16 @@ std::string version_text() {
   return fmt::format(
       "polyring {} ({})\n"
       "  compiler  {}\n"
-      "  MPI       {}\n"
+      "  build     {}, sanitizers: {}\n"
+      "  MPI       {}, built with {}\n"
       "  Gloo      {}\n"
-      "  hwloc     interface {}\n"
+      "  hwloc     interface {}, built with {}\n"
       "  vectors   {}, the widest that this processor has a kernel for\n"
       "  CUDA      {}\n"
       "  NCCL      {}",
-      version(), commit(), compiler(), MpiWorld::library(),
-      has_gloo() ? gloo_version() : "none in this build", hwloc_version(), to_text(best_isa()), cuda_text(),
-      nccl_text());
+      version(), commit(), compiler(), build_type(), sanitizers().empty() ? "none" : sanitizers(),
+      MpiWorld::library(), MpiWorld::built_with(), has_gloo() ? gloo_version() : "none in this build",
+      hwloc_version(), hwloc_built_with(), to_text(best_isa()), cuda_text(), nccl_text());
 }
 
 ExitCode run(int argc, char** argv) {

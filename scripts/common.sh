@@ -7,6 +7,8 @@ readonly EXIT_BELOW=8
 readonly EXIT_INCONCLUSIVE=9
 
 readonly CALLED_FROM=$PWD
+[[ $0 == /* ]] && CALLED=$0 || CALLED=$PWD/$0
+readonly CALLED
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly REPOSITORY=$PWD
 
@@ -27,7 +29,7 @@ fail() {
 }
 
 # The comment at the top of a script is its --help.
-print_help() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$REPOSITORY/scripts/${0##*/}"; }
+print_help() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$CALLED"; }
 
 # build_folder PRESET: where CMakePresets.json puts it.
 build_folder() {

@@ -11,5 +11,9 @@ std::string_view version();
 std::string_view commit();
 /// "GCC 12.2.0".
 std::string_view compiler();
+/// CMAKE_BUILD_TYPE: "Release".
+std::string_view build_type();
+/// "address,undefined"; empty without.
+std::string_view sanitizers();
 
 }  // namespace polyring

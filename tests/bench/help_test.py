@@ -87,9 +87,10 @@ class Help(ProgramTest):
         lines = self.succeed("--version").splitlines()
         self.assertRegex(lines[0], r"^polyring \d+\.\d+\.\d+ \(\S+\)$")
         parts = dict(line.split(maxsplit=1) for line in lines[1:])
-        self.assertEqual(list(parts), ["compiler", "MPI", "Gloo", "hwloc", "vectors", "CUDA", "NCCL"])
-        self.assertRegex(parts["MPI"], r"^(Open MPI|MPICH) \d")
-        self.assertRegex(parts["hwloc"], r"^interface \d+\.\d+\.\d+$")
+        self.assertEqual(list(parts), ["compiler", "build", "MPI", "Gloo", "hwloc", "vectors", "CUDA", "NCCL"])
+        self.assertRegex(parts["build"], r"^\w+, sanitizers: [a-z,]+$")
+        self.assertRegex(parts["MPI"], r"^((Open MPI|MPICH) \d[\w.]+), built with \1$")
+        self.assertRegex(parts["hwloc"], r"^interface \d+\.\d+\.\d+, built with \d+\.\d+\.\d+$")
         self.assertEqual(parts["Gloo"] == "none in this build", not GLOO)
 
 

@@ -48,5 +48,7 @@ Machine parse_untried_hwloc_xml(std::string_view xml, std::string_view origin);
 
 /// "2.8.0", the version of its interface, of the hwloc that is loaded.
 std::string hwloc_version();
+/// "2.9.0", the version of the hwloc whose header this was compiled with.
+std::string hwloc_built_with();
 
 }  // namespace polyring

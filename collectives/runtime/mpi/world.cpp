@@ -16,6 +16,7 @@
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/gather_rounds.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
+#include "collectives/runtime/mpi/library_name.hpp"
 #include "collectives/runtime/mpi/process_manager.hpp"
 
 namespace polyring {
@@ -344,14 +345,15 @@ void MpiWorld::end_without_mpi(int code) {
   _exit(code);
 }
 
-std::string MpiWorld::library() {
+std::string MpiWorld::library() { return library_name(library_version()); }
+
+std::string MpiWorld::built_with() {
 #if defined(OPEN_MPI)
   return fmt::format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
 #elif defined(MPICH_VERSION)
   return fmt::format("MPICH {}", MPICH_VERSION);
 #else
-  const std::string version = library_version();
-  return version.substr(0, version.find_first_of(",\n"));
+  return fmt::format("an MPI {}.{}", MPI_VERSION, MPI_SUBVERSION);
 #endif
 }
 

@@ -84,8 +84,10 @@ class MpiWorld final : public World {
   /// other ranks.
   [[noreturn]] static void end_without_mpi(int code);
 
-  /// "Open MPI 4.1.4", "MPICH 4.0.2".
+  /// "Open MPI 4.1.4", "MPICH 4.0.2": the one that runs. MPI need not be initialised, here and below.
   static std::string library();
+  /// The same of the one whose header this was compiled with.
+  static std::string built_with();
   /// MPI_Get_library_version()'s text, of several lines for MPICH, which tell what it was built with.
   static std::string library_version();
 

@@ -92,4 +92,6 @@ std::string hwloc_version() {
   return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
 }
 
+std::string hwloc_built_with() { return HWLOC_VERSION; }
+
 }  // namespace polyring

@@ -1,0 +1,20 @@
+# Finds hwloc by its header and its library, without pkg-config, and makes the target hwloc::hwloc.
+find_path(POLYRING_HWLOC_INCLUDE hwloc.h)
+find_library(POLYRING_HWLOC_LIBRARY hwloc)
+find_file(POLYRING_HWLOC_CONFIG hwloc/autogen/config.h HINTS ${POLYRING_HWLOC_INCLUDE} PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
+mark_as_advanced(POLYRING_HWLOC_INCLUDE POLYRING_HWLOC_LIBRARY POLYRING_HWLOC_CONFIG)
+if(POLYRING_HWLOC_CONFIG)
+  file(STRINGS ${POLYRING_HWLOC_CONFIG} hwloc_line REGEX "define HWLOC_VERSION \"")
+  string(REGEX MATCH "[0-9][0-9.]*" hwloc_VERSION "${hwloc_line}")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(hwloc REQUIRED_VARS POLYRING_HWLOC_LIBRARY POLYRING_HWLOC_INCLUDE VERSION_VAR hwloc_VERSION)
+if(hwloc_FOUND AND NOT TARGET hwloc::hwloc)
+  add_library(hwloc::hwloc UNKNOWN IMPORTED)
+  set_target_properties(hwloc::hwloc PROPERTIES IMPORTED_LOCATION ${POLYRING_HWLOC_LIBRARY}
+                                                INTERFACE_INCLUDE_DIRECTORIES ${POLYRING_HWLOC_INCLUDE})
+  # A static one must not replace the functions of the hwloc that the MPI library has loaded.
+  if(POLYRING_HWLOC_LIBRARY MATCHES "\\.a$")
+    set_target_properties(hwloc::hwloc PROPERTIES INTERFACE_LINK_LIBRARIES m INTERFACE_LINK_OPTIONS LINKER:--exclude-libs,libhwloc.a)
+  endif()
+endif()

@@ -56,7 +56,8 @@ Chosen estimated_batch(const Model& model, Precision precision, const MachineGpu
          fits(model, precision, 2 * batch, gpu)) {
     batch *= 2;
   }
-  if (!fits(model, precision, batch, gpu)) return {batch, "taken, since no batch fits a GPU that holds the whole model"};
+  if (!fits(model, precision, batch, gpu))
+    return {batch, "taken, since no batch fits a GPU that holds the whole model"};
   return {batch, gpu.memory.value == 0 ? "a usual batch" : "the largest usual batch that fits the memory"};
 }
 

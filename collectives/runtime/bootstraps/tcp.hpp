@@ -24,8 +24,8 @@ struct TcpGroup {
   std::shared_ptr<Listener> listener{};
 };
 
-/// At a free port, for the ranks of a group with this secret. Throws Error(ExitCode::not_available) where that
-/// cannot be.
+/// At a free port, for the ranks of a group with this secret. Throws Error(ExitCode::not_available) where
+/// that cannot be.
 std::shared_ptr<Listener> listen_for(const std::string& secret);
 
 class TcpBootstrap final : public Bootstrap {

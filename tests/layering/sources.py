@@ -52,7 +52,7 @@ CONFINED = {
     "gloo/*": {"bench/contenders/gloo*"},
     "hwloc.h": {"topology/inventory/probe/hwloc_*"},
     "hwloc/*.h": {"topology/inventory/probe/hwloc_*"},
-    "mpi.h": {"collectives/runtime/mpi/*", "bench/contenders/mpi*", "collectives/runtime/transports/mpi*", "collectives/library/mpi/*"},
+    "mpi.h": {"collectives/runtime/mpi/*", "bench/contenders/mpi*", "collectives/runtime/transports/mpi*", "collectives/library/mpi/*", "collectives/library/ddl/*"},
     "nccl.h": {"collectives/cuda/nccl*"},
     "nvml.h": set(),
     "pugixml.hpp": {"reports/verdict_files.cpp", "topology/inventory/formats/nccl_xml*"},

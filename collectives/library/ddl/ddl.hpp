@@ -1,0 +1,4 @@
+// What DDL's users in C++ include.
+#pragma once
+
+#include <ddl.h>

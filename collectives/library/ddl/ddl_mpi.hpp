@@ -1,0 +1,10 @@
+// DDL's allreduce over a communicator of MPI's, for programs that initialize and finalize MPI themselves.
+#pragma once
+
+#include <ddl.h>
+#include <mpi.h>
+
+/* Collective over the communicator, between MPI_Init and MPI_Finalize: as ddl_init(options), once for each
+ * communicator, and ddl_allreduce(). The type is MPI_FLOAT, and the operation MPI_SUM. */
+extern "C" DDL_API DDL_Result ddl_allreduce_mpi(const char* options, void* data, size_t count,
+                                                MPI_Datatype type, MPI_Op op, MPI_Comm comm);

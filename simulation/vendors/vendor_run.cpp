@@ -22,6 +22,11 @@ GroupShape shape_of(const VendorCall& call, const Cluster& cluster) {
 VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes payload,
                      const VendorCall& call) {
   if (!is_vendor(algorithm)) usage_error("unknown vendor's algorithm '{}'; choose from nccl, mpi", algorithm);
+  constexpr int kMost = 1 << 17;  // takes 1 GB: trees are not simulated in classes of equal ranks
+  if (cluster.ranks() > kMost) {
+    usage_error("{} over {} ranks takes too much memory to simulate; use at most {}, or multi-ring",
+                algorithm, cluster.ranks(), kMost);
+  }
   return algorithm == "nccl" ? nccl_run(cluster, payload, call) : mpi_run(cluster, payload, call);
 }
 

@@ -63,7 +63,8 @@ VendorRun mpi_run(const Cluster& cluster, Bytes payload, const VendorCall& call 
 
 /// The names that stand for these runs where an algorithm is asked for: "nccl", "mpi".
 bool is_vendor(std::string_view algorithm);
-/// Throws a usage Error for a name that is_vendor() does not accept, and as the two above do.
+/// Throws a usage Error for a name that is_vendor() does not accept, for more than 131,072 ranks, and as the
+/// two above do.
 VendorRun vendor_run(std::string_view algorithm, const Cluster& cluster, Bytes payload,
                      const VendorCall& call = {});
 

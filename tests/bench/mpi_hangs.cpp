@@ -33,9 +33,9 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   return PMPI_Init_thread(argc, argv, required, provided);
 }
 
-int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) {
-  come_to("MPI_Comm_dup");
-  return PMPI_Comm_dup(comm, copy);
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
+  come_to("MPI_Comm_split");
+  return PMPI_Comm_split(comm, color, key, part);
 }
 
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* copy, MPI_Request* request) {

@@ -36,6 +36,14 @@ TEST(VendorRun, OfAnotherNameIsRefused) {
   EXPECT_THAT(failure([] { vendor_run("ring", preset("minsky", 1), Bytes{1024}); }), HasSubstr("nccl, mpi"));
 }
 
+TEST(VendorRun, OfTooManyRanksIsRefused) {
+  const Cluster cluster = with_ranks(preset("minsky", 1), (1 << 17) + 4);
+  for (const char* vendor : {"nccl", "mpi"}) {
+    EXPECT_THAT(failure([&] { vendor_run(vendor, cluster, Bytes{1024}); }),
+                HasSubstr("over 131076 ranks takes too much memory to simulate; use at most 131072"));
+  }
+}
+
 // The thresholds of ompi_coll_tuned_allreduce_intra_dec_fixed in Open MPI 4.1.
 TEST(OpenMpi, DecidesAtItsThresholds) {
   using enum OpenMpiAllreduce;

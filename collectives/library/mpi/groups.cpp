@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <list>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -128,22 +128,19 @@ KnownComm& make_group(MPI_Comm comm) {
   return group;
 }
 
-/// The library would read the handles of another kind of MPI as its own. The text may be longer than this
-/// one's longest.
+/// The library would read the handles of another kind of MPI as its own.
 bool is_another_mpi() {
-  std::array<char, 16384> text{};
-  int length = 0;
-  PMPI_Get_library_version(text.data(), &length);
-  const std::string_view version(text.data());
   constexpr std::string_view kOpenMpi = "Open MPI";
-  const bool wants_open_mpi = MpiWorld::library().starts_with(kOpenMpi);
-  if ((version.find(kOpenMpi) != std::string_view::npos) == wants_open_mpi) return false;
-  if (launched_rank() == 0)
+  const std::string own = MpiWorld::built_with();
+  const std::string other = MpiWorld::library();
+  if (own.starts_with(kOpenMpi) == other.starts_with(kOpenMpi)) return false;
+  if (launched_rank() == 0) {
     fmt::print(
         stderr,
         "polyring: this libpolyring_mpi.so is for {}, and the program's MPI is {}; every call goes on to "
         "that, so preload the library that was built for it\n",
-        MpiWorld::library(), version.substr(0, version.find_first_of(",\n")));
+        own, other);
+  }
   return true;
 }
 

@@ -358,7 +358,11 @@ std::string MpiWorld::built_with() {
 }
 
 std::string MpiWorld::library_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  // The MPI that runs may be another one than this was built with, whose text is longer: MPICH's has up to 8
+  // KiB.
+  constexpr std::size_t kLongest = 16384;
+  static_assert(kLongest >= MPI_MAX_LIBRARY_VERSION_STRING);
+  std::array<char, kLongest> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   return {text.data(), static_cast<std::size_t>(length)};

@@ -70,8 +70,8 @@ void use(const char* options) {
   expect_refused(ddl_free(gradients), "was freed");
   expect_refused(ddl_allreduce(own.data(), 1, static_cast<DDL_Type>(7)), "no type 7");
   expect_refused(ddl_allreduce(nullptr, 1), "null pointer");
-  expect(ddl_malloc(nullptr, 64, 1) == 0 && ddl_malloc(reinterpret_cast<void**>(&own), 3, 1) == 0,
-         "memory that cannot be");
+  void* memory = nullptr;
+  expect(ddl_malloc(nullptr, 64, 1) == 0 && ddl_malloc(&memory, 3, 1) == 0, "memory that cannot be");
   expect(ddl_finalize() == DDL_SUCCESS, "ddl_finalize()");
   int finalized = 0;
   MPI_Finalized(&finalized);

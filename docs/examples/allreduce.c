@@ -12,7 +12,7 @@
 static void must(polyring_result result) {
   if (result == POLYRING_SUCCESS) return;
   fprintf(stderr, "allreduce: %s\n", polyring_error_text());
-  exit(result);
+  exit((int)result);
 }
 
 /* The file takes its name when it is whole. */

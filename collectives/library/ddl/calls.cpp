@@ -1,5 +1,3 @@
-#include "collectives/library/ddl/ddl.h"
-
 #include <mpi.h>
 
 #include <cstdlib>
@@ -8,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "collectives/library/c/failure.hpp"
+#include "collectives/library/ddl/ddl.h"
 #include "collectives/library/ddl/ddl_mpi.hpp"
 #include "collectives/library/ddl/ranks.hpp"
 #include "collectives/runtime/mpi/handle.hpp"

@@ -1,4 +1,5 @@
-/* An allreduce in C, between processes that no MPI has started. Rank 0 leaves its id in a file that all ranks see:
+/* An allreduce in C, between processes that no MPI has started. Rank 0 leaves its id in a file that all ranks
+ * see:
  *
  *     cc -std=c99 allreduce.c -lpolyring -o allreduce
  *     for rank in 0 1 2 3; do ./allreduce $rank 4 /tmp/id & done; wait
@@ -16,16 +17,17 @@ static void must(polyring_result result) {
 }
 
 /* The file takes its name when it is whole. */
-static polyring_unique_id share_id(int rank, const char *path) {
+static polyring_unique_id share_id(int rank, const char* path) {
   polyring_unique_id id;
   char other[4096];
-  FILE *file;
+  FILE* file;
   const struct timespec pause = {0, 10 * 1000 * 1000};
   if (rank == 0) {
     must(polyring_get_unique_id(&id));
     snprintf(other, sizeof(other), "%s.new", path);
     file = fopen(other, "wb");
-    if (file == NULL || fwrite(&id, sizeof(id), 1, file) != 1 || fclose(file) != 0 || rename(other, path) != 0) {
+    if (file == NULL || fwrite(&id, sizeof(id), 1, file) != 1 || fclose(file) != 0 ||
+        rename(other, path) != 0) {
       perror(path);
       exit(1);
     }
@@ -40,15 +42,15 @@ static polyring_unique_id share_id(int rank, const char *path) {
   return id;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   enum { COUNT = 1000000 };
   polyring_options options = POLYRING_OPTIONS_DEFAULT;
   polyring_unique_id id;
   polyring_comm comm;
   polyring_request sum;
-  const char *transport;
-  void *memory;
-  float *gradients;
+  const char* transport;
+  void* memory;
+  float* gradients;
   int rank, ranks, i, wrong = 0;
   if (argc != 4) {
     fprintf(stderr, "usage: %s RANK RANKS FILE\n", argv[0]);
@@ -62,7 +64,8 @@ int main(int argc, char **argv) {
   must(polyring_comm_create(&comm, &id, rank, ranks, &options));
   must(polyring_comm_transport(comm, &transport));
 
-  /* In memory of the communicator the ranks of a host combine without copies; any other memory will do as well. */
+  /* In memory of the communicator the ranks of a host combine without copies; any other memory will do as
+   * well. */
   must(polyring_mem_alloc(comm, COUNT * sizeof(float), &memory));
   gradients = memory;
   for (i = 0; i < COUNT; ++i) gradients[i] = (float)(rank + 1);

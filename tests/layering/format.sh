@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the C++ sources with clang-format and the scripts with shellcheck; exits 77 (skipped) where they are absent.
+# Checks the C and C++ sources with clang-format and the scripts with shellcheck; exits 77 (skipped) where they are absent.
 # Another version than 14 lays out some lines in another way, so it is not asked.
 set -euo pipefail
 cd "$1"
@@ -15,7 +15,7 @@ check_cpp() {
     "$formatter" --dry-run -Werror "$file" 2>/dev/null && continue
     printf '%s: run clang-format -i on it\n' "$file"
     failed=1
-  done < <(find base topology collectives simulation models reports bench docs tests -name '*.[ch]pp' -print0 | sort -z)
+  done < <(find base topology collectives simulation models reports bench docs tests scripts \( -name '*.[ch]pp' -o -name '*.[ch]' \) -print0 | sort -z)
   return $failed
 }
 

@@ -17,9 +17,8 @@ ResultFile allreduce(int samples = 21);
 ResultFile train();
 /// Two algorithms over 4 to 256 GPUs, modelled, with published figures; and two measured points.
 ResultFile scale();
-/// Published training runs beside the model, with a title: three that were held out, one at two GPU counts,
-/// of which two lie inside at their most GPUs; one that was
-/// seen before, and one of eight combinations, which lie inside.
+/// Published training runs beside the model, with a title. Of the three that were held out, two lie inside;
+/// one of them has two GPU counts. One that was seen before and one of eight combinations lie inside, too.
 ResultFile published_runs();
 /// Two payloads, as a journal of polyring tune has them.
 ResultFile tune();

@@ -1,26 +1,30 @@
-/* Polyring's collectives for C and C++ programs: the multi-ring that follows a cluster's topology, between processes that share
- * a host's memory and over TCP between hosts. The library needs no MPI; polyring_mpi.h makes a communicator of MPI's ranks.
+/* Polyring's collectives for C and C++ programs: the multi-ring that follows a cluster's topology, between
+ * processes that share a host's memory and over TCP between hosts. The library needs no MPI; polyring_mpi.h
+ * makes a communicator of MPI's ranks.
  *
  *     polyring_unique_id id;
  *     if (rank == 0) polyring_get_unique_id(&id);
- *     ...                                                  // rank 0 sends the id to the others, in whatever way there is
+ *     ...                                                     // rank 0 sends the id to the others
  *     polyring_comm comm;
- *     if (polyring_comm_create(&comm, &id, rank, ranks, NULL) != POLYRING_SUCCESS) fail(polyring_error_text());
+ *     polyring_result result = polyring_comm_create(&comm, &id, rank, ranks, NULL);
+ *     if (result != POLYRING_SUCCESS) fail(polyring_error_text());
  *     polyring_allreduce(comm, gradients, gradients, count, POLYRING_FLOAT32, POLYRING_AVG);
  *     polyring_comm_free(comm);
  *
- * Order. All ranks of a communicator call the same operations with the same arguments in the same order. Operations that were
- * started may be waited for in any order.
+ * Order. All ranks of a communicator call the same operations with the same arguments in the same order.
+ * Operations that were started may be waited for in any order.
  *
- * Threads. Any thread may call any function. Calls with one communicator wait for each other, so that one operation is waited
- * for at a time. A thread that waits for an operation of one communicator does not go on with those of another: threads or
- * ranks that use several communicators in different orders need a thread for each, or polyring_test().
+ * Threads. Any thread may call any function. Calls with one communicator wait for each other, so that one
+ * operation is waited for at a time. A thread that waits for an operation of one communicator does not go on
+ * with those of another: threads or ranks that use several communicators in different orders need a thread
+ * for each, or polyring_test().
  *
- * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). A code other than
- * POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH means that the communicator is broken: nothing of it is under way any
- * more, no buffer is in use, every later call with it returns the same code, and it can only be freed. The other ranks' calls
- * fail as well, at the latest after their time limit. No function ends the process, changes its signals or its environment,
- * prints anything, or lets an exception pass. The child of a fork() must not use its parent's communicators.
+ * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). A
+ * code other than POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH means that the communicator is broken:
+ * nothing of it is under way any more, no buffer is in use, every later call with it returns the same code,
+ * and it can only be freed. The other ranks' calls fail as well, at the latest after their time limit. No
+ * function ends the process, changes its signals or its environment, prints anything, or lets an exception
+ * pass. The child of a fork() must not use its parent's communicators.
  */
 #ifndef POLYRING_H
 #define POLYRING_H
@@ -50,7 +54,8 @@ typedef enum polyring_result POLYRING_OF_INT {
   POLYRING_ERROR_CUDA = 2,          /* a call of CUDA's failed */
   POLYRING_ERROR_NCCL = 3,          /* a call of NCCL's failed */
   POLYRING_ERROR_TIMEOUT = 4,       /* nothing came from a rank within the time limit */
-  POLYRING_ERROR_NOT_AVAILABLE = 5, /* the host has no such thing (any more): a transport, a GPU, memory, or that of a rank that has ended */
+  POLYRING_ERROR_NOT_AVAILABLE = 5, /* the host has no such thing (any more): a transport, a GPU, memory, or
+                                       that of a rank that has ended */
   POLYRING_ERROR_ARGUMENT = 6,      /* nothing was done: an argument cannot be */
   POLYRING_ERROR_MISMATCH = 7,      /* nothing was done: ranks called different operations; see `check` */
   POLYRING_ERROR_CONNECTION = 10    /* the connection to a rank was lost */
@@ -80,153 +85,176 @@ typedef enum polyring_transport POLYRING_OF_INT {
 } polyring_transport;
 
 /* Never dereferenced, and none has the number of one before it: a freed one is told from a live one. */
-typedef struct polyring_comm_handle *polyring_comm;
-typedef struct polyring_request_handle *polyring_request;
+typedef struct polyring_comm_handle* polyring_comm;
+typedef struct polyring_request_handle* polyring_request;
 
 #define POLYRING_COMM_NULL ((polyring_comm)0)
 #define POLYRING_REQUEST_NULL ((polyring_request)0)
 
 /* "0.1.0". Never freed. */
-POLYRING_API const char *polyring_version(void);
+POLYRING_API const char* polyring_version(void);
 
-/* Why the last call of this thread that failed did: one sentence with the remedy. Empty where none has. Good until the
- * thread's next call that fails. */
-POLYRING_API const char *polyring_error_text(void);
+/* Why the last call of this thread that failed did: one sentence with the remedy. Empty where none has. Good
+ * until the thread's next call that fails. */
+POLYRING_API const char* polyring_error_text(void);
 /* "POLYRING_ERROR_TIMEOUT". Never freed. */
-POLYRING_API const char *polyring_error_name(polyring_result result);
+POLYRING_API const char* polyring_error_name(polyring_result result);
 
 /* ---- communicators ---- */
 
 typedef struct {
-  size_t size;                  /* of this struct, for later versions: POLYRING_OPTIONS_DEFAULT sets it */
-  double timeout;               /* seconds in which something must come from a rank that is waited for; more than 0 */
+  size_t size;    /* of this struct, for later versions: POLYRING_OPTIONS_DEFAULT sets it */
+  double timeout; /* seconds in which something must come from a rank that is waited for; more than 0 */
   polyring_transport transport;
-  const char *interface_name;   /* of the network for TCP, such as "ib0"; NULL: that of the default route */
-  const char *algorithm;        /* as `polyring list algorithms` names them; NULL: multi-ring */
-  int check;                    /* other than 0: ranks compare what they call before each operation, which takes a message more */
-  int gpu;                      /* buffers are in the memory of this GPU, as CUDA counts them in this process; -1: in host memory */
+  const char* interface_name; /* of the network for TCP, such as "ib0"; NULL: that of the default route */
+  const char* algorithm;      /* as `polyring list algorithms` names them; NULL: multi-ring */
+  int check; /* other than 0: ranks compare what they call before each operation, which takes a message more
+              */
+  int gpu;   /* buffers are in the memory of this GPU, as CUDA counts them in this process; -1: in host memory
+              */
 } polyring_options;
 
 #define POLYRING_OPTIONS_DEFAULT \
   { sizeof(polyring_options), 60.0, POLYRING_TRANSPORT_AUTOMATIC, NULL, NULL, 0, -1 }
 
-/* By which the ranks of one communicator find each other over TCP. Plain bytes, to be sent to the other ranks. */
+/* By which the ranks of one communicator find each other over TCP. Plain bytes, to be sent to the other
+ * ranks. */
 typedef struct {
   char bytes[128];
 } polyring_unique_id;
 
-/* Called by the process that is rank 0 then: it listens from now on, until it has created that communicator. Another host
- * reaches it at the address of the interface of the default route, or of the one in the variable POLYRING_INTERFACE. */
-POLYRING_API polyring_result polyring_get_unique_id(polyring_unique_id *id);
+/* Called by the process that is rank 0 then: it listens from now on, until it has created that communicator.
+ * Another host reaches it at the address of the interface of the default route, or of the one in the variable
+ * POLYRING_INTERFACE. */
+POLYRING_API polyring_result polyring_get_unique_id(polyring_unique_id* id);
 
-/* The id of ranks that meet where all of them know, such as "node1:4711", without a message between them: rank 0 listens there.
- * Only ranks with the same secret are let in; any text of up to 32 letters, NULL for none. */
-POLYRING_API polyring_result polyring_unique_id_at(polyring_unique_id *id, const char *address, const char *secret);
+/* The id of ranks that meet where all of them know, such as "node1:4711", without a message between them:
+ * rank 0 listens there. Only ranks with the same secret are let in; any text of up to 32 letters, NULL for
+ * none. */
+POLYRING_API polyring_result polyring_unique_id_at(polyring_unique_id* id, const char* address,
+                                                   const char* secret);
 
 /* Collective. Waits until all ranks have come. `options` may be NULL. */
-POLYRING_API polyring_result polyring_comm_create(polyring_comm *comm, const polyring_unique_id *id, int rank, int ranks,
-                                                  const polyring_options *options);
+POLYRING_API polyring_result polyring_comm_create(polyring_comm* comm, const polyring_unique_id* id, int rank,
+                                                  int ranks, const polyring_options* options);
 
-/* A group whose ranks can already exchange bytes: `allgather` fills `all` with every rank's `bytes` bytes, by rank, on every
- * rank, and returns 0, or anything else where it failed. It is called by polyring_comm_create_from_group() alone, in the
- * calling thread. */
+/* A group whose ranks can already exchange bytes: `allgather` fills `all` with every rank's `bytes` bytes, by
+ * rank, on every rank, and returns 0, or anything else where it failed. It is called by
+ * polyring_comm_create_from_group() alone, in the calling thread. */
 typedef struct {
-  void *context;
-  int (*allgather)(void *context, const void *own, void *all, size_t bytes);
+  void* context;
+  int (*allgather)(void* context, const void* own, void* all, size_t bytes);
 } polyring_group;
 
 /* Collective. */
-POLYRING_API polyring_result polyring_comm_create_from_group(polyring_comm *comm, const polyring_group *group, int rank, int ranks,
-                                                             const polyring_options *options);
+POLYRING_API polyring_result polyring_comm_create_from_group(polyring_comm* comm, const polyring_group* group,
+                                                             int rank, int ranks,
+                                                             const polyring_options* options);
 
-/* A key-value store that all ranks reach. Both return 0, or anything else where they failed. `get` waits until the key is
- * there, for at most `timeout` seconds, sets `*bytes` to the value's length, and copies as much of it as `capacity` allows.
- * Keys begin with `prefix`, which no other communicator of the store has. */
+/* A key-value store that all ranks reach. Both return 0, or anything else where they failed. `get` waits
+ * until the key is there, for at most `timeout` seconds, sets `*bytes` to the value's length, and copies as
+ * much of it as `capacity` allows. Keys begin with `prefix`, which no other communicator of the store has. */
 typedef struct {
-  void *context;
-  const char *prefix;
-  int (*set)(void *context, const char *key, const void *value, size_t bytes);
-  int (*get)(void *context, const char *key, void *value, size_t capacity, size_t *bytes, double timeout);
+  void* context;
+  const char* prefix;
+  int (*set)(void* context, const char* key, const void* value, size_t bytes);
+  int (*get)(void* context, const char* key, void* value, size_t capacity, size_t* bytes, double timeout);
 } polyring_store;
 
 /* Collective. */
-POLYRING_API polyring_result polyring_comm_create_from_store(polyring_comm *comm, const polyring_store *store, int rank, int ranks,
-                                                             const polyring_options *options);
+POLYRING_API polyring_result polyring_comm_create_from_store(polyring_comm* comm, const polyring_store* store,
+                                                             int rank, int ranks,
+                                                             const polyring_options* options);
 
-/* Collective where nothing is under way: a rank must not end while another needs it. Else gives up what is under way, whose
- * requests then fail. The communicator and the memory of polyring_mem_alloc() are freed in any case. */
+/* Collective where nothing is under way: a rank must not end while another needs it. Else gives up what is
+ * under way, whose requests then fail. The communicator and the memory of polyring_mem_alloc() are freed in
+ * any case. */
 POLYRING_API polyring_result polyring_comm_free(polyring_comm comm);
 
-/* Breaks the communicator, without the other ranks: what is under way is given up, every later call with it fails with
- * POLYRING_ERROR_CONNECTION, and polyring_comm_free() waits for nobody. The memory stays until then. A call of another thread that
- * waits with it ends first. */
+/* Breaks the communicator, without the other ranks: what is under way is given up, every later call with it
+ * fails with POLYRING_ERROR_CONNECTION, and polyring_comm_free() waits for nobody. The memory stays until
+ * then. A call of another thread that waits with it ends first. */
 POLYRING_API polyring_result polyring_comm_abort(polyring_comm comm);
 
-POLYRING_API polyring_result polyring_comm_rank(polyring_comm comm, int *rank);
-POLYRING_API polyring_result polyring_comm_size(polyring_comm comm, int *ranks);
+POLYRING_API polyring_result polyring_comm_rank(polyring_comm comm, int* rank);
+POLYRING_API polyring_result polyring_comm_size(polyring_comm comm, int* ranks);
 /* On how many hosts the ranks are. */
-POLYRING_API polyring_result polyring_comm_hosts(polyring_comm comm, int *hosts);
+POLYRING_API polyring_result polyring_comm_hosts(polyring_comm comm, int* hosts);
 /* "shared memory and TCP by eth0". Good until the communicator is freed. */
-POLYRING_API polyring_result polyring_comm_transport(polyring_comm comm, const char **transport);
+POLYRING_API polyring_result polyring_comm_transport(polyring_comm comm, const char** transport);
 
 /* ---- memory ---- */
 
-/* Memory that the ranks of a host reach directly: operations on it copy nothing. At least one byte, on a page of its own; of the
- * communicator's GPU where it has one. */
-POLYRING_API polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes, void **memory);
+/* Memory that the ranks of a host reach directly: operations on it copy nothing. At least one byte, on a page
+ * of its own; of the communicator's GPU where it has one. */
+POLYRING_API polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes, void** memory);
 /* Of this communicator's. No operation on it is under way. NULL is nothing. */
-POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void *memory);
+POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory);
 
 /* ---- operations ----
  *
- * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each function says.
- * The result has the same bits on all ranks, and from call to call of one count, type and operation. What fills buffers in GPU
- * memory is over before the call: synchronize its stream, or enqueue the operation on it. */
+ * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each
+ * function says. The result has the same bits on all ranks, and from call to call of one count, type and
+ * operation. What fills buffers in GPU memory is over before the call: synchronize its stream, or enqueue the
+ * operation on it. */
 
 /* output[i] = input[i] of all ranks combined. In place: input == output. */
-POLYRING_API polyring_result polyring_allreduce(polyring_comm comm, const void *input, void *output, size_t count, polyring_type type,
-                                                polyring_op op);
-/* Combines ranks × count elements of each rank; rank r has the r-th count of them. In place: output == input + rank × count. */
-POLYRING_API polyring_result polyring_reduce_scatter(polyring_comm comm, const void *input, void *output, size_t count,
-                                                     polyring_type type, polyring_op op);
-/* output has ranks × count elements: every rank's count, by rank. In place: input == output + rank × count. */
-POLYRING_API polyring_result polyring_allgather(polyring_comm comm, const void *input, void *output, size_t count, polyring_type type);
-/* The root's elements at every rank. It is a sum in which all others give zeros, and so moves twice the bytes of the least. */
-POLYRING_API polyring_result polyring_broadcast(polyring_comm comm, void *buffer, size_t count, polyring_type type, int root);
+POLYRING_API polyring_result polyring_allreduce(polyring_comm comm, const void* input, void* output,
+                                                size_t count, polyring_type type, polyring_op op);
+/* Combines ranks × count elements of each rank; rank r has the r-th count of them. In place: output == input
+ * + rank × count. */
+POLYRING_API polyring_result polyring_reduce_scatter(polyring_comm comm, const void* input, void* output,
+                                                     size_t count, polyring_type type, polyring_op op);
+/* output has ranks × count elements: every rank's count, by rank. In place: input == output + rank × count.
+ */
+POLYRING_API polyring_result polyring_allgather(polyring_comm comm, const void* input, void* output,
+                                                size_t count, polyring_type type);
+/* The root's elements at every rank. It is a sum in which all others give zeros, and so moves twice the bytes
+ * of the least. */
+POLYRING_API polyring_result polyring_broadcast(polyring_comm comm, void* buffer, size_t count,
+                                                polyring_type type, int root);
 /* Returns when all ranks have called it. */
 POLYRING_API polyring_result polyring_barrier(polyring_comm comm);
 
-/* The same, started. The buffers belong to the operation until polyring_test() or polyring_wait() says that it is over. */
-POLYRING_API polyring_result polyring_start_allreduce(polyring_comm comm, const void *input, void *output, size_t count,
-                                                      polyring_type type, polyring_op op, polyring_request *request);
-POLYRING_API polyring_result polyring_start_reduce_scatter(polyring_comm comm, const void *input, void *output, size_t count,
-                                                           polyring_type type, polyring_op op, polyring_request *request);
-POLYRING_API polyring_result polyring_start_allgather(polyring_comm comm, const void *input, void *output, size_t count,
-                                                      polyring_type type, polyring_request *request);
+/* The same, started. The buffers belong to the operation until polyring_test() or polyring_wait() says that
+ * it is over. */
+POLYRING_API polyring_result polyring_start_allreduce(polyring_comm comm, const void* input, void* output,
+                                                      size_t count, polyring_type type, polyring_op op,
+                                                      polyring_request* request);
+POLYRING_API polyring_result polyring_start_reduce_scatter(polyring_comm comm, const void* input,
+                                                           void* output, size_t count, polyring_type type,
+                                                           polyring_op op, polyring_request* request);
+POLYRING_API polyring_result polyring_start_allgather(polyring_comm comm, const void* input, void* output,
+                                                      size_t count, polyring_type type,
+                                                      polyring_request* request);
 
-/* Goes on with all operations of the request's communicator, without blocking. Sets `*done` to 1 where this one is over, and
- * the request to POLYRING_REQUEST_NULL, which is always over. Where the operation has failed, returns why, with both set. */
-POLYRING_API polyring_result polyring_test(polyring_request *request, int *done);
+/* Goes on with all operations of the request's communicator, without blocking. Sets `*done` to 1 where this
+ * one is over, and the request to POLYRING_REQUEST_NULL, which is always over. Where the operation has
+ * failed, returns why, with both set. */
+POLYRING_API polyring_result polyring_test(polyring_request* request, int* done);
 /* Returns when it is over, with the request set to POLYRING_REQUEST_NULL. */
-POLYRING_API polyring_result polyring_wait(polyring_request *request);
+POLYRING_API polyring_result polyring_wait(polyring_request* request);
 
 /* ---- on a CUDA stream ----
  *
- * For communicators with a GPU (polyring_options.gpu), by the CUDA plug-in, which the library opens when it is asked for a GPU.
- * Each call enqueues the whole operation behind what the stream has, and returns; the CPU does not wait for any step. Buffers
- * are polyring_mem_alloc()'s. The first call with two buffers waits until the other ranks have called it, too. All ranks of a
- * communicator enqueue the same in the same order, on one stream at a time. What was started before is over first.
- * Returns POLYRING_ERROR_NOT_AVAILABLE where the operation cannot be enqueued, the same on all ranks; then it can be run. */
+ * For communicators with a GPU (polyring_options.gpu), by the CUDA plug-in, which the library opens when it
+ * is asked for a GPU. Each call enqueues the whole operation behind what the stream has, and returns; the CPU
+ * does not wait for any step. Buffers are polyring_mem_alloc()'s. The first call with two buffers waits until
+ * the other ranks have called it, too. All ranks of a communicator enqueue the same in the same order, on one
+ * stream at a time. What was started before is over first. Returns POLYRING_ERROR_NOT_AVAILABLE where the
+ * operation cannot be enqueued, the same on all ranks; then it can be run. */
 
 /* `stream` is a cudaStream_t. */
-POLYRING_API polyring_result polyring_enqueue_allreduce(polyring_comm comm, const void *input, void *output, size_t count,
-                                                        polyring_type type, polyring_op op, void *stream);
-POLYRING_API polyring_result polyring_enqueue_reduce_scatter(polyring_comm comm, const void *input, void *output, size_t count,
-                                                             polyring_type type, polyring_op op, void *stream);
-POLYRING_API polyring_result polyring_enqueue_allgather(polyring_comm comm, const void *input, void *output, size_t count,
-                                                        polyring_type type, void *stream);
-/* Returns when all that was enqueued is over. A stream alone waits for ever for a rank that has ended; this ends that at the time
- * limit, and says for whom it waited. */
+POLYRING_API polyring_result polyring_enqueue_allreduce(polyring_comm comm, const void* input, void* output,
+                                                        size_t count, polyring_type type, polyring_op op,
+                                                        void* stream);
+POLYRING_API polyring_result polyring_enqueue_reduce_scatter(polyring_comm comm, const void* input,
+                                                             void* output, size_t count, polyring_type type,
+                                                             polyring_op op, void* stream);
+POLYRING_API polyring_result polyring_enqueue_allgather(polyring_comm comm, const void* input, void* output,
+                                                        size_t count, polyring_type type, void* stream);
+/* Returns when all that was enqueued is over. A stream alone waits for ever for a rank that has ended; this
+ * ends that at the time limit, and says for whom it waited. */
 POLYRING_API polyring_result polyring_enqueued_wait(polyring_comm comm);
 
 #ifdef __cplusplus

@@ -16,12 +16,6 @@ using namespace polyring::ddl;
 
 namespace {
 
-/// One call at a time.
-std::mutex& calls() {
-  static auto& own = *new std::mutex;
-  return own;
-}
-
 DDL_Result result_of(polyring_result result) {
   switch (result) {
     case POLYRING_SUCCESS:

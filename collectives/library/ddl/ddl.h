@@ -1,9 +1,10 @@
-/* The calls of IBM PowerAI DDL, as its public users have them (horovod/horovod, horovod/common/ops/ddl_operations.cc), done by
- * Polyring: a gradient is summed over all ranks of an MPI job, in place, in the memory of the process's GPU where all processes
- * have one and Polyring its CUDA plug-in, else in the host's memory.
+/* The calls of IBM PowerAI DDL, as its public users have them (horovod/horovod,
+ * horovod/common/ops/ddl_operations.cc), done by Polyring: a gradient is summed over all ranks of an MPI job,
+ * in place, in the memory of the process's GPU where all processes have one and Polyring its CUDA plug-in,
+ * else in the host's memory.
  *
- * Every function that can fail returns DDL_SUCCESS or a code; ddl_error_text() says why, with the remedy. Any thread may call;
- * calls wait for each other. All ranks make the same calls in the same order.
+ * Every function that can fail returns DDL_SUCCESS or a code; ddl_error_text() says why, with the remedy. Any
+ * thread may call; calls wait for each other. All ranks make the same calls in the same order.
  */
 #ifndef POLYRING_DDL_H
 #define POLYRING_DDL_H
@@ -25,10 +26,10 @@ extern "C" {
 
 typedef enum DDL_Result DDL_OF_INT {
   DDL_SUCCESS = 0,
-  DDL_ERROR = 1,           /* a fault of Polyring's, or no memory */
-  DDL_ERROR_TIMEOUT = 4,   /* nothing came from a rank within the time limit */
-  DDL_ERROR_ARGUMENT = 6,  /* nothing was done: an argument cannot be, or ddl_init() is missing */
-  DDL_ERROR_MPI = 10       /* a call of MPI's failed, or the connection to a rank was lost */
+  DDL_ERROR = 1,          /* a fault of Polyring's, or no memory */
+  DDL_ERROR_TIMEOUT = 4,  /* nothing came from a rank within the time limit */
+  DDL_ERROR_ARGUMENT = 6, /* nothing was done: an argument cannot be, or ddl_init() is missing */
+  DDL_ERROR_MPI = 10      /* a call of MPI's failed, or the connection to a rank was lost */
 } DDL_Result;
 
 typedef enum DDL_Type DDL_OF_INT {
@@ -38,21 +39,23 @@ typedef enum DDL_Type DDL_OF_INT {
 
 typedef enum DDL_Op DDL_OF_INT { DDL_OP_SUM = 0 } DDL_Op;
 
-/* Collective over MPI_COMM_WORLD. Initializes MPI where the program has not. `options` are DDL's, as in DDL_OPTIONS:
- * "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; NULL or "" leaves it to Polyring. Options that only
- * IBM's algorithms have, such as "-dump_iter 100", change nothing; unknown ones are refused. */
-DDL_API DDL_Result ddl_init(const char *options);
+/* Collective over MPI_COMM_WORLD. Initializes MPI where the program has not. `options` are those of
+ * DDL_OPTIONS: "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; NULL or "" leaves it
+ * to Polyring. Options that only IBM's algorithms have, such as "-dump_iter 100", change nothing; unknown
+ * ones are refused. */
+DDL_API DDL_Result ddl_init(const char* options);
 
 /* This process's number among MPI's, once MPI is initialized. */
-DDL_API DDL_Result ddl_rank(int *rank);
+DDL_API DDL_Result ddl_rank(int* rank);
 /* How many there are. */
-DDL_API DDL_Result ddl_size(int *size);
+DDL_API DDL_Result ddl_size(int* size);
 
-/* Sets `*memory` to so many bytes at a multiple of `alignment`, which is a power of two up to 512, and returns how many bytes there
- * are: `bytes`, or 0 where it failed. Collective where ddl_init() was not called, after MPI_Init: it calls it with DDL_OPTIONS. */
-DDL_API size_t ddl_malloc(void **memory, size_t alignment, size_t bytes);
+/* Sets `*memory` to so many bytes at a multiple of `alignment`, which is a power of two up to 512, and
+ * returns how many bytes there are: `bytes`, or 0 where it failed. Collective where ddl_init() was not
+ * called, after MPI_Init: it calls it with DDL_OPTIONS. */
+DDL_API size_t ddl_malloc(void** memory, size_t alignment, size_t bytes);
 /* Of ddl_malloc()'s. */
-DDL_API DDL_Result ddl_free(void *memory);
+DDL_API DDL_Result ddl_free(void* memory);
 
 #ifdef __cplusplus
 }
@@ -60,17 +63,18 @@ DDL_API DDL_Result ddl_free(void *memory);
 
 /* In C++ the last two may be left out. */
 #ifdef __cplusplus
-extern "C" DDL_API DDL_Result ddl_allreduce(void *data, size_t count, DDL_Type type = DDL_TYPE_FLOAT, DDL_Op op = DDL_OP_SUM);
+extern "C" DDL_API DDL_Result ddl_allreduce(void* data, size_t count, DDL_Type type = DDL_TYPE_FLOAT,
+                                            DDL_Op op = DDL_OP_SUM);
 extern "C" {
 #else
-DDL_API DDL_Result ddl_allreduce(void *data, size_t count, DDL_Type type, DDL_Op op);
+DDL_API DDL_Result ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op);
 #endif
 
 /* Collective. Frees all of ddl_malloc()'s memory, and finalizes MPI. */
 DDL_API DDL_Result ddl_finalize(void);
 
 /* Why this thread's last call that failed did. Good until the next that fails. */
-DDL_API const char *ddl_error_text(void);
+DDL_API const char* ddl_error_text(void);
 
 #ifdef __cplusplus
 }

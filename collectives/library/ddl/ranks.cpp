@@ -3,9 +3,11 @@
 #include <list>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "collectives/cuda/gpu.hpp"
+#include "collectives/runtime/mpi/comm_key.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
@@ -36,21 +38,19 @@ int gpu_of(const MpiWorld& world) {
 }
 
 std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& text) {
-  GroupOptions options(nullptr);
-  options.communicator.constraints.dims = parse_ddl_options(text).dims;
+  std::vector<int> dims = parse_ddl_options(text).dims;
   auto world = std::make_unique<MpiWorld>(MpiWorld::Handle::of(comm));
   world->set_timeout(kTimeout);
+  GroupOptions options(nullptr);
   options.gpu = gpu_of(*world);
-  const PlanConstraints constraints = options.communicator.constraints;
   options.communicator = over_mpi(*world, world->wait_rules(), WhenStuck::go_on);
-  options.communicator.constraints = constraints;
+  options.communicator.constraints.dims = std::move(dims);
   auto group = std::make_unique<Group>(std::move(world), std::move(options));
   group->communicator().plan({.count = 1});  // throws where the grid is not of so many ranks
   return group;
 }
 
-/// Never destroyed: MPI may be finalized by another library's destructor. Only one thread at a time is in
-/// here (ddl.cpp).
+/// Never destroyed: MPI may be finalized by another library's destructor.
 std::list<std::unique_ptr<Group>>& live() {
   static auto& all = *new std::list<std::unique_ptr<Group>>;
   return all;
@@ -58,14 +58,17 @@ std::list<std::unique_ptr<Group>>& live() {
 
 /// One that has failed stays for ever: MPI may still use its memory.
 void end(std::unique_ptr<Group> group) {
+  bool failed = group->communicator().failure().has_value();
   try {
     group->end();
   } catch (const std::exception&) {
-    static_cast<void>(group.release());
+    failed = true;
   }
+  if (failed) static_cast<void>(group.release());
 }
 
 int communicator_freed(MPI_Comm, int, void* attribute, void*) {
+  const std::lock_guard lock(calls());
   for (auto group = live().begin(); group != live().end(); ++group) {
     if (group->get() != attribute) continue;
     std::unique_ptr<Group> ended = std::move(*group);
@@ -76,25 +79,15 @@ int communicator_freed(MPI_Comm, int, void* attribute, void*) {
   return MPI_SUCCESS;
 }
 
-/// MPI_Finalize frees the attributes of MPI_COMM_SELF first, while the ranks still reach each other.
 int mpi_ends(MPI_Comm, int, void*, void*) {
+  const std::lock_guard lock(calls());
   for (std::unique_ptr<Group>& group : live()) end(std::move(group));
   live().clear();
   return MPI_SUCCESS;
 }
 
-/// The key of a communicator's group. At the first call the library is told of MPI's end, too.
 int key() {
-  static const int own = [] {
-    int made = MPI_KEYVAL_INVALID;
-    int at_end = MPI_KEYVAL_INVALID;
-    check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, communicator_freed, &made, nullptr),
-              "MPI_Comm_create_keyval");
-    check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_ends, &at_end, nullptr),
-              "MPI_Comm_create_keyval");
-    check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, at_end, nullptr), "MPI_Comm_set_attr");
-    return made;
-  }();
+  static const int own = make_comm_key(communicator_freed, mpi_ends);
   return own;
 }
 
@@ -104,6 +97,11 @@ bool asked(int (*question)(int*)) {
 }
 
 }  // namespace
+
+std::recursive_mutex& calls() {
+  static auto& own = *new std::recursive_mutex;
+  return own;
+}
 
 void begin_mpi() {
   if (asked(MPI_Finalized)) usage_error("MPI is finalized, and cannot be initialized again");
@@ -117,12 +115,7 @@ void need_mpi() {
     usage_error("MPI is not running; call ddl_init() or MPI_Init() first");
 }
 
-Group* known_group(MPI_Comm comm) {
-  void* attribute = nullptr;
-  int found = 0;
-  check_mpi(MPI_Comm_get_attr(comm, key(), static_cast<void*>(&attribute), &found), "MPI_Comm_get_attr");
-  return found != 0 ? static_cast<Group*>(attribute) : nullptr;
-}
+Group* known_group(MPI_Comm comm) { return static_cast<Group*>(comm_attribute(comm, key())); }
 
 Group& group_of(MPI_Comm comm, const std::string& options) {
   if (Group* const known = known_group(comm)) return *known;

@@ -3,11 +3,15 @@
 
 #include <mpi.h>
 
+#include <mutex>
 #include <string>
 
 #include "collectives/library/c/group.hpp"
 
 namespace polyring::ddl {
+
+/// Held by each call of DDL's, and while MPI frees a communicator or ends, also within such a call.
+std::recursive_mutex& calls();
 
 /// Initializes MPI where the program has not. Throws a usage Error where it is finalized.
 void begin_mpi();

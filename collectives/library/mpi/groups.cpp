@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "collectives/library/mpi/agreement.hpp"
 #include "collectives/runtime/backoff.hpp"
+#include "collectives/runtime/mpi/comm_key.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 
 namespace polyring::interposer {
@@ -79,7 +80,6 @@ int communicator_freed(MPI_Comm, int, void* attribute, void*) {
   return MPI_SUCCESS;
 }
 
-/// MPI_Finalize frees the attributes of MPI_COMM_SELF first.
 int mpi_is_finalized(MPI_Comm, int, void*, void*) {
   const Nested inside;
   finalizing = true;
@@ -99,18 +99,8 @@ int mpi_is_finalized(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// The key of the attribute. At the first call the library is told of MPI's end, too.
 int key() {
-  static const int own = [] {
-    int made = MPI_KEYVAL_INVALID;
-    int end = MPI_KEYVAL_INVALID;
-    check_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, communicator_freed, &made, nullptr),
-              "MPI_Comm_create_keyval");
-    check_mpi(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_is_finalized, &end, nullptr),
-              "MPI_Comm_create_keyval");
-    check_mpi(PMPI_Comm_set_attr(MPI_COMM_SELF, end, nullptr), "MPI_Comm_set_attr");
-    return made;
-  }();
+  static const int own = make_comm_key(communicator_freed, mpi_is_finalized);
   return own;
 }
 
@@ -166,10 +156,8 @@ KnownComm& group_of(MPI_Comm comm) {
   thread_local Last last;
   const std::uint64_t now = frees.load(std::memory_order_acquire);
   if (last.group != nullptr && last.comm == comm && last.frees == now) return *last.group;
-  void* attribute = nullptr;
-  int found = 0;
-  check_mpi(PMPI_Comm_get_attr(comm, key(), static_cast<void*>(&attribute), &found), "MPI_Comm_get_attr");
-  KnownComm& group = found != 0 ? *static_cast<KnownComm*>(attribute) : make_group(comm);
+  void* const attribute = comm_attribute(comm, key());
+  KnownComm& group = attribute != nullptr ? *static_cast<KnownComm*>(attribute) : make_group(comm);
   last = {comm, &group, now};
   return group;
 }

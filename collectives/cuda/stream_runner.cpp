@@ -139,7 +139,9 @@ void StreamCollective::launch(const std::byte* input, std::byte* output, cudaStr
   use(gpu_.device());
   if (!failure_ && gpu_.words().failure()) failure_ = gpu_.words().failure();
   if (failure_) throw Error(*failure_);
-  check_buffers(what_.schedule, gpu_.rank(), size_of(what_.kind), input, output);
+  const Schedule& schedule = what_.schedule;
+  check_buffers(schedule.collective, schedule.ranks, gpu_.rank(), schedule.count, size_of(what_.kind), input,
+                output);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream, &capture), "tell whether a stream is captured (cudaStreamIsCapturing)");
   const bool capturing = capture != cudaStreamCaptureStatusNone;

@@ -104,13 +104,12 @@ bool Executor::does_the_same_as(const Executor& other) const {
                     });
 }
 
-void check_buffers(const Schedule& schedule, Rank rank, Count element_size, const std::byte* input,
-                   const std::byte* output) {
-  const bool has_blocks = schedule.blocks() > 1;
+void check_buffers(Collective collective, int ranks, Rank rank, Count count, Count element_size,
+                   const std::byte* input, const std::byte* output) {
+  const bool has_blocks = blocks_of(collective, ranks) > 1;
   if (input == output && !has_blocks) return;
-  const Collective collective = schedule.collective;
-  const Count in = input_count(collective, schedule.ranks, schedule.count) * element_size;
-  const Count out = output_count(collective, schedule.ranks, schedule.count) * element_size;
+  const Count in = input_count(collective, ranks, count) * element_size;
+  const Count out = output_count(collective, ranks, count) * element_size;
   const bool meet = std::less<>()(input, output + out) && std::less<>()(output, input + in);
   if (!meet) return;
   if (!has_blocks)

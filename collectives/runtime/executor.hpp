@@ -45,9 +45,10 @@ struct ExecutorOptions {
   Partials partials = Partials::apart;  // of sums and products of float16 and bfloat16
 };
 
-/// Throws a usage Error unless a rank's buffers are apart, or in place as Executor::run() says.
-void check_buffers(const Schedule& schedule, Rank rank, Count element_size, const std::byte* input,
-                   const std::byte* output);
+/// Throws a usage Error unless a rank's buffers are apart, or in place as Executor::run() says. `count`:
+/// elements of the longer of the two.
+void check_buffers(Collective collective, int ranks, Rank rank, Count count, Count element_size,
+                   const std::byte* input, const std::byte* output);
 
 class Executor {
  public:
@@ -66,7 +67,8 @@ class Executor {
 
   /// Throws a usage Error unless these buffers are apart, or in place as run() says.
   void check(const std::byte* input, const std::byte* output) const {
-    check_buffers(schedule_, transport_.rank(), size_, input, output);
+    check_buffers(schedule_.collective, schedule_.ranks, transport_.rank(), schedule_.count, size_, input,
+                  output);
   }
   /// Starts what can be started. Tags are from `first_tag` to `first_tag` + tags() − 1, and tickets are
   /// `tickets` plus a number below kTickets. Only within Transport::attempt().

@@ -7,12 +7,34 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "collectives/library/c/unique_id.hpp"
+#include "collectives/runtime/bootstraps/tcp.hpp"
 
 namespace polyring::library {
 
 void check_place(int rank, int ranks) {
   if (ranks < 1 || rank < 0 || rank >= ranks)
     usage_error("there is no rank {} of {}; ranks count from 0", rank, ranks);
+}
+
+/// Rank 0's reason is everybody's, where it cannot listen.
+std::unique_ptr<Bootstrap> over_tcp(const Bootstrap& first, Seconds timeout) {
+  polyring_unique_id id{};
+  std::string why;
+  try {
+    if (first.rank() == 0) id = make_unique_id();
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  const std::span<const std::byte> said =
+      why.empty() ? std::as_bytes(std::span(&id, 1)) : std::as_bytes(std::span(why));
+  const std::vector<std::byte> heard =
+      first.allgather(first.rank() == 0 ? said : std::span<const std::byte>{}).front();
+  if (heard.size() != sizeof id)
+    throw Error(ExitCode::not_available,
+                std::string(reinterpret_cast<const char*>(heard.data()), heard.size()));
+  std::memcpy(&id, heard.data(), sizeof id);
+  return std::make_unique<TcpBootstrap>(group_of(id, first.rank(), first.size(), timeout));
 }
 
 GroupBootstrap::GroupBootstrap(const polyring_group& group, int rank, int ranks)

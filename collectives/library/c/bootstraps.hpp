@@ -1,6 +1,7 @@
 // Bootstraps over what a C program gives: its own allgather, or a key-value store.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/units.hpp"
@@ -11,6 +12,10 @@ namespace polyring::library {
 
 /// Throws Error(ExitCode::usage) for a rank that a group of so many does not have.
 void check_place(int rank, int ranks);
+
+/// Collective over ranks that can exchange bytes by `first`, which is not used afterwards: the same ranks
+/// over TCP. For what uses a bootstrap as long as it lives.
+std::unique_ptr<Bootstrap> over_tcp(const Bootstrap& first, Seconds timeout);
 
 class GroupBootstrap final : public Bootstrap {
  public:

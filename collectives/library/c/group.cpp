@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -43,15 +42,6 @@ std::string to_text(const Called& called) {
       fmt::format("{} of {} {}", polyring::to_text(collective), called.count, polyring::to_text(kind));
   if (collective == Collective::allgather) return text;
   return fmt::format("{} by {}", text, polyring::to_text(static_cast<ReduceOp>(called.op)));
-}
-
-/// Bytes of a buffer stay far below what a signed number holds.
-void check_call(const CollectiveOf& what, const void* input, const void* output) {
-  if (input == nullptr || output == nullptr)
-    usage_error("a buffer is a null pointer; only one of 0 elements may be");
-  constexpr Count kMost = std::numeric_limits<Count>::max() / 16;
-  if (what.count < 0 || what.count > kMost)
-    usage_error("{} elements are too many for any memory; see whether the count is negative", what.count);
 }
 
 /// Of a struct that an older or a newer version of the header may have made.
@@ -126,6 +116,13 @@ ReduceOp reduce_op(polyring_op op) {
   usage_error("there is no operation {}; see polyring_op", static_cast<int>(op));
 }
 
+Count to_count(std::size_t count) {
+  constexpr std::size_t kMost = std::size_t{1} << 40;
+  if (count > kMost)
+    usage_error("{} elements are too many for any memory; see whether the count is negative", count);
+  return static_cast<Count>(count);
+}
+
 namespace {
 
 /// The buffers are in the memory of that GPU; nothing: in the host's.
@@ -174,6 +171,16 @@ void Group::give_up() noexcept {
   operations_.clear();
 }
 
+void Group::check(const CollectiveOf& what, const void* input, const void* output) const {
+  if (what.count == 0) return;
+  if (input == nullptr || output == nullptr)
+    usage_error("a buffer is a null pointer; only one of 0 elements may be");
+  constexpr Count kMost = Count{1} << 59;  // their bytes are a Count, too
+  if (what.count > kMost) usage_error("{} elements are too many for any memory; give fewer", what.count);
+  check_buffers(what.collective, communicator_.size(), communicator_.rank(), what.count, size_of(what.kind),
+                static_cast<const std::byte*>(input), static_cast<const std::byte*>(output));
+}
+
 /// Every rank compares with rank 0, so all find the same ranks.
 void Group::agree(const CollectiveOf& what, int root) {
   if (!check_) return;
@@ -210,9 +217,9 @@ void Group::run_small(const CollectiveOf& what, std::span<const std::byte> input
 
 Group::Request Group::start(CollectiveOf what, const void* input, void* output) {
   const std::lock_guard lock(mutex_);
+  check(what, input, output);
   agree(what, -1);
   if (what.count == 0) return ++last_;  // is over
-  check_call(what, input, output);
   finish_enqueued();
   Operation operation =
       communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
@@ -222,9 +229,9 @@ Group::Request Group::start(CollectiveOf what, const void* input, void* output) 
 
 void Group::run(CollectiveOf what, const void* input, void* output) {
   const std::lock_guard lock(mutex_);
+  check(what, input, output);
   agree(what, -1);
   if (what.count == 0) return;
-  check_call(what, input, output);
   run_now(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
 }
 
@@ -234,9 +241,11 @@ void Group::broadcast(void* buffer, Count count, ElementKind kind, int root) {
   if (root < 0 || root >= communicator_.size())
     usage_error("there is no root {} of {} ranks; ranks count from 0", root, communicator_.size());
   const CollectiveOf what{Collective::allreduce, count, kind};
+  check(what, buffer, buffer);
   agree(what, root);
   if (count == 0) return;
-  check_call(what, buffer, buffer);
+  if (communicator_.failure()) throw *communicator_.failure();
+  finish_enqueued();  // it may use the buffer
   constexpr std::size_t kWord = sizeof(std::int32_t);
   const std::size_t bytes = bytes_of(count, kind).value;
   auto* const data = static_cast<std::byte*>(buffer);
@@ -279,26 +288,30 @@ void Group::meet() {
 
 /// Made when it is first called for.
 GpuCollective& Group::enqueued(const CollectiveOf& what) {
-  std::unique_ptr<GpuCollective>& collective = on_stream_[what];
-  if (collective) return *collective;
+  const auto known = on_stream_.find(what);
+  if (known != on_stream_.end()) return *known->second;
   std::string why_not;
-  collective = need_gpu_plugin().make_collective(communicator_.transport(), communicator_.plan(what).plan,
-                                                 what, why_not);
-  if (collective) return *collective;
-  on_stream_.erase(what);
-  throw Error(ExitCode::not_available, fmt::format("{} cannot be enqueued: {}; run it instead",
-                                                   polyring::to_text(what.collective), why_not));
+  std::unique_ptr<GpuCollective> collective = need_gpu_plugin().make_collective(
+      communicator_.transport(), communicator_.plan(what).plan, what, why_not);
+  if (!collective) {
+    throw Error(ExitCode::not_available, fmt::format("{} cannot be enqueued: {}; run it instead",
+                                                     polyring::to_text(what.collective), why_not));
+  }
+  return *on_stream_.emplace(what, std::move(collective)).first->second;
 }
 
 void Group::enqueue(const CollectiveOf& what, const void* input, void* output, void* stream) {
   const std::lock_guard lock(mutex_);
   if (!communicator_.transport().on_device())
     usage_error("this communicator's buffers are in host memory, and no stream's; create it with a GPU");
+  check(what, input, output);
+  if (what.count != 0) {
+    const int ranks = communicator_.size();
+    check_allocated(input, input_count(what.collective, ranks, what.count) * size_of(what.kind));
+    check_allocated(output, output_count(what.collective, ranks, what.count) * size_of(what.kind));
+  }
   agree(what, -1);
   if (what.count == 0) return;
-  check_call(what, input, output);
-  check_allocated(input);
-  check_allocated(output);
   if (communicator_.failure()) throw *communicator_.failure();
   for (auto& [request, operation] : operations_) operation.wait();
   attempt_enqueued([&] {
@@ -328,16 +341,19 @@ void Group::attempt_enqueued(Action&& action) {
   }
 }
 
-void Group::check_allocated(const void* buffer) const {
-  auto after = memory_.upper_bound(const_cast<void*>(buffer));
+void Group::check_allocated(const void* buffer, Count bytes) const {
+  const auto after = memory_.upper_bound(const_cast<void*>(buffer));
   if (after != memory_.begin()) {
     const auto& [begin, memory] = *std::prev(after);
-    if (static_cast<const std::byte*>(buffer) < static_cast<const std::byte*>(begin) + memory.bytes.value)
-      return;
+    const auto offset = index(static_cast<const std::byte*>(buffer) - static_cast<const std::byte*>(begin));
+    const std::size_t size = memory.bytes.value;
+    if (offset <= size && index(bytes) <= size - offset) return;
   }
   usage_error(
-      "a buffer on a stream is not polyring_mem_alloc()'s of this communicator; allocate it so, or run the "
-      "operation");
+      "the {} bytes of a buffer on a stream are not all polyring_mem_alloc()'s of this communicator; "
+      "allocate them so, or run "
+      "the operation",
+      bytes);
 }
 
 bool Group::test(Request request) {

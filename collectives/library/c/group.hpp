@@ -25,6 +25,8 @@ struct GroupOptions {
 /// Throws a usage Error for a value that the header does not name.
 ElementKind element_kind(polyring_type type);
 ReduceOp reduce_op(polyring_op op);
+/// Throws a usage Error for more than any memory holds, as of a number that was negative.
+Count to_count(std::size_t count);
 
 class Group {
  public:
@@ -73,7 +75,8 @@ class Group {
   void finish_enqueued();
   template <typename Action>
   void attempt_enqueued(Action&& action);
-  void check_allocated(const void* buffer) const;
+  void check(const CollectiveOf& what, const void* input, const void* output) const;
+  void check_allocated(const void* buffer, Count bytes) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
 
   struct Allocated {

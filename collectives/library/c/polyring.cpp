@@ -53,23 +53,21 @@ void need(const Pointer* pointer, std::string_view what) {
   if (pointer == nullptr) usage_error("{} is a null pointer; give the address of a variable", what);
 }
 
+/// Of what the program gave for the creation: GPUs' ranks meet again later, when that may be gone.
+std::unique_ptr<Bootstrap> lasting(std::unique_ptr<Bootstrap> given, const GroupOptions& options) {
+  if (options.gpu == kHostMemory) return given;
+  return over_tcp(*given, options.communicator.timeout);
+}
+
 template <typename MakeBootstrap>
 polyring_result create(polyring_comm* comm, const polyring_options* options, MakeBootstrap&& make) {
   return guarded([&] {
     need(comm, "the communicator");
     *comm = POLYRING_COMM_NULL;
     GroupOptions said(options);
-    std::unique_ptr<Bootstrap> bootstrap = make(said.communicator.timeout);
+    std::unique_ptr<Bootstrap> bootstrap = make(said);
     *comm = handles().groups.add(std::make_shared<Group>(std::move(bootstrap), std::move(said)));
   });
-}
-
-/// Throws a usage Error for what may be a negative number.
-Count to_count(std::size_t count) {
-  constexpr std::size_t kMost = std::size_t{1} << 40;
-  if (count > kMost)
-    usage_error("{} elements are too many for any memory; see whether the count is negative", count);
-  return static_cast<Count>(count);
 }
 
 template <typename What>
@@ -162,25 +160,25 @@ polyring_result polyring_unique_id_at(polyring_unique_id* id, const char* addres
 
 polyring_result polyring_comm_create(polyring_comm* comm, const polyring_unique_id* id, int rank, int ranks,
                                      const polyring_options* options) {
-  return create(comm, options, [&](Seconds timeout) {
+  return create(comm, options, [&](const GroupOptions& said) {
     need(id, "the id");
-    return std::make_unique<TcpBootstrap>(library::group_of(*id, rank, ranks, timeout));
+    return std::make_unique<TcpBootstrap>(library::group_of(*id, rank, ranks, said.communicator.timeout));
   });
 }
 
 polyring_result polyring_comm_create_from_group(polyring_comm* comm, const polyring_group* group, int rank,
                                                 int ranks, const polyring_options* options) {
-  return create(comm, options, [&](Seconds) {
+  return create(comm, options, [&](const GroupOptions& said) {
     need(group, "the group");
-    return std::make_unique<GroupBootstrap>(*group, rank, ranks);
+    return lasting(std::make_unique<GroupBootstrap>(*group, rank, ranks), said);
   });
 }
 
 polyring_result polyring_comm_create_from_store(polyring_comm* comm, const polyring_store* store, int rank,
                                                 int ranks, const polyring_options* options) {
-  return create(comm, options, [&](Seconds timeout) {
+  return create(comm, options, [&](const GroupOptions& said) {
     need(store, "the store");
-    return std::make_unique<StoreBootstrap>(*store, rank, ranks, timeout);
+    return lasting(std::make_unique<StoreBootstrap>(*store, rank, ranks, said.communicator.timeout), said);
   });
 }
 

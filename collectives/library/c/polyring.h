@@ -19,12 +19,13 @@
  * with those of another: threads or ranks that use several communicators in different orders need a thread
  * for each, or polyring_test().
  *
- * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). A
- * code other than POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH means that the communicator is broken:
- * nothing of it is under way any more, no buffer is in use, every later call with it returns the same code,
- * and it can only be freed. The other ranks' calls fail as well, at the latest after their time limit. No
- * function ends the process, changes its signals or its environment, prints anything, or lets an exception
- * pass. The child of a fork() must not use its parent's communicators.
+ * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). An
+ * operation that returns another code than POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH (and, from
+ * polyring_enqueue_...(), POLYRING_ERROR_NOT_AVAILABLE) has broken its communicator: nothing of it is under
+ * way any more, no buffer is in use, every later operation returns the same code, and it can only be freed.
+ * The other ranks' calls fail as well, at the latest after their time limit. No function ends the process,
+ * changes its signals or its environment, prints anything, or lets an exception pass. The child of a fork()
+ * must not use its parent's communicators.
  */
 #ifndef POLYRING_H
 #define POLYRING_H
@@ -56,7 +57,7 @@ typedef enum polyring_result POLYRING_OF_INT {
   POLYRING_ERROR_TIMEOUT = 4,       /* nothing came from a rank within the time limit */
   POLYRING_ERROR_NOT_AVAILABLE = 5, /* the host has no such thing (any more): a transport, a GPU, memory, or
                                        that of a rank that has ended */
-  POLYRING_ERROR_ARGUMENT = 6,      /* nothing was done: an argument cannot be */
+  POLYRING_ERROR_ARGUMENT = 6,      /* nothing was done: an argument is invalid */
   POLYRING_ERROR_MISMATCH = 7,      /* nothing was done: ranks called different operations; see `check` */
   POLYRING_ERROR_CONNECTION = 10    /* the connection to a rank was lost */
 } polyring_result;
@@ -84,7 +85,7 @@ typedef enum polyring_transport POLYRING_OF_INT {
   POLYRING_TRANSPORT_NETWORK = 2    /* TCP for everything */
 } polyring_transport;
 
-/* Never dereferenced, and none has the number of one before it: a freed one is told from a live one. */
+/* Never dereferenced. A handle's number is never used again, so that a freed one is told from a live one. */
 typedef struct polyring_comm_handle* polyring_comm;
 typedef struct polyring_request_handle* polyring_request;
 

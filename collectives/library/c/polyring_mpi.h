@@ -13,13 +13,14 @@ static int polyring_mpi_allgather(void* context, const void* own, void* all, siz
   return MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, *(MPI_Comm*)context);
 }
 
-/* Collective over `mpi`, which is used by this call alone. Between MPI_Init and MPI_Finalize; its ranks are
- * the communicator's. */
+/* Collective over `mpi`, an intracommunicator, which is used by this call alone. Between MPI_Init and
+ * MPI_Finalize; its ranks are the communicator's. Errors of MPI's own go to the error handler of `mpi`. */
 static inline polyring_result polyring_comm_create_from_mpi(polyring_comm* comm, MPI_Comm mpi,
                                                             const polyring_options* options) {
   polyring_group group;
-  int rank = -1, ranks = 0;
-  if (mpi != MPI_COMM_NULL) {
+  int rank = -1, ranks = 0, inter = 0;
+  if (mpi != MPI_COMM_NULL) MPI_Comm_test_inter(mpi, &inter);
+  if (mpi != MPI_COMM_NULL && !inter) { /* any other has no rank, and is refused */
     MPI_Comm_rank(mpi, &rank);
     MPI_Comm_size(mpi, &ranks);
   }

@@ -50,10 +50,7 @@ ElementKind element_kind(DDL_Type type) {
 }
 
 void sum(library::Group& group, void* data, std::size_t count, ElementKind kind) {
-  constexpr std::size_t kMost = std::size_t{1} << 40;
-  if (count > kMost)
-    usage_error("{} elements are too many for any memory; see whether the count is negative", count);
-  group.run({Collective::allreduce, static_cast<Count>(count), kind}, data, data);
+  group.run({Collective::allreduce, library::to_count(count), kind}, data, data);
 }
 
 library::Group& world() {

@@ -28,7 +28,7 @@ typedef enum DDL_Result DDL_OF_INT {
   DDL_SUCCESS = 0,
   DDL_ERROR = 1,          /* a fault of Polyring's, or no memory */
   DDL_ERROR_TIMEOUT = 4,  /* nothing came from a rank within the time limit */
-  DDL_ERROR_ARGUMENT = 6, /* nothing was done: an argument cannot be, or ddl_init() is missing */
+  DDL_ERROR_ARGUMENT = 6, /* nothing was done: an argument is invalid, or ddl_init() is missing */
   DDL_ERROR_MPI = 10      /* a call of MPI's failed, or the connection to a rank was lost */
 } DDL_Result;
 

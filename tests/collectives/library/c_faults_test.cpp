@@ -63,8 +63,7 @@ TEST(CLibraryFaults, BuffersThatOverlap) {
     std::vector<float> values(101, 1);
     EXPECT_FAILS(
         polyring_allreduce(comm, values.data(), values.data() + 1, 100, POLYRING_FLOAT32, POLYRING_SUM),
-        POLYRING_ERROR_ARGUMENT, "");
-    EXPECT_NE(std::string(polyring_error_text()), "");
+        POLYRING_ERROR_ARGUMENT, "the buffers overlap");
     EXPECT_OK(polyring_allreduce(comm, values.data(), values.data(), 100, POLYRING_FLOAT32, POLYRING_SUM));
     EXPECT_EQ(values[99], 2);
   });
@@ -106,7 +105,8 @@ TEST(CLibraryFaults, AddressesThatCannotBe) {
   EXPECT_FAILS(polyring_unique_id_at(&id, "node1", nullptr), kWrong, "node1");
   EXPECT_FAILS(polyring_unique_id_at(&id, "node1:70000", nullptr), kWrong, "70000");
   EXPECT_FAILS(polyring_unique_id_at(&id, "node1:4711", "two words"), kWrong, "without blanks");
-  EXPECT_FAILS(polyring_unique_id_at(&id, (std::string(120, 'n') + ":1").c_str(), nullptr), kWrong, "");
+  EXPECT_FAILS(polyring_unique_id_at(&id, (std::string(120, 'n') + ":1").c_str(), nullptr), kWrong,
+               "too long for an id");
 }
 
 TEST(CLibraryFaults, WhatWasFreedIsTold) {
@@ -246,7 +246,8 @@ int survive(const polyring_unique_id& id, int rank, const polyring_options& opti
     if (result == POLYRING_SUCCESS) continue;
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     if (taken.count() > 4 * options.timeout + 5) return too_late;
-    const bool right = result != POLYRING_ERROR_ARGUMENT && result != POLYRING_ERROR_INTERNAL;
+    const bool right = result == POLYRING_ERROR_TIMEOUT || result == POLYRING_ERROR_CONNECTION ||
+                       result == POLYRING_ERROR_NOT_AVAILABLE;  // the memory of the one that has ended
     return right && polyring_comm_free(comm) == POLYRING_SUCCESS ? as_expected : wrong_code;
   }
   return no_failure;

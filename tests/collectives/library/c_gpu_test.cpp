@@ -1,9 +1,12 @@
 // The C library on memory of GPUs: operations that are run, and those enqueued on a CUDA stream. Ranks are
 // processes.
 #include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -40,6 +43,37 @@ void in_processes(const std::function<void(int)>& action) {
         << "rank " << &child - children.data() << " has failed";
   }
 }
+
+/// An allgather of processes, in memory that they share.
+struct SharedGroup {
+  pthread_barrier_t barrier;
+  std::array<char, 1 << 16> bytes;
+
+  static SharedGroup* make() {
+    void* const memory =
+        mmap(nullptr, sizeof(SharedGroup), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto* const group = new (memory) SharedGroup;
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&group->barrier, &shared, kRanks);
+    return group;
+  }
+
+  struct Member {
+    SharedGroup* group;
+    int rank;
+  };
+  static int allgather(void* context, const void* own, void* all, size_t bytes) {
+    const auto [group, rank] = *static_cast<Member*>(context);
+    if (group == nullptr) std::abort();  // the creation is over
+    std::memcpy(group->bytes.data() + static_cast<std::size_t>(rank) * bytes, own, bytes);
+    pthread_barrier_wait(&group->barrier);
+    std::memcpy(all, group->bytes.data(), kRanks * bytes);
+    pthread_barrier_wait(&group->barrier);
+    return 0;
+  }
+};
 
 class CLibraryOnGpus : public ::testing::Test {
  protected:
@@ -142,11 +176,40 @@ TEST_F(CLibraryOnGpus, OperationsOnAStream) {
     std::vector<float> expected = sums(kAll);
     for (float& sum : expected) sum *= 81;
     EXPECT_EQ(values_of(whole, kAll), expected);
+    // A broadcast, too: at the root of what the stream has made by then.
+    EXPECT_OK(polyring_enqueue_allreduce(comm, whole, whole, kAll, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    EXPECT_OK(polyring_broadcast(comm, whole, kAll, POLYRING_FLOAT32, 1));
+    for (float& sum : expected) sum *= kRanks;
+    EXPECT_EQ(values_of(whole, kAll), expected);
+    EXPECT_EQ(
+        polyring_enqueue_allreduce(comm, block, block, kCount + 1, POLYRING_FLOAT32, POLYRING_SUM, stream),
+        POLYRING_ERROR_ARGUMENT)
+        << "longer than the memory";
     float value = 1;
     EXPECT_EQ(polyring_enqueue_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM, stream),
               POLYRING_ERROR_ARGUMENT);
-    EXPECT_NE(std::string(polyring_error_text()).find("not polyring_mem_alloc()'s"), std::string::npos);
+    EXPECT_NE(std::string(polyring_error_text()).find("not all polyring_mem_alloc()'s"), std::string::npos);
     cuda(cudaStreamDestroy(stream));
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+/// The ranks meet once more at the first operation on a stream, without what the program gave for the
+/// creation.
+TEST_F(CLibraryOnGpus, AGroupIsUsedByTheCreationAlone) {
+  SharedGroup* const shared = SharedGroup::make();
+  in_processes([shared](int rank) {
+    SharedGroup::Member member{shared, rank};
+    const polyring_group group{&member, SharedGroup::allgather};
+    polyring_options options = POLYRING_OPTIONS_DEFAULT;
+    options.gpu = rank;
+    polyring_comm comm = POLYRING_COMM_NULL;
+    ASSERT_OK(polyring_comm_create_from_group(&comm, &group, rank, kRanks, &options));
+    member.group = nullptr;
+    float* const data = allocate(comm, payload(rank, kCount));
+    ASSERT_OK(polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, nullptr));
+    ASSERT_OK(polyring_enqueued_wait(comm));
+    EXPECT_EQ(values_of(data, kCount), sums(kCount));
     EXPECT_OK(polyring_comm_free(comm));
   });
 }
@@ -154,19 +217,17 @@ TEST_F(CLibraryOnGpus, OperationsOnAStream) {
 /// The stream alone would wait for ever.
 TEST_F(CLibraryOnGpus, ARankThatDoesNotEnqueue) {
   in_processes([this](int rank) {
-    const polyring_comm comm = create(rank, 1, 1);
+    const polyring_comm comm = create(rank, 0, 1);
     cudaStream_t stream = nullptr;
     cuda(cudaStreamCreate(&stream));
     float* const data = allocate(comm, payload(rank, kCount));
     EXPECT_OK(polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream));
     EXPECT_OK(polyring_enqueued_wait(comm));
     if (rank == 2) _exit(0);
-    // Without a message before each: rank 2 does not come to that either.
-    polyring_result result =
-        polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream);
-    if (result == POLYRING_SUCCESS) result = polyring_enqueued_wait(comm);
-    EXPECT_NE(result, POLYRING_SUCCESS);
-    EXPECT_NE(std::string(polyring_error_text()), "");
+    EXPECT_OK(polyring_enqueue_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM, stream));
+    const polyring_result result = polyring_enqueued_wait(comm);
+    EXPECT_EQ(result, POLYRING_ERROR_TIMEOUT) << polyring_error_text();
+    EXPECT_NE(std::string(polyring_error_text()).find("rank "), std::string::npos) << polyring_error_text();
     EXPECT_EQ(polyring_enqueued_wait(comm), result);
     EXPECT_OK(polyring_comm_free(comm));
   });

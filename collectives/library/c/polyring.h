@@ -154,7 +154,8 @@ POLYRING_API polyring_result polyring_comm_create_from_group(polyring_comm* comm
 
 /* A key-value store that all ranks reach. Both return 0, or anything else where they failed. `get` waits
  * until the key is there, for at most `timeout` seconds, sets `*bytes` to the value's length, and copies as
- * much of it as `capacity` allows. Keys begin with `prefix`, which no other communicator of the store has. */
+ * much of it as `capacity` allows. Keys begin with `prefix`, which no other communicator of the store has.
+ * Creation alone uses it. */
 typedef struct {
   void* context;
   const char* prefix;

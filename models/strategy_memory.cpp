@@ -109,25 +109,35 @@ std::int64_t most_samples(const StrategyMemory& need, double samples, Bytes memo
 }
 
 /// What to do where the states fit and the activations do not; empty where nothing but a split helps.
-std::string smaller_advice(const Model& model, const Strategy& strategy, const StrategyMemory& need,
-                           const TrainingState& training, Bytes memory) {
+std::string smaller_advice(const Model& model, Strategy strategy, const TrainingState& training,
+                           Bytes memory) {
   const std::string name = strategy.is_plain() ? "batch" : "micro-batch";
-  if (strategy.pipeline > 1 && strategy.order == PipelineOrder::gpipe)
-    return "GPipe's order keeps all micro-batches: use schedule=1f1b";
+  const std::vector<StageBlocks> stages = balanced_stages(model, strategy.virtual_stages());
+  const bool keeps_all = strategy.pipeline > 1 && strategy.order == PipelineOrder::gpipe;
+  const std::string order = "GPipe's order keeps all micro-batches: use schedule=1f1b";
+  if (keeps_all) {
+    strategy.order = PipelineOrder::one_forward_one_backward;
+    if (fits(strategy_memory(model, strategy, stages, training), memory)) return order;
+  }
+  // Smaller micro-batches are more of them, and fill a pipeline.
+  TrainingState full = training;
+  if (strategy.pipeline > 1) full.micro_batches = std::max(training.micro_batches, 4 * strategy.pipeline);
   std::vector<std::string> ways;
+  const StrategyMemory need = strategy_memory(model, strategy, stages, full);
   if (const std::int64_t most = most_samples(need, training.samples, memory); most > 0)
     ways.push_back(fmt::format("use a {} of at most {}", name, most));
-  Strategy again = strategy;
-  again.recompute = Recompute::full;
-  const StrategyMemory recomputed =
-      strategy_memory(model, again, balanced_stages(model, again.virtual_stages()), training);
-  const std::int64_t most = most_samples(recomputed, training.samples, memory);
-  if (strategy.recompute != Recompute::full && most > 0) {
-    ways.push_back(static_cast<double>(most) >= training.samples
-                       ? "compute activations again by recompute=full"
-                       : fmt::format("recompute=full and a {} of at most {}", name, most));
+  if (strategy.recompute != Recompute::full) {
+    strategy.recompute = Recompute::full;
+    const StrategyMemory again = strategy_memory(model, strategy, stages, full);
+    const std::int64_t most = most_samples(again, training.samples, memory);
+    if (fits(strategy_memory(model, strategy, stages, training), memory)) {
+      ways.emplace_back("compute activations again by recompute=full");
+    } else if (most > 0) {
+      ways.push_back(fmt::format("recompute=full and a {} of at most {}", name, most));
+    }
   }
-  return fmt::format("{}", fmt::join(ways, ", or "));
+  const std::string all = fmt::format("{}", fmt::join(ways, ", or "));
+  return keeps_all && !ways.empty() ? fmt::format("{}, and with it {}", order, all) : all;
 }
 
 }  // namespace
@@ -224,7 +234,7 @@ void check_fits(const Model& model, const Strategy& strategy, const StrategyMemo
   if (fits(need, memory)) return;
   const std::string with =
       strategy.is_plain() ? fmt::format("a batch of {:.0f}", training.samples) : to_text(strategy);
-  std::string advice = smaller_advice(model, strategy, need, training, memory);
+  std::string advice = smaller_advice(model, strategy, training, memory);
   if (advice.empty()) advice = split_advice(model, training, host_gpus, memory);
   usage_error("{} does not fit with {}: {} are more than {}; {}", model.name, with, to_text(need),
               usable_text(memory), advice);

@@ -10,9 +10,11 @@
 namespace polyring {
 namespace {
 
+using ::testing::EndsWith;
 using testing::even_70b;
 using testing::even_model;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kGiB = std::uint64_t{1} << 30;
 
@@ -138,12 +140,15 @@ TEST(MemoryOfStrategies, FitsWhereAFifthIsLeft) {
 }
 
 /// What a refusal of this strategy says; empty where it fits.
-std::string refused(const Model& model, const std::string& text, Bytes memory, double samples = 1) {
+std::string refused(const Model& model, const std::string& text, Bytes memory, double samples = 1,
+                    int micro_batches = 1) {
   TrainingState training;
   training.samples = samples;
+  training.micro_batches = micro_batches;
   Strategy strategy = parse_strategy(text);
   if (strategy.replicas == 0) strategy.replicas = 1;
-  return refusal([&] { check_fits(model, strategy, need(model, text, samples), training, 8, memory); });
+  return refusal(
+      [&] { check_fits(model, strategy, need(model, text, samples, micro_batches), training, 8, memory); });
 }
 
 TEST(MemoryOfStrategies, ThatIsTooLittleIsRefusedWithWhatWouldDo) {
@@ -177,7 +182,24 @@ TEST(MemoryOfStrategies, OfActivationsAloneIsRefusedWithTheBatchThatFits) {
   EXPECT_NE(refused(model, "data=8", kMemory, most + 1), "");
   EXPECT_THAT(refused(make_model("llama3-8b"), "data=8,zero=3", {std::uint64_t{80} << 30}, 2),
               HasSubstr("a micro-batch of at most 1, or compute activations again by recompute=full"));
-  EXPECT_THAT(refused(make_model("gpt2-xl"), "pipeline=4", kMemory, 64), HasSubstr("schedule=1f1b"));
+}
+
+TEST(MemoryOfStrategies, OfGpipeIsRefusedWithAnOrderThatFits) {
+  const Model model = make_model("gpt2-xl");
+  constexpr Bytes kMemory{16'000'000'000};
+  EXPECT_THAT(refused(model, "pipeline=4", kMemory, 1, 16),
+              EndsWith("GPipe's order keeps all micro-batches: use schedule=1f1b"));
+  EXPECT_EQ(refused(model, "pipeline=4,schedule=1f1b", kMemory, 1, 16), "");
+  // With so large a micro-batch the order alone is not enough.
+  const std::string text = refused(model, "pipeline=4", kMemory, 64, 16);
+  ASSERT_THAT(text, HasSubstr("use schedule=1f1b, and with it use a micro-batch of at most "));
+  const double most = std::stod(text.substr(text.find("at most ") + 8));
+  EXPECT_EQ(refused(model, "pipeline=4,schedule=1f1b", kMemory, most, 16), "");
+  EXPECT_NE(refused(model, "pipeline=4,schedule=1f1b", kMemory, most + 1, 16), "");
+  // The states of a half fit no GPU, whatever the order.
+  const std::string half = refused(make_model("llama3-70b"), "pipeline=2", {std::uint64_t{80} << 30}, 1, 8);
+  EXPECT_THAT(half, Not(HasSubstr("GPipe")));
+  EXPECT_THAT(half, HasSubstr("a replica needs "));
 }
 
 }  // namespace

@@ -243,6 +243,7 @@ POLYRING_OPTION_VALUE(std::int64_t);
 POLYRING_OPTION_VALUE(std::optional<int>);
 POLYRING_OPTION_VALUE(std::optional<double>);
 POLYRING_OPTION_VALUE(std::string);
+POLYRING_OPTION_VALUE(std::optional<std::string>);
 POLYRING_OPTION_VALUE(std::filesystem::path);
 POLYRING_OPTION_VALUE(std::vector<std::string>);
 POLYRING_OPTION_VALUE(std::vector<std::filesystem::path>);

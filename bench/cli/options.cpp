@@ -205,11 +205,23 @@ Seconds parse_timeout(const std::string& text, const char* option) {
   return timeout;
 }
 
-Option add_model_option(Subcommand command, std::string& model, const std::string& what) {
+namespace {
+
+Option add_model(Subcommand command, auto& model, const std::string& what) {
   const std::vector<std::string> known = model_names();
   return command.add_option("--model", model, fmt::format("{}: {}", what, fmt::join(known, ", ")))
       .type_name("NAME")
       .names({"model", known});
+}
+
+}  // namespace
+
+Option add_model_option(Subcommand command, std::string& model, const std::string& what) {
+  return add_model(command, model, what);
+}
+
+Option add_model_option(Subcommand command, std::optional<std::string>& model, const std::string& what) {
+  return add_model(command, model, what);
 }
 
 void add_timeout_option(Subcommand command, std::string& timeout) {

@@ -78,8 +78,9 @@ struct PlanOptions {
 /// Throws a usage Error unless it is a time above 0, and one that clocks can count.
 Seconds parse_timeout(const std::string& text, const char* option = "--timeout");
 
-/// --model; `model` has its default. `what` says what it is for.
+/// --model; `model` has its default, or nothing. `what` says what it is for.
 Option add_model_option(Subcommand command, std::string& model, const std::string& what);
+Option add_model_option(Subcommand command, std::optional<std::string>& model, const std::string& what);
 /// -T, --timeout; `timeout` has its default.
 void add_timeout_option(Subcommand command, std::string& timeout);
 

@@ -172,7 +172,7 @@ std::string choice_of(const Compute& compute, const Chosen& chosen, bool precisi
 }  // namespace
 
 void ComputeOptions::add_to(Subcommand command) {
-  add_model_option(command, model, "What is trained").show_default();
+  add_model_option(command, model, "What is trained").show_default(kUsualModel);
   command
       .add_option("--batch", batch,
                   "Samples per GPU and step; by default one with a published throughput, or one that fits")
@@ -206,10 +206,11 @@ void ComputeOptions::add_to(Subcommand command) {
 }
 
 Model ComputeOptions::trained() const {
-  if (step.empty()) return make_model(model);
+  const std::string name = model.value_or(kUsualModel);
+  if (step.empty()) return make_model(name);
   const MeasuredStep file = read_step(step);
-  if (file.own_model && model == ComputeOptions{}.model) return model_of(file);
-  return with_measured_times(make_model(model), file);
+  if (file.own_model && !model) return model_of(file);
+  return with_measured_times(make_model(name), file);
 }
 
 Compute ComputeOptions::measured(const Model& of_model) const {

@@ -38,7 +38,9 @@ struct Compute {
 };
 
 struct ComputeOptions {
-  std::string model = "resnet50";
+  static constexpr const char* kUsualModel = "resnet50";
+
+  std::optional<std::string> model;  // nothing: kUsualModel, or that of a measured step
   std::optional<int> batch;          // nothing: chosen, see resolve()
   std::optional<double> compute_ms;  // nothing: from what is known of `gpu`
   std::string gpu;
@@ -49,7 +51,7 @@ struct ComputeOptions {
   void add_to(Subcommand command);
 
   /// The model that is trained: the catalogue's. With a measured step its gradients are ready when
-  /// they were measured to be; where that is of a model of the user's own, and --model is the default, it is
+  /// they were measured to be; where that is of a model of the user's own, and no --model is given, it is
   /// that model. Throws a usage Error for unknown models, and as read_step() and check_model() do.
   Model trained() const;
 

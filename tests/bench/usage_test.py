@@ -10,7 +10,8 @@ MINSKY = ("--machine", "minsky")
 TRAIN = ("train", "--compute-ms", "5")
 ANY_PLAN = (("plan", *MINSKY), ("verify",), ("scale", *MINSKY), ("allreduce",), TRAIN)
 WRITERS = (("allreduce",), TRAIN, ("scale", *MINSKY))
-VGG_STEP = Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "step" / "vgg16.json"
+STEPS = Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "step"
+VGG_STEP = STEPS / "vgg16.json"
 HWLOC = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
 
 
@@ -341,6 +342,8 @@ class Usage(ProgramTest):
             self.refused(*words, "--step", "missing.json", naming="missing.json")
             self.refused(*words, "--step", "broken.json", naming="'broken.json' is no measured step, or damaged")
             self.refused(*words, "--step", VGG_STEP, naming="was measured for vgg16, and --model is resnet50; give --model vgg16, or give a file of resnet50")
+            own = ("--step", STEPS / "own.json")
+            self.refused(*words, "--model", "resnet50", *own, naming="and --model is resnet50; leave --model out, or give a file of resnet50")
             vgg = (*words, "--model", "vgg16", "--step", VGG_STEP)
             self.refused(*vgg, "--batch", "32", naming="was measured with batch 64, and --batch is 32; leave --batch out")
             self.refused(*vgg, "--precision", "single", naming="was measured in mixed precision, and --precision is single")

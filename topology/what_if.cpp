@@ -253,16 +253,20 @@ std::string nics_text(const Machine& machine) {
 }
 
 double parse_oversubscription(std::string_view text, std::string_view what) {
+  const auto check = [&](bool good) {
+    if (!good) usage_error("{} '{}' is not a ratio; write it as 2 or 2:1", what, text.substr(0, 64));
+  };
   const auto number = [&](std::string_view part) {
     double value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc{} || end != part.data() + part.size())
-      usage_error("{} '{}' is not a ratio; write it as 2 or 2:1", what, text.substr(0, 64));
+    check(error == std::errc{} && end == part.data() + part.size() && std::isfinite(value) && value > 0);
     return value;
   };
   const std::size_t colon = text.find(':');
-  return colon == std::string_view::npos ? number(text)
-                                         : number(text.substr(0, colon)) / number(text.substr(colon + 1));
+  if (colon == std::string_view::npos) return number(text);
+  const double ratio = number(text.substr(0, colon)) / number(text.substr(colon + 1));
+  check(std::isfinite(ratio) && ratio > 0);
+  return ratio;
 }
 
 Cluster with_oversubscription(Cluster cluster, double ratio) {

@@ -31,8 +31,9 @@ Bandwidth network_bandwidth(const Machine& machine);
 /// "4 of 48.5 GB/s", "2 of 12.1 GB/s and 1 of 1.25 GB/s", "none".
 std::string nics_text(const Machine& machine);
 
-/// A ratio as people write it: "2" or "2:1", both 2; "3:2" is 1.5. Whether it is one of switches says
-/// with_oversubscription(). Throws a usage Error that names `what` for other text.
+/// A ratio as people write it: "2" or "2:1", both 2; "3:2" is 1.5. with_oversubscription() checks its
+/// range. Throws a usage Error that names `what` for other text, and unless each number is finite and above
+/// 0.
 double parse_oversubscription(std::string_view text, std::string_view what);
 
 /// The cluster with leaf switches whose hosts' NICs carry `ratio` times what the uplinks do: 2 for 2:1.

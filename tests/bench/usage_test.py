@@ -71,6 +71,7 @@ class Usage(ProgramTest):
             ("scale", *MINSKY, "--seed", "1"): "--seed is nothing without --jitter; add it, or leave --seed out",
             ("scale", *MINSKY, "--from", "x.json"): "--machine and --from exclude each other; leave one of them out",
             ("scale", *MINSKY, "--oversubscription", "2:x"): "--oversubscription '2:x' is not a ratio; write it as 2 or 2:1",
+            ("scale", *MINSKY, "--oversubscription", "2:0"): "--oversubscription '2:0' is not a ratio; write it as 2 or 2:1",
             ("scale", *MINSKY, "--strategy", "pipeline=2,schedule=foo"): "strategy 'pipeline=2,schedule=foo': unknown schedule 'foo'; choose from 1f1b, gpipe",
             ("scale", *MINSKY, "--strategy", "pipline=2"): "unknown factor 'pipline'; did you mean pipeline? choose from data, zero, ",
             ("plan", "DGX-h100"): "unexpected argument DGX-h100; did you mean --machine dgx-h100? see polyring plan --help",

@@ -121,7 +121,8 @@ TEST(Oversubscription, IsReadAsARatio) {
   EXPECT_EQ(parse_oversubscription("2", "it"), 2);
   EXPECT_EQ(parse_oversubscription("2:1", "it"), 2);
   EXPECT_EQ(parse_oversubscription("3:2", "it"), 1.5);
-  for (const char* bad : {"", "2:", ":1", "two", "2:1:1", "2 ", "1e400"}) {
+  for (const char* bad : {"", "2:", ":2", ":1", ":", "two", "2:1:1", "2 ", "1e400", "-2:-1", "-2", "2:0",
+                          "0:0", "0", "inf", "nan", "2:inf", "1e300:1e-300"}) {
     EXPECT_THAT(usage_sentence([&] { parse_oversubscription(bad, "it"); }),
                 HasSubstr(std::string("it '") + bad + "' is not a ratio; write it as 2 or 2:1"));
   }

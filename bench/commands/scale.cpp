@@ -219,7 +219,7 @@ void add_case(ScaledMachine& scaled, const ScalingCase& at, const std::string& a
 /// False where it cannot run there, and nobody asked for it.
 bool add_algorithm(ScaledMachine& scaled, const std::string& algorithm, const ScaleOptions& options) {
   const StrategySettings settings{options.plan, !options.bucket.empty() || options.overlap,
-                                  !options.gpus.empty()};
+                                  !options.gpus.empty(), options.no_overlap};
   try {
     for (const ScalingCase& at :
          options.strategies.cases(scaled.request.scaling, algorithm, settings, scaled.best))

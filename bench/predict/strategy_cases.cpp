@@ -16,6 +16,20 @@ namespace {
 /// What --strategy takes in place of factors.
 constexpr std::string_view kBest = "best";
 
+/// Options that the best strategies choose themselves.
+void refuse_choices_of_best(bool micro_batches, bool no_overlap) {
+  if (micro_batches) usage_error("--strategy best chooses the micro-batches; leave --micro-batches out");
+  if (no_overlap)
+    usage_error("--strategy best chooses what overlaps the backward pass; leave --no-overlap out");
+}
+
+/// A pipeline's gradients leave after its last micro-batch with zero=1, too.
+void refuse_no_overlap(const Strategy& strategy) {
+  if (strategy.zero == 0 || (strategy.zero == 1 && strategy.pipeline > 1)) return;
+  usage_error(
+      "with zero gradients leave block by block during the backward pass; leave out --no-overlap, or zero");
+}
+
 /// The fastest strategies at each GPU count, and why.
 void add_best(const ScalingCase& scaling, const std::string& algorithm, const StrategySettings& settings,
               std::vector<ScalingCase>& cases, FoundTables& tables) {
@@ -62,11 +76,13 @@ std::vector<ScalingCase> StrategyOptions::cases(const ScalingCase& scaling, cons
   std::vector<ScalingCase> cases;
   for (const std::string& text : strategies) {
     if (text == kBest) {
+      refuse_choices_of_best(micro_batches.has_value(), settings.no_overlap);
       add_best(scaling, algorithm, settings, cases, found);
       continue;
     }
     cases.push_back(divided(scaling, parse_strategy(text), settings.own_buckets));
     ScalingCase& at = cases.back();
+    if (settings.no_overlap) refuse_no_overlap(*at.strategy);
     if (!settings.own_counts && at.strategy->replicas > 0) {
       const std::int64_t product = at.strategy->replica_gpus() * at.strategy->replicas;
       at.gpus = parse_counts(std::to_string(product), "the strategy's GPUs");

@@ -16,6 +16,7 @@ struct StrategySettings {
   const PlanOptions& plan;
   bool own_buckets = false;  // --bucket or --overlap
   bool own_counts = false;   // --gpus
+  bool no_overlap = false;   // --no-overlap
 };
 
 /// What --strategy best found: tables in the format of --format, with titles, and the same as notes.
@@ -35,7 +36,8 @@ struct StrategyOptions {
   bool divide() const;
 
   /// For each strategy the same case, at the GPU counts that are asked for, or that it is for. `found` gets
-  /// what is to be said of the best ones. Throws as parse_strategy() and best_strategies() do.
+  /// what is to be said of the best ones. Throws as parse_strategy() and best_strategies() do, and for
+  /// options that contradict a strategy.
   std::vector<ScalingCase> cases(const ScalingCase& scaling, const std::string& algorithm,
                                  const StrategySettings& settings, FoundTables& found) const;
 };

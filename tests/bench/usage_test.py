@@ -316,6 +316,11 @@ class Usage(ProgramTest):
         words = ("--algorithm", "in-network", "--strategy", "pipeline=4")
         self.refused("scale", *MINSKY, *words, naming="in-network is modelled for data-parallel steps only")
         self.refused("scale", *MINSKY, "--micro-batches", "8", naming="--strategy")
+        best = ("scale", *MINSKY, "--gpus", "4", "--strategy", "best")
+        self.refused(*best, "--micro-batches", "8", naming="--strategy best chooses the micro-batches; leave --micro-batches out")
+        self.refused(*best, "--no-overlap", naming="leave --no-overlap out")
+        for strategy in ("zero=1", "zero=3", "pipeline=2,zero=2"):
+            self.refused("scale", *MINSKY, "--gpus", "4", "--strategy", strategy, "--no-overlap", naming="leave out --no-overlap, or zero")
         for count in ("0", "-1", "x"):
             self.refused("scale", *MINSKY, "--strategy", "pipeline=4", "--micro-batches", count, naming="--micro-batches")
         self.refused("scale", *MINSKY, "--gpus", "4", "--strategy", "pipeline=4", "--micro-batches", "129", naming="a replica has 128")

@@ -142,14 +142,11 @@ void add_published(const ScalingCase& scaling, const std::string& algorithm, std
   }
 }
 
-/// Of a data-parallel row; strategies are checked as they are modelled. A share of a global batch that is
-/// larger than the batch whose time is known is taken to be computed in parts of that. What was measured did
-/// fit.
-void check_plain(const ScalingCase& scaling, ScalingCase at, int gpus) {
-  const Strategy strategy = for_gpus(scaling.strategy.value_or(Strategy{}), gpus);
-  if (!strategy.is_plain() || !scaling.measured.empty()) return;
-  at.batch = std::min(at.batch, scaling.batch);
-  check_strategy(at, strategy);
+/// Of a data-parallel row; strategies are checked as they are modelled. Measured runs are not checked: they
+/// did fit.
+void check_plain(const ScalingCase& at, int gpus) {
+  const Strategy strategy = for_gpus(at.strategy.value_or(Strategy{}), gpus);
+  if (strategy.is_plain() && at.measured.empty()) check_strategy(at, strategy);
 }
 
 void refuse_unknown_links(const ScalingCase& scaling) {
@@ -182,6 +179,7 @@ ScalingCase with_share(const ScalingCase& scaling, int gpus) {
                 *scaling.global_batch, host ? "the " : "", gpus, host ? " of one host, the baseline" : "");
   }
   result.batch = *scaling.global_batch / gpus;
+  result.at_once = std::min(result.batch, scaling.at_once.value_or(scaling.batch));
   const double part = static_cast<double>(result.batch) / scaling.batch;
   result.compute.forward = part * scaling.compute.forward;
   result.compute.backward = part * scaling.compute.backward;
@@ -197,7 +195,7 @@ std::vector<ScaleRow> model_scaling(const ScalingCase& scaling, const std::strin
   std::vector<ScaleRow> rows;
   for (const int gpus : scaling.gpus) {
     const ScalingCase at = with_share(scaling, gpus);
-    check_plain(scaling, at, gpus);
+    check_plain(at, gpus);
     ScaleRow row = row_of(at, algorithm, constraints, gpus, baseline);
     row.machine = scaling.name;
     row.model = scaling.model.name;

@@ -39,6 +39,8 @@ struct ScalingCase {
   Attention attention = Attention::fused;
   int batch = 32;                   // per GPU: that of `compute`, and under weak scaling of each row
   std::optional<int> global_batch;  // strong scaling: of all GPUs of each row together
+  /// The samples that a GPU of a data-parallel step holds at once, as with_share() says; nothing: its batch.
+  std::optional<int> at_once;
   BucketPolicy policy;
   bool overlap = false;
   ElementKind kind = ElementKind::float32;
@@ -63,7 +65,8 @@ struct ScalingCase {
 int rails_of(const Machine& host);
 
 /// The case at one GPU count. Under strong scaling a GPU has its share of the global batch, and computes for
-/// it as long for each sample as `compute` does. Throws a usage Error when a share is not a whole number.
+/// it as long for each sample as `compute` does; a share that is larger than the batch of `compute` in parts
+/// of that. Throws a usage Error when a share is not a whole number.
 ScalingCase with_share(const ScalingCase& scaling, int gpus);
 
 struct ModelledStep {

@@ -198,6 +198,8 @@ std::string note_of(const ScalingCase& scaling, const Strategy& strategy) {
     text += ", " + schedule_text(strategy, training.micro_batches);
   } else if (training.micro_batches > 1) {
     text += fmt::format(", {} micro-batches one after another", training.micro_batches);
+  } else if (strategy.is_plain() && training.samples < scaling.batch) {
+    text += fmt::format(", the batch of {} in parts of at most {:.0f}", scaling.batch, training.samples);
   }
   if (!whole_fits) text += "; speedup is over GPUs with memory for the whole model, which these do not have";
   return text + ".";

@@ -71,9 +71,9 @@ TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy) 
   const int size = size_of(scaling.kind);
   const Precision precision = scaling.precision.value_or(size >= 4 ? Precision::single : Precision::mixed);
   const int micro_batches = micro_batches_of(scaling, strategy);
-  return training_state(precision, std::min(size, 4), scaling.attention,
-                        static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches,
-                        micro_batches);
+  double samples = static_cast<double>(samples_of_replica(scaling, strategy)) / micro_batches;
+  if (strategy.is_plain() && scaling.at_once) samples = std::min<double>(samples, *scaling.at_once);
+  return training_state(precision, std::min(size, 4), scaling.attention, samples, micro_batches);
 }
 
 StrategyStep::StrategyStep(const ScalingCase& scaling, const Strategy& strategy, StrategyTimes& times)

@@ -106,7 +106,7 @@ class StrategyStep {
 /// negligible). Throws a usage Error for a number that does not divide the samples.
 int micro_batches_of(const ScalingCase& scaling, const Strategy& strategy);
 
-/// What a step keeps on a GPU.
+/// What a step keeps on a GPU: of a data-parallel one no more samples than ScalingCase::at_once.
 TrainingState training_of(const ScalingCase& scaling, const Strategy& strategy);
 
 }  // namespace polyring

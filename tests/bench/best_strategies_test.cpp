@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "bench/predict/strategies.hpp"
 #include "tests/bench/uniform_case.hpp"
 #include "tests/models/even_model.hpp"
 #include "tests/models/refusal.hpp"
@@ -176,6 +177,25 @@ TEST(BestStrategies, PriceRoughlyWhatASimulationTakes) {
     EXPECT_NEAR(StrategyStep(scaling, strategy, rough).run({}, true).total.value / simulated, 1, 0.03)
         << text;
   }
+}
+
+/// The share is 64 samples; 4 of them are computed at once, and fit the memory.
+TEST(BestStrategies, JudgeADataParallelStepAsItsRowAndItsNoteDo) {
+  ScalingCase scaling = small_case(2.2);
+  scaling.global_batch = 8 * 64;
+  scaling.strategy = Strategy{};
+  ScalingCase at = with_share(scaling, 8);
+  ASSERT_EQ(at.batch, 64);
+  EXPECT_EQ(with_share(at, 8).at_once, 4) << "shared twice";
+  EXPECT_EQ(model_scaling(scaling, "ring", {}).size(), 1u);
+  EXPECT_THAT(note_of(at, for_gpus({}, 8)),
+              HasSubstr("0.07 GB of activations on the GPU that needs most, the batch of 64 in parts of at "
+                        "most 4"));
+  const auto fitting = [&] { return best_strategies(at, "ring", {}, with_ranks(at.machine, 8)).fitting; };
+  const int in_parts = fitting();
+  at.at_once = at.batch;
+  EXPECT_EQ(fitting(), in_parts - 1) << "64 at once do not fit";
+  EXPECT_THAT(refusal([&] { check_strategy(at, for_gpus({}, 8)); }), HasSubstr("does not fit"));
 }
 
 TEST(BestStrategies, AreRefusedWhereNoneFits) {

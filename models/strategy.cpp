@@ -119,8 +119,12 @@ void check_division(const Model& model, const Strategy& strategy) {
     usage_error("{} has {} experts, which expert={} does not divide; choose a divisor", model.name, experts,
                 strategy.expert);
   }
-  if (strategy.chunks == 1) return;
   const std::int64_t layers = layers_of(model);
+  if (splits && layers > 1 && layers % strategy.pipeline != 0) {
+    usage_error("{} has {} layers, which pipeline={} does not divide; choose a divisor of {}", model.name,
+                layers, strategy.pipeline, layers);
+  }
+  if (strategy.chunks == 1) return;
   if (layers % strategy.virtual_stages() != 0) {
     usage_error(
         "{} has {} layers, which do not divide among pipeline={} x interleaved={} stages; choose divisors",

@@ -83,8 +83,8 @@ RankGroups expert_copies(const Strategy& strategy);  // that hold the same exper
 int stage_stride(const Strategy& strategy);
 
 /// Throws a usage Error, with the numbers, for heads that tensor does not divide, experts that expert does
-/// not divide, a model without experts or without layers that can be split, layers that do not divide among
-/// interleaved stages, and more stages than blocks.
+/// not divide, a model without experts or without layers that can be split, equal layers (of a
+/// transformer) that pipeline does not divide, and layers that do not divide among interleaved stages.
 void check_division(const Model& model, const Strategy& strategy);
 
 /// The blocks that are like most others: a transformer's layers, without embeddings and head.

@@ -75,7 +75,8 @@ TEST(Strategies, SayWhatLimitsEachAllreduce) {
               AllOf(HasSubstr("gradients: "), HasSubstr("; activations: "), HasSubstr("busy")));
   EXPECT_THAT(bottleneck("data=2,pipeline=4"),
               AllOf(HasSubstr("gradients: "), HasSubstr("; stages: "), Not(HasSubstr("activations"))));
-  EXPECT_THAT(bottleneck("pipeline=8"), AllOf(StartsWith("stages: "), HasSubstr("busy")));
+  const std::string stages = row_of(case_of("gpt2-xl", "pipeline=8")).bottleneck.value_or("");
+  EXPECT_THAT(stages, AllOf(StartsWith("stages: "), HasSubstr("busy")));
   EXPECT_EQ(bottleneck("inter-model=8"), "nothing is sent");
 }
 

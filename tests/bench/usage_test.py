@@ -307,6 +307,7 @@ class Usage(ProgramTest):
         self.refused("scale", *MINSKY, "--gpus", "128", "--strategy", "data=64,pipeline=4", naming="= 256 GPUs and not for 128")
         self.refused("scale", *MINSKY, "--strategy", "data=3,pipeline=2", naming="hosts of 4")
         self.refused("scale", *MINSKY, "--gpus", "64", "--strategy", "pipeline=64", naming="18 blocks")
+        self.refused("scale", *MINSKY, "--model", "gpt2-xl", "--gpus", "20", "--strategy", "pipeline=5", naming="choose a divisor of 48")
         deeplab = ("--model", "deeplabv3plus", "--compute-ms", "1150", "--gpus", "4")
         self.refused("scale", *MINSKY, *deeplab, "--strategy", "pipeline=4", naming="1 block and")
         self.refused("scale", *MINSKY, "--gpus", "8", "--strategy", "intra-model=2", naming="resnet50")

@@ -92,6 +92,10 @@ TEST(Strategy, MustDivideTheModel) {
   EXPECT_THAT(refused("mixtral-8x7b", "expert=3"), HasSubstr("8 experts, which expert=3 does not divide"));
   EXPECT_THAT(refused("gpt2-xl", "pipeline=4,interleaved=5"), HasSubstr("48 layers, which do not divide"));
   EXPECT_EQ(refused("gpt2-xl", "pipeline=4,interleaved=6"), "");
+  EXPECT_THAT(refused("gpt2-xl", "pipeline=5"),
+              HasSubstr("48 layers, which pipeline=5 does not divide; choose a divisor of 48"));
+  EXPECT_EQ(refused("gpt2-xl", "pipeline=48"), "");
+  EXPECT_EQ(refused("resnet50", "pipeline=5"), "") << "its blocks are not equal";
   // Eight heads of keys and values on 16 ranks: two hold the same.
   EXPECT_EQ(refused("llama3-70b", "tensor=16"), "");
   EXPECT_THAT(refusal([] { for_gpus(parse_strategy("expert=3"), 8); }),

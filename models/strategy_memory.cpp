@@ -212,7 +212,8 @@ std::string usable_text(Bytes memory) {
                      gigabytes(kUsableMemory * of_gpu), 100 * kUsableMemory, gigabytes(of_gpu));
 }
 
-std::string split_advice(const Model& model, const TrainingState& training, int host_gpus, Bytes memory) {
+std::string split_advice(const Model& model, const TrainingState& training, int host_gpus, Bytes memory,
+                         std::string_view more) {
   const auto replica = least_replica(model, training, host_gpus, memory);
   const auto sharded = least_sharded(model, training, host_gpus, memory);
   std::vector<std::string> ways;
@@ -226,7 +227,7 @@ std::string split_advice(const Model& model, const TrainingState& training, int 
     ways.push_back(
         fmt::format("replicas that share their state need {}, as {}", sharded->replicas, to_text(*sharded)));
   if (ways.empty()) return "no split of it fits either: choose a smaller model, or GPUs with more memory";
-  return fmt::format("{}; the best strategy finds the fastest", fmt::join(ways, "; "));
+  return fmt::format("{}{}", fmt::join(ways, "; "), more);
 }
 
 void check_fits(const Model& model, const Strategy& strategy, const StrategyMemory& need,
@@ -235,7 +236,8 @@ void check_fits(const Model& model, const Strategy& strategy, const StrategyMemo
   const std::string with =
       strategy.is_plain() ? fmt::format("a batch of {:.0f}", training.samples) : to_text(strategy);
   std::string advice = smaller_advice(model, strategy, training, memory);
-  if (advice.empty()) advice = split_advice(model, training, host_gpus, memory);
+  if (advice.empty())
+    advice = split_advice(model, training, host_gpus, memory, "; the best strategy finds the fastest");
   usage_error("{} does not fit with {}: {} are more than {}; {}", model.name, with, to_text(need),
               usable_text(memory), advice);
 }

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/precision.hpp"
 #include "models/strategy.hpp"
@@ -75,7 +76,9 @@ void check_fits(const Model& model, const Strategy& strategy, const StrategyMemo
                 const TrainingState& training, int host_gpus, Bytes memory);
 
 /// "a replica needs 4 GPUs at least, as tensor=4,…; …": what to do where a model fits no GPU as a whole.
-std::string split_advice(const Model& model, const TrainingState& training, int host_gpus, Bytes memory);
+/// `more` ends it where some split does fit.
+std::string split_advice(const Model& model, const TrainingState& training, int host_gpus, Bytes memory,
+                         std::string_view more = "");
 
 /// "the 68.7 GB that may be planned with of 85.9 GB".
 std::string usable_text(Bytes memory);

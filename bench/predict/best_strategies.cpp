@@ -219,14 +219,9 @@ std::map<int, Seconds> zeros_of(const FoundStrategy& found, const std::vector<St
 void refuse_all(const ScalingCase& scaling, int gpus) {
   const Strategy alone{.replicas = gpus};
   const TrainingState training = training_of(scaling, alone);
-  const auto least =
-      least_replica(scaling.model, training, scaling.machine.host(0).ranks(), gpu_memory(scaling));
-  const std::string remedy =
-      !least ? "no split of it does"
-             : fmt::format("a replica needs {} GPU{} at least, as {}", least->replica_gpus(),
-                           least->replica_gpus() == 1 ? "" : "s", to_text(*least));
-  usage_error("no strategy fits {} on {} GPUs in {}: {}; use more GPUs, or a smaller batch",
-              scaling.model.name, gpus, usable_text(gpu_memory(scaling)), remedy);
+  const Bytes memory = gpu_memory(scaling);
+  usage_error("no strategy fits {} on {} GPUs in {}: {}", scaling.model.name, gpus, usable_text(memory),
+              split_advice(scaling.model, training, scaling.machine.host(0).ranks(), memory));
 }
 
 }  // namespace

@@ -16,7 +16,9 @@
 namespace polyring {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// 70 billion parameters on DGX H100, at 400 TFLOP/s a GPU.
 ScalingCase large_case(int gpus, int batch) {
@@ -199,11 +201,15 @@ TEST(BestStrategies, JudgeADataParallelStepAsItsRowAndItsNoteDo) {
 }
 
 TEST(BestStrategies, AreRefusedWhereNoneFits) {
-  EXPECT_THAT(refusal([] {
-                const ScalingCase scaling = large_case(8, 1);
-                best_strategies(scaling, "multi-ring", {}, with_ranks(scaling.machine, 8));
-              }),
-              HasSubstr("a replica needs 20 GPUs at least, as pipeline=20"));
+  const auto refused = [](const ScalingCase& scaling) {
+    return refusal([&] { best_strategies(scaling, "multi-ring", {}, with_ranks(scaling.machine, 8)); });
+  };
+  const std::string text = refused(large_case(8, 1));
+  EXPECT_THAT(text, HasSubstr("a replica needs 20 GPUs at least, as pipeline=20"));
+  EXPECT_THAT(text, HasSubstr("replicas that share their state need 32, as "));
+  EXPECT_THAT(text, Not(HasSubstr("the best strategy")));
+  // Where no split does, more GPUs do not help.
+  EXPECT_THAT(refused(small_case(0.01)), EndsWith("choose a smaller model, or GPUs with more memory"));
 }
 
 }  // namespace

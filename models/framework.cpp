@@ -179,8 +179,9 @@ std::vector<CostRange> cost_ranges(const Framework& framework, const CostSetting
 }
 
 CostRange call_range() {
-  return microseconds_range(&StepCosts::call_s, "launch of a collective of activations", {5, 10, 30},
-                            kLaunch);
+  return microseconds_range(&StepCosts::call_s,
+                            "launch of a collective of activations, or of a message between stages",
+                            {5, 10, 30}, kLaunch);
 }
 
 CostRange input_range() {

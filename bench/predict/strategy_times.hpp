@@ -30,8 +30,8 @@ class StrategyTimes {
     rough       // between two counts that are simulated, 64-fold apart, in proportion: for many strategies
   };
 
-  /// Keeps references. `constraints` ask for the plan of gradients; of their dimensions and patterns those of
-  /// activations know nothing.
+  /// Keeps references. `constraints` ask for the plan of gradients. Collectives of activations ignore their
+  /// dimensions and patterns.
   StrategyTimes(const ScalingCase& scaling, const std::string& algorithm, const PlanConstraints& constraints,
                 const Cluster& cluster, const Router& router, Detail detail);
 

@@ -109,7 +109,7 @@ class Reader {
     return [this, &to](const std::string& name, const toml::node& value) {
       const auto stated = value.value_exact<std::int64_t>();
       if (!stated) wrong(value, fmt::format("'{}' must be a whole number, such as 8", name));
-      // Which numbers make sense says described_cluster().
+      // described_cluster() says which numbers make sense.
       if (*stated < std::numeric_limits<int>::min() || *stated > std::numeric_limits<int>::max())
         wrong(value, fmt::format("'{}' is {}, which no machine has; give one such as 8", name, *stated));
       to = {static_cast<int>(*stated), where(value)};

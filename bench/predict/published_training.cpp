@@ -10,6 +10,7 @@
 #include "bench/predict/conditions.hpp"
 #include "bench/predict/published_training_json.hpp"
 #include "bench/predict/step_model.hpp"
+#include "reports/published_comparison.hpp"
 #include "reports/published_runs.hpp"
 #include "topology/inventory/formats/machine_toml.hpp"
 
@@ -17,9 +18,6 @@ namespace polyring {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Half of a percent, to which some efficiencies are rounded.
-constexpr double kRounding = 0.005;
 
 PublishedTraining run_of(const Json& row) {
   PublishedTraining run;
@@ -164,8 +162,8 @@ std::vector<ScaleRow> check_training(const PublishedTraining& run) {
     }
     whole.speedup = whole.efficiency * point.gpus / baseline;
     if (point.rounded) {
-      *whole.efficiency_low -= kRounding;
-      *whole.efficiency_high += kRounding;
+      *whole.efficiency_low -= kPublishedRounding;
+      *whole.efficiency_high += kPublishedRounding;
     }
     checked.push_back(std::move(whole));
   }

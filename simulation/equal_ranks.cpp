@@ -18,11 +18,12 @@ struct Digit {
   int dimension = -1;  // of every lane; -1: that of groups which do the same side by side
 };
 
-/// Nothing where the lanes have other dimensions than each other.
+/// Nothing where the lanes have other dimensions than each other. Their strides rise.
 std::optional<std::vector<Digit>> digits_of(const Schedule& schedule) {
   std::vector<Digit> digits;
   int below = 1;
   const auto add = [&](int until, int dimension) {
+    assert(until >= below && until % below == 0);
     if (until > below) digits.push_back({below, until / below, dimension});
     below = until;
   };
@@ -151,6 +152,11 @@ int EqualRanks::times_of_uplinks(int level) const {
     if (turn.stays_in(levels_[index(level)])) times *= turn.number();
   }
   return times;
+}
+
+EqualRanks equal_ranks(const Schedule& schedule, const Divided& divided, const Cluster& cluster,
+                       const Router& router, bool classes) {
+  return classes && divided.equal_blocks ? EqualRanks(schedule, cluster, router) : EqualRanks(schedule.ranks);
 }
 
 }  // namespace polyring

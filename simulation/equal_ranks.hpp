@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectives/schedule/schedule.hpp"
+#include "simulation/divided.hpp"
 #include "topology/route.hpp"
 
 namespace polyring {
@@ -21,7 +22,8 @@ class EqualRanks {
  public:
   /// None are known to be: each of the ranks is a class of its own.
   explicit EqualRanks(int ranks);
-  /// All blocks of the schedule are equally long, see divided.hpp. Keeps a reference to the router.
+  /// All blocks of the schedule are equally long, see divided.hpp. The strides of each lane's dimensions
+  /// rise, each a multiple of the one before times its size. Keeps a reference to the router.
   EqualRanks(const Schedule& schedule, const Cluster& cluster, const Router& router);
 
   bool all_differ() const { return turns_.empty(); }
@@ -66,5 +68,10 @@ class EqualRanks {
   std::vector<Met> in_host_;      // of each resource of a host, the first one by its number there
   std::vector<Rank> firsts_;
 };
+
+/// Those of the schedule where `classes` are wanted and all its blocks are equally long; else all differ.
+/// `divided` is the schedule's. Keeps a reference to the router.
+EqualRanks equal_ranks(const Schedule& schedule, const Divided& divided, const Cluster& cluster,
+                       const Router& router, bool classes);
 
 }  // namespace polyring

@@ -128,8 +128,7 @@ class Pricer {
          bool classes)
       : schedule_(schedule),
         divided_(divided(schedule)),
-        equal_(classes && divided_.equal_blocks ? EqualRanks(schedule, cluster, router)
-                                                : EqualRanks(schedule.ranks)),
+        equal_(equal_ranks(schedule, divided_, cluster, router, classes)),
         router_(router),
         sizes_(sizes),
         crossed_(router) {

@@ -23,8 +23,7 @@ class Builder {
           const Costs& costs, bool classes)
       : schedule_(schedule),
         divided_(divided(schedule)),
-        equal_(classes && divided_.equal_blocks ? EqualRanks(schedule, cluster, router)
-                                                : EqualRanks(schedule.ranks)),
+        equal_(equal_ranks(schedule, divided_, cluster, router, classes)),
         sizes_(sizes),
         costs_(costs),
         writer_(workload_, cluster, router, costs_, equal_),

@@ -1,6 +1,7 @@
 #include "simulation/flow_writer.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/index.hpp"
 
@@ -76,8 +77,9 @@ void FlowWriter::add_reduction(int actor, double bytes, int resource) {
 }
 
 int FlowWriter::connection(int lane, Rank from, Rank to) {
-  // The router has fewer than 2^24 ranks, and schedules have fewer lanes.
+  // 24 bits for each of the two actors, and 16 for the lane.
   constexpr int kBits = 24;
+  assert(from >= 0 && from < 1 << kBits && to >= 0 && to < 1 << kBits && lane >= 0 && lane < 1 << 16);
   const std::uint64_t key =
       ((static_cast<std::uint64_t>(lane) << kBits | static_cast<std::uint64_t>(from)) << kBits) |
       static_cast<std::uint64_t>(to);

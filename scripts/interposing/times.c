@@ -1,8 +1,9 @@
 /* Times MPI's own collective calls (PMPI_…) and those by their usual names by turns, in one program: with
  * libpolyring_mpi.so preloaded the latter are Polyring's. Prints lines `call type bytes median_mpi
  * median_other ratio low_mpi low_other`, times in µs of the slowest rank, the ratio as the median of the
- * pairs', and low for the tenth part that is fastest. The arguments are the largest number of bytes, the
- * pairs of each size, and, if only one call is wanted, its name.
+ * pairs', and low for the tenth part that is fastest. The arguments are the largest number of bytes, at most
+ * 1 GiB, the pairs of each size, a quarter of which are enough above 1 MiB, and, if only one call is wanted,
+ * its name.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -96,9 +97,14 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (most < 4096 || pairs < 10 || pairs > MOST) MPI_Abort(MPI_COMM_WORLD, 6);
+  if (most < 4096 || most > 1 << 30 || pairs < 10 || pairs > MOST) MPI_Abort(MPI_COMM_WORLD, 6);
   input = calloc((size_t)most, 1);
   output = calloc((size_t)most, 1);
+  if (input == NULL || output == NULL) {
+    fprintf(stderr, "rank %d has no memory for two buffers of %ld bytes; give a smaller --largest\n", rank,
+            most);
+    MPI_Abort(MPI_COMM_WORLD, 5);
+  }
   compare_passed_on(pairs);
   {
     const Work works[] = {

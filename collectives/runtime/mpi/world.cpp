@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/gather_rounds.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
@@ -164,7 +166,23 @@ MpiWorld::~MpiWorld() {
   if (finalizes_) MPI_Finalize();
 }
 
-/// Waits for one of the calls below.
+namespace {
+
+/// MPI goes on with a call that was given up, and with the memory that it was given.
+void keep_for_good(std::vector<std::shared_ptr<void>> memory) {
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::vector<std::shared_ptr<void>>> all;
+  };
+  static auto* const kept = new Kept;
+  const std::lock_guard lock(kept->mutex);
+  kept->all.push_back(std::move(memory));
+}
+
+}  // namespace
+
+/// Waits for one of the calls below. A world may go on after a failure: MPI gets no memory but what the call
+/// holds, for as long as MPI may use it.
 class MpiWorld::Call {
  public:
   explicit Call(const MpiWorld& world) : Call(world, world.timeout()) {}
@@ -172,12 +190,20 @@ class MpiWorld::Call {
   MPI_Comm comm() const { return world_.handle_->comm; }
   MPI_Request* request() { return &request_; }
 
+  template <typename Value>
+  Value& hold(Value value) {
+    auto held = std::make_shared<Value>(std::move(value));
+    held_.push_back(held);
+    return *held;
+  }
+
   void finish(int started, const char* name) { finish(started, name, world_.shares_cores()); }
 
   void finish(int started, const char* name, bool yields) {
     try {
       complete(started, name, yields);
     } catch (...) {
+      if (!held_.empty()) keep_for_good(std::move(held_));
       world_.tell_failure();
       throw;
     }
@@ -198,11 +224,12 @@ class MpiWorld::Call {
   const MpiWorld& world_;
   Seconds limit_;
   MPI_Request request_ = MPI_REQUEST_NULL;
+  std::vector<std::shared_ptr<void>> held_;
 };
 
 MPI_Comm MpiWorld::Handle::duplicate(const MpiWorld& world) {
-  MPI_Comm copy = MPI_COMM_NULL;
   Call call(world);
+  MPI_Comm& copy = call.hold(MPI_Comm{MPI_COMM_NULL});
   call.finish(MPI_Comm_idup(call.comm(), &copy, call.request()), "a new communicator");
   return copy;
 }
@@ -220,10 +247,11 @@ void MpiWorld::idle_barrier() const {
 void MpiWorld::barrier_without_limit() const { check_mpi(MPI_Barrier(handle_->comm), "MPI_Barrier"); }
 
 std::vector<double> MpiWorld::max(std::span<const double> values) const {
-  std::vector<double> result(values.size());
   Call call(*this);
-  call.finish(MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE,
-                             MPI_MAX, call.comm(), call.request()),
+  const auto& own = call.hold(std::vector(values.begin(), values.end()));
+  auto& result = call.hold(std::vector<double>(values.size()));
+  call.finish(MPI_Iallreduce(own.data(), result.data(), static_cast<int>(own.size()), MPI_DOUBLE, MPI_MAX,
+                             call.comm(), call.request()),
               "a maximum over the ranks");
   return result;
 }
@@ -239,24 +267,25 @@ std::vector<std::vector<std::byte>> MpiWorld::gather(std::span<const std::byte> 
 std::vector<std::vector<std::byte>> MpiWorld::collect(std::span<const std::byte> own, Bytes at_once,
                                                       bool everywhere) const {
   const auto ranks = static_cast<std::size_t>(size());
-  const auto own_size = static_cast<std::int64_t>(own.size());
-  std::vector<std::int64_t> sizes(ranks);
   Call of_sizes(*this);
+  const auto& own_size = of_sizes.hold(static_cast<std::int64_t>(own.size()));
+  auto& sizes = of_sizes.hold(std::vector<std::int64_t>(ranks));
   of_sizes.finish(MPI_Iallgather(&own_size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, of_sizes.comm(),
                                  of_sizes.request()),
                   "an exchange of sizes");
   const bool receives = everywhere || rank() == 0;
   std::vector<std::vector<std::byte>> parts(receives ? ranks : 0);
-  std::vector<std::byte> all;
-  for (const GatherRound& round : gather_rounds(sizes, at_once)) {
-    if (receives) all.resize(round.total());
-    const std::byte* const data = own.data() + std::min(round.offset, own.size());
-    const int count = round.counts[static_cast<std::size_t>(rank())];
+  for (const GatherRound& planned : gather_rounds(sizes, at_once)) {
     Call call(*this);
+    const GatherRound& round = call.hold(planned);
+    const int count = round.counts[static_cast<std::size_t>(rank())];
+    const auto data = own.subspan(std::min(round.offset, own.size()), index(count));
+    const auto& sent = call.hold(std::vector(data.begin(), data.end()));
+    auto& all = call.hold(std::vector<std::byte>(receives ? round.total() : 0));
     const int started = everywhere
-                            ? MPI_Iallgatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                            ? MPI_Iallgatherv(sent.data(), count, MPI_BYTE, all.data(), round.counts.data(),
                                               round.begins.data(), MPI_BYTE, call.comm(), call.request())
-                            : MPI_Igatherv(data, count, MPI_BYTE, all.data(), round.counts.data(),
+                            : MPI_Igatherv(sent.data(), count, MPI_BYTE, all.data(), round.counts.data(),
                                            round.begins.data(), MPI_BYTE, 0, call.comm(), call.request());
     call.finish(started, "an exchange of all ranks' bytes");
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
@@ -268,23 +297,26 @@ std::vector<std::vector<std::byte>> MpiWorld::collect(std::span<const std::byte>
 }
 
 std::int64_t MpiWorld::sum(std::int64_t value) const {
-  std::int64_t result = 0;
   Call call(*this);
-  call.finish(MPI_Iallreduce(&value, &result, 1, MPI_INT64_T, MPI_SUM, call.comm(), call.request()),
+  const std::int64_t& own = call.hold(value);
+  std::int64_t& result = call.hold(std::int64_t{0});
+  call.finish(MPI_Iallreduce(&own, &result, 1, MPI_INT64_T, MPI_SUM, call.comm(), call.request()),
               "a sum over the ranks");
   return result;
 }
 
 std::int64_t MpiWorld::broadcast(std::int64_t value) const {
   Call call(*this);
-  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast");
-  return value;
+  std::int64_t& of_all = call.hold(value);
+  call.finish(MPI_Ibcast(&of_all, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast");
+  return of_all;
 }
 
 std::int64_t MpiWorld::broadcast(std::int64_t value, Seconds limit) const {
   Call call(*this, limit);
-  call.finish(MPI_Ibcast(&value, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast", true);
-  return value;
+  std::int64_t& of_all = call.hold(value);
+  call.finish(MPI_Ibcast(&of_all, 1, MPI_INT64_T, 0, call.comm(), call.request()), "a broadcast", true);
+  return of_all;
 }
 
 std::vector<Rank> MpiWorld::silent_ranks(Seconds limit) const {

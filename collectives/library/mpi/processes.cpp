@@ -1,12 +1,14 @@
 #include "collectives/library/mpi/processes.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -22,23 +24,37 @@ struct Identity {
   std::uint64_t begin = 0;
 };
 
-/// When the process began; nothing where it has ended, or cannot be seen. See proc(5): the name, in brackets,
-/// may hold anything.
-std::optional<std::uint64_t> begin_of(const std::string& process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
+enum class Life { lives, ended, unknown };
+
+struct Look {
+  Life life = Life::unknown;
+  std::uint64_t begin = 0;  // of one that lives
+};
+
+/// What the system says of a process. It may say nothing, as where this one has no descriptor left.
+Look failed_look() { return {errno == ENOENT || errno == ESRCH ? Life::ended : Life::unknown}; }
+
+/// See proc(5): the name, in brackets, may hold anything.
+Look look_at(const std::string& process) {
+  const int file = open(fmt::format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failed_look();
+  std::array<char, 1024> text{};
+  const ssize_t length = read(file, text.data(), text.size());
+  const Look failed = failed_look();
+  close(file);
+  if (length < 0) return failed;
+  const std::string line(text.data(), static_cast<std::size_t>(length));
   const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
+  if (name_end == std::string::npos) return {};
   std::istringstream rest(line.substr(name_end + 1));
   std::string state;
   rest >> state;
-  if (state == "Z" || state == "X") return std::nullopt;
+  if (state == "Z" || state == "X") return {Life::ended};
   std::string skipped;
   for (int field = 4; field < 22; ++field) rest >> skipped;
   std::uint64_t begin = 0;
-  if (!(rest >> begin)) return std::nullopt;
-  return begin;
+  if (!(rest >> begin)) return {};
+  return {Life::lives, begin};
 }
 
 Identity own_identity() {
@@ -49,7 +65,7 @@ Identity own_identity() {
   struct stat numbering {};
   if (stat("/proc/self/ns/pid", &numbering) == 0) own.numbering = numbering.st_ino;
   own.number = getpid();
-  own.begin = begin_of("self").value_or(0);
+  own.begin = look_at("self").begin;
   return own;
 }
 
@@ -64,7 +80,9 @@ Processes::Processes(const Bootstrap& bootstrap) {
     if (rank == bootstrap.rank() || bytes.size() != sizeof(other)) continue;
     std::memcpy(&other, bytes.data(), sizeof(other));
     const bool is_near = other.boot == own.boot && other.numbering == own.numbering && own.numbering != 0;
-    if (is_near && begin_of(std::to_string(other.number)) == other.begin)
+    if (!is_near) continue;
+    if (const Look look = look_at(std::to_string(other.number));
+        look.life == Life::lives && look.begin == other.begin)
       seen_.push_back({rank, static_cast<pid_t>(other.number), other.begin});
   }
 }
@@ -74,7 +92,8 @@ void Processes::check() {
   if (now - looked_ < std::chrono::seconds(1)) return;
   looked_ = now;
   for (const Process& process : seen_) {
-    if (begin_of(std::to_string(process.number)) == process.begin) continue;
+    const Look look = look_at(std::to_string(process.number));
+    if (look.life == Life::unknown || (look.life == Life::lives && look.begin == process.begin)) continue;
     throw Error(ExitCode::mpi, fmt::format("rank {}'s process {} has ended; see what it said last",
                                            process.rank, process.number));
   }

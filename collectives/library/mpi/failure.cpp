@@ -1,5 +1,8 @@
 #include "collectives/library/mpi/failure.hpp"
 
+#include <map>
+#include <mutex>
+
 namespace polyring::interposer {
 namespace {
 
@@ -14,15 +17,28 @@ int error_class() {
   return own;
 }
 
-}  // namespace
-
-int error_code_of(const std::string& sentence) {
+int new_error_code(const std::string& sentence) {
   int code = MPI_ERR_OTHER;
   if (error_class() == MPI_ERR_OTHER || PMPI_Add_error_code(error_class(), &code) != MPI_SUCCESS)
     return MPI_ERR_OTHER;
   const std::string text = "polyring: " + sentence;
   PMPI_Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
   return code;
+}
+
+struct Codes {
+  std::mutex mutex;
+  std::map<std::string, int> of_sentence;
+};
+
+}  // namespace
+
+int error_code_of(const std::string& sentence) {
+  static auto* const codes = new Codes;  // other libraries' destructors may still use it
+  const std::lock_guard lock(codes->mutex);
+  const auto [known, is_new] = codes->of_sentence.try_emplace(sentence, MPI_ERR_OTHER);
+  if (is_new) known->second = new_error_code(sentence);
+  return known->second;
 }
 
 int raise_error(MPI_Comm comm, int code) {

@@ -7,8 +7,8 @@
 
 namespace polyring::interposer {
 
-/// A code of a class of ours, whose MPI_Error_string() is the sentence, or as much of it as MPI holds.
-/// MPI_ERR_OTHER where MPI gives none.
+/// A code of a class of ours, whose MPI_Error_string() is the sentence, or as much of it as MPI holds;
+/// each sentence has one. MPI_ERR_OTHER where MPI gives none.
 int error_code_of(const std::string& sentence);
 
 /// Has the communicator's error handler decide. Returns the code, if it returns.

@@ -1,9 +1,10 @@
 #include "collectives/library/mpi/calls.hpp"
 
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 #include "collectives/library/mpi/counters.hpp"
 #include "collectives/library/mpi/failure.hpp"
@@ -32,47 +33,45 @@ std::optional<Why> shut(MPI_Comm comm) {
 
 /// How MPI tells the program.
 int fail(Call call, MPI_Comm comm, const std::exception& error) {
-  note(error.what());
-  count_failed(call);
-  return raise_error(comm, error_code_of(error.what()));
-}
-
-struct Joined {
-  KnownComm* group = nullptr;  // null: the call is not taken, and the reason is counted
-  std::optional<int> code;     // nor goes on to MPI: it has failed
-};
-
-/// The communicator's group for a call whose longer buffer is a block, or one of all ranks.
-Joined joined_group(Call call, MPI_Comm comm, SizeClass size_class, std::size_t block, bool of_all_ranks) {
+  int code = MPI_ERR_OTHER;
   try {
-    const Nested inside;
-    KnownComm& group = group_of(comm);
-    const std::size_t longer = of_all_ranks ? block * index(group.size()) : block;
-    if (const std::optional<Why> why = group.refuses(size_class, Bytes{longer})) {
-      pass_on(call, *why);
-      return {};
-    }
-    if (group.join(comm)) return {&group, std::nullopt};
-    pass_on(call, Why::not_joined);
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::timeout) return {nullptr, fail(call, comm, error)};
     note(error.what());
-    pass_on(call, Why::not_joined);
+    code = error_code_of(error.what());
+  } catch (const std::exception&) {  // there is no memory for the sentence
   }
-  return {};
+  count_failed(call);
+  return raise_error(comm, code);
 }
 
-/// Does what may throw.
+/// Does all of a call: nothing may be thrown through the program's C functions.
 template <typename Action>
-int taken(Call call, MPI_Comm comm, Action&& action) {
+std::optional<int> guarded(Call call, MPI_Comm comm, Action&& action) {
   try {
-    const Nested inside;
-    action();
-    count_taken(call);
-    return MPI_SUCCESS;
+    return action();
   } catch (const std::exception& error) {
     return fail(call, comm, error);
   }
+}
+
+/// The communicator's group for a call whose longer buffer is a block, or one of all ranks. Null: the call is
+/// not taken, and the reason is counted.
+KnownComm* joined_group(Call call, MPI_Comm comm, SizeClass size_class, std::size_t block,
+                        bool of_all_ranks) {
+  const Nested inside;
+  KnownComm& group = group_of(comm);
+  const std::size_t longer = of_all_ranks ? block * index(group.size()) : block;
+  const std::optional<Why> why = group.refuses(size_class, Bytes{longer});
+  if (!why && group.join(comm)) return &group;
+  pass_on(call, why.value_or(Why::not_joined));
+  return nullptr;
+}
+
+template <typename Action>
+int taken(Call call, Action&& action) {
+  const Nested inside;
+  action();
+  count_taken(call);
+  return MPI_SUCCESS;
 }
 
 const std::byte* bytes(const void* address) { return static_cast<const std::byte*>(address); }
@@ -128,40 +127,36 @@ void gather(KnownComm& group, const Blocks& own, const Blocks& all, std::size_t 
   if (!received.empty()) unpack(received, all, size, comm);
 }
 
-}  // namespace
-
-std::optional<int> take_allreduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
-                                  MPI_Comm comm) {
+std::optional<int> allreduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
   constexpr Call kCall = Call::allreduce;
   if (const std::optional<Why> why = shut(comm)) return pass_on(kCall, *why);
   const Reduced what = reduced(type, op);
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t size = index(count) * index(size_of(what.kind));
   if (size < kLeast.value) return pass_on(kCall, Why::small);
-  const Joined joined = joined_group(kCall, comm, size_class_of(what.kind), size, false);
-  KnownComm* const group = joined.group;
-  if (group == nullptr) return joined.code;
+  KnownComm* const group = joined_group(kCall, comm, size_class_of(what.kind), size, false);
+  if (group == nullptr) return std::nullopt;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
-  return taken(kCall, comm, [&] {
+  return taken(kCall, [&] {
     group->run({Collective::allreduce, count, what.kind, what.op},
                bytes(input == MPI_IN_PLACE ? output : input), bytes(output));
   });
 }
 
 /// In place MPI has the result at the beginning of the buffer, and Polyring at the rank's block.
-std::optional<int> take_reduce_scatter_block(const void* input, void* output, int count, MPI_Datatype type,
-                                             MPI_Op op, MPI_Comm comm) {
+std::optional<int> reduce_scatter_block(const void* input, void* output, int count, MPI_Datatype type,
+                                        MPI_Op op, MPI_Comm comm) {
   constexpr Call kCall = Call::reduce_scatter_block;
   if (const std::optional<Why> why = shut(comm)) return pass_on(kCall, *why);
   const Reduced what = reduced(type, op);
   if (what.why_not) return pass_on(kCall, *what.why_not);
   const std::size_t block = index(count) * index(size_of(what.kind));
   if (block < kLeast.value) return pass_on(kCall, Why::small);
-  const Joined joined = joined_group(kCall, comm, size_class_of(what.kind), block, true);
-  KnownComm* const group = joined.group;
-  if (group == nullptr) return joined.code;
+  KnownComm* const group = joined_group(kCall, comm, size_class_of(what.kind), block, true);
+  if (group == nullptr) return std::nullopt;
   if (input == nullptr || output == nullptr || output == MPI_IN_PLACE) return pass_on(kCall, Why::arguments);
-  return taken(kCall, comm, [&] {
+  return taken(kCall, [&] {
     const bool in_place = input == MPI_IN_PLACE;
     std::byte* const result = bytes(output) + (in_place ? block * index(group->rank()) : 0);
     const CollectiveOf all{Collective::reduce_scatter, Count{count} * group->size(), what.kind, what.op};
@@ -171,8 +166,8 @@ std::optional<int> take_reduce_scatter_block(const void* input, void* output, in
 }
 
 /// Ranks may describe the same bytes by different counts and types, so only the bytes count.
-std::optional<int> take_allgather(const void* input, int send_count, MPI_Datatype send_type, void* output,
-                                  int count, MPI_Datatype type, MPI_Comm comm) {
+std::optional<int> allgather(const void* input, int send_count, MPI_Datatype send_type, void* output,
+                             int count, MPI_Datatype type, MPI_Comm comm) {
   constexpr Call kCall = Call::allgather;
   if (const std::optional<Why> why = shut(comm)) return pass_on(kCall, *why);
   if (count <= 0) return pass_on(kCall, count == 0 ? Why::small : Why::arguments);
@@ -180,19 +175,37 @@ std::optional<int> take_allgather(const void* input, int send_count, MPI_Datatyp
   if (size < kLeast.value) return pass_on(kCall, Why::small);
   if (size % kWord != 0) return pass_on(kCall, Why::words);
   if (size > kMostGathered) return pass_on(kCall, Why::large);
-  const Joined joined = joined_group(kCall, comm, SizeClass::gathered, size, true);
-  KnownComm* const group = joined.group;
-  if (group == nullptr) return joined.code;
+  KnownComm* const group = joined_group(kCall, comm, SizeClass::gathered, size, true);
+  if (group == nullptr) return std::nullopt;
   const bool in_place = input == MPI_IN_PLACE;
   const bool fits = in_place || (send_count >= 0 && index(send_count) * bytes_of_type(send_type) == size);
   const bool has_buffers =
       (input != nullptr || !is_plain(send_type)) && (output != nullptr || !is_plain(type));
   if (!fits || !has_buffers) return pass_on(kCall, Why::arguments);
-  return taken(kCall, comm, [&] {
+  return taken(kCall, [&] {
     const Blocks all{output, count, type};
     gather(*group, in_place ? Blocks{MPI_IN_PLACE, count, type} : Blocks{input, send_count, send_type}, all,
            size, comm);
   });
+}
+
+}  // namespace
+
+std::optional<int> take_allreduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
+                                  MPI_Comm comm) {
+  return guarded(Call::allreduce, comm, [&] { return allreduce(input, output, count, type, op, comm); });
+}
+
+std::optional<int> take_reduce_scatter_block(const void* input, void* output, int count, MPI_Datatype type,
+                                             MPI_Op op, MPI_Comm comm) {
+  return guarded(Call::reduce_scatter_block, comm,
+                 [&] { return reduce_scatter_block(input, output, count, type, op, comm); });
+}
+
+std::optional<int> take_allgather(const void* input, int send_count, MPI_Datatype send_type, void* output,
+                                  int count, MPI_Datatype type, MPI_Comm comm) {
+  return guarded(Call::allgather, comm,
+                 [&] { return allgather(input, send_count, send_type, output, count, type, comm); });
 }
 
 }  // namespace polyring::interposer

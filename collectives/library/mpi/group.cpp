@@ -6,7 +6,6 @@
 #include <functional>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "collectives/library/mpi/agreement.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
@@ -35,13 +34,31 @@ KnownComm::KnownComm(MPI_Comm comm) {
     refusal_ = Why::intercomm;
   } else if (size_ < 2) {
     refusal_ = Why::one_rank;
-  } else {
-    agree(comm);
   }
 }
 
-/// The largest of what is negated is the smallest.
+void KnownComm::keep_failure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    failure_ = error;
+  } catch (const std::exception& error) {
+    failure_.emplace(ExitCode::internal, error.what());
+  }
+  throw Error(*failure_);
+}
+
 void KnownComm::agree(MPI_Comm comm) {
+  try {
+    if (!refusal_) find_settings(comm);
+  } catch (const std::exception&) {
+    keep_failure();
+  }
+  settled_ = true;
+}
+
+/// The largest of what is negated is the smallest.
+void KnownComm::find_settings(MPI_Comm comm) {
   agreed_ = own_settings();
   const std::int64_t version = version_number();
   std::vector<std::int64_t> own{agreed_.on ? 0 : 1, version, -version,
@@ -55,6 +72,8 @@ void KnownComm::agree(MPI_Comm comm) {
 }
 
 std::optional<Why> KnownComm::refuses(SizeClass size_class, Bytes longer) const {
+  if (failure_) throw Error(*failure_);
+  if (!settled_) throw Error(ExitCode::internal, "the ranks of a communicator have not agreed");
   if (refusal_) return refusal_;
   if (longer < agreed_.thresholds[static_cast<std::size_t>(size_class)]) return Why::small;
   return std::nullopt;
@@ -86,27 +105,47 @@ CommunicatorOptions KnownComm::options() {
   return over_mpi(*world_, rules, WhenStuck::go_on);
 }
 
-bool KnownComm::join(MPI_Comm comm) {
-  if (tried_) return !refusal_;
-  tried_ = true;
-  refusal_ = Why::not_joined;
-  const ErrorsReturned returned(comm);
-  std::string why;
+/// Where all ranks refuse together, no call of MPI is under way on any of them.
+KnownComm::Joining KnownComm::try_to_join(MPI_Comm comm, std::string& why) {
   try {
     world_ = std::make_unique<MpiWorld>(MpiWorld::Handle::of(comm));
     world_->set_timeout(kJoining);
     processes_.emplace(*world_);
     communicator_.emplace(*world_, options());
+    return Joining::done;
+  } catch (const AgreedError& error) {
+    why = error.what();
+    return Joining::refused;
   } catch (const std::exception& error) {
     why = error.what();
+    return Joining::broken_off;
   }
-  if (largest(comm, {why.empty() ? 0 : 1}, agreed_.timeout + kJoining)[0] == 0) {
+}
+
+/// Where one has broken off, MPI may still have messages of the others' for it: all keep their communicators.
+bool KnownComm::join(MPI_Comm comm) {
+  if (tried_) return !refusal_;
+  tried_ = true;
+  settled_ = false;
+  refusal_ = Why::not_joined;
+  const ErrorsReturned returned(comm);
+  std::string why;
+  const Joining own = try_to_join(comm, why);
+  Joining worst = own;
+  try {
+    worst = static_cast<Joining>(
+        largest(comm, {static_cast<std::int64_t>(own)}, agreed_.timeout + kJoining).front());
+  } catch (const std::exception&) {
+    keep_failure();
+  }
+  settled_ = true;
+  if (worst == Joining::done) {
     refusal_.reset();
     return true;
   }
   note(
       fmt::format("a communicator of {} ranks: {}", size_, why.empty() ? "other ranks could not join" : why));
-  release();
+  if (worst == Joining::refused) release();
   return false;
 }
 
@@ -115,7 +154,7 @@ void KnownComm::run(const CollectiveOf& what, const std::byte* input, std::byte*
 }
 
 void KnownComm::begin_end() {
-  if (!communicator_) return;
+  if (refusal_) throw Error(ExitCode::mpi, "the ranks were not joined");
   if (communicator_->failure()) throw *communicator_->failure();
   check_mpi(PMPI_Ibarrier(world_->handle().comm, &ending_), "MPI_Ibarrier");
 }

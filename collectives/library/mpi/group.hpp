@@ -4,8 +4,11 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <string>
 
+#include "base/error.hpp"
 #include "collectives/library/mpi/counters.hpp"
 #include "collectives/library/mpi/processes.hpp"
 #include "collectives/library/mpi/settings.hpp"
@@ -17,16 +20,20 @@ namespace polyring::interposer {
 /// One thread at a time uses it, as MPI asks of a communicator's collective calls.
 class KnownComm {
  public:
-  /// Collective: the ranks agree on their settings. Throws Error(ExitCode::mpi).
+  /// Throws Error(ExitCode::mpi).
   explicit KnownComm(MPI_Comm comm);
   KnownComm(const KnownComm&) = delete;
   KnownComm& operator=(const KnownComm&) = delete;
 
   int size() const { return size_; }
   int rank() const { return rank_; }
-  /// Why it takes nothing of this length; nothing where it does. The same on all ranks.
+  /// Collective, once, before what is below: the ranks agree on their settings. Throws Error.
+  void agree(MPI_Comm comm);
+  /// Why it takes nothing of this length; nothing where it does. The same on all ranks. Throws what agree()
+  /// or join() threw.
   std::optional<Why> refuses(SizeClass size_class, Bytes longer) const;
-  /// Collective at the first call. Whether the ranks are joined; the same on all.
+  /// Collective at the first call. Whether the ranks are joined; the same on all. Throws Error
+  /// where they cannot agree on that.
   bool join(MPI_Comm comm);
 
   /// Collective, when they are. Throws Error; from then on, always the same.
@@ -37,12 +44,16 @@ class KnownComm {
   void begin_end();
   bool has_ended();
   /// Whether it holds nothing that others, or MPI, may still use.
-  bool is_idle() const { return !communicator_; }
-  /// Frees what it has; all ranks have ended, or it was never joined.
-  void release();
+  bool is_idle() const { return !world_; }
 
  private:
-  void agree(MPI_Comm comm);
+  enum class Joining { done, refused, broken_off };
+
+  void find_settings(MPI_Comm comm);
+  Joining try_to_join(MPI_Comm comm, std::string& why);
+  /// Throws it again.
+  [[noreturn]] void keep_failure();
+  void release();
   CommunicatorOptions options();
   void go_on_meanwhile();
 
@@ -51,6 +62,8 @@ class KnownComm {
   std::optional<Why> refusal_;
   Settings agreed_;
   bool tried_ = false;
+  bool settled_ = false;          // neither agree() nor join() is under way, or was broken off
+  std::optional<Error> failure_;  // which broke it off
   std::unique_ptr<MpiWorld> world_;
   std::optional<Processes> processes_;
   std::optional<Communicator> communicator_;

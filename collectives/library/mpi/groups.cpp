@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "collectives/library/mpi/agreement.hpp"
@@ -104,17 +105,19 @@ int key() {
   return own;
 }
 
+/// All that may fail at this rank alone comes before the ranks agree. From then on the group holds a failure.
 KnownComm& make_group(MPI_Comm comm) {
-  auto made = [&] {
-    const ErrorsReturned returned(comm);
-    return std::make_unique<KnownComm>(comm);
-  }();
-  KnownComm& group = *made;
-  Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
-  sweep(all);
-  all.live.push_back(std::move(made));
-  check_mpi(PMPI_Comm_set_attr(comm, key(), &group), "MPI_Comm_set_attr");
+  const ErrorsReturned returned(comm);
+  std::list<std::unique_ptr<KnownComm>> made;
+  KnownComm& group = *made.emplace_back(std::make_unique<KnownComm>(comm));
+  {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    sweep(all);
+    check_mpi(PMPI_Comm_set_attr(comm, key(), &group), "MPI_Comm_set_attr");
+    all.live.splice(all.live.end(), made);
+  }
+  group.agree(comm);
   return group;
 }
 
@@ -137,8 +140,8 @@ bool is_another_mpi() {
 }  // namespace
 
 bool is_nested() { return nested; }
-Nested::Nested() { nested = true; }
-Nested::~Nested() { nested = false; }
+Nested::Nested() : before_(std::exchange(nested, true)) {}
+Nested::~Nested() { nested = before_; }
 
 std::optional<Why> closed() {
   static const bool is_other = is_another_mpi();

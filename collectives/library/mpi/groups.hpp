@@ -15,13 +15,17 @@ class Nested {
   ~Nested();
   Nested(const Nested&) = delete;
   Nested& operator=(const Nested&) = delete;
+
+ private:
+  bool before_;
 };
 
 /// Why no call is taken any more, or in this process at all.
 std::optional<Why> closed();
 
-/// Collective at the communicator's first call, by those ranks alone. Throws Error(ExitCode::mpi). It stays
-/// until the communicator is freed, or MPI finalized.
+/// Collective at the communicator's first call, by those ranks alone. Throws Error, after which this rank
+/// must not leave the call to MPI: others may have agreed to take it. What is returned stays until the
+/// communicator is freed, or MPI finalized.
 KnownComm& group_of(MPI_Comm comm);
 
 }  // namespace polyring::interposer

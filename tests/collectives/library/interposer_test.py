@@ -109,10 +109,22 @@ class Trouble(Preloaded):
     def test_a_time_limit(self):
         output = self.launch(TROUBLE, "late", settings={"POLYRING_MPI_TIMEOUT": "0.2s"})
         self.assertRegex(output, r"rank 0: polyring: waited 200 ms for rank 1 \(")
-        self.assertEqual(self.counters()["failed"], {"MPI_Allreduce": 1})
+        self.assertIn("the same code", output)
+        self.assertNotIn("another", output)
+        self.assertEqual(self.counters()["failed"], {"MPI_Allreduce": 2})
 
     def test_no_time_limit(self):
         self.assertEqual(self.launch(TROUBLE, "late").count("success"), 2)
+
+    def test_a_rank_that_cannot_look_at_others(self):
+        output = self.launch(TROUBLE, "no_descriptors")
+        self.assertEqual(output.count("success"), 2, output)
+
+    @unittest.skipIf(SANITIZED, "the sanitizer's operator new cannot be made to fail")
+    def test_without_memory(self):
+        output = self.launch(TROUBLE, "no_memory")
+        self.assertEqual((output.count(": failed"), output.count(": success")), (2, 2), output)
+        self.assertEqual(self.counters()["failed"], {"MPI_Allreduce": 1})
 
     def test_messages_arrive_meanwhile(self):
         """With an MPI whose sender has to do something for them."""
@@ -132,7 +144,7 @@ class Trouble(Preloaded):
         if compiler is None or launcher is None or SANITIZED:
             self.skipTest("there is no second MPI here, or a sanitizer's library would not load")
         program = self.folder / "trouble"
-        printed(compiler, "-pthread", str(HERE / "mpi_trouble.c"), "-o", str(program))
+        printed(compiler, "-pthread", str(HERE / "mpi_trouble.c"), "-lstdc++", "-o", str(program))
         output = self.launch(program, "crossed", launcher=launcher)
         self.assertEqual(output.count("success"), 4, output)
         self.assertEqual(output.count("polyring: this libpolyring_mpi.so is for "), 1, output)

@@ -5,7 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
 
 enum { COUNT = 1 << 18 };
 
@@ -45,13 +54,56 @@ static void killed(const char* file) {
 /* Rank 1 comes after the others' time limit. */
 static void late(void) {
   float* data = zeros();
+  int code;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   allreduce(MPI_COMM_WORLD, data);
   if (rank == 1) sleep(1);
-  report(allreduce(MPI_COMM_WORLD, data));
+  code = allreduce(MPI_COMM_WORLD, data);
+  report(code);
+  if (code != MPI_SUCCESS)
+    printf("%s\n", allreduce(MPI_COMM_WORLD, data) == code ? "the same code" : "another");
   MPI_Barrier(MPI_COMM_WORLD);
   free(data);
 }
+
+/* Rank 0 waits for more than a second, in which it can open no file. */
+static void no_descriptors(void) {
+  float* data = zeros();
+  struct rlimit limit;
+  int code;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  allreduce(MPI_COMM_WORLD, data);
+  if (rank == 1) usleep(1200000);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (rank == 0) setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max});
+  code = allreduce(MPI_COMM_WORLD, data);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  report(code);
+  free(data);
+}
+
+/* C++'s operator new finds no memory in the first call. It is the preloaded library's, too, but where a
+ * sanitizer has its own. */
+#ifndef SANITIZED
+static int starves;
+void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv");
+void* operator_new(size_t bytes) __asm__("_Znwm");
+void* operator_new(size_t bytes) {
+  void* memory = starves ? NULL : malloc(bytes);
+  if (memory == NULL) throw_bad_alloc();
+  return memory;
+}
+
+static void no_memory(void) {
+  float* data = zeros();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  starves = 1;
+  printf("rank %d: %s\n", rank, allreduce(MPI_COMM_WORLD, data) == MPI_ERR_OTHER ? "failed" : "passed");
+  starves = 0;
+  report(allreduce(MPI_COMM_WORLD, data));
+  free(data);
+}
+#endif
 
 /* The receiver waits for a message whose sender is in an allreduce: MPI has it arrive all the same. */
 static void progress(void) {
@@ -117,6 +169,10 @@ int main(int argc, char** argv) {
   if (argc < 2) return 6;
   if (strcmp(argv[1], "killed") == 0 && argc == 3) killed(argv[2]);
   if (strcmp(argv[1], "late") == 0) late();
+  if (strcmp(argv[1], "no_descriptors") == 0) no_descriptors();
+#ifndef SANITIZED
+  if (strcmp(argv[1], "no_memory") == 0) no_memory();
+#endif
   if (strcmp(argv[1], "progress") == 0) progress();
   if (strcmp(argv[1], "threads") == 0 && provided == MPI_THREAD_MULTIPLE) threads();
   if (strcmp(argv[1], "crossed") == 0) crossed();

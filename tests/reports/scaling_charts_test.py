@@ -53,6 +53,12 @@ class PublishedRunsTest(charts_test.FolderTest):
         heights = [text.get_position()[1] for text in axes.texts]
         self.assertEqual(heights, sorted(heights))
 
+    def test_of_two_rows_with_as_many_gpus_the_first_counts(self):
+        rows = self.result("published")["rows"]
+        again = {**next(row for row in rows if row["published_run"] == "bert-512"), "published_efficiency": 0.98}
+        self.assertEqual(self.chart(rows=[*rows, again]).finding, self.chart().finding)
+        self.assertIn("Held out: 3 of 3 inside", self.chart(rows=[again, *rows]).finding)
+
     def test_everything_drawn_is_inside_the_axes(self):
         for sheet in (style.FILE, style.PHONE):
             with style.drawn_for(sheet):

@@ -56,7 +56,7 @@ std::vector<ScaleRow> in_group(std::span<const ScaleRow> rows, RunGroup group) {
   return found;
 }
 
-/// The row of each run with the most GPUs.
+/// The first row of each run with the most GPUs.
 std::vector<ScaleRow> largest_of(std::span<const ScaleRow> rows, RunGroup group) {
   std::map<std::string, ScaleRow> largest;
   for (const ScaleRow& row : in_group(rows, group)) {
@@ -110,10 +110,9 @@ Table published_runs_table(std::span<const ScaleRow> rows) {
     if (of_group.empty()) continue;
     if (group == RunGroup::seen) table.caption = "seen: compared with the model before its costs were set";
     if (group == RunGroup::combined) {
-      table.caption =
-          joined(table.caption,
-                 "combined: the range is over all combinations of what was not published, and the "
-                 "middle is the mean of theirs");
+      table.caption = joined(table.caption,
+                             "combined: the range is over all combinations of what was not published, "
+                             "and the middle is the mean of theirs");
     }
   }
   return table;
@@ -132,9 +131,8 @@ std::string published_runs_finding(std::span<const ScaleRow> rows) {
   std::string text;
   if (held_out.runs > 0) {
     text += fmt::format(
-        "{} of {} published training runs that were held out lie inside the modelled range; its middle is "
-        "off "
-        "by {:.1f} points on average, {:+.1f} with the sign. ",
+        "{} of {} published training runs that were held out lie inside the modelled range; "
+        "its middle is off by {:.1f} points on average, {:+.1f} with the sign. ",
         held_out.inside, held_out.runs, 100 * held_out.error, 100 * held_out.signed_error);
   }
   if (seen.runs > 0) {

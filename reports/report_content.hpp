@@ -67,7 +67,7 @@ std::string kind_name(const ResultFile& result);
 /// "Allreduce: out", or what the result says.
 std::string title_of(const ReportSection& section);
 
-/// What the results say that the report is called; "Polyring report" where they say nothing, or differ.
+/// The title of those results that have one; "Polyring report" if none has, or if their titles differ.
 std::string title_of(std::span<const ReportSection> sections);
 
 /// Of tables_of(), but the main one.

@@ -352,10 +352,9 @@ using Rows = std::variant<std::vector<CollectiveRow>, std::vector<TrainRow>, std
                           std::vector<TuneRow>, std::vector<CheckRow>>;
 
 struct ResultFile {
-  std::string created;  // ISO 8601, UTC: see iso_time_now()
-  std::string command;  // the command line
-  std::optional<std::string>
-      title{};  // what charts and reports of it are called; nothing: they say what they are of
+  std::string created;                 // ISO 8601, UTC: see iso_time_now()
+  std::string command;                 // the command line
+  std::optional<std::string> title{};  // of charts and reports; nothing: they make one from the rows
   std::string polyring_version;
   std::string commit;
   std::vector<RankHost> placement;

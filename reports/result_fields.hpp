@@ -328,7 +328,7 @@ void fields(Visitor& visit, MaybeConst<ResultFile> auto& file) {
   visit("created", file.created, {.what = "ISO 8601, UTC"});
   visit("command", file.command);
   visit("title", file.title,
-        {.what = "What charts and reports of it are called; absent: they say what they are of",
+        {.what = "The title of charts and reports; absent: they make one from the rows",
          .may_be_absent = true});
   visit("polyring_version", file.polyring_version);
   visit("commit", file.commit);

@@ -128,7 +128,9 @@ class Schema {
       if constexpr (std::same_as<T, ScaleRow>) {
         whole["dependencies"] =
             together({{"iteration_low_ms", "iteration_high_ms"}, {"efficiency_low", "efficiency_high"}});
-        whole["dependencies"]["published_run"] = {"held_out", "efficiency_low"};
+        whole["dependencies"]["published_run"] = {
+            {"required", {"held_out", "efficiency_low"}},
+            {"properties", {{"published_efficiency", reference("number")}}}};  // not null
       }
       if constexpr (std::same_as<T, HostConditions>)
         whole["dependencies"] = together({{"least_clock_MHz", "most_clock_MHz"}});
@@ -240,9 +242,8 @@ std::string result_schema() {
       {"title", "Polyring result, version 1"},
       {"description",
        "What `allreduce`, `reduce-scatter`, `allgather`, `alltoall`, `train`, `scale` and `accept` write "
-       "with "
-       "-J, and what `report` makes of a journal, `tune`'s too. Times and rates have their unit in the key; "
-       "checks have a key for it."},
+       "with -J, and what `report` makes of a journal, `tune`'s too. "
+       "Times and rates have their unit in the key; checks have a key for it."},
       {"type", "object"},
       {"required", required},
       {"additionalProperties", false},

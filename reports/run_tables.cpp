@@ -170,7 +170,7 @@ const RowColumns<TuneRow>& tune_columns() {
 
 }  // namespace
 
-std::vector<const ScaleRow*> in_order(std::span<const ScaleRow> rows) {
+std::vector<const ScaleRow*> in_scale_order(std::span<const ScaleRow> rows) {
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> first_seen;
   const auto series = [](const ScaleRow& row) { return std::tuple(row.machine, row.model, row.algorithm); };
   std::vector<const ScaleRow*> sorted;
@@ -241,7 +241,7 @@ Table scale_table(std::span<const ScaleRow> all) {
   Table table = table_of(columns);
   table.caption = caption;
   const ScaleRow* previous = nullptr;
-  for (const ScaleRow* row : in_order(rows)) {
+  for (const ScaleRow* row : in_scale_order(rows)) {
     if (previous != nullptr && previous->algorithm != row->algorithm) table.add_gap();
     previous = row;
     table.add_row(cells_of(columns, *row));

@@ -138,7 +138,7 @@ Table contenders_table(std::span<const ScaleRow> rows);
 
 /// The rows as scale_table() orders them: by machine, model and algorithm, in the order in which they came
 /// first, then by GPUs.
-std::vector<const ScaleRow*> in_order(std::span<const ScaleRow> rows);
+std::vector<const ScaleRow*> in_scale_order(std::span<const ScaleRow> rows);
 
 /// With the published columns, and by how much ours differs from them, empty where nothing is published.
 /// Without the rows of published_runs.hpp.

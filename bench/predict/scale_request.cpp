@@ -322,7 +322,7 @@ std::string explanation(const ResultFile& result) {
                 {"", "lanes", "", Align::right},
                 {"", "chunk", "", Align::right},
                 {"", "busy longest in the largest allreduce", "", Align::left}});
-  for (const ScaleRow* row : in_order(rows)) {
+  for (const ScaleRow* row : in_scale_order(rows)) {
     limits.add_row({machines ? row->machine : "", row->algorithm, row->strategy.value_or(""),
                     fmt::format("{}", row->gpus), row->dims, fmt::format("{}", row->lanes),
                     row->chunk_bytes == 0 ? "whole" : to_text(Bytes{row->chunk_bytes}),

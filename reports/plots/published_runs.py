@@ -24,11 +24,12 @@ def group_of(row):
 
 
 def largest_of(rows, group):
-    """The row of each run with the most GPUs, the highest published efficiency first."""
+    """The first row of each run with the most GPUs, as in reports/published_runs.cpp; the highest published efficiency first."""
     largest = {}
     for row in rows:
-        if group_of(row) == group and largest.get(row["published_run"], row)["gpus"] <= row["gpus"]:
-            largest[row["published_run"]] = row
+        run = row["published_run"]
+        if group_of(row) == group and (run not in largest or largest[run]["gpus"] < row["gpus"]):
+            largest[run] = row
     return sorted(largest.values(), key=lambda row: (-row["published_efficiency"], row["published_run"]))
 
 

@@ -47,7 +47,7 @@ class Result:
     polyring_version: str
     hosts: list
     machine: dict  # as of polyring probe; None where the file has no such thing
-    title: str = ""  # of charts; empty: they say what they are of
+    title: str = ""  # of charts; empty: they make one from the rows
 
 
 def ranks_text(count, word):

@@ -112,8 +112,19 @@ def overlaid_rows(results):
     said = [text for _, text in runs]
     unique = len(set(said)) == len(said) and all(said)
     several = len(runs) > len(results)
-    return beside([(text if unique else f"{name}, {text}" if several and text else name, rows)
+    return beside([(text if unique else f"{name}, {text}" if several and text else name, with_rails(rows))
                    for (name, text), rows in runs.items()])
+
+
+def check_lines(result):
+    """That what one line of the result would join differs in nothing but the GPUs."""
+    lines = defaultdict(list)
+    for row in scaled(result.rows):
+        lines[row["machine"], row["model"], label_of(row), row["source"]].append(row)
+    for (machine, model, *_), rows in lines.items():
+        if len({(row["bucket"], row["overlap"], batch_text(row)) for row in rows}) > 1:
+            raise InputError(f"'{result.name}' has more of {model} on {machine} than one line can show: {conditions_text(rows)}; "
+                             "write each into a file of its own, and name these")
 
 
 def check_scaling(results, most):
@@ -123,6 +134,7 @@ def check_scaling(results, most):
             raise InputError(f"'{result.name}' has published results beside the model, which are not drawn over others; leave it out")
         if not scaled(result.rows):
             raise InputError(f"'{result.name}' has no rows to draw over others; leave it out")
+        check_lines(result)
     rows = overlaid_rows(results)
     if rows[-1]["run"] >= most:
         raise InputError(f"{rows[-1]['run'] + 1} machines over one another cannot be told apart; name {most} at most")

@@ -43,6 +43,9 @@ BENCH = {
 COMMANDS = {"bench/commands": set(BENCH), "bench": {"bench/cli", "bench/commands", "bench/contenders", "bench/record"}}
 ALLOWED = CORE | {box: below | set(CORE) for box, below in (BENCH | COMMANDS).items()}
 
+# What one box may include of another, if not all of it.
+FACES = {("collectives/library", "collectives/cuda"): {"collectives/cuda/gpu.hpp"}}
+
 # Which files may include the headers of a library; patterns as a shell has them.
 CONFINED = {
     "CLI/*": {"bench/cli/*.cpp"},
@@ -104,6 +107,8 @@ def layer_fault(relative, header):
         return f"is in no box: name its folder in {pathlib.Path(__file__).name}"
     if target is None:
         return f'"{header}" is not given from the repository\'s root, or is in no box'
+    if header not in FACES.get((box, target), {header}):
+        return f'{box}/ may include only {", ".join(FACES[box, target])} of {target}/, not "{header}"'
     if target == box or target in ALLOWED[box]:
         return None
     return f'{box}/ must not know "{header}"'

@@ -46,6 +46,13 @@ class Layers(unittest.TestCase):
             found = faults_of({f"{box}/deep/a.cpp": '#include "topology/inventory/probe.hpp"\n'})
             self.assertEqual(found, [f'{box}/deep/a.cpp:1: {box}/ must not know "topology/inventory/probe.hpp"'])
 
+    def test_the_library_knows_of_gpus_by_their_interface_alone(self):
+        self.assertEqual(faults_of({"collectives/library/c/a.cpp": '#include "collectives/cuda/gpu.hpp"\n'}), [])
+        self.assertEqual(faults_of({"collectives/library/c/a.cpp": '#include "collectives/cuda/memory.hpp"\n'}),
+                         ['collectives/library/c/a.cpp:1: collectives/library/ may include only collectives/cuda/gpu.hpp of '
+                          'collectives/cuda/, not "collectives/cuda/memory.hpp"'])
+        self.assertEqual(faults_of({"bench/micro/a.cpp": '#include "collectives/cuda/memory.hpp"\n'}), [])
+
     def test_every_file_is_in_a_box(self):
         self.assertEqual(len(faults_of({"collectives/a.cpp": '#include "base/units.hpp"\n'})), 1)
 

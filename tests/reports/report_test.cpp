@@ -113,11 +113,10 @@ TEST_F(ReportTest, TheHeadlineOfScalingHasItsRangeAndItsWidestUnknown) {
   EXPECT_THAT(
       read_file(folder_ / "r/report.md"),
       testing::StartsWith(
-          "# Polyring report\n\nresnet50 on minsky: multi-ring reaches an efficiency of 96.2 % (89.2 to "
-          "98.2) "
-          "at 256 GPUs, modelled; 94.7 % is published. Most of the range of multi-ring comes from part of "
-          "the rate of "
-          "RoCE that allreduces reach."));
+          "# Polyring report\n\n"
+          "resnet50 on minsky: multi-ring reaches an efficiency of 96.2 % (89.2 to 98.2) at 256 GPUs, "
+          "modelled; 94.7 % is published. "
+          "Most of the range of multi-ring comes from part of the rate of RoCE that allreduces reach."));
 }
 
 TEST_F(ReportTest, SeveralTitlesAreThoseOfTheirResultsAlone) {

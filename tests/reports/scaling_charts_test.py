@@ -53,6 +53,12 @@ class PublishedRunsTest(charts_test.FolderTest):
         heights = [text.get_position()[1] for text in axes.texts]
         self.assertEqual(heights, sorted(heights))
 
+    def test_of_two_rows_with_as_many_gpus_the_first_counts(self):
+        rows = self.result("published")["rows"]
+        again = {**next(row for row in rows if row["published_run"] == "bert-512"), "published_efficiency": 0.98}
+        self.assertEqual(self.chart(rows=[*rows, again]).finding, self.chart().finding)
+        self.assertIn("Held out: 3 of 3 inside", self.chart(rows=[again, *rows]).finding)
+
     def test_everything_drawn_is_inside_the_axes(self):
         for sheet in (style.FILE, style.PHONE):
             with style.drawn_for(sheet):
@@ -192,6 +198,13 @@ class OverlayTest(charts_test.FolderTest):
         self.assertIn("b: multi-ring", legend_of(chart.draw()))
         self.assertIn("without overlap and with overlap", chart.draw().get_label())
 
+    def test_nics_tell_lines_of_a_run_apart(self):
+        whole = self.result("scale")
+        rows = [{**row, "rails": rails} for rails in (1, 2) for row in whole["rows"]]
+        legend = legend_of(self.overlaid(whole, {**whole, "rows": rows}).draw())
+        for name in ("a: multi-ring", "b: multi-ring, 1 NIC a host", "b: multi-ring, 2 NICs a host"):
+            self.assertIn(name, legend)
+
     def test_models_tell_runs_apart(self):
         chart = self.overlaid(self.result("scale"), changed(self.result("scale"), model="vgg16"))
         self.assertEqual(chart.title, "Scaling of resnet50 and vgg16 on minsky")
@@ -221,6 +234,9 @@ class OverlayTest(charts_test.FolderTest):
         # One file with several machines is as many runs.
         machines = [{**row, "machine": name} for name in "wxyz" for row in whole["rows"]]
         self.assertIn("5 machines over one another", refusal({**whole, "rows": machines}, whole))
+        self.assertIn("'b' has more of resnet50 on minsky than one line can show: batch 32 per GPU and batch 64 per GPU, buckets: ",
+                      refusal(whole, {**whole, "rows": [{**row, "batch": batch} for batch in (32, 64) for row in whole["rows"]]}))
+        self.assertIn("and with overlap; write", refusal({**whole, "rows": whole["rows"] + changed(whole, overlap=True)["rows"]}, whole))
         self.assertIn("and only runs of one collective, or only tables of scale", refusal(whole, self.result("train")))
 
 

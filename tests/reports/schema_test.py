@@ -65,6 +65,8 @@ def damaged_documents(whole):
     if "nodes" in whole["rows"][1]:
         yield "no whole number of nodes", replaced(whole, ["rows", 1, "nodes"], 1.5)
         yield "no node", replaced(whole, ["rows", 1, "nodes"], 0)
+    if "published_run" in whole["rows"][1]:
+        yield "a published run without its efficiency", replaced(whole, ["rows", 1, "published_efficiency"], None)
     yield "unknown source", replaced(whole, ["rows", 1, "source"], "guessed")
     yield "unknown kind", {**whole, "kind": "latency"}
     yield "newer version", {**whole, "version": 2}

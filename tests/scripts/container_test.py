@@ -34,6 +34,9 @@ class Container(unittest.TestCase):
         self.assertGreater(len(packages), 5)
         self.assertEqual(packages - COME_WITH_OTHERS - set(RECIPE[RECIPE.rindex("FROM"):].split()), set())
 
+    def test_builds_all_that_is_installed(self):
+        self.assertIn("scripts/build release polyring_installed", RECIPE)
+
     def test_has_what_the_manifest_starts(self):
         self.assertIn("command: [/usr/sbin/sshd]", MANIFEST)
         self.assertIn(" openssh-server ", RECIPE)

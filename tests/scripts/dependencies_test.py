@@ -48,6 +48,12 @@ class Dependencies(unittest.TestCase):
         return subprocess.run([self.tree / "scripts" / script, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, check=False, timeout=60, env={**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"})
 
+    def builds_libtwo(self, body):
+        """Adds a function that builds it to the script's."""
+        script = self.tree / "scripts/packaging/dependencies"
+        text = script.read_text(encoding="utf-8")
+        script.write_text(text.replace("build_fmt()", f"build_libtwo() {{ {body}; }}\nbuild_fmt()"), encoding="utf-8")
+
     def archive(self, *words):
         return self.run_script("packaging/archive", *words, "--mirror", f"file://{self.folder}/debian")
 
@@ -72,10 +78,7 @@ class Dependencies(unittest.TestCase):
     def test_only_what_is_missing_is_built(self):
         """CMake, as if libtwo were missing at first."""
         self.fake("cmake", f'[[ -e {self.folder}/built ]] || echo "missing libtwo"; echo "$@" >> {self.folder}/cmake.log')
-        script = self.tree / "scripts/packaging/dependencies"
-        text = script.read_text(encoding="utf-8")
-        script.write_text(text.replace("build_fmt()", f'build_libtwo() {{ test -r "$1/LICENSE" && touch {self.folder}/built; }}\nbuild_fmt()'),
-                          encoding="utf-8")
+        self.builds_libtwo(f'test -r "$1/LICENSE" && touch {self.folder}/built')
         words = ("setup", "--prefix", "libs", "--archive", "a.tar")
         self.refused(self.run_script(*words), USAGE, "missing: libtwo.", f"'{self.folder}/a.tar'", "scripts/packaging/archive")
         with tarfile.open(self.folder / "a.tar", "w") as made:
@@ -93,6 +96,15 @@ class Dependencies(unittest.TestCase):
             self.assertIn(option, configured.split())
         self.assertIn("CMake finds all", self.run_script(*words, "--tests").stdout)
         self.assertIn("-DPOLYRING_TESTS=ON", (self.folder / "cmake.log").read_text(encoding="utf-8").splitlines()[-1].split())
+
+    def test_a_build_ends_with_its_first_failure(self):
+        self.fake("cmake", 'echo "missing libtwo"')
+        self.builds_libtwo(f'echo "no compiler"; false; touch {self.folder}/went-on')
+        with tarfile.open(self.folder / "a.tar", "w") as made:
+            made.add(self.folder / "debian/pool/main/libt/libtwo/libtwo_1+ds.orig.tar.gz", "./libtwo_1+ds.orig.tar.gz")
+        self.refused(self.run_script("setup", "--prefix", "libs", "--archive", "a.tar"), UNAVAILABLE, "no compiler\n",
+                     "libtwo cannot be built here")
+        self.assertFalse((self.folder / "went-on").exists())
 
     def test_no_mpi_and_failing_builds(self):
         self.fake("cmake", 'echo "missing MPI"')

@@ -29,7 +29,14 @@ class Install(unittest.TestCase):
         for script in ("install", "common.sh"):
             shutil.copy(ROOT / "scripts" / script, self.folder / "scripts")
         (self.folder / "build").symlink_to(BUILD)
+        self.builds("exit 0")  # all of it is built before the tests run
         self.prefix = self.folder / "prefix"
+
+    def builds(self, body):
+        """A stand-in for scripts/build."""
+        path = self.folder / "scripts/build"
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
 
     def run_here(self, *words, **environment):
         return subprocess.run(words, cwd=self.folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
@@ -54,7 +61,12 @@ class Install(unittest.TestCase):
             "bin/polyring", "share/doc/polyring/LICENSE", "share/doc/polyring/README.md", "share/doc/polyring/docs/probe.md",
             "share/bash-completion/completions/polyring", "share/zsh/site-functions/_polyring",
             "share/fish/vendor_completions.d/polyring.fish", "share/man/man1/polyring-allreduce.1", "include/polyring.h",
+            "include/ddl.h", "include/ddl.hpp", "include/ddl_mpi.hpp",
         }, files)
+        self.assertLessEqual({"libpolyring.so", "libpolyring_mpi.so", "libddl.so", "libddl_pack.so"},
+                             {pathlib.PurePath(file).name for file in files})
+        for what in ("libpolyring and its headers", "libpolyring_mpi.so", "libddl.so, libddl_pack.so and ddl.h, ddl.hpp, ddl_mpi.hpp"):
+            self.assertIn(f"\n  {what}", said)
         self.assertEqual([file for file in files if file.endswith((".pyc", "CMakeLists.txt"))],
                          ["share/doc/polyring/docs/examples/CMakeLists.txt"])
         printed = self.run_here(self.prefix / "bin/polyring", "completion", "bash").stdout
@@ -100,12 +112,25 @@ class Install(unittest.TestCase):
         path.chmod(0o755)
         return path.parent
 
-    def test_builds_where_nothing_is_built(self):
+    def test_builds_before_anything_is_removed(self):
         (self.folder / "build").unlink()
-        build = self.folder / "scripts/build"
-        build.write_text(f'#!/bin/sh\necho "building $*"\nln -s "{BUILD}" build\n')
-        build.chmod(0o755)
-        self.assertTrue(self.install("--prefix", "prefix").startswith("building release\nInstalled "))
+        self.builds(f'echo "building $*"\nln -s "{BUILD}" build')
+        self.assertTrue(self.install("--prefix", "prefix").startswith("building release polyring_installed\nInstalled "))
+        files = self.files()
+        self.builds('echo "no compiler" >&2\nexit 1')
+        ran = self.run_here("scripts/install", "--prefix", "prefix")
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (1, "", "no compiler\n"))
+        self.assertEqual(self.files(), files)
+
+    def test_what_is_installed_is_one_target(self):
+        """All targets that a CMakeLists.txt installs."""
+        found = set()
+        for file in [*ROOT.glob("bench/**/CMakeLists.txt"), *ROOT.glob("collectives/**/CMakeLists.txt")]:
+            found |= set(re.findall(r"install\(TARGETS (\w+)", file.read_text()))
+        target = re.findall(r"(?:add_custom_target|add_dependencies)\(polyring_installed (?:DEPENDS )?(.*)\)",
+                            (ROOT / "scripts/packaging/CMakeLists.txt").read_text())
+        self.assertGreater(len(found), 4)
+        self.assertEqual(found, set(" ".join(target).split()))
 
     def test_mistakes(self):
         (self.folder / "file").write_text("")

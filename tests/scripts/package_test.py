@@ -104,6 +104,13 @@ class Package(unittest.TestCase):
         self.succeed("cmake", "--build", build)
         self.check_programs(build)
 
+    def test_debians_package_says_what_its_libraries_are_called(self):
+        sonames = {path.name.removesuffix(".so") + f" {version[1]}" for path in self.library.glob("*.so")
+                   if (version := re.search(r"SONAME.*\.so\.(\d+)\]", run("readelf", "-d", path).stdout))}
+        self.assertEqual(sonames, {"libpolyring 0", "libddl 1"})
+        shlibs = (PROGRAM.parents[1] / "scripts/packaging/shlibs").read_text(encoding="utf-8")
+        self.assertEqual({" ".join(line.split()[:2]) for line in shlibs.splitlines()}, sonames)
+
     @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config here")
     def test_pkg_config(self):
         path = {"PKG_CONFIG_PATH": str(self.library / "pkgconfig")}

@@ -48,11 +48,19 @@ def listed(names):
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+def exchange_of(row):
+    """What tells charts apart in how gradients are exchanged: nothing for strategies, since each has its own buckets and overlap."""
+    return () if "strategy" in row else (row["bucket"], row["overlap"])
+
+
 def conditions_text(rows):
     """What the rows have in common, or how they differ."""
     batches = list(dict.fromkeys(batch_text(row) for row in rows))
     if len(batches) > 3:
         batches = ["batches that differ"]
+    exchanges = {(row["bucket"], row["overlap"]) for row in rows}
+    if len(exchanges) > 1 and all("strategy" in row for row in rows):
+        return f"{listed(batches)}, each strategy with its own buckets and overlap"
     buckets = list(dict.fromkeys(row["bucket"] for row in rows))
     overlaps = list(dict.fromkeys("with overlap" if row["overlap"] else "without overlap" for row in rows))
     return f"{listed(batches)}, buckets: {listed(buckets)}, {listed(overlaps)}"
@@ -89,11 +97,11 @@ def compared(groups):
 
 
 def groups_of(result):
-    """The rows of each chart: of each machine, model, bucket policy, overlap and batch, a GPU's, or that of all GPUs."""
+    """The rows of each chart: of each machine, model, bucket policy, overlap and batch, a GPU's, or that of all GPUs. Strategies of
+    one machine, model and batch share a chart."""
     groups = defaultdict(list)
     for row in scaled(result.rows):
-        key = (*(row[name] for name in ("machine", "model", "bucket", "overlap")), batch_text(row))
-        groups[key].append(row)
+        groups[row["machine"], row["model"], exchange_of(row), batch_text(row)].append(row)
     return list(compared(groups))
 
 

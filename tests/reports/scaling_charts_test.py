@@ -122,6 +122,13 @@ class BarsTest(charts_test.FolderTest):
         self.assertEqual([name.split(", ")[1] for name in names], ["tensor=4", "tensor=2", "tensor=8"])
         self.assertEqual(axes.get_title(loc="left"), "efficiency with 64 GPUs, over 4 GPUs")
 
+    def test_strategies_with_other_buckets_share_a_chart(self):
+        rows = self.rows()
+        rows[1].update(bucket="fused:25MiB", overlap=not rows[1]["overlap"])
+        figure = self.bars(rows)
+        self.assertEqual(len(figure.axes[0].patches), 3)
+        self.assertIn("each strategy with its own buckets and overlap", " ".join(texts_of(figure)))
+
     def test_whiskers_are_the_range(self):
         axes, = self.bars(self.rows()).axes
         ends = sorted(round(float(x), 3) for whisker in axes.collections for segment in whisker.get_segments() for x, _ in segment)

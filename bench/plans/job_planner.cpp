@@ -17,7 +17,7 @@
 #include "bench/record/run_cluster.hpp"
 #include "bench/session/collective.hpp"
 #include "simulation/price_planner.hpp"
-#include "simulation/vendors/nccl_tuner.hpp"
+#include "simulation/topology_planner.hpp"
 #include "topology/inventory/formats/read_inventory.hpp"
 #include "topology/presets.hpp"
 #include "topology/resize.hpp"
@@ -25,49 +25,16 @@
 namespace polyring {
 namespace {
 
-/// Large enough that a message's cost does not count, small enough to stay in a core's cache, and it is
-/// combined only when all of it is there. No price knows that; see docs/performance.md.
-constexpr Bytes kLongestMessage{1 << 20};
-/// Where no price tells what a single chunk, which overlaps with nothing, would cost.
-constexpr Bytes kUnpricedMessage{56 << 10};
-
-/// Of more ranks, algorithms in which everybody sends to everybody would take seconds to price.
-constexpr int kMostPricedRanks = 1024;
-
-/// Speeds for links whose own the topology does not know; only the choice of a plan follows from them. Memory
-/// is as fast as between the processes of docs/performance.md, latencies are those of the presets' InfiniBand
-/// and Ethernet, and PCIe and the bus between sockets are as fast as NCCL takes PCIe 3.0 x16 and Xeons' bus
-/// to be (docs/model.md). A message between GPUs takes as long as a hop of NCCL's protocol Simple, in which
-/// GPUs wait for whole chunks as in our kernels: over PCIe two links, between hosts one more at each end.
-Calibration typical_links(const Machine& host, bool gpus) {
-  const bool infiniband = std::ranges::any_of(
-      host.nics, [](const Nic& nic) { return nic.up() && nic.kind == NicKind::infiniband; });
-  const NcclHops hop = nccl_ring_hops(NcclProtocol::simple);
-  const Seconds nvlink = host.nvswitches > 0 ? 0.5 * hop.nvlink : hop.nvlink;
-  const Seconds pcie = gpus ? 0.5 * hop.pci : Seconds{};
-  const Seconds infinibands = gpus ? Seconds{hop.network.value - hop.pci.value} : microseconds(1.7);
-  const Seconds network = infiniband ? infinibands : microseconds(15);
-  Calibration typical;
-  typical.links = {{LinkClass::memory, microseconds(0.2), gigabytes_per_second(10), 1, {}, {}},
-                   {LinkClass::nvlink, nvlink, {}, 1, {}, {}},
-                   {LinkClass::pcie, pcie, gigabytes_per_second(12), 1, {}, {}},
-                   {LinkClass::socket_bus, {}, gigabytes_per_second(10), 1, {}, {}},
-                   {LinkClass::network, network, {}, 1, {}, {}}};
-  return typical;
-}
-
-/// Nothing where links cannot be told apart, or it is not known how fast one of them is: `why`.
+/// Nothing where prices cannot be told: `why`.
 std::optional<Cluster> typical_cluster(JobHosts hosts, std::string& why) {
   try {
-    Cluster cluster = with_ranks_of(std::move(hosts.cluster), hosts.placement, "this job");
-    cluster = calibrated(cluster, typical_links(cluster.host(0), on_gpus(hosts.placement)));
-    why = Router(cluster).unknown_speed();
-    if (why.empty()) return cluster;
+    const bool gpus = on_gpus(hosts.placement);
+    return with_typical_speeds(with_ranks_of(std::move(hosts.cluster), hosts.placement, "this job"), gpus,
+                               why);
   } catch (const Error& error) {
-    // Ranks that are not numbered host after host, or no NIC that is up, or a GPU that is not known.
-    why = error.what();
+    why = error.what();  // such as ranks that are not numbered host after host
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 bool knows_nics(const Cluster& cluster) {
@@ -80,10 +47,8 @@ bool knows_nics(const Cluster& cluster) {
 /// Of the links between GPUs no source tells the latencies: those that are not fitted are typical.
 Cluster calibrated_cluster(const Calibration& calibration, const std::string& file, JobHosts hosts) {
   Cluster cluster = with_ranks_of(std::move(hosts.cluster), hosts.placement, "this job");
-  Calibration typical;
-  if (on_gpus(hosts.placement)) typical = typical_links(cluster.host(0), true);
-  std::erase_if(typical.links, [&](const LinkFit& fit) { return calibration.find(fit.link) != nullptr; });
-  cluster = calibrated(calibrated(std::move(cluster), calibration), typical);
+  cluster = calibrated(std::move(cluster), calibration);
+  if (on_gpus(hosts.placement)) cluster = with_typical_speeds_beside(calibration, std::move(cluster), true);
   const Router router(cluster);
   // A fit to messages between hosts includes the ways to their NICs. It knows a NIC's rate as a share of what
   // the topology states, so that this must be known.
@@ -142,8 +107,8 @@ PlanChoice decoded(std::string_view text) {
 
 JobPlanner::JobPlanner(const std::string& calibration, const World& world,
                        const std::optional<JobHosts>& gpus)
-    : world_(&world), on_gpus_(gpus.has_value()) {
-  const bool links_differ = world.nodes() > 1 || (on_gpus_ && world.size() > 1);
+    : world_(&world) {
+  const bool links_differ = world.nodes() > 1 || (gpus && world.size() > 1);
   if (calibration.empty() && !links_differ) return;
   if (calibration.empty() && world.size() > kMostPricedRanks) {
     why_no_prices_ = fmt::format("they take too long to price for more than {} ranks", kMostPricedRanks);
@@ -157,18 +122,16 @@ JobPlanner::JobPlanner(const std::string& calibration, const World& world,
       return;
     }
     const CalibrationRecord record = read_calibration(calibration);
-    check_device(record, on_gpus_ ? DataDevice::cuda : DataDevice::cpu, calibration);
+    check_device(record, gpus ? DataDevice::cuda : DataDevice::cpu, calibration);
     // One rank sends nothing that has a price.
     if (world.size() > 1) cluster = calibrated_cluster(record.calibration, calibration, std::move(hosts));
   });
-  knows_links_ = world.broadcast(cluster ? 1 : 0) == 1;
-  if (knows_links_) calibration_ = calibration;
-  if (cluster) planner_ = std::make_unique<PricePlanner>(*std::move(cluster), PricePlanner::Trust::machine);
+  if (world.broadcast(cluster ? 1 : 0) == 1) calibration_ = calibration;
+  if (cluster) planner_ = std::make_unique<TopologyPlanner>(*std::move(cluster), gpus.has_value());
 }
 
 JobPlanner JobPlanner::for_machine(const std::string& machine, const World& world) {
   JobPlanner job(world);
-  job.for_other_ = true;
   on_root(world, [&] {
     job.machine_ = read_machine(machine, world.size());
     job.planner_ = std::make_unique<PricePlanner>(*job.machine_, PricePlanner::Trust::model);
@@ -176,32 +139,15 @@ JobPlanner JobPlanner::for_machine(const std::string& machine, const World& worl
   return job;
 }
 
-bool JobPlanner::is_priced(const std::string& algorithm, Collective collective) const {
-  return knows_links_ && collective == Collective::allreduce &&
-         (world_->size() <= kMostPricedRanks || algorithm == kTunedAlgorithm);
-}
-
 Problem JobPlanner::problem(const std::string& algorithm, const Communicator& communicator,
                             const CollectiveOf& what) const {
   if (machine_) return modelled_problem(algorithm, *machine_, what.count, what.sizes());
-  Problem problem = communicator.problem(algorithm, what);
-  const bool priced = is_priced(algorithm, what.collective);
-  if (priced && on_gpus_) {
-    problem.longest_message = {};  // they pass no core's cache
-    return problem;
-  }
-  const Bytes longest = priced ? kLongestMessage : kUnpricedMessage;
-  const Bytes unasked = problem.longest_message;
-  problem.longest_message = unasked.value > 0 ? std::min(longest, unasked) : longest;
-  return problem;
+  return communicator.problem(algorithm, what);
 }
 
 PlanChoice JobPlanner::choose(const Problem& problem, const PlanConstraints& constraints) const {
   std::string choice;
-  const RulePlanner rules;
-  const bool by_rules = !for_other_ && !is_priced(problem.algorithm, problem.collective);
-  const Planner& planner = by_rules ? static_cast<const Planner&>(rules) : *planner_;
-  on_root(*world_, [&] { choice = encoded(planner.choose(problem, constraints)); });
+  on_root(*world_, [&] { choice = encoded(planner_->choose(problem, constraints)); });
   const auto everyones = world_->allgather(std::as_bytes(std::span(choice)));
   const auto& roots = everyones.front();
   return decoded({reinterpret_cast<const char*>(roots.data()), roots.size()});

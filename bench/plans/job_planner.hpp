@@ -44,16 +44,10 @@ class JobPlanner final : public Planner {
  private:
   explicit JobPlanner(const World& world) : world_(&world) {}
 
-  /// Whether rank 0 plans this algorithm by price on this job's own links.
-  bool is_priced(const std::string& algorithm, Collective collective) const;
-
   const World* world_;
   std::string calibration_;
   std::string why_no_prices_;
-  bool on_gpus_ = false;
-  bool knows_links_ = false;        // whether rank 0 knows the speeds of this job's
-  bool for_other_ = false;          // whether another machine is planned for
-  std::optional<Cluster> machine_;  // that one, on rank 0
+  std::optional<Cluster> machine_;  // another one that is planned for, on rank 0
   std::unique_ptr<Planner> planner_ = std::make_unique<RulePlanner>();  // asked on rank 0 alone
 };
 

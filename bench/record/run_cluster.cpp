@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,18 +12,10 @@
 #include "bench/session/collective.hpp"
 #include "topology/inventory/formats/probe_json.hpp"
 #include "topology/inventory/probe.hpp"
-#include "topology/processes.hpp"
-#include "topology/rank_gpus.hpp"
+#include "topology/ranks_on_hosts.hpp"
 
 namespace polyring {
 namespace {
-
-struct HostRanks {
-  int ranks = 0;
-  std::vector<std::string> gpus{};  // theirs; empty: they are processes
-
-  bool operator==(const HostRanks&) const = default;
-};
 
 /// Host after host.
 std::vector<HostRanks> ranks_by_host(std::span<const RankHost> placement, const std::string& what) {
@@ -46,26 +37,6 @@ std::vector<HostRanks> ranks_by_host(std::span<const RankHost> placement, const 
     if (place.gpu) hosts.back().gpus.push_back(*place.gpu);
   }
   return hosts;
-}
-
-Machine with_ranks_of(const Machine& host, const HostRanks& ranks, const std::string& what) {
-  if (ranks.gpus.empty()) return with_processes(host, ranks.ranks);
-  if (!host.gpu_links_known) {
-    usage_error("{}: the NVLinks of {} are not known; see what polyring probe says of NVML there", what,
-                host.name);
-  }
-  std::vector<int> gpus;
-  for (const std::string& pci : ranks.gpus) {
-    const auto gpu = gpu_at(host, pci);
-    if (!gpu)
-      usage_error("{}: {} has no GPU {} that is known; see what polyring probe finds there", what, host.name,
-                  pci);
-    if (std::ranges::find(gpus, *gpu) != gpus.end())
-      usage_error("{}: ranks share GPU {} of {}, so links cannot be told apart; give each rank its own", what,
-                  pci, host.name);
-    gpus.push_back(*gpu);
-  }
-  return with_gpus(host, gpus);
 }
 
 Cluster probed_cluster(const World& world, const std::string& own_host) {
@@ -99,28 +70,7 @@ bool on_gpus(std::span<const RankHost> placement) {
 }
 
 Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, const std::string& what) {
-  const std::vector<HostRanks> hosts = ranks_by_host(placement, what);
-  if (static_cast<int>(hosts.size()) != cluster.host_count()) {
-    usage_error("{}: its ranks ran on {} hosts, and its machine has {}; it is damaged, run it again", what,
-                hosts.size(), cluster.host_count());
-  }
-  std::vector<HostGroup> groups;
-  auto next = hosts.begin();
-  for (const HostGroup& group : cluster.groups) {
-    for (int host = 0; host < group.count; ++host, ++next) {
-      if (host > 0 && *next == *std::prev(next)) {
-        ++groups.back().count;
-      } else {
-        groups.push_back({with_ranks_of(group.machine, *next, what), 1});
-      }
-    }
-  }
-  cluster.groups = std::move(groups);
-  const bool processes = std::ranges::any_of(
-      cluster.groups, [](const HostGroup& group) { return has_processes(group.machine); });
-  if (processes) cluster.fabric.hosts_per_nvlink_domain = 0;  // host memory hangs on no NVSwitch
-  cluster.validate();
-  return cluster;
+  return with_ranks_of(std::move(cluster), ranks_by_host(placement, what), what);
 }
 
 Cluster cluster_of_run(const ResultFile& result, const std::string& file) {

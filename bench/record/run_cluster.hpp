@@ -22,11 +22,8 @@ Cluster gpu_cluster(const World& world, const std::string& own_host);
 /// Whether the ranks' data are on GPUs.
 bool on_gpus(std::span<const RankHost> placement);
 
-/// The cluster with the ranks that `placement` puts on its hosts: on their GPUs where it has these, and all
-/// others are left out; else processes, whose data are in host memory, and all GPUs are left out. Throws a
-/// usage Error that begins with `what` when ranks of a host are not numbered one after another, when they ran
-/// on another number of hosts, and where links between GPUs cannot be told: their host does not know them or
-/// a GPU, or two ranks have the same one.
+/// The cluster with the ranks that `placement` puts on its hosts, as in ranks_on_hosts.hpp. Throws a usage
+/// Error that begins with `what` also where ranks of a host are not numbered one after another.
 Cluster with_ranks_of(Cluster cluster, std::span<const RankHost> placement, const std::string& what);
 
 /// As the result describes them, with the ranks that it placed on each. `file` names it in errors. Throws

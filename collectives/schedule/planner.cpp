@@ -19,6 +19,9 @@ constexpr Bytes kTiny{2 << 10};
 constexpr Bytes kSmall{16 << 10};
 /// A chunk whose messages have no limit: small enough to stay in a core's cache.
 constexpr Bytes kUsualChunk{1 << 20};
+/// The longest message between hosts: no price tells what a single chunk, which overlaps with nothing, would
+/// cost. See docs/performance.md.
+constexpr Bytes kLongestMessage{56 << 10};
 
 /// Whether the groups of this dimension lie inside hosts.
 bool lies_in_hosts(const RankGrid& grid, int stride, int size) {
@@ -153,7 +156,9 @@ PlanChoice RulePlanner::choose(const Problem& problem, const PlanConstraints& co
   if (plan.patterns.empty()) plan.patterns = patterns_by_rule(problem, plan.dims);
   const bool overlaps = problem.collective != Collective::alltoall && !is_one_exchange(plan, problem);
   if (constraints.chunk.value == 0 && overlaps) {
-    const Bytes longest = longest_chunk(plan, problem);
+    Problem limited = problem;
+    limited.longest_message = shorter_of(problem.longest_message, kLongestMessage);
+    const Bytes longest = longest_chunk(plan, limited);
     plan.chunk = longest.value > 0 ? longest : useful_chunk(kUsualChunk, problem.payload());
   }
   return {std::move(plan), PlanSource::rules};

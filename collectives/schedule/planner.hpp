@@ -2,6 +2,7 @@
 // of these, with the same kind of Problem; see price_planner.hpp for the one that compares prices.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
@@ -47,6 +48,12 @@ struct Problem {
 
 /// What a model asks: the cluster's grid, and reach by PeerAccess. Copies what it needs of the cluster.
 Problem modelled_problem(std::string_view algorithm, const Cluster& cluster, Count count, ElementSizes sizes);
+
+/// The smaller one of two limits; 0 is none.
+constexpr Bytes shorter_of(Bytes limit, Bytes other) {
+  if (limit.value == 0 || other.value == 0) return std::max(limit, other);
+  return std::min(limit, other);
+}
 
 /// What decided.
 enum class PlanSource { rules, tuned, price, simulation };

@@ -21,7 +21,8 @@ CORE = {
     "collectives/schedule": {"base", "topology"},
     "collectives/runtime": {"base", "topology", "collectives/schedule"},
     "collectives/cuda": {"base", "topology", "collectives/schedule", "collectives/runtime"},
-    "collectives/library": {"base", "topology", "collectives/schedule", "collectives/runtime", "collectives/cuda"},
+    "collectives/library/topology": {"base", "topology", "topology/inventory", "collectives/schedule", "collectives/runtime", "simulation"},
+    "collectives/library": {"collectives/library/topology", "base", "topology", "collectives/schedule", "collectives/runtime", "collectives/cuda"},
     "models": {"base", "topology"},
     "simulation": {"base", "topology", "collectives/schedule", "models"},
     "reports": {"base"},
@@ -44,14 +45,15 @@ COMMANDS = {"bench/commands": set(BENCH), "bench": {"bench/cli", "bench/commands
 ALLOWED = CORE | {box: below | set(CORE) for box, below in (BENCH | COMMANDS).items()}
 
 # What one box may include of another, if not all of it.
-FACES = {("collectives/library", "collectives/cuda"): {"collectives/cuda/gpu.hpp"}}
+FACES = {("collectives/library", "collectives/cuda"): {"collectives/cuda/gpu.hpp"},
+         ("collectives/library", "collectives/library/topology"): {"collectives/library/topology/topology.hpp"}}
 
 # Which files may include the headers of a library; patterns as a shell has them.
 CONFINED = {
     "CLI/*": {"bench/cli/*.cpp"},
     "cuda/*": {"collectives/cuda/flags.hpp"},
     "cuda*.h": {"collectives/cuda/*", "bench/micro/gpu_*"},
-    "dlfcn.h": {"topology/inventory/probe/nvml_calls.hpp", "collectives/cuda/loader.cpp", "collectives/cuda/nccl_library.cpp", "collectives/cuda/cublas.cpp"},
+    "dlfcn.h": {"topology/inventory/probe/nvml_calls.hpp", "base/module.cpp", "collectives/cuda/nccl_library.cpp", "collectives/cuda/cublas.cpp"},
     "gloo/*": {"bench/contenders/gloo*"},
     "hwloc.h": {"topology/inventory/probe/hwloc_*"},
     "hwloc/*.h": {"topology/inventory/probe/hwloc_*"},

@@ -91,8 +91,8 @@ std::vector<NamedDifference> small_differences_of(const Inventory& inventory);
 /// Whether so many differences make another kind of host, that one wants to see by itself.
 bool is_another_kind(const std::vector<Difference>& differences);
 
-/// The hosts in the new order: position i gets the host that was at order[i], which holds each once. Every
-/// group has its members. Notes and the rest stay.
+/// The hosts in the new order: position i gets the host that was at order[i], which holds none twice. Every
+/// group has its members. Notes, the fabric and the rest stay.
 Inventory reordered(const Inventory& inventory, const std::vector<int>& order);
 
 }  // namespace polyring

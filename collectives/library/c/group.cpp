@@ -125,21 +125,15 @@ Count to_count(std::size_t count) {
 
 namespace {
 
-/// The buffers are in the memory of that GPU; nothing: in the host's.
-MoveToDevice device_of(const Bootstrap& bootstrap, int gpu) {
-  if (gpu == kHostMemory) return {};
-  GpuPlugin& plugin = need_gpu_plugin();
-  std::vector<GpuDevice> gpus = plugin.gpus();
+/// Nothing for host memory.
+std::optional<GpuDevice> find_gpu(int gpu) {
+  if (gpu == kHostMemory) return std::nullopt;
+  std::vector<GpuDevice> gpus = need_gpu_plugin().gpus();
   if (gpu >= std::ssize(gpus)) {
     throw Error(ExitCode::not_available, fmt::format("there is no GPU {}: this process sees {}, from 0 on",
                                                      gpu, counted(std::ssize(gpus), "GPU")));
   }
-  return to_gpu(plugin, bootstrap, std::move(gpus[index(gpu)]));
-}
-
-CommunicatorOptions with_device(CommunicatorOptions options, const Bootstrap& bootstrap, int gpu) {
-  options.device = device_of(bootstrap, gpu);
-  return options;
+  return std::move(gpus[index(gpu)]);
 }
 
 }  // namespace
@@ -147,7 +141,15 @@ CommunicatorOptions with_device(CommunicatorOptions options, const Bootstrap& bo
 Group::Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options)
     : bootstrap_(std::move(bootstrap)),
       check_(options.check),
-      communicator_(*bootstrap_, with_device(std::move(options.communicator), *bootstrap_, options.gpu)) {}
+      gpu_(find_gpu(options.gpu)),
+      planning_(plan_by_topology(*bootstrap_, gpu_ ? gpu_->pci : "")),
+      communicator_(*bootstrap_, completed(std::move(options.communicator))) {}
+
+CommunicatorOptions Group::completed(CommunicatorOptions options) const {
+  if (gpu_) options.device = to_gpu(need_gpu_plugin(), *bootstrap_, *gpu_);
+  options.planner = planning_.planner.get();
+  return options;
+}
 
 /// A rank that has its result may still be needed: by one that has yet to open its memory. Whoever gets
 /// through the second of two barriers knows that all have been through the first, with this memory open.

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/library/c/polyring.h"
+#include "collectives/library/topology/topology.hpp"
 #include "collectives/runtime/communicator.hpp"
 
 namespace polyring::library {
@@ -38,6 +40,9 @@ class Group {
   /// Never changes, so it needs no lock.
   const Communicator& communicator() const { return communicator_; }
 
+  /// "by rules, since all ranks share one host"
+  const std::string& planning() const { return planning_.text; }
+
   /// A number for test() and wait(), which no other operation of the group has.
   using Request = std::uint64_t;
 
@@ -66,6 +71,7 @@ class Group {
   void free(void* memory);
 
  private:
+  CommunicatorOptions completed(CommunicatorOptions options) const;
   void give_up() noexcept;
   void agree(const CollectiveOf& what, int root);
   void meet();
@@ -87,6 +93,8 @@ class Group {
   std::mutex mutex_;
   std::unique_ptr<Bootstrap> bootstrap_;
   bool check_;
+  std::optional<GpuDevice> gpu_;
+  Planning planning_;
   Communicator communicator_;
   std::map<void*, Allocated> memory_;
   Request last_ = 0;

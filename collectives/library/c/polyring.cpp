@@ -222,6 +222,13 @@ polyring_result polyring_comm_transport(polyring_comm comm, const char** transpo
   });
 }
 
+polyring_result polyring_comm_planning(polyring_comm comm, const char** planning) {
+  return guarded([&] {
+    need(planning, "the planning");
+    *planning = group_of(comm)->planning().c_str();
+  });
+}
+
 polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes, void** memory) {
   return guarded([&] {
     need(memory, "the memory");

@@ -19,6 +19,10 @@
  * with those of another: threads or ranks that use several communicators in different orders need a thread
  * for each, or polyring_test().
  *
+ * Topology. Plans follow the links between the ranks: those of the file of `polyring probe --format json`
+ * that rank 0's variable POLYRING_CLUSTER names; without it, in host memory on several hosts, those that a
+ * probe of each host finds. Else, and where that is "none", they follow rules. See polyring_comm_planning().
+ *
  * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). An
  * operation that returns another code than POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH (and, from
  * polyring_enqueue_...(), POLYRING_ERROR_NOT_AVAILABLE) has broken its communicator: nothing of it is under
@@ -184,6 +188,9 @@ POLYRING_API polyring_result polyring_comm_size(polyring_comm comm, int* ranks);
 POLYRING_API polyring_result polyring_comm_hosts(polyring_comm comm, int* hosts);
 /* "shared memory and TCP by eth0". Good until the communicator is freed. */
 POLYRING_API polyring_result polyring_comm_transport(polyring_comm comm, const char** transport);
+/* How plans are chosen: "by the links that 'cluster.json' describes", or "by rules, since …". Good until the
+ * communicator is freed. */
+POLYRING_API polyring_result polyring_comm_planning(polyring_comm comm, const char** planning);
 
 /* ---- memory ---- */
 

@@ -102,7 +102,9 @@ CommunicatorOptions KnownComm::options() {
                             to_text(agreed_.timeout), ranks.empty() ? what : ranks));
   };
   rules.idle = [this] { go_on_meanwhile(); };
-  return over_mpi(*world_, rules, WhenStuck::go_on);
+  CommunicatorOptions options = over_mpi(*world_, rules, WhenStuck::go_on);
+  options.planner = planning_.planner.get();
+  return options;
 }
 
 /// Where all ranks refuse together, no call of MPI is under way on any of them.
@@ -111,6 +113,7 @@ KnownComm::Joining KnownComm::try_to_join(MPI_Comm comm, std::string& why) {
     world_ = std::make_unique<MpiWorld>(MpiWorld::Handle::of(comm));
     world_->set_timeout(kJoining);
     processes_.emplace(*world_);
+    planning_ = library::plan_by_topology(*world_, "");
     communicator_.emplace(*world_, options());
     return Joining::done;
   } catch (const AgreedError& error) {

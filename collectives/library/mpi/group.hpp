@@ -12,6 +12,7 @@
 #include "collectives/library/mpi/counters.hpp"
 #include "collectives/library/mpi/processes.hpp"
 #include "collectives/library/mpi/settings.hpp"
+#include "collectives/library/topology/topology.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 
@@ -66,6 +67,7 @@ class KnownComm {
   std::optional<Error> failure_;  // which broke it off
   std::unique_ptr<MpiWorld> world_;
   std::optional<Processes> processes_;
+  library::Planning planning_;
   std::optional<Communicator> communicator_;
   MPI_Request ending_ = MPI_REQUEST_NULL;
   std::chrono::steady_clock::time_point progressed_{};

@@ -136,6 +136,13 @@ class Trouble(Preloaded):
         self.assertEqual(self.launch(TROUBLE, "threads").count(": 0 wrong"), 2)
         self.assertEqual(self.counters()["taken"], {"MPI_Allreduce": 60})
 
+    def test_a_cluster_that_cannot_be_read(self):
+        output = self.launch(TROUBLE, "crossed", settings={"POLYRING_CLUSTER": "/nowhere"})
+        self.assertEqual(output.count("success"), 4, output)
+        counters = self.counters()
+        self.assertEqual(counters["taken"], {})
+        self.assertIn("POLYRING_CLUSTER: cannot read '/nowhere'", counters["notes"][0])
+
     def test_communicators_freed_in_different_orders(self):
         self.assertEqual(self.launch(TROUBLE, "crossed").count("success"), 4)
 

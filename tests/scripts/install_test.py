@@ -63,7 +63,7 @@ class Install(unittest.TestCase):
             "share/fish/vendor_completions.d/polyring.fish", "share/man/man1/polyring-allreduce.1", "include/polyring.h",
             "include/ddl.h", "include/ddl.hpp", "include/ddl_mpi.hpp",
         }, files)
-        self.assertLessEqual({"libpolyring.so", "libpolyring_mpi.so", "libddl.so", "libddl_pack.so"},
+        self.assertLessEqual({"libpolyring.so", "libpolyring_mpi.so", "libpolyring_topology.so", "libddl.so", "libddl_pack.so"},
                              {pathlib.PurePath(file).name for file in files})
         for what in ("libpolyring and its headers", "libpolyring_mpi.so", "libddl.so, libddl_pack.so and ddl.h, ddl.hpp, ddl_mpi.hpp"):
             self.assertIn(f"\n  {what}", said)
@@ -99,6 +99,16 @@ class Install(unittest.TestCase):
         drawn_by[0].unlink()
         ran = self.run_here(program, "report", "scale.json", "--out", "report")
         self.assertIn("plot.py' is not there; install polyring with scripts/install", ran.stderr)
+
+    def test_the_library_finds_its_plug_in(self):
+        self.install("--prefix", "prefix")
+        example = shutil.copy(BUILD / "bin/polyring_example_allreduce_c", self.folder)  # away from the build's plug-in
+        library, = {path.parent for path in self.prefix.rglob("libpolyring.so.0")}
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "POLYRING_CLUSTER": "/nowhere"}
+        ranks = [subprocess.Popen([example, str(rank), "2", self.folder / "id"], env=environment, text=True, stderr=subprocess.PIPE)
+                 for rank in range(2)]
+        for rank in ranks:
+            self.assertIn("POLYRING_CLUSTER: cannot read '/nowhere'", rank.communicate(timeout=100)[1])
 
     def test_where_to_by_default(self):
         said = self.install(HOME=str(self.folder), PATH=f"{self.fake('id', 'echo 1000')}:{self.folder}/.local/bin:{os.environ['PATH']}")

@@ -223,10 +223,8 @@ Group::Request Group::start(CollectiveOf what, const void* input, void* output) 
   agree(what, -1);
   if (what.count == 0) return ++last_;  // is over
   finish_enqueued();
-  Operation operation =
-      communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
-  operations_.emplace(++last_, std::move(operation));
-  return last_;
+  return keep(
+      {communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output))});
 }
 
 void Group::run(CollectiveOf what, const void* input, void* output) {
@@ -237,34 +235,47 @@ void Group::run(CollectiveOf what, const void* input, void* output) {
   run_now(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
 }
 
-/// A sum of whole numbers has the root's bits, whatever they mean.
-void Group::broadcast(void* buffer, Count count, ElementKind kind, int root) {
+Group::Request Group::keep(Started started) {
+  operations_.emplace(++last_, std::move(started));
+  return last_;
+}
+
+Group::Request Group::start_broadcast(void* buffer, Count count, ElementKind kind, int root) {
   const std::lock_guard lock(mutex_);
   if (root < 0 || root >= communicator_.size())
     usage_error("there is no root {} of {} ranks; ranks count from 0", root, communicator_.size());
   const CollectiveOf what{Collective::allreduce, count, kind};
   check(what, buffer, buffer);
   agree(what, root);
-  if (count == 0) return;
+  if (count == 0) return ++last_;  // is over
   if (communicator_.failure()) throw *communicator_.failure();
   finish_enqueued();  // it may use the buffer
+  return keep(started_broadcast(static_cast<std::byte*>(buffer), bytes_of(count, kind).value,
+                                communicator_.rank() == root));
+}
+
+/// A sum of whole numbers has the root's bits, whatever they mean.
+Group::Started Group::started_broadcast(std::byte* data, std::size_t bytes, bool sends) {
   constexpr std::size_t kWord = sizeof(std::int32_t);
-  const std::size_t bytes = bytes_of(count, kind).value;
-  auto* const data = static_cast<std::byte*>(buffer);
-  const bool sends = communicator_.rank() == root;
-  if (bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(buffer) % kWord == 0) {
+  const std::size_t words = (bytes + kWord - 1) / kWord;
+  const CollectiveOf what{Collective::allreduce, static_cast<Count>(words), ElementKind::int32};
+  if (bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(data) % kWord == 0) {
     if (!sends) set_to_zero({data, bytes});
-    return run_now({Collective::allreduce, static_cast<Count>(bytes / kWord), ElementKind::int32}, data,
-                   data);
+    return {communicator_.start(what, data, data)};
   }
-  // Padded to whole words, on the way through the host's memory where the data are on a GPU.
+  // Padded to whole words, in other memory.
   Transport& transport = communicator_.transport();
-  std::vector<std::byte> padded((bytes + kWord - 1) / kWord * kWord);
+  std::vector<std::byte> padded(words * kWord);
   const std::span<std::byte> filled = std::span(padded).first(bytes);
   if (sends) transport.download(filled, data);
-  run_small({Collective::allreduce, static_cast<Count>(padded.size() / kWord), ElementKind::int32}, padded,
-            padded);
-  if (!sends) transport.upload(data, filled);
+  const auto memory = std::make_shared<Memory>(communicator_.allocate({padded.size()}));
+  transport.upload(memory->get(), padded);
+  return {communicator_.start(what, memory->get(), memory->get()), [&transport, memory, data, bytes, sends] {
+            if (sends) return;
+            std::vector<std::byte> received(bytes);
+            transport.download(received, memory->get());
+            transport.upload(data, received);
+          }};
 }
 
 void Group::set_to_zero(std::span<std::byte> data) const {
@@ -281,6 +292,14 @@ void Group::barrier() {
 }
 
 /// Nobody has the sum before all have given their number.
+Group::Request Group::start_barrier() {
+  const std::lock_guard lock(mutex_);
+  finish_enqueued();
+  const auto word = std::make_shared<Memory>(communicator_.allocate({sizeof(std::int32_t)}));
+  const CollectiveOf what{Collective::allreduce, 1, ElementKind::int32};
+  return keep({communicator_.start(what, word->get(), word->get()), [word] {}});
+}
+
 void Group::meet() {
   std::int32_t word = 0;
   std::int32_t sum = 0;
@@ -315,7 +334,7 @@ void Group::enqueue(const CollectiveOf& what, const void* input, void* output, v
   agree(what, -1);
   if (what.count == 0) return;
   if (communicator_.failure()) throw *communicator_.failure();
-  for (auto& [request, operation] : operations_) operation.wait();
+  for (auto& [request, started] : operations_) started.operation.wait();
   attempt_enqueued([&] {
     enqueued(what).start_on(stream, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
   });
@@ -363,12 +382,13 @@ bool Group::test(Request request) {
   const auto found = operations_.find(request);
   if (found == operations_.end()) return true;
   try {
-    if (!found->second.test()) return false;
+    if (!found->second.operation.test()) return false;
   } catch (...) {
     operations_.erase(found);
     throw;
   }
-  operations_.erase(found);
+  const auto over = operations_.extract(found);
+  if (over.mapped().finish) over.mapped().finish();
   return true;
 }
 
@@ -376,8 +396,9 @@ void Group::wait(Request request) {
   const std::lock_guard lock(mutex_);
   const auto found = operations_.find(request);
   if (found == operations_.end()) return;
-  const auto operation = operations_.extract(found);  // it is over, or has failed, on return
-  operation.mapped().wait();
+  const auto over = operations_.extract(found);  // it is over, or has failed, on return
+  over.mapped().operation.wait();
+  if (over.mapped().finish) over.mapped().finish();
 }
 
 void* Group::allocate(Bytes bytes) {

@@ -1,6 +1,7 @@
 // Group: a Communicator for C programs. Any thread may use it; each call holds it for itself.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,7 +51,8 @@ class Group {
   /// that cannot be.
   Request start(CollectiveOf what, const void* input, void* output);
   void run(CollectiveOf what, const void* input, void* output);
-  void broadcast(void* buffer, Count count, ElementKind kind, int root);
+  Request start_broadcast(void* buffer, Count count, ElementKind kind, int root);
+  Request start_barrier();
   void barrier();
 
   /// Whether it is over, or never was. What it throws has ended the operation.
@@ -85,6 +87,15 @@ class Group {
   void check_allocated(const void* buffer, Count bytes) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
 
+  /// What was started, and what its end leaves to be done.
+  struct Started {
+    Operation operation;
+    std::function<void()> finish{};
+  };
+
+  Started started_broadcast(std::byte* data, std::size_t bytes, bool sends);
+  Request keep(Started started);
+
   struct Allocated {
     Memory memory;
     Bytes bytes;
@@ -98,7 +109,7 @@ class Group {
   Communicator communicator_;
   std::map<void*, Allocated> memory_;
   Request last_ = 0;
-  std::map<Request, Operation> operations_;
+  std::map<Request, Started> operations_;
   std::map<CollectiveOf, std::unique_ptr<GpuCollective>> on_stream_;
 };
 

@@ -78,15 +78,15 @@ polyring_result run(polyring_comm comm, const void* input, void* output, What&& 
   });
 }
 
-template <typename What>
-polyring_result start(polyring_comm comm, const void* input, void* output, polyring_request* request,
-                      What&& what) {
+/// `begin` starts something of a group, and returns its Request.
+template <typename Begin>
+polyring_result start(polyring_comm comm, polyring_request* request, Begin&& begin) {
   return guarded([&] {
     need(request, "the request");
     *request = POLYRING_REQUEST_NULL;
     const std::shared_ptr<Group> group = group_of(comm);
     auto started = std::make_shared<StartedRequest>();
-    started->request = group->start(what(*group), input, output);
+    started->request = begin(*group);
     started->group = group;
     *request = handles().requests.add(std::move(started));
   });
@@ -259,7 +259,10 @@ polyring_result polyring_allgather(polyring_comm comm, const void* input, void* 
 
 polyring_result polyring_broadcast(polyring_comm comm, void* buffer, size_t count, polyring_type type,
                                    int root) {
-  return guarded([&] { group_of(comm)->broadcast(buffer, to_count(count), element_kind(type), root); });
+  return guarded([&] {
+    const std::shared_ptr<Group> group = group_of(comm);
+    group->wait(group->start_broadcast(buffer, to_count(count), element_kind(type), root));
+  });
 }
 
 polyring_result polyring_barrier(polyring_comm comm) {
@@ -268,20 +271,33 @@ polyring_result polyring_barrier(polyring_comm comm) {
 
 polyring_result polyring_start_allreduce(polyring_comm comm, const void* input, void* output, size_t count,
                                          polyring_type type, polyring_op op, polyring_request* request) {
-  return start(comm, input, output, request, [&](const Group&) { return allreduce_of(count, type, op); });
+  return start(comm, request,
+               [&](Group& group) { return group.start(allreduce_of(count, type, op), input, output); });
 }
 
 polyring_result polyring_start_reduce_scatter(polyring_comm comm, const void* input, void* output,
                                               size_t count, polyring_type type, polyring_op op,
                                               polyring_request* request) {
-  return start(comm, input, output, request,
-               [&](const Group& group) { return reduce_scatter_of(group, count, type, op); });
+  return start(comm, request, [&](Group& group) {
+    return group.start(reduce_scatter_of(group, count, type, op), input, output);
+  });
 }
 
 polyring_result polyring_start_allgather(polyring_comm comm, const void* input, void* output, size_t count,
                                          polyring_type type, polyring_request* request) {
-  return start(comm, input, output, request,
-               [&](const Group& group) { return allgather_of(group, count, type); });
+  return start(comm, request,
+               [&](Group& group) { return group.start(allgather_of(group, count, type), input, output); });
+}
+
+polyring_result polyring_start_broadcast(polyring_comm comm, void* buffer, size_t count, polyring_type type,
+                                         int root, polyring_request* request) {
+  return start(comm, request, [&](Group& group) {
+    return group.start_broadcast(buffer, to_count(count), element_kind(type), root);
+  });
+}
+
+polyring_result polyring_start_barrier(polyring_comm comm, polyring_request* request) {
+  return start(comm, request, [](Group& group) { return group.start_barrier(); });
 }
 
 polyring_result polyring_test(polyring_request* request, int* done) {

@@ -236,6 +236,10 @@ POLYRING_API polyring_result polyring_start_reduce_scatter(polyring_comm comm, c
 POLYRING_API polyring_result polyring_start_allgather(polyring_comm comm, const void* input, void* output,
                                                       size_t count, polyring_type type,
                                                       polyring_request* request);
+POLYRING_API polyring_result polyring_start_broadcast(polyring_comm comm, void* buffer, size_t count,
+                                                      polyring_type type, int root,
+                                                      polyring_request* request);
+POLYRING_API polyring_result polyring_start_barrier(polyring_comm comm, polyring_request* request);
 
 /* Goes on with all operations of the request's communicator, without blocking. Sets `*done` to 1 where this
  * one is over, and the request to POLYRING_REQUEST_NULL, which is always over. Where the operation has

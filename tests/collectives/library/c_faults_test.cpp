@@ -43,8 +43,12 @@ TEST(CLibraryFaults, NullPointersAndWrongValues) {
     EXPECT_FAILS(reduce(&value, &value, 1, 6), kWrong, "no type 6");
     EXPECT_FAILS(reduce(&value, &value, 1, 0, -1), kWrong, "no operation -1");
     EXPECT_FAILS(polyring_broadcast(comm, &value, 1, POLYRING_FLOAT32, 1), kWrong, "no root 1 of 1");
+    EXPECT_FAILS(polyring_start_broadcast(comm, &value, 1, POLYRING_FLOAT32, -1, &request), kWrong,
+                 "no root -1 of 1");
+    EXPECT_FAILS(polyring_start_barrier(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_rank(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_transport(comm, nullptr), kWrong, "null pointer");
+    EXPECT_FAILS(polyring_comm_planning(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_mem_alloc(comm, 1, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_start_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM, nullptr),
                  kWrong, "null pointer");

@@ -1,10 +1,12 @@
 // The C library as a program sees it: nothing but polyring.h.
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "tests/collectives/library/ranks.hpp"
 
 namespace polyring::testing {
@@ -151,6 +153,46 @@ TEST(CLibrary, BroadcastsKeepEveryBit) {
   }
 }
 
+TEST(CLibrary, BroadcastsFromAllRanksAtOnce) {
+  for (const int ranks : kRanks) {
+    with_ranks(ranks, nullptr, [&](int rank, polyring_comm comm) {
+      constexpr std::size_t kCount = 10'001;  // of halves: no whole words
+      std::vector<std::vector<std::uint16_t>> values(index(ranks));
+      std::vector<polyring_request> requests(index(ranks));
+      for (int root = 0; root < ranks; ++root) {
+        const auto own = static_cast<std::uint16_t>(root == rank ? 0x7c01 + root : 0);
+        values[index(root)].assign(kCount, own);
+        ASSERT_OK(polyring_start_broadcast(comm, values[index(root)].data(), kCount - index(root),
+                                           POLYRING_BFLOAT16, root, &requests[index(root)]));
+      }
+      for (int root = ranks - 1; root >= 0; --root) {
+        ASSERT_OK(polyring_wait(&requests[index(root)]));
+        for (std::size_t i = 0; i < kCount - index(root); ++i)
+          ASSERT_EQ(values[index(root)][i], 0x7c01 + root);
+      }
+    });
+  }
+}
+
+TEST(CLibrary, AStartedBarrierIsOverWhenAllHaveStartedIt) {
+  std::atomic<bool> last_may_start = false;
+  with_ranks(3, nullptr, [&](int rank, polyring_comm comm) {
+    polyring_request request = POLYRING_REQUEST_NULL;
+    int done = 0;
+    while (rank == 2 && !last_may_start) std::this_thread::yield();
+    ASSERT_OK(polyring_start_barrier(comm, &request));
+    if (rank == 0) {
+      for (int i = 0; i < 1000; ++i) {
+        ASSERT_OK(polyring_test(&request, &done));
+        ASSERT_EQ(done, 0);
+      }
+      last_may_start = true;
+    }
+    ASSERT_OK(polyring_wait(&request));
+    EXPECT_EQ(request, POLYRING_REQUEST_NULL);
+  });
+}
+
 TEST(CLibrary, OperationsAtOnceEndInAnyOrder) {
   constexpr int kOperations = 9;
   constexpr std::size_t kCount = 20011;
@@ -240,6 +282,9 @@ TEST(CLibrary, TellsWhatACommunicatorIs) {
     EXPECT_EQ(number, 2);
     EXPECT_OK(polyring_comm_hosts(comm, &number));
     EXPECT_EQ(number, 1);
+    const char* planning = nullptr;
+    EXPECT_OK(polyring_comm_planning(comm, &planning));
+    EXPECT_STREQ(planning, "by rules, since all ranks share the memory of one host");
     const char* transport = nullptr;
     EXPECT_OK(polyring_comm_transport(comm, &transport));
     EXPECT_STREQ(transport, "TCP by lo");

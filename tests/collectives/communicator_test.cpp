@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -337,6 +339,42 @@ TEST_P(Communicators, OutliveARankThatFails) {
 }
 
 /// However long a rank has done something else: what counts is how long it waits.
+/// Bytes of this process's mappings of segments.
+std::uint64_t segment_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:polyring") == std::string::npos) continue;
+    std::size_t dash = 0;
+    const std::uint64_t begin = std::stoull(line, &dash, 16);
+    bytes += std::stoull(line.substr(dash + 1), nullptr, 16) - begin;
+  }
+  return bytes;
+}
+
+/// Else each operation would wait for new pages, until there are many copies.
+TEST(Communicator, UsesTheSameCopiesAgainSoon) {
+  constexpr Count kCount = 2 * (64 << 10) / 4;  // a block fits a copy
+  std::uint64_t at_first = 0;
+  run_group(2, [&](const Bootstrap& bootstrap) {
+    Communicator communicator(bootstrap, options_of({2, TransportChoice::shared}));
+    const std::vector<float> input(kCount, 1);
+    std::vector<float> output(kCount / 2);
+    for (int i = 0; i < 40; ++i) {
+      communicator.run({Collective::reduce_scatter, kCount}, reinterpret_cast<const std::byte*>(input.data()),
+                       reinterpret_cast<std::byte*>(output.data()));
+      bootstrap.barrier();  // the other has read its copy
+      if (i == 5 && bootstrap.rank() == 0) at_first = segment_bytes();
+      bootstrap.barrier();
+    }
+    if (bootstrap.rank() == 0) {
+      EXPECT_GT(at_first, 0u);
+      EXPECT_LT(segment_bytes(), at_first + (1 << 20)) << "both ranks' views of 8 copies";
+    }
+    bootstrap.barrier();
+  });
+}
+
 TEST(Operation, IsGivenTheWholeTimeLimitWheneverItIsTested) {
   run_group(2, [](const Bootstrap& bootstrap) {
     Communicator communicator(bootstrap, options_of({2, TransportChoice::automatic}, Seconds{3}));

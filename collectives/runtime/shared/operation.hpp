@@ -41,6 +41,7 @@ struct SharedOperation {
   std::uint32_t progress = 0;        // of the partners with those, all together, when last looked at
   std::vector<PieceOwner> owned;     // what partners reach piece by piece
   std::vector<std::byte*> blocks;
+  std::size_t block_bytes = 0;
   std::vector<std::vector<std::byte>> copies;  // in no segment; partners get pieces of them
   std::vector<Landing> landings;
 };

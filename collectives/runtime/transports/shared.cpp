@@ -52,7 +52,10 @@ class SharedTransport final : public PollingTransport {
   void stop() override;
 
  private:
-  static constexpr std::size_t kKept = 32;  // copies, before it is worth a look which of them are free again
+  // Copies, and their bytes, before it is worth a look which of them are free again. More bytes would not be
+  // in the core's cache any more when they are used again.
+  static constexpr std::size_t kKept = 32;
+  static constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
 
   ControlBlock& own_control() { return *controls_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
@@ -114,7 +117,9 @@ class SharedTransport final : public PollingTransport {
   std::vector<SharedOperation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
   std::vector<SharedOperation*> retiring_;  // done, but their copies must stay until they have been read
-  std::size_t next_look_ = kKept;           // at those, when they are so many
+  std::size_t retiring_bytes_ = 0;          // of those copies
+  std::size_t next_look_ = kKept;           // at those, when they are so many, or …
+  std::size_t next_look_bytes_ = kKeptBytes;
 };
 
 SharedTransport::SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> members,
@@ -285,6 +290,7 @@ SharedTransport::Given SharedTransport::give(SharedOperation& operation, std::sp
   }
   std::memcpy(block, data.data(), data.size());
   operation.blocks.push_back(block);
+  operation.block_bytes += data.size();
   return {data, memory_->locate(block, data.size())};
 }
 
@@ -406,6 +412,7 @@ bool SharedTransport::complete(SharedOperation& operation) {
   operation.landings.clear();
   if (unread) {
     retiring_.push_back(&operation);
+    retiring_bytes_ += operation.block_bytes;
   } else {
     reuse(operation);
   }
@@ -422,6 +429,7 @@ bool SharedTransport::notices_progress(SharedOperation& operation) const {
 void SharedTransport::reuse(SharedOperation& operation) {
   for (std::byte* block : operation.blocks) memory_->give_back(block);
   operation.blocks.clear();
+  operation.block_bytes = 0;
   operation.copies.clear();
   for (const std::uint32_t slot : operation.slots) slots_->give_back(slot);
   spare_.push_back(&operation);
@@ -430,6 +438,7 @@ void SharedTransport::reuse(SharedOperation& operation) {
 void SharedTransport::reuse_retired() {
   std::erase_if(retiring_, [&](SharedOperation* operation) {
     if (!finished(*operation)) return false;
+    retiring_bytes_ -= operation->block_bytes;
     reuse(*operation);
     return true;
   });
@@ -470,9 +479,10 @@ std::vector<Rank> SharedTransport::awaited() const {
 }
 
 std::uint32_t SharedTransport::take_slot() {
-  if (retiring_.size() >= next_look_) {
+  if (retiring_.size() >= next_look_ || retiring_bytes_ >= next_look_bytes_) {
     reuse_retired();
     next_look_ = std::max(kKept, 2 * retiring_.size());
+    next_look_bytes_ = std::max(kKeptBytes, 2 * retiring_bytes_);
   }
   return slots_->take();
 }

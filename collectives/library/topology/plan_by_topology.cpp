@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/module.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "collectives/library/topology/build.hpp"
 #include "collectives/library/topology/topology.hpp"
@@ -67,7 +68,9 @@ struct Order {
   std::string name;  // of the file
   std::string text;  // what it says, or why it cannot be read
 
-  std::string message() const { return fmt::format("{}{}\n{}", static_cast<char>(kind), name, text); }
+  std::string message() const {
+    return fmt::format("{}{}\n{}", static_cast<char>(kind), printable_line(name), text);
+  }
 };
 
 Order order_of(const std::string& message) {
@@ -99,7 +102,9 @@ struct Presence {
   std::string gpu;
   std::string host;  // the first rank's probe of it
 
-  std::string message() const { return why_no_plugin + '\n' + gpu + '\n' + host; }
+  std::string message() const {
+    return printable_line(why_no_plugin) + '\n' + printable_line(gpu) + '\n' + host;
+  }
 };
 
 Presence presence_of(const std::string& message) {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "bench/accept/gpu_hosts.hpp"
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 
 namespace polyring {
 namespace {

@@ -32,7 +32,7 @@
 #include "bench/record/record.hpp"
 #include "bench/record/result_file.hpp"
 #include "bench/session/collective.hpp"
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 #include "bench/session/process_watch.hpp"
 #include "bench/session/session.hpp"
 #include "reports/result_text.hpp"

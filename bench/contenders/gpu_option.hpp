@@ -8,7 +8,7 @@
 
 #include "bench/cli/command_line.hpp"
 #include "bench/plans/job_hosts.hpp"
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/runtime/world.hpp"
 #include "collectives/schedule/data_device.hpp"

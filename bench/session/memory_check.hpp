@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/session/memory_need.hpp"
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 #include "collectives/runtime/world.hpp"
 
 namespace polyring {

@@ -2,6 +2,7 @@
 #include "collectives/runtime/shared/segment.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,12 +14,14 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/memory_room.hpp"
 #include "tests/sanitized.hpp"
 
 namespace {
 
 std::size_t longest_uninterrupted = 0;  // bytes; 0: any number
 int calls = 0;
+bool gives_none = false;
 
 }  // namespace
 
@@ -26,7 +29,7 @@ int calls = 0;
 // called again: under a timer, whoever asked for more than could be had in between got nothing.
 extern "C" int posix_fallocate(int descriptor, off_t begin, off_t bytes) {
   constexpr int kMostCalls = 10000;
-  if (++calls > kMostCalls) return ENOSPC;
+  if (++calls > kMostCalls || gives_none) return ENOSPC;
   if (longest_uninterrupted > 0 && static_cast<std::size_t>(bytes) > longest_uninterrupted) return EINTR;
   return fallocate(descriptor, 0, begin, bytes) == 0 ? 0 : errno;
 }
@@ -52,6 +55,26 @@ TEST(Segment, GetsTheMemoryThatItIsTold) {
   mapping.fill(11 * kPage, kPage);
   EXPECT_EQ(memory_of(segment), 5 * kPage);
   EXPECT_EQ(segment.address()[11 * kPage], std::byte{1}) << "what was written is lost";
+}
+
+/// Linux would give it, and end other processes when there is none left.
+TEST(Segment, IsNotLargerThanWhatTheHostHasLeft) {
+  const auto said = [](std::size_t bytes) -> std::string {
+    try {
+      const Segment segment(bytes);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::not_available);
+      return error.what();
+    }
+    return "nothing";
+  };
+  const Bytes left = memory_room().host.value_or(Bytes{});
+  ASSERT_GT(left.value, 0u);
+  gives_none = true;  // so that nobody's memory is taken
+  for (const std::size_t bytes : {left.value + (std::size_t{1} << 30), std::size_t{1} << 50, ~std::size_t{0}})
+    EXPECT_THAT(said(bytes),
+                ::testing::ContainsRegex(" has [0-9.]+ ?[A-Za-z]+ left: use less, or run fewer"));
+  gives_none = false;
 }
 
 TEST(Segment, OfAProcessThatGaveUpIsMissed) {

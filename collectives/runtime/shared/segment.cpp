@@ -14,9 +14,12 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/memory_room.hpp"
 #include "base/random_token.hpp"
 #include "collectives/runtime/cause.hpp"
 
@@ -24,6 +27,10 @@ namespace polyring {
 namespace {
 
 constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
+/// So much is worth a look at what the system has left, which takes some 100 us.
+constexpr std::size_t kLooked = std::size_t{64} << 20;
+/// More than any address space.
+constexpr std::size_t kMost = std::size_t{1} << 56;
 
 /// Different in every process.
 std::uint64_t process_token() {
@@ -53,8 +60,16 @@ std::size_t most_mappings() {
   return told ? std::strtoull(text.data(), nullptr, 10) : 0;
 }
 
+/// Of what limits so many bytes, the name and what is left; nothing where all have more.
+std::optional<std::pair<const char*, Bytes>> too_little_room(std::size_t bytes) {
+  const MemoryRoom room = memory_room();
+  if (room.cgroup && bytes > room.cgroup->value) return std::pair("the control group", *room.cgroup);
+  if (room.host && bytes > room.host->value) return std::pair("the host", *room.host);
+  return std::nullopt;
+}
+
 /// What the user can do, beside using less memory.
-std::string advice(int error) {
+std::string advice(int error, std::size_t bytes) {
   constexpr std::size_t kSome = 16;  // the system counts others than it lists
   const std::size_t most = error == ENOMEM ? most_mappings() : 0;
   if (most > 0 && lines_of("/proc/self/maps") + kSome >= most) {
@@ -63,6 +78,9 @@ std::string advice(int error) {
         "run fewer ranks on a host",
         most);
   }
+  if (const auto little = error == ENOMEM ? too_little_room(bytes) : std::nullopt)
+    return fmt::format("; {} has {} left: use less, or run fewer ranks on it", little->first,
+                       to_text(little->second));
   if (error == ENOENT)
     return "; the process that made it has ended, or is out of sight, as from one container to another";
   if (error == EMFILE) return "; raise the limit of open files (ulimit -n)";
@@ -72,7 +90,7 @@ std::string advice(int error) {
 [[noreturn]] void fail(std::size_t bytes, const char* call) {
   const int error = errno;
   throw Error(ExitCode::not_available, fmt::format("{} bytes of shared memory are not to be had: {}: {}{}",
-                                                   bytes, call, strerror(error), advice(error)));
+                                                   bytes, call, strerror(error), advice(error, bytes)));
 }
 
 /// Makes the file so long, or says by errno why not. A limit of ulimit -f would be found out by SIGXFSZ.
@@ -89,7 +107,15 @@ bool extend(int descriptor, std::size_t bytes) {
 /// longer has is found out by SIGBUS.
 bool fill_file(int descriptor, std::size_t begin, std::size_t bytes) {
   std::size_t most = kFilledAtOnce;
+  std::size_t looked = 0;
   for (std::size_t done = 0; done < bytes;) {
+    if (bytes >= kLooked && done >= looked) {  // others take some meanwhile
+      if (too_little_room(bytes - done)) {
+        errno = ENOMEM;  // Linux would give it, and end other processes
+        return false;
+      }
+      looked = done + kLooked;
+    }
     const std::size_t part = std::min(most, bytes - done);
     const int error = posix_fallocate(descriptor, static_cast<off_t>(begin + done), static_cast<off_t>(part));
     if (error == 0) {
@@ -149,6 +175,10 @@ class OwnSegments {
 }  // namespace
 
 Segment::Segment(std::size_t bytes, std::size_t filled) {
+  if (bytes > kMost) {
+    errno = ENOMEM;
+    fail(bytes, "memfd_create");
+  }
   const auto whole_pages = [](std::size_t of) { return (of + kPage - 1) / kPage * kPage; };
   name_.bytes = whole_pages(bytes);
   name_.process = getpid();

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "bench/session/memory_check.hpp"
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace polyring {

@@ -46,6 +46,9 @@ TEST(CLibraryFaults, NullPointersAndWrongValues) {
     EXPECT_FAILS(polyring_start_broadcast(comm, &value, 1, POLYRING_FLOAT32, -1, &request), kWrong,
                  "no root -1 of 1");
     EXPECT_FAILS(polyring_start_barrier(comm, nullptr), kWrong, "null pointer");
+    void* memory = nullptr;
+    EXPECT_FAILS(polyring_mem_alloc(comm, static_cast<std::size_t>(-1), &memory),
+                 POLYRING_ERROR_NOT_AVAILABLE, "left: use less");
     EXPECT_FAILS(polyring_comm_rank(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_transport(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_planning(comm, nullptr), kWrong, "null pointer");

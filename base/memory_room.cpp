@@ -1,4 +1,4 @@
-#include "bench/session/memory_room.hpp"
+#include "base/memory_room.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

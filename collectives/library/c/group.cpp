@@ -403,6 +403,12 @@ void Group::wait(Request request) {
 
 void* Group::allocate(Bytes bytes) {
   const std::lock_guard lock(mutex_);
+  constexpr Bytes kMost{std::uint64_t{1} << 56};  // from here on sizes overflow when they are rounded up
+  if (bytes > kMost) {
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("{} bytes are more than any memory has; see whether the size is negative", bytes.value));
+  }
   const Bytes size = std::max(bytes, Bytes{1});
   Memory memory = communicator_.allocate(size);
   void* const address = memory.get();

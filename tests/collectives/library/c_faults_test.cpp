@@ -48,7 +48,10 @@ TEST(CLibraryFaults, NullPointersAndWrongValues) {
     EXPECT_FAILS(polyring_start_barrier(comm, nullptr), kWrong, "null pointer");
     void* memory = nullptr;
     EXPECT_FAILS(polyring_mem_alloc(comm, static_cast<std::size_t>(-1), &memory),
-                 POLYRING_ERROR_NOT_AVAILABLE, "left: use less");
+                 POLYRING_ERROR_NOT_AVAILABLE, "see whether the size is negative");
+    EXPECT_FAILS(polyring_mem_alloc(comm, std::size_t{1} << 50, &memory), POLYRING_ERROR_NOT_AVAILABLE,
+                 "use smaller sizes");
+    EXPECT_EQ(memory, nullptr);
     EXPECT_FAILS(polyring_comm_rank(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_transport(comm, nullptr), kWrong, "null pointer");
     EXPECT_FAILS(polyring_comm_planning(comm, nullptr), kWrong, "null pointer");

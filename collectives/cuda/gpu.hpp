@@ -100,6 +100,12 @@ struct GpuCopy {
   int to = kHostMemory;
 };
 
+/// Where an address of this process leads to.
+struct GpuAddress {
+  int gpu = kHostMemory;  // whose memory it is
+  Bytes allocated;  // from there to the end of what a transport's allocate() gave; 0: it gave nothing there
+};
+
 struct GpuCopyWork {
   Bytes size{64 << 20};  // of each copy, rounded down to whole words
   Seconds time{0.2};     // about so long, but `fewest` samples at least
@@ -214,6 +220,14 @@ class GpuPlugin {
   /// finished what. Several ranks may have one GPU. Throws Error(ExitCode::cuda) where CUDA does.
   virtual GpuTransport make_transport(std::unique_ptr<Transport> host, const Bootstrap& bootstrap,
                                       const RankHosts& hosts, int gpu, const WaitRules& rules) = 0;
+
+  /// Asks CUDA. Throws Error(ExitCode::cuda) where it fails.
+  virtual GpuAddress locate(const void* address) const = 0;
+  /// On a transport of make_transport(): copies inside its GPU's memory, done on return.
+  virtual void copy(Transport& transport, std::byte* to, std::span<const std::byte> from) = 0;
+  /// On a transport of make_transport(): until a cudaStream_t of its GPU has done all that it was given.
+  /// Throws Error(ExitCode::timeout) where that takes longer than the limit.
+  virtual void finish(Transport& transport, void* stream) = 0;
 
   /// The version of the NCCL that this process would load, "2.28.9"; else why there is none: a sentence.
   struct Nccl {

@@ -129,6 +129,23 @@ GpuLocation DeviceHeap::locate(const std::byte* address, bool exports) {
   return location;
 }
 
+Bytes DeviceHeap::allocated(const std::byte* address) {
+  const std::lock_guard lock(mutex_);
+  const auto after = used_.upper_bound(address);
+  if (after == used_.begin()) return {};
+  const auto& [begin, piece] = *std::prev(after);
+  const auto offset = static_cast<std::size_t>(address - begin);
+  return {offset < piece.bytes ? piece.bytes - offset : 0};
+}
+
+GpuAddress locate(const void* address) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, address), "say where memory is (cudaPointerGetAttributes)");
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) return {};
+  return {attributes.device,
+          DeviceHeap::of(attributes.device).allocated(static_cast<const std::byte*>(address))};
+}
+
 MappedMemory::~MappedMemory() {
   for (const auto& [of, memory] : mapped_) cudaIpcCloseMemHandle(memory);
 }

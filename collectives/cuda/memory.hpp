@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "collectives/cuda/gpu.hpp"
 #include "collectives/runtime/transport.hpp"
 
 namespace polyring::cuda {
@@ -38,6 +39,9 @@ class DeviceHeap {
   /// process.
   GpuLocation locate(const std::byte* address, bool exports);
 
+  /// From the address to the end of the allocate()d memory that it lies in; 0: in none.
+  Bytes allocated(const std::byte* address);
+
   /// Bytes that have been given back, and can be freed for others.
   Bytes spare();
 
@@ -63,6 +67,9 @@ class DeviceHeap {
   std::map<const std::byte*, Piece> used_;  // by their beginnings
   std::map<std::byte*, Piece> spare_;
 };
+
+/// See GpuPlugin.
+GpuAddress locate(const void* address);
 
 /// Others' memory, mapped into this process.
 class MappedMemory {

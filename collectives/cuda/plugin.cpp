@@ -8,10 +8,12 @@
 #include "collectives/cuda/devices.hpp"
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/cuda/gpu_collective.hpp"
+#include "collectives/cuda/memory.hpp"
 #include "collectives/cuda/nccl.hpp"
 #include "collectives/cuda/nccl_choice.hpp"
 #include "collectives/cuda/nccl_collectives.hpp"
 #include "collectives/cuda/products.hpp"
+#include "collectives/cuda/rank_gpu.hpp"
 #include "collectives/cuda/transport.hpp"
 
 namespace polyring {
@@ -25,6 +27,14 @@ class CudaPlugin final : public GpuPlugin {
   GpuTransport make_transport(std::unique_ptr<Transport> host, const Bootstrap& bootstrap,
                               const RankHosts& hosts, int gpu, const WaitRules& rules) override {
     return cuda::make_gpu_transport(std::move(host), bootstrap, hosts, gpu, rules);
+  }
+
+  GpuAddress locate(const void* address) const override { return cuda::locate(address); }
+  void copy(Transport& transport, std::byte* to, std::span<const std::byte> from) override {
+    dynamic_cast<cuda::RankGpu&>(transport).copy_inside(to, from);
+  }
+  void finish(Transport& transport, void* stream) override {
+    dynamic_cast<cuda::RankGpu&>(transport).finish_stream(static_cast<cudaStream_t>(stream));
   }
 
   Nccl nccl() const override {

@@ -41,6 +41,9 @@ class RankGpu {
   virtual ActivityLog& activities() = 0;
 
   virtual Memory allocate(Bytes size) = 0;
+  /// See GpuPlugin.
+  virtual void copy_inside(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual void finish_stream(cudaStream_t stream) = 0;
   /// Throws a usage Error where this rank cannot reach the data.
   virtual GpuLocation locate(Rank for_whom, std::span<const std::byte> data) = 0;
   virtual std::byte* at(Rank rank, const GpuLocation& location) = 0;

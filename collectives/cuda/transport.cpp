@@ -91,6 +91,14 @@ class GpuRankTransport final : public Transport, public RankGpu {
     copy_now(GpuActivity::Kind::to_host, to.data(), from, to.size());
   }
 
+  void copy_inside(std::byte* to, std::span<const std::byte> from) override {
+    copy_now(GpuActivity::Kind::on_gpu, to, from.data(), from.size());
+  }
+  void finish_stream(cudaStream_t stream) override {
+    use(device_);
+    finish(stream, rules_, "finish a stream of the program");
+  }
+
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
   bool reaches(Rank peer) const override { return peers_.reaches(peer); }

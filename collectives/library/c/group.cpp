@@ -15,6 +15,7 @@
 #include "base/index.hpp"
 #include "base/text.hpp"
 #include "collectives/library/c/failure.hpp"
+#include "collectives/library/c/gpu_buffers.hpp"
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring::library {
@@ -128,7 +129,15 @@ namespace {
 /// Nothing for host memory.
 std::optional<GpuDevice> find_gpu(int gpu) {
   if (gpu == kHostMemory) return std::nullopt;
-  std::vector<GpuDevice> gpus = need_gpu_plugin().gpus();
+  const LoadedGpuPlugin& loaded = gpu_plugin();
+  if (loaded.plugin == nullptr) {
+    throw Error(
+        ExitCode::not_available,
+        fmt::format("GPUs cannot be used: {}; name Polyring's plug-in for CUDA in POLYRING_CUDA_PLUGIN, or "
+                    "create the communicator for host memory",
+                    loaded.why_not));
+  }
+  std::vector<GpuDevice> gpus = loaded.plugin->gpus();
   if (gpu >= std::ssize(gpus)) {
     throw Error(ExitCode::not_available, fmt::format("there is no GPU {}: this process sees {}, from 0 on",
                                                      gpu, counted(std::ssize(gpus), "GPU")));
@@ -183,6 +192,22 @@ void Group::check(const CollectiveOf& what, const void* input, const void* outpu
                 static_cast<const std::byte*>(input), static_cast<const std::byte*>(output));
 }
 
+Group::Buffers Group::buffers_of(const CollectiveOf& what, const void* input, void* output) const {
+  const auto bytes = [&](Count count) { return index(count * size_of(what.kind)); };
+  const int ranks = communicator_.size();
+  return {{static_cast<const std::byte*>(input), bytes(input_count(what.collective, ranks, what.count))},
+          {static_cast<std::byte*>(output), bytes(output_count(what.collective, ranks, what.count))}};
+}
+
+/// Throws a usage Error where a buffer is not in the memory of the communicator.
+void Group::check_places(const CollectiveOf& what, const void* input, void* output) const {
+  if (!gpu_ || what.count == 0) return;
+  if (communicator_.failure()) throw *communicator_.failure();  // CUDA may say nothing any more
+  const auto [in, out] = buffers_of(what, input, output);
+  is_reached(gpu_->index, in, "the input");
+  is_reached(gpu_->index, out, "the output");
+}
+
 /// Every rank compares with rank 0, so all find the same ranks.
 void Group::agree(const CollectiveOf& what, int root) {
   if (!check_) return;
@@ -202,7 +227,33 @@ void Group::agree(const CollectiveOf& what, int root) {
 /// What was enqueued uses the same memory and words of the transport.
 void Group::run_now(const CollectiveOf& what, const std::byte* input, std::byte* output) {
   finish_enqueued();
-  communicator_.run(what, input, output);
+  Started now = started(what, input, output);
+  now.operation.wait();
+  if (now.finish) now.finish();
+}
+
+/// Memory of the GPU that other ranks do not reach takes part by a copy.
+Group::Started Group::started(const CollectiveOf& what, const std::byte* input, std::byte* output) {
+  if (!gpu_) return {communicator_.start(what, input, output)};
+  if (communicator_.failure()) throw *communicator_.failure();
+  std::shared_ptr<GpuBuffers> buffers;
+  breaking([&] {
+    const auto [in, out] = buffers_of(what, input, output);
+    buffers = std::make_shared<GpuBuffers>(communicator_, gpu_->index, in, out);
+  });
+  return {communicator_.start(what, buffers->input(), buffers->output()),
+          [this, buffers] { breaking([&] { buffers->finish(); }); }};
+}
+
+/// What this rank alone lacks breaks the communicator: the others wait for it.
+template <typename Action>
+void Group::breaking(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) communicator_.give_up(error);
+    throw;
+  }
 }
 
 /// From and to host memory.
@@ -220,16 +271,17 @@ void Group::run_small(const CollectiveOf& what, std::span<const std::byte> input
 Group::Request Group::start(CollectiveOf what, const void* input, void* output) {
   const std::lock_guard lock(mutex_);
   check(what, input, output);
+  check_places(what, input, output);
   agree(what, -1);
   if (what.count == 0) return ++last_;  // is over
   finish_enqueued();
-  return keep(
-      {communicator_.start(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output))});
+  return keep(started(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output)));
 }
 
 void Group::run(CollectiveOf what, const void* input, void* output) {
   const std::lock_guard lock(mutex_);
   check(what, input, output);
+  check_places(what, input, output);
   agree(what, -1);
   if (what.count == 0) return;
   run_now(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
@@ -246,6 +298,7 @@ Group::Request Group::start_broadcast(void* buffer, Count count, ElementKind kin
     usage_error("there is no root {} of {} ranks; ranks count from 0", root, communicator_.size());
   const CollectiveOf what{Collective::allreduce, count, kind};
   check(what, buffer, buffer);
+  check_places(what, buffer, buffer);
   agree(what, root);
   if (count == 0) return ++last_;  // is over
   if (communicator_.failure()) throw *communicator_.failure();
@@ -261,7 +314,7 @@ Group::Started Group::started_broadcast(std::byte* data, std::size_t bytes, bool
   const CollectiveOf what{Collective::allreduce, static_cast<Count>(words), ElementKind::int32};
   if (bytes % kWord == 0 && reinterpret_cast<std::uintptr_t>(data) % kWord == 0) {
     if (!sends) set_to_zero({data, bytes});
-    return {communicator_.start(what, data, data)};
+    return started(what, data, data);
   }
   // Padded to whole words, in other memory.
   Transport& transport = communicator_.transport();
@@ -323,13 +376,13 @@ GpuCollective& Group::enqueued(const CollectiveOf& what) {
 
 void Group::enqueue(const CollectiveOf& what, const void* input, void* output, void* stream) {
   const std::lock_guard lock(mutex_);
-  if (!communicator_.transport().on_device())
+  if (!gpu_)
     usage_error("this communicator's buffers are in host memory, and no stream's; create it with a GPU");
   check(what, input, output);
   if (what.count != 0) {
-    const int ranks = communicator_.size();
-    check_allocated(input, input_count(what.collective, ranks, what.count) * size_of(what.kind));
-    check_allocated(output, output_count(what.collective, ranks, what.count) * size_of(what.kind));
+    const auto [in, out] = buffers_of(what, input, output);
+    check_allocated(in);
+    check_allocated(out);
   }
   agree(what, -1);
   if (what.count == 0) return;
@@ -344,6 +397,14 @@ void Group::wait_for_enqueued() {
   const std::lock_guard lock(mutex_);
   if (communicator_.failure()) throw *communicator_.failure();
   finish_enqueued();
+}
+
+void Group::wait_for_stream(void* stream) {
+  const std::lock_guard lock(mutex_);
+  if (!gpu_)
+    usage_error("this communicator's buffers are in host memory, and no stream's; create it with a GPU");
+  if (communicator_.failure()) throw *communicator_.failure();
+  breaking([&] { need_gpu_plugin().finish(communicator_.transport(), stream); });
 }
 
 void Group::finish_enqueued() {
@@ -362,19 +423,19 @@ void Group::attempt_enqueued(Action&& action) {
   }
 }
 
-void Group::check_allocated(const void* buffer, Count bytes) const {
-  const auto after = memory_.upper_bound(const_cast<void*>(buffer));
+void Group::check_allocated(std::span<const std::byte> buffer) const {
+  const auto after = memory_.upper_bound(const_cast<std::byte*>(buffer.data()));
   if (after != memory_.begin()) {
     const auto& [begin, memory] = *std::prev(after);
-    const auto offset = index(static_cast<const std::byte*>(buffer) - static_cast<const std::byte*>(begin));
+    const auto offset = index(buffer.data() - static_cast<const std::byte*>(begin));
     const std::size_t size = memory.bytes.value;
-    if (offset <= size && index(bytes) <= size - offset) return;
+    if (offset <= size && buffer.size() <= size - offset) return;
   }
   usage_error(
       "the {} bytes of a buffer on a stream are not all polyring_mem_alloc()'s of this communicator; "
       "allocate them so, or run "
       "the operation",
-      bytes);
+      buffer.size());
 }
 
 bool Group::test(Request request) {

@@ -67,6 +67,8 @@ class Group {
   /// On a cudaStream_t, by GpuCollective. Throws Error(ExitCode::not_available) where that cannot be.
   void enqueue(const CollectiveOf& what, const void* input, void* output, void* stream);
   void wait_for_enqueued();
+  /// Until a stream of the program has done what it was given.
+  void wait_for_stream(void* stream);
 
   void* allocate(Bytes bytes);
   /// Throws a usage Error for memory that is not allocate()'s.
@@ -84,7 +86,13 @@ class Group {
   template <typename Action>
   void attempt_enqueued(Action&& action);
   void check(const CollectiveOf& what, const void* input, const void* output) const;
-  void check_allocated(const void* buffer, Count bytes) const;
+  struct Buffers {
+    std::span<const std::byte> input;
+    std::span<std::byte> output;
+  };
+  Buffers buffers_of(const CollectiveOf& what, const void* input, void* output) const;
+  void check_places(const CollectiveOf& what, const void* input, void* output) const;
+  void check_allocated(std::span<const std::byte> buffer) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
 
   /// What was started, and what its end leaves to be done.
@@ -93,6 +101,9 @@ class Group {
     std::function<void()> finish{};
   };
 
+  Started started(const CollectiveOf& what, const std::byte* input, std::byte* output);
+  template <typename Action>
+  void breaking(Action&& action);
   Started started_broadcast(std::byte* data, std::size_t bytes, bool sends);
   Request keep(Started started);
 

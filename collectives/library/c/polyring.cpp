@@ -347,6 +347,10 @@ polyring_result polyring_enqueue_allgather(polyring_comm comm, const void* input
                  [&](const Group& group) { return allgather_of(group, count, type); });
 }
 
+polyring_result polyring_stream_wait(polyring_comm comm, void* stream) {
+  return guarded([&] { group_of(comm)->wait_for_stream(stream); });
+}
+
 polyring_result polyring_enqueued_wait(polyring_comm comm) {
   return guarded([&] { group_of(comm)->wait_for_enqueued(); });
 }

@@ -205,7 +205,8 @@ POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory)
  * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each
  * function says. The result has the same bits on all ranks, and from call to call of one count, type and
  * operation. What fills buffers in GPU memory is over before the call: synchronize its stream, or enqueue the
- * operation on it. */
+ * operation on it. Operations on a GPU take any of its memory, and copy what is not polyring_mem_alloc()'s of
+ * a communicator of this process; only those on a stream take no other. */
 
 /* output[i] = input[i] of all ranks combined. In place: input == output. */
 POLYRING_API polyring_result polyring_allreduce(polyring_comm comm, const void* input, void* output,
@@ -269,6 +270,9 @@ POLYRING_API polyring_result polyring_enqueue_allgather(polyring_comm comm, cons
 /* Returns when all that was enqueued is over. A stream alone waits for ever for a rank that has ended; this
  * ends that at the time limit, and says for whom it waited. */
 POLYRING_API polyring_result polyring_enqueued_wait(polyring_comm comm);
+/* Not collective. Returns when `stream`, a cudaStream_t of the program's on the communicator's GPU, has done
+ * all that it was given: before an operation that is run on what it makes. */
+POLYRING_API polyring_result polyring_stream_wait(polyring_comm comm, void* stream);
 
 #ifdef __cplusplus
 }

@@ -36,11 +36,10 @@ void in_processes(const std::function<void(int)>& action) {
     }
     children.push_back(child);
   }
-  for (const pid_t child : children) {
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
     int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        << "rank " << &child - children.data() << " has failed";
+    ASSERT_EQ(waitpid(children[rank], &status, 0), children[rank]);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " has failed";
   }
 }
 
@@ -194,6 +193,43 @@ TEST_F(CLibraryOnGpus, OperationsOnAStream) {
   });
 }
 
+/// Other processes cannot map it, so that operations copy it.
+TEST_F(CLibraryOnGpus, MemoryThatTheProgramHasAllocated) {
+  in_processes([this](int rank) {
+    const polyring_comm comm = create(rank, 1);
+    cudaStream_t stream = nullptr;
+    cuda(cudaStreamCreate(&stream));
+    constexpr std::size_t kAll = kRanks * kCount;
+    float* const source = allocate(comm, payload(rank, kAll));
+    float* whole = nullptr;  // behind the begin of its memory
+    cuda(cudaMalloc(reinterpret_cast<void**>(&whole), (kAll + 5) * sizeof(float)));
+    whole += 5;
+    cuda(cudaLaunchHostFunc(
+        stream, [](void*) { usleep(50'000); }, nullptr));
+    cuda(cudaMemcpyAsync(whole, source, kAll * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+    EXPECT_OK(polyring_stream_wait(comm, stream));
+    float* const mine = whole + static_cast<std::size_t>(rank) * kCount;
+    EXPECT_OK(polyring_reduce_scatter(comm, whole, mine, kCount, POLYRING_FLOAT32, POLYRING_SUM));
+    EXPECT_OK(polyring_allgather(comm, mine, whole, kCount, POLYRING_FLOAT32));
+    EXPECT_EQ(values_of(whole, kAll), sums(kAll));
+    float* const sent = rank == 1 ? source : whole;
+    EXPECT_OK(polyring_broadcast(comm, sent, kAll, POLYRING_FLOAT32, 1));
+    EXPECT_EQ(values_of(sent, kAll), payload(1, kAll));
+    polyring_request request = POLYRING_REQUEST_NULL;
+    EXPECT_OK(polyring_start_allreduce(comm, sent, whole, kAll, POLYRING_FLOAT32, POLYRING_MAX, &request));
+    EXPECT_OK(polyring_wait(&request));
+    EXPECT_EQ(values_of(whole, kAll), payload(1, kAll));
+    // Nothing was done, so that the communicator goes on.
+    float value = 1;
+    EXPECT_EQ(polyring_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM),
+              POLYRING_ERROR_ARGUMENT);
+    EXPECT_NE(std::string(polyring_error_text()).find("the input is in host memory"), std::string::npos);
+    EXPECT_OK(polyring_barrier(comm));
+    cuda(cudaStreamDestroy(stream));
+    EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
 /// The ranks meet once more at the first operation on a stream, without what the program gave for the
 /// creation.
 TEST_F(CLibraryOnGpus, AGroupIsUsedByTheCreationAlone) {
@@ -251,6 +287,7 @@ TEST_F(CLibraryOnGpus, GpusThatAreNotThere) {
     float value = 1;
     EXPECT_EQ(polyring_enqueue_allreduce(comm, &value, &value, 1, POLYRING_FLOAT32, POLYRING_SUM, nullptr),
               POLYRING_ERROR_ARGUMENT);
+    EXPECT_EQ(polyring_stream_wait(comm, nullptr), POLYRING_ERROR_ARGUMENT);
     EXPECT_OK(polyring_comm_free(comm));
   });
 }

@@ -49,15 +49,30 @@ ElementKind element_kind(DDL_Type type) {
   usage_error("there is no type {}; give DDL_TYPE_FLOAT or DDL_TYPE_HALF", static_cast<int>(type));
 }
 
-void sum(library::Group& group, void* data, std::size_t count, ElementKind kind) {
-  group.run({Collective::allreduce, library::to_count(count), kind}, data, data);
+ReduceOp reduce_op(DDL_Op op) {
+  switch (op) {
+    case DDL_OP_SUM:
+      return ReduceOp::sum;
+    case DDL_OP_PRODUCT:
+      return ReduceOp::prod;
+    case DDL_OP_MIN:
+      return ReduceOp::min;
+    case DDL_OP_MAX:
+      return ReduceOp::max;
+  }
+  usage_error("there is no operation {}; see DDL_Op", static_cast<int>(op));
 }
 
-library::Group& world() {
+void combine(Ranks& ranks, void* data, std::size_t count, ElementKind kind, ReduceOp op) {
+  if (count > 0) ranks.check_memory(data);
+  ranks.run({Collective::allreduce, library::to_count(count), kind, op}, data, data);
+}
+
+Ranks& world() {
   need_mpi();
-  library::Group* const group = known_group(MPI_COMM_WORLD);
-  if (group == nullptr) usage_error("ddl_init() was not called; call it before the first allreduce");
-  return *group;
+  Ranks* const ranks = known_ranks(MPI_COMM_WORLD);
+  if (ranks == nullptr) usage_error("ddl_init() was not called; call it before the first allreduce");
+  return *ranks;
 }
 
 std::string text_of(const char* options) { return options == nullptr ? "" : options; }
@@ -67,7 +82,7 @@ std::string text_of(const char* options) { return options == nullptr ? "" : opti
 DDL_Result ddl_init(const char* options) {
   return guarded([&] {
     begin_mpi();
-    group_of(MPI_COMM_WORLD, text_of(options));
+    ranks_of(MPI_COMM_WORLD, text_of(options));
   });
 }
 
@@ -88,14 +103,15 @@ DDL_Result ddl_size(int* size) {
 }
 
 size_t ddl_malloc(void** memory, size_t alignment, size_t bytes) {
-  constexpr std::size_t kMostAligned = 512;  // as CUDA's memory is at least
+  // What CUDA promises of its memory: CUDA C++ Programming Guide, "Device Memory Accesses".
+  constexpr std::size_t kMostAligned = 256;
   const DDL_Result result = guarded([&] {
     if (memory == nullptr) usage_error("the memory is a null pointer; give the address of a pointer");
     *memory = nullptr;
     if (alignment == 0 || alignment > kMostAligned || (alignment & (alignment - 1)) != 0)
       usage_error("an alignment of {} cannot be; give a power of two up to {}", alignment, kMostAligned);
     need_mpi();
-    *memory = group_of(MPI_COMM_WORLD, text_of(std::getenv("DDL_OPTIONS"))).allocate(Bytes{bytes});
+    *memory = ranks_of(MPI_COMM_WORLD, text_of(std::getenv("DDL_OPTIONS"))).allocate(Bytes{bytes});
   });
   return result == DDL_SUCCESS ? bytes : 0;
 }
@@ -105,10 +121,7 @@ DDL_Result ddl_free(void* memory) {
 }
 
 DDL_Result ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op) {
-  return guarded([&] {
-    if (op != DDL_OP_SUM) usage_error("there is no operation {}; DDL has DDL_OP_SUM", static_cast<int>(op));
-    sum(world(), data, count, element_kind(type));
-  });
+  return guarded([&] { combine(world(), data, count, element_kind(type), reduce_op(op)); });
 }
 
 DDL_Result ddl_allreduce_mpi(const char* options, void* data, size_t count, MPI_Datatype type, MPI_Op op,
@@ -118,7 +131,7 @@ DDL_Result ddl_allreduce_mpi(const char* options, void* data, size_t count, MPI_
     if (type != MPI_FLOAT || op != MPI_SUM)
       usage_error("ddl_allreduce_mpi() sums MPI_FLOAT; give MPI_FLOAT and MPI_SUM");
     if (comm == MPI_COMM_NULL) usage_error("the communicator is MPI_COMM_NULL; give one of MPI's");
-    sum(group_of(comm, text_of(options)), data, count, ElementKind::float32);
+    combine(ranks_of(comm, text_of(options)), data, count, ElementKind::float32, ReduceOp::sum);
   });
 }
 

@@ -1,7 +1,9 @@
 /* The calls of IBM PowerAI DDL, as its public users have them (horovod/horovod,
  * horovod/common/ops/ddl_operations.cc), done by Polyring: a gradient is summed over all ranks of an MPI job,
- * in place, in the memory of the process's GPU where all processes have one and Polyring its CUDA plug-in,
- * else in the host's memory.
+ * in place, in the memory of the process's GPU where each process has one of its own and Polyring its CUDA
+ * plug-in, else in the host's memory. A process's GPU is the only one that it sees, or else the one that has
+ * its number among the ranks of its host; ddl_init() leaves it as CUDA's current device of the calling
+ * thread. What fills memory of a GPU is over before a call that takes it.
  *
  * Every function that can fail returns DDL_SUCCESS or a code; ddl_error_text() says why, with the remedy. Any
  * thread may call; calls wait for each other. All ranks make the same calls in the same order.
@@ -26,7 +28,7 @@ extern "C" {
 
 typedef enum DDL_Result DDL_OF_INT {
   DDL_SUCCESS = 0,
-  DDL_ERROR = 1,          /* a fault of Polyring's, or no memory */
+  DDL_ERROR = 1, /* a fault of Polyring's, no memory, or no such plug-in as POLYRING_CUDA_PLUGIN names */
   DDL_ERROR_TIMEOUT = 4,  /* nothing came from a rank within the time limit */
   DDL_ERROR_ARGUMENT = 6, /* nothing was done: an argument is invalid, or ddl_init() is missing */
   DDL_ERROR_MPI = 10      /* a call of MPI's failed, or the connection to a rank was lost */
@@ -37,7 +39,7 @@ typedef enum DDL_Type DDL_OF_INT {
   DDL_TYPE_HALF = 1 /* IEEE 754 binary16; sums are kept in float32 and rounded once */
 } DDL_Type;
 
-typedef enum DDL_Op DDL_OF_INT { DDL_OP_SUM = 0 } DDL_Op;
+typedef enum DDL_Op DDL_OF_INT { DDL_OP_SUM = 0, DDL_OP_PRODUCT = 1, DDL_OP_MIN = 2, DDL_OP_MAX = 3 } DDL_Op;
 
 /* Collective over MPI_COMM_WORLD. Initializes MPI where the program has not. `options` are those of
  * DDL_OPTIONS: "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; NULL or "" leaves it
@@ -50,7 +52,7 @@ DDL_API DDL_Result ddl_rank(int* rank);
 /* How many there are. */
 DDL_API DDL_Result ddl_size(int* size);
 
-/* Sets `*memory` to so many bytes at a multiple of `alignment`, which is a power of two up to 512, and
+/* Sets `*memory` to so many bytes at a multiple of `alignment`, which is a power of two up to 256, and
  * returns how many bytes there are: `bytes`, or 0 where it failed. Collective where ddl_init() was not
  * called, after MPI_Init: it calls it with DDL_OPTIONS. */
 DDL_API size_t ddl_malloc(void** memory, size_t alignment, size_t bytes);

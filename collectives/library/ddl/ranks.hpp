@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -18,12 +19,27 @@ void begin_mpi();
 /// Throws a usage Error where MPI is not running.
 void need_mpi();
 
+/// A communicator's ranks.
+class Ranks final : public library::Group {
+ public:
+  /// `why_host`: why their memory is the host's; empty where it is their GPUs'.
+  Ranks(std::unique_ptr<Bootstrap> bootstrap, library::GroupOptions options, std::string why_host);
+
+  /// Throws a usage Error for memory of a GPU where that of the ranks is the host's.
+  void check_memory(const void* data) const;
+
+ private:
+  std::string why_host_;
+};
+
 /// The communicator's ranks. Collective at the first call: with the grid that the options ask for, and in the
-/// memory of the GPU that has this process's number on its host, where all processes have one. Lives until
-/// the communicator is freed, or MPI is finalized. Throws a usage Error for options that cannot be, and
-/// Error(ExitCode::mpi).
-library::Group& group_of(MPI_Comm comm, const std::string& options);
+/// memory of a GPU of each process's own where all have one. That is the only GPU that the process sees, or
+/// the one that has its number on its host; of MPI_COMM_WORLD's ranks if these were made before. Lives until
+/// the communicator is freed, or MPI is finalized. Throws a usage Error for options that cannot be,
+/// Error(ExitCode::mpi), and Error(ExitCode::not_available) where POLYRING_CUDA_PLUGIN names what is no
+/// plug-in.
+Ranks& ranks_of(MPI_Comm comm, const std::string& options);
 /// The same, or null where that has not been called.
-library::Group* known_group(MPI_Comm comm);
+Ranks* known_ranks(MPI_Comm comm);
 
 }  // namespace polyring::ddl

@@ -121,6 +121,8 @@ def subgroups():
 def refusals():
     """Each of them on all ranks, so that the group goes on."""
     refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.uint8)), "does not combine elements of torch.uint8; convert it")
+    elsewhere = torch.ones(3, device="meta")
+    refused(lambda: polyring.torch.HookState().start(0, elsewhere), "polyring.torch is for CPU tensors, and this one is on meta; move it by .cpu()")
     refused(lambda: dist.all_reduce(torch.ones(3, 4).t()), "is not contiguous; give .contiguous()")
     refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.BXOR), "it has sum, avg, product, min and max")
     refused(lambda: dist.send(torch.ones(3), (RANK + 1) % RANKS), 'no send; use a group that torch.distributed.new_group(backend="gloo") makes')

@@ -1,7 +1,7 @@
 """What the library is told of an array: address, elements, type."""
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import numpy
 
@@ -36,9 +36,11 @@ class Buffer(NamedTuple):
     address: int
     elements: int
     type: Type
+    shape: Tuple[int, ...]
+    stream: Optional[int] = None  # a cudaStream_t, on which the elements are made
 
 
-def operation(name: str) -> Op:
+def op_named(name: str) -> Op:
     """Throws a UsageError for a name that is none."""
     try:
         return Op[name]
@@ -46,24 +48,24 @@ def operation(name: str) -> Op:
         raise UsageError(f"there is no operation {name!r}; it is one of {', '.join(Op.__members__)}") from None
 
 
-def element_type(array: "numpy.ndarray[Any, Any]", what: str) -> Type:
-    dtype = array.dtype
-    if dtype.name not in Type.__members__ or not dtype.isnative:
-        order = "" if dtype.isnative else " of the other byte order"
-        raise UsageError(f"{what} has elements of {dtype.name}{order}; they may be {', '.join(Type.__members__)}: convert it by astype()")
-    return Type[dtype.name]
+def type_named(name: str, native: bool, what: str) -> Type:
+    """Throws a UsageError, which names `what`, for one that is not combined. `native`: in this machine's byte order."""
+    if name not in Type.__members__ or not native:
+        order = "" if native else " of the other byte order"
+        raise UsageError(f"{what} has elements of {name}{order}; they may be {', '.join(Type.__members__)}: convert it by astype()")
+    return Type[name]
 
 
 def buffer_of(array: Any, what: str, written: bool = False) -> Buffer:
-    """Throws a UsageError, which names `what`, for what is no array, or whose elements are no single block of memory."""
+    """Of a NumPy array. Throws a UsageError, which names `what`, for what is none, or whose elements are no single block of memory."""
     if not isinstance(array, numpy.ndarray):
         raise UsageError(f"{what} is a {type(array).__name__}; give a NumPy array")
-    kind = element_type(array, what)
+    kind = type_named(array.dtype.name, array.dtype.isnative, what)
     if not array.flags.c_contiguous:
         raise UsageError(f"{what} is not contiguous (shape {array.shape}, strides {array.strides}); give numpy.ascontiguousarray() of it")
     if written and not array.flags.writeable:
         raise UsageError(f"{what} may only be read; give an array that can be written")
-    return Buffer(array.ctypes.data, array.size, kind)
+    return Buffer(array.ctypes.data, array.size, kind, array.shape)
 
 
 def same_type(one: Buffer, other: Buffer) -> None:

@@ -95,6 +95,11 @@ _FUNCTIONS = {
     "start_allreduce": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT, _NEW_HANDLE),
     "start_reduce_scatter": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT, _NEW_HANDLE),
     "start_allgather": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _NEW_HANDLE),
+    "enqueue_allreduce": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT, _POINTER),
+    "enqueue_reduce_scatter": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT, _POINTER),
+    "enqueue_allgather": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _POINTER),
+    "enqueued_wait": (_HANDLE,),
+    "stream_wait": (_HANDLE, _POINTER),
     "test": (_NEW_HANDLE, _NEW_INT),
     "wait": (_NEW_HANDLE,),
 }

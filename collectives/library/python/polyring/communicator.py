@@ -1,21 +1,24 @@
-"""Communicator: a group of processes that does collectives together on NumPy arrays."""
+"""Communicator: a group of processes that does collectives together, on NumPy arrays or on arrays in the memory of GPUs."""
 
 import ctypes
 import gc
+import operator
 import os
 import threading
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Type as TypeOf, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type as TypeOf, Union
 
 import numpy
 
 from . import _library
-from ._buffers import Type, buffer_of, need_elements, operation, same_type
+from ._buffers import Buffer, buffer_of, need_elements, op_named, same_type
+from ._device import DeviceArray, buffer_on, interface_of, stream_of
 from ._library import Error, Result, UsageError, call
 
-Array = Any  # a numpy.ndarray; its element type is checked when it is used
+Array = Any  # a numpy.ndarray, or of a communicator with a GPU what has __cuda_array_interface__; it is checked when it is used
+Stream = Any  # the number of a cudaStream_t, or an object with __cuda_stream__, cuda_stream or ptr
 Create = Callable[[Any, int, int, Any], None]
 
 TRANSPORTS = ("automatic", "shared", "network")  # by polyring_transport
@@ -29,12 +32,17 @@ def unique_id() -> bytes:
     return bytes(made)
 
 
-def _options(timeout: float, transport: str, interface: Optional[str], algorithm: Optional[str], check: bool) -> _library.Options:
+HOST = -1  # polyring_options.gpu
+
+
+def _options(timeout: float, transport: str, interface: Optional[str], algorithm: Optional[str], check: bool, gpu: Optional[int]) -> _library.Options:
+    if gpu is not None and gpu < 0:
+        raise UsageError(f"there is no GPU {gpu}; give one from 0 on, or None for host memory")
     if transport not in TRANSPORTS:
         raise UsageError(f"there is no transport {transport!r}; it is one of {', '.join(TRANSPORTS)}")
     return _library.Options(size=ctypes.sizeof(_library.Options), timeout=timeout, transport=TRANSPORTS.index(transport),
                             interface_name=interface.encode() if interface is not None else None,
-                            algorithm=algorithm.encode() if algorithm is not None else None, check=int(check), gpu=-1)
+                            algorithm=algorithm.encode() if algorithm is not None else None, check=int(check), gpu=HOST if gpu is None else gpu)
 
 
 class Request:
@@ -77,11 +85,12 @@ class Communicator:
     Options of all of them: `timeout`, the seconds within which something must come from a rank that is waited for; `transport`,
     "automatic", "shared" (memory inside hosts must be shared) or "network" (TCP for everything); `interface`, the network for TCP,
     such as "ib0"; `algorithm`, as `polyring list algorithms` names them; `check`, whether ranks compare what they call before each
-    operation, which takes a message more.
+    operation, which takes a message more; `gpu`, the GPU whose memory has the arrays, as CUDA counts them in this process.
     """
 
     def __init__(self, create: Create, rank: int, ranks: int, *, timeout: float = 60.0, transport: str = "automatic",
-                 interface: Optional[str] = None, algorithm: Optional[str] = None, check: bool = False) -> None:
+                 interface: Optional[str] = None, algorithm: Optional[str] = None, check: bool = False,
+                 gpu: Optional[int] = None) -> None:
         """For the functions below."""
         self._handle = ctypes.c_void_p()
         self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() may still be there
@@ -90,10 +99,11 @@ class Communicator:
         self._broken = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the collection of garbage frees arrays at any time
-        options = _options(timeout, transport, interface, algorithm, check)
+        options = _options(timeout, transport, interface, algorithm, check, gpu)
         create(ctypes.byref(self._handle), rank, ranks, ctypes.byref(options))
         self.rank = rank
         self.size = ranks
+        self.gpu = gpu
 
     @classmethod
     def from_id(cls, id: bytes, rank: int, ranks: int, **options: Any) -> "Communicator":
@@ -180,21 +190,34 @@ class Communicator:
         return (text.value or b"").decode()
 
     def alloc(self, shape: Union[int, Tuple[int, ...]], dtype: Any = numpy.float32) -> Array:
-        """An array, not initialized, in memory that the ranks of a host reach directly: operations on it copy nothing. Its memory is
+        """A NumPy array, not initialized, in memory that the ranks of a host reach directly: operations on it copy nothing. Its memory is
         freed when no array uses it any more."""
-        kind = numpy.dtype(dtype)
-        count = int(numpy.prod(shape, dtype=numpy.int64))
-        if count < 0:
-            raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
-        size = max(1, count * kind.itemsize)
+        if self.gpu is not None:
+            raise UsageError(f"this communicator's arrays are on GPU {self.gpu}; make them by empty()")
+        extents, kind, size = _extents(shape, dtype)
+        address = self._allocate(size)
+        block = (ctypes.c_byte * max(1, size)).from_address(address)
+        weakref.finalize(block, self._free, address).atexit = False
+        return numpy.frombuffer(block, kind, size // kind.itemsize).reshape(extents)
+
+    def empty(self, shape: Union[int, Tuple[int, ...]], dtype: Any = numpy.float32) -> DeviceArray:
+        """An array, not initialized, in the memory of the communicator's GPU: operations on it copy nothing, and those on a stream take
+        no other. Its memory is freed when no array uses it any more, and what was enqueued is over."""
+        if self.gpu is None:
+            raise UsageError("this communicator's arrays are in host memory; make them by alloc(), or create it with gpu=")
+        extents, kind, size = _extents(shape, dtype)
+        address = self._allocate(size)
+        array = DeviceArray(address, extents, kind)
+        weakref.finalize(array, self._free, address).atexit = False
+        return array
+
+    def _allocate(self, size: int) -> int:
         memory = ctypes.c_void_p()
-        self._call("mem_alloc", size, ctypes.byref(memory))
+        self._call("mem_alloc", max(1, size), ctypes.byref(memory))
         address = memory.value or 0
-        block = (ctypes.c_byte * size).from_address(address)
         with self._lock:
             self._memory.add(address)
-        weakref.finalize(block, self._free, address).atexit = False
-        return numpy.frombuffer(block, kind, count).reshape(shape)
+        return address
 
     def _free(self, address: int) -> None:
         """Of an array that is gone. The last one takes the communicator with it where that was closed before."""
@@ -207,50 +230,47 @@ class Communicator:
         if closed:
             _library.library.polyring_comm_free(handle)
 
-    def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Array:
+    def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum", stream: Stream = None) -> Array:
         """Every rank's elements combined by "sum", "prod", "min", "max" or "avg", on every rank. Returns `output`, which may be the
-        input, or a new array."""
-        output, _, buffers = self._allreduce(input, output)
-        self._call("allreduce", *buffers, operation(op))
-        return output
+        input, or a new array. With a CUDA stream: enqueued on it, and not over on return; then the arrays are empty()'s."""
+        return self._run("allreduce", self._allreduce(input, output, op), stream)
 
     def start_allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Request:
         """The same, started."""
-        output, arrays, buffers = self._allreduce(input, output)
-        return self._start("start_allreduce", output, arrays, *buffers, operation(op))
+        return self._start("start_allreduce", self._allreduce(input, output, op))
 
-    def reduce_scatter(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Array:
+    def reduce_scatter(self, input: Array, output: Optional[Array] = None, op: str = "sum", stream: Stream = None) -> Array:
         """Combines as allreduce() does; rank r gets the r-th of `size` equal parts. `output` may be that part of the input."""
-        output, _, buffers = self._reduce_scatter(input, output)
-        self._call("reduce_scatter", *buffers, operation(op))
-        return output
+        return self._run("reduce_scatter", self._reduce_scatter(input, output, op), stream)
 
     def start_reduce_scatter(self, input: Array, output: Optional[Array] = None, op: str = "sum") -> Request:
         """The same, started."""
-        output, arrays, buffers = self._reduce_scatter(input, output)
-        return self._start("start_reduce_scatter", output, arrays, *buffers, operation(op))
+        return self._start("start_reduce_scatter", self._reduce_scatter(input, output, op))
 
-    def allgather(self, input: Array, output: Optional[Array] = None) -> Array:
+    def allgather(self, input: Array, output: Optional[Array] = None, stream: Stream = None) -> Array:
         """Every rank's elements, by rank; a new array has the shape (size, *input.shape). The input may be this rank's part of
         `output`."""
-        output, _, buffers = self._allgather(input, output)
-        self._call("allgather", *buffers)
-        return output
+        return self._run("allgather", self._allgather(input, output), stream)
 
     def start_allgather(self, input: Array, output: Optional[Array] = None) -> Request:
         """The same, started."""
-        output, arrays, buffers = self._allgather(input, output)
-        return self._start("start_allgather", output, arrays, *buffers)
+        return self._start("start_allgather", self._allgather(input, output))
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
         """The root's elements in every rank's array."""
-        buffer = buffer_of(array, "the array", written=True)
+        buffer = self._buffer(array, "the array", written=True)
+        self._wait_for((buffer,))
         self._call("broadcast", buffer.address, buffer.elements, buffer.type, root)
         return array
 
     def barrier(self) -> None:
         """Returns when all ranks have called it."""
         self._call("barrier")
+
+    def enqueued_wait(self) -> None:
+        """Returns when all that was enqueued on a stream is over. A stream alone waits for ever for a rank that has ended; this ends
+        at the time limit, and says for whom it waited."""
+        self._call("enqueued_wait")
 
     def close(self) -> None:
         """Collective where nothing is under way: waits until no rank needs this one any more. Else gives up what is under way. Arrays of
@@ -293,7 +313,8 @@ class Communicator:
         try:
             call(name, *arguments)
         except Error as error:
-            if name != "mem_alloc":  # which changes nothing where it fails
+            changes_nothing = name == "mem_alloc" or name.startswith("enqueue_") and error.code == Result.NOT_AVAILABLE
+            if not changes_nothing:
                 self._broken = self._broken or error.code not in (Result.ARGUMENT, Result.MISMATCH)
             raise
 
@@ -312,36 +333,90 @@ class Communicator:
         else:
             self.abort()
 
-    def _allreduce(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
-        source = buffer_of(input, "the input")
-        output = numpy.empty_like(input, order="C") if output is None else output
-        target = buffer_of(output, "the output", written=True)
+    def _buffer(self, array: Array, what: str, written: bool = False) -> Buffer:
+        if self.gpu is not None:
+            return buffer_on(self.gpu, array, what, written)
+        if not isinstance(array, numpy.ndarray) and interface_of(array, what) is not None:
+            raise UsageError(f"{what} is on a GPU, and this communicator's arrays are in host memory; create it with gpu=, or copy the array")
+        return buffer_of(array, what, written)
+
+    def _new(self, shape: Tuple[int, ...], like: Buffer, array: Array) -> Array:
+        """Of the same elements."""
+        if self.gpu is None:
+            return numpy.empty(shape, array.dtype)
+        try:
+            return self.empty(shape, like.type.name)
+        except TypeError:  # NumPy has no bfloat16 of its own
+            raise UsageError(f"a new array of {like.type.name} needs the package ml_dtypes, imported; or give the output") from None
+
+    def _allreduce(self, input: Array, output: Optional[Array], op: str) -> "_Prepared":
+        source = self._buffer(input, "the input")
+        output = self._new(source.shape, source, input) if output is None else output
+        target = self._buffer(output, "the output", written=True)
         same_type(source, target)
         need_elements(target, source.elements, "the output", "as many as the input")
-        return output, (input, output), (source.address, target.address, source.elements, source.type)
+        return _Prepared(input, output, (source, target), (source.elements, source.type, op_named(op)))
 
-    def _reduce_scatter(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
-        source = buffer_of(input, "the input")
+    def _reduce_scatter(self, input: Array, output: Optional[Array], op: str) -> "_Prepared":
+        source = self._buffer(input, "the input")
         if source.elements % self.size:
             raise UsageError(f"the input has {source.elements} elements, which {self.size} ranks cannot share equally; add some")
-        output = numpy.empty(source.elements // self.size, input.dtype) if output is None else output
-        target = buffer_of(output, "the output", written=True)
+        part = source.elements // self.size
+        output = self._new((part,), source, input) if output is None else output
+        target = self._buffer(output, "the output", written=True)
         same_type(source, target)
-        need_elements(target, source.elements // self.size, "the output", f"a part of the input's {source.elements} for each of {self.size} ranks")
-        return output, (input, output), (source.address, target.address, target.elements, source.type)
+        need_elements(target, part, "the output", f"a part of the input's {source.elements} for each of {self.size} ranks")
+        return _Prepared(input, output, (source, target), (part, source.type, op_named(op)))
 
-    def _allgather(self, input: Array, output: Optional[Array]) -> "Tuple[Array, Tuple[Array, ...], Tuple[int, int, int, Type]]":
-        source = buffer_of(input, "the input")
-        output = numpy.empty((self.size, *input.shape), input.dtype) if output is None else output
-        target = buffer_of(output, "the output", written=True)
+    def _allgather(self, input: Array, output: Optional[Array]) -> "_Prepared":
+        source = self._buffer(input, "the input")
+        output = self._new((self.size, *source.shape), source, input) if output is None else output
+        target = self._buffer(output, "the output", written=True)
         same_type(source, target)
         need_elements(target, source.elements * self.size, "the output", f"the input's {source.elements} for each of {self.size} ranks")
-        return output, (input, output), (source.address, target.address, source.elements, source.type)
+        return _Prepared(input, output, (source, target), (source.elements, source.type))
 
-    def _start(self, name: str, output: Array, arrays: Tuple[Array, ...], *arguments: Any) -> Request:
+    def _run(self, name: str, what: "_Prepared", stream: Stream) -> Array:
+        if stream is None:
+            self._wait_for(what.buffers)
+            self._call(name, *what.addresses(), *what.words)
+        else:
+            handle = stream_of(stream)
+            self._wait_for(what.buffers, handle)
+            self._call(f"enqueue_{name}", *what.addresses(), *what.words, handle)
+        return what.output
+
+    def _start(self, name: str, what: "_Prepared") -> Request:
+        self._wait_for(what.buffers)
         handle = ctypes.c_void_p()
-        self._call(name, *arguments, ctypes.byref(handle))
-        return Request(self, handle, output, arrays)
+        self._call(name, *what.addresses(), *what.words, ctypes.byref(handle))
+        return Request(self, handle, what.output, (what.input, what.output))
+
+    def _wait_for(self, buffers: Tuple[Buffer, ...], stream: Optional[int] = None) -> None:
+        """For the streams that make their elements, except for the one on which it is used."""
+        for made_on in {buffer.stream for buffer in buffers} - {None, stream}:
+            self._call("stream_wait", made_on)
+
+
+class _Prepared(NamedTuple):
+    """An operation whose arrays are right."""
+
+    input: Array
+    output: Array
+    buffers: Tuple[Buffer, Buffer]
+    words: Tuple[int, ...]  # what the library takes behind the addresses
+
+    def addresses(self) -> Tuple[int, ...]:
+        return tuple(buffer.address for buffer in self.buffers)
+
+
+def _extents(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int, ...], numpy.dtype[Any], int]":
+    """The shape, the type of its elements, and their bytes."""
+    kind = numpy.dtype(dtype)
+    extents = tuple(map(operator.index, (shape,) if isinstance(shape, (int, numpy.integer)) else shape))
+    if any(extent < 0 for extent in extents):
+        raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
+    return extents, kind, int(numpy.prod(extents, dtype=numpy.int64)) * kind.itemsize
 
 
 def _with_cause(name: str, how: Any, failed: List[BaseException]) -> Create:

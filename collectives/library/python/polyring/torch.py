@@ -149,7 +149,7 @@ def _describe(tensor: torch.Tensor) -> str:
 
 def _check(tensor: torch.Tensor) -> None:
     if tensor.device.type != "cpu":
-        raise UsageError(f"polyring's backend takes CPU tensors, and this one is on {tensor.device}; move it by .cpu(), or use the backend nccl")
+        raise UsageError(f"polyring.torch is for CPU tensors, and this one is on {tensor.device}; move it by .cpu(), or use the backend nccl")
     if tensor.layout != torch.strided:
         raise UsageError(f"{_describe(tensor)} is not dense; give .to_dense() of it")
     if not tensor.is_contiguous():

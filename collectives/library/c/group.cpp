@@ -200,12 +200,14 @@ Group::Buffers Group::buffers_of(const CollectiveOf& what, const void* input, vo
 }
 
 /// Throws a usage Error where a buffer is not in the memory of the communicator.
-void Group::check_places(const CollectiveOf& what, const void* input, void* output) const {
+void Group::check_places(const CollectiveOf& what, const void* input, void* output) {
   if (!gpu_ || what.count == 0) return;
   if (communicator_.failure()) throw *communicator_.failure();  // CUDA may say nothing any more
-  const auto [in, out] = buffers_of(what, input, output);
-  is_reached(gpu_->index, in, "the input");
-  is_reached(gpu_->index, out, "the output");
+  breaking([&] {
+    const auto [in, out] = buffers_of(what, input, output);
+    is_reached(gpu_->index, in, "the input");
+    is_reached(gpu_->index, out, "the output");
+  });
 }
 
 /// Every rank compares with rank 0, so all find the same ranks.
@@ -227,9 +229,13 @@ void Group::agree(const CollectiveOf& what, int root) {
 /// What was enqueued uses the same memory and words of the transport.
 void Group::run_now(const CollectiveOf& what, const std::byte* input, std::byte* output) {
   finish_enqueued();
-  Started now = started(what, input, output);
+  finish(started(what, input, output));
+}
+
+/// Waits for it.
+void Group::finish(Started now) {
   now.operation.wait();
-  if (now.finish) now.finish();
+  if (now.finish) breaking(now.finish);
 }
 
 /// Memory of the GPU that other ranks do not reach takes part by a copy.
@@ -241,8 +247,7 @@ Group::Started Group::started(const CollectiveOf& what, const std::byte* input, 
     const auto [in, out] = buffers_of(what, input, output);
     buffers = std::make_shared<GpuBuffers>(communicator_, gpu_->index, in, out);
   });
-  return {communicator_.start(what, buffers->input(), buffers->output()),
-          [this, buffers] { breaking([&] { buffers->finish(); }); }};
+  return {communicator_.start(what, buffers->input(), buffers->output()), [buffers] { buffers->finish(); }};
 }
 
 /// What this rank alone lacks breaks the communicator: the others wait for it.
@@ -303,8 +308,12 @@ Group::Request Group::start_broadcast(void* buffer, Count count, ElementKind kin
   if (count == 0) return ++last_;  // is over
   if (communicator_.failure()) throw *communicator_.failure();
   finish_enqueued();  // it may use the buffer
-  return keep(started_broadcast(static_cast<std::byte*>(buffer), bytes_of(count, kind).value,
-                                communicator_.rank() == root));
+  Started now;
+  breaking([&] {
+    now = started_broadcast(static_cast<std::byte*>(buffer), bytes_of(count, kind).value,
+                            communicator_.rank() == root);
+  });
+  return keep(std::move(now));
 }
 
 /// A sum of whole numbers has the root's bits, whatever they mean.
@@ -449,7 +458,7 @@ bool Group::test(Request request) {
     throw;
   }
   const auto over = operations_.extract(found);
-  if (over.mapped().finish) over.mapped().finish();
+  if (over.mapped().finish) breaking(over.mapped().finish);
   return true;
 }
 
@@ -457,9 +466,7 @@ void Group::wait(Request request) {
   const std::lock_guard lock(mutex_);
   const auto found = operations_.find(request);
   if (found == operations_.end()) return;
-  const auto over = operations_.extract(found);  // it is over, or has failed, on return
-  over.mapped().operation.wait();
-  if (over.mapped().finish) over.mapped().finish();
+  finish(std::move(operations_.extract(found).mapped()));  // it is over, or has failed, on return
 }
 
 void* Group::allocate(Bytes bytes) {

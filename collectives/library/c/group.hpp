@@ -91,7 +91,7 @@ class Group {
     std::span<std::byte> output;
   };
   Buffers buffers_of(const CollectiveOf& what, const void* input, void* output) const;
-  void check_places(const CollectiveOf& what, const void* input, void* output) const;
+  void check_places(const CollectiveOf& what, const void* input, void* output);
   void check_allocated(std::span<const std::byte> buffer) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
 
@@ -102,6 +102,7 @@ class Group {
   };
 
   Started started(const CollectiveOf& what, const std::byte* input, std::byte* output);
+  void finish(Started now);
   template <typename Action>
   void breaking(Action&& action);
   Started started_broadcast(std::byte* data, std::size_t bytes, bool sends);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <map>
@@ -74,20 +75,25 @@ Place find_place(const MpiWorld& world) {
   for (Rank rank = 0; rank < world.rank(); ++rank) local += world.shares_host_with(rank) ? 1 : 0;
   const Own own = own_gpu(local);
   const std::string says = told(own);
+  std::vector<std::string> said;
+  for (const std::vector<std::byte>& bytes : world.allgather(std::as_bytes(std::span(says))))
+    said.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto first_that_says = [&](char letter) {
+    return std::find_if(said.begin(), said.end(),
+                        [letter](const std::string& all) { return all[0] == letter; });
+  };
+  if (const auto fatal = first_that_says('f'); fatal != said.end()) {
+    throw Error(ExitCode::not_available,
+                fmt::format("rank {} cannot use GPUs: {}; correct POLYRING_CUDA_PLUGIN, or unset it",
+                            fatal - said.begin(), fatal->substr(1)));
+  }
+  if (const auto without = first_that_says('w'); without != said.end())
+    return {kHostMemory, fmt::format("rank {} has no GPU: {}", without - said.begin(), without->substr(1))};
   std::map<std::string, Rank> owners;
-  Rank rank = 0;
-  for (const std::vector<std::byte>& bytes : world.allgather(std::as_bytes(std::span(says)))) {
-    const std::string said(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (said[0] == 'f') {
-      throw Error(ExitCode::not_available,
-                  fmt::format("rank {} cannot use GPUs: {}; correct POLYRING_CUDA_PLUGIN, or unset it", rank,
-                              said.substr(1)));
-    }
-    if (said[0] == 'w') return {kHostMemory, fmt::format("rank {} has no GPU: {}", rank, said.substr(1))};
-    const auto [owner, is_new] = owners.emplace(said, rank);
+  for (Rank rank = 0; rank < std::ssize(said); ++rank) {
+    const auto [owner, is_new] = owners.emplace(said[index(rank)], rank);
     if (!is_new)
       return {kHostMemory, fmt::format("ranks {} and {} have one GPU between them", owner->second, rank)};
-    ++rank;
   }
   return {own.gpu->index, {}};
 }

@@ -199,6 +199,7 @@ def check_refusals(comm):
 
 def check_memory(comm):
     """Arrays of empty() outlive their communicator, and are freed when they are gone."""
+    refused(lambda: comm.empty((1 << 33, 1 << 31)), "too large for any memory")
     kept = upload(comm.empty((3, 4), "float64"), numpy.full((3, 4), comm.rank, "f8"))
     interface = kept.__cuda_array_interface__
     assert interface["version"] == 3 and interface["shape"] == (3, 4) and interface["typestr"] == "<f8" and interface["strides"] is None, interface

@@ -124,6 +124,7 @@ def check_memory(comm):
     numpy.testing.assert_array_equal(part, [comm.size - 1] * 2)
     refused(comm.barrier, "no such communicator")
     comm.close()
+    refused(lambda: comm.alloc((1 << 33, 1 << 31)), "too large for any memory")
 
 
 def arrays(rank, ranks, file):

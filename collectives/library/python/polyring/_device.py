@@ -4,6 +4,7 @@ https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html defines th
 https://nvidia.github.io/cuda-python/cuda-core/latest/ the streams' `__cuda_stream__`.
 """
 
+import math
 from typing import Any, Dict, Optional, Tuple
 
 import numpy
@@ -31,7 +32,7 @@ class DeviceArray:
     @property
     def size(self) -> int:
         """Elements."""
-        return int(numpy.prod(self.shape, dtype=numpy.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +69,7 @@ def buffer_on(gpu: int, array: Any, what: str, written: bool = False) -> Buffer:
     address, read_only = interface["data"]
     dtype = numpy.dtype(interface["typestr"])
     kind = type_named(_name(array, dtype), dtype.isnative, what)
-    elements = int(numpy.prod(shape, dtype=numpy.int64))
+    elements = math.prod(shape)
     strides = interface.get("strides")
     if interface.get("mask") is not None:
         raise UsageError(f"{what} has a mask; give an array without one")

@@ -2,8 +2,10 @@
 
 import ctypes
 import gc
+import math
 import operator
 import os
+import sys
 import threading
 import weakref
 from datetime import timedelta
@@ -416,7 +418,10 @@ def _extents(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int
     extents = tuple(map(operator.index, (shape,) if isinstance(shape, (int, numpy.integer)) else shape))
     if any(extent < 0 for extent in extents):
         raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
-    return extents, kind, int(numpy.prod(extents, dtype=numpy.int64)) * kind.itemsize
+    size = math.prod(extents) * kind.itemsize
+    if size > sys.maxsize:
+        raise UsageError(f"an array of shape {shape} is too large for any memory; give a smaller shape")
+    return extents, kind, size
 
 
 def _with_cause(name: str, how: Any, failed: List[BaseException]) -> Create:

@@ -165,6 +165,11 @@ def check_started(comm):
     requests = [comm.start_allreduce(array, array) for array in arrays]
     for i, request in reversed(list(enumerate(requests))):
         assert (download(request.wait()) == sum(range(comm.size)) + comm.size * i).all()
+    sent = [upload(array, numpy.full(length, comm.rank, "f2")) for length in (4, 7) for array in (Allocated((length,), "f2"), comm.empty(length, "f2"))]
+    requests = [comm.start_broadcast(array, root=1) for array in sent]
+    assert comm.start_barrier().wait() is None
+    for array, request in zip(sent, requests):
+        assert (download(request.wait()) == 1).all()
 
 
 def check_refusals(comm):
@@ -194,12 +199,12 @@ def check_refusals(comm):
     refused(lambda: comm.allreduce(array, elsewhere), "the output has 4 elements")
     refused(lambda: comm.alloc(3), f"this communicator's arrays are on GPU {comm.gpu}; make them by empty()")
     refused(lambda: comm.empty((-1, -2)), "there is no shape (-1, -2)")
+    refused(lambda: comm.empty((1 << 33, 1 << 31)), "too large for any memory")
     comm.allreduce(Allocated((2, 1, 3), "f4", strides=(12, 99, 4), version=2))  # contiguous all the same
 
 
 def check_memory(comm):
     """Arrays of empty() outlive their communicator, and are freed when they are gone."""
-    refused(lambda: comm.empty((1 << 33, 1 << 31)), "too large for any memory")
     kept = upload(comm.empty((3, 4), "float64"), numpy.full((3, 4), comm.rank, "f8"))
     interface = kept.__cuda_array_interface__
     assert interface["version"] == 3 and interface["shape"] == (3, 4) and interface["typestr"] == "<f8" and interface["strides"] is None, interface
@@ -222,6 +227,7 @@ def check_memory(comm):
 def arrays(rank, ranks, file):
     comm = communicator(rank, ranks, file, gpu=rank, check=True)
     assert comm.gpu == rank and "software GPU" in comm.transport, comm.transport
+    assert comm.planning.startswith("by rules, since"), comm.planning
     for dtype in TYPES:
         check(comm, numpy.dtype(dtype).type, COUNT, Allocated if dtype == "float32" else comm.empty)
     check(comm, numpy.float16, 3, comm.empty)

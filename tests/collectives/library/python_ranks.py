@@ -82,13 +82,31 @@ def check_started(comm):
     requests = [comm.start_allreduce(array) for array in inputs]
     comm.start_allgather(numpy.ones(50_000))
     scattered = comm.start_reduce_scatter(numpy.ones((comm.size, 5)))
+    sent = [numpy.full(length, comm.rank, dtype) for length, dtype in ((3000, "i4"), (7, "f2"))]  # the second in no whole words
+    broadcasts = [comm.start_broadcast(array, root) for root, array in enumerate(sent)]
     gc.collect()
     for i, request in reversed(list(enumerate(requests))):
         numpy.testing.assert_array_equal(request.wait(), numpy.full(3000, float(sum(range(comm.size)) + comm.size * i)))
     while not scattered.test():
         pass
     numpy.testing.assert_array_equal(scattered.wait(), numpy.full(5, float(comm.size)))
+    for root, (array, request) in enumerate(zip(sent, broadcasts)):
+        assert request.wait() is array
+        numpy.testing.assert_array_equal(array, numpy.full(len(array), root))
     comm.barrier()
+
+
+def check_started_barrier(comm, store):
+    """The last rank starts it when the others have seen that it is not over."""
+    others = [f"not over/{rank}" for rank in range(comm.size - 1)]
+    if comm.rank == comm.size - 1:
+        store.wait(others, polyring_limit())
+    barrier = comm.start_barrier()
+    if comm.rank < comm.size - 1:
+        for _ in range(100):
+            assert not barrier.test(), "over before all ranks have started it"
+        store.set(others[comm.rank], b"")
+    assert barrier.wait() is None and barrier.test()
 
 
 def check_refusals(comm):
@@ -102,9 +120,11 @@ def check_refusals(comm):
     refused(lambda: comm.allreduce(numpy.ones(3), op="mean"), "there is no operation 'mean'; it is one of sum")
     refused(lambda: comm.reduce_scatter(numpy.ones(comm.size + 1)), "cannot share equally")
     refused(lambda: comm.broadcast(numpy.ones(3), root=comm.size), "there is no root")
+    refused(lambda: comm.start_broadcast(numpy.ones(3), root=-1), "there is no root")
     readable = numpy.ones(3)
     readable.flags.writeable = False
     refused(lambda: comm.broadcast(readable), "may only be read")
+    refused(lambda: comm.alloc((1 << 33, 1 << 31)), "too large for any memory")
     overlapping = numpy.ones(10)
     refused(lambda: comm.allreduce(overlapping[:8], overlapping[2:]), "overlap")
 
@@ -124,22 +144,24 @@ def check_memory(comm):
     numpy.testing.assert_array_equal(part, [comm.size - 1] * 2)
     refused(comm.barrier, "no such communicator")
     comm.close()
-    refused(lambda: comm.alloc((1 << 33, 1 << 31)), "too large for any memory")
 
 
 def arrays(rank, ranks, file):
-    with polyring.Communicator.from_store(FileStore(file), rank, ranks, timeout=TIME_LIMIT_S) as comm:
+    store = FileStore(file)
+    with polyring.Communicator.from_store(store, rank, ranks, timeout=TIME_LIMIT_S) as comm:
         assert (comm.rank, comm.size, comm.hosts) == (rank, ranks, 1) and "shared memory" in comm.transport, comm.transport
+        assert comm.planning.startswith("by rules, since"), comm.planning
         for dtype in TYPES:
             for count in (0, 3, 1001):
                 check(comm, dtype, count, numpy.empty)
         check(comm, "float32", 70_000, comm.alloc)
         check_started(comm)
+        check_started_barrier(comm, store)
         check_refusals(comm)
         numpy.testing.assert_array_equal(comm.allreduce(numpy.full(3, rank, "f4"), op="avg"), numpy.full(3, (ranks - 1) / 2, "f4"))
         halves(comm)
         check_fork(comm)
-    comm = polyring.Communicator.from_store(FileStore(file), rank, ranks, prefix="other", timeout=TIME_LIMIT_S, check=True,
+    comm = polyring.Communicator.from_store(store, rank, ranks, prefix="other", timeout=TIME_LIMIT_S, check=True,
                                             transport="network")
     assert "shared" not in comm.transport
     refused(lambda: comm.allreduce(numpy.ones(3 + rank)), "all ranks must call the same", polyring.Result.MISMATCH)

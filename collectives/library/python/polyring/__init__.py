@@ -1,4 +1,4 @@
-"""Polyring's collectives for NumPy: the multi-ring, which follows a cluster's topology.
+"""Polyring's collectives for arrays of NumPy and in GPU memory: the multi-ring, which follows a cluster's topology.
 
     from mpi4py import MPI
     import numpy, polyring

@@ -68,7 +68,7 @@ class Request:
         return bool(done.value)
 
     def wait(self) -> Array:
-        """Returns the output when it is over; throws why it failed."""
+        """Returns the output when it is over, None of a barrier; throws why it failed."""
         try:
             self._communicator._checked("wait", ctypes.byref(self._handle))
         finally:
@@ -95,9 +95,9 @@ class Communicator:
                  gpu: Optional[int] = None) -> None:
         """For the functions below."""
         self._handle = ctypes.c_void_p()
-        self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() may still be there
+        self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() and empty() may still be there
         self._unfinished: "set[Request]" = set()
-        self._memory: "set[int]" = set()  # of alloc(), whose arrays still exist
+        self._memory: "set[int]" = set()  # of alloc() and empty(), whose arrays still exist
         self._broken = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the collection of garbage frees arrays at any time
@@ -191,6 +191,13 @@ class Communicator:
         self._call("comm_transport", ctypes.byref(text))
         return (text.value or b"").decode()
 
+    @property
+    def planning(self) -> str:
+        """How plans are chosen, such as "by the links that 'cluster.json' describes"."""
+        text = ctypes.c_char_p()
+        self._call("comm_planning", ctypes.byref(text))
+        return (text.value or b"").decode()
+
     def alloc(self, shape: Union[int, Tuple[int, ...]], dtype: Any = numpy.float32) -> Array:
         """A NumPy array, not initialized, in memory that the ranks of a host reach directly: operations on it copy nothing. Its memory is
         freed when no array uses it any more."""
@@ -260,14 +267,19 @@ class Communicator:
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
         """The root's elements in every rank's array."""
-        buffer = self._buffer(array, "the array", written=True)
-        self._wait_for((buffer,))
-        self._call("broadcast", buffer.address, buffer.elements, buffer.type, root)
-        return array
+        return self._run("broadcast", self._broadcast(array, root))
+
+    def start_broadcast(self, array: Array, root: int = 0) -> Request:
+        """The same, started."""
+        return self._start("start_broadcast", self._broadcast(array, root))
 
     def barrier(self) -> None:
         """Returns when all ranks have called it."""
         self._call("barrier")
+
+    def start_barrier(self) -> Request:
+        """The same, started: it is over when all ranks have started it."""
+        return self._start("start_barrier", _Prepared((), None, (), ()))
 
     def enqueued_wait(self) -> None:
         """Returns when all that was enqueued on a stream is over. A stream alone waits for ever for a rank that has ended; this ends
@@ -276,7 +288,7 @@ class Communicator:
 
     def close(self) -> None:
         """Collective where nothing is under way: waits until no rank needs this one any more. Else gives up what is under way. Arrays of
-        alloc() keep their memory."""
+        alloc() and empty() keep their memory."""
         if not self._handle:
             return
         if self._unfinished or self._broken:
@@ -295,7 +307,7 @@ class Communicator:
 
     def abort(self) -> None:
         """Not collective: gives up what is under way, and ends the communicator. The other ranks' calls fail, at the latest after their
-        time limit. Arrays of alloc() keep their memory."""
+        time limit. Arrays of alloc() and empty() keep their memory."""
         if not self._handle:
             return
         self._call("comm_abort")
@@ -357,7 +369,7 @@ class Communicator:
         target = self._buffer(output, "the output", written=True)
         same_type(source, target)
         need_elements(target, source.elements, "the output", "as many as the input")
-        return _Prepared(input, output, (source, target), (source.elements, source.type, op_named(op)))
+        return _Prepared((input, output), output, (source, target), (source.elements, source.type, op_named(op)))
 
     def _reduce_scatter(self, input: Array, output: Optional[Array], op: str) -> "_Prepared":
         source = self._buffer(input, "the input")
@@ -368,7 +380,7 @@ class Communicator:
         target = self._buffer(output, "the output", written=True)
         same_type(source, target)
         need_elements(target, part, "the output", f"a part of the input's {source.elements} for each of {self.size} ranks")
-        return _Prepared(input, output, (source, target), (part, source.type, op_named(op)))
+        return _Prepared((input, output), output, (source, target), (part, source.type, op_named(op)))
 
     def _allgather(self, input: Array, output: Optional[Array]) -> "_Prepared":
         source = self._buffer(input, "the input")
@@ -376,9 +388,13 @@ class Communicator:
         target = self._buffer(output, "the output", written=True)
         same_type(source, target)
         need_elements(target, source.elements * self.size, "the output", f"the input's {source.elements} for each of {self.size} ranks")
-        return _Prepared(input, output, (source, target), (source.elements, source.type))
+        return _Prepared((input, output), output, (source, target), (source.elements, source.type))
 
-    def _run(self, name: str, what: "_Prepared", stream: Stream) -> Array:
+    def _broadcast(self, array: Array, root: int) -> "_Prepared":
+        buffer = self._buffer(array, "the array", written=True)
+        return _Prepared((array,), array, (buffer,), (buffer.elements, buffer.type, root))
+
+    def _run(self, name: str, what: "_Prepared", stream: Stream = None) -> Array:
         if stream is None:
             self._wait_for(what.buffers)
             self._call(name, *what.addresses(), *what.words)
@@ -392,7 +408,7 @@ class Communicator:
         self._wait_for(what.buffers)
         handle = ctypes.c_void_p()
         self._call(name, *what.addresses(), *what.words, ctypes.byref(handle))
-        return Request(self, handle, what.output, (what.input, what.output))
+        return Request(self, handle, what.output, what.arrays)
 
     def _wait_for(self, buffers: Tuple[Buffer, ...], stream: Optional[int] = None) -> None:
         """For the streams that make their elements, except for the one on which it is used."""
@@ -403,9 +419,9 @@ class Communicator:
 class _Prepared(NamedTuple):
     """An operation whose arrays are right."""
 
-    input: Array
+    arrays: Tuple[Array, ...]
     output: Array
-    buffers: Tuple[Buffer, Buffer]
+    buffers: Tuple[Buffer, ...]
     words: Tuple[int, ...]  # what the library takes behind the addresses
 
     def addresses(self) -> Tuple[int, ...]:

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "base/error.hpp"
+#include "collectives/library/mpi/failure.hpp"
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 
@@ -24,6 +24,15 @@ std::string waiting(MPI_Comm comm, Seconds waited) {
       "rank {} of a communicator has waited {} for the others; see whether they run, and whether LD_PRELOAD "
       "names libpolyring_mpi.so on all hosts (mpirun -x LD_PRELOAD)",
       rank, to_text(waited));
+}
+
+/// The wait goes on, whatever happens: MPI uses what would be freed.
+void say_waiting(MPI_Comm comm, Seconds waited) noexcept {
+  try {
+    say(waiting(comm, waited));
+  } catch (const std::exception&) {
+    say("a rank of a communicator waits for the others");
+  }
 }
 
 /// What a nonblocking call of MPI uses until it is over.
@@ -64,7 +73,7 @@ std::vector<std::int64_t> largest(MPI_Comm comm, const std::vector<std::int64_t>
       check_mpi(code, "MPI_Test");
       throw Error(ExitCode::timeout, waiting(comm, waited));
     }
-    if (!said) fmt::print(stderr, "polyring: {}\n", waiting(comm, waited));
+    if (!said) say_waiting(comm, waited);
     said = true;
     backoff.renew();
   }

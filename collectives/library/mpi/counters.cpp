@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "collectives/library/mpi/failure.hpp"
 #include "collectives/library/mpi/settings.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 
@@ -88,10 +89,14 @@ void count_passed_on(Call call, Why why) {
   increment(passed_on[static_cast<std::size_t>(call)][static_cast<std::size_t>(why)]);
 }
 
-void note(const std::string& sentence) {
-  const std::lock_guard lock(notes().mutex);
-  std::vector<std::string>& all = notes().sentences;
-  if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(sentence);
+void note(const std::string& sentence) noexcept {
+  try {
+    const std::lock_guard lock(notes().mutex);
+    std::vector<std::string>& all = notes().sentences;
+    if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(sentence);
+  } catch (const std::exception&) {
+    return;
+  }
 }
 
 std::string counters_as_json(int rank) {
@@ -109,18 +114,30 @@ std::string counters_as_json(int rank) {
       as_json(taken, kCallNames), as_json(failed, kCallNames), calls, sentences);
 }
 
-void write_counters(int rank) {
-  const std::string& file = own_settings().counters;
-  if (file.empty()) return;
-  written = true;
+namespace {
+
+void write_to(const std::string& file, int rank) {
   const std::string name = fmt::format("{}.{}", file, rank);
   const std::string text = counters_as_json(rank);
   std::FILE* const out = std::fopen(name.c_str(), "we");
   const bool whole = out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
   const bool closed = out != nullptr && std::fclose(out) == 0;
   if (!whole || !closed)
-    fmt::print(stderr, "polyring: {} could not be written: {}; see POLYRING_MPI_COUNTERS\n", name,
-               std::strerror(errno));
+    say(fmt::format("{} could not be written: {}; see POLYRING_MPI_COUNTERS", name, std::strerror(errno)));
+}
+
+}  // namespace
+
+/// MPI calls it, and the end of the process: nobody is there to catch anything.
+void write_counters(int rank) noexcept {
+  try {
+    const std::string& file = own_settings().counters;
+    if (file.empty()) return;
+    written = true;
+    write_to(file, rank);
+  } catch (const std::exception& error) {
+    say("the file of POLYRING_MPI_COUNTERS could not be written:", error.what());
+  }
 }
 
 }  // namespace polyring::interposer

@@ -32,12 +32,12 @@ inline constexpr int kWhys = 13;
 void count_taken(Call call);
 void count_failed(Call call);
 void count_passed_on(Call call, Why why);
-/// A sentence for the file; each is kept once.
-void note(const std::string& sentence);
+/// A sentence for the file; each is kept once. Left out where there is no memory for it.
+void note(const std::string& sentence) noexcept;
 
 /// {"rank": …, "taken": {call: number}, "failed": {…}, "passed_on": {call: {why: number}}, "notes": […]}
 std::string counters_as_json(int rank);
 /// To FILE.RANK, if the user wants one. Says on stderr what fails.
-void write_counters(int rank);
+void write_counters(int rank) noexcept;
 
 }  // namespace polyring::interposer

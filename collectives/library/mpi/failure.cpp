@@ -1,5 +1,6 @@
 #include "collectives/library/mpi/failure.hpp"
 
+#include <cstdio>
 #include <map>
 #include <mutex>
 
@@ -39,6 +40,11 @@ int error_code_of(const std::string& sentence) {
   const auto [known, is_new] = codes->of_sentence.try_emplace(sentence, MPI_ERR_OTHER);
   if (is_new) known->second = new_error_code(sentence);
   return known->second;
+}
+
+void say(std::string_view sentence, std::string_view more) noexcept {
+  std::fprintf(stderr, "polyring: %.*s%s%.*s\n", static_cast<int>(sentence.size()), sentence.data(),
+               more.empty() ? "" : " ", static_cast<int>(more.size()), more.data());
 }
 
 int raise_error(MPI_Comm comm, int code) {

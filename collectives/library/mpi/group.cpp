@@ -23,6 +23,24 @@ std::int64_t version_number() {
   return static_cast<std::int64_t>(std::hash<std::string_view>{}(POLYRING_VERSION) >> 1);
 }
 
+/// What fails here must not keep this rank from what the others do next.
+void keep(std::string& why, const char* sentence) noexcept {
+  try {
+    why = sentence;
+  } catch (const std::exception&) {
+    why.clear();
+  }
+}
+
+void note_refusal(int ranks, const std::string& why) noexcept {
+  try {
+    note(fmt::format("a communicator of {} ranks: {}", ranks,
+                     why.empty() ? "other ranks could not join" : why));
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 }  // namespace
 
 KnownComm::KnownComm(MPI_Comm comm) {
@@ -117,10 +135,10 @@ KnownComm::Joining KnownComm::try_to_join(MPI_Comm comm, std::string& why) {
     communicator_.emplace(*world_, options());
     return Joining::done;
   } catch (const AgreedError& error) {
-    why = error.what();
+    keep(why, error.what());
     return Joining::refused;
   } catch (const std::exception& error) {
-    why = error.what();
+    keep(why, error.what());
     return Joining::broken_off;
   }
 }
@@ -146,8 +164,7 @@ bool KnownComm::join(MPI_Comm comm) {
     refusal_.reset();
     return true;
   }
-  note(
-      fmt::format("a communicator of {} ranks: {}", size_, why.empty() ? "other ranks could not join" : why));
+  note_refusal(size_, why);
   if (worst == Joining::refused) release();
   return false;
 }

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cstdio>
 #include <list>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
 #include "collectives/library/mpi/agreement.hpp"
+#include "collectives/library/mpi/failure.hpp"
 #include "collectives/runtime/backoff.hpp"
 #include "collectives/runtime/mpi/comm_key.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
@@ -26,11 +26,14 @@ std::atomic<bool> finalizing{false};
 /// Of communicators freed so far. A handle may come again.
 std::atomic<std::uint64_t> frees{0};
 
+using KnownComms = std::list<std::unique_ptr<KnownComm>>;
+
+/// Each is moved from list to list by splice(), which takes no memory: MPI's callbacks must not throw.
 struct Registry {
   std::mutex mutex;
-  std::list<std::unique_ptr<KnownComm>> live;
-  std::list<std::unique_ptr<KnownComm>> ending;
-  std::list<std::unique_ptr<KnownComm>> kept;  // have failed: others, or MPI, may still use what they hold
+  KnownComms live;
+  KnownComms ending;
+  KnownComms kept;  // have failed: others, or MPI, may still use what they hold
 };
 
 Registry& registry() {
@@ -38,34 +41,34 @@ Registry& registry() {
   return *all;
 }
 
-/// Its ranks are waited for; what fails is kept as it is.
-void begin_end(Registry& all, std::unique_ptr<KnownComm> group) {
-  if (group->is_idle()) return;
+/// Takes one of those that live. Its ranks are waited for; what fails is kept as it is.
+void begin_end(Registry& all, KnownComms::iterator group) noexcept {
+  if ((*group)->is_idle()) {
+    all.live.erase(group);
+    return;
+  }
   try {
-    group->begin_end();
-    all.ending.push_back(std::move(group));
+    (*group)->begin_end();
+    all.ending.splice(all.ending.end(), all.live, group);
   } catch (const std::exception&) {
-    all.kept.push_back(std::move(group));
+    all.kept.splice(all.kept.end(), all.live, group);
   }
 }
 
 /// True when none is left.
-bool sweep(Registry& all) {
-  for (auto group = all.ending.begin(); group != all.ending.end();) {
+bool sweep(Registry& all) noexcept {
+  for (auto next = all.ending.begin(); next != all.ending.end();) {
+    const auto group = next++;
     try {
-      if (!(*group)->has_ended()) {
-        ++group;
-        continue;
-      }
+      if ((*group)->has_ended()) all.ending.erase(group);
     } catch (const std::exception&) {
-      all.kept.push_back(std::move(*group));
+      all.kept.splice(all.kept.end(), all.ending, group);
     }
-    group = all.ending.erase(group);
   }
   return all.ending.empty();
 }
 
-int communicator_freed(MPI_Comm, int, void* attribute, void*) {
+int communicator_freed(MPI_Comm, int, void* attribute, void*) noexcept {
   const Nested inside;
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -74,21 +77,18 @@ int communicator_freed(MPI_Comm, int, void* attribute, void*) {
       std::find_if(all.live.begin(), all.live.end(),
                    [&](const std::unique_ptr<KnownComm>& group) { return group.get() == attribute; });
   if (found == all.live.end()) return MPI_SUCCESS;  // MPI is being finalized
-  std::unique_ptr<KnownComm> group = std::move(*found);
-  all.live.erase(found);
-  begin_end(all, std::move(group));
+  begin_end(all, found);
   sweep(all);
   return MPI_SUCCESS;
 }
 
-int mpi_is_finalized(MPI_Comm, int, void*, void*) {
+int mpi_is_finalized(MPI_Comm, int, void*, void*) noexcept {
   const Nested inside;
   finalizing = true;
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   frees.fetch_add(1, std::memory_order_release);
-  for (std::unique_ptr<KnownComm>& group : all.live) begin_end(all, std::move(group));
-  all.live.clear();
+  while (!all.live.empty()) begin_end(all, all.live.begin());
   Backoff backoff(own_settings().timeout, true);
   while (!sweep(all)) {
     if (!backoff.again()) break;
@@ -101,14 +101,17 @@ int mpi_is_finalized(MPI_Comm, int, void*, void*) {
 }
 
 int key() {
-  static const int own = make_comm_key(communicator_freed, mpi_is_finalized);
+  static const int own = [] {
+    own_settings();  // the callbacks use them, and must not fail to read them
+    return make_comm_key(communicator_freed, mpi_is_finalized);
+  }();
   return own;
 }
 
 /// All that may fail at this rank alone comes before the ranks agree. From then on the group holds a failure.
 KnownComm& make_group(MPI_Comm comm) {
   const ErrorsReturned returned(comm);
-  std::list<std::unique_ptr<KnownComm>> made;
+  KnownComms made;
   KnownComm& group = *made.emplace_back(std::make_unique<KnownComm>(comm));
   {
     Registry& all = registry();
@@ -121,19 +124,31 @@ KnownComm& make_group(MPI_Comm comm) {
   return group;
 }
 
-/// The library would read the handles of another kind of MPI as its own.
-bool is_another_mpi() {
-  constexpr std::string_view kOpenMpi = "Open MPI";
-  const std::string own = MpiWorld::built_with();
-  const std::string other = MpiWorld::library();
-  if (own.starts_with(kOpenMpi) == other.starts_with(kOpenMpi)) return false;
-  if (launched_rank() == 0) {
-    fmt::print(
-        stderr,
-        "polyring: this libpolyring_mpi.so is for {}, and the program's MPI is {}; every call goes on to "
-        "that, so preload the library that was built for it\n",
-        own, other);
+void say_which_mpi() noexcept {
+  if (launched_rank() != 0) return;
+  try {
+    say(fmt::format(
+        "this libpolyring_mpi.so is for {}, and the program's MPI is {}; every call goes on to that, so "
+        "preload the library that was built for it",
+        MpiWorld::built_with(), MpiWorld::library()));
+  } catch (const std::exception&) {
+    say("this libpolyring_mpi.so is for another MPI than the program's");
   }
+}
+
+/// The library would read the handles of another kind of MPI as its own. Fortran asks, too, and catches
+/// nothing.
+bool is_another_mpi() noexcept {
+#if defined(OPEN_MPI)
+  constexpr bool kIsOpenMpi = true;
+#else
+  constexpr bool kIsOpenMpi = false;
+#endif
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  PMPI_Get_library_version(version.data(), &length);
+  if (std::string_view(version.data()).starts_with("Open MPI") == kIsOpenMpi) return false;
+  say_which_mpi();
   return true;
 }
 
@@ -143,7 +158,7 @@ bool is_nested() { return nested; }
 Nested::Nested() : before_(std::exchange(nested, true)) {}
 Nested::~Nested() { nested = before_; }
 
-std::optional<Why> closed() {
+std::optional<Why> closed() noexcept {
   static const bool is_other = is_another_mpi();
   if (is_other) return Why::other_mpi;
   if (finalizing.load(std::memory_order_relaxed)) return Why::finalizing;

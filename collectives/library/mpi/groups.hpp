@@ -21,7 +21,7 @@ class Nested {
 };
 
 /// Why no call is taken any more, or in this process at all.
-std::optional<Why> closed();
+std::optional<Why> closed() noexcept;
 
 /// Collective at the communicator's first call, by those ranks alone. Throws Error, after which this rank
 /// must not leave the call to MPI: others may have agreed to take it. What is returned stays until the

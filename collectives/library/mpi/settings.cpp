@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "collectives/library/mpi/failure.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 
 namespace polyring::interposer {
@@ -84,7 +84,7 @@ const Settings& own_settings() {
     try {
       return read_settings();
     } catch (const Error& error) {
-      if (launched_rank() == 0) fmt::print(stderr, "polyring: {}; every call goes on to MPI\n", error.what());
+      if (launched_rank() == 0) say(fmt::format("{}; every call goes on to MPI", error.what()));
       Settings off;
       off.on = false;
       off.timeout = kNoLimit;

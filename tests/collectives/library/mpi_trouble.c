@@ -103,7 +103,27 @@ static void no_memory(void) {
   report(allreduce(MPI_COMM_WORLD, data));
   free(data);
 }
+
+/* Nor where MPI calls the library: when a communicator is freed, and in MPI_Finalize. */
+static void no_memory_at_the_end(void) {
+  float* data = zeros();
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  report(allreduce(comm, data));
+  report(allreduce(MPI_COMM_WORLD, data));
+  starves = 1;
+  MPI_Comm_free(&comm);
+  free(data);
+}
 #endif
+
+/* Nothing can be said: whoever writes to stderr is told that there is none. */
+static void no_stderr(void) {
+  float* data = zeros();
+  fclose(stderr);
+  report(allreduce(MPI_COMM_WORLD, data));
+  free(data);
+}
 
 /* The receiver waits for a message whose sender is in an allreduce: MPI has it arrive all the same. */
 static void progress(void) {
@@ -172,7 +192,9 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "no_descriptors") == 0) no_descriptors();
 #ifndef SANITIZED
   if (strcmp(argv[1], "no_memory") == 0) no_memory();
+  if (strcmp(argv[1], "no_memory_at_the_end") == 0) no_memory_at_the_end();
 #endif
+  if (strcmp(argv[1], "no_stderr") == 0) no_stderr();
   if (strcmp(argv[1], "progress") == 0) progress();
   if (strcmp(argv[1], "threads") == 0 && provided == MPI_THREAD_MULTIPLE) threads();
   if (strcmp(argv[1], "crossed") == 0) crossed();

@@ -1,7 +1,7 @@
 """Runs programs that know nothing of Polyring under mpiexec, with libpolyring_mpi.so preloaded: right results, and what is taken.
 
-Environment, set by CTest: POLYRING_MPIEXEC, POLYRING_INTERPOSER (the library), POLYRING_CALLS and POLYRING_TROUBLE (the programs
-beside this file), POLYRING_FORTRAN (a folder with three programs in Fortran; empty: there is no compiler), POLYRING_NM.
+Environment, set by CTest: POLYRING_MPIEXEC, POLYRING_INTERPOSER (the library), POLYRING_CALLS, POLYRING_TROUBLE and POLYRING_GROWTH
+(the programs beside this file), POLYRING_FORTRAN (a folder with three programs in Fortran; empty: there is no compiler), POLYRING_NM.
 """
 
 import json
@@ -15,11 +15,13 @@ import tempfile
 import time
 import unittest
 
-LIBRARY, CALLS, TROUBLE, MPIEXEC = (os.environ[f"POLYRING_{name}"] for name in ("INTERPOSER", "CALLS", "TROUBLE", "MPIEXEC"))
+LIBRARY, CALLS, TROUBLE, GROWTH, MPIEXEC = (
+    os.environ[f"POLYRING_{name}"] for name in ("INTERPOSER", "CALLS", "TROUBLE", "GROWTH", "MPIEXEC"))
 FORTRAN = os.environ.get("POLYRING_FORTRAN", "")
 SANITIZED = bool(os.environ.get("POLYRING_SANITIZE"))
 HERE = pathlib.Path(__file__).parent
 LIMIT_S = 100
+COMMUNICATORS, OPERATIONS = 150, 3000
 NAMES = ("MPI_Allreduce", "MPI_Reduce_scatter_block", "MPI_Allgather")
 
 
@@ -126,6 +128,17 @@ class Trouble(Preloaded):
         self.assertEqual((output.count(": failed"), output.count(": success")), (2, 2), output)
         self.assertEqual(self.counters()["failed"], {"MPI_Allreduce": 1})
 
+    @unittest.skipIf(SANITIZED, "the sanitizer's operator new cannot be made to fail")
+    def test_without_memory_where_mpi_calls_the_library(self):
+        output = self.launch(TROUBLE, "no_memory_at_the_end")
+        self.assertEqual(output.count("success"), 4, output)
+        self.assertEqual(output.count("polyring: the file of POLYRING_MPI_COUNTERS could not be written: std::bad_alloc"), 2, output)
+
+    def test_settings_that_cannot_be_where_nothing_can_be_said(self):
+        output = self.launch(TROUBLE, "no_stderr", settings={"POLYRING_MPI": "maybe"})
+        self.assertEqual(output.count("success"), 2, output)
+        self.assertEqual(self.counters()["passed_on"]["MPI_Allreduce"], {"off": 1})
+
     def test_messages_arrive_meanwhile(self):
         """With an MPI whose sender has to do something for them."""
         output = self.launch(TROUBLE, "progress", settings={"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "UCX_TLS": "self,tcp"})
@@ -156,6 +169,18 @@ class Trouble(Preloaded):
         self.assertEqual(output.count("success"), 4, output)
         self.assertEqual(output.count("polyring: this libpolyring_mpi.so is for "), 1, output)
         self.assertEqual(self.counters()["passed_on"]["MPI_Allreduce"], {"other_mpi": 2})
+
+
+class Growth(Preloaded):
+    """A hundred communicators and more, as a program of months has them: scripts/soak_library takes more."""
+
+    def test_communicators_and_calls(self):
+        output = self.launch(GROWTH, "interposed", COMMUNICATORS, OPERATIONS, settings={"POLYRING_MPI_MIN_BYTES": "4K"})
+        self.assertEqual(output.count("grew by"), 4, output)
+        self.assertEqual(sum(self.counters()["taken"].values()), COMMUNICATORS + OPERATIONS)
+
+    def test_communicators_of_the_library(self):
+        self.assertEqual(self.launch(GROWTH, "library", COMMUNICATORS, settings={"POLYRING_MPI": "off"}).count("grew by"), 2)
 
 
 @unittest.skipUnless(FORTRAN, "there is no Fortran compiler here, or a sanitizer is not for it")

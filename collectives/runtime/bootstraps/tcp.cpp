@@ -110,8 +110,13 @@ class Line {
 /// What rank 0 says first, whenever the others wait for it.
 enum class Word : std::uint8_t { failed, done };
 
-/// Longer than any sentence that rank 0 says.
+/// Longer than any sentence that rank 0 says, and than what any rank gives to an allgather.
 constexpr std::uint64_t kLongestSentence = 1 << 16;
+constexpr std::uint64_t kLongestGathered = 1 << 30;
+
+[[noreturn]] void refuse_stranger() {
+  usage_error("what answers is not rank 0 of this group; check its address and port");
+}
 
 /// Throws what has failed at rank 0. What else may answer on its port is not believed.
 void hear_root(Line& root) {
@@ -119,8 +124,7 @@ void hear_root(Line& root) {
   if (word == Word::done) return;
   const auto code = word == Word::failed ? root.read_value<ExitCode>() : ExitCode::usage;
   const auto length = word == Word::failed ? root.read_value<std::uint64_t>() : 0;
-  if (length == 0 || length > kLongestSentence)
-    usage_error("what answers is not rank 0 of this group; check its address and port");
+  if (length == 0 || length > kLongestSentence) refuse_stranger();
   std::string sentence(length, ' ');
   root.read(std::as_writable_bytes(std::span(sentence)));
   throw Error(code, sentence);
@@ -135,7 +139,11 @@ void write_all(Line& line, const std::vector<std::vector<std::byte>>& everyones)
 std::vector<std::vector<std::byte>> read_all(Line& line, int ranks) {
   hear_root(line);
   std::vector<std::vector<std::byte>> everyones;
-  for (Rank rank = 0; rank < ranks; ++rank) everyones.emplace_back(line.read_value<std::uint64_t>());
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const auto length = line.read_value<std::uint64_t>();
+    if (length > kLongestGathered) refuse_stranger();
+    everyones.emplace_back(length);
+  }
   for (std::vector<std::byte>& bytes : everyones) line.read(bytes);
   return everyones;
 }

@@ -1,4 +1,7 @@
 // The C library on what cannot be, and on ranks that fail: codes and sentences, never a crash or a hang.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +217,70 @@ TEST(CLibraryFaults, NobodyAnswers) {
   EXPECT_FAILS(polyring_comm_create_from_store(&comm, &own, 1, 2, &options), POLYRING_ERROR_TIMEOUT,
                "rank 0's key p/0/0");
   EXPECT_EQ(comm, POLYRING_COMM_NULL);
+}
+
+/// Listens where a rank 0 should, and says the same to all who come.
+class Stranger {
+ public:
+  explicit Stranger(std::string answer) : answer_(std::move(answer)) {
+    sockaddr_in own{};
+    socklen_t size = sizeof(own);
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&own), size), 0);
+    EXPECT_EQ(listen(socket_, 8), 0);
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size), 0);
+    port_ = ntohs(own.sin_port);
+    answering_ = std::jthread([this] {
+      for (int one = accept(socket_, nullptr, nullptr); one >= 0; one = accept(socket_, nullptr, nullptr)) {
+        connections_.push_back(one);
+        if (!answer_.empty()) send(one, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      }
+    });
+  }
+  ~Stranger() {
+    shutdown(socket_, SHUT_RDWR);
+    answering_.join();
+    for (const int one : connections_) close(one);
+    close(socket_);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  std::string answer_;
+  int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+  int port_ = 0;
+  std::vector<int> connections_;
+  std::jthread answering_;
+};
+
+/// Rank 0 of an id at this address does not answer as it should: the others give up in time.
+void join_in_vain(const std::string& address, polyring_result code, const char* sentence) {
+  polyring_unique_id id{};
+  ASSERT_OK(polyring_unique_id_at(&id, address.c_str(), "secret"));
+  const polyring_options options = options_of(0.3);
+  polyring_comm comm = POLYRING_COMM_NULL;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FAILS(polyring_comm_create(&comm, &id, 1, 2, &options), code, sentence);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << address;
+  EXPECT_EQ(comm, POLYRING_COMM_NULL);
+}
+
+TEST(CLibraryFaults, AnIdThatNobodyAnswers) {
+  std::string free_port;
+  {
+    const Stranger silent("");
+    join_in_vain(silent.address(), POLYRING_ERROR_TIMEOUT, "for rank 0");
+    free_port = silent.address();
+  }
+  join_in_vain(free_port, POLYRING_ERROR_TIMEOUT, "to reach rank 0");
+  const Stranger server("HTTP/1.1 400 Bad Request\r\n\r\n");
+  join_in_vain(server.address(), POLYRING_ERROR_ARGUMENT, "not rank 0 of this group");
+  const Stranger boaster(std::string("\1\1") + std::string(1000, '\x7f'));  // of more bytes than there is memory
+  join_in_vain(boaster.address(), POLYRING_ERROR_ARGUMENT, "not rank 0 of this group");
 }
 
 /// Rank 1 comes too late, when rank 0 has gone.

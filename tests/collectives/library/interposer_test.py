@@ -109,7 +109,7 @@ class Trouble(Preloaded):
         self.assertRegex(text, r"\A(rank 0: polyring: rank 1's process \d+ has ended[^\n]*\n){2}alive\n\Z")
 
     def test_a_time_limit(self):
-        output = self.launch(TROUBLE, "late", settings={"POLYRING_MPI_TIMEOUT": "0.2s"})
+        output = self.launch(TROUBLE, "late", "when_given_up", settings={"POLYRING_MPI_TIMEOUT": "0.2s"})
         self.assertRegex(output, r"rank 0: polyring: waited 200 ms for rank 1 \(")
         self.assertIn("the same code", output)
         self.assertNotIn("another", output)

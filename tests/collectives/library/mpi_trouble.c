@@ -51,17 +51,19 @@ static void killed(const char* file) {
   _exit(0);
 }
 
-/* Rank 1 comes after the others' time limit. */
-static void late(void) {
+/* Rank 1 comes a second late, or when rank 0 has given up. */
+static void late(int when_given_up) {
   float* data = zeros();
   int code;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   allreduce(MPI_COMM_WORLD, data);
-  if (rank == 1) sleep(1);
+  if (rank == 1 && when_given_up) MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1 && !when_given_up) sleep(1);
   code = allreduce(MPI_COMM_WORLD, data);
   report(code);
   if (code != MPI_SUCCESS)
     printf("%s\n", allreduce(MPI_COMM_WORLD, data) == code ? "the same code" : "another");
+  if (rank == 0 && when_given_up) MPI_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
   free(data);
 }
@@ -188,7 +190,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (argc < 2) return 6;
   if (strcmp(argv[1], "killed") == 0 && argc == 3) killed(argv[2]);
-  if (strcmp(argv[1], "late") == 0) late();
+  if (strcmp(argv[1], "late") == 0) late(argc == 3);
   if (strcmp(argv[1], "no_descriptors") == 0) no_descriptors();
 #ifndef SANITIZED
   if (strcmp(argv[1], "no_memory") == 0) no_memory();

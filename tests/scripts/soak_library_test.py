@@ -36,7 +36,7 @@ class SoakLibrary(unittest.TestCase):
         self.assertIn('"taken": {"MPI_Allreduce": 104, "MPI_Reduce_scatter_block": 103, "MPI_Allgather": 103}', ran.stdout)
 
     def test_says_how_to_repeat_what_failed(self):
-        for program in ("bin/collectives_growth", "bin/collectives_mpi_growth", "collectives/library/mpi/libpolyring_mpi.so"):
+        for program in ("bin/collectives_growth", "bin/collectives_mpi_growth", "lib/libpolyring_mpi.so"):
             path = self.folder / "build" / program
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("#!/bin/sh\necho \"with $*\"\nexit 1\n")

@@ -144,7 +144,9 @@ bool is_another_mpi() noexcept {
 #else
   constexpr bool kIsOpenMpi = false;
 #endif
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  constexpr std::size_t kLongest = 16384;  // another MPI's text may be longer than this one's
+  static_assert(kLongest >= MPI_MAX_LIBRARY_VERSION_STRING);
+  std::array<char, kLongest> version{};
   int length = 0;
   PMPI_Get_library_version(version.data(), &length);
   if (std::string_view(version.data()).starts_with("Open MPI") == kIsOpenMpi) return false;

@@ -21,7 +21,7 @@ FORTRAN = os.environ.get("POLYRING_FORTRAN", "")
 SANITIZED = bool(os.environ.get("POLYRING_SANITIZE"))
 HERE = pathlib.Path(__file__).parent
 LIMIT_S = 100
-COMMUNICATORS, OPERATIONS = 150, 3000
+COMMUNICATORS, OPERATIONS = 40, 600
 NAMES = ("MPI_Allreduce", "MPI_Reduce_scatter_block", "MPI_Allgather")
 
 

@@ -279,7 +279,8 @@ TEST(CLibraryFaults, AnIdThatNobodyAnswers) {
   join_in_vain(free_port, POLYRING_ERROR_TIMEOUT, "to reach rank 0");
   const Stranger server("HTTP/1.1 400 Bad Request\r\n\r\n");
   join_in_vain(server.address(), POLYRING_ERROR_ARGUMENT, "not rank 0 of this group");
-  const Stranger boaster(std::string("\1\1") + std::string(1000, '\x7f'));  // of more bytes than there is memory
+  const Stranger boaster(std::string("\1\1") +
+                         std::string(1000, '\x7f'));  // of more bytes than there is memory
   join_in_vain(boaster.address(), POLYRING_ERROR_ARGUMENT, "not rank 0 of this group");
 }
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "bench/accept/gpu_hosts.hpp"
 #include "base/memory_room.hpp"
+#include "bench/accept/gpu_hosts.hpp"
 
 namespace polyring {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_room.hpp"
 #include "bench/cli/command_line.hpp"
 #include "bench/plans/job_hosts.hpp"
-#include "base/memory_room.hpp"
 #include "collectives/cuda/gpu.hpp"
 #include "collectives/runtime/world.hpp"
 #include "collectives/schedule/data_device.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/session/memory_need.hpp"
 #include "base/memory_room.hpp"
+#include "bench/session/memory_need.hpp"
 #include "collectives/runtime/world.hpp"
 
 namespace polyring {

@@ -96,7 +96,16 @@ void Communicator::poll(Runner::Run run) {
   const Clock::time_point now = Clock::now();
   if (runner_.poll()) {
     quiet_since_.reset();
-  } else if (!quiet_since_) {
+    return;
+  }
+  if (rules_.idle) {
+    try {
+      rules_.idle();
+    } catch (const std::exception&) {
+      runner_.fail([] { throw; });
+    }
+  }
+  if (!quiet_since_) {
     quiet_since_ = now;
   } else if (std::chrono::duration<double>(now - *quiet_since_).count() > rules_.timeout.value) {
     runner_.fail([this] { rules_.give_up("messages", joined_.transport->awaited()); });
@@ -105,11 +114,13 @@ void Communicator::poll(Runner::Run run) {
 
 WaitRules Communicator::default_rules() const {
   const auto give_up = [this](const std::string& what, const std::vector<Rank>& whom) {
-    throw Error(ExitCode::timeout,
-                fmt::format("waited {} for {}; see whether it still runs, or raise the time limit",
-                            to_text(options_.timeout), whom.empty() ? what : ranks_text(whom, hosts_.hosts)));
+    throw Error(
+        ExitCode::timeout,
+        fmt::format("waited {} for {}; see whether it still runs, and for whom it waits itself, or raise "
+                    "the time limit",
+                    to_text(options_.timeout), whom.empty() ? what : ranks_text(whom, hosts_.hosts)));
   };
-  return {options_.timeout, hosts_.shares_cores, give_up};
+  return {options_.timeout, hosts_.shares_cores, give_up, {}, options_.idle};
 }
 
 Network Communicator::make_network() const {

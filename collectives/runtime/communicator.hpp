@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -41,6 +42,8 @@ struct CommunicatorOptions {
   /// How a rank waits, and what it does when it gives up; empty: it throws Error(ExitCode::timeout) after
   /// `timeout`.
   std::optional<WaitRules> rules{};
+  /// As WaitRules::idle, where `rules` is empty.
+  std::function<void()> idle{};
   std::string algorithm{kTunedAlgorithm};
   PlanConstraints constraints{};
   /// Lives as long as the communicator, and chooses the same on all ranks by itself: ranks do not ask at the

@@ -149,6 +149,11 @@ class HostTransport : public Transport {
   std::vector<Ticket> local_;
 };
 
+/// Throws Error(ExitCode::wrong_result) where ranks do different things: a peer gives other than so many
+/// bytes.
+void check_length(Rank peer, std::uint64_t expected, std::uint64_t bytes);
+[[noreturn]] void fail_by_mismatch(Rank peer);
+
 /// How long a rank polls for others, and what it does then.
 struct WaitRules {
   Seconds timeout{60};

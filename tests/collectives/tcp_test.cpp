@@ -399,7 +399,7 @@ TEST(TcpTransport, SaysWhenBothEndsHaveOtherLengthsInMind) {
             wait_for_all(transport, 1);
           });
         });
-        EXPECT_EQ(outcome.code, ExitCode::usage);
+        EXPECT_EQ(outcome.code, ExitCode::wrong_result);
         EXPECT_THAT(outcome.sentence,
                     HasSubstr(fmt::format("rank 0 sends {} bytes where {} are expected", sent, sent - 1)));
       });

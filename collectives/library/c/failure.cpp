@@ -27,6 +27,8 @@ polyring_result result_of(ExitCode code) {
       return POLYRING_ERROR_NOT_AVAILABLE;
     case ExitCode::usage:
       return POLYRING_ERROR_ARGUMENT;
+    case ExitCode::wrong_result:
+      return POLYRING_ERROR_MISMATCH;
     case ExitCode::mpi:
       return POLYRING_ERROR_CONNECTION;
     default:

@@ -19,11 +19,10 @@
 #include "collectives/schedule/catalogue.hpp"
 
 namespace polyring::library {
-namespace {
 
 /// What a rank calls, as the others see it.
 struct Called {
-  std::int64_t collective = 0;
+  std::int64_t collective = 0;  // a Collective, or one of the two below
   std::int64_t count = 0;
   std::int64_t kind = 0;
   std::int64_t op = 0;
@@ -31,9 +30,16 @@ struct Called {
 
   bool operator==(const Called&) const = default;
 };
+
+namespace {
+
+constexpr std::int64_t kBarrier = -1;
+constexpr std::int64_t kFree = -2;
 constexpr Count kWords = sizeof(Called) / sizeof(std::int64_t);
 
 std::string to_text(const Called& called) {
+  if (called.collective == kBarrier) return "a barrier";
+  if (called.collective == kFree) return "polyring_comm_free()";
   const auto kind = static_cast<ElementKind>(called.kind);
   if (called.root >= 0)
     return fmt::format("a broadcast of {} {} from rank {}", called.count, polyring::to_text(kind),
@@ -45,86 +51,17 @@ std::string to_text(const Called& called) {
   return fmt::format("{} by {}", text, polyring::to_text(static_cast<ReduceOp>(called.op)));
 }
 
-/// Of a struct that an older or a newer version of the header may have made.
-polyring_options known(const polyring_options* options) {
-  polyring_options result = POLYRING_OPTIONS_DEFAULT;
-  if (options == nullptr) return result;
-  if (options->size < offsetof(polyring_options, transport))
-    usage_error("the options have no size; begin with POLYRING_OPTIONS_DEFAULT");
-  std::memcpy(&result, options, std::min(options->size, sizeof(result)));
-  return result;
-}
+constexpr const char* kAborted = "the program has aborted the communicator; free it";
 
-}  // namespace
-
-GroupOptions::GroupOptions(const polyring_options* options) {
-  const polyring_options said = known(options);
-  if (!std::isfinite(said.timeout) || said.timeout <= 0)
-    usage_error("a time limit of {} seconds is impossible; give more than 0", said.timeout);
-  communicator.timeout = Seconds{said.timeout};
-  switch (said.transport) {
-    case POLYRING_TRANSPORT_AUTOMATIC:
-      communicator.transport = TransportChoice::automatic;
-      break;
-    case POLYRING_TRANSPORT_SHARED:
-      communicator.transport = TransportChoice::shared;
-      break;
-    case POLYRING_TRANSPORT_NETWORK:
-      communicator.transport = TransportChoice::network;
-      break;
-    default:
-      usage_error("there is no transport {}; see polyring_transport", static_cast<int>(said.transport));
+/// Every rank compares with rank 0, so all find the same ranks.
+void compare(std::span<const Called> all) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw MismatchError(
+        fmt::format("rank 0 calls {}, and rank {} calls {}; all ranks must call the same in the same order",
+                    to_text(all[0]), rank, to_text(all[rank])));
   }
-  if (said.interface_name != nullptr) communicator.interface = said.interface_name;
-  if (said.algorithm != nullptr) communicator.algorithm = said.algorithm;
-  check = said.check != 0;
-  if (said.gpu < kHostMemory)
-    usage_error("there is no GPU {}; give one from 0 on, or {} for host memory", said.gpu, kHostMemory);
-  gpu = said.gpu;
 }
-
-ElementKind element_kind(polyring_type type) {
-  switch (type) {
-    case POLYRING_FLOAT32:
-      return ElementKind::float32;
-    case POLYRING_FLOAT64:
-      return ElementKind::float64;
-    case POLYRING_FLOAT16:
-      return ElementKind::float16;
-    case POLYRING_BFLOAT16:
-      return ElementKind::bfloat16;
-    case POLYRING_INT32:
-      return ElementKind::int32;
-    case POLYRING_INT64:
-      return ElementKind::int64;
-  }
-  usage_error("there is no type {}; see polyring_type", static_cast<int>(type));
-}
-
-ReduceOp reduce_op(polyring_op op) {
-  switch (op) {
-    case POLYRING_SUM:
-      return ReduceOp::sum;
-    case POLYRING_PROD:
-      return ReduceOp::prod;
-    case POLYRING_MIN:
-      return ReduceOp::min;
-    case POLYRING_MAX:
-      return ReduceOp::max;
-    case POLYRING_AVG:
-      return ReduceOp::avg;
-  }
-  usage_error("there is no operation {}; see polyring_op", static_cast<int>(op));
-}
-
-Count to_count(std::size_t count) {
-  constexpr std::size_t kMost = std::size_t{1} << 40;
-  if (count > kMost)
-    usage_error("{} elements are too many for any memory; see whether the count is negative", count);
-  return static_cast<Count>(count);
-}
-
-namespace {
 
 /// Nothing for host memory.
 std::optional<GpuDevice> find_gpu(int gpu) {
@@ -151,12 +88,20 @@ Group::Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options)
     : bootstrap_(std::move(bootstrap)),
       check_(options.check),
       gpu_(find_gpu(options.gpu)),
+      processes_(*bootstrap_),
       planning_(plan_by_topology(*bootstrap_, gpu_ ? gpu_->pci : "")),
       communicator_(*bootstrap_, completed(std::move(options.communicator))) {}
 
-CommunicatorOptions Group::completed(CommunicatorOptions options) const {
+CommunicatorOptions Group::completed(CommunicatorOptions options) {
   if (gpu_) options.device = to_gpu(need_gpu_plugin(), *bootstrap_, *gpu_);
   options.planner = planning_.planner.get();
+  std::function<void()>& idle = options.rules ? options.rules->idle : options.idle;
+  if (!idle) {
+    idle = [this] {
+      if (aborted_) throw Error(ExitCode::mpi, kAborted);
+      processes_.check();
+    };
+  }
   return options;
 }
 
@@ -165,6 +110,7 @@ CommunicatorOptions Group::completed(CommunicatorOptions options) const {
 void Group::end() {
   const std::lock_guard lock(mutex_);
   if (!communicator_.failure() && operations_.empty()) {
+    agree(Called{.collective = kFree});
     meet();
     meet();
   }
@@ -173,8 +119,9 @@ void Group::end() {
 
 /// The operations stay, so that whoever waits for one is told.
 void Group::abort() {
+  aborted_ = true;  // ends the call of a thread that has the lock
   const std::lock_guard lock(mutex_);
-  communicator_.give_up(Error(ExitCode::mpi, "the program has aborted the communicator; free it"));
+  communicator_.give_up(Error(ExitCode::mpi, kAborted));
 }
 
 void Group::give_up() noexcept {
@@ -210,20 +157,18 @@ void Group::check_places(const CollectiveOf& what, const void* input, void* outp
   });
 }
 
-/// Every rank compares with rank 0, so all find the same ranks.
-void Group::agree(const CollectiveOf& what, int root) {
+/// Before anything else is done.
+void Group::agree(const Called& own) {
   if (!check_) return;
-  const Called own{static_cast<std::int64_t>(what.collective), what.count,
-                   static_cast<std::int64_t>(what.kind), static_cast<std::int64_t>(what.op), root};
   std::vector<Called> all(index(communicator_.size()));
   run_small({Collective::allgather, kWords * communicator_.size(), ElementKind::int64},
             std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    throw MismatchError(
-        fmt::format("rank 0 calls {}, and rank {} calls {}; all ranks must call the same in the same order",
-                    to_text(all[0]), rank, to_text(all[rank])));
-  }
+  compare(all);
+}
+
+void Group::agree(const CollectiveOf& what, int root) {
+  agree({static_cast<std::int64_t>(what.collective), what.count, static_cast<std::int64_t>(what.kind),
+         static_cast<std::int64_t>(what.op), root});
 }
 
 /// What was enqueued uses the same memory and words of the transport.
@@ -350,12 +295,14 @@ void Group::set_to_zero(std::span<std::byte> data) const {
 
 void Group::barrier() {
   const std::lock_guard lock(mutex_);
+  agree(Called{.collective = kBarrier});
   meet();
 }
 
 /// Nobody has the sum before all have given their number.
 Group::Request Group::start_barrier() {
   const std::lock_guard lock(mutex_);
+  agree(Called{.collective = kBarrier});
   finish_enqueued();
   const auto word = std::make_shared<Memory>(communicator_.allocate({sizeof(std::int32_t)}));
   const CollectiveOf what{Collective::allreduce, 1, ElementKind::int32};

@@ -1,6 +1,7 @@
 // Group: a Communicator for C programs. Any thread may use it; each call holds it for itself.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,26 +11,15 @@
 #include <string>
 
 #include "collectives/cuda/gpu.hpp"
-#include "collectives/library/c/polyring.h"
+#include "collectives/library/c/options.hpp"
 #include "collectives/library/topology/topology.hpp"
 #include "collectives/runtime/communicator.hpp"
+#include "collectives/runtime/processes.hpp"
 
 namespace polyring::library {
 
-/// What polyring_options say. Null: the defaults. Throws a usage Error that names what cannot be.
-struct GroupOptions {
-  explicit GroupOptions(const polyring_options* options);
-
-  CommunicatorOptions communicator;
-  bool check = false;
-  int gpu = kHostMemory;
-};
-
-/// Throws a usage Error for a value that the header does not name.
-ElementKind element_kind(polyring_type type);
-ReduceOp reduce_op(polyring_op op);
-/// Throws a usage Error for more than any memory holds, as of a number that was negative.
-Count to_count(std::size_t count);
+/// What a rank calls, for the others to compare.
+struct Called;
 
 class Group {
  public:
@@ -61,7 +51,7 @@ class Group {
   /// Collective where nothing is under way: waits until no rank needs this one any more. From now on all
   /// calls fail, also where this throws.
   void end();
-  /// Not collective: breaks the communicator, so that all calls fail.
+  /// Not collective: breaks the communicator, so that all calls fail, also one that waits in another thread.
   void abort();
 
   /// On a cudaStream_t, by GpuCollective. Throws Error(ExitCode::not_available) where that cannot be.
@@ -75,8 +65,9 @@ class Group {
   void free(void* memory);
 
  private:
-  CommunicatorOptions completed(CommunicatorOptions options) const;
+  CommunicatorOptions completed(CommunicatorOptions options);
   void give_up() noexcept;
+  void agree(const Called& own);
   void agree(const CollectiveOf& what, int root);
   void meet();
   void run_small(const CollectiveOf& what, std::span<const std::byte> input, std::span<std::byte> output);
@@ -117,6 +108,8 @@ class Group {
   std::unique_ptr<Bootstrap> bootstrap_;
   bool check_;
   std::optional<GpuDevice> gpu_;
+  Processes processes_;
+  std::atomic<bool> aborted_ = false;
   Planning planning_;
   Communicator communicator_;
   std::map<void*, Allocated> memory_;

@@ -53,9 +53,10 @@ void need(const Pointer* pointer, std::string_view what) {
   if (pointer == nullptr) usage_error("{} is a null pointer; give the address of a variable", what);
 }
 
-/// Of what the program gave for the creation: GPUs' ranks meet again later, when that may be gone.
+/// What the program gave for the creation may be gone later, when GPUs' ranks meet again.
 std::unique_ptr<Bootstrap> lasting(std::unique_ptr<Bootstrap> given, const GroupOptions& options) {
-  if (options.gpu == kHostMemory) return given;
+  const bool lasts = dynamic_cast<const TcpBootstrap*>(given.get()) != nullptr;
+  if (lasts || options.gpu == kHostMemory) return given;
   return over_tcp(*given, options.communicator.timeout);
 }
 
@@ -66,6 +67,8 @@ polyring_result create(polyring_comm* comm, const polyring_options* options, Mak
     *comm = POLYRING_COMM_NULL;
     GroupOptions said(options);
     std::unique_ptr<Bootstrap> bootstrap = make(said);
+    compare_options(*bootstrap, said);
+    bootstrap = lasting(std::move(bootstrap), said);
     *comm = handles().groups.add(std::make_shared<Group>(std::move(bootstrap), std::move(said)));
   });
 }
@@ -168,9 +171,9 @@ polyring_result polyring_comm_create(polyring_comm* comm, const polyring_unique_
 
 polyring_result polyring_comm_create_from_group(polyring_comm* comm, const polyring_group* group, int rank,
                                                 int ranks, const polyring_options* options) {
-  return create(comm, options, [&](const GroupOptions& said) {
+  return create(comm, options, [&](const GroupOptions&) {
     need(group, "the group");
-    return lasting(std::make_unique<GroupBootstrap>(*group, rank, ranks), said);
+    return std::make_unique<GroupBootstrap>(*group, rank, ranks);
   });
 }
 
@@ -178,7 +181,7 @@ polyring_result polyring_comm_create_from_store(polyring_comm* comm, const polyr
                                                 int ranks, const polyring_options* options) {
   return create(comm, options, [&](const GroupOptions& said) {
     need(store, "the store");
-    return lasting(std::make_unique<StoreBootstrap>(*store, rank, ranks, said.communicator.timeout), said);
+    return std::make_unique<StoreBootstrap>(*store, rank, ranks, said.communicator.timeout);
   });
 }
 

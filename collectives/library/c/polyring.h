@@ -11,8 +11,10 @@
  *     polyring_allreduce(comm, gradients, gradients, count, POLYRING_FLOAT32, POLYRING_AVG);
  *     polyring_comm_free(comm);
  *
- * Order. All ranks of a communicator call the same operations with the same arguments in the same order.
- * Operations that were started may be waited for in any order.
+ * Order. All ranks create a communicator with the same options, except for time limits, interfaces and GPUs'
+ * numbers, and call the same operations with the same arguments in the same order. Where they do not, results
+ * are wrong or an operation fails; with the option `check` that is found before anything is done. Operations
+ * that were started may be waited for in any order.
  *
  * Threads. Any thread may call any function. Calls with one communicator wait for each other, so that one
  * operation is waited for at a time. A thread that waits for an operation of one communicator does not go on
@@ -23,13 +25,14 @@
  * that rank 0's variable POLYRING_CLUSTER names; without it, in host memory on several hosts, those that a
  * probe of each host finds. Else, and where that is "none", they follow rules. See polyring_comm_planning().
  *
- * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). An
- * operation that returns another code than POLYRING_ERROR_ARGUMENT and POLYRING_ERROR_MISMATCH (and, from
- * polyring_enqueue_...(), POLYRING_ERROR_NOT_AVAILABLE) has broken its communicator: nothing of it is under
- * way any more, no buffer is in use, every later operation returns the same code, and it can only be freed.
- * The other ranks' calls fail as well, at the latest after their time limit. No function ends the process,
- * changes its signals or its environment, prints anything, or lets an exception pass. The child of a fork()
- * must not use its parent's communicators.
+ * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text().
+ * These leave a communicator as it was: POLYRING_ERROR_ARGUMENT, POLYRING_ERROR_MISMATCH with the option
+ * `check`, and POLYRING_ERROR_NOT_AVAILABLE from polyring_mem_alloc() and polyring_enqueue_...(). An
+ * operation that returns any other code has broken its communicator: nothing of it is under way any more, no
+ * buffer is in use, every later operation returns the same code, and it can only be freed. The other ranks'
+ * calls fail as well, at the latest after their time limit; on the same host within some seconds of a rank's
+ * failure or end. No function ends the process, changes its signals or its environment, prints anything, or
+ * lets an exception pass. The child of a fork() must not use its parent's communicators.
  */
 #ifndef POLYRING_H
 #define POLYRING_H
@@ -62,7 +65,7 @@ typedef enum polyring_result POLYRING_OF_INT {
   POLYRING_ERROR_NOT_AVAILABLE = 5, /* the host has no such thing (any more): a transport, a GPU, memory, or
                                        that of a rank that has ended */
   POLYRING_ERROR_ARGUMENT = 6,      /* nothing was done: an argument is invalid */
-  POLYRING_ERROR_MISMATCH = 7,      /* nothing was done: ranks called different operations; see `check` */
+  POLYRING_ERROR_MISMATCH = 7,      /* ranks called different operations; with `check` nothing was done */
   POLYRING_ERROR_CONNECTION = 10    /* the connection to a rank was lost */
 } polyring_result;
 
@@ -112,7 +115,9 @@ typedef struct {
   double timeout; /* seconds in which something must come from a rank that is waited for; more than 0 */
   polyring_transport transport;
   const char* interface_name; /* of the network for TCP, such as "ib0"; NULL: that of the default route */
-  const char* algorithm;      /* as `polyring list algorithms` names them; NULL: multi-ring */
+  const char* algorithm; /* as --algorithm of `polyring allreduce --help` names them; NULL: multi-ring. Only
+                            multi-ring, ring, halving-doubling, direct and pairwise make reduce-scatters and
+                            allgathers */
   int check; /* other than 0: ranks compare what they call before each operation, which takes a message more
               */
   int gpu;   /* buffers are in the memory of this GPU, as CUDA counts them in this process; -1: in host memory
@@ -179,7 +184,7 @@ POLYRING_API polyring_result polyring_comm_free(polyring_comm comm);
 
 /* Breaks the communicator, without the other ranks: what is under way is given up, every later call with it
  * fails with POLYRING_ERROR_CONNECTION, and polyring_comm_free() waits for nobody. The memory stays until
- * then. A call of another thread that waits with it ends first. */
+ * then. A call of another thread that waits for other ranks fails in the same way. */
 POLYRING_API polyring_result polyring_comm_abort(polyring_comm comm);
 
 POLYRING_API polyring_result polyring_comm_rank(polyring_comm comm, int* rank);

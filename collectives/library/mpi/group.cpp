@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collectives/library/mpi/agreement.hpp"
+#include "collectives/library/mpi/failure.hpp"
 #include "collectives/runtime/mpi/handle.hpp"
 #include "collectives/runtime/transports/mpi.hpp"
 
@@ -125,13 +126,23 @@ CommunicatorOptions KnownComm::options() {
   return options;
 }
 
+/// A setting that cannot be followed is said aloud, by one rank.
+void KnownComm::plan() {
+  try {
+    planning_ = library::plan_by_topology(*world_, "");
+  } catch (const AgreedError& error) {
+    if (rank_ == 0) say(error.what(), "(calls go on to MPI)");
+    throw;
+  }
+}
+
 /// Where all ranks refuse together, no call of MPI is under way on any of them.
 KnownComm::Joining KnownComm::try_to_join(MPI_Comm comm, std::string& why) {
   try {
     world_ = std::make_unique<MpiWorld>(MpiWorld::Handle::of(comm));
     world_->set_timeout(kJoining);
     processes_.emplace(*world_);
-    planning_ = library::plan_by_topology(*world_, "");
+    plan();
     communicator_.emplace(*world_, options());
     return Joining::done;
   } catch (const AgreedError& error) {

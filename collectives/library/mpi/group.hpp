@@ -10,11 +10,11 @@
 
 #include "base/error.hpp"
 #include "collectives/library/mpi/counters.hpp"
-#include "collectives/library/mpi/processes.hpp"
 #include "collectives/library/mpi/settings.hpp"
 #include "collectives/library/topology/topology.hpp"
 #include "collectives/runtime/communicator.hpp"
 #include "collectives/runtime/mpi/world.hpp"
+#include "collectives/runtime/processes.hpp"
 
 namespace polyring::interposer {
 
@@ -55,6 +55,7 @@ class KnownComm {
   /// Throws it again.
   [[noreturn]] void keep_failure();
   void release();
+  void plan();
   CommunicatorOptions options();
   void go_on_meanwhile();
 

@@ -88,7 +88,11 @@ class Topology final : public TopologyPlugin {
     Cluster cluster = descriptions.size() == 1 ? hosts_of_job(inventory, job.hosts, what) : inventory.cluster;
     cluster.fabric.hosts_per_nvlink_domain = 0;  // ranks of several hosts are joined by NICs
     const auto known = with_typical_speeds(with_ranks_of(std::move(cluster), job.ranks, what), on_gpus, why);
-    if (!known) return nullptr;
+    if (!known) {
+      if (why.ends_with("is unknown"))
+        why += "; say it by POLYRING_CLUSTER and polyring probe --assume, as docs/library.md shows";
+      return nullptr;
+    }
     return std::make_unique<PlansBySize>(*known, on_gpus);
   }
 };

@@ -42,9 +42,16 @@ struct Offer {
   OfferKind kind = OfferKind::message;
   bool gives_pieces = false;  // its Location, or that of `take`, is of PieceBlocks
   bool takes_pieces = false;
+  std::uint16_t takes = 0;  // bytes, to be written: what folded_bytes() makes of them
   std::uint64_t gives = 0;  // bytes, to be read
   Location take;            // to be written
 };
+
+/// The same for equal numbers of bytes, hardly ever for others, and 0 for none alone.
+constexpr std::uint16_t folded_bytes(std::uint64_t bytes) {
+  const std::uint64_t folded = (bytes ^ bytes >> 16 ^ bytes >> 32 ^ bytes >> 48) & 0xffff;
+  return static_cast<std::uint16_t>(bytes > 0 && folded == 0 ? 1 : folded);
+}
 
 /// What is given, where it fits; else its Location.
 inline constexpr std::size_t kInline = 80;
@@ -81,6 +88,7 @@ struct SegmentRecord {
 using FinishedBlock = std::array<std::atomic<std::uint32_t>, kOffersInBlock>;
 
 struct ControlBlock {
+  std::atomic<bool> given_up{false};
   std::uint64_t token = 0;  // told to the others by other means: they have mapped the right memory
   std::array<SegmentRecord, kMostSegments> records;
   std::array<Location, kMostOfferBlocks> more_finished;  // from the second block on

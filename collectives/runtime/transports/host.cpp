@@ -24,6 +24,21 @@ bool Exchange::overwrites(std::span<const std::byte> data) const {
 
 void Transport::exchange(const Exchange&, Ticket) { assert(false && "nobody can be reached here"); }
 
+namespace {
+constexpr const char* kSameOrder = "have all ranks start the same collectives in the same order";
+}
+
+void check_length(Rank peer, std::uint64_t expected, std::uint64_t bytes) {
+  if (bytes == expected) return;
+  throw Error(ExitCode::wrong_result, fmt::format("rank {} sends {} bytes where {} are expected; {}", peer,
+                                                  bytes, expected, kSameOrder));
+}
+
+void fail_by_mismatch(Rank peer) {
+  throw Error(ExitCode::wrong_result,
+              fmt::format("rank {} does something else than this rank; {}", peer, kSameOrder));
+}
+
 Memory host_memory(Bytes size) {
   // A page: what shared memory and pinning want, and no two buffers share a cache line.
   constexpr std::align_val_t kAlignment{4096};

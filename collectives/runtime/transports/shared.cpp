@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -13,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "collectives/runtime/backoff.hpp"
+#include "collectives/runtime/cause.hpp"
 #include "collectives/runtime/shared/control_blocks.hpp"
 #include "collectives/runtime/shared/exchange_runner.hpp"
 #include "collectives/runtime/shared/memory.hpp"
@@ -57,6 +59,9 @@ class SharedTransport final : public PollingTransport {
   static constexpr std::size_t kKept = 32;
   static constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
 
+  // Polls in vain, before a look whether others have given up.
+  static constexpr std::uint32_t kLook = 1024;
+
   ControlBlock& own_control() { return *controls_->all[own_place_]; }
   std::size_t place(Rank rank) const { return place_[index(rank)]; }
 
@@ -76,6 +81,8 @@ class SharedTransport final : public PollingTransport {
                       std::span<std::byte> takes);
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(SharedOperation& operation);
+  void check(const SharedOperation& operation, std::size_t partner, const Offer& offer) const;
+  void check_others();
 
   void listen();
   void drain(std::size_t from);
@@ -117,6 +124,7 @@ class SharedTransport final : public PollingTransport {
   std::vector<SharedOperation*> spare_;
   std::vector<std::deque<Arrived>> early_;  // offers that came before we were ready for them
   std::vector<SharedOperation*> retiring_;  // done, but their copies must stay until they have been read
+  std::uint32_t idle_polls_ = 0;            // since something last happened
   std::size_t retiring_bytes_ = 0;          // of those copies
   std::size_t next_look_ = kKept;           // at those, when they are so many, or …
   std::size_t next_look_bytes_ = kKeptBytes;
@@ -154,6 +162,7 @@ SharedTransport::~SharedTransport() {
 
 /// What others still read and write stays as long as this rank's memory: they have mapped it themselves.
 void SharedTransport::stop() {
+  own_control().given_up.store(true, std::memory_order_release);
   memory_->keep();
   in_flight_.clear();
   retiring_.clear();
@@ -218,7 +227,14 @@ void SharedTransport::make_offers(SharedOperation& operation) {
     const Exchange::Partner& partner = exchange.partners[i];
     const bool message = operation.kind == OfferKind::message;
     if (partner.gives.empty() && partner.takes.empty() && !message) continue;
-    Offer offer{kNoSlot, exchange.tag, operation.kind, false, false, partner.gives.size(), {}};
+    Offer offer{kNoSlot,
+                exchange.tag,
+                operation.kind,
+                false,
+                false,
+                folded_bytes(partner.takes.size()),
+                partner.gives.size(),
+                {}};
     const bool inlined = partner.gives.size() <= kInline;
     offer.gives_pieces = gives_pieces(exchange, i);
     offer.takes_pieces = takes_pieces(exchange, i);
@@ -329,8 +345,32 @@ void SharedTransport::await_offers(SharedOperation& operation) {
       ++operation.missing;
       continue;
     }
+    check(operation, i, at->offer);
     operation.offers[i] = *at;
     early.erase(at);
+  }
+}
+
+/// Throws where the partner does something else than this rank: nothing must be read or written there.
+void SharedTransport::check(const SharedOperation& operation, std::size_t partner, const Offer& offer) const {
+  const Exchange& exchange = operation.exchange;
+  const Exchange::Partner& role = exchange.partners[partner];
+  check_length(role.rank, role.read ? exchange.own.size() : 0, offer.gives);
+  const std::size_t written = role.write ? exchange.result_bytes(exchange.own.size()) : 0;
+  if (offer.takes != folded_bytes(written)) fail_by_mismatch(role.rank);
+}
+
+/// Throws where somebody whom this rank waits for has given up.
+void SharedTransport::check_others() {
+  const auto gave_up = [](const ControlBlock* control) {
+    return control->given_up.load(std::memory_order_acquire);
+  };
+  if (std::ranges::none_of(controls_->all, gave_up)) return;
+  listen();  // what they have offered before
+  for (const Rank rank : awaited()) {
+    if (!gave_up(controls_->all[place(rank)])) continue;
+    let_the_cause_be_said();
+    throw Error(ExitCode::mpi, fmt::format("rank {} has given up; see what it said", rank));
   }
 }
 
@@ -375,6 +415,7 @@ bool SharedTransport::accept(const Arrived& arrived) {
     for (std::size_t i = 0; i < partners.size(); ++i) {
       if (place(partners[i].rank) != arrived.from || operation->offers[i].from != kNobody) continue;
       if (!partners[i].read && !partners[i].write) continue;
+      check(*operation, i, arrived.offer);
       operation->offers[i] = arrived;
       --operation->missing;
       return true;
@@ -460,6 +501,11 @@ bool SharedTransport::poll(std::vector<Ticket>& done) {
     progress = true;
   }
   std::erase(in_flight_, nullptr);
+  if (progress) {
+    idle_polls_ = 0;
+  } else if (++idle_polls_ % kLook == 0) {
+    check_others();
+  }
   return progress;
 }
 

@@ -36,14 +36,6 @@ struct Listening {
   std::uint64_t secret = 0;
 };
 
-void check_length(Rank peer, std::size_t expected, std::uint64_t bytes) {
-  if (bytes == expected) return;
-  usage_error(
-      "rank {} sends {} bytes where {} are expected; have all ranks start the same collectives in the same "
-      "order",
-      peer, bytes, expected);
-}
-
 class TcpTransport final : public PollingTransport {
  public:
   TcpTransport(const Bootstrap& bootstrap, const TcpOptions& options, WaitRules rules);

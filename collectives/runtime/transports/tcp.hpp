@@ -21,8 +21,8 @@ struct TcpOptions {
 };
 
 /// Collective. Throws Error(ExitCode::not_available) on all ranks where one has no such interface. The
-/// transport's operations throw Error(ExitCode::mpi) that names the rank whose connection is lost, and a
-/// usage Error where a message is not as long as its receiver expects. A rank that fails tells those to whom
+/// transport's operations throw Error(ExitCode::mpi) that names the rank whose connection is lost, and what
+/// check_length() does. A rank that fails tells those to whom
 /// it is connected why: what they wait for fails with its Error, and so on, so that all name the first cause.
 std::unique_ptr<Transport> make_tcp_transport(const Bootstrap& bootstrap, const TcpOptions& options,
                                               WaitRules rules);

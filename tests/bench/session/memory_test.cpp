@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/session/memory_check.hpp"
 #include "base/memory_room.hpp"
+#include "bench/session/memory_check.hpp"
 #include "tests/reports/examples.hpp"
 
 namespace polyring {

@@ -155,6 +155,7 @@ class Trouble(Preloaded):
         counters = self.counters()
         self.assertEqual(counters["taken"], {})
         self.assertIn("POLYRING_CLUSTER: cannot read '/nowhere'", counters["notes"][0])
+        self.assertRegex(output, "polyring: POLYRING_CLUSTER: cannot read '/nowhere'.*calls go on to MPI")
 
     def test_communicators_freed_in_different_orders(self):
         self.assertEqual(self.launch(TROUBLE, "crossed").count("success"), 4)

@@ -1,4 +1,4 @@
-#include "collectives/library/mpi/processes.hpp"
+#include "collectives/runtime/processes.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 
-namespace polyring::interposer {
+namespace polyring {
 namespace {
 
 /// Plain data: it travels.
@@ -99,4 +99,4 @@ void Processes::check() {
   }
 }
 
-}  // namespace polyring::interposer
+}  // namespace polyring

@@ -10,7 +10,7 @@
 
 #include "collectives/runtime/bootstrap.hpp"
 
-namespace polyring::interposer {
+namespace polyring {
 
 class Processes {
  public:
@@ -32,4 +32,4 @@ class Processes {
   std::chrono::steady_clock::time_point looked_{};
 };
 
-}  // namespace polyring::interposer
+}  // namespace polyring

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -32,9 +34,11 @@ constexpr std::size_t kLooked = std::size_t{64} << 20;
 /// More than any address space.
 constexpr std::size_t kMost = std::size_t{1} << 56;
 
-/// Different in every process.
+/// Different in every process, in the child of a fork() as well.
 std::uint64_t process_token() {
-  static const std::uint64_t token = random_token();
+  static std::atomic<std::uint64_t> token = random_token();
+  [[maybe_unused]] static const int renewed =
+      pthread_atfork(nullptr, nullptr, [] { token = random_token(); });
   return token;
 }
 

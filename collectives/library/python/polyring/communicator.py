@@ -80,6 +80,30 @@ class Request:
         self._arrays = ()
 
 
+class Registration:
+    """Of an array, whose memory the ranks of a host reach directly until deregister(), or the end of its `with` block."""
+
+    def __init__(self, communicator: "Communicator", array: Array) -> None:
+        self._communicator = communicator
+        self._array = array
+        self._address = array.ctypes.data
+
+    @property
+    def array(self) -> Array:
+        return self._array
+
+    def deregister(self) -> None:
+        """The array keeps its contents, in memory of this process alone. Nothing the second time, or after close() of the
+        communicator, which does the same. No operation uses the array, and no other thread, until it returns."""
+        self._communicator._deregister(self)
+
+    def __enter__(self) -> Array:
+        return self._array
+
+    def __exit__(self, kind: Optional[TypeOf[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.deregister()
+
+
 class Communicator:
     """Made by one of the `from_` functions, which all ranks call. All ranks call the same operations in the same order. Any thread
     may use it, but no process that was forked. It ends by close(), which all ranks call, or with its `with` block.
@@ -98,6 +122,7 @@ class Communicator:
         self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() and empty() may still be there
         self._unfinished: "set[Request]" = set()
         self._memory: "set[int]" = set()  # of alloc() and empty(), whose arrays still exist
+        self._registered: "set[Registration]" = set()  # so that their arrays stay, whoever forgets them
         self._broken = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the collection of garbage frees arrays at any time
@@ -239,6 +264,36 @@ class Communicator:
         if closed:
             _library.library.polyring_comm_free(handle)
 
+    def register(self, array: Array) -> Registration:
+        """The ranks of a host reach the array directly, as those of alloc(), until the registration's deregister() or the end of its
+        `with` block. Not collective. The array keeps its address and its contents. It begins on a page of memory, as large ones of
+        NumPy do not, and fills whole pages: else alloc() makes one. No operation uses it, and no other thread, until this returns.
+
+            with comm.register(array):
+                comm.allreduce(array, array)
+        """
+        if self.gpu is not None:
+            raise UsageError("an array in a GPU's memory cannot be registered; make one by empty()")
+        buffer = self._buffer(array, "the array", written=True)
+        try:
+            self._call("mem_register", buffer.address, array.nbytes)
+        except UsageError as error:
+            raise UsageError(f"the array cannot be registered: {error}; or take one of alloc()") from None
+        made = Registration(self, array)
+        self._registered.add(made)
+        return made
+
+    def _deregister(self, registration: Registration) -> None:
+        if registration not in self._registered:
+            return
+        self._call("mem_deregister", registration._address)
+        self._registered.discard(registration)
+
+    def _deregister_all(self) -> None:
+        """The communicator may live on for arrays of alloc()."""
+        for registration in list(self._registered):
+            self._deregister(registration)
+
     def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum", stream: Stream = None) -> Array:
         """Every rank's elements combined by "sum", "prod", "min", "max" or "avg", on every rank. Returns `output`, which may be the
         input, or a new array. With a CUDA stream: enqueued on it, and not over on return; then the arrays are empty()'s."""
@@ -297,6 +352,7 @@ class Communicator:
         if self._memory:
             gc.collect()
         if not self._memory:
+            self._registered.clear()
             call("comm_free", self._take())
             return
         try:
@@ -312,6 +368,7 @@ class Communicator:
             return
         self._call("comm_abort")
         self._unfinished.clear()
+        self._deregister_all()
         with self._lock:
             kept = bool(self._memory)
             handle = self._take()
@@ -327,7 +384,7 @@ class Communicator:
         try:
             call(name, *arguments)
         except Error as error:
-            changes_nothing = name == "mem_alloc" or name.startswith("enqueue_") and error.code == Result.NOT_AVAILABLE
+            changes_nothing = name.startswith("mem_") or name.startswith("enqueue_") and error.code == Result.NOT_AVAILABLE
             if not changes_nothing:
                 self._broken = self._broken or error.code not in (Result.ARGUMENT, Result.MISMATCH)
             raise

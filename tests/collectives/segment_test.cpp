@@ -101,6 +101,7 @@ TEST(Segment, OfAForksChildIsFound) {
   ASSERT_EQ(pipe(read_to_end), 0);
   const pid_t child = fork();
   if (child == 0) {
+    close(read_to_end[1]);
     const Segment segment(kPage);
     segment.address()[5] = std::byte{7};
     const SegmentName name = segment.name();
@@ -108,6 +109,7 @@ TEST(Segment, OfAForksChildIsFound) {
     char byte = 0;
     _exit(read(read_to_end[0], &byte, 1) == 1 ? 0 : 1);
   }
+  close(made[1]);
   SegmentName name;
   ASSERT_EQ(read(made[0], &name, sizeof name), static_cast<ssize_t>(sizeof name));
   EXPECT_NE(name.token, own.name().token);

@@ -224,6 +224,9 @@ TEST(CLibraryRegister, WhatCannotBeRegistered) {
     EXPECT_FAILS(polyring_mem_deregister(comm, allocated), kWrong, "no registered buffer");
     alignas(kPage) static std::byte of_the_program[kPage] = {std::byte{1}};
     refused(of_the_program, kPage, "not a program's private memory");
+    EXPECT_OK(polyring_mem_deregister(comm, begin + 3 * kPage));
+    EXPECT_OK(polyring_mem_deregister(comm, begin));
+    EXPECT_TRUE(buffer.is_filled(rank));
   });
 }
 

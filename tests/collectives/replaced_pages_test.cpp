@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 
@@ -115,6 +116,31 @@ bool is_not_to_be_had(Action&& action) {
     return error.code() == ExitCode::not_available;
   }
   return false;
+}
+
+/// Where another process has taken the memory meanwhile.
+TEST(ReplacedPages, StayWhereTheHostHasNoRoomForPrivateOnes) {
+  const Region region;
+  const Segment segment(region.inner().size());
+  ReplacedPages pages(region.inner(), segment);
+  const auto none = [](std::size_t bytes) {
+    return std::optional(LittleRoom{"the host", {static_cast<std::uint64_t>(bytes - kPage)}});
+  };
+  try {
+    pages.give_back(none);
+    ADD_FAILURE() << "given back";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::not_available);
+    EXPECT_STREQ(
+        error.what(),
+        "12288 bytes of a buffer cannot be given back: the host has 8KiB left; free other memory, and "
+        "deregister the buffer again");
+  }
+  EXPECT_TRUE(region.is_as_it_was());
+  EXPECT_FALSE(is_private(region.inner()));
+  EXPECT_TRUE(pages.give_back());
+  EXPECT_TRUE(is_private(region.all()));
+  EXPECT_TRUE(region.is_as_it_was());
 }
 
 /// Returns the first step that did not go as it should; 0 where all did.

@@ -60,8 +60,13 @@ void Group::register_memory(void* buffer, std::size_t bytes) {
       usage_error("the buffer is polyring_mem_alloc()'s, which ranks reach without being registered");
   }
   check_unused(buffer, bytes);
-  communicator_.register_memory({static_cast<std::byte*>(buffer), bytes});
-  registered_.emplace(buffer, bytes);
+  const auto made = registered_.emplace(buffer, bytes).first;
+  try {
+    communicator_.register_memory({static_cast<std::byte*>(buffer), bytes});
+  } catch (...) {
+    registered_.erase(made);
+    throw;
+  }
 }
 
 void Group::deregister_memory(void* buffer) {

@@ -220,7 +220,8 @@ POLYRING_API polyring_result polyring_mem_register(polyring_comm comm, void* buf
  * communicator that is broken, where other ranks may write to buffers of operations that have failed until
  * then. polyring_comm_free() does the same to all that are left. POLYRING_ERROR_ARGUMENT where none that is
  * registered begins there, or it was freed meanwhile; POLYRING_ERROR_NOT_AVAILABLE where there is no memory,
- * and it is still registered. */
+ * and it is still registered. After polyring_comm_free() has failed so, the buffer has its contents, in
+ * memory that only a child of a fork() shares. */
 POLYRING_API polyring_result polyring_mem_deregister(polyring_comm comm, void* buffer);
 
 /* ---- operations ----

@@ -69,6 +69,7 @@ void SharedMemory::replace(std::span<std::byte> memory) {
                 "there are too many segments of shared memory at once; register fewer, longer buffers");
   }
   Segment segment(memory.size());
+  own_.reserve(own_.size() + 1);  // so that nothing fails once the pages are replaced
   auto replaces = std::make_unique<ReplacedPages>(memory, segment);
   Own& own = enter(std::move(segment));
   own.begin = memory.data();

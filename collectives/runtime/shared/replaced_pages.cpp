@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "collectives/runtime/shared/mapped.hpp"
 
 namespace polyring {
@@ -23,6 +24,24 @@ namespace {
 std::byte* private_pages(std::size_t bytes) {
   void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made);
+}
+
+/// Linux would give the memory, and end other processes, where there is none.
+template <typename Look>
+void copy(std::byte* to, std::span<const std::byte> from, Look&& look) {
+  while (!from.empty()) {
+    if (const auto little = look(from.size())) {
+      throw Error(
+          ExitCode::not_available,
+          fmt::format("{} bytes of a buffer cannot be given back: {} has {} left; free other memory, and "
+                      "deregister the buffer again",
+                      from.size(), little->place, to_text(little->left)));
+    }
+    const std::size_t part = std::min(from.size(), kLooked);  // others take some meanwhile
+    std::memcpy(to, from.data(), part);
+    to += part;
+    from = from.subspan(part);
+  }
 }
 
 /// In one step for the other threads. False, with errno, where it is not done; then there may be nothing at
@@ -77,7 +96,7 @@ ReplacedPages::~ReplacedPages() {
   }
 }
 
-bool ReplacedPages::give_back() {
+bool ReplacedPages::give_back(std::optional<LittleRoom> (*look)(std::size_t)) {
   if (memory_.empty()) return true;
   if (!are_there()) {
     memory_ = {};
@@ -85,7 +104,12 @@ bool ReplacedPages::give_back() {
   }
   std::byte* const made = private_pages(memory_.size());
   if (made == nullptr) fail(memory_.size(), "given back", errno);
-  std::memcpy(made, memory_.data(), memory_.size());
+  try {
+    copy(made, memory_, look);
+  } catch (...) {
+    munmap(made, memory_.size());
+    throw;
+  }
   if (!move_pages(made, memory_)) {
     const int error = errno;
     munmap(made, memory_.size());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
+#include "collectives/runtime/shared/room.hpp"
 #include "collectives/runtime/shared/segment.hpp"
 
 namespace polyring {
@@ -23,7 +25,7 @@ class ReplacedPages {
   /// does not reach them, and the segment's memory is free. Throws Error(ExitCode::not_available) where there
   /// is no memory for them: all is as before then. False, and nothing done, where the program itself has
   /// mapped something else there.
-  bool give_back();
+  bool give_back(std::optional<LittleRoom> (*look)(std::size_t) = too_little_room);
 
  private:
   bool are_there() const;

@@ -126,10 +126,10 @@ Network Communicator::make_network() const {
 
 void Communicator::register_memory(std::span<std::byte> memory) const {
   if (joined_.transport->on_device()) {
-    throw Error(
-        ExitCode::not_available,
-        "a program's own memory of a GPU cannot be registered: it must not be freed before all other ranks "
-        "have closed it, of which they are not told; take memory that the communicator allocates");
+    throw Error(ExitCode::not_available,
+                "a program's own memory of a GPU cannot be registered: other ranks would have to close it "
+                "before it is "
+                "freed, and nobody tells them; take memory that the communicator allocates");
   }
   check_private_pages(memory);
   joined_.transport->register_memory(memory);

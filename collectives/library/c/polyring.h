@@ -212,16 +212,17 @@ POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory)
  *
  * No operation uses the buffer, and no other thread touches it, during these two calls and
  * polyring_comm_free(). It is registered with one communicator at a time, and deregistered before it is
- * freed. The call needs as much memory again as the buffer has, until it returns. While it is registered, the
- * child of a fork() shares it with its parent. What the system or a device was told of the pages (mlock(),
- * madvise(), cudaHostRegister(), ibv_reg_mr()) holds no longer: tell it again. */
+ * freed. The call needs as much memory again as the buffer has, until it returns. While it is registered,
+ * the child of a fork() shares it with its parent, and finds zeros there once the parent deregisters it.
+ * What the system or a device was told of the pages (mlock(), madvise(), cudaHostRegister(), ibv_reg_mr())
+ * holds no longer: tell it again. */
 POLYRING_API polyring_result polyring_mem_register(polyring_comm comm, void* buffer, size_t bytes);
 /* Private memory again, with its contents, which needs as much memory again until it returns; also of a
  * communicator that is broken, where other ranks may write to buffers of operations that have failed until
  * then. polyring_comm_free() does the same to all that are left. POLYRING_ERROR_ARGUMENT where none that is
  * registered begins there, or it was freed meanwhile; POLYRING_ERROR_NOT_AVAILABLE where there is no memory,
- * and it is still registered. After polyring_comm_free() has failed so, the buffer has its contents, in
- * memory that only a child of a fork() shares. */
+ * and it is still registered. Where polyring_comm_free() fails so, the buffer keeps its contents, too, in
+ * shared pages. */
 POLYRING_API polyring_result polyring_mem_deregister(polyring_comm comm, void* buffer);
 
 /* ---- operations ----

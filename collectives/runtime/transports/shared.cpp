@@ -405,9 +405,7 @@ bool SharedTransport::advance(SharedOperation& operation) {
 bool SharedTransport::complete(SharedOperation& operation) {
   const bool unread = !finished(operation);
   if (operation.waits && unread) return false;
-  for (const PieceOwner& owner : operation.owned) {
-    if (!owner.done()) return false;
-  }
+  if (!std::ranges::all_of(operation.owned, &PieceOwner::done)) return false;
   for (const Landing& landing : operation.landings) {
     std::memcpy(landing.to.data(), landing.block, landing.to.size());
   }

@@ -270,7 +270,7 @@ TEST_F(CLibraryOnGpus, ARankThatDoesNotEnqueue) {
   });
 }
 
-/// CUDA forbids to free memory that other processes have opened, and nobody tells them.
+/// CUDA wants memory closed by others before it is freed, and nobody tells them.
 TEST_F(CLibraryOnGpus, AProgramsOwnMemoryIsNotRegistered) {
   in_processes([this](int rank) {
     const polyring_comm comm = create(rank, 0);

@@ -18,6 +18,7 @@ from . import _library
 from ._buffers import Buffer, buffer_of, need_elements, op_named, same_type
 from ._device import DeviceArray, buffer_on, interface_of, stream_of
 from ._library import Error, Result, UsageError, call
+from .registration import Registration
 
 Array = Any  # a numpy.ndarray, or of a communicator with a GPU what has __cuda_array_interface__; it is checked when it is used
 Stream = Any  # the number of a cudaStream_t, or an object with __cuda_stream__, cuda_stream or ptr
@@ -78,30 +79,6 @@ class Request:
     def _end(self) -> None:
         self._communicator._unfinished.discard(self)
         self._arrays = ()
-
-
-class Registration:
-    """Of an array, whose memory the ranks of a host reach directly until deregister(), or the end of its `with` block."""
-
-    def __init__(self, communicator: "Communicator", array: Array) -> None:
-        self._communicator = communicator
-        self._array = array
-        self._address = array.ctypes.data
-
-    @property
-    def array(self) -> Array:
-        return self._array
-
-    def deregister(self) -> None:
-        """The array keeps its contents, in memory of this process alone. Nothing the second time, or after close() of the
-        communicator, which does the same. No operation uses the array, and no other thread, until it returns."""
-        self._communicator._deregister(self)
-
-    def __enter__(self) -> Array:
-        return self._array
-
-    def __exit__(self, kind: Optional[TypeOf[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        self.deregister()
 
 
 class Communicator:

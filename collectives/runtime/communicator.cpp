@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "collectives/runtime/shared/mapped.hpp"
 #include "collectives/runtime/transports/tcp.hpp"
 
 namespace polyring {
@@ -132,6 +133,17 @@ Network Communicator::make_network() const {
   network.name = options_.interface.empty() ? "TCP" : "TCP by " + options_.interface;
   network.unasked = tcp.unasked;
   return network;
+}
+
+void Communicator::register_memory(std::span<std::byte> memory) const {
+  if (joined_.transport->on_device()) {
+    throw Error(ExitCode::not_available,
+                "a program's own memory of a GPU cannot be registered: other ranks would have to close it "
+                "before it is "
+                "freed, and nobody tells them; take memory that the communicator allocates");
+  }
+  check_private_pages(memory);
+  joined_.transport->register_memory(memory);
 }
 
 Problem Communicator::problem(const std::string& algorithm, const CollectiveOf& what) const {

@@ -17,6 +17,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -140,6 +141,14 @@ class Communicator {
   /// Memory that the ranks of a host reach directly: operations on it need no copies. It is freed before the
   /// communicator.
   Memory allocate(Bytes size) const { return joined_.transport->allocate(size); }
+
+  /// As that of allocate(), a program's own memory: whole private pages of the host's, which keep their
+  /// contents. Nobody uses them meanwhile; not collective. Throws a usage Error for other memory, and
+  /// Error(ExitCode::not_available) where that fails, or buffers are on a device. Neither breaks the
+  /// communicator, and the memory is as before.
+  void register_memory(std::span<std::byte> memory) const;
+  /// No operation is in flight on it, unless the communicator is broken. See Transport::deregister_memory().
+  void deregister_memory(std::byte* begin) const { joined_.transport->deregister_memory(begin); }
 
   /// What a planner is asked for such a collective.
   Problem problem(const std::string& algorithm, const CollectiveOf& what) const;

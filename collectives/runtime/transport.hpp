@@ -77,6 +77,16 @@ class Transport {
   /// For intermediate results that no other rank needs to reach.
   virtual Memory scratch(Bytes size) { return allocate(size); }
 
+  /// Brings whole private pages of a program's own within the reach of the ranks that reach this one's
+  /// memory, as allocate()'s are, with their contents; nobody uses them meanwhile. Throws
+  /// Error(ExitCode::not_available) where that fails, with the pages as before. By default it does nothing:
+  /// where nobody reaches memory, that would bring nothing.
+  virtual void register_memory(std::span<std::byte>) {}
+  /// Private pages again, with their contents, also after abandon(). Only of what was registered. Throws
+  /// Error(ExitCode::not_available) where there is no memory for them: it stays registered then. Throws a
+  /// usage Error where the program has mapped something else there: it is registered no longer.
+  virtual void deregister_memory(std::byte*) {}
+
   /// Host memory to upload from, and to download to.
   virtual Memory host(Bytes size) { return host_memory(size); }
   /// Copies between such memory and the host's, done on return: for preparing and checking, not for

@@ -4,17 +4,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/memory_room.hpp"
+#include "tests/collectives/all_mappings.hpp"
 #include "tests/sanitized.hpp"
 
 namespace {
@@ -92,6 +92,34 @@ TEST(Segment, OfAProcessThatGaveUpIsMissed) {
             "or is out of sight, as from one container to another");
 }
 
+/// Whose parent has made segments as well.
+TEST(Segment, OfAForksChildIsFound) {
+  const Segment own(kPage);
+  int made[2];
+  int read_to_end[2];
+  ASSERT_EQ(pipe(made), 0);
+  ASSERT_EQ(pipe(read_to_end), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(read_to_end[1]);
+    const Segment segment(kPage);
+    segment.address()[5] = std::byte{7};
+    const SegmentName name = segment.name();
+    [[maybe_unused]] const ssize_t told = write(made[1], &name, sizeof name);
+    char byte = 0;
+    _exit(read(read_to_end[0], &byte, 1) == 1 ? 0 : 1);
+  }
+  close(made[1]);
+  SegmentName name;
+  ASSERT_EQ(read(made[0], &name, sizeof name), static_cast<ssize_t>(sizeof name));
+  EXPECT_NE(name.token, own.name().token);
+  EXPECT_EQ(Mapping(name).address()[5], std::byte{7});
+  ASSERT_EQ(write(read_to_end[1], "x", 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(Segment, GetsItsMemoryUnderAProfilersTimer) {
   for (const std::size_t most : {kPage, 7 * kPage, std::size_t{1} << 20}) {
     longest_uninterrupted = most;
@@ -104,14 +132,7 @@ TEST(Segment, GetsItsMemoryUnderAProfilersTimer) {
 
 /// Makes one where no mapping is left, and says what happens.
 void make_one_too_many(std::size_t most_mappings) {
-  // Neighbours that differ in what may be done with them are mappings of their own.
-  const std::size_t bytes = 2 * most_mappings * kPage;
-  void* reserved = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  auto* pages = static_cast<std::byte*>(reserved);
-  std::size_t page = 0;
-  while (mprotect(pages + page * kPage, kPage, PROT_READ) == 0) page += 2;
-  while (mmap(nullptr, kPage, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
-  }
+  const testing::AllMappings all(most_mappings);
   ExitCode code = ExitCode::ok;
   std::string said;
   try {
@@ -120,17 +141,14 @@ void make_one_too_many(std::size_t most_mappings) {
     code = error.code();
     said = error.what();
   }
-  munmap(reserved, bytes);
   fprintf(stderr, "%s\n", said.c_str());
   _exit(static_cast<int>(code));
 }
 
 TEST(Segment, SaysWhatHelpsWhereThereAreTooManyMappings) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs mappings of its own";
-  std::ifstream file("/proc/sys/vm/max_map_count");
-  std::size_t most = 0;
-  constexpr std::size_t kMost = 1 << 20;
-  if (!(file >> most) || most > kMost) GTEST_SKIP() << "there may be " << most << " mappings here";
+  const std::size_t most = testing::most_mappings();
+  if (most == 0) GTEST_SKIP() << "there may be any number of mappings here";
   EXPECT_EXIT(
       make_one_too_many(most), ::testing::ExitedWithCode(static_cast<int>(ExitCode::not_available)),
       "4096 bytes of shared memory are not to be had: mmap: Cannot allocate memory; this process has as "

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -109,12 +109,19 @@ CommunicatorOptions Group::completed(CommunicatorOptions options) {
 /// through the second of two barriers knows that all have been through the first, with this memory open.
 void Group::end() {
   const std::lock_guard lock(mutex_);
+  std::optional<Error> failure;
   if (!communicator_.failure() && operations_.empty()) {
-    agree(Called{.collective = kFree});
-    meet();
-    meet();
+    try {
+      agree(Called{.collective = kFree});
+      meet();
+      meet();
+    } catch (const Error& error) {
+      failure = error;
+    }
   }
   give_up();
+  deregister_all();
+  if (failure) throw *failure;
 }
 
 /// The operations stay, so that whoever waits for one is told.
@@ -225,7 +232,10 @@ Group::Request Group::start(CollectiveOf what, const void* input, void* output) 
   agree(what, -1);
   if (what.count == 0) return ++last_;  // is over
   finish_enqueued();
-  return keep(started(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output)));
+  Started now = started(what, static_cast<const std::byte*>(input), static_cast<std::byte*>(output));
+  const auto [in, out] = buffers_of(what, input, output);
+  now.buffers = {in, out};
+  return keep(std::move(now));
 }
 
 void Group::run(CollectiveOf what, const void* input, void* output) {
@@ -253,11 +263,10 @@ Group::Request Group::start_broadcast(void* buffer, Count count, ElementKind kin
   if (count == 0) return ++last_;  // is over
   if (communicator_.failure()) throw *communicator_.failure();
   finish_enqueued();  // it may use the buffer
+  const std::span data(static_cast<std::byte*>(buffer), bytes_of(count, kind).value);
   Started now;
-  breaking([&] {
-    now = started_broadcast(static_cast<std::byte*>(buffer), bytes_of(count, kind).value,
-                            communicator_.rank() == root);
-  });
+  breaking([&] { now = started_broadcast(data.data(), data.size(), communicator_.rank() == root); });
+  now.buffers[0] = data;
   return keep(std::move(now));
 }
 
@@ -379,21 +388,6 @@ void Group::attempt_enqueued(Action&& action) {
   }
 }
 
-void Group::check_allocated(std::span<const std::byte> buffer) const {
-  const auto after = memory_.upper_bound(const_cast<std::byte*>(buffer.data()));
-  if (after != memory_.begin()) {
-    const auto& [begin, memory] = *std::prev(after);
-    const auto offset = index(buffer.data() - static_cast<const std::byte*>(begin));
-    const std::size_t size = memory.bytes.value;
-    if (offset <= size && buffer.size() <= size - offset) return;
-  }
-  usage_error(
-      "the {} bytes of a buffer on a stream are not all polyring_mem_alloc()'s of this communicator; "
-      "allocate them so, or run "
-      "the operation",
-      buffer.size());
-}
-
 bool Group::test(Request request) {
   const std::lock_guard lock(mutex_);
   const auto found = operations_.find(request);
@@ -414,29 +408,6 @@ void Group::wait(Request request) {
   const auto found = operations_.find(request);
   if (found == operations_.end()) return;
   finish(std::move(operations_.extract(found).mapped()));  // it is over, or has failed, on return
-}
-
-void* Group::allocate(Bytes bytes) {
-  const std::lock_guard lock(mutex_);
-  constexpr Bytes kMost{std::uint64_t{1} << 56};  // from here on sizes overflow when they are rounded up
-  if (bytes > kMost) {
-    throw Error(
-        ExitCode::not_available,
-        fmt::format("{} bytes are more than any memory has; see whether the size is negative", bytes.value));
-  }
-  const Bytes size = std::max(bytes, Bytes{1});
-  Memory memory = communicator_.allocate(size);
-  void* const address = memory.get();
-  memory_.emplace(address, Allocated{std::move(memory), size});
-  return address;
-}
-
-void Group::free(void* memory) {
-  if (memory == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  finish_enqueued();
-  if (memory_.erase(memory) == 0)
-    usage_error("this memory is not polyring_mem_alloc()'s of this communicator, or was freed");
 }
 
 }  // namespace polyring::library

@@ -1,6 +1,7 @@
 // Group: a Communicator for C programs. Any thread may use it; each call holds it for itself.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -64,9 +65,17 @@ class Group {
   /// Throws a usage Error for memory that is not allocate()'s.
   void free(void* memory);
 
+  /// Throws a usage Error for what Communicator::register_memory() refuses, and for what overlaps
+  /// allocate()'s or other registered memory, or is used by an operation that has not been waited for.
+  void register_memory(void* buffer, std::size_t bytes);
+  /// Throws a usage Error for what is not registered, or in use.
+  void deregister_memory(void* buffer);
+
  private:
   CommunicatorOptions completed(CommunicatorOptions options);
   void give_up() noexcept;
+  void deregister_all();
+  void check_unused(const void* buffer, std::size_t bytes) const;
   void agree(const Called& own);
   void agree(const CollectiveOf& what, int root);
   void meet();
@@ -86,10 +95,11 @@ class Group {
   void check_allocated(std::span<const std::byte> buffer) const;
   void run_now(const CollectiveOf& what, const std::byte* input, std::byte* output);
 
-  /// What was started, and what its end leaves to be done.
+  /// What was started, what its end leaves to be done, and the program's buffers that it uses until then.
   struct Started {
     Operation operation;
     std::function<void()> finish{};
+    std::array<std::span<const std::byte>, 2> buffers{};
   };
 
   Started started(const CollectiveOf& what, const std::byte* input, std::byte* output);
@@ -113,6 +123,7 @@ class Group {
   Planning planning_;
   Communicator communicator_;
   std::map<void*, Allocated> memory_;
+  std::map<void*, std::size_t> registered_;  // their bytes
   Request last_ = 0;
   std::map<Request, Started> operations_;
   std::map<CollectiveOf, std::unique_ptr<GpuCollective>> on_stream_;

@@ -244,6 +244,14 @@ polyring_result polyring_mem_free(polyring_comm comm, void* memory) {
   return guarded([&] { group_of(comm)->free(memory); });
 }
 
+polyring_result polyring_mem_register(polyring_comm comm, void* buffer, size_t bytes) {
+  return guarded([&] { group_of(comm)->register_memory(buffer, bytes); });
+}
+
+polyring_result polyring_mem_deregister(polyring_comm comm, void* buffer) {
+  return guarded([&] { group_of(comm)->deregister_memory(buffer); });
+}
+
 polyring_result polyring_allreduce(polyring_comm comm, const void* input, void* output, size_t count,
                                    polyring_type type, polyring_op op) {
   return run(comm, input, output, [&](const Group&) { return allreduce_of(count, type, op); });

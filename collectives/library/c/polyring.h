@@ -205,6 +205,31 @@ POLYRING_API polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes
 /* Of this communicator's. No operation on it is under way. NULL is nothing. */
 POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory);
 
+/* Registers a buffer of the program's own: the ranks of a host reach it directly, too, and operations on it
+ * copy nothing. Its pages are replaced, at the same address and with the same contents, by pages that
+ * processes share. Not collective, and any rank may register a buffer or not.
+ *
+ * The buffer begins on a page and is whole pages long, since what else is on its pages would be shared, too:
+ * aligned_alloc(4096, bytes), posix_memalign() or mmap(). It is private memory of no file, that can be read
+ * and written; huge pages of hugetlbfs count as a file, transparent ones become ordinary pages. Anything else
+ * is POLYRING_ERROR_ARGUMENT. Memory of a GPU cannot be registered, which is POLYRING_ERROR_NOT_AVAILABLE. In
+ * any failure the buffer is as before, and the communicator as well.
+ *
+ * No operation uses the buffer, and no other thread touches it, during these two calls and
+ * polyring_comm_free(). It is registered with one communicator at a time, and deregistered before it is
+ * freed. The call needs as much memory again as the buffer has, until it returns. While it is registered,
+ * the child of a fork() shares it with its parent, and finds zeros there once the parent deregisters it.
+ * What the system or a device was told of the pages (mlock(), madvise(), cudaHostRegister(), ibv_reg_mr())
+ * holds no longer: tell it again. */
+POLYRING_API polyring_result polyring_mem_register(polyring_comm comm, void* buffer, size_t bytes);
+/* Private memory again, with its contents, which needs as much memory again until it returns; also of a
+ * communicator that is broken, where other ranks may write to buffers of operations that have failed until
+ * then. polyring_comm_free() does the same to all that are left. POLYRING_ERROR_ARGUMENT where none that is
+ * registered begins there, or it was freed meanwhile; POLYRING_ERROR_NOT_AVAILABLE where there is no memory,
+ * and it is still registered. Where polyring_comm_free() fails so, the buffer keeps its contents, too, in
+ * shared pages. */
+POLYRING_API polyring_result polyring_mem_deregister(polyring_comm comm, void* buffer);
+
 /* ---- operations ----
  *
  * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each

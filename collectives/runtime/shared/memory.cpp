@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include "base/error.hpp"
 
@@ -24,29 +25,35 @@ SharedMemory::SharedMemory(std::span<ControlBlock* const> controls, std::size_t 
 }
 
 std::byte* SharedMemory::add(std::size_t bytes) {
-  if (free_records_.size() <= kPlacesForBlocks) return nullptr;
+  if (!has_place()) return nullptr;
   try {
-    return enter(Segment(bytes));
+    return enter(Segment(bytes)).begin;
   } catch (const Error&) {
     return nullptr;  // too many open files, for one
   }
 }
 
-std::byte* SharedMemory::enter(Segment segment) {
+bool SharedMemory::has_place() const { return free_records_.size() > kPlacesForBlocks; }
+
+SharedMemory::Own& SharedMemory::enter(Segment segment) {
   const std::uint32_t index = free_records_.back();
   SegmentRecord& record = controls_[own_place_]->records[index];
   record.name = segment.name();
   const std::uint32_t generation = record.generation.load(std::memory_order_relaxed) + 1;
   record.generation.store(generation, std::memory_order_release);
   free_records_.pop_back();
-  own_.push_back({std::move(segment), index, generation});
-  return own_.back().segment.address();
+  std::byte* const address = segment.address();
+  own_.push_back({std::move(segment), index, generation, address, nullptr});
+  return own_.back();
+}
+
+std::vector<SharedMemory::Own>::iterator SharedMemory::find(const std::byte* begin) {
+  return std::ranges::find_if(own_, [&](const Own& own) { return own.begin == begin; });
 }
 
 void SharedMemory::remove(std::byte* address) {
   if (keeps_) return;
-  const auto at = std::find_if(own_.begin(), own_.end(),
-                               [&](const Own& own) { return own.segment.address() == address; });
+  const auto at = find(address);
   if (at == own_.end()) return;
   free_records_.push_back(at->index);
   std::vector<Own> others;
@@ -56,11 +63,36 @@ void SharedMemory::remove(std::byte* address) {
   own_ = std::move(others);
 }
 
+void SharedMemory::replace(std::span<std::byte> memory) {
+  if (!has_place()) {
+    throw Error(ExitCode::not_available,
+                "there are too many segments of shared memory at once; register fewer, longer buffers");
+  }
+  Segment segment(memory.size());
+  own_.reserve(own_.size() + 1);  // so that nothing fails once the pages are replaced
+  auto replaces = std::make_unique<ReplacedPages>(memory, segment);
+  Own& own = enter(std::move(segment));
+  own.begin = memory.data();
+  own.replaces = std::move(replaces);
+}
+
+void SharedMemory::give_back_replaced(std::byte* begin) {
+  const auto at = find(begin);
+  assert(at != own_.end() && at->replaces && "only what was replaced is given back");
+  const bool were_there = at->replaces->give_back();
+  at->replaces.reset();
+  at->begin = at->segment.address();
+  remove(at->begin);
+  if (!were_there) {
+    usage_error("the buffer at {} was freed, or mapped anew, while it was registered; deregister it before",
+                static_cast<const void*>(begin));
+  }
+}
+
 Location SharedMemory::locate(const std::byte* data, std::size_t bytes) const {
   for (const Own& own : own_) {
-    const std::byte* begin = own.segment.address();
-    if (data >= begin && data + bytes <= begin + own.segment.bytes()) {
-      return {static_cast<std::uint64_t>(data - begin), own.index, own.generation};
+    if (data >= own.begin && data + bytes <= own.begin + own.segment.bytes()) {
+      return {static_cast<std::uint64_t>(data - own.begin), own.index, own.generation};
     }
   }
   return {};
@@ -86,7 +118,7 @@ void SharedMemory::add_blocks(std::size_t size) {
   // As much again as there is already: few segments, and little that nobody needs.
   std::size_t& slabs = slabs_[size];
   const std::size_t slab = std::max(size, std::clamp(slabs, kSmallestSlab, kSlab));
-  std::byte* memory = enter(Segment(slab));
+  std::byte* memory = enter(Segment(slab)).begin;
   slabs += slab;
   for (std::size_t offset = 0; offset < slab; offset += size) {
     free_blocks_[size].push_back(memory + offset);

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "collectives/runtime/shared/control_block.hpp"
+#include "collectives/runtime/shared/replaced_pages.hpp"
 #include "collectives/runtime/shared/segment.hpp"
 
 namespace polyring {
@@ -26,6 +28,12 @@ class SharedMemory {
   std::byte* add(std::size_t bytes);
   /// Takes one back; what others have mapped stays until they need its place on the control block.
   void remove(std::byte* address);
+  /// A new segment in place of a program's own memory, which is whole private pages and keeps its contents.
+  /// Throws Error(ExitCode::not_available) as Segment and ReplacedPages do, and where no place is left.
+  void replace(std::span<std::byte> memory);
+  /// Private pages again, also after keep(). Throws Error(ExitCode::not_available) where there is no memory
+  /// for them, with all as before, and a usage Error where the program has taken the segment's away.
+  void give_back_replaced(std::byte* begin);
   /// From now on nothing is taken back before the end: others may still use it.
   void keep() { keeps_ = true; }
 
@@ -42,14 +50,19 @@ class SharedMemory {
   void give_back(std::byte* block);
 
  private:
-  std::byte* enter(Segment segment);
-  void add_blocks(std::size_t size);
-
   struct Own {
     Segment segment;
     std::uint32_t index;
     std::uint32_t generation;
+    std::byte* begin;                         // where this rank uses it
+    std::unique_ptr<ReplacedPages> replaces;  // null: it is where the system has put it
   };
+
+  bool has_place() const;
+  Own& enter(Segment segment);
+  std::vector<Own>::iterator find(const std::byte* begin);
+  void add_blocks(std::size_t size);
+
   struct Other {
     std::uint32_t generation = 0;
     std::vector<Mapping> mapping;  // one, or none yet

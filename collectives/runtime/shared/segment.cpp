@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,25 +18,24 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/error.hpp"
-#include "base/memory_room.hpp"
 #include "base/random_token.hpp"
 #include "collectives/runtime/cause.hpp"
+#include "collectives/runtime/shared/room.hpp"
 
 namespace polyring {
 namespace {
 
 constexpr std::size_t kFilledAtOnce = std::size_t{16} << 20;
-/// So much is worth a look at what the system has left, which takes some 100 us.
-constexpr std::size_t kLooked = std::size_t{64} << 20;
 /// More than any address space.
 constexpr std::size_t kMost = std::size_t{1} << 56;
 
-/// Different in every process.
+/// Different in every process, in the child of a fork() as well.
 std::uint64_t process_token() {
-  static const std::uint64_t token = random_token();
+  static std::atomic<std::uint64_t> token = random_token();
+  [[maybe_unused]] static const int renewed =
+      pthread_atfork(nullptr, nullptr, [] { token = random_token(); });
   return token;
 }
 
@@ -60,14 +61,6 @@ std::size_t most_mappings() {
   return told ? std::strtoull(text.data(), nullptr, 10) : 0;
 }
 
-/// Of what limits so many bytes, the name and what is left; nothing where all have more.
-std::optional<std::pair<const char*, Bytes>> too_little_room(std::size_t bytes) {
-  const MemoryRoom room = memory_room();
-  if (room.cgroup && bytes > room.cgroup->value) return std::pair("the control group", *room.cgroup);
-  if (room.host && bytes > room.host->value) return std::pair("the host", *room.host);
-  return std::nullopt;
-}
-
 /// What the user can do, beside using less memory.
 std::string advice(int error, std::size_t bytes) {
   constexpr std::size_t kSome = 16;  // the system counts others than it lists
@@ -79,8 +72,8 @@ std::string advice(int error, std::size_t bytes) {
         most);
   }
   if (const auto little = error == ENOMEM ? too_little_room(bytes) : std::nullopt)
-    return fmt::format("; {} has {} left: use less, or run fewer ranks on it", little->first,
-                       to_text(little->second));
+    return fmt::format("; {} has {} left: use less, or run fewer ranks on it", little->place,
+                       to_text(little->left));
   if (error == ENOENT)
     return "; the process that made it has ended, or is out of sight, as from one container to another";
   if (error == EMFILE) return "; raise the limit of open files (ulimit -n)";

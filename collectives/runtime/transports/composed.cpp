@@ -16,6 +16,8 @@ class Composed final : public PollingTransport {
   int tags() const override { return std::min(near_->tags(), far_->tags()); }
   Memory allocate(Bytes size) override { return near_->allocate(size); }
   Memory scratch(Bytes size) override { return near_->scratch(size); }
+  void register_memory(std::span<std::byte> memory) override { near_->register_memory(memory); }
+  void deregister_memory(std::byte* begin) override { near_->deregister_memory(begin); }
 
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override {
     by(to).send(to, tag, data, ticket);

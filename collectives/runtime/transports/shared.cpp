@@ -44,6 +44,8 @@ class SharedTransport final : public PollingTransport {
 
   Memory allocate(Bytes size) override;
   Memory scratch(Bytes size) override { return HostTransport::allocate(size); }
+  void register_memory(std::span<std::byte> memory) override { memory_->replace(memory); }
+  void deregister_memory(std::byte* begin) override { memory_->give_back_replaced(begin); }
   void send(Rank to, int tag, std::span<const std::byte> data, Ticket ticket) override;
   void receive(Rank from, int tag, std::span<std::byte> data, Ticket ticket) override;
   void exchange(const Exchange& exchange, Ticket ticket) override;
@@ -444,9 +446,7 @@ bool SharedTransport::advance(SharedOperation& operation) {
 bool SharedTransport::complete(SharedOperation& operation) {
   const bool unread = !finished(operation);
   if (operation.waits && unread) return false;
-  for (const PieceOwner& owner : operation.owned) {
-    if (!owner.done()) return false;
-  }
+  if (!std::ranges::all_of(operation.owned, &PieceOwner::done)) return false;
   for (const Landing& landing : operation.landings) {
     std::memcpy(landing.to.data(), landing.block, landing.to.size());
   }

@@ -14,13 +14,6 @@
 namespace polyring::testing {
 namespace {
 
-#define EXPECT_FAILS(call, code, text)                                          \
-  do {                                                                          \
-    EXPECT_EQ(call, code) << polyring_error_text();                             \
-    EXPECT_NE(std::string(polyring_error_text()).find(text), std::string::npos) \
-        << "'" << polyring_error_text() << "' does not say '" << (text) << "'"; \
-  } while (false)
-
 polyring_options options_of(double timeout, int check = 0) {
   polyring_options options = POLYRING_OPTIONS_DEFAULT;
   options.timeout = timeout;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <numeric>
 
 #include "tests/collectives/library/ranks.hpp"
@@ -266,6 +267,28 @@ TEST_F(CLibraryOnGpus, ARankThatDoesNotEnqueue) {
     EXPECT_NE(std::string(polyring_error_text()).find("rank "), std::string::npos) << polyring_error_text();
     EXPECT_EQ(polyring_enqueued_wait(comm), result);
     EXPECT_OK(polyring_comm_free(comm));
+  });
+}
+
+/// CUDA wants memory closed by others before it is freed, and nobody tells them.
+TEST_F(CLibraryOnGpus, AProgramsOwnMemoryIsNotRegistered) {
+  in_processes([this](int rank) {
+    const polyring_comm comm = create(rank, 0);
+    constexpr std::size_t kBytes = std::size_t{1} << 20;
+    void* memory = nullptr;
+    cuda(cudaMalloc(&memory, kBytes));
+    const std::unique_ptr<void, decltype(&std::free)> on_host(std::aligned_alloc(4096, kBytes), &std::free);
+    for (void* const buffer : {memory, on_host.get()}) {
+      EXPECT_EQ(polyring_mem_register(comm, buffer, kBytes), POLYRING_ERROR_NOT_AVAILABLE);
+      EXPECT_NE(std::string(polyring_error_text()).find("take memory that the communicator allocates"),
+                std::string::npos)
+          << polyring_error_text();
+    }
+    float* const data = allocate(comm, payload(rank, kCount));  // it is as before
+    EXPECT_OK(polyring_allreduce(comm, data, data, kCount, POLYRING_FLOAT32, POLYRING_SUM));
+    EXPECT_EQ(values_of(data, kCount), sums(kCount));
+    EXPECT_OK(polyring_comm_free(comm));
+    cuda(cudaFree(memory));
   });
 }
 

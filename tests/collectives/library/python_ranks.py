@@ -146,6 +146,53 @@ def check_memory(comm):
     comm.close()
 
 
+def aligned(count, dtype):
+    """An array at the beginning of a page."""
+    raw = numpy.empty(count * numpy.dtype(dtype).itemsize + 4096, "uint8")
+    begin = -raw.ctypes.data % 4096
+    return raw[begin:begin + count * numpy.dtype(dtype).itemsize].view(dtype)
+
+
+def check_registered(comm):
+    array = aligned(4096, "float64")
+    expected = numpy.full(4096, float(sum(range(comm.size))))
+    for _ in range(2):
+        array[:] = comm.rank
+        with comm.register(array) as same:
+            assert same is array and (array == comm.rank).all()
+            refused(lambda: comm.register(array[:512]), "that are registered")
+            comm.allreduce(array, array)
+        numpy.testing.assert_array_equal(array, expected)
+    kept = comm.register(array)
+    kept.deregister()
+    kept.deregister()
+    numpy.testing.assert_array_equal(array, expected)
+    for other, says in ((array[1:513], "are not whole pages of 4096 bytes"), (array[:1], "are not whole pages"), (array[:0], "0 bytes"),
+                        (comm.alloc(1024), "polyring_mem_alloc()'s"), ([1.0], "the array is a list; give a NumPy array"),
+                        (array[::2], "the array is not contiguous"), (numpy.frombuffer(bytes(8)), "the array may only be read")):
+        refused(lambda: comm.register(other), says)
+    refused(lambda: comm.register(array[1:513]), "the array cannot be registered: the 4096 bytes")
+    refused(lambda: comm.register(array[1:513]), "or take one of alloc()")
+
+
+def check_registered_at_the_end(comm, end):
+    """Also where arrays of alloc() keep the communicator."""
+    array = aligned(1024, "float64")
+    array[:] = comm.rank
+    registration = comm.register(array)
+    assert registration.array is array
+    comm.barrier()
+    kept = comm.alloc(5)
+    end(comm)
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        lines = [line.split() for line in maps]
+    found = [line for line in lines for begin, after in [line[0].split("-")] if int(begin, 16) <= array.ctypes.data < int(after, 16)]
+    assert [line[1] for line in found] == ["rw-p"], found
+    assert (array == comm.rank).all()
+    registration.deregister()
+    del kept
+
+
 def arrays(rank, ranks, file):
     store = FileStore(file)
     with polyring.Communicator.from_store(store, rank, ranks, timeout=TIME_LIMIT_S) as comm:
@@ -158,12 +205,15 @@ def arrays(rank, ranks, file):
         check_started(comm)
         check_started_barrier(comm, store)
         check_refusals(comm)
+        check_registered(comm)
         numpy.testing.assert_array_equal(comm.allreduce(numpy.full(3, rank, "f4"), op="avg"), numpy.full(3, (ranks - 1) / 2, "f4"))
         halves(comm)
         check_fork(comm)
     comm = polyring.Communicator.from_store(store, rank, ranks, prefix="other", timeout=TIME_LIMIT_S, check=True,
                                             transport="network")
     assert "shared" not in comm.transport
+    for end in (polyring.Communicator.close, polyring.Communicator.abort):
+        check_registered_at_the_end(polyring.Communicator.from_store(FileStore(file), rank, ranks, prefix=end.__name__, timeout=TIME_LIMIT_S), end)
     refused(lambda: comm.allreduce(numpy.ones(3 + rank)), "all ranks must call the same", polyring.Result.MISMATCH)
     check_memory(comm)
 

@@ -18,6 +18,12 @@ namespace polyring::testing {
 
 #define EXPECT_OK(call) EXPECT_EQ(call, POLYRING_SUCCESS) << polyring_error_text()
 #define ASSERT_OK(call) ASSERT_EQ(call, POLYRING_SUCCESS) << polyring_error_text()
+#define EXPECT_FAILS(call, code, text)                                          \
+  do {                                                                          \
+    EXPECT_EQ(call, code) << polyring_error_text();                             \
+    EXPECT_NE(std::string(polyring_error_text()).find(text), std::string::npos) \
+        << "'" << polyring_error_text() << "' does not say '" << (text) << "'"; \
+  } while (false)
 
 /// How the ranks find each other.
 enum class Meeting { unique_id, group, store };

@@ -13,7 +13,8 @@ reads the result files of `polyring allreduce -J FILE` and its other commands.
 from ._device import DeviceArray
 from ._library import Error, Result, UsageError, version
 from .communicator import Communicator, Request, unique_id
+from .registration import Registration
 from .results import read_results
 
 __version__ = "0.1.0"
-__all__ = ["Communicator", "DeviceArray", "Error", "Request", "Result", "UsageError", "read_results", "unique_id", "version"]
+__all__ = ["Communicator", "DeviceArray", "Error", "Registration", "Request", "Result", "UsageError", "read_results", "unique_id", "version"]

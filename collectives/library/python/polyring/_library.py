@@ -88,6 +88,8 @@ _FUNCTIONS = {
     "comm_planning": (_HANDLE, ctypes.POINTER(ctypes.c_char_p)),
     "mem_alloc": (_HANDLE, ctypes.c_size_t, _NEW_HANDLE),
     "mem_free": (_HANDLE, _POINTER),
+    "mem_register": (_HANDLE, _POINTER, _COUNT),
+    "mem_deregister": (_HANDLE, _POINTER),
     "allreduce": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT),
     "reduce_scatter": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT, _INT),
     "allgather": (_HANDLE, _POINTER, _POINTER, _COUNT, _INT),

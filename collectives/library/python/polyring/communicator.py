@@ -18,6 +18,7 @@ from . import _library
 from ._buffers import Buffer, buffer_of, need_elements, op_named, same_type
 from ._device import DeviceArray, buffer_on, interface_of, stream_of
 from ._library import Error, Result, UsageError, call
+from .registration import Registration
 
 Array = Any  # a numpy.ndarray, or of a communicator with a GPU what has __cuda_array_interface__; it is checked when it is used
 Stream = Any  # the number of a cudaStream_t, or an object with __cuda_stream__, cuda_stream or ptr
@@ -98,6 +99,7 @@ class Communicator:
         self._closed = ctypes.c_void_p()  # what it was; arrays of alloc() and empty() may still be there
         self._unfinished: "set[Request]" = set()
         self._memory: "set[int]" = set()  # of alloc() and empty(), whose arrays still exist
+        self._registered: "set[Registration]" = set()  # so that their arrays stay, whoever forgets them
         self._broken = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the collection of garbage frees arrays at any time
@@ -239,6 +241,36 @@ class Communicator:
         if closed:
             _library.library.polyring_comm_free(handle)
 
+    def register(self, array: Array) -> Registration:
+        """The ranks of a host reach the array directly, as those of alloc(), until the registration's deregister() or the end of its
+        `with` block. Not collective. The array keeps its address and its contents. It begins on a page of memory, as large ones of
+        NumPy do not, and fills whole pages: else alloc() makes one. No operation uses it, and no other thread, until this returns.
+
+            with comm.register(array):
+                comm.allreduce(array, array)
+        """
+        if self.gpu is not None:
+            raise UsageError("an array in a GPU's memory cannot be registered; make one by empty()")
+        buffer = self._buffer(array, "the array", written=True)
+        try:
+            self._call("mem_register", buffer.address, array.nbytes)
+        except UsageError as error:
+            raise UsageError(f"the array cannot be registered: {error}; or take one of alloc()") from None
+        made = Registration(self, array)
+        self._registered.add(made)
+        return made
+
+    def _deregister(self, registration: Registration) -> None:
+        if registration not in self._registered:
+            return
+        self._call("mem_deregister", registration._address)
+        self._registered.discard(registration)
+
+    def _deregister_all(self) -> None:
+        """The communicator may live on for arrays of alloc()."""
+        for registration in list(self._registered):
+            self._deregister(registration)
+
     def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum", stream: Stream = None) -> Array:
         """Every rank's elements combined by "sum", "prod", "min", "max" or "avg", on every rank. Returns `output`, which may be the
         input, or a new array. With a CUDA stream: enqueued on it, and not over on return; then the arrays are empty()'s."""
@@ -297,6 +329,7 @@ class Communicator:
         if self._memory:
             gc.collect()
         if not self._memory:
+            self._registered.clear()
             call("comm_free", self._take())
             return
         try:
@@ -312,6 +345,7 @@ class Communicator:
             return
         self._call("comm_abort")
         self._unfinished.clear()
+        self._deregister_all()
         with self._lock:
             kept = bool(self._memory)
             handle = self._take()
@@ -327,7 +361,7 @@ class Communicator:
         try:
             call(name, *arguments)
         except Error as error:
-            changes_nothing = name == "mem_alloc" or name.startswith("enqueue_") and error.code == Result.NOT_AVAILABLE
+            changes_nothing = name.startswith("mem_") or name.startswith("enqueue_") and error.code == Result.NOT_AVAILABLE
             if not changes_nothing:
                 self._broken = self._broken or error.code not in (Result.ARGUMENT, Result.MISMATCH)
             raise

@@ -189,7 +189,7 @@ class Communicator:
 
     @property
     def transport(self) -> str:
-        """How the ranks are joined, such as "shared memory and TCP by eth0"."""
+        """How the ranks are joined, such as "shared memory and TCP", or "… by eth0" where `interface` has named it."""
         text = ctypes.c_char_p()
         self._call("comm_transport", ctypes.byref(text))
         return (text.value or b"").decode()

@@ -33,6 +33,8 @@ WARM_UP = 2  # steps; DistributedDataParallel arranges its buckets after the fir
 # Sums in another order differ in the last bits of float32, and each step amplifies that 30 times or more: the first are compared.
 COMPARED = 3  # steps
 MOST_DIFFERENCE = 1e-3
+# Of fewer, not even the smallest and the largest make a 95 % interval of the median: 1 - 2 * 0.5^5 = 0.94.
+FEWEST = 6  # steps
 
 
 class Block(nn.Module):
@@ -172,6 +174,8 @@ def show(methods, skipped, text):
     for method in methods:
         ratios = [own / other for own, other in zip(method.times, gloo)]
         print(f"{method.name:18} {text(statistics.median(method.times))}, {statistics.median(ratios):.2f} of gloo's time (median of {len(ratios)})")
+    if len(gloo) < FEWEST:
+        print(f"These are too few steps to compare: give --steps {FEWEST} or more.")
 
 
 def run_rank(options, rank, ranks, method):

@@ -196,6 +196,7 @@ TEST(Endpoint, IsAHostAndAPort) {
   for (const char* text : {"", ":", "node1", "node1:", ":80", "node1:0", "node1:65536", "node1:8x", "::1:80",
                            "node1:-1", "node1:99999999999"})
     EXPECT_EQ(outcome_of([&] { parse_endpoint(text); }).code, ExitCode::usage) << text;
+  EXPECT_THAT(outcome_of([] { parse_endpoint("[::1]:4717"); }).sentence, HasSubstr("IPv6 is not supported"));
 }
 
 TEST(Socket, TellsWhichOfTwoWasClosedFirst) {

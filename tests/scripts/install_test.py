@@ -63,7 +63,8 @@ class Install(unittest.TestCase):
             "share/fish/vendor_completions.d/polyring.fish", "share/man/man1/polyring-allreduce.1", "include/polyring.h",
             "include/ddl.h", "include/ddl.hpp", "include/ddl_mpi.hpp",
         }, files)
-        self.assertLessEqual({"libpolyring.so", "libpolyring_mpi.so", "libpolyring_topology.so", "libddl.so", "libddl_pack.so"},
+        self.assertLessEqual({"libpolyring.so", "libpolyring_mpi.so", "libpolyring_topology.so", "libddl.so", "libddl_pack.so",
+                              "polyring.pc", "ddl.pc"},
                              {pathlib.PurePath(file).name for file in files})
         for what in ("libpolyring and its headers", "libpolyring_mpi.so", "libddl.so, libddl_pack.so and ddl.h, ddl.hpp, ddl_mpi.hpp"):
             self.assertIn(f"\n  {what}", said)

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 PROGRAM = pathlib.Path(os.environ["POLYRING_PROGRAM"])
 CACHE = (PROGRAM.parents[1] / "CMakeCache.txt").read_text(encoding="utf-8")
 COMPILERS = {language: re.search(rf"^CMAKE_{language}_COMPILER:\w+=(.+)", CACHE, re.MULTILINE)[1] for language in ("C", "CXX")}
+MPICXX = re.search(r"^MPI_CXX_COMPILER:\w+=(.+)", CACHE, re.MULTILINE)[1]
 
 PROJECT = """
 cmake_minimum_required(VERSION 3.16)
@@ -33,6 +34,26 @@ target_compile_features(example_in_cxx PRIVATE cxx_std_20)
 foreach(program in_c in_cxx example_in_cxx)
   target_link_libraries(${program} PRIVATE polyring::polyring)
 endforeach()
+find_package(MPI REQUIRED COMPONENTS CXX)
+add_executable(of_ddl of_ddl.cpp)
+target_link_libraries(of_ddl PRIVATE polyring::ddl MPI::MPI_CXX)
+"""
+OF_DDL = """
+#include <ddl.hpp>
+#include <ddl_mpi.hpp>
+
+#include <iostream>
+
+int main() {
+  float three = 3;
+  if (ddl_init("") != DDL_SUCCESS || ddl_allreduce(&three, 1) != DDL_SUCCESS ||
+      ddl_allreduce_mpi("", &three, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != DDL_SUCCESS) {
+    std::cerr << ddl_error_text() << '\\n';
+    return 1;
+  }
+  std::cout << three << '\\n';
+  return ddl_finalize();
+}
 """
 IN_CXX = """
 #include <polyring.h>
@@ -79,6 +100,7 @@ class Package(unittest.TestCase):
         for example, name in {"allreduce.c": "in_c.c", "allreduce.cpp": "example.cpp"}.items():
             shutil.copy(cls.prefix / "share/doc/polyring/docs/examples" / example, sources / name)
         (sources / "in_cxx.cpp").write_text(IN_CXX, encoding="utf-8")
+        (sources / "of_ddl.cpp").write_text(OF_DDL, encoding="utf-8")
         (sources / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
         cls.sources = sources
 
@@ -88,7 +110,7 @@ class Package(unittest.TestCase):
         return ran.stdout
 
     def check_programs(self, folder, **environment):
-        """Two ranks of the example, and the C++ program alone."""
+        """Two ranks of the example, and the others' one rank."""
         ranks = [subprocess.Popen([folder / "in_c", str(rank), "2", folder / "id"], env={**os.environ, **environment},
                                   stdout=subprocess.PIPE, text=True) for rank in range(2)]
         for rank, process in enumerate(ranks):
@@ -96,6 +118,7 @@ class Package(unittest.TestCase):
             self.assertEqual(process.returncode, 0)
             self.assertRegex(said, rf"^rank {rank} of 2 over .*: 0 of 1000000 sums wrong\n$")
         self.assertRegex(self.succeed(folder / "in_cxx", **environment), r"^\d+\.\d+\.\d+ 3\n$")
+        self.assertEqual(self.succeed(folder / "of_ddl", **environment), "3\n")
 
     def test_cmake_package(self):
         build = self.folder / "by cmake"
@@ -121,7 +144,11 @@ class Package(unittest.TestCase):
         build.mkdir()
         self.succeed(COMPILERS["C"], "-std=c99", "-D_POSIX_C_SOURCE=200809L", "in_c.c", *flags, "-o", build / "in_c", folder=self.sources)
         self.succeed(COMPILERS["CXX"], "in_cxx.cpp", *flags, "-o", build / "in_cxx", folder=self.sources)
+        of_ddl = shlex.split(self.succeed("pkg-config", "--cflags", "--libs", "ddl", **path))
+        self.succeed(MPICXX, "of_ddl.cpp", *of_ddl, "-o", build / "of_ddl", folder=self.sources)
         self.check_programs(build, LD_LIBRARY_PATH=str(self.library))
+        self.succeed(MPICXX, "of_ddl.cpp", *of_ddl, f"-Wl,-rpath,{self.library}", "-o", build / "alone", folder=self.sources)
+        self.assertEqual(self.succeed(build / "alone"), "3\n")
 
     def test_man_pages_have_all_that_help_says(self):
         program = self.prefix / "bin/polyring"

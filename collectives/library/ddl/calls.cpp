@@ -111,7 +111,9 @@ size_t ddl_malloc(void** memory, size_t alignment, size_t bytes) {
     if (alignment == 0 || alignment > kMostAligned || (alignment & (alignment - 1)) != 0)
       usage_error("an alignment of {} cannot be; give a power of two up to {}", alignment, kMostAligned);
     need_mpi();
-    *memory = ranks_of(MPI_COMM_WORLD, text_of(std::getenv("DDL_OPTIONS"))).allocate(Bytes{bytes});
+    Ranks* const known = known_ranks(MPI_COMM_WORLD);
+    Ranks& ranks = known != nullptr ? *known : ranks_of(MPI_COMM_WORLD, text_of(std::getenv("DDL_OPTIONS")));
+    *memory = ranks.allocate(Bytes{bytes});
   });
   return result == DDL_SUCCESS ? bytes : 0;
 }

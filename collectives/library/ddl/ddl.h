@@ -6,7 +6,8 @@
  * thread. What fills memory of a GPU is over before a call that takes it.
  *
  * Every function that can fail returns DDL_SUCCESS or a code; ddl_error_text() says why, with the remedy. Any
- * thread may call; calls wait for each other. All ranks make the same calls in the same order.
+ * thread may call; calls wait for each other. All ranks make the same calls in the same order. A call that
+ * waits for another rank fails with DDL_ERROR_TIMEOUT when nothing has come from it for 60 seconds.
  */
 #ifndef POLYRING_DDL_H
 #define POLYRING_DDL_H
@@ -29,7 +30,7 @@ extern "C" {
 typedef enum DDL_Result DDL_OF_INT {
   DDL_SUCCESS = 0,
   DDL_ERROR = 1, /* a fault of Polyring's, no memory, or no such plug-in as POLYRING_CUDA_PLUGIN names */
-  DDL_ERROR_TIMEOUT = 4,  /* nothing came from a rank within the time limit */
+  DDL_ERROR_TIMEOUT = 4,  /* nothing came from a rank for 60 seconds */
   DDL_ERROR_ARGUMENT = 6, /* nothing was done: an argument is invalid, or ddl_init() is missing */
   DDL_ERROR_MPI = 10      /* a call of MPI's failed, or the connection to a rank was lost */
 } DDL_Result;
@@ -44,7 +45,7 @@ typedef enum DDL_Op DDL_OF_INT { DDL_OP_SUM = 0, DDL_OP_PRODUCT = 1, DDL_OP_MIN 
 /* Collective over MPI_COMM_WORLD. Initializes MPI where the program has not. `options` are those of
  * DDL_OPTIONS: "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; NULL or "" leaves it
  * to Polyring. Options that only IBM's algorithms have, such as "-dump_iter 100", change nothing; unknown
- * ones are refused. */
+ * ones are refused. Later calls may leave the grid out, and are refused where they name another one. */
 DDL_API DDL_Result ddl_init(const char* options);
 
 /* This process's number among MPI's, once MPI is initialized. */

@@ -29,7 +29,7 @@ namespace {
 using library::Group;
 using library::GroupOptions;
 
-/// A rank gives up when nothing has come nearer to its end for so long.
+/// A rank gives up when nothing has come nearer to its end for so long: ddl.h says it, too.
 constexpr Seconds kTimeout{60};
 
 /// Where the ranks have their memory.
@@ -114,15 +114,15 @@ Place place_of(const MpiWorld& world, MPI_Comm comm) {
 }
 
 std::unique_ptr<Ranks> make_ranks(MPI_Comm comm, const std::string& text) {
-  std::vector<int> dims = parse_ddl_options(text).dims;
+  const std::vector<int> dims = parse_ddl_options(text).dims;
   auto world = std::make_unique<MpiWorld>(MpiWorld::Handle::of(comm));
   world->set_timeout(kTimeout);
   GroupOptions options(nullptr);
   Place place = place_of(*world, comm);
   options.gpu = place.gpu;
   options.communicator = over_mpi(*world, world->wait_rules(), WhenStuck::go_on);
-  options.communicator.constraints.dims = std::move(dims);
-  auto ranks = std::make_unique<Ranks>(std::move(world), std::move(options), std::move(place.why_host));
+  options.communicator.constraints.dims = dims;
+  auto ranks = std::make_unique<Ranks>(std::move(world), std::move(options), dims, std::move(place.why_host));
   ranks->communicator().plan({.count = 1});  // throws where the grid is not of so many ranks
   return ranks;
 }
@@ -175,8 +175,33 @@ bool asked(int (*question)(int*)) {
 
 }  // namespace
 
-Ranks::Ranks(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options, std::string why_host)
-    : Group(std::move(bootstrap), std::move(options)), why_host_(std::move(why_host)) {}
+Ranks::Ranks(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options, std::vector<int> dims,
+             std::string why_host)
+    : Group(std::move(bootstrap), std::move(options)),
+      dims_(std::move(dims)),
+      why_host_(std::move(why_host)) {}
+
+void Ranks::check_options(const std::string& text) const {
+  const std::vector<int> dims = parse_ddl_options(text).dims;
+  if (dims.empty() || dims == dims_) return;
+  usage_error(
+      "the options ask for the grid {}, and the ranks have {} since the first call; give the same options "
+      "to every call",
+      dims_text(dims), dims_.empty() ? "none of their own" : "the grid " + dims_text(dims_));
+}
+
+void* Ranks::allocate(Bytes bytes) {
+  void* const memory = Group::allocate(bytes);
+  allocated_.insert(memory);
+  return memory;
+}
+
+void Ranks::free(void* memory) {
+  if (memory != nullptr && !allocated_.contains(memory))
+    usage_error("this memory is not ddl_malloc()'s, or was freed; give what ddl_malloc() has set");
+  Group::free(memory);
+  allocated_.erase(memory);
+}
 
 /// Group itself refuses host memory where the ranks' is their GPUs'.
 void Ranks::check_memory(const void* data) const {
@@ -212,7 +237,10 @@ void need_mpi() {
 Ranks* known_ranks(MPI_Comm comm) { return static_cast<Ranks*>(comm_attribute(comm, key())); }
 
 Ranks& ranks_of(MPI_Comm comm, const std::string& options) {
-  if (Ranks* const known = known_ranks(comm)) return *known;
+  if (Ranks* const known = known_ranks(comm)) {
+    known->check_options(options);
+    return *known;
+  }
   live().push_back(make_ranks(comm, options));
   Ranks& ranks = *live().back();
   check_mpi(MPI_Comm_set_attr(comm, key(), &ranks), "MPI_Comm_set_attr");

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "collectives/library/mpi/failure.hpp"
 #include "collectives/runtime/mpi/world.hpp"
 
@@ -65,8 +66,9 @@ Settings read_settings() {
   settings.timeout = kNoLimit;
   settings.counters = variable("POLYRING_MPI_COUNTERS");
   if (const std::string_view text = variable("POLYRING_MPI"); !text.empty()) {
-    if (text != "on" && text != "off") usage_error("POLYRING_MPI is '{}'; set it to on or off", text);
-    settings.on = text == "on";
+    const std::string word = lower_case(text);
+    if (word != "on" && word != "off") usage_error("POLYRING_MPI is '{}'; set it to on or off", text);
+    settings.on = word == "on";
   }
   if (const std::string_view text = variable("POLYRING_MPI_MIN_BYTES"); !text.empty())
     parse_thresholds(text, settings);

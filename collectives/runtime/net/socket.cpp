@@ -89,7 +89,14 @@ Endpoint parse_endpoint(const std::string& text) {
     endpoint.host = text.substr(0, colon);
     const char* const end = text.data() + text.size();
     const auto [last, error] = std::from_chars(text.data() + colon + 1, end, endpoint.port);
-    const bool whole = error == std::errc() && last == end && endpoint.host.find(':') == std::string::npos;
+    if (endpoint.host.find(':') != std::string::npos) {
+      usage_error(
+          "'{}' has more than one colon; IPv6 is not supported: give an IPv4 address or a host's name, and a "
+          "port, "
+          "as in node1:4711",
+          text);
+    }
+    const bool whole = error == std::errc() && last == end;
     if (whole && endpoint.port >= 1 && endpoint.port <= 65535) return endpoint;
   }
   usage_error("'{}' is not an address; give a host and a port from 1 to 65535, as in node1:4711", text);

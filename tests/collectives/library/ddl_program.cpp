@@ -44,6 +44,16 @@ float* allocate() {
   return static_cast<float*>(memory);
 }
 
+/// Of a call after the first.
+void expect_later_options(const char* options, int size) {
+  expect(ddl_init(options) == DDL_SUCCESS, "ddl_init() once more");
+  expect(ddl_init(nullptr) == DDL_SUCCESS, "ddl_init() without options");
+  expect_refused(ddl_init("-foo"), "unknown DDL option '-foo'");
+  expect_refused(ddl_init("-mode p:7x9"), "the options ask for the grid 7x9, and the ranks have");
+  const std::string flat = "-mode p:" + std::to_string(size) + "x1";
+  expect_refused(ddl_init(flat.c_str()), "the options ask for the grid");
+}
+
 void use(const char* options) {
   expect_refused(ddl_rank(&rank), "MPI is not running");
   expect(ddl_allreduce(&rank, 1) == DDL_ERROR_ARGUMENT, "an allreduce before ddl_init()");
@@ -67,7 +77,9 @@ void use(const char* options) {
   const std::uint16_t sums[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400};
   for (const std::uint16_t half : halves) expect(half == sums[size], "the sums of halves");
   expect(ddl_free(gradients) == DDL_SUCCESS, "ddl_free()");
-  expect_refused(ddl_free(gradients), "was freed");
+  expect_refused(ddl_free(gradients), "not ddl_malloc()'s, or was freed");
+  expect_refused(ddl_free(own.data()), "not ddl_malloc()'s");
+  expect_later_options(options, size);
   expect_refused(ddl_allreduce(own.data(), 1, static_cast<DDL_Type>(7)), "no type 7");
   expect_refused(ddl_allreduce(nullptr, 1), "null pointer");
   void* memory = nullptr;
@@ -96,6 +108,8 @@ void use_with_mpi(const char* options) {
   for (float& one : ones) one = 1;
   expect(ddl_allreduce_mpi("", ones, 100, MPI_FLOAT, MPI_SUM, half) == DDL_SUCCESS,
          "ddl_allreduce_mpi() of some ranks");
+  expect_refused(ddl_allreduce_mpi("-mode p:7x9", ones, 100, MPI_FLOAT, MPI_SUM, half),
+                 "have none of their own");
   const int others = (size + 1 - rank % 2) / 2;
   for (const float sum : ones) expect(sum == static_cast<float>(others), "the sums of some ranks");
   MPI_Comm_free(&half);

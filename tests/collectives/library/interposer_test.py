@@ -81,7 +81,7 @@ class Calls(Preloaded):
         self.assertIn("small", self.counters()["passed_on"]["MPI_Allgather"])
 
     def test_switched_off_at_one_rank(self):
-        self.launch(CALLS, settings=[{}, {"POLYRING_MPI": "off"}])
+        self.assertNotIn("polyring:", self.launch(CALLS, settings=[{"POLYRING_MPI": "OFF"}, {"POLYRING_MPI": "On"}]))
         for rank in (0, 1):
             self.assertEqual(self.counters(rank)["taken"], {})
             self.assertGreater(self.counters(rank)["passed_on"]["MPI_Allreduce"]["off"], 50)

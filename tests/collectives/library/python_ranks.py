@@ -40,6 +40,30 @@ class FileStore:
             time.sleep(0.01)
 
 
+class MemoryStore:
+    """Of threads, in memory; Python makes no weak reference to it."""
+
+    __slots__ = ("changed", "values")
+
+    def __init__(self):
+        self.values = {}
+        self.changed = threading.Condition()
+
+    def set(self, key, value):
+        with self.changed:
+            assert key not in self.values, f"{key} is set twice"
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def get(self, key):
+        return self.values[key]
+
+    def wait(self, keys, limit):
+        with self.changed:
+            if not self.changed.wait_for(lambda: all(key in self.values for key in keys), limit.total_seconds()):
+                raise TimeoutError(f"nobody has set {keys}")
+
+
 def refused(call, says, code=polyring.Result.ARGUMENT):
     try:
         call()
@@ -125,6 +149,8 @@ def check_refusals(comm):
     readable.flags.writeable = False
     refused(lambda: comm.broadcast(readable), "may only be read")
     refused(lambda: comm.alloc((1 << 33, 1 << 31)), "too large for any memory")
+    refused(lambda: comm.alloc(3, dtype="uint8"), "no operation takes elements of uint8; give one of float32, float64")
+    refused(lambda: comm.alloc(3, dtype=">f4"), "no operation takes elements of >f4")
     overlapping = numpy.ones(10)
     refused(lambda: comm.allreduce(overlapping[:8], overlapping[2:]), "overlap")
 
@@ -209,7 +235,7 @@ def arrays(rank, ranks, file):
         numpy.testing.assert_array_equal(comm.allreduce(numpy.full(3, rank, "f4"), op="avg"), numpy.full(3, (ranks - 1) / 2, "f4"))
         halves(comm)
         check_fork(comm)
-    comm = polyring.Communicator.from_store(store, rank, ranks, prefix="other", timeout=TIME_LIMIT_S, check=True,
+    comm = polyring.Communicator.from_store(store, rank, ranks, timeout=TIME_LIMIT_S, check=True,
                                             transport="network")
     assert "shared" not in comm.transport
     for end in (polyring.Communicator.close, polyring.Communicator.abort):
@@ -242,7 +268,7 @@ def halves(comm):
 
 
 def meetings(rank, ranks, file):
-    """By an id, at an address, by an allgather."""
+    """By an id, at an address, by an allgather, by a store of threads."""
     store = FileStore(file)
 
     def check_sum(comm):
@@ -273,11 +299,31 @@ def meetings(rank, ranks, file):
         return [store.get(key) for key in keys]
 
     check_sum(polyring.Communicator.from_allgather(allgather, rank, ranks))
+    communicators_of_one_store()
     refused(lambda: polyring.Communicator.from_allgather(lambda own: [own], rank, ranks), f"must return {ranks} times 8 bytes", polyring.Result.CONNECTION)
     refused(lambda: polyring.Communicator.from_store(FileStore(f"{file}{rank}"), rank, ranks, timeout=0.2), "nobody has set", polyring.Result.TIMEOUT)
     refused(lambda: polyring.Communicator.from_store(store, ranks, ranks), "there is no rank")
     refused(lambda: polyring.Communicator.from_store(store, rank, ranks, transport="pigeon"), "it is one of automatic, shared, network")
     refused(lambda: polyring.Communicator.from_store(store, rank, ranks, timeout=-1), "a time limit of -1 seconds is impossible")
+
+
+def communicators_of_one_store(ranks=2):
+    """Ranks are threads; several communicators at once, of two prefixes."""
+    store = MemoryStore()
+    sums = []
+
+    def rank_of(rank):
+        made = [polyring.Communicator.from_store(store, rank, ranks, prefix=prefix, timeout=TIME_LIMIT_S) for prefix in ("a", "b", "a", "a")]
+        sums.append([int(comm.allreduce(numpy.full(1, i))[0]) for i, comm in enumerate(made)])
+        for comm in made:
+            comm.close()
+
+    threads = [threading.Thread(target=rank_of, args=(rank,)) for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [[i * ranks for i in range(4)]] * ranks, sums
 
 
 def polyring_limit():

@@ -124,7 +124,7 @@ def refusals():
     elsewhere = torch.ones(3, device="meta")
     refused(lambda: polyring.torch.HookState().start(0, elsewhere), "polyring.torch is for CPU tensors, and this one is on meta; move it by .cpu()")
     refused(lambda: dist.all_reduce(torch.ones(3, 4).t()), "is not contiguous; give .contiguous()")
-    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.BXOR), "it has sum, avg, product, min and max")
+    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.BXOR), "polyring has no operation BXOR; it has sum, avg")
     refused(lambda: dist.send(torch.ones(3), (RANK + 1) % RANKS), 'no send; use a group that torch.distributed.new_group(backend="gloo") makes')
     refused(lambda: dist.all_to_all_single(torch.ones(RANKS), torch.ones(RANKS)), "polyring has no all")
     refused(lambda: dist.all_gather_into_tensor(torch.ones(RANKS * 3), torch.ones(3, dtype=torch.float64)), "it needs")

@@ -39,6 +39,7 @@ class WithPyTorch(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         for method in ("gloo", "polyring, hook", "polyring, backend"):
             self.assertRegex(ran.stdout, rf"(?m)^{method} .*\d images/s")
+        self.assertIn("These are too few steps to compare: give --steps 6 or more.\n", ran.stdout)
         self.assertRegex(ran.stdout, r"(?m)^The losses of the first 3 steps differ from gloo's by at most [0-9.e-]+ of theirs\.$")
 
     def test_the_example_refuses_what_cannot_be(self):

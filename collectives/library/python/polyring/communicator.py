@@ -10,12 +10,12 @@ import threading
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type as TypeOf, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type as TypeOf, Union
 
 import numpy
 
 from . import _library
-from ._buffers import Buffer, buffer_of, need_elements, op_named, same_type
+from ._buffers import Buffer, Type, buffer_of, need_elements, op_named, same_type
 from ._device import DeviceArray, buffer_on, interface_of, stream_of
 from ._library import Error, Result, UsageError, call
 from .registration import Registration
@@ -87,8 +87,9 @@ class Communicator:
 
     Options of all of them: `timeout`, the seconds within which something must come from a rank that is waited for; `transport`,
     "automatic", "shared" (memory inside hosts must be shared) or "network" (TCP for everything); `interface`, the network for TCP,
-    such as "ib0"; `algorithm`, as `polyring list algorithms` names them; `check`, whether ranks compare what they call before each
-    operation, which takes a message more; `gpu`, the GPU whose memory has the arrays, as CUDA counts them in this process.
+    such as "ib0"; `algorithm`, as --algorithm of `polyring allreduce --help` lists them, "multi-ring" when not given (multi-ring, ring,
+    halving-doubling, direct and pairwise also do reduce_scatter and allgather); `check`, whether ranks compare what they call before
+    each operation, which takes a message more; `gpu`, the GPU whose memory has the arrays, as CUDA counts them in this process.
     """
 
     def __init__(self, create: Create, rank: int, ranks: int, *, timeout: float = 60.0, transport: str = "automatic",
@@ -153,8 +154,10 @@ class Communicator:
     @classmethod
     def from_store(cls, store: Any, rank: int, ranks: int, *, prefix: str = "polyring", **options: Any) -> "Communicator":
         """Of processes with a key-value store that all reach, such as torch.distributed's: set(key, value), get(key) and, where it
-        has one, wait([key], timedelta). `prefix` is one that no other communicator of the store has."""
+        has one, wait([key], timedelta). Keys begin with `prefix`. Several communicators of the same ranks may have one: all ranks
+        make them in the same order, each with one store object. Those of other ranks need another prefix."""
         failed: List[BaseException] = []
+        prefix = _stores.numbered(store, prefix, rank)
 
         def put(_: Any, key: bytes, value: int, count: int) -> int:
             try:
@@ -188,7 +191,7 @@ class Communicator:
 
     @property
     def transport(self) -> str:
-        """How the ranks are joined, such as "shared memory and TCP by eth0"."""
+        """How the ranks are joined, such as "shared memory and TCP", or "… by eth0" where `interface` has named it."""
         text = ctypes.c_char_p()
         self._call("comm_transport", ctypes.byref(text))
         return (text.value or b"").decode()
@@ -206,10 +209,14 @@ class Communicator:
         if self.gpu is not None:
             raise UsageError(f"this communicator's arrays are on GPU {self.gpu}; make them by empty()")
         extents, kind, size = _extents(shape, dtype)
+        return numpy.frombuffer(self._block(size), kind, size // kind.itemsize).reshape(extents)
+
+    def _block(self, size: int) -> Any:
+        """Bytes of such memory, as a buffer."""
         address = self._allocate(size)
         block = (ctypes.c_byte * max(1, size)).from_address(address)
         weakref.finalize(block, self._free, address).atexit = False
-        return numpy.frombuffer(block, kind, size // kind.itemsize).reshape(extents)
+        return block
 
     def empty(self, shape: Union[int, Tuple[int, ...]], dtype: Any = numpy.float32) -> DeviceArray:
         """An array, not initialized, in the memory of the communicator's GPU: operations on it copy nothing, and those on a stream take
@@ -465,6 +472,8 @@ class _Prepared(NamedTuple):
 def _extents(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int, ...], numpy.dtype[Any], int]":
     """The shape, the type of its elements, and their bytes."""
     kind = numpy.dtype(dtype)
+    if kind.name not in Type.__members__ or not kind.isnative:
+        raise UsageError(f"no operation takes elements of {kind}; give one of {', '.join(Type.__members__)} as dtype")
     extents = tuple(map(operator.index, (shape,) if isinstance(shape, (int, numpy.integer)) else shape))
     if any(extent < 0 for extent in extents):
         raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
@@ -472,6 +481,37 @@ def _extents(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int
     if size > sys.maxsize:
         raise UsageError(f"an array of shape {shape} is too large for any memory; give a smaller shape")
     return extents, kind, size
+
+
+class _Stores:
+    """How many communicators this process has made of each store."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # the collection of garbage forgets stores at any time
+        self._made: "Dict[int, Tuple[Any, Dict[Tuple[str, int], int]]]" = {}  # by the store's id(), with what keeps or watches it
+
+    def numbered(self, store: Any, prefix: str, rank: int) -> str:
+        """The prefix itself of the first communicator, that of a later one with its number."""
+        key = id(store)
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = (self._watched(store, key), {})
+            counts = self._made[key][1]
+            number = counts[prefix, rank] = counts.get((prefix, rank), 0) + 1
+        return prefix if number == 1 else f"{prefix}#{number}"
+
+    def _watched(self, store: Any, key: int) -> Any:
+        try:
+            return weakref.ref(store, lambda _: self._forget(key))
+        except TypeError:  # it stays, so that no other has its id()
+            return store
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            self._made.pop(key, None)
+
+
+_stores = _Stores()
 
 
 def _with_cause(name: str, how: Any, failed: List[BaseException]) -> Create:

@@ -21,6 +21,7 @@ import threading
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import GradBucket, ProcessGroup, Work
@@ -35,6 +36,7 @@ TYPES = {torch.float32: Type.float32, torch.float64: Type.float64, torch.float16
          torch.int32: Type.int32, torch.int64: Type.int64}
 OPS = ((dist.ReduceOp.SUM, Op.sum), (dist.ReduceOp.AVG, Op.avg), (dist.ReduceOp.PRODUCT, Op.prod), (dist.ReduceOp.MIN, Op.min),
        (dist.ReduceOp.MAX, Op.max))
+OTHERS = ("BAND", "BOR", "BXOR", "PREMUL_SUM")
 WORD = 4  # bytes, by which data of any type are moved
 KEPT = 64  # works that nobody has waited for
 
@@ -167,7 +169,8 @@ def _op(asked: Any) -> Op:
     for theirs, ours in OPS:
         if asked == theirs:
             return ours
-    raise UsageError(f"polyring has no {asked}; it has sum, avg, product, min and max; use a group of the backend gloo for others")
+    name = next((name for name in OTHERS if asked == getattr(dist.ReduceOp, name, None)), str(asked))
+    raise UsageError(f"polyring has no operation {name}; it has sum, avg, product, min and max; use a group of the backend gloo for others")
 
 
 def _need_one(tensors: List[Any], what: str) -> Any:
@@ -404,7 +407,8 @@ class HookState:
         output = self._buckets.get(index)
         if output is None or output.numel() != gradients.numel() or output.dtype != gradients.dtype:
             self._buckets.pop(index, None)
-            memory = self._queue.communicator.alloc(gradients.numel() * gradients.element_size(), "uint8")
+            size = gradients.numel() * gradients.element_size()
+            memory = numpy.frombuffer(self._queue.communicator._block(size), numpy.uint8, size)
             output = torch.from_numpy(memory).view(gradients.dtype)
             self._buckets[index] = output
         return output

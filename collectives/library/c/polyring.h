@@ -138,9 +138,9 @@ typedef struct {
  * POLYRING_INTERFACE. */
 POLYRING_API polyring_result polyring_get_unique_id(polyring_unique_id* id);
 
-/* The id of ranks that meet where all of them know, such as "node1:4711", without a message between them:
- * rank 0 listens there. Only ranks with the same secret are let in; any text of up to 32 letters, NULL for
- * none. */
+/* The id of ranks that meet where all of them know, such as "node1:4711" (a name or an IPv4 address), without
+ * a message between them: rank 0 listens there. Only ranks with the same secret are let in; any text of up to
+ * 32 letters, NULL for none. */
 POLYRING_API polyring_result polyring_unique_id_at(polyring_unique_id* id, const char* address,
                                                    const char* secret);
 
@@ -191,7 +191,8 @@ POLYRING_API polyring_result polyring_comm_rank(polyring_comm comm, int* rank);
 POLYRING_API polyring_result polyring_comm_size(polyring_comm comm, int* ranks);
 /* On how many hosts the ranks are. */
 POLYRING_API polyring_result polyring_comm_hosts(polyring_comm comm, int* hosts);
-/* "shared memory and TCP by eth0". Good until the communicator is freed. */
+/* "shared memory and TCP by eth0"; an interface is named only where the options name one. Good until the
+ * communicator is freed. */
 POLYRING_API polyring_result polyring_comm_transport(polyring_comm comm, const char** transport);
 /* How plans are chosen: "by the links that 'cluster.json' describes", or "by rules, since …". Good until the
  * communicator is freed. */

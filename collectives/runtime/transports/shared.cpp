@@ -18,17 +18,13 @@
 #include "collectives/runtime/shared/control_blocks.hpp"
 #include "collectives/runtime/shared/exchange_runner.hpp"
 #include "collectives/runtime/shared/memory.hpp"
+#include "collectives/runtime/shared/offered_buffers.hpp"
 #include "collectives/runtime/shared/operation.hpp"
 #include "collectives/runtime/shared/outbox.hpp"
 #include "collectives/runtime/shared/slots.hpp"
 
 namespace polyring {
 namespace {
-
-/// Up to here what is given is copied: its owner need not wait until others have read it. In an exchange all
-/// wait for each other anyhow, so that copies pay for less. Measured; see docs/performance.md.
-constexpr std::size_t kEagerMessage = 4096;
-constexpr std::size_t kEagerExchange = 1024;
 
 class SharedTransport final : public PollingTransport {
  public:
@@ -69,18 +65,6 @@ class SharedTransport final : public PollingTransport {
 
   SharedOperation& begin(OfferKind kind, int tag, Ticket ticket);
   void make_offers(SharedOperation& operation);
-  /// Where partners find what they are given; in no segment, it goes to them in pieces.
-  struct Given {
-    std::span<const std::byte> data;
-    Location location;
-    std::span<const std::byte> pieces_of{};
-  };
-  Given give(SharedOperation& operation, std::span<const std::byte> data);
-  Location take(SharedOperation& operation, std::span<std::byte> data);
-  bool gives_pieces(const Exchange& exchange, std::size_t partner) const;
-  bool takes_pieces(const Exchange& exchange, std::size_t partner) const;
-  Location own_pieces(SharedOperation& operation, std::span<const std::byte> gives,
-                      std::span<std::byte> takes);
   void post(std::size_t to, const Offer& offer, std::span<const std::byte> data);
   void await_offers(SharedOperation& operation);
   void check(const SharedOperation& operation, std::size_t partner, const Offer& offer) const;
@@ -109,6 +93,7 @@ class SharedTransport final : public PollingTransport {
   std::vector<std::size_t> place_;  // of each rank among the members
   std::shared_ptr<SharedMemory> memory_;
   std::optional<Slots> slots_;
+  std::optional<OfferedBuffers> buffers_;
   std::optional<ExchangeRunner> runner_;
   std::vector<Outbox> outboxes_;  // to each member
 
@@ -153,6 +138,7 @@ SharedTransport::SharedTransport(const Bootstrap& bootstrap, std::vector<Rank> m
   }
   memory_ = std::make_shared<SharedMemory>(controls_->all, own_place_);
   slots_.emplace(controls_->all, own_place_, *memory_);
+  buffers_.emplace(*memory_, options);
   runner_.emplace(rank_, *memory_, options);
 }
 
@@ -223,7 +209,7 @@ void SharedTransport::exchange(const Exchange& exchange, Ticket ticket) {
 /// Tells every partner what it may read and write. An empty message is told, too.
 void SharedTransport::make_offers(SharedOperation& operation) {
   const Exchange& exchange = operation.exchange;
-  Given given;  // to the partner before: often all are given the same
+  OfferedBuffers::Given given;  // to the partner before: often all are given the same
   operation.slots.assign(exchange.partners.size(), kNoSlot);
   for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
     const Exchange::Partner& partner = exchange.partners[i];
@@ -238,88 +224,26 @@ void SharedTransport::make_offers(SharedOperation& operation) {
                 partner.gives.size(),
                 {}};
     const bool inlined = partner.gives.size() <= kInline;
-    offer.gives_pieces = gives_pieces(exchange, i);
-    offer.takes_pieces = takes_pieces(exchange, i);
+    offer.gives_pieces = buffers_->gives_pieces(exchange, i);
+    offer.takes_pieces = buffers_->takes_pieces(exchange, i);
     std::span<const std::byte> pieces_of = partner.gives;
     if (!inlined && !offer.gives_pieces) {
       if (partner.gives.data() != given.data.data() || partner.gives.size() != given.data.size())
-        given = give(operation, partner.gives);
+        given = buffers_->give(operation, partner.gives);
       offer.gives_pieces = given.location.generation == 0;
       pieces_of = given.pieces_of;
     }
     Location through;
     if (offer.gives_pieces || offer.takes_pieces) {
-      through = own_pieces(operation, offer.gives_pieces ? pieces_of : std::span<const std::byte>(),
-                           offer.takes_pieces ? partner.takes : std::span<std::byte>());
+      through = buffers_->own_pieces(operation, offer.gives_pieces ? pieces_of : std::span<const std::byte>(),
+                                     offer.takes_pieces ? partner.takes : std::span<std::byte>());
     }
-    if (!partner.takes.empty()) offer.take = offer.takes_pieces ? through : take(operation, partner.takes);
+    if (!partner.takes.empty())
+      offer.take = offer.takes_pieces ? through : buffers_->take(operation, partner.takes);
     if (!inlined || !partner.takes.empty()) offer.slot = operation.slots[i] = take_slot();
     const Location& at = offer.gives_pieces ? through : given.location;
     post(place(partner.rank), offer, inlined ? partner.gives : std::as_bytes(std::span(&at, 1)));
   }
-}
-
-/// What is in no segment and too long to be copied at once. What several are given is copied once for all of
-/// them, and what this rank overwrites meanwhile, before it does.
-bool SharedTransport::gives_pieces(const Exchange& exchange, std::size_t partner) const {
-  const std::span<const std::byte> data = exchange.partners[partner].gives;
-  if (data.size() <= options_.piece.value || exchange.overwrites(data)) return false;
-  for (std::size_t i = 0; i < exchange.partners.size(); ++i) {
-    if (i != partner && exchange.partners[i].gives.data() == data.data()) return false;
-  }
-  return memory_->locate(data.data(), data.size()).generation == 0;
-}
-
-bool SharedTransport::takes_pieces(const Exchange& exchange, std::size_t partner) const {
-  const std::span<std::byte> data = exchange.partners[partner].takes;
-  return data.size() > options_.piece.value && memory_->locate(data.data(), data.size()).generation == 0;
-}
-
-Location SharedTransport::own_pieces(SharedOperation& operation, std::span<const std::byte> gives,
-                                     std::span<std::byte> takes) {
-  const std::size_t bytes = PieceBlocks::bytes(options_.piece.value);
-  std::byte* block = memory_->take_block(bytes);
-  operation.blocks.push_back(block);
-  operation.waits = true;
-  // In place, what is written has just been read into the caches.
-  const bool streaming = operation.exchange.payload >= options_.streaming && gives.data() != takes.data();
-  const std::size_t piece = options_.piece.value;
-  const PieceSizes sizes{piece, operation.exchange.result_bytes(piece)};
-  assert((takes.empty() || sizes.takes <= piece) && "blocks are as large as the operands' pieces");
-  operation.owned.emplace_back(*new (block) PieceBlocks, sizes, gives, takes,
-                               streaming ? Stores::streaming : Stores::cached);
-  return memory_->locate(block, bytes);
-}
-
-/// What is small is copied, so that its owner can go on, and so is what this rank overwrites meanwhile.
-SharedTransport::Given SharedTransport::give(SharedOperation& operation, std::span<const std::byte> data) {
-  const Exchange& exchange = operation.exchange;
-  const std::size_t eager = operation.kind == OfferKind::message ? kEagerMessage : kEagerExchange;
-  if (data.size() > eager && !exchange.overwrites(data)) {
-    const Location location = memory_->locate(data.data(), data.size());
-    operation.waits = operation.waits || location.generation != 0;
-    if (location.generation != 0) return {data, location};
-  }
-  const bool fits_pieces = data.size() > options_.piece.value;
-  std::byte* block = fits_pieces ? memory_->try_block(data.size()) : memory_->take_block(data.size());
-  if (block == nullptr) {
-    if (!exchange.overwrites(data)) return {data, {}, data};
-    return {data, {}, operation.copies.emplace_back(data.begin(), data.end())};
-  }
-  std::memcpy(block, data.data(), data.size());
-  operation.blocks.push_back(block);
-  operation.block_bytes += data.size();
-  return {data, memory_->locate(block, data.size())};
-}
-
-Location SharedTransport::take(SharedOperation& operation, std::span<std::byte> data) {
-  operation.waits = true;
-  const Location location = memory_->locate(data.data(), data.size());
-  if (location.generation != 0) return location;
-  std::byte* block = memory_->take_block(data.size());
-  operation.blocks.push_back(block);
-  operation.landings.push_back({block, data});
-  return memory_->locate(block, data.size());
 }
 
 void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const std::byte> data) {

@@ -102,9 +102,12 @@ class Install(unittest.TestCase):
         self.assertIn("plot.py' is not there; install polyring with scripts/install", ran.stderr)
 
     def test_the_library_finds_its_plug_in(self):
+        """From its own folder, which distributions call lib, lib64 or lib/x86_64-linux-gnu."""
         self.install("--prefix", "prefix")
         example = shutil.copy(BUILD / "bin/polyring_example_allreduce_c", self.folder)  # away from the build's plug-in
         library, = {path.parent for path in self.prefix.rglob("libpolyring.so.0")}
+        (self.folder / "usr/lib").mkdir(parents=True)
+        library = library.rename(self.folder / "usr/lib/any-linux-gnu")
         environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "POLYRING_CLUSTER": "/nowhere"}
         ranks = [subprocess.Popen([example, str(rank), "2", self.folder / "id"], env=environment, text=True, stderr=subprocess.PIPE)
                  for rank in range(2)]

@@ -76,8 +76,10 @@ class Dependencies(unittest.TestCase):
         self.assertFalse((self.folder / "b.tar").exists())
 
     def test_only_what_is_missing_is_built(self):
-        """CMake, as if libtwo were missing at first."""
-        self.fake("cmake", f'[[ -e {self.folder}/built ]] || echo "missing libtwo"; echo "$@" >> {self.folder}/cmake.log')
+        """CMake, as if libtwo were missing at first; it needs no other program to unpack."""
+        self.fake("gzip", "exit 1")
+        self.fake("cmake", f"""[[ $1 != -E ]] || exec {shutil.which("cmake")} "$@"
+[[ -e {self.folder}/built ]] || echo "missing libtwo"; echo "$@" >> {self.folder}/cmake.log""")
         self.builds_libtwo(f'test -r "$1/LICENSE" && touch {self.folder}/built')
         words = ("setup", "--prefix", "libs", "--archive", "a.tar")
         self.refused(self.run_script(*words), USAGE, "missing: libtwo.", f"'{self.folder}/a.tar'", "scripts/packaging/archive")
@@ -98,7 +100,8 @@ class Dependencies(unittest.TestCase):
         self.assertIn("-DPOLYRING_TESTS=ON", (self.folder / "cmake.log").read_text(encoding="utf-8").splitlines()[-1].split())
 
     def test_a_build_ends_with_its_first_failure(self):
-        self.fake("cmake", 'echo "missing libtwo"')
+        self.fake("cmake", f"""[[ $1 != -E ]] || exec {shutil.which("cmake")} "$@"
+echo "missing libtwo\"""")
         self.builds_libtwo(f'echo "no compiler"; false; touch {self.folder}/went-on')
         with tarfile.open(self.folder / "a.tar", "w") as made:
             made.add(self.folder / "debian/pool/main/libt/libtwo/libtwo_1+ds.orig.tar.gz", "./libtwo_1+ds.orig.tar.gz")

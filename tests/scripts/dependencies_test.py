@@ -148,12 +148,12 @@ echo "missing libtwo\"""")
         said = []
 
         def directive(name):
-            return lambda *words, **options: said.append((name, words[0]))
+            return lambda *words, when="", **options: said.append((name, words[0], when))
 
         fakes = {"spack_repo": {}, "spack_repo.builtin": {}, "spack_repo.builtin.build_systems": {}, "spack": {},
                  "spack_repo.builtin.build_systems.cmake": {"CMakePackage": type("CMakePackage", (), {}), "generator": directive("generator")},
-                 "spack_repo.builtin.build_systems.cuda": {"CudaPackage": type("CudaPackage", (), {})},
-                 "spack.package": {name: directive(name) for name in ("license", "version", "variant", "depends_on")}}
+                 "spack_repo.builtin.build_systems.cuda": {"CudaPackage": type("CudaPackage", (), {"cuda_arch_values": ("75", "90")})},
+                 "spack.package": {name: directive(name) for name in ("license", "version", "variant", "conflicts", "depends_on")}}
         for name, members in fakes.items():
             sys.modules[name] = types.ModuleType(name)
             vars(sys.modules[name]).update(members)
@@ -161,8 +161,11 @@ echo "missing libtwo\"""")
         recipe = ROOT / "scripts/packaging/spack_repo/polyring/packages/polyring/package.py"
         exec(compile(recipe.read_text(encoding="utf-8"), recipe, "exec"), {})  # pylint: disable=exec-used
         project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-        self.assertIn(("version", re.search(r"project\(polyring VERSION (\S+)", project)[1]), said)
-        packages = {words.split("@")[0].replace("-", "_") for name, words in said if name == "depends_on"}
+        self.assertIn(("version", re.search(r"project\(polyring VERSION (\S+)", project)[1], ""), said)
+        # Spack's nccl is for the architectures that it is told, and refuses to be built for none.
+        self.assertIn(("conflicts", "cuda_arch=none", "+cuda"), said)
+        self.assertEqual({when for _, words, when in said if words.startswith("nccl")}, {f"+cuda cuda_arch={arch}" for arch in (75, 90)})
+        packages = {words.split("@")[0].replace("-", "_") for name, words, _ in said if name == "depends_on"}
         own = {"Eigen3": "eigen", "Threads": "c"}
         for library in re.findall(r"find_package\((\w+)[ \w.]* REQUIRED", project):
             self.assertIn(own.get(library, library.lower()), packages)

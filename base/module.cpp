@@ -10,19 +10,21 @@ namespace polyring {
 
 namespace fs = std::filesystem;
 
-fs::path module_path(const char* variable, const fs::path& from_here) {
+fs::path module_path(const char* variable, const fs::path& from_program) {
   const char* const named = std::getenv(variable);
   if (named != nullptr && *named != '\0') return named;
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  const fs::path beside_program = (program.parent_path() / from_here).lexically_normal();
+  const fs::path beside_program = (program.parent_path() / from_program).lexically_normal();
   Dl_info own{};
   if (fs::exists(beside_program, failed) || dladdr(reinterpret_cast<void*>(&module_path), &own) == 0 ||
       own.dli_fname == nullptr)
     return beside_program;
   const fs::path library = fs::absolute(own.dli_fname, failed);
-  const fs::path beside_library = (library.parent_path() / from_here).lexically_normal();
-  return fs::exists(beside_library, failed) ? beside_library : beside_program;
+  // Debian's libraries are in lib/x86_64-linux-gnu, others' in lib or lib64.
+  const fs::path below_library =
+      library.parent_path() / from_program.parent_path().filename() / from_program.filename();
+  return fs::exists(below_library, failed) ? below_library : beside_program;
 }
 
 void* load_module(const fs::path& path, const char* entry, std::string& why_not) {

@@ -39,6 +39,20 @@ build_folder() {
   esac
 }
 
+# How many compilers may run at once: one per core, and about 2 GB of memory for each.
+parallel_jobs() {
+  local cores kilobytes jobs limit=/sys/fs/cgroup/memory.max
+  cores=$(nproc)
+  kilobytes=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+  if [[ -r $limit && $(<"$limit") != max ]] && (($(<"$limit") / 1024 < kilobytes)); then
+    kilobytes=$(($(<"$limit") / 1024))
+  fi
+  jobs=$((kilobytes / 2000000))
+  ((jobs < cores)) || jobs=$cores
+  ((jobs > 0)) || jobs=1
+  say "$jobs"
+}
+
 # Lets mpirun start as root and with more ranks than cores; MPICH needs no such leave.
 allow_mpi() {
   set -a

@@ -21,7 +21,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# CPack would call ldconfig in scripts of the package, where Debian's policy (8.1.1) wants a trigger.
+# In the place of scripts that call ldconfig; scripts/packaging/deb removes those that CPack adds.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
 # Which package programs depend on that are linked with its libraries; libpolyring_mpi is not linked, but preloaded.
 foreach(library polyring_c polyring_ddl)

@@ -1,5 +1,5 @@
 # Run by CPack on the files before it packs them: what Debian's policy asks of documents. Chapter 12: man pages and the changelog are
-# compressed, and the licence is the file copyright.
+# compressed, and the licence is the file copyright. Lintian reads why the package differs from what it expects.
 set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(documents ${root}/${CPACK_INSTALLED_DOCUMENTS})
 file(REMOVE ${documents}/LICENSE)
@@ -30,3 +30,10 @@ file(GLOB compressed ${root}/${CPACK_INSTALLED_MAN}/man1/*.1)
 foreach(file IN LISTS compressed ITEMS ${documents}/changelog)
   execute_process(COMMAND gzip --best --no-name --force ${file} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+file(WRITE ${root}/share/lintian/overrides/${CPACK_PACKAGE_NAME}
+"# One package holds the program, the libraries, and what other programs are built with.
+${CPACK_PACKAGE_NAME}: package-name-doesnt-match-sonames *
+${CPACK_PACKAGE_NAME}: link-to-shared-library-in-wrong-package *
+# It is preloaded, and never linked.
+${CPACK_PACKAGE_NAME}: shared-library-lacks-version *libpolyring_mpi.so*
+")

@@ -76,8 +76,10 @@ class Dependencies(unittest.TestCase):
         self.assertFalse((self.folder / "b.tar").exists())
 
     def test_only_what_is_missing_is_built(self):
-        """CMake, as if libtwo were missing at first."""
-        self.fake("cmake", f'[[ -e {self.folder}/built ]] || echo "missing libtwo"; echo "$@" >> {self.folder}/cmake.log')
+        """CMake, as if libtwo were missing at first; it needs no other program to unpack."""
+        self.fake("gzip", "exit 1")
+        self.fake("cmake", f"""[[ $1 != -E ]] || exec {shutil.which("cmake")} "$@"
+[[ -e {self.folder}/built ]] || echo "missing libtwo"; echo "$@" >> {self.folder}/cmake.log""")
         self.builds_libtwo(f'test -r "$1/LICENSE" && touch {self.folder}/built')
         words = ("setup", "--prefix", "libs", "--archive", "a.tar")
         self.refused(self.run_script(*words), USAGE, "missing: libtwo.", f"'{self.folder}/a.tar'", "scripts/packaging/archive")
@@ -98,7 +100,8 @@ class Dependencies(unittest.TestCase):
         self.assertIn("-DPOLYRING_TESTS=ON", (self.folder / "cmake.log").read_text(encoding="utf-8").splitlines()[-1].split())
 
     def test_a_build_ends_with_its_first_failure(self):
-        self.fake("cmake", 'echo "missing libtwo"')
+        self.fake("cmake", f"""[[ $1 != -E ]] || exec {shutil.which("cmake")} "$@"
+echo "missing libtwo\"""")
         self.builds_libtwo(f'echo "no compiler"; false; touch {self.folder}/went-on')
         with tarfile.open(self.folder / "a.tar", "w") as made:
             made.add(self.folder / "debian/pool/main/libt/libtwo/libtwo_1+ds.orig.tar.gz", "./libtwo_1+ds.orig.tar.gz")
@@ -145,12 +148,12 @@ class Dependencies(unittest.TestCase):
         said = []
 
         def directive(name):
-            return lambda *words, **options: said.append((name, words[0]))
+            return lambda *words, when="", **options: said.append((name, words[0], when))
 
         fakes = {"spack_repo": {}, "spack_repo.builtin": {}, "spack_repo.builtin.build_systems": {}, "spack": {},
                  "spack_repo.builtin.build_systems.cmake": {"CMakePackage": type("CMakePackage", (), {}), "generator": directive("generator")},
-                 "spack_repo.builtin.build_systems.cuda": {"CudaPackage": type("CudaPackage", (), {})},
-                 "spack.package": {name: directive(name) for name in ("license", "version", "variant", "depends_on")}}
+                 "spack_repo.builtin.build_systems.cuda": {"CudaPackage": type("CudaPackage", (), {"cuda_arch_values": ("75", "90")})},
+                 "spack.package": {name: directive(name) for name in ("license", "version", "variant", "conflicts", "depends_on")}}
         for name, members in fakes.items():
             sys.modules[name] = types.ModuleType(name)
             vars(sys.modules[name]).update(members)
@@ -158,8 +161,11 @@ class Dependencies(unittest.TestCase):
         recipe = ROOT / "scripts/packaging/spack_repo/polyring/packages/polyring/package.py"
         exec(compile(recipe.read_text(encoding="utf-8"), recipe, "exec"), {})  # pylint: disable=exec-used
         project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-        self.assertIn(("version", re.search(r"project\(polyring VERSION (\S+)", project)[1]), said)
-        packages = {words.split("@")[0].replace("-", "_") for name, words in said if name == "depends_on"}
+        self.assertIn(("version", re.search(r"project\(polyring VERSION (\S+)", project)[1], ""), said)
+        # Spack's nccl is for the architectures that it is told, and refuses to be built for none.
+        self.assertIn(("conflicts", "cuda_arch=none", "+cuda"), said)
+        self.assertEqual({when for _, words, when in said if words.startswith("nccl")}, {f"+cuda cuda_arch={arch}" for arch in (75, 90)})
+        packages = {words.split("@")[0].replace("-", "_") for name, words, _ in said if name == "depends_on"}
         own = {"Eigen3": "eigen", "Threads": "c"}
         for library in re.findall(r"find_package\((\w+)[ \w.]* REQUIRED", project):
             self.assertIn(own.get(library, library.lower()), packages)

@@ -102,14 +102,19 @@ class Install(unittest.TestCase):
         self.assertIn("plot.py' is not there; install polyring with scripts/install", ran.stderr)
 
     def test_the_library_finds_its_plug_in(self):
+        """From its own folder, which distributions call lib, lib64 or lib/x86_64-linux-gnu."""
         self.install("--prefix", "prefix")
         example = shutil.copy(BUILD / "bin/polyring_example_allreduce_c", self.folder)  # away from the build's plug-in
         library, = {path.parent for path in self.prefix.rglob("libpolyring.so.0")}
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "POLYRING_CLUSTER": "/nowhere"}
-        ranks = [subprocess.Popen([example, str(rank), "2", self.folder / "id"], env=environment, text=True, stderr=subprocess.PIPE)
-                 for rank in range(2)]
-        for rank in ranks:
-            self.assertIn("POLYRING_CLUSTER: cannot read '/nowhere'", rank.communicate(timeout=100)[1])
+        (self.folder / "usr/lib").mkdir(parents=True)
+        library = library.rename(self.folder / "usr/lib/any-linux-gnu")
+        for plugin, sentence in {"": "POLYRING_CLUSTER: cannot read '/nowhere'",
+                                 "/absent": "there is no /absent; install it, name it in POLYRING_TOPOLOGY_PLUGIN, or unset"}.items():
+            environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "POLYRING_CLUSTER": "/nowhere", "POLYRING_TOPOLOGY_PLUGIN": plugin}
+            ranks = [subprocess.Popen([example, str(rank), "2", self.folder / f"id{len(plugin)}"], env=environment, text=True,
+                                      stderr=subprocess.PIPE) for rank in range(2)]
+            for rank in ranks:
+                self.assertIn(sentence, rank.communicate(timeout=100)[1])
 
     def test_where_to_by_default(self):
         said = self.install(HOME=str(self.folder), PATH=f"{self.fake('id', 'echo 1000')}:{self.folder}/.local/bin:{os.environ['PATH']}")

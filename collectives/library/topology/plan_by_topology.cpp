@@ -85,8 +85,8 @@ Order own_order() {
   const std::string name(said);
   if (plugin().plugin == nullptr) {
     return {Kind::fault, name,
-            fmt::format("{} names a file that only the plug-in for topologies reads, and {}; install it, or "
-                        "unset the variable",
+            fmt::format("{} names a file that only the plug-in for topologies reads, and {}; install it, "
+                        "name it in POLYRING_TOPOLOGY_PLUGIN, or unset the variable",
                         kVariable, plugin().why_not)};
   }
   try {

@@ -34,7 +34,9 @@ class Polyring(CMakePackage, CudaPackage):
     depends_on("tomlplusplus@3.4:")
     depends_on("eigen@3.4")
     depends_on("cuda@12:", when="+cuda")
-    depends_on("nccl", when="+cuda")
+    conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs' compute capability, as cuda_arch=90")
+    for arch in CudaPackage.cuda_arch_values:  # which nccl, too, must be told
+        depends_on(f"nccl +cuda cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
 
     depends_on("python", type="run", when="+plots")
     depends_on("py-matplotlib", type=("build", "run"), when="+plots")
@@ -49,9 +51,7 @@ class Polyring(CMakePackage, CudaPackage):
         if self.spec.satisfies("+plots"):
             args.append(self.define("POLYRING_PYTHON", self.spec["python"].command.path))
         if self.spec.satisfies("+cuda"):
-            architectures = self.spec.variants["cuda_arch"].value
-            if "none" not in architectures:
-                args.append(self.define("POLYRING_CUDA_ARCHITECTURES", architectures))
+            args.append(self.define("POLYRING_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
             args.append(self.define("CUDAToolkit_ROOT", self.spec["cuda"].prefix))
             args.append(self.define("POLYRING_NCCL_INCLUDE", self.spec["nccl"].prefix.include))
         return args

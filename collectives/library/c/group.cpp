@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -109,19 +110,19 @@ CommunicatorOptions Group::completed(CommunicatorOptions options) {
 /// through the second of two barriers knows that all have been through the first, with this memory open.
 void Group::end() {
   const std::lock_guard lock(mutex_);
-  std::optional<Error> failure;
+  std::exception_ptr failure;
   if (!communicator_.failure() && operations_.empty()) {
     try {
       agree(Called{.collective = kFree});
       meet();
       meet();
-    } catch (const Error& error) {
-      failure = error;
+    } catch (const Error&) {
+      failure = std::current_exception();
     }
   }
   give_up();
   deregister_all();
-  if (failure) throw *failure;
+  if (failure) std::rethrow_exception(failure);
 }
 
 /// The operations stay, so that whoever waits for one is told.

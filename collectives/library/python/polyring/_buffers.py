@@ -1,7 +1,10 @@
 """What the library is told of an array: address, elements, type."""
 
 import enum
-from typing import Any, NamedTuple, Optional, Tuple
+import math
+import operator
+import sys
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 import numpy
 
@@ -76,3 +79,17 @@ def same_type(one: Buffer, other: Buffer) -> None:
 def need_elements(buffer: Buffer, count: int, what: str, why: str) -> None:
     if buffer.elements != count:
         raise UsageError(f"{what} has {buffer.elements} elements; it needs {count}: {why}")
+
+
+def extents_of(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int, ...], numpy.dtype[Any], int]":
+    """The shape, the type of its elements, and their bytes."""
+    kind = numpy.dtype(dtype)
+    if kind.name not in Type.__members__ or not kind.isnative:
+        raise UsageError(f"no operation takes elements of {kind}; give one of {', '.join(Type.__members__)} as dtype")
+    extents = tuple(map(operator.index, (shape,) if isinstance(shape, (int, numpy.integer)) else shape))
+    if any(extent < 0 for extent in extents):
+        raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
+    size = math.prod(extents) * kind.itemsize
+    if size > sys.maxsize:
+        raise UsageError(f"an array of shape {shape} is too large for any memory; give a smaller shape")
+    return extents, kind, size

@@ -2,22 +2,20 @@
 
 import ctypes
 import gc
-import math
-import operator
 import os
-import sys
 import threading
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type as TypeOf, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type as TypeOf, Union
 
 import numpy
 
 from . import _library
-from ._buffers import Buffer, Type, buffer_of, need_elements, op_named, same_type
+from ._buffers import Buffer, Type, buffer_of, extents_of, need_elements, op_named, same_type
 from ._device import DeviceArray, buffer_on, interface_of, stream_of
 from ._library import Error, Result, UsageError, call
+from ._stores import stores
 from .registration import Registration
 
 Array = Any  # a numpy.ndarray, or of a communicator with a GPU what has __cuda_array_interface__; it is checked when it is used
@@ -157,7 +155,7 @@ class Communicator:
         has one, wait([key], timedelta). Keys begin with `prefix`. Several communicators of the same ranks may have one: all ranks
         make them in the same order, each with one store object. Those of other ranks need another prefix."""
         failed: List[BaseException] = []
-        prefix = _stores.numbered(store, prefix, rank)
+        prefix = stores.numbered(store, prefix, rank)
 
         def put(_: Any, key: bytes, value: int, count: int) -> int:
             try:
@@ -208,7 +206,7 @@ class Communicator:
         freed when no array uses it any more."""
         if self.gpu is not None:
             raise UsageError(f"this communicator's arrays are on GPU {self.gpu}; make them by empty()")
-        extents, kind, size = _extents(shape, dtype)
+        extents, kind, size = extents_of(shape, dtype)
         return numpy.frombuffer(self._block(size), kind, size // kind.itemsize).reshape(extents)
 
     def _block(self, size: int) -> Any:
@@ -223,7 +221,7 @@ class Communicator:
         no other. Its memory is freed when no array uses it any more, and what was enqueued is over."""
         if self.gpu is None:
             raise UsageError("this communicator's arrays are in host memory; make them by alloc(), or create it with gpu=")
-        extents, kind, size = _extents(shape, dtype)
+        extents, kind, size = extents_of(shape, dtype)
         address = self._allocate(size)
         array = DeviceArray(address, extents, kind)
         weakref.finalize(array, self._free, address).atexit = False
@@ -467,51 +465,6 @@ class _Prepared(NamedTuple):
 
     def addresses(self) -> Tuple[int, ...]:
         return tuple(buffer.address for buffer in self.buffers)
-
-
-def _extents(shape: Union[int, Tuple[int, ...]], dtype: Any) -> "Tuple[Tuple[int, ...], numpy.dtype[Any], int]":
-    """The shape, the type of its elements, and their bytes."""
-    kind = numpy.dtype(dtype)
-    if kind.name not in Type.__members__ or not kind.isnative:
-        raise UsageError(f"no operation takes elements of {kind}; give one of {', '.join(Type.__members__)} as dtype")
-    extents = tuple(map(operator.index, (shape,) if isinstance(shape, (int, numpy.integer)) else shape))
-    if any(extent < 0 for extent in extents):
-        raise UsageError(f"there is no shape {shape}; its numbers must be 0 or more")
-    size = math.prod(extents) * kind.itemsize
-    if size > sys.maxsize:
-        raise UsageError(f"an array of shape {shape} is too large for any memory; give a smaller shape")
-    return extents, kind, size
-
-
-class _Stores:
-    """How many communicators this process has made of each store."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # the collection of garbage forgets stores at any time
-        self._made: "Dict[int, Tuple[Any, Dict[Tuple[str, int], int]]]" = {}  # by the store's id(), with what keeps or watches it
-
-    def numbered(self, store: Any, prefix: str, rank: int) -> str:
-        """The prefix itself of the first communicator, that of a later one with its number."""
-        key = id(store)
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = (self._watched(store, key), {})
-            counts = self._made[key][1]
-            number = counts[prefix, rank] = counts.get((prefix, rank), 0) + 1
-        return prefix if number == 1 else f"{prefix}#{number}"
-
-    def _watched(self, store: Any, key: int) -> Any:
-        try:
-            return weakref.ref(store, lambda _: self._forget(key))
-        except TypeError:  # it stays, so that no other has its id()
-            return store
-
-    def _forget(self, key: int) -> None:
-        with self._lock:
-            self._made.pop(key, None)
-
-
-_stores = _Stores()
 
 
 def _with_cause(name: str, how: Any, failed: List[BaseException]) -> Create:

@@ -2,7 +2,7 @@
  * see:
  *
  *     cc -std=c99 allreduce.c -lpolyring -o allreduce
- *     for rank in 0 1 2 3; do ./allreduce $rank 4 /tmp/id & done; wait
+ *     rm -f /tmp/id; for rank in 0 1 2 3; do ./allreduce $rank 4 /tmp/id & done; wait
  */
 #include <polyring.h>
 #include <stdio.h>

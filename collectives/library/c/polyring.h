@@ -16,23 +16,25 @@
  * are wrong or an operation fails; with the option `check` that is found before anything is done. Operations
  * that were started may be waited for in any order.
  *
- * Threads. Any thread may call any function. Calls with one communicator wait for each other, so that one
- * operation is waited for at a time. A thread that waits for an operation of one communicator does not go on
- * with those of another: threads or ranks that use several communicators in different orders need a thread
- * for each, or polyring_test().
+ * Threads. Any thread may call any function. Calls with one communicator run one at a time. While a thread
+ * waits with one communicator, it makes no progress with others. If threads or ranks use several
+ * communicators in different orders, give each communicator its own thread, or poll with polyring_test();
+ * otherwise they may wait for each other for ever.
  *
- * Topology. Plans follow the links between the ranks: those of the file of `polyring probe --format json`
- * that rank 0's variable POLYRING_CLUSTER names; without it, in host memory on several hosts, those that a
- * probe of each host finds. Else, and where that is "none", they follow rules. See polyring_comm_planning().
+ * Topology. In the memory of one host, plans follow rules. On several hosts, allreduces follow the links
+ * between them: those of the file of `polyring probe --format json` that rank 0's variable POLYRING_CLUSTER
+ * names, or those that a probe of each host finds. On GPUs they follow the links of such a file, or rules.
+ * "none" means rules. See polyring_comm_planning().
  *
- * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text().
- * These leave a communicator as it was: POLYRING_ERROR_ARGUMENT, POLYRING_ERROR_MISMATCH with the option
- * `check`, and POLYRING_ERROR_NOT_AVAILABLE from polyring_mem_alloc() and polyring_enqueue_...(). An
- * operation that returns any other code has broken its communicator: nothing of it is under way any more, no
- * buffer is in use, every later operation returns the same code, and it can only be freed. The other ranks'
- * calls fail as well, at the latest after their time limit; on the same host within some seconds of a rank's
- * failure or end. No function ends the process, changes its signals or its environment, prints anything, or
- * lets an exception pass. The child of a fork() must not use its parent's communicators.
+ * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). A
+ * communicator stays usable after POLYRING_ERROR_ARGUMENT, POLYRING_ERROR_MISMATCH, if it was created with
+ * `check`, every failure of polyring_mem_alloc(), polyring_mem_free(), polyring_mem_register() and
+ * polyring_mem_deregister(), POLYRING_ERROR_NOT_AVAILABLE of polyring_enqueue_...(). Any other failure has
+ * broken it: nothing of it is under way any more, no buffer is in use, every later operation returns the same
+ * code, and it can only be freed. The other ranks' calls fail as well, at the latest after their time limit;
+ * on the same host within some seconds of a rank's failure or end. No function ends the process, changes its
+ * signals or its environment, prints anything, or lets an exception pass. The child of a fork() must not use
+ * its parent's communicators.
  */
 #ifndef POLYRING_H
 #define POLYRING_H
@@ -62,8 +64,8 @@ typedef enum polyring_result POLYRING_OF_INT {
   POLYRING_ERROR_CUDA = 2,          /* a call of CUDA's failed */
   POLYRING_ERROR_NCCL = 3,          /* a call of NCCL's failed */
   POLYRING_ERROR_TIMEOUT = 4,       /* nothing came from a rank within the time limit */
-  POLYRING_ERROR_NOT_AVAILABLE = 5, /* the host has no such thing (any more): a transport, a GPU, memory, or
-                                       that of a rank that has ended */
+  POLYRING_ERROR_NOT_AVAILABLE = 5, /* this host has no such transport, GPU or memory, or another rank's
+                                       memory is gone because that rank has ended */
   POLYRING_ERROR_ARGUMENT = 6,      /* nothing was done: an argument is invalid */
   POLYRING_ERROR_MISMATCH = 7,      /* ranks called different operations; with `check` nothing was done */
   POLYRING_ERROR_CONNECTION = 10    /* the connection to a rank was lost */
@@ -102,8 +104,8 @@ typedef struct polyring_request_handle* polyring_request;
 /* "0.1.0". Never freed. */
 POLYRING_API const char* polyring_version(void);
 
-/* Why the last call of this thread that failed did: one sentence with the remedy. Empty where none has. Good
- * until the thread's next call that fails. */
+/* One sentence with the remedy for this thread's most recent failed call. Empty if no call has failed. Valid
+ * until this thread's next failed call. */
 POLYRING_API const char* polyring_error_text(void);
 /* "POLYRING_ERROR_TIMEOUT". Never freed. */
 POLYRING_API const char* polyring_error_name(polyring_result result);
@@ -127,15 +129,14 @@ typedef struct {
 #define POLYRING_OPTIONS_DEFAULT \
   { sizeof(polyring_options), 60.0, POLYRING_TRANSPORT_AUTOMATIC, NULL, NULL, 0, -1 }
 
-/* By which the ranks of one communicator find each other over TCP. Plain bytes, to be sent to the other
- * ranks. */
+/* Identifies one communicator while its ranks meet over TCP. Plain bytes: copy them to the other ranks. */
 typedef struct {
   char bytes[128];
 } polyring_unique_id;
 
-/* Called by the process that is rank 0 then: it listens from now on, until it has created that communicator.
- * Another host reaches it at the address of the interface of the default route, or of the one in the variable
- * POLYRING_INTERFACE. */
+/* Call it in the process that will be rank 0: it listens from this call until it has created the
+ * communicator. Another host reaches it at the address of the interface of the default route, or of the one
+ * in the variable POLYRING_INTERFACE. */
 POLYRING_API polyring_result polyring_get_unique_id(polyring_unique_id* id);
 
 /* The id of ranks that meet where all of them know, such as "node1:4711" (a name or an IPv4 address), without
@@ -177,9 +178,10 @@ POLYRING_API polyring_result polyring_comm_create_from_store(polyring_comm* comm
                                                              int rank, int ranks,
                                                              const polyring_options* options);
 
-/* Collective where nothing is under way: a rank must not end while another needs it. Else gives up what is
- * under way, whose requests then fail. The communicator and the memory of polyring_mem_alloc() are freed in
- * any case. */
+/* If no operation is under way, this is collective and waits for the other ranks, because a rank must not end
+ * while another needs it. If operations are under way, they are given up and their requests fail. In both
+ * cases the communicator and the memory of polyring_mem_alloc() are freed, and registered buffers are
+ * deregistered. */
 POLYRING_API polyring_result polyring_comm_free(polyring_comm comm);
 
 /* Breaks the communicator, without the other ranks: what is under way is given up, every later call with it
@@ -203,7 +205,7 @@ POLYRING_API polyring_result polyring_comm_planning(polyring_comm comm, const ch
 /* Memory that the ranks of a host reach directly: operations on it copy nothing. At least one byte, on a page
  * of its own; of the communicator's GPU where it has one. */
 POLYRING_API polyring_result polyring_mem_alloc(polyring_comm comm, size_t bytes, void** memory);
-/* Of this communicator's. No operation on it is under way. NULL is nothing. */
+/* Memory of this communicator, which no operation may use. NULL: does nothing. */
 POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory);
 
 /* Registers a buffer of the program's own: the ranks of a host reach it directly, too, and operations on it
@@ -216,28 +218,29 @@ POLYRING_API polyring_result polyring_mem_free(polyring_comm comm, void* memory)
  * is POLYRING_ERROR_ARGUMENT. Memory of a GPU cannot be registered, which is POLYRING_ERROR_NOT_AVAILABLE. In
  * any failure the buffer is as before, and the communicator as well.
  *
- * No operation uses the buffer, and no other thread touches it, during these two calls and
- * polyring_comm_free(). It is registered with one communicator at a time, and deregistered before it is
- * freed. The call needs as much memory again as the buffer has, until it returns. While it is registered,
- * the child of a fork() shares it with its parent, and finds zeros there once the parent deregisters it.
- * What the system or a device was told of the pages (mlock(), madvise(), cudaHostRegister(), ibv_reg_mr())
- * holds no longer: tell it again. */
+ * During this call, polyring_mem_deregister() and polyring_comm_free(), no operation may use the buffer and
+ * no thread may touch it. Register a buffer with one communicator at a time. Deregister it before you free
+ * it. The call needs as much free memory as the buffer has, until it returns. While the buffer is registered,
+ * a child of fork() shares it with its parent, and finds zeros there once the parent has deregistered it.
+ * Repeat mlock(), madvise(), cudaHostRegister() and ibv_reg_mr() for the buffer: the new pages do not have
+ * these settings. */
 POLYRING_API polyring_result polyring_mem_register(polyring_comm comm, void* buffer, size_t bytes);
-/* Private memory again, with its contents, which needs as much memory again until it returns; also of a
- * communicator that is broken, where other ranks may write to buffers of operations that have failed until
- * then. polyring_comm_free() does the same to all that are left. POLYRING_ERROR_ARGUMENT where none that is
- * registered begins there, or it was freed meanwhile; POLYRING_ERROR_NOT_AVAILABLE where there is no memory,
- * and it is still registered. Where polyring_comm_free() fails so, the buffer keeps its contents, too, in
- * shared pages. */
+/* Makes the buffer private memory again, with its contents. Also on a broken communicator: until this call,
+ * other ranks may still write to buffers of operations that have failed. Needs as much free memory as the
+ * buffer has, until it returns. polyring_comm_free() does the same for every buffer that is still registered.
+ * POLYRING_ERROR_ARGUMENT: no registered buffer begins at this address, or the buffer was freed.
+ * POLYRING_ERROR_NOT_AVAILABLE: too little memory; the buffer stays registered. If this happens in
+ * polyring_comm_free(), the buffer keeps its contents, in shared pages. */
 POLYRING_API polyring_result polyring_mem_deregister(polyring_comm comm, void* buffer);
 
 /* ---- operations ----
  *
- * Counts are numbers of elements, as NCCL counts them. Input and output are apart or, in place, where each
- * function says. The result has the same bits on all ranks, and from call to call of one count, type and
- * operation. What fills buffers in GPU memory is over before the call: synchronize its stream, or enqueue the
- * operation on it. Operations on a GPU take any of its memory, and copy what is not polyring_mem_alloc()'s of
- * a communicator of this process; only those on a stream take no other. */
+ * Counts are numbers of elements, as NCCL counts them. Input and output do not overlap, or are in place as
+ * each function says. The result has the same bits on all ranks, and in every call with the same count, type
+ * and operation. With a GPU, work that fills a buffer must be finished before the call: synchronize its
+ * stream, or enqueue the operation on that stream. Operations that are not on a stream take any memory of
+ * that GPU, and copy what no communicator of this process has allocated by polyring_mem_alloc(). Operations
+ * on a stream take only memory that was allocated so. */
 
 /* output[i] = input[i] of all ranks combined. In place: input == output. */
 POLYRING_API polyring_result polyring_allreduce(polyring_comm comm, const void* input, void* output,
@@ -250,8 +253,8 @@ POLYRING_API polyring_result polyring_reduce_scatter(polyring_comm comm, const v
  */
 POLYRING_API polyring_result polyring_allgather(polyring_comm comm, const void* input, void* output,
                                                 size_t count, polyring_type type);
-/* The root's elements at every rank. It is a sum in which all others give zeros, and so moves twice the bytes
- * of the least. */
+/* Copies the root's elements to every rank. It is computed as a sum with zeros, so it moves twice the bytes
+ * that a broadcast needs. */
 POLYRING_API polyring_result polyring_broadcast(polyring_comm comm, void* buffer, size_t count,
                                                 polyring_type type, int root);
 /* Returns when all ranks have called it. */
@@ -273,21 +276,20 @@ POLYRING_API polyring_result polyring_start_broadcast(polyring_comm comm, void* 
                                                       polyring_request* request);
 POLYRING_API polyring_result polyring_start_barrier(polyring_comm comm, polyring_request* request);
 
-/* Goes on with all operations of the request's communicator, without blocking. Sets `*done` to 1 where this
- * one is over, and the request to POLYRING_REQUEST_NULL, which is always over. Where the operation has
- * failed, returns why, with both set. */
+/* Advances all operations of the request's communicator without blocking. If this one is over, sets `*done`
+ * to 1 and the request to POLYRING_REQUEST_NULL. If it failed, does the same and returns why. For
+ * POLYRING_REQUEST_NULL, `*done` is 1. */
 POLYRING_API polyring_result polyring_test(polyring_request* request, int* done);
 /* Returns when it is over, with the request set to POLYRING_REQUEST_NULL. */
 POLYRING_API polyring_result polyring_wait(polyring_request* request);
 
 /* ---- on a CUDA stream ----
  *
- * For communicators with a GPU (polyring_options.gpu), by the CUDA plug-in, which the library opens when it
- * is asked for a GPU. Each call enqueues the whole operation behind what the stream has, and returns; the CPU
- * does not wait for any step. Buffers are polyring_mem_alloc()'s. The first call with two buffers waits until
- * the other ranks have called it, too. All ranks of a communicator enqueue the same in the same order, on one
- * stream at a time. What was started before is over first. Returns POLYRING_ERROR_NOT_AVAILABLE where the
- * operation cannot be enqueued, the same on all ranks; then it can be run. */
+ * Only for communicators with a GPU (polyring_options.gpu). Each call enqueues the whole operation after the
+ * stream's earlier work, and returns at once; the CPU waits for no step. The first call with a new pair of
+ * buffers waits until all ranks have called it. All ranks enqueue the same operations in the same order, on
+ * one stream at a time. Started operations finish first. If a call returns POLYRING_ERROR_NOT_AVAILABLE,
+ * which all ranks then get, use the function without a stream. */
 
 /* `stream` is a cudaStream_t. */
 POLYRING_API polyring_result polyring_enqueue_allreduce(polyring_comm comm, const void* input, void* output,

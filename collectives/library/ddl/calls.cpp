@@ -77,12 +77,16 @@ Ranks& world() {
 
 std::string text_of(const char* options) { return options == nullptr ? "" : options; }
 
+std::string or_variable(const char* options) {
+  return text_of(options != nullptr ? options : std::getenv("DDL_OPTIONS"));
+}
+
 }  // namespace
 
 DDL_Result ddl_init(const char* options) {
   return guarded([&] {
     begin_mpi();
-    ranks_of(MPI_COMM_WORLD, text_of(options));
+    ranks_of(MPI_COMM_WORLD, or_variable(options));
   });
 }
 
@@ -112,7 +116,7 @@ size_t ddl_malloc(void** memory, size_t alignment, size_t bytes) {
       usage_error("an alignment of {} cannot be; give a power of two up to {}", alignment, kMostAligned);
     need_mpi();
     Ranks* const known = known_ranks(MPI_COMM_WORLD);
-    Ranks& ranks = known != nullptr ? *known : ranks_of(MPI_COMM_WORLD, text_of(std::getenv("DDL_OPTIONS")));
+    Ranks& ranks = known != nullptr ? *known : ranks_of(MPI_COMM_WORLD, or_variable(nullptr));
     *memory = ranks.allocate(Bytes{bytes});
   });
   return result == DDL_SUCCESS ? bytes : 0;

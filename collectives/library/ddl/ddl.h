@@ -42,29 +42,30 @@ typedef enum DDL_Type DDL_OF_INT {
 
 typedef enum DDL_Op DDL_OF_INT { DDL_OP_SUM = 0, DDL_OP_PRODUCT = 1, DDL_OP_MIN = 2, DDL_OP_MAX = 3 } DDL_Op;
 
-/* Collective over MPI_COMM_WORLD. Initializes MPI where the program has not. `options` are those of
- * DDL_OPTIONS: "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; NULL or "" leaves it
- * to Polyring. Options that only IBM's algorithms have, such as "-dump_iter 100", change nothing; unknown
- * ones are refused. Later calls may leave the grid out, and are refused where they name another one. */
+/* Collective over MPI_COMM_WORLD. Initializes MPI if the program has not. `options`, or the variable
+ * DDL_OPTIONS if it is NULL: "-mode p:4x8x8" is the grid of ranks, its first dimension inside a host; ""
+ * leaves it to Polyring. Options that only IBM's algorithms have, such as "-dump_iter 100", change nothing;
+ * unknown ones are refused. Later calls may leave the grid out, and are refused if they name another one. */
 DDL_API DDL_Result ddl_init(const char* options);
 
-/* This process's number among MPI's, once MPI is initialized. */
+/* This process's rank in MPI_COMM_WORLD, once MPI is initialized. */
 DDL_API DDL_Result ddl_rank(int* rank);
-/* How many there are. */
+/* The number of ranks. */
 DDL_API DDL_Result ddl_size(int* size);
 
-/* Sets `*memory` to so many bytes at a multiple of `alignment`, which is a power of two up to 256, and
- * returns how many bytes there are: `bytes`, or 0 where it failed. Collective where ddl_init() was not
- * called, after MPI_Init: it calls it with DDL_OPTIONS. */
+/* Allocates `bytes` bytes, aligned to `alignment` (a power of two up to 256), and sets `*memory`. Returns
+ * `bytes`, or 0 on failure. If ddl_init() was not called, MPI must be initialized; the call is then
+ * collective, and does what ddl_init(NULL) does. */
 DDL_API size_t ddl_malloc(void** memory, size_t alignment, size_t bytes);
-/* Of ddl_malloc()'s. */
+/* Frees memory of ddl_malloc(). */
 DDL_API DDL_Result ddl_free(void* memory);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* In C++ the last two may be left out. */
+/* Collective. Combines `count` elements of all ranks, in place. After ddl_init() or ddl_malloc(). In C++
+ * `type` and `op` have defaults. */
 #ifdef __cplusplus
 extern "C" DDL_API DDL_Result ddl_allreduce(void* data, size_t count, DDL_Type type = DDL_TYPE_FLOAT,
                                             DDL_Op op = DDL_OP_SUM);
@@ -76,7 +77,8 @@ DDL_API DDL_Result ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op
 /* Collective. Frees all of ddl_malloc()'s memory, and finalizes MPI. */
 DDL_API DDL_Result ddl_finalize(void);
 
-/* Why this thread's last call that failed did. Good until the next that fails. */
+/* One sentence with the remedy for this thread's most recent failed call. Valid until its next failed call.
+ */
 DDL_API const char* ddl_error_text(void);
 
 #ifdef __cplusplus

@@ -59,6 +59,11 @@ void use(const char* options) {
   expect(ddl_allreduce(&rank, 1) == DDL_ERROR_ARGUMENT, "an allreduce before ddl_init()");
   expect_refused(ddl_init("-mode p:7x9"), "make 63 ranks");
   expect_refused(ddl_init("-foo"), "unknown DDL option '-foo'");
+  const std::string said = options == nullptr ? "" : options;
+  setenv("DDL_OPTIONS", "-bar", 1);
+  expect_refused(ddl_init(nullptr), "unknown DDL option '-bar'");
+  setenv("DDL_OPTIONS", said.c_str(), 1);
+  options = std::getenv("DDL_OPTIONS");
   expect(ddl_init(options) == DDL_SUCCESS, "ddl_init()");
   int size = 0;
   expect(ddl_rank(&rank) == DDL_SUCCESS && ddl_size(&size) == DDL_SUCCESS, "ddl_rank() and ddl_size()");

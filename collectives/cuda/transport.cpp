@@ -366,9 +366,10 @@ void GpuRankTransport::swap(std::span<const Letter> letters) {
     while (under_way > 0) {
       if (host_.poll()) {
         backoff.renew();
-      } else if (!backoff.again()) {
-        give_up();
+        continue;
       }
+      if (rules_.idle) rules_.idle();
+      if (!backoff.again()) give_up();
     }
   });
 }
@@ -417,9 +418,10 @@ void GpuRankTransport::wait(std::vector<Ticket>& done) {
     if (done.size() > before) return;
     if (progress) {
       backoff.renew();
-    } else if (!backoff.again()) {
-      give_up();
+      continue;
     }
+    if (rules_.idle) rules_.idle();
+    if (!backoff.again()) give_up();
   }
 }
 

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <system_error>
 
 #include "base/error.hpp"
 
@@ -34,6 +38,13 @@ struct Look {
 /// What the system says of a process. It may say nothing, as where this one has no descriptor left.
 Look failed_look() { return {errno == ENOENT || errno == ESRCH ? Life::ended : Life::unknown}; }
 
+/// A process whose first thread has ended, by pthread_exit(), goes on with the others.
+bool has_other_threads(const std::string& process) {
+  std::error_code failed;
+  const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", process), failed);
+  return !failed && std::distance(begin(threads), end(threads)) > 1;
+}
+
 /// See proc(5): the name, in brackets, may hold anything.
 Look look_at(const std::string& process) {
   const int file = open(fmt::format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC);
@@ -49,7 +60,7 @@ Look look_at(const std::string& process) {
   std::istringstream rest(line.substr(name_end + 1));
   std::string state;
   rest >> state;
-  if (state == "Z" || state == "X") return {Life::ended};
+  if (state == "X" || (state == "Z" && !has_other_threads(process))) return {Life::ended};
   std::string skipped;
   for (int field = 4; field < 22; ++field) rest >> skipped;
   std::uint64_t begin = 0;
@@ -87,13 +98,20 @@ Processes::Processes(const Bootstrap& bootstrap) {
   }
 }
 
-void Processes::check() {
+void Processes::check(const std::function<std::vector<Rank>()>& awaited) {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < std::chrono::seconds(1)) return;
   looked_ = now;
-  for (const Process& process : seen_) {
-    const Look look = look_at(std::to_string(process.number));
-    if (look.life == Life::unknown || (look.life == Life::lives && look.begin == process.begin)) continue;
+  for (Process& process : seen_) {
+    if (!process.ended) {
+      const Look look = look_at(std::to_string(process.number));
+      process.ended = look.life == Life::ended || (look.life == Life::lives && look.begin != process.begin);
+      continue;
+    }
+    if (awaited) {
+      const std::vector<Rank> ranks = awaited();
+      if (std::ranges::find(ranks, process.rank) == ranks.end()) continue;
+    }
     throw Error(ExitCode::mpi, fmt::format("rank {}'s process {} has ended; see what it said last",
                                            process.rank, process.number));
   }

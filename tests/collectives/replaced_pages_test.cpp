@@ -127,7 +127,7 @@ TEST(ReplacedPages, StayWhereTheHostHasNoRoomForPrivateOnes) {
     return std::optional(LittleRoom{"the host", {static_cast<std::uint64_t>(bytes - kPage)}});
   };
   try {
-    pages.give_back(none);
+    pages.give_back(false, none);
     ADD_FAILURE() << "given back";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::not_available);

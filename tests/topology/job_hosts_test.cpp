@@ -87,6 +87,17 @@ TEST(HostsOfJob, AreFoundByNameInTheOrderOfTheJob) {
   EXPECT_THAT(cores(hosts_of_job(three(), whole, "the file")), ElementsAre(0, 77, 0));
 }
 
+TEST(HostsOfJob, AreNotFoundByWhatSeveralShare) {
+  const Inventory two = merged({inventory_of(named("n.a")), inventory_of(named("n.b", 77))});
+  const Inventory addresses = merged({inventory_of(named("10.0.0.7")), inventory_of(named("node", 77))});
+  const auto said = [](const Inventory& inventory, const std::string& name) {
+    const std::vector<std::string> job{name};
+    return usage_sentence([&] { hosts_of_job(inventory, job, "the file"); });
+  };
+  EXPECT_THAT(said(two, "n"), HasSubstr("has no host 'n'"));
+  EXPECT_THAT(said(addresses, "10.0.0.1"), HasSubstr("has no host '10.0.0.1'"));
+}
+
 TEST(HostsOfJob, AreOnTheirLeaves) {
   Inventory inventory = three();
   inventory.cluster.fabric = leaves_of(2);

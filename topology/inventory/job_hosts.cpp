@@ -31,10 +31,11 @@ std::map<std::string, int> numbers_of(const Inventory& inventory) {
 
 std::optional<int> find(const std::map<std::string, int>& numbers, const std::string& name) {
   if (const auto exact = numbers.find(name); exact != numbers.end()) return exact->second;
+  // Not "10" of an address, nor one that several hosts have.
+  if (first_label(name).find_first_not_of("0123456789") == std::string_view::npos) return std::nullopt;
   const auto same_label = [&](const auto& known) { return first_label(known.first) == first_label(name); };
-  const auto label = std::ranges::find_if(numbers, same_label);
-  if (label != numbers.end()) return label->second;
-  return std::nullopt;
+  if (std::ranges::count_if(numbers, same_label) != 1) return std::nullopt;
+  return std::ranges::find_if(numbers, same_label)->second;
 }
 
 Cluster like_these(const Inventory& inventory, std::span<const std::string> names, const std::string& what) {

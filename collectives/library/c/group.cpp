@@ -100,7 +100,7 @@ CommunicatorOptions Group::completed(CommunicatorOptions options) {
   if (!idle) {
     idle = [this] {
       if (aborted_) throw Error(ExitCode::mpi, kAborted);
-      processes_.check();
+      processes_.check([this] { return communicator_.transport().awaited(); });
     };
   }
   return options;
@@ -370,7 +370,12 @@ void Group::wait_for_stream(void* stream) {
   if (!gpu_)
     usage_error("this communicator's buffers are in host memory, and no stream's; create it with a GPU");
   if (communicator_.failure()) throw *communicator_.failure();
-  breaking([&] { need_gpu_plugin().finish(communicator_.transport(), stream); });
+  try {
+    need_gpu_plugin().finish(communicator_.transport(), stream);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::timeout) communicator_.give_up(error);  // the program's work may be long
+    throw;
+  }
 }
 
 void Group::finish_enqueued() {

@@ -27,14 +27,19 @@
  * "none" means rules. See polyring_comm_planning().
  *
  * Failures. Every function returns a code, and keeps a sentence with the remedy for polyring_error_text(). A
- * communicator stays usable after POLYRING_ERROR_ARGUMENT, POLYRING_ERROR_MISMATCH, if it was created with
- * `check`, every failure of polyring_mem_alloc(), polyring_mem_free(), polyring_mem_register() and
- * polyring_mem_deregister(), POLYRING_ERROR_NOT_AVAILABLE of polyring_enqueue_...(). Any other failure has
- * broken it: nothing of it is under way any more, no buffer is in use, every later operation returns the same
- * code, and it can only be freed. The other ranks' calls fail as well, at the latest after their time limit;
- * on the same host within some seconds of a rank's failure or end. No function ends the process, changes its
- * signals or its environment, prints anything, or lets an exception pass. The child of a fork() must not use
- * its parent's communicators.
+ * communicator stays usable after these failures:
+ *
+ * - POLYRING_ERROR_ARGUMENT
+ * - POLYRING_ERROR_MISMATCH, if it was created with `check`
+ * - any of polyring_mem_alloc(), polyring_mem_free(), polyring_mem_register() and polyring_mem_deregister()
+ * - POLYRING_ERROR_NOT_AVAILABLE of polyring_enqueue_...()
+ * - POLYRING_ERROR_TIMEOUT of polyring_stream_wait()
+ *
+ * Any other failure has broken it: nothing of it is under way any more, no buffer is in use, every later
+ * operation returns the same code, and it can only be freed. The other ranks' calls fail as well, at the
+ * latest after their time limit; on the same host within some seconds of a rank's failure or end. No function
+ * ends the process, changes its signals or its environment, prints anything, or lets an exception pass. The
+ * child of a fork() must not use its parent's communicators.
  */
 #ifndef POLYRING_H
 #define POLYRING_H
@@ -304,7 +309,8 @@ POLYRING_API polyring_result polyring_enqueue_allgather(polyring_comm comm, cons
  * ends that at the time limit, and says for whom it waited. */
 POLYRING_API polyring_result polyring_enqueued_wait(polyring_comm comm);
 /* Not collective. Returns when `stream`, a cudaStream_t of the program's on the communicator's GPU, has done
- * all that it was given: before an operation that is run on what it makes. */
+ * all that it was given: before an operation that is run on what it makes. POLYRING_ERROR_TIMEOUT: it has not
+ * within the communicator's time limit, and the communicator stays usable. */
 POLYRING_API polyring_result polyring_stream_wait(polyring_comm comm, void* stream);
 
 #ifdef __cplusplus

@@ -105,7 +105,7 @@ void KnownComm::go_on_meanwhile() {
   progressed_ = now;
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->handle().roll_call, &found, MPI_STATUS_IGNORE);
-  processes_->check();
+  if (communicator_) processes_->check([this] { return communicator_->transport().awaited(); });
 }
 
 CommunicatorOptions KnownComm::options() {

@@ -183,6 +183,9 @@ Planning planned(const Order& order, const RankHosts& hosts, const std::vector<P
 
 Planning plan_by_topology(const Bootstrap& bootstrap, const std::string& own_gpu) {
   if (bootstrap.size() == 1) return by_rules("one rank alone has no links");
+  if (bootstrap.size() > kMostPlannedRanks)
+    return by_rules(
+        fmt::format("links between more than {} ranks take too long to price", kMostPlannedRanks));
   const bool decides = bootstrap.rank() == 0;
   const Order order = order_of(exchanged(bootstrap, decides ? own_order().message() : "").front());
   if (order.kind == Kind::fault) throw AgreedError(ExitCode::usage, order.text);

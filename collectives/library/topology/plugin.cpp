@@ -61,6 +61,8 @@ class PlansBySize final : public Planner {
   mutable std::vector<Known> known_;
 };
 
+static_assert(kMostPlannedRanks == kMostPricedRanks);
+
 class Topology final : public TopologyPlugin {
  public:
   std::string probe() override { return probe_json(inventory_of(probe_without_gpus())); }
@@ -73,15 +75,9 @@ class Topology final : public TopologyPlugin {
 
   std::unique_ptr<Planner> make_planner(std::span<const std::string> descriptions, const JobRanks& job,
                                         const std::string& what, std::string& why) override {
-    int ranks = 0;
     bool on_gpus = false;
     for (const HostRanks& host : job.ranks) {
-      ranks += host.ranks;
       on_gpus = on_gpus || !host.gpus.empty();
-    }
-    if (ranks > kMostPricedRanks) {
-      why = fmt::format("links between more than {} ranks take too long to price", kMostPricedRanks);
-      return nullptr;
     }
     const Inventory inventory = inventory_of_all(descriptions, what);
     // Several probes are of the job's hosts, in its order, whatever they call themselves.
@@ -90,7 +86,7 @@ class Topology final : public TopologyPlugin {
     const auto known = with_typical_speeds(with_ranks_of(std::move(cluster), job.ranks, what), on_gpus, why);
     if (!known) {
       if (why.ends_with("is unknown"))
-        why += "; say it by POLYRING_CLUSTER and polyring probe --assume, as docs/library.md shows";
+        why += "; give it in the file that POLYRING_CLUSTER names, see docs/library.md";
       return nullptr;
     }
     return std::make_unique<PlansBySize>(*known, on_gpus);

@@ -36,6 +36,9 @@ class TopologyPlugin {
                                                 std::string& why) = 0;
 };
 
+/// Of more ranks, links take too long to price.
+inline constexpr int kMostPlannedRanks = 1024;
+
 /// What the plug-in exports: kTopologyEntry, of this type. Null where it is of another build than `build`.
 using TopologyEntry = TopologyPlugin* (*)(const char* build);
 inline constexpr const char* kTopologyEntry = "polyring_topology_plugin";

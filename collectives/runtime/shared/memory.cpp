@@ -79,7 +79,7 @@ void SharedMemory::replace(std::span<std::byte> memory) {
 void SharedMemory::give_back_replaced(std::byte* begin) {
   const auto at = find(begin);
   assert(at != own_.end() && at->replaces && "only what was replaced is given back");
-  const bool were_there = at->replaces->give_back();
+  const bool were_there = at->replaces->give_back(keeps_);
   at->replaces.reset();
   at->begin = at->segment.address();
   remove(at->begin);

@@ -96,7 +96,7 @@ ReplacedPages::~ReplacedPages() {
   }
 }
 
-bool ReplacedPages::give_back(std::optional<LittleRoom> (*look)(std::size_t)) {
+bool ReplacedPages::give_back(bool others_read, std::optional<LittleRoom> (*look)(std::size_t)) {
   if (memory_.empty()) return true;
   if (!are_there()) {
     memory_ = {};
@@ -117,7 +117,8 @@ bool ReplacedPages::give_back(std::optional<LittleRoom> (*look)(std::size_t)) {
     fail(memory_.size(), "given back", error);
   }
   // Others that have mapped the segment hold nothing but zeros from now on, which take no memory.
-  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(memory_.size()));
+  if (!others_read)
+    fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(memory_.size()));
   memory_ = {};
   return true;
 }

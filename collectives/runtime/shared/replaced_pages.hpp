@@ -22,10 +22,10 @@ class ReplacedPages {
   ReplacedPages& operator=(const ReplacedPages&) = delete;
 
   /// Puts private pages with the same contents there again; what others write to the segment from then on
-  /// does not reach them, and the segment's memory is free. Throws Error(ExitCode::not_available) where there
-  /// is no memory for them: all is as before then. False, and nothing done, where the program itself has
-  /// mapped something else there.
-  bool give_back(std::optional<LittleRoom> (*look)(std::size_t) = too_little_room);
+  /// does not reach them, and the segment's memory is free unless `others_read` it. Throws
+  /// Error(ExitCode::not_available) where there is no memory for them: all is as before then. False, and
+  /// nothing done, where the program itself has mapped something else there.
+  bool give_back(bool others_read = false, std::optional<LittleRoom> (*look)(std::size_t) = too_little_room);
 
  private:
   bool are_there() const;

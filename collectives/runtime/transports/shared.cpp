@@ -69,6 +69,10 @@ class SharedTransport final : public PollingTransport {
   void await_offers(SharedOperation& operation);
   void check(const SharedOperation& operation, std::size_t partner, const Offer& offer) const;
   void check_others();
+  bool has_given_up(std::size_t member) const {
+    return controls_->all[member]->given_up.load(std::memory_order_acquire);
+  }
+  [[noreturn]] static void miss(Rank rank);
 
   void listen();
   void drain(std::size_t from);
@@ -251,6 +255,8 @@ void SharedTransport::post(std::size_t to, const Offer& offer, std::span<const s
   while (!outboxes_[to].write(offer, data)) {
     // The other may itself be waiting for room in our inbox.
     listen();
+    if (has_given_up(to)) miss(members_[to]);
+    if (rules().idle) rules().idle();
     if (!backoff.again()) rules().give_up("room for messages", {members_[to]});
   }
 }
@@ -288,16 +294,18 @@ void SharedTransport::check(const SharedOperation& operation, std::size_t partne
 
 /// Throws where somebody whom this rank waits for has given up.
 void SharedTransport::check_others() {
-  const auto gave_up = [](const ControlBlock* control) {
-    return control->given_up.load(std::memory_order_acquire);
-  };
-  if (std::ranges::none_of(controls_->all, gave_up)) return;
+  std::vector<std::size_t> gone;
+  for (std::size_t member = 0; member < members_.size(); ++member)
+    if (has_given_up(member)) gone.push_back(member);
+  if (gone.empty()) return;
   listen();  // what they have offered before
-  for (const Rank rank : awaited()) {
-    if (!gave_up(controls_->all[place(rank)])) continue;
-    let_the_cause_be_said();
-    throw Error(ExitCode::mpi, fmt::format("rank {} has given up; see what it said", rank));
-  }
+  for (const Rank rank : awaited())
+    if (std::ranges::find(gone, place(rank)) != gone.end()) miss(rank);
+}
+
+void SharedTransport::miss(Rank rank) {
+  let_the_cause_be_said();
+  throw Error(ExitCode::mpi, fmt::format("rank {} has given up; see what it said", rank));
 }
 
 /// Takes what others have offered.

@@ -268,13 +268,22 @@ class Communicator:
     def _deregister(self, registration: Registration) -> None:
         if registration not in self._registered:
             return
-        self._call("mem_deregister", registration._address)
+        try:
+            self._call("mem_deregister", registration._address)
+        except UsageError:  # the program has freed it, or mapped something else there
+            self._registered.discard(registration)
+            raise
         self._registered.discard(registration)
 
-    def _deregister_all(self) -> None:
-        """The communicator may live on for arrays of alloc()."""
+    def _deregister_all(self) -> Optional[Error]:
+        """The communicator may live on for arrays of alloc(). Returns what has failed first."""
+        failure = None
         for registration in list(self._registered):
-            self._deregister(registration)
+            try:
+                self._deregister(registration)
+            except Error as error:
+                failure = failure or error
+        return failure
 
     def allreduce(self, input: Array, output: Optional[Array] = None, op: str = "sum", stream: Stream = None) -> Array:
         """Every rank's elements combined by "sum", "prod", "min", "max" or "avg", on every rank. Returns `output`, which may be the
@@ -334,8 +343,10 @@ class Communicator:
         if self._memory:
             gc.collect()
         if not self._memory:
-            self._registered.clear()
-            call("comm_free", self._take())
+            try:
+                call("comm_free", self._take())
+            finally:
+                self._registered.clear()  # until then their pages are the communicator's
             return
         try:
             self.barrier()  # who is through the second knows that all are through the first, with this memory open
@@ -350,12 +361,14 @@ class Communicator:
             return
         self._call("comm_abort")
         self._unfinished.clear()
-        self._deregister_all()
+        failure = self._deregister_all()
         with self._lock:
             kept = bool(self._memory)
             handle = self._take()
         if not kept:
             call("comm_free", handle)
+        if failure:
+            raise failure
 
     def _call(self, name: str, *arguments: Any) -> None:
         if os.getpid() != self._process:

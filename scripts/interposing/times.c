@@ -1,9 +1,12 @@
 /* Times MPI's own collective calls (PMPI_…) and those by their usual names by turns, in one program: with
- * libpolyring_mpi.so preloaded the latter are Polyring's. Prints lines `call type bytes median_mpi
- * median_other ratio low_mpi low_other`, times in µs of the slowest rank, the ratio as the median of the
- * pairs', and low for the tenth part that is fastest. The arguments are the largest number of bytes, at most
- * 1 GiB, the pairs of each size, a quarter of which are enough above 1 MiB, and, if only one call is wanted,
- * its name.
+ * libpolyring_mpi.so preloaded the latter are Polyring's. Usage: times BYTES PAIRS [CALL]
+ *
+ *     BYTES   the largest buffer, at most 1 GiB
+ *     PAIRS   how often each size is timed; above 1 MiB a quarter of that
+ *     CALL    the only call that is wanted; all when not given
+ *
+ * Prints lines `call type bytes median_mpi median_other ratio low_mpi low_other`. Times are in µs, of the
+ * slowest rank. The ratio is the median of the pairs' ratios, and low is the fastest tenth.
  */
 #include <mpi.h>
 #include <stdio.h>

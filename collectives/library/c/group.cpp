@@ -91,7 +91,9 @@ Group::Group(std::unique_ptr<Bootstrap> bootstrap, GroupOptions options)
       gpu_(find_gpu(options.gpu)),
       processes_(*bootstrap_),
       planning_(plan_by_topology(*bootstrap_, gpu_ ? gpu_->pci : "")),
-      communicator_(*bootstrap_, completed(std::move(options.communicator))) {}
+      communicator_(*bootstrap_, completed(std::move(options.communicator))) {
+  is_created_ = true;
+}
 
 CommunicatorOptions Group::completed(CommunicatorOptions options) {
   if (gpu_) options.device = to_gpu(need_gpu_plugin(), *bootstrap_, *gpu_);
@@ -100,6 +102,7 @@ CommunicatorOptions Group::completed(CommunicatorOptions options) {
   if (!idle) {
     idle = [this] {
       if (aborted_) throw Error(ExitCode::mpi, kAborted);
+      if (!is_created_) return processes_.check();  // all ranks are needed for that
       processes_.check([this] { return communicator_.transport().awaited(); });
     };
   }
@@ -219,9 +222,13 @@ void Group::run_small(const CollectiveOf& what, std::span<const std::byte> input
                       std::span<std::byte> output) {
   Transport& transport = communicator_.transport();
   if (!transport.on_device()) return run_now(what, input.data(), output.data());
-  const Memory from = communicator_.allocate({input.size()});
-  const Memory to = communicator_.allocate({output.size()});
-  transport.upload(from.get(), input);
+  Memory from;
+  Memory to;
+  breaking([&] {
+    from = communicator_.allocate({input.size()});
+    to = communicator_.allocate({output.size()});
+    transport.upload(from.get(), input);
+  });
   run_now(what, from.get(), to.get());
   transport.download(output, to.get());
 }
@@ -314,7 +321,9 @@ Group::Request Group::start_barrier() {
   const std::lock_guard lock(mutex_);
   agree(Called{.collective = kBarrier});
   finish_enqueued();
-  const auto word = std::make_shared<Memory>(communicator_.allocate({sizeof(std::int32_t)}));
+  if (communicator_.failure()) throw *communicator_.failure();
+  const auto word = std::make_shared<Memory>();
+  breaking([&] { *word = communicator_.allocate({sizeof(std::int32_t)}); });
   const CollectiveOf what{Collective::allreduce, 1, ElementKind::int32};
   return keep({communicator_.start(what, word->get(), word->get()), [word] {}});
 }

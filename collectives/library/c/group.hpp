@@ -120,6 +120,7 @@ class Group {
   std::optional<GpuDevice> gpu_;
   Processes processes_;
   std::atomic<bool> aborted_ = false;
+  bool is_created_ = false;
   Planning planning_;
   Communicator communicator_;
   std::map<void*, Allocated> memory_;

@@ -105,7 +105,8 @@ void KnownComm::go_on_meanwhile() {
   progressed_ = now;
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_->handle().roll_call, &found, MPI_STATUS_IGNORE);
-  if (communicator_) processes_->check([this] { return communicator_->transport().awaited(); });
+  if (!communicator_) return processes_->check();  // all ranks are needed to join
+  processes_->check([this] { return communicator_->transport().awaited(); });
 }
 
 CommunicatorOptions KnownComm::options() {

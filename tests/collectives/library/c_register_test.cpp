@@ -74,7 +74,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-/// Of all operations on fresh buffers, some of which are registered.
+/// The results of all operations. Some of their buffers are registered.
 Results run_all(polyring_comm comm, int rank, int ranks, std::size_t count, const Which& registers) {
   const std::size_t whole = count * static_cast<std::size_t>(ranks);
   const Buffer input(whole);

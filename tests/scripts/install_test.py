@@ -108,13 +108,14 @@ class Install(unittest.TestCase):
         library, = {path.parent for path in self.prefix.rglob("libpolyring.so.0")}
         (self.folder / "usr/lib").mkdir(parents=True)
         library = library.rename(self.folder / "usr/lib/any-linux-gnu")
-        for plugin, sentence in {"": "POLYRING_CLUSTER: cannot read '/nowhere'",
-                                 "/absent": "there is no /absent; install it, name it in POLYRING_TOPOLOGY_PLUGIN, or unset"}.items():
+        for plugin, code, sentence in (("", USAGE, "POLYRING_CLUSTER: cannot read '/nowhere'"),
+                                       ("/absent", 5, "there is no /absent; install it, name it in POLYRING_TOPOLOGY_PLUGIN, or unset")):
             environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "POLYRING_CLUSTER": "/nowhere", "POLYRING_TOPOLOGY_PLUGIN": plugin}
             ranks = [subprocess.Popen([example, str(rank), "2", self.folder / f"id{len(plugin)}"], env=environment, text=True,
                                       stderr=subprocess.PIPE) for rank in range(2)]
             for rank in ranks:
                 self.assertIn(sentence, rank.communicate(timeout=100)[1])
+                self.assertEqual(rank.returncode, code)  # of its polyring_result
 
     def test_where_to_by_default(self):
         said = self.install(HOME=str(self.folder), PATH=f"{self.fake('id', 'echo 1000')}:{self.folder}/.local/bin:{os.environ['PATH']}")

@@ -61,7 +61,7 @@ std::vector<std::string> exchanged(const Bootstrap& bootstrap, const std::string
 }
 
 /// What rank 0 was told to do.
-enum class Kind : char { rules = 'r', probe = 'p', file = 'f', fault = 'x' };
+enum class Kind : char { rules = 'r', probe = 'p', file = 'f', no_plugin = 'n', fault = 'x' };
 
 struct Order {
   Kind kind = Kind::rules;
@@ -84,7 +84,7 @@ Order own_order() {
   if (said.empty()) return {Kind::probe, {}, {}};
   const std::string name(said);
   if (plugin().plugin == nullptr) {
-    return {Kind::fault, name,
+    return {Kind::no_plugin, name,
             fmt::format("{} names a file that only the plug-in for topologies reads, and {}; install it, "
                         "name it in POLYRING_TOPOLOGY_PLUGIN, or unset the variable",
                         kVariable, plugin().why_not)};
@@ -188,6 +188,7 @@ Planning plan_by_topology(const Bootstrap& bootstrap, const std::string& own_gpu
         fmt::format("links between more than {} ranks take too long to price", kMostPlannedRanks));
   const bool decides = bootstrap.rank() == 0;
   const Order order = order_of(exchanged(bootstrap, decides ? own_order().message() : "").front());
+  if (order.kind == Kind::no_plugin) throw AgreedError(ExitCode::not_available, order.text);
   if (order.kind == Kind::fault) throw AgreedError(ExitCode::usage, order.text);
   if (order.kind == Kind::rules) return by_rules(fmt::format("{} is {}", kVariable, kNone));
   const RankHosts hosts = find_hosts(bootstrap).hosts;
